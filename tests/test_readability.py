@@ -122,7 +122,7 @@ def test_docstrings_open_with_a_verb(modules: list[Module]) -> None:
         for function in module.functions()
         if (doc := ast.get_docstring(function))
     }
-    vague = [place for place, word in openings.items() if word.rstrip(",") in VAGUE_OPENINGS]
+    vague = [index for index, word in openings.items() if word.rstrip(",") in VAGUE_OPENINGS]
     assert len(vague) < 0.005 * len(openings), "\n".join(vague)
 
 

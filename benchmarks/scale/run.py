@@ -75,7 +75,7 @@ Passes = list[tuple[float, float]]
 @contextmanager
 def timed(name: str) -> Iterator[Passes]:
     """The seconds of each look of a kind."""
-    from skescore.sources._histograms import Histograms
+    from skescore.sources._extraction import Histograms
 
     passes: Passes = []
     compute = getattr(Histograms, name)

@@ -24,7 +24,7 @@ _MODULES = {
     "config_from": "bench._configuration",
     "critical_difference_plot": "bench._statistics",
     "csv_text": "bench._rows",
-    "describe_machine": "bench._machine",
+    "describe_machine": "bench._running",
     "failures": "bench._tables",
     "friedman_test": "bench._statistics",
     "holm_against": "bench._statistics",

@@ -5,20 +5,22 @@ from __future__ import annotations
 import datetime
 import json
 import os
+import platform
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import joblib
 import pandas as pd
+import psutil
 from joblib import delayed, effective_n_jobs
 
 from skescore._io import LineFile, json_of, package_versions, try_lock, write_atomically
 from skescore._processes import parallel
 from skescore.bench._cells import Group, measure_group, measure_limited
 from skescore.bench._configuration import BenchConfig
-from skescore.bench._machine import describe_machine
 from skescore.bench._plan import Cell, Plan, make_plan
 from skescore.bench._progress import BenchCallback
 from skescore.bench._rows import RowFile, cells_of, in_order, row_columns
@@ -26,7 +28,40 @@ from skescore.rules import RuleSet
 from skescore.scorers import make_knowledge_scorer
 from skescore.tuning._objective import check_measures
 
-__all__ = ["BenchResult", "FolderInUseError", "is_in_use", "measure_groups", "run_bench"]
+__all__ = [
+    "BenchResult",
+    "FolderInUseError",
+    "describe_machine",
+    "is_in_use",
+    "measure_groups",
+    "run_bench",
+]
+
+
+def describe_machine() -> dict[str, Any]:
+    """Describe the machine on which the times were measured.
+
+    Returns
+    -------
+    dict
+        ``processor``, ``cores`` (available to this process), ``memory_gb`` and ``platform``.
+    """
+    return {
+        "processor": _processor(),
+        "cores": joblib.cpu_count(),
+        "memory_gb": round(psutil.virtual_memory().total / 2**30, 1),
+        "platform": platform.platform(),
+    }
+
+
+def _processor() -> str | None:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except (OSError, UnicodeDecodeError):
+        pass
+    return platform.processor() or platform.machine() or None
 
 
 def measure_groups(

@@ -104,8 +104,7 @@ class Comparison:
         )
         return (
             f"{summary} {best} is better than {_join_names(worse)}: average ranks differ by at "
-            "least "
-            f"{self.critical_difference:.2f} (Nemenyi).{addition}"
+            f"least {self.critical_difference:.2f} (Nemenyi).{addition}"
         )
 
     @property

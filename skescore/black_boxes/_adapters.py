@@ -8,7 +8,7 @@ import shlex
 import subprocess
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -61,6 +61,11 @@ class _CallableEstimator(BaseEstimator):
         tags.no_validation = True
         tags.input_tags.sparse = True
         return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Check that y is as long as X; nothing is learned."""
+        check_consistent_length(X, y)
+        return self
 
 
 def _predict_function(model: Any) -> Callable[[Any], Any]:
@@ -150,11 +155,6 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
         tags.classifier_tags.poor_score = True  # the function need not fit the table of a check
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> CallableClassifier:
-        """Check that y is as long as X; nothing is learned."""
-        check_consistent_length(X, y)
-        return self
-
     @property
     def classes_(self) -> np.ndarray:
         """The declared labels."""
@@ -202,9 +202,8 @@ class CallableClassifier(ClassifierMixin, _CallableEstimator):
         if has_nan.any():
             raise ValueError(
                 "The function returned NaN among the scores of row "
-                f"{int(np.flatnonzero(has_nan)[0])} "
-                f"({int(has_nan.sum())} of {len(scores)} rows), so no class has the largest score. "
-                "Correct the function or leave out those rows."
+                f"{int(np.flatnonzero(has_nan)[0])} ({int(has_nan.sum())} of {len(scores)} rows), "
+                "so no class has the largest score. Correct the function or leave out those rows."
             )
         return self.classes_[scores.argmax(axis=1)]
 
@@ -260,11 +259,6 @@ class CallableRegressor(RegressorMixin, _CallableEstimator):
         tags = super().__sklearn_tags__()
         tags.regressor_tags.poor_score = True  # the function need not fit the table of a check
         return tags
-
-    def fit(self, X: Any, y: Any = None) -> CallableRegressor:
-        """Check that y is as long as X; nothing is learned."""
-        check_consistent_length(X, y)
-        return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Call the function.
@@ -422,8 +416,7 @@ class CommandFunction:
         except (OSError, IndexError) as error:
             raise ValueError(
                 f"The command {command!r} cannot be run ({error}). Pass an existing program and "
-                "its "
-                "arguments."
+                "its arguments."
             ) from error
         except subprocess.TimeoutExpired as error:
             raise ValueError(
@@ -442,8 +435,7 @@ class CommandFunction:
         if len(lines) != len(rows):
             raise ValueError(
                 f"The command {command!r} returned {len(lines)} lines for {len(rows)} rows. It "
-                "must "
-                "write one prediction per row, each on a line of its own, and nothing else."
+                "must write one prediction per row, each on a line of its own, and nothing else."
             )
         return _values(lines)
 

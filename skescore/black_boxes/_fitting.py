@@ -269,11 +269,10 @@ def observed_classes(predictions: np.ndarray, y: np.ndarray | None) -> np.ndarra
         return np.unique(np.concatenate([y, predictions]))
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"The black box predicted {python_value(predictions[0])!r}, which is not a "
-            f"valid label: {error}. It must predict one label per row, of the same kind as y; a "
+            f"The black box predicted {python_value(predictions[0])!r}, which is not a valid "
+            f"label: {error}. It must predict one label per row, of the same kind as y; a "
             "CallableClassifier whose function returns scores needs classes=[...] and one column "
-            "of "
-            "scores per class."
+            "of scores per class."
         ) from error
 
 

@@ -98,8 +98,7 @@ def _load_skops(file: Path, where: str, trust: bool) -> Any:
     except Exception as error:
         raise SavedModelError(
             f"{where} is not a skops file, or a damaged one ({_describe_error(error)}). Save the "
-            "model again "
-            "with skops.io.dump."
+            "model again with skops.io.dump."
         ) from error
     if size:
         raise SavedModelError(
@@ -114,9 +113,8 @@ def _load_skops(file: Path, where: str, trust: bool) -> Any:
         type_groups = "; ".join(f"{label}: {', '.join(names)}" for label, names in groups if names)
         raise SavedModelError(
             f"{where} holds types that skops does not trust by itself ({type_groups}). If you know "
-            "who "
-            "made the file and find nothing strange in this list, pass trust=True (on the command "
-            "line: --trust)."
+            "who made the file and find nothing strange in this list, pass trust=True (on the "
+            "command line: --trust)."
         )
     try:
         return skops.loads(content, trusted=untrusted)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from skescore._io import at_home
 from skescore._names import MODEL_KINDS, VOTING_TEXTS
+from skescore._rule_readers import RULE_FILE_READERS
 from skescore._text import cell_text, listed, plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
@@ -38,13 +39,8 @@ __all__ = ["KINDS", "find_kind", "read_rule_file"]
 #: What can be imported, and one line about it.
 KINDS = {
     "model": "a fitted model (.skops; .joblib and .pkl with --trust)",
-    "rules": "our own JSON",
-    "table": "one row per condition, as CSV, TSV, Parquet or JSON",
-    "rulekit": "rule text of RuleKit (.txt, .rules)",
-    "decision-rules": "JSON of decision-rules",
+    **{kind: reader.description for kind, reader in RULE_FILE_READERS.items()},
 }
-TEXT_ENDINGS = (".txt", ".rules")
-TABLE_ENDINGS = (".csv", ".tsv", ".tab", ".parquet", ".pq")
 _SEPARATORS = (",", ";", "\t")
 #: Columns of a table of conditions in which numbers may stand, and how these may be written.
 _NUMBERS = ("value", "number", "weight", "rows")
@@ -54,36 +50,24 @@ _POINT = re.compile(r"[+-]?\d*\.\d+([.,]\d+)*(e[+-]?\d+)?", re.IGNORECASE)
 
 def find_kind(path: Path) -> str:
     """Tell what a file holds, by its ending and, for JSON, by its content."""
-    from skescore.rules._json import JSON_FORMAT
-    from skescore.rules.importers import is_table_of_conditions
-
     if path.is_dir():
         raise ValueError(f"{path} is a folder: name the file.")
     suffix = path.suffix.lower()
     if suffix in MODEL_KINDS:
         return "model"
-    if suffix in TEXT_ENDINGS:
-        return "rulekit"
-    if suffix in TABLE_ENDINGS:
-        return "table"
+    extensions = {suffix: r.kind for r in RULE_FILE_READERS.values() for suffix in r.extensions}
+    if suffix in extensions:
+        return extensions[suffix]
     if suffix != ".json":
         raise ValueError(
             f"{path} has the ending {path.suffix!r}; known are "
-            f"{', '.join(('.json', *MODEL_KINDS, *TABLE_ENDINGS, *TEXT_ENDINGS))}. Rename it, or "
+            f"{', '.join(('.json', *MODEL_KINDS, *extensions))}. Rename it, or "
             f"say what it is with --kind {'|'.join(KINDS)}."
         )
     data = _parsed(path)
-    if isinstance(data, dict):
-        if data.get("format") == JSON_FORMAT:
-            return "rules"
-        if is_table_of_conditions(data):
-            return "table"
-        if "rules" in data and "meta" in data:
-            return "decision-rules"
-    elif isinstance(data, list) and any(
-        is_table_of_conditions(record) for record in data if isinstance(record, dict)
-    ):
-        return "table"
+    for reader in RULE_FILE_READERS.values():
+        if reader.recognizes(data):
+            return reader.kind
     raise ValueError(
         f"{path} holds JSON of which skescore does not know what it is. Known are rule sets of "
         "skescore ('format' is its first field), of decision-rules ('meta' and 'rules'), and lists "
@@ -96,27 +80,17 @@ def read_rule_file(
 ) -> RuleSet:
     """Read rules from a file that is no model."""
     from skescore.black_boxes import SavedModelError
-    from skescore.rules import RuleSet
-    from skescore.rules.importers import read_table as read_conditions
 
+    reader = RULE_FILE_READERS[kind]
+    available = {"feature_names": names, "voting": voting}
     try:
-        if kind == "table":
-            return read_conditions(_conditions(path), feature_names=names, voting=voting)
-        text = _text_of_file(path)
-        if kind == "rules":
-            return RuleSet.from_json(text)
-        if kind == "decision-rules":
-            from skescore.rules.importers import read_decision_rules
-
-            return read_decision_rules(text)
-        from skescore.rules.importers import read_rulekit_text
-
-        if names is None:
+        content = _conditions(path) if kind == "table" else _text_of_file(path)
+        if kind == "rulekit" and names is None:
             raise ValueError(
                 "rule text does not say which features there are, nor their order: add --data "
                 "DATA, or --feature-names with all of them"
             )
-        return read_rulekit_text(text, feature_names=names)
+        return reader.read(content, **{name: available[name] for name in reader.options})
     except SavedModelError:
         raise
     except (TypeError, ValueError) as error:
@@ -231,12 +205,6 @@ examples:
 _NUMBERED = re.compile(r"(x|feature|column|f|att|attr)?[ _]?\d+", re.IGNORECASE)
 _SHOWN_RULES = 60
 _SHOWN_NAMES = 6
-_WRITTEN = {
-    "rules": "skescore's own",
-    "table": "a table of conditions",
-    "rulekit": "rule text of RuleKit",
-    "decision-rules": "of decision-rules",
-}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -377,7 +345,8 @@ def _read(options: argparse.Namespace, columns: pd.DataFrame | None) -> tuple[Ru
         )
     if kind != "model":
         names = options.feature_names if columns is None else list(columns.columns)
-        return read_rule_file(path, kind, names=names, voting=options.voting), kind, _WRITTEN[kind]
+        title = RULE_FILE_READERS[kind].title
+        return read_rule_file(path, kind, names=names, voting=options.voting), kind, title
     model = load_model(options.model, trust=options.trust)
     if isinstance(model, FrozenEstimator):
         model = model.estimator

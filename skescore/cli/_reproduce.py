@@ -399,11 +399,10 @@ def _ice_text(printer: output.Printer, table: dict[str, Any]) -> None:
     splits = settings["n_splits"]
     printer.line(
         "ICE, Table 1: unbounded decision trees as black boxes. Best parameters of "
-        f"{plural(settings['n_trials'], 'trial')}, searched by ICE with phi = "
-        f"{settings['phi']:g} and rho = {settings['rho']:g}. 'Recomputed' is made of the printed "
-        "F1, rules and completeness; held out figures are means over "
-        f"{plural(splits, 'split')} into halves. 'At settings' is in sample with the settings "
-        "named below, which come to the printed figures."
+        f"{plural(settings['n_trials'], 'trial')}, searched by ICE with phi = {settings['phi']:g} "
+        f"and rho = {settings['rho']:g}. 'Recomputed' is made of the printed F1, rules and "
+        f"completeness; held out figures are means over {plural(splits, 'split')} into halves. 'At "
+        "settings' is in sample with the settings named below, which come to the printed figures."
     )
     left = ("extractor", "figures")
     for name in dict.fromkeys(row["data"] for row in table["rows"]):

@@ -652,8 +652,7 @@ def _text(options: argparse.Namespace, result: dict[str, Any]) -> str:
     more = f" ({plural(dropped, 'row')} with missing values dropped)" if dropped else ""
     printer.line(
         f"{result['rules']}: {plural(result['n_rules'], 'rule')} with "
-        f"{plural(result['n_conditions'], 'condition')}, on "
-        f"{plural(data['rows'], 'row')} of "
+        f"{plural(result['n_conditions'], 'condition')}, on {plural(data['rows'], 'row')} of "
         f"{data['name']}{more}"
     )
     printer.heading("scores")

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from skescore._io import at_home, package_versions, write_atomically
 from skescore._names import BLACK_BOX_NAMES, DATA_SET_TASKS, SET_SCORER_NAMES, no_data_text
 from skescore._optional import import_optional
-from skescore._quantities import limited_quantities, measured_quantities
+from skescore._quantities import MeasuredQuantity, limited_quantities, measured_quantities
 from skescore._scores import SCORE_SPECS
 from skescore._text import csv_of, did_you_mean, plural
 from skescore.cli import _arguments as arguments
@@ -189,18 +189,18 @@ def _leaderboard(
     if options.performance and spec is not None and spec.prediction == "performance":
         measure = options.performance
     performance = output.MEASURE_NAMES.get(measure, measure.replace("_", " "))
+    printed = [quantity for quantity in measured_quantities().values() if quantity.is_printed]
+    costs = [quantity for quantity in printed if quantity.is_cost]
+    properties = [quantity for quantity in printed if not quantity.is_cost]
     columns = [
         "",
         "extractor",
         name,
         "±",
         performance,
-        *(
-            measured_quantities()[name].heading
-            for name in ("n_rules", "completeness_volume", "completeness_instances")
-        ),
+        *(quantity.heading for quantity in properties),
         *options.measures,
-        "seconds",
+        *(quantity.heading for quantity in costs),
         "parameters",
     ]
     rows = [
@@ -210,17 +210,23 @@ def _leaderboard(
             output.number(sign(options) * row["score"], 4),
             output.number(_without_noise(row["score_std"], row["score"]), 4),
             output.number(row["performance"]),
-            f"{row['n_rules']:.1f}",
-            output.number(row["completeness_volume"]),
-            output.number(row["completeness_instances"]),
-            *[output.number(row[measure]) for measure in columns_of(options)],
-            f"{row['seconds']:.3f}",
+            *(_measured(quantity, row) for quantity in properties),
+            *(output.number(row[measure]) for measure in columns_of(options)),
+            *(_measured(quantity, row) for quantity in costs),
             _parameters(row["params"]),
         ]
         for position, row in enumerate(different.head(_MAX_ROWS).to_dict(orient="records"), 1)
     ]
     printer.table(columns, rows, left=("extractor", "parameters"))
     _leaderboard_notes(printer, options, dataset, search, judged=judged)
+
+
+def _measured(quantity: MeasuredQuantity, row: dict[str, Any]) -> str:
+    """Write a measured quantity of a candidate."""
+    value = row[quantity.name]
+    if quantity.is_count or quantity.is_cost:
+        return f"{value:.{quantity.digits}f}"
+    return output.number(value, quantity.digits)
 
 
 def _leaderboard_notes(
@@ -1107,9 +1113,8 @@ def _test_rows(
     if unknown and len(unknown) == len(test.class_counts):
         raise ValueError(
             f"--test {options.test}: none of the labels of {options.target} ({unknown_list}) is a "
-            "class of "
-            f"{dataset.name} ({', '.join(map(repr, class_counts))}). Write them alike; a single "
-            "text among numbers makes all of them texts."
+            f"class of {dataset.name} ({', '.join(map(repr, class_counts))}). Write them alike; a "
+            "single text among numbers makes all of them texts."
         )
     if unknown:
         notes.add(

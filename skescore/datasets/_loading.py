@@ -14,14 +14,13 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from skescore._io import at_home
-from skescore._names import PACKAGED, no_data_text
+from skescore._names import BUILT_IN, PACKAGED, BuiltIn, Task, no_data_text
 from skescore._text import listed, nearest_names
 from skescore.datasets._files import DatasetError, FileTable, check_unique, header_hint, read_file
 from skescore.datasets._packaged import read_packaged
@@ -49,7 +48,6 @@ __all__ = [
 # All problems that a later step could have (a lost header, a single class, text among numbers) are
 # reported together, with the column, the row and a remedy.
 
-Task = Literal["classification", "regression"]
 
 # Numbers with more distinct values than this are a quantity, not a set of classes.
 MAX_NUMERIC_CLASSES = 20
@@ -217,10 +215,8 @@ def _without_unlabeled(
     complete_rows = table[table[target].notna()]
     if len(complete_rows) < 2:
         problems.add(
-            f"the target {target!r} is missing in {n_unlabeled} of {len(table)} rows, and at "
-            "least 2 "
-            "are needed. Fill cells in, or choose another target (on the command line: "
-            "--target)."
+            f"the target {target!r} is missing in {n_unlabeled} of {len(table)} rows, and at least "
+            "2 are needed. Fill cells in, or choose another target (on the command line: --target)."
         )
     return complete_rows
 
@@ -399,33 +395,6 @@ class DatasetNotFoundError(DatasetError, FileNotFoundError):
     __module__ = "skescore.datasets"  # where users import it from
 
 
-class BuiltIn(NamedTuple):
-    """Origin and target of a built-in data set.
-
-    `function` and `options` are a function of `sklearn.datasets` and its arguments; None stands for
-    a table of this package. `classes` are the class names in the order of the integer codes, if
-    scikit-learn has none.
-    """
-
-    function: str | None
-    task: Task
-    target: str
-    summary: str
-    options: Mapping[str, Any] = MappingProxyType({})
-    classes: tuple[str, ...] | None = None
-
-    @property
-    def source(self) -> str:
-        """The call that makes the data, or the publication of the data."""
-        if self.function is None:
-            return "Report on the Loss of the S.S. Titanic, British Board of Trade, 1912"
-        options = ", ".join(f"{key}={value!r}" for key, value in self.options.items())
-        return f"sklearn.datasets.{self.function}({options})"
-
-
-# Noise of 125 and 0.1 gives Friedman's second and third problem his signal-to-noise ratio of three
-# to one. Circles at the default factor of 0.8 would drown in the noise, hence 0.5. Diabetes keeps
-# the units of the measurements, since rules on standardized ages would be meaningless to readers.
 # scikit-learn has no table about people with well-known words. Titanic is made from the counts of
 # the inquiry of 1912, which are in the public domain: people lost and saved.
 _TITANIC = {
@@ -444,66 +413,6 @@ _TITANIC = {
     ("crew", "male", "adult"): (670, 192),
     ("crew", "female", "adult"): (3, 20),
 }
-BUILT_IN: Mapping[str, BuiltIn] = MappingProxyType(
-    {
-        "titanic": BuiltIn(
-            None, "classification", "survived", "the 2201 people on board, and who was saved"
-        ),
-        "iris": BuiltIn("load_iris", "classification", "species", "three species of iris flowers"),
-        "wine": BuiltIn("load_wine", "classification", "cultivar", "chemistry of three cultivars"),
-        "breast_cancer": BuiltIn(
-            "load_breast_cancer", "classification", "diagnosis", "cell nuclei of breast tumors"
-        ),
-        "digits": BuiltIn(
-            "load_digits", "classification", "digit", "handwritten digits, 8 x 8 pixels"
-        ),
-        "diabetes": BuiltIn(
-            "load_diabetes",
-            "regression",
-            "progression",
-            "progression of diabetes after one year",
-            {"scaled": False},
-        ),
-        "friedman1": BuiltIn(
-            "make_friedman1",
-            "regression",
-            "y",
-            "Friedman's first function, five of ten features matter",
-            {"n_samples": 1000, "n_features": 10, "noise": 0.5, "random_state": 0},
-        ),
-        "friedman2": BuiltIn(
-            "make_friedman2",
-            "regression",
-            "y",
-            "Friedman's second function: impedance of a circuit",
-            {"n_samples": 1000, "noise": 125.0, "random_state": 0},
-        ),
-        "friedman3": BuiltIn(
-            "make_friedman3",
-            "regression",
-            "y",
-            "Friedman's third function: phase angle of a circuit",
-            {"n_samples": 1000, "noise": 0.1, "random_state": 0},
-        ),
-        "moons": BuiltIn(
-            "make_moons",
-            "classification",
-            "moon",
-            "two interleaving half circles",
-            {"n_samples": 1000, "noise": 0.2, "random_state": 0},
-            ("upper", "lower"),
-        ),
-        "circles": BuiltIn(
-            "make_circles",
-            "classification",
-            "circle",
-            "a circle inside a circle",
-            {"n_samples": 1000, "noise": 0.2, "factor": 0.5, "random_state": 0},
-            ("outer", "inner"),
-        ),
-    }
-)
-
 
 #: Prefix of the number of a data set of OpenML, and the seconds to wait for its server.
 _OPENML, _TIMEOUT = "openml:", 30.0

@@ -632,10 +632,9 @@ class _Reader:
             f"column {name!r} should be numbers but has text in {n_stray} of {n_rows} rows, first "
             f"{first_text!r} in data row {row} (data rows are counted from 1, without the header). "
             f"Correct the file, read the text as missing with na_values={words[:_STRAY_VALUES]!r} "
-            "(on the "
-            f"command line: --na-values) or the column as names with categories=({name!r},) (on "
-            f"the command line: --category {quoted(name)}), or leave it out with drop=({name!r},) "
-            f"(on the command line: --drop {quoted(name)}).",
+            "(on the command line: --na-values) or the column as names with "
+            f"categories=({name!r},) (on the command line: --category {quoted(name)}), or leave it "
+            f"out with drop=({name!r},) (on the command line: --drop {quoted(name)}).",
             *options,
         )
         return True

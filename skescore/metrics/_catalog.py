@@ -13,14 +13,25 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import cohen_kappa_score
 
+from skescore._rows import deviations_from_mean
 from skescore._text import did_you_mean
-from skescore._validation import TASKS, check_choice, check_number_or_nan
-from skescore.metrics import _classification as classes
-from skescore.metrics import _regression as numbers
-from skescore.metrics._rows import Labels
+from skescore._validation import TASKS, as_numbers, check_choice, check_flag, check_number_or_nan
+from skescore.metrics import _prediction
+from skescore.metrics._rows import (
+    Floats,
+    Labels,
+    Numbers,
+    Outcomes,
+    Probabilities,
+    metric_of,
+    ratio,
+)
 
 __all__ = [
     "KINDS",
@@ -135,356 +146,508 @@ _RULEKIT = "catalog of RuleKit"
 _NAN = math.nan
 _CLIPPED = {"clip": True, "undefined": 0.0}
 
+_METRICS: dict[str, PerformanceMetric] = {}
 #: Catalog of metrics of predictions by any model, with options, formulas and origins.
-PERFORMANCE_METRICS: Mapping[str, PerformanceMetric] = MappingProxyType(
-    {
-        m.name: m
-        for m in (
-            PerformanceMetric(
-                "accuracy",
-                classes.accuracy,
-                "multiclass",
-                True,
-                1.0,
-                "share of rows with z = y",
-                scikit_learn="accuracy_score",
-                source=_STATISTICS,
-            ),
-            PerformanceMetric(
-                "zero_one_loss",
-                classes.zero_one_loss,
-                "multiclass",
-                False,
-                0.0,
-                "share of rows with z ≠ y",
-                scikit_learn="zero_one_loss",
-                rulekit_name="classification_error",
-                source=_STATISTICS,
-            ),
-            PerformanceMetric(
-                "balanced_accuracy",
-                classes.balanced_accuracy,
-                "multiclass",
-                True,
-                1.0,
-                "mean over the classes of y of the share with z = y",
-                scikit_learn="balanced_accuracy_score",
-                source=_STATISTICS,
-            ),
-            PerformanceMetric(
-                "cohen_kappa",
-                classes.cohen_kappa,
-                "multiclass",
-                True,
-                1.0,
-                "(a - e) / (1 - e), a = accuracy, e = that of independent labels",
-                scikit_learn="cohen_kappa_score",
-                rulekit_name="kappa",
-                source="J. Cohen 1960",
-            ),
-            PerformanceMetric(
-                "rules_per_example",
-                None,
-                "rules",
-                None,
-                _NAN,
-                "mean number of rules that hold for a row",
-                source=_RULEKIT,
-            ),
-            PerformanceMetric(
-                "voting_conflicts",
-                None,
-                "rules",
-                False,
-                0.0,
-                "rows that rules of two or more classes hold for",
-                source=_RULEKIT,
-            ),
-            PerformanceMetric(
-                "negative_voting_conflicts",
-                None,
-                "rules",
-                False,
-                0.0,
-                "rows that rules of two or more classes hold for, and z ≠ y",
-                source=_RULEKIT,
-            ),
-            PerformanceMetric(
-                "cross_entropy",
-                classes.cross_entropy,
-                "probability",
-                False,
-                0.0,
-                "mean of -log2(q)",
-                source=_RAPIDMINER,
-            ),
-            PerformanceMetric(
-                "margin",
-                classes.margin,
-                "probability",
-                True,
-                1.0,
-                "min q",
-                source=_RAPIDMINER,
-            ),
-            PerformanceMetric(
-                "soft_margin_loss",
-                classes.soft_margin_loss,
-                "probability",
-                False,
-                0.0,
-                "mean of 1 - q",
-                source=_RAPIDMINER,
-            ),
-            PerformanceMetric(
-                "logistic_loss",
-                classes.logistic_loss,
-                "probability",
-                False,
-                math.log1p(math.exp(-1)),
-                "mean of ln(1 + exp(-q))",
-                source=_RAPIDMINER,
-            ),
-            PerformanceMetric(
-                "precision",
-                classes.precision,
-                "binary",
-                True,
-                1.0,
-                "TP / (TP + FP)",
-                scikit_learn="precision_score",
-                source=_TABLE,
-            ),
-            PerformanceMetric(
-                "recall",
-                classes.recall,
-                "binary",
-                True,
-                1.0,
-                "TP / (TP + FN)",
-                scikit_learn="recall_score",
-                rulekit_name="sensitivity",
-                source=_TABLE,
-            ),
-            PerformanceMetric(
-                "specificity",
-                classes.specificity,
-                "binary",
-                True,
-                1.0,
-                "TN / (TN + FP)",
-                source=_TABLE,
-            ),
-            PerformanceMetric(
-                "negative_predictive_value",
-                classes.negative_predictive_value,
-                "binary",
-                True,
-                1.0,
-                "TN / (TN + FN)",
-                source=_TABLE,
-            ),
-            PerformanceMetric(
-                "fallout",
-                classes.fallout,
-                "binary",
-                False,
-                0.0,
-                "FP / (FP + TN)",
-                source=_TABLE,
-            ),
-            PerformanceMetric(
-                "youden",
-                classes.youden,
-                "binary",
-                True,
-                1.0,
-                "TP/(TP + FN) + TN/(TN + FP) - 1",
-                source="W. J. Youden 1950",
-            ),
-            PerformanceMetric(
-                "geometric_mean",
-                classes.geometric_mean,
-                "binary",
-                True,
-                1.0,
-                "sqrt(TP/(TP + FN) · TN/(TN + FP))",
-                source="M. Kubat, S. Matwin 1997",
-            ),
-            PerformanceMetric(
-                "psep",
-                classes.psep,
-                "binary",
-                True,
-                1.0,
-                "TP/(TP + FP) + TN/(TN + FN) - 1",
-                source=_RAPIDMINER,
-            ),
-            PerformanceMetric(
-                "lift",
-                classes.lift,
-                "binary",
-                True,
-                _NAN,
-                "TP/(TP + FP) / ((TP + FN)/(TP + FP + TN + FN))",
-                source="S. Brin et al. 1997",
-            ),
-            PerformanceMetric(
-                "f1",
-                classes.f1,
-                "binary",
-                True,
-                1.0,
-                "2 TP / (2 TP + FP + FN)",
-                scikit_learn="f1_score",
-                rulekit={"harmonic": True},
-                rulekit_name="f_measure",
-                source="C. J. van Rijsbergen 1979",
-            ),
-            PerformanceMetric(
-                "false_positive",
-                classes.false_positive,
-                "binary",
-                False,
-                0.0,
-                "FP",
-                source=_TABLE,
-            ),
-            PerformanceMetric(
-                "false_negative",
-                classes.false_negative,
-                "binary",
-                False,
-                0.0,
-                "FN",
-                source=_TABLE,
-            ),
-            PerformanceMetric(
-                "true_positive",
-                classes.true_positive,
-                "binary",
-                True,
-                _NAN,
-                "TP",
-                source=_TABLE,
-            ),
-            PerformanceMetric(
-                "true_negative",
-                classes.true_negative,
-                "binary",
-                True,
-                _NAN,
-                "TN",
-                source=_TABLE,
-            ),
-            PerformanceMetric(
-                "mean_absolute_error",
-                numbers.mean_absolute_error,
-                "regression",
-                False,
-                0.0,
-                "mean of |y - z|",
-                scikit_learn="mean_absolute_error",
-                rulekit_name="absolute_error",
-                source=_STATISTICS,
-            ),
-            PerformanceMetric(
-                "relative_error",
-                numbers.relative_error,
-                "regression",
-                False,
-                0.0,
-                "mean of |y - z| / |y| where y ≠ 0",
-                source=_RAPIDMINER,
-            ),
-            PerformanceMetric(
-                "relative_error_lenient",
-                numbers.relative_error_lenient,
-                "regression",
-                False,
-                0.0,
-                "mean of |y - z| / max(|y|, |z|)",
-                source=_RAPIDMINER,
-            ),
-            PerformanceMetric(
-                "relative_error_strict",
-                numbers.relative_error_strict,
-                "regression",
-                False,
-                0.0,
-                "mean of |y - z| / min(|y|, |z|)",
-                source=_RAPIDMINER,
-            ),
-            PerformanceMetric(
-                "normalized_absolute_error",
-                numbers.normalized_absolute_error,
-                "regression",
-                False,
-                0.0,
-                "sum |y - z| / sum |y - mean y|",
-                source=_STATISTICS,
-            ),
-            PerformanceMetric(
-                "mean_squared_error",
-                numbers.mean_squared_error,
-                "regression",
-                False,
-                0.0,
-                "mean of (y - z)²",
-                scikit_learn="mean_squared_error",
-                rulekit_name="squared_error",
-                source=_STATISTICS,
-            ),
-            PerformanceMetric(
-                "root_mean_squared_error",
-                numbers.root_mean_squared_error,
-                "regression",
-                False,
-                0.0,
-                "sqrt(mean of (y - z)²)",
-                scikit_learn="root_mean_squared_error",
-                source=_STATISTICS,
-            ),
-            PerformanceMetric(
-                "root_relative_squared_error",
-                numbers.root_relative_squared_error,
-                "regression",
-                False,
-                0.0,
-                "sqrt(sum (y - z)² / sum (y - mean y)²)",
-                source=_STATISTICS,
-            ),
-            PerformanceMetric(
-                "correlation",
-                numbers.correlation,
-                "regression",
-                True,
-                1.0,
-                "Pearson's r of y and z",
-                rulekit=_CLIPPED,
-                source="K. Pearson 1895",
-            ),
-            PerformanceMetric(
-                "squared_correlation",
-                numbers.squared_correlation,
-                "regression",
-                True,
-                1.0,
-                "squared Pearson's r of y and z",
-                rulekit=_CLIPPED,
-                source="K. Pearson 1895",
-            ),
-            PerformanceMetric(
-                "integrated_brier_score",
-                None,
-                "survival",
-                False,
-                0.0,
-                "mean over time of the squared distance of the predicted from the known survival",
-                source="E. Graf et al. 1999",
-            ),
-        )
-    }
+PERFORMANCE_METRICS: Mapping[str, PerformanceMetric] = MappingProxyType(_METRICS)
+#: Kind of a metric by the rows that its formula gets.
+_KIND_OF_ROWS = {
+    Labels: "multiclass",
+    Outcomes: "binary",
+    Numbers: "regression",
+    Probabilities: "probability",
+}
+
+
+def _add(metric: PerformanceMetric) -> None:
+    _METRICS[metric.name] = metric
+
+
+def _metric(
+    rows: type[Any],
+    greater_is_better: bool,
+    formula: str,
+    *,
+    best: float | None = None,
+    undefined_where: str = "",
+    **origin: Any,
+) -> Callable[[Callable[..., float]], Callable[..., float]]:
+    """Make a metric of a function of checked `rows`, and add it to the catalog under its name.
+
+    The best value is 1, or 0 for a loss, unless it is given.
+    """
+
+    def decorate(function: Callable[..., float]) -> Callable[..., float]:
+        metric = metric_of(rows, undefined_where)(function)
+        name, kind = function.__name__, _KIND_OF_ROWS[rows]
+        optimum = float(greater_is_better) if best is None else best
+        _add(PerformanceMetric(name, metric, kind, greater_is_better, optimum, formula, **origin))
+        return metric
+
+    return decorate
+
+
+#: Relative errors treat smaller numbers as zero, as RuleKit does.
+ZERO = 1e-6
+_NEVER_WRONG = "where y_true never varies and is always predicted correctly"
+_NO_CORRELATION = "where y_true or y_pred never vary"
+
+
+def _mean(values: Floats, weights: Floats) -> float:
+    """Compute the weighted mean; a mean that overflows is infinite."""
+    with np.errstate(over="ignore"):
+        return float(np.average(values, weights=weights))
+
+
+def _relative_error(rows: Numbers, of_the_two: Callable[..., Floats], zero: float) -> float:
+    limit = _limit(zero)
+    distance = _distance(rows.y_true, rows.y_pred)
+    magnitude = of_the_two(np.abs(rows.y_true), np.abs(rows.y_pred))
+    magnitude = np.where(_is_zero(magnitude, limit), 0.0, magnitude)
+    shares, apart = np.zeros(len(distance)), ~_is_zero(distance, limit)
+    with np.errstate(divide="ignore", over="ignore"):
+        np.divide(distance, magnitude, out=shares, where=apart)
+    return _mean(shares, rows.weights)
+
+
+def _limit(zero: float) -> float:
+    limit = as_numbers("zero", zero, low=0.0, remedy="Pass the least number that is not zero.")
+    if limit.ndim:
+        raise TypeError(f"zero must be a single number, got {zero!r}.")
+    return float(limit)
+
+
+def _is_zero(values: Floats, limit: float) -> NDArray[np.bool_]:
+    return (np.abs(values) < limit) | (values == 0)
+
+
+def _distance(y_true: Floats, y_pred: Floats) -> Floats:
+    with np.errstate(over="ignore"):
+        return np.abs(y_true - y_pred)
+
+
+def _beside_the_mean(rows: Numbers) -> tuple[Floats, Floats]:
+    """Compute the errors of the predictions and of the mean."""
+    return rows.y_true - rows.y_pred, deviations_from_mean(rows.y_true, rows.weights)
+
+
+def _norm(values: Floats, weights: Floats) -> float:
+    return math.sqrt(_mean(values**2, weights))
+
+
+def _error_ratio(error: float, reference: float) -> float:
+    if reference:
+        return error / reference
+    return math.inf if error else math.nan
+
+
+def _correlation(rows: Numbers, clip: bool) -> float:
+    check_flag("clip", clip)
+    y_true, y_pred = (
+        deviations_from_mean(side, rows.weights) for side in (rows.y_true, rows.y_pred)
+    )
+    if not (y_true.any() and y_pred.any()):
+        return math.nan
+    deviations = [math.sqrt(_mean(side**2, rows.weights)) for side in (y_true, y_pred)]
+    value = _mean(y_true * y_pred, rows.weights) / (deviations[0] * deviations[1])
+    return min(max(value, 0.0 if clip else -1.0), 1.0)
+
+
+@_metric(
+    Labels, True, "share of rows with z = y", scikit_learn="accuracy_score", source=_STATISTICS
+)
+def accuracy(rows: Labels) -> float:
+    """Compute the share of the rows that are predicted correctly."""
+    return _prediction.accuracy(rows.y_true, rows.y_pred, rows.weights)
+
+
+@_metric(
+    Labels,
+    False,
+    "share of rows with z ≠ y",
+    scikit_learn="zero_one_loss",
+    rulekit_name="classification_error",
+    source=_STATISTICS,
+)
+def zero_one_loss(rows: Labels) -> float:
+    """Compute the share of the rows that are predicted wrongly."""
+    return 1 - _prediction.accuracy(rows.y_true, rows.y_pred, rows.weights)
+
+
+@_metric(
+    Labels,
+    True,
+    "mean over the classes of y of the share with z = y",
+    scikit_learn="balanced_accuracy_score",
+    source=_STATISTICS,
+)
+def balanced_accuracy(rows: Labels) -> float:
+    """Compute the mean recall of the classes of y_true; RuleKit ignores weights here."""
+    return _prediction.balanced_accuracy(rows.y_true, rows.y_pred, rows.weights)
+
+
+@_metric(
+    Labels,
+    True,
+    "(a - e) / (1 - e), a = accuracy, e = that of independent labels",
+    undefined_where="where all labels and predictions are the same",
+    scikit_learn="cohen_kappa_score",
+    rulekit_name="kappa",
+    source="J. Cohen 1960",
+)
+def cohen_kappa(rows: Labels) -> float:
+    """Compute the agreement beyond chance."""
+    if len(rows.labels) == 1:
+        return math.nan  # scikit-learn divides 0 by 0 there
+    return float(cohen_kappa_score(rows.y_true, rows.y_pred, sample_weight=rows.weights))
+
+
+_add(
+    PerformanceMetric(
+        "rules_per_example",
+        None,
+        "rules",
+        None,
+        _NAN,
+        "mean number of rules that hold for a row",
+        source=_RULEKIT,
+    )
+)
+
+
+_add(
+    PerformanceMetric(
+        "voting_conflicts",
+        None,
+        "rules",
+        False,
+        0.0,
+        "rows that rules of two or more classes hold for",
+        source=_RULEKIT,
+    )
+)
+
+
+_add(
+    PerformanceMetric(
+        "negative_voting_conflicts",
+        None,
+        "rules",
+        False,
+        0.0,
+        "rows that rules of two or more classes hold for, and z ≠ y",
+        source=_RULEKIT,
+    )
+)
+
+
+@_metric(Probabilities, False, "mean of -log2(q)", source=_RAPIDMINER)
+def cross_entropy(rows: Probabilities) -> float:
+    """Compute the mean of -log2 of the probability of the true class, a loss in bits.
+
+    A single probability of 0 makes it infinite. It is scikit-learn's ``log_loss`` divided by ln 2,
+    except that the latter replaces 0 by a tiny number.
+    """
+    with np.errstate(divide="ignore"):
+        return abs(float(np.average(-np.log2(rows.of_true), weights=rows.weights)))  # not -0.0
+
+
+@_metric(Probabilities, True, "min q", source=_RAPIDMINER)
+def margin(rows: Probabilities) -> float:
+    """Compute the smallest probability of a true class."""
+    return float(rows.of_true.min())
+
+
+@_metric(Probabilities, False, "mean of 1 - q", source=_RAPIDMINER)
+def soft_margin_loss(rows: Probabilities) -> float:
+    """Compute the mean probability of the wrong classes, a loss."""
+    return float(np.average(1 - rows.of_true, weights=rows.weights))
+
+
+@_metric(
+    Probabilities,
+    False,
+    "mean of ln(1 + exp(-q))",
+    best=math.log1p(math.exp(-1)),
+    source=_RAPIDMINER,
+)
+def logistic_loss(rows: Probabilities) -> float:
+    """Compute the mean of ln(1 + exp(-q)) for the probability q of the true class, a loss.
+
+    It lies between 0.313 and 0.693: it is not the loss of logistic regression, which is
+    scikit-learn's ``log_loss``.
+    """
+    return float(np.average(np.logaddexp(0.0, -rows.of_true), weights=rows.weights))
+
+
+@_metric(Outcomes, True, "TP / (TP + FP)", scikit_learn="precision_score", source=_TABLE)
+def precision(rows: Outcomes) -> float:
+    """Compute the share of the predicted positives that are positive."""
+    return rows.precision
+
+
+@_metric(
+    Outcomes,
+    True,
+    "TP / (TP + FN)",
+    scikit_learn="recall_score",
+    rulekit_name="sensitivity",
+    source=_TABLE,
+)
+def recall(rows: Outcomes) -> float:
+    """Compute the share of the positives that are predicted as positive (sensitivity)."""
+    return rows.recall
+
+
+@_metric(Outcomes, True, "TN / (TN + FP)", source=_TABLE)
+def specificity(rows: Outcomes) -> float:
+    """Compute the share of the negatives that are predicted as negative."""
+    return rows.specificity
+
+
+@_metric(Outcomes, True, "TN / (TN + FN)", source=_TABLE)
+def negative_predictive_value(rows: Outcomes) -> float:
+    """Compute the share of the predicted negatives that are negative."""
+    return rows.negative_predictive_value
+
+
+@_metric(Outcomes, False, "FP / (FP + TN)", source=_TABLE)
+def fallout(rows: Outcomes) -> float:
+    """Compute the share of the negatives that are predicted as positive, a loss."""
+    return ratio(rows.fp, rows.fp + rows.tn)
+
+
+@_metric(Outcomes, True, "TP/(TP + FN) + TN/(TN + FP) - 1", source="W. J. Youden 1950")
+def youden(rows: Outcomes) -> float:
+    """Compute recall plus specificity minus 1, the improvement over chance."""
+    return rows.recall + rows.specificity - 1
+
+
+@_metric(Outcomes, True, "sqrt(TP/(TP + FN) · TN/(TN + FP))", source="M. Kubat, S. Matwin 1997")
+def geometric_mean(rows: Outcomes) -> float:
+    """Compute the geometric mean of recall and specificity."""
+    return math.sqrt(rows.recall * rows.specificity)
+
+
+@_metric(Outcomes, True, "TP/(TP + FP) + TN/(TN + FN) - 1", source=_RAPIDMINER)
+def psep(rows: Outcomes) -> float:
+    """Compute precision plus negative predictive value minus 1."""
+    return rows.precision + rows.negative_predictive_value - 1
+
+
+@_metric(
+    Outcomes,
+    True,
+    "TP/(TP + FP) / ((TP + FN)/(TP + FP + TN + FN))",
+    best=_NAN,
+    source="S. Brin et al. 1997",
+)
+def lift(rows: Outcomes) -> float:
+    """Compute the ratio of the precision to the share of positives among all rows.
+
+    1 is chance, and the greatest value is 1 divided by the share of positives.
+    """
+    total = rows.tp + rows.fp + rows.tn + rows.fn
+    return ratio(rows.precision, (rows.tp + rows.fn) / total)
+
+
+@_metric(
+    Outcomes,
+    True,
+    "2 TP / (2 TP + FP + FN)",
+    scikit_learn="f1_score",
+    rulekit={"harmonic": True},
+    rulekit_name="f_measure",
+    source="C. J. van Rijsbergen 1979",
+)
+def f1(rows: Outcomes, *, harmonic: bool = False) -> float:
+    """Compute F1; 0 without true positives, undefined without any positive.
+
+    scikit-learn has 0 in both cases. RuleKit has no value in either, as the harmonic mean of
+    precision and recall is 0/0: ``harmonic=True``.
+    """
+    if check_flag("harmonic", harmonic) and rows.tp == 0:
+        return math.nan
+    return ratio(2 * rows.tp, 2 * rows.tp + rows.fp + rows.fn)
+
+
+@_metric(Outcomes, False, "FP", source=_TABLE)
+def false_positive(rows: Outcomes) -> float:
+    """Sum the weights of the negatives that are predicted as positive, a loss."""
+    return rows.fp
+
+
+@_metric(Outcomes, False, "FN", source=_TABLE)
+def false_negative(rows: Outcomes) -> float:
+    """Sum the weights of the positives that are predicted as negative, a loss."""
+    return rows.fn
+
+
+@_metric(Outcomes, True, "TP", best=_NAN, source=_TABLE)
+def true_positive(rows: Outcomes) -> float:
+    """Sum the weights of the positives that are predicted as positive."""
+    return rows.tp
+
+
+@_metric(Outcomes, True, "TN", best=_NAN, source=_TABLE)
+def true_negative(rows: Outcomes) -> float:
+    """Sum the weights of the negatives that are predicted as negative."""
+    return rows.tn
+
+
+@_metric(
+    Numbers,
+    False,
+    "mean of |y - z|",
+    scikit_learn="mean_absolute_error",
+    rulekit_name="absolute_error",
+    source=_STATISTICS,
+)
+def mean_absolute_error(rows: Numbers) -> float:
+    """Compute the mean absolute error."""
+    with np.errstate(over="ignore"):
+        return _prediction.mean_absolute_error(rows.y_true, rows.y_pred, rows.weights)
+
+
+@_metric(
+    Numbers,
+    False,
+    "mean of |y - z| / |y| where y ≠ 0",
+    undefined_where="where y_true is zero in all rows",
+    source=_RAPIDMINER,
+)
+def relative_error(rows: Numbers, *, zero: float = ZERO) -> float:
+    """Compute the mean error relative to y_true, over rows where |y_true| is at least `zero`.
+
+    scikit-learn's ``mean_absolute_percentage_error`` divides by a tiny number where y_true is 0,
+    so that such rows decide alone.
+    """
+    is_nonzero = ~_is_zero(rows.y_true, _limit(zero))
+    if not is_nonzero.any():
+        return math.nan
+    y_true, y_pred = rows.y_true[is_nonzero], rows.y_pred[is_nonzero]
+    with np.errstate(over="ignore"):
+        shares = _distance(y_true, y_pred) / np.abs(y_true)
+    return _mean(shares, rows.weights[is_nonzero])
+
+
+@_metric(Numbers, False, "mean of |y - z| / max(|y|, |z|)", source=_RAPIDMINER)
+def relative_error_lenient(rows: Numbers, *, zero: float = ZERO) -> float:
+    """Compute the mean error relative to the larger of the two numbers; at most 2.
+
+    Distances below `zero` count as zero.
+    """
+    return _relative_error(rows, np.maximum, zero)
+
+
+@_metric(Numbers, False, "mean of |y - z| / min(|y|, |z|)", source=_RAPIDMINER)
+def relative_error_strict(rows: Numbers, *, zero: float = ZERO) -> float:
+    """Compute the mean error relative to the smaller of the two numbers; infinite where one is 0.
+
+    Numbers and distances below `zero` count as zero.
+    """
+    return _relative_error(rows, np.minimum, zero)
+
+
+@_metric(
+    Numbers,
+    False,
+    "sum |y - z| / sum |y - mean y|",
+    undefined_where=_NEVER_WRONG,
+    source=_STATISTICS,
+)
+def normalized_absolute_error(rows: Numbers) -> float:
+    """Compute the absolute error relative to that of the mean of y_true.
+
+    scikit-learn's ``d2_absolute_error_score`` is 1 less the same with the median. RuleKit weighs y
+    before it takes the mean from it.
+    """
+    errors, deviations = _beside_the_mean(rows)
+    error, reference = (_mean(np.abs(x), rows.weights) for x in (errors, deviations))
+    return _error_ratio(error, reference)
+
+
+@_metric(
+    Numbers,
+    False,
+    "mean of (y - z)²",
+    scikit_learn="mean_squared_error",
+    rulekit_name="squared_error",
+    source=_STATISTICS,
+)
+def mean_squared_error(rows: Numbers) -> float:
+    """Compute the mean squared error."""
+    with np.errstate(over="ignore"):
+        return _prediction.mean_squared_error(rows.y_true, rows.y_pred, rows.weights)
+
+
+@_metric(
+    Numbers,
+    False,
+    "sqrt(mean of (y - z)²)",
+    scikit_learn="root_mean_squared_error",
+    source=_STATISTICS,
+)
+def root_mean_squared_error(rows: Numbers) -> float:
+    """Compute the root of the mean squared error."""
+    with np.errstate(over="ignore"):
+        return _prediction.root_mean_squared_error(rows.y_true, rows.y_pred, rows.weights)
+
+
+@_metric(
+    Numbers,
+    False,
+    "sqrt(sum (y - z)² / sum (y - mean y)²)",
+    undefined_where=_NEVER_WRONG,
+    source=_STATISTICS,
+)
+def root_relative_squared_error(rows: Numbers) -> float:
+    """Compute ``sqrt(1 - R²)``, the root of the relative squared error.
+
+    RuleKit squares weights, and leaves them out of the mean.
+    """
+    errors, deviations = _beside_the_mean(rows)
+    return _error_ratio(_norm(errors, rows.weights), _norm(deviations, rows.weights))
+
+
+@_metric(
+    Numbers,
+    True,
+    "Pearson's r of y and z",
+    undefined_where=_NO_CORRELATION,
+    rulekit=_CLIPPED,
+    source="K. Pearson 1895",
+)
+def correlation(rows: Numbers, *, clip: bool = False) -> float:
+    """Compute Pearson's correlation; ``clip=True`` replaces a negative one by 0 like RuleKit."""
+    return _correlation(rows, clip)
+
+
+@_metric(
+    Numbers,
+    True,
+    "squared Pearson's r of y and z",
+    undefined_where=_NO_CORRELATION,
+    rulekit=_CLIPPED,
+    source="K. Pearson 1895",
+)
+def squared_correlation(rows: Numbers, *, clip: bool = False) -> float:
+    """Compute the squared correlation, which unlike R² ignores the scale of the predictions.
+
+    ``clip=True`` has 0 where the correlation is negative, as RuleKit does.
+    """
+    return _correlation(rows, clip) ** 2
+
+
+_add(
+    PerformanceMetric(
+        "integrated_brier_score",
+        None,
+        "survival",
+        False,
+        0.0,
+        "mean over time of the squared distance of the predicted from the known survival",
+        source="E. Graf et al. 1999",
+    )
 )
 
 

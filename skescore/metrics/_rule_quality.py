@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -150,218 +150,6 @@ def _positives_times_log_lift(k: Counts) -> Numbers:
     return np.where(near, xlog1py(k.p, np.where(near, excess, 0.0)), xlogy(k.p, lift_))
 
 
-def accuracy(k: Counts) -> Numbers:
-    return k.p - k.n
-
-
-def full_coverage(k: Counts) -> Numbers:
-    return k.covered / k.total
-
-
-def precision(k: Counts) -> Numbers:
-    return _ratio(k.p, k.covered)
-
-
-def ripper(k: Counts) -> Numbers:
-    return _ratio(k.p - k.n, k.covered)
-
-
-def sensitivity(k: Counts) -> Numbers:
-    return _ratio(k.p, k.P)
-
-
-def specificity(k: Counts) -> Numbers:
-    return _ratio(k.rejected, k.N)
-
-
-def mutual_support(k: Counts) -> Numbers:
-    return _ratio(k.p, k.n + k.P)
-
-
-def f_measure(k: Counts, beta: Numbers) -> Numbers:
-    return _ratio((1 + beta**2) * k.p, beta**2 * k.P + k.covered)
-
-
-def geo_rss(k: Counts) -> Numbers:
-    return np.sqrt(sensitivity(k) * specificity(k))
-
-
-def yails(k: Counts) -> Numbers:
-    purity = precision(k)
-    return (0.5 + purity / 4) * purity + (0.5 - purity / 4) * sensitivity(k)
-
-
-def laplace(k: Counts) -> Numbers:
-    return (k.p + 1) / (k.covered + 2)
-
-
-def weighted_laplace(k: Counts) -> Numbers:
-    return _ratio((k.p + 1) * k.total, (k.covered + 2) * k.P)
-
-
-def m_estimate(k: Counts, m: Numbers) -> Numbers:
-    return _ratio(k.p + m * k.P / k.total, k.covered + m)
-
-
-def g_measure(k: Counts, g: Numbers) -> Numbers:
-    return _ratio(k.p, k.covered + g)
-
-
-def coleman(k: Counts) -> Numbers:
-    return _ratio(k.difference, k.N * k.covered)
-
-
-def kappa(k: Counts) -> Numbers:
-    return _ratio(2 * k.difference, k.N * k.covered + k.P * k.uncovered)
-
-
-def c1(k: Counts) -> Numbers:
-    return coleman(k) * (2 + kappa(k)) / 3
-
-
-def c2(k: Counts) -> Numbers:
-    return coleman(k) * _ratio(k.P + k.p, 2 * k.P)
-
-
-def correlation(k: Counts) -> Numbers:
-    value = _ratio(k.difference, np.sqrt(k.P * k.N * k.covered * k.uncovered))
-    return np.clip(value, -1.0, 1.0)  # the root may round down
-
-
-def f_bayesian_confirmation(k: Counts) -> Numbers:
-    return _ratio(k.difference, k.p * k.N + k.n * k.P)
-
-
-def s_bayesian(k: Counts) -> Numbers:
-    return _ratio(k.difference, k.covered * k.uncovered)
-
-
-def pawlak_dependency_factor(k: Counts) -> Numbers:
-    return _ratio(k.difference, k.p * k.total + k.P * k.covered)
-
-
-def rss(k: Counts) -> Numbers:
-    return _ratio(k.difference, k.P * k.N)
-
-
-def q2(k: Counts) -> Numbers:
-    return rss(k) * specificity(k)
-
-
-def rule_interest(k: Counts) -> Numbers:
-    return k.difference / k.total
-
-
-def novelty(k: Counts) -> Numbers:
-    return k.difference / k.total**2
-
-
-def klosgen(k: Counts, omega: Numbers) -> Numbers:
-    better = _ratio(k.difference, k.covered * k.total)
-    value = full_coverage(k) ** omega * better
-    # The value falls to 0 for small rules, unless size has no influence.
-    return np.where((k.covered == 0) & (omega > 0), 0.0, value)
-
-
-def lift(k: Counts) -> Numbers:
-    return _ratio(k.p * k.total, k.covered * k.P)
-
-
-def logical_sufficiency(k: Counts, smoothing: Numbers) -> Numbers:
-    return _ratio(k.p * k.N, k.n * k.P + smoothing)
-
-
-def odds_ratio(k: Counts, smoothing: Numbers) -> Numbers:
-    return _ratio(k.p * k.rejected, k.n * k.missed + smoothing)
-
-
-def relative_risk(k: Counts, smoothing: Numbers) -> Numbers:
-    return _ratio(k.p * k.uncovered, k.covered * (k.missed + smoothing))
-
-
-def cfoil(k: Counts) -> Numbers:
-    return _positives_times_log_lift(k) / np.log(2)
-
-
-def one_way_support(k: Counts) -> Numbers:
-    return _ratio(_positives_times_log_lift(k), k.covered)
-
-
-def two_way_support(k: Counts) -> Numbers:
-    return _positives_times_log_lift(k) / k.total
-
-
-def cn2_significance(k: Counts) -> Numbers:
-    return 2 * _divergence(k, k.covered)
-
-
-def j_measure(k: Counts) -> Numbers:
-    return _divergence(k, k.covered) / k.total
-
-
-def information_gain(k: Counts) -> Numbers:
-    gain = k.information / (k.total * np.log(2))
-    return np.where(k.difference < 0, -gain, gain)
-
-
-def binary_entropy(k: Counts) -> Numbers:
-    return 1 - (_entropy(k.p, k.n) + _entropy(k.missed, k.rejected)) / k.total
-
-
-def between(low: float, high: float) -> Limits:
-    return lambda P, N: (low, high)
-
-
-def prior_entropy(P: Numbers, N: Numbers) -> Numbers:
-    """Compute the entropy of the class in bits."""
-    return _entropy(P, N) / (P + N)
-
-
-def most_divergent(P: Numbers, N: Numbers) -> Numbers:
-    """Compute half the significance of a rule that covers exactly one class."""
-    return np.maximum(P * np.log1p(N / P), N * np.log1p(P / N))
-
-
-def binary_entropy_limits(P: Numbers, N: Numbers) -> tuple[ArrayLike, ArrayLike]:
-    return 1 - prior_entropy(P, N), 1.0
-
-
-def information_limits(P: Numbers, N: Numbers) -> tuple[ArrayLike, ArrayLike]:
-    entropy = prior_entropy(P, N)
-    return -entropy, entropy
-
-
-def novelty_limits(P: Numbers, N: Numbers) -> tuple[ArrayLike, ArrayLike]:
-    limit = P * N / (P + N) ** 2
-    return -limit, limit
-
-
-def product_limits(P: Numbers, N: Numbers, smoothing: Numbers) -> tuple[ArrayLike, ArrayLike]:
-    return 0.0, _ratio(P * N, smoothing, np.inf)
-
-
-def relative_risk_limits(P: Numbers, N: Numbers, smoothing: Numbers) -> tuple[ArrayLike, ArrayLike]:
-    # The best pure rule covers all positives or, with strong smoothing, almost nothing.
-    all_positives = _ratio(N, smoothing, np.inf)
-    return 0.0, np.maximum(all_positives, (P + N) / (P + smoothing))
-
-
-def klosgen_limits(P: Numbers, N: Numbers, omega: Numbers) -> tuple[ArrayLike, ArrayLike]:
-    total = P + N
-
-    def greatest(kind: Numbers) -> Numbers:
-        # The best rule covers a whole class; if size dominates, it covers other rows too.
-        covered = np.maximum(kind, total * (1 - _ratio(np.ones_like(omega), omega, np.inf)))
-        return (covered / total) ** omega * kind * (1 / covered - 1 / total)
-
-    return -greatest(N), greatest(P)
-
-
-def m_estimate_limits(P: Numbers, N: Numbers, m: Numbers) -> tuple[ArrayLike, ArrayLike]:
-    prior = P / (P + N)
-    return m * prior / (N + m), (P + m * prior) / (P + m)
-
-
 _COUNTS_REMEDY = "Bounds are known where there are positives and negatives."
 _PARAMETER_REMEDY = "See RULE_MEASURES for the default."
 
@@ -466,6 +254,406 @@ def _filled(values: ArrayLike, shape: tuple[int, ...]) -> float | Numbers:
     """Return broadcast every measure to the shape of its arguments."""
     array = np.asarray(values, dtype=np.float64)
     return plain(array if array.shape == shape else np.broadcast_to(array, shape).copy())
+
+
+_MEASURES: dict[str, RuleMeasure] = {}
+#: Quality measures of single rules, functions of their counts p, n, P and N.
+RULE_MEASURES: Mapping[str, RuleMeasure] = MappingProxyType(_MEASURES)
+
+
+def _measure(
+    formula: str,
+    value_range: str,
+    limits: Limits,
+    parameters: Mapping[str, float] = MappingProxyType({}),
+    **properties: Any,
+) -> Callable[[Callable[..., Numbers]], Callable[..., Numbers]]:
+    """Add a function of counts to the catalog under its name."""
+
+    def declare(function: Callable[..., Numbers]) -> Callable[..., Numbers]:
+        name = function.__name__
+        _MEASURES[name] = RuleMeasure(
+            name, function, formula, value_range, limits, parameters, **properties
+        )
+        return function
+
+    return declare
+
+
+def between(low: float, high: float) -> Limits:
+    return lambda P, N: (low, high)
+
+
+def prior_entropy(P: Numbers, N: Numbers) -> Numbers:
+    """Compute the entropy of the class in bits."""
+    return _entropy(P, N) / (P + N)
+
+
+def most_divergent(P: Numbers, N: Numbers) -> Numbers:
+    """Compute half the significance of a rule that covers exactly one class."""
+    return np.maximum(P * np.log1p(N / P), N * np.log1p(P / N))
+
+
+def binary_entropy_limits(P: Numbers, N: Numbers) -> tuple[ArrayLike, ArrayLike]:
+    return 1 - prior_entropy(P, N), 1.0
+
+
+def information_limits(P: Numbers, N: Numbers) -> tuple[ArrayLike, ArrayLike]:
+    entropy = prior_entropy(P, N)
+    return -entropy, entropy
+
+
+def novelty_limits(P: Numbers, N: Numbers) -> tuple[ArrayLike, ArrayLike]:
+    limit = P * N / (P + N) ** 2
+    return -limit, limit
+
+
+def product_limits(P: Numbers, N: Numbers, smoothing: Numbers) -> tuple[ArrayLike, ArrayLike]:
+    return 0.0, _ratio(P * N, smoothing, np.inf)
+
+
+def relative_risk_limits(P: Numbers, N: Numbers, smoothing: Numbers) -> tuple[ArrayLike, ArrayLike]:
+    # The best pure rule covers all positives or, with strong smoothing, almost nothing.
+    all_positives = _ratio(N, smoothing, np.inf)
+    return 0.0, np.maximum(all_positives, (P + N) / (P + smoothing))
+
+
+def klosgen_limits(P: Numbers, N: Numbers, omega: Numbers) -> tuple[ArrayLike, ArrayLike]:
+    total = P + N
+
+    def greatest(kind: Numbers) -> Numbers:
+        # The best rule covers a whole class; if size dominates, it covers other rows too.
+        covered = np.maximum(kind, total * (1 - _ratio(np.ones_like(omega), omega, np.inf)))
+        return (covered / total) ** omega * kind * (1 / covered - 1 / total)
+
+    return -greatest(N), greatest(P)
+
+
+def m_estimate_limits(P: Numbers, N: Numbers, m: Numbers) -> tuple[ArrayLike, ArrayLike]:
+    prior = P / (P + N)
+    return m * prior / (N + m), (P + m * prior) / (P + m)
+
+
+_LAVRAC = "N. Lavrač, P. Flach, B. Zupan: rule evaluation measures, 1999"
+_FLACH = "J. Fürnkranz, P. Flach: ROC 'n' rule learning, 2005"
+_BRUHA = "I. Bruha: quality of decision rules, 1997"
+_YAO = "Y. Yao, N. Zhong: quantitative measures associated with rules, 1999"
+_TABLE = "statistics of two-by-two tables"
+_RULEKIT = "catalog of RuleKit"
+_SHARE, _SIGNED = between(0, 1), between(-1, 1)
+
+
+@_measure("p - n", "[-N, P]", lambda P, N: (-N, P), source=_FLACH)
+def accuracy(k: Counts) -> Numbers:
+    return k.p - k.n
+
+
+@_measure(
+    "1 - (c H(p, n) + u H(P - p, N - n)) / T",
+    "[1 - H(P, N), 1]",
+    binary_entropy_limits,
+    symmetric=True,
+    source="entropy of two counts in bits",
+)
+def binary_entropy(k: Counts) -> Numbers:
+    return 1 - (_entropy(k.p, k.n) + _entropy(k.missed, k.rejected)) / k.total
+
+
+@_measure(
+    "coleman (2 + kappa) / 3", "(-2P/(3N), 1]", lambda P, N: (-2 * P / (3 * N), 1.0), source=_BRUHA
+)
+def c1(k: Counts) -> Numbers:
+    return coleman(k) * (2 + kappa(k)) / 3
+
+
+@_measure("coleman (P + p) / (2P)", "[-P/(2N), 1]", lambda P, N: (-P / (2 * N), 1.0), source=_BRUHA)
+def c2(k: Counts) -> Numbers:
+    return coleman(k) * _ratio(k.P + k.p, 2 * k.P)
+
+
+@_measure(
+    "p log2(pT / (cP))",
+    "(-P/(e ln 2), P log2(T/P)]",
+    lambda P, N: (-P / (np.e * np.log(2)), P * np.log1p(N / P) / np.log(2)),
+    source="J. R. Quinlan: FOIL, 1990",
+)
+def cfoil(k: Counts) -> Numbers:
+    return _positives_times_log_lift(k) / np.log(2)
+
+
+@_measure(
+    "2 (p ln(pT / (cP)) + n ln(nT / (cN)))",
+    "[0, 2 max(P ln(T/P), N ln(T/N))]",
+    lambda P, N: (0.0, 2 * most_divergent(P, N)),
+    symmetric=True,
+    source="P. Clark, T. Niblett: CN2, 1989",
+)
+def cn2_significance(k: Counts) -> Numbers:
+    return 2 * _divergence(k, k.covered)
+
+
+@_measure("D / (N c)", "[-P/N, 1]", lambda P, N: (-P / N, 1.0), source=_BRUHA)
+def coleman(k: Counts) -> Numbers:
+    return _ratio(k.difference, k.N * k.covered)
+
+
+@_measure("D / sqrt(P N c u)", "[-1, 1]", _SIGNED, source=_FLACH)
+def correlation(k: Counts) -> Numbers:
+    value = _ratio(k.difference, np.sqrt(k.P * k.N * k.covered * k.uncovered))
+    return np.clip(value, -1.0, 1.0)  # the root may round down
+
+
+@_measure("p / P", "[0, 1]", _SHARE, source=_TABLE)
+def coverage(k: Counts) -> Numbers:
+    return sensitivity(k)
+
+
+@_measure("D / (pN + nP)", "[-1, 1]", _SIGNED, source="J. Kemeny, P. Oppenheim 1952")
+def f_bayesian_confirmation(k: Counts) -> Numbers:
+    return _ratio(k.difference, k.p * k.N + k.n * k.P)
+
+
+@_measure(
+    "(1 + beta²) p / (beta² P + c)",
+    "[0, 1]",
+    lambda P, N, beta: (0.0, 1.0),
+    {"beta": 2.0},
+    source="C. J. van Rijsbergen 1979",
+)
+def f_measure(k: Counts, beta: Numbers) -> Numbers:
+    return _ratio((1 + beta**2) * k.p, beta**2 * k.P + k.covered)
+
+
+@_measure("c / T", "[0, 1]", _SHARE, source=_TABLE)
+def full_coverage(k: Counts) -> Numbers:
+    return k.covered / k.total
+
+
+@_measure("sqrt((p/P) (1 - n/N))", "[0, 1]", _SHARE, source=_RULEKIT)
+def geo_rss(k: Counts) -> Numbers:
+    return np.sqrt(sensitivity(k) * specificity(k))
+
+
+@_measure(
+    "p / (c + g)", "[0, P/(P + g)]", lambda P, N, g: (0.0, P / (P + g)), {"g": 2.0}, source=_FLACH
+)
+def g_measure(k: Counts, g: Numbers) -> Numbers:
+    return _ratio(k.p, k.covered + g)
+
+
+@_measure(
+    "±(H(P, N) - (c H(p, n) + u H(P - p, N - n)) / T), minus if D < 0",
+    "[-H(P, N), H(P, N)]",
+    information_limits,
+    source="entropy of two counts in bits",
+)
+def information_gain(k: Counts) -> Numbers:
+    gain = k.information / (k.total * np.log(2))
+    return np.where(k.difference < 0, -gain, gain)
+
+
+@_measure(
+    "cn2_significance / (2T)",
+    "[0, max(P ln(T/P), N ln(T/N)) / T]",
+    lambda P, N: (0.0, most_divergent(P, N) / (P + N)),
+    symmetric=True,
+    source="P. Smyth, R. Goodman 1992",
+)
+def j_measure(k: Counts) -> Numbers:
+    return _divergence(k, k.covered) / k.total
+
+
+@_measure(
+    "2D / (Nc + Pu)",
+    "[-2PN/(P² + N²), 1]",
+    lambda P, N: (-2 * P * N / (P**2 + N**2), 1.0),
+    source="J. Cohen 1960",
+)
+def kappa(k: Counts) -> Numbers:
+    return _ratio(2 * k.difference, k.N * k.covered + k.P * k.uncovered)
+
+
+@_measure(
+    "(c/T)^omega (p/c - P/T)",
+    "[-PN/T², PN/T²]",
+    klosgen_limits,
+    {"omega": 1.0},
+    source="W. Klösgen: Explora, 1996",
+)
+def klosgen(k: Counts, omega: Numbers) -> Numbers:
+    better = _ratio(k.difference, k.covered * k.total)
+    value = full_coverage(k) ** omega * better
+    # The value falls to 0 for small rules, unless size has no influence.
+    return np.where((k.covered == 0) & (omega > 0), 0.0, value)
+
+
+@_measure(
+    "(p + 1) / (c + 2)",
+    "[1/(N + 2), (P + 1)/(P + 2)]",
+    lambda P, N: (1 / (N + 2), (P + 1) / (P + 2)),
+    source="P. Clark, R. Boswell 1991",
+)
+def laplace(k: Counts) -> Numbers:
+    return (k.p + 1) / (k.covered + 2)
+
+
+@_measure(
+    "(p/c) / (P/T)", "[0, T/P]", lambda P, N: (0.0, (P + N) / P), source="S. Brin et al. 1997"
+)
+def lift(k: Counts) -> Numbers:
+    return _ratio(k.p * k.total, k.covered * k.P)
+
+
+@_measure(
+    "pN / (nP + smoothing)",
+    "[0, PN]",
+    product_limits,
+    {"smoothing": 1.0},
+    source="R. Duda et al.: PROSPECTOR, 1979",
+)
+def logical_sufficiency(k: Counts, smoothing: Numbers) -> Numbers:
+    return _ratio(k.p * k.N, k.n * k.P + smoothing)
+
+
+@_measure(
+    "(p + m P/T) / (c + m)",
+    "[(mP/T)/(N + m), (P + mP/T)/(P + m)]",
+    m_estimate_limits,
+    {"m": 2.0},
+    source="B. Cestnik 1990",
+)
+def m_estimate(k: Counts, m: Numbers) -> Numbers:
+    return _ratio(k.p + m * k.P / k.total, k.covered + m)
+
+
+@_measure("p / (n + P)", "[0, 1]", _SHARE, source=_YAO)
+def mutual_support(k: Counts) -> Numbers:
+    return _ratio(k.p, k.n + k.P)
+
+
+@_measure("p/T - P c/T²", "[-PN/T², PN/T²]", novelty_limits, source=_LAVRAC)
+def novelty(k: Counts) -> Numbers:
+    return k.difference / k.total**2
+
+
+@_measure(
+    "p (N - n) / (n (P - p) + smoothing)",
+    "[0, PN]",
+    product_limits,
+    {"smoothing": 1.0},
+    source=_TABLE,
+)
+def odds_ratio(k: Counts, smoothing: Numbers) -> Numbers:
+    return _ratio(k.p * k.rejected, k.n * k.missed + smoothing)
+
+
+@_measure(
+    "(p/c) ln(lift)",
+    "[-P/(eT), ln(T/P)]",
+    lambda P, N: (-P / (np.e * (P + N)), np.log1p(N / P)),
+    source=_YAO,
+)
+def one_way_support(k: Counts) -> Numbers:
+    return _ratio(_positives_times_log_lift(k), k.covered)
+
+
+@_measure(
+    "D / (pT + Pc)",
+    "[-1, N/(T + P)]",
+    lambda P, N: (-1.0, N / (P + N + P)),
+    source="Z. Pawlak 2002",
+)
+def pawlak_dependency_factor(k: Counts) -> Numbers:
+    return _ratio(k.difference, k.p * k.total + k.P * k.covered)
+
+
+@_measure("(p/P - n/N) (1 - n/N)", "[-1/4, 1]", between(-0.25, 1), source=_RULEKIT)
+def q2(k: Counts) -> Numbers:
+    return rss(k) * specificity(k)
+
+
+@_measure("p / c", "[0, 1]", _SHARE, source=_FLACH)
+def precision(k: Counts) -> Numbers:
+    return _ratio(k.p, k.covered)
+
+
+@_measure(
+    "(p/c) u / (P - p + smoothing)",
+    "[0, N]",
+    relative_risk_limits,
+    {"smoothing": 1.0},
+    source=_TABLE,
+)
+def relative_risk(k: Counts, smoothing: Numbers) -> Numbers:
+    return _ratio(k.p * k.uncovered, k.covered * (k.missed + smoothing))
+
+
+@_measure("(p - n) / c", "[-1, 1]", _SIGNED, source="W. Cohen 1995")
+def ripper(k: Counts) -> Numbers:
+    return _ratio(k.p - k.n, k.covered)
+
+
+@_measure(
+    "D / T",
+    "[-PN/T, PN/T]",
+    lambda P, N: (-P * N / (P + N), P * N / (P + N)),
+    source="G. Piatetsky-Shapiro 1991",
+)
+def rule_interest(k: Counts) -> Numbers:
+    return k.difference / k.total
+
+
+@_measure("p/P - n/N", "[-1, 1]", _SIGNED, source=_RULEKIT)
+def rss(k: Counts) -> Numbers:
+    return _ratio(k.difference, k.P * k.N)
+
+
+@_measure("p/c - (P - p)/u", "[-1, 1]", _SIGNED, source="D. Christensen 1999")
+def s_bayesian(k: Counts) -> Numbers:
+    return _ratio(k.difference, k.covered * k.uncovered)
+
+
+@_measure("p / P", "[0, 1]", _SHARE, source=_TABLE)
+def sensitivity(k: Counts) -> Numbers:
+    return _ratio(k.p, k.P)
+
+
+@_measure("(N - n) / N", "[0, 1]", _SHARE, source=_TABLE)
+def specificity(k: Counts) -> Numbers:
+    return _ratio(k.rejected, k.N)
+
+
+@_measure(
+    "(p/T) ln(lift)",
+    "(-P/(eT), (P/T) ln(T/P)]",
+    lambda P, N: (-P / (np.e * (P + N)), P * np.log1p(N / P) / (P + N)),
+    source=_YAO,
+)
+def two_way_support(k: Counts) -> Numbers:
+    return _positives_times_log_lift(k) / k.total
+
+
+@_measure(
+    "(p + 1) T / ((c + 2) P)",
+    "[T/((N + 2)P), (P + 1)T/((P + 2)P)]",
+    lambda P, N: ((P + N) / ((N + 2) * P), (P + 1) * (P + N) / ((P + 2) * P)),
+    source=_RULEKIT,
+)
+def weighted_laplace(k: Counts) -> Numbers:
+    return _ratio((k.p + 1) * k.total, (k.covered + 2) * k.P)
+
+
+@_measure("(c/T) (p/c - P/T)", "[-PN/T², PN/T²]", novelty_limits, source=_LAVRAC)
+def weighted_relative_accuracy(k: Counts) -> Numbers:
+    return novelty(k)
+
+
+@_measure(
+    "(1/2 + prec/4) prec + (1/2 - prec/4) p/P, prec = p/c", "[0, 1]", _SHARE, source="L. Torgo 1993"
+)
+def yails(k: Counts) -> Numbers:
+    purity = precision(k)
+    return (0.5 + purity / 4) * purity + (0.5 - purity / 4) * sensitivity(k)
 
 
 @overload
@@ -577,300 +765,3 @@ def _named(name: object) -> RuleMeasure:
             f"There is no measure of rules {name!r}. {did_you_mean(name, RULE_MEASURES)}"
         )
     return named_measure
-
-
-_LAVRAC = "N. Lavrač, P. Flach, B. Zupan: rule evaluation measures, 1999"
-_FLACH = "J. Fürnkranz, P. Flach: ROC 'n' rule learning, 2005"
-_BRUHA = "I. Bruha: quality of decision rules, 1997"
-_YAO = "Y. Yao, N. Zhong: quantitative measures associated with rules, 1999"
-_TABLE = "statistics of two-by-two tables"
-_RULEKIT = "catalog of RuleKit"
-
-_SHARE, _SIGNED = between(0, 1), between(-1, 1)
-
-#: Quality measures of single rules, functions of their counts p, n, P and N.
-RULE_MEASURES: Mapping[str, RuleMeasure] = MappingProxyType(
-    {
-        measure.name: measure
-        for measure in (
-            RuleMeasure(
-                "accuracy", accuracy, "p - n", "[-N, P]", lambda P, N: (-N, P), source=_FLACH
-            ),
-            RuleMeasure(
-                "binary_entropy",
-                binary_entropy,
-                "1 - (c H(p, n) + u H(P - p, N - n)) / T",
-                "[1 - H(P, N), 1]",
-                binary_entropy_limits,
-                symmetric=True,
-                source="entropy of two counts in bits",
-            ),
-            RuleMeasure(
-                "c1",
-                c1,
-                "coleman (2 + kappa) / 3",
-                "(-2P/(3N), 1]",
-                lambda P, N: (-2 * P / (3 * N), 1.0),
-                source=_BRUHA,
-            ),
-            RuleMeasure(
-                "c2",
-                c2,
-                "coleman (P + p) / (2P)",
-                "[-P/(2N), 1]",
-                lambda P, N: (-P / (2 * N), 1.0),
-                source=_BRUHA,
-            ),
-            RuleMeasure(
-                "cfoil",
-                cfoil,
-                "p log2(pT / (cP))",
-                "(-P/(e ln 2), P log2(T/P)]",
-                lambda P, N: (-P / (np.e * np.log(2)), P * np.log1p(N / P) / np.log(2)),
-                source="J. R. Quinlan: FOIL, 1990",
-            ),
-            RuleMeasure(
-                "cn2_significance",
-                cn2_significance,
-                "2 (p ln(pT / (cP)) + n ln(nT / (cN)))",
-                "[0, 2 max(P ln(T/P), N ln(T/N))]",
-                lambda P, N: (0.0, 2 * most_divergent(P, N)),
-                symmetric=True,
-                source="P. Clark, T. Niblett: CN2, 1989",
-            ),
-            RuleMeasure(
-                "coleman",
-                coleman,
-                "D / (N c)",
-                "[-P/N, 1]",
-                lambda P, N: (-P / N, 1.0),
-                source=_BRUHA,
-            ),
-            RuleMeasure(
-                "correlation",
-                correlation,
-                "D / sqrt(P N c u)",
-                "[-1, 1]",
-                _SIGNED,
-                source=_FLACH,
-            ),
-            RuleMeasure("coverage", sensitivity, "p / P", "[0, 1]", _SHARE, source=_TABLE),
-            RuleMeasure(
-                "f_bayesian_confirmation",
-                f_bayesian_confirmation,
-                "D / (pN + nP)",
-                "[-1, 1]",
-                _SIGNED,
-                source="J. Kemeny, P. Oppenheim 1952",
-            ),
-            RuleMeasure(
-                "f_measure",
-                f_measure,
-                "(1 + beta²) p / (beta² P + c)",
-                "[0, 1]",
-                lambda P, N, beta: (0.0, 1.0),
-                {"beta": 2.0},
-                source="C. J. van Rijsbergen 1979",
-            ),
-            RuleMeasure("full_coverage", full_coverage, "c / T", "[0, 1]", _SHARE, source=_TABLE),
-            RuleMeasure(
-                "geo_rss",
-                geo_rss,
-                "sqrt((p/P) (1 - n/N))",
-                "[0, 1]",
-                _SHARE,
-                source=_RULEKIT,
-            ),
-            RuleMeasure(
-                "g_measure",
-                g_measure,
-                "p / (c + g)",
-                "[0, P/(P + g)]",
-                lambda P, N, g: (0.0, P / (P + g)),
-                {"g": 2.0},
-                source=_FLACH,
-            ),
-            RuleMeasure(
-                "information_gain",
-                information_gain,
-                "±(H(P, N) - (c H(p, n) + u H(P - p, N - n)) / T), minus if D < 0",
-                "[-H(P, N), H(P, N)]",
-                information_limits,
-                source="entropy of two counts in bits",
-            ),
-            RuleMeasure(
-                "j_measure",
-                j_measure,
-                "cn2_significance / (2T)",
-                "[0, max(P ln(T/P), N ln(T/N)) / T]",
-                lambda P, N: (0.0, most_divergent(P, N) / (P + N)),
-                symmetric=True,
-                source="P. Smyth, R. Goodman 1992",
-            ),
-            RuleMeasure(
-                "kappa",
-                kappa,
-                "2D / (Nc + Pu)",
-                "[-2PN/(P² + N²), 1]",
-                lambda P, N: (-2 * P * N / (P**2 + N**2), 1.0),
-                source="J. Cohen 1960",
-            ),
-            RuleMeasure(
-                "klosgen",
-                klosgen,
-                "(c/T)^omega (p/c - P/T)",
-                "[-PN/T², PN/T²]",
-                klosgen_limits,
-                {"omega": 1.0},
-                source="W. Klösgen: Explora, 1996",
-            ),
-            RuleMeasure(
-                "laplace",
-                laplace,
-                "(p + 1) / (c + 2)",
-                "[1/(N + 2), (P + 1)/(P + 2)]",
-                lambda P, N: (1 / (N + 2), (P + 1) / (P + 2)),
-                source="P. Clark, R. Boswell 1991",
-            ),
-            RuleMeasure(
-                "lift",
-                lift,
-                "(p/c) / (P/T)",
-                "[0, T/P]",
-                lambda P, N: (0.0, (P + N) / P),
-                source="S. Brin et al. 1997",
-            ),
-            RuleMeasure(
-                "logical_sufficiency",
-                logical_sufficiency,
-                "pN / (nP + smoothing)",
-                "[0, PN]",
-                product_limits,
-                {"smoothing": 1.0},
-                source="R. Duda et al.: PROSPECTOR, 1979",
-            ),
-            RuleMeasure(
-                "m_estimate",
-                m_estimate,
-                "(p + m P/T) / (c + m)",
-                "[(mP/T)/(N + m), (P + mP/T)/(P + m)]",
-                m_estimate_limits,
-                {"m": 2.0},
-                source="B. Cestnik 1990",
-            ),
-            RuleMeasure(
-                "mutual_support",
-                mutual_support,
-                "p / (n + P)",
-                "[0, 1]",
-                _SHARE,
-                source=_YAO,
-            ),
-            RuleMeasure(
-                "novelty",
-                novelty,
-                "p/T - P c/T²",
-                "[-PN/T², PN/T²]",
-                novelty_limits,
-                source=_LAVRAC,
-            ),
-            RuleMeasure(
-                "odds_ratio",
-                odds_ratio,
-                "p (N - n) / (n (P - p) + smoothing)",
-                "[0, PN]",
-                product_limits,
-                {"smoothing": 1.0},
-                source=_TABLE,
-            ),
-            RuleMeasure(
-                "one_way_support",
-                one_way_support,
-                "(p/c) ln(lift)",
-                "[-P/(eT), ln(T/P)]",
-                lambda P, N: (-P / (np.e * (P + N)), np.log1p(N / P)),
-                source=_YAO,
-            ),
-            RuleMeasure(
-                "pawlak_dependency_factor",
-                pawlak_dependency_factor,
-                "D / (pT + Pc)",
-                "[-1, N/(T + P)]",
-                lambda P, N: (-1.0, N / (P + N + P)),
-                source="Z. Pawlak 2002",
-            ),
-            RuleMeasure(
-                "q2",
-                q2,
-                "(p/P - n/N) (1 - n/N)",
-                "[-1/4, 1]",
-                between(-0.25, 1),
-                source=_RULEKIT,
-            ),
-            RuleMeasure("precision", precision, "p / c", "[0, 1]", _SHARE, source=_FLACH),
-            RuleMeasure(
-                "relative_risk",
-                relative_risk,
-                "(p/c) u / (P - p + smoothing)",
-                "[0, N]",
-                relative_risk_limits,
-                {"smoothing": 1.0},
-                source=_TABLE,
-            ),
-            RuleMeasure(
-                "ripper", ripper, "(p - n) / c", "[-1, 1]", _SIGNED, source="W. Cohen 1995"
-            ),
-            RuleMeasure(
-                "rule_interest",
-                rule_interest,
-                "D / T",
-                "[-PN/T, PN/T]",
-                lambda P, N: (-P * N / (P + N), P * N / (P + N)),
-                source="G. Piatetsky-Shapiro 1991",
-            ),
-            RuleMeasure("rss", rss, "p/P - n/N", "[-1, 1]", _SIGNED, source=_RULEKIT),
-            RuleMeasure(
-                "s_bayesian",
-                s_bayesian,
-                "p/c - (P - p)/u",
-                "[-1, 1]",
-                _SIGNED,
-                source="D. Christensen 1999",
-            ),
-            RuleMeasure("sensitivity", sensitivity, "p / P", "[0, 1]", _SHARE, source=_TABLE),
-            RuleMeasure("specificity", specificity, "(N - n) / N", "[0, 1]", _SHARE, source=_TABLE),
-            RuleMeasure(
-                "two_way_support",
-                two_way_support,
-                "(p/T) ln(lift)",
-                "(-P/(eT), (P/T) ln(T/P)]",
-                lambda P, N: (-P / (np.e * (P + N)), P * np.log1p(N / P) / (P + N)),
-                source=_YAO,
-            ),
-            RuleMeasure(
-                "weighted_laplace",
-                weighted_laplace,
-                "(p + 1) T / ((c + 2) P)",
-                "[T/((N + 2)P), (P + 1)T/((P + 2)P)]",
-                lambda P, N: ((P + N) / ((N + 2) * P), (P + 1) * (P + N) / ((P + 2) * P)),
-                source=_RULEKIT,
-            ),
-            RuleMeasure(
-                "weighted_relative_accuracy",
-                novelty,
-                "(c/T) (p/c - P/T)",
-                "[-PN/T², PN/T²]",
-                novelty_limits,
-                source=_LAVRAC,
-            ),
-            RuleMeasure(
-                "yails",
-                yails,
-                "(1/2 + prec/4) prec + (1/2 - prec/4) p/P, prec = p/c",
-                "[0, 1]",
-                _SHARE,
-                source="L. Torgo 1993",
-            ),
-        )
-    }
-)

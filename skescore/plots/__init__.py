@@ -15,6 +15,7 @@ from skescore.plots._displays import (
     ParetoDisplay,
     RulesDisplay,
     ScoreBarsDisplay,
+    plot_search,
 )
 from skescore.plots._formulas import (
     fire_curves,
@@ -24,7 +25,6 @@ from skescore.plots._formulas import (
     ice_part_surface,
     ice_surface,
 )
-from skescore.plots._of_search import plot_search
 from skescore.plots._rules import overlap_matrix, parallel_rules, rule_boxes
 from skescore.plots._style import COLORS, MARKERS, colors_of, contrast, legend_beside, pale
 from skescore.plots._trade_off import pareto_plot, proven_corridor, score_sensitivity, winner_map

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 from skescore._validation import check_choice
 from skescore.certificates import Certificate
@@ -11,7 +11,7 @@ from skescore.plots._bars import score_bars
 from skescore.plots._boundaries import decision_boundaries
 from skescore.plots._results import results_candidates
 from skescore.plots._rules import overlap_matrix, parallel_rules, rule_boxes
-from skescore.plots._trade_off import pareto_plot, proven_corridor
+from skescore.plots._trade_off import pareto_plot, proven_corridor, score_sensitivity, winner_map
 from skescore.rules import RuleSet, as_ruleset
 from skescore.tuning import Candidates
 
@@ -21,10 +21,37 @@ __all__ = [
     "ParetoDisplay",
     "RulesDisplay",
     "ScoreBarsDisplay",
+    "plot_search",
 ]
 
 
-class ParetoDisplay:
+class _Display:
+    """Base class of plots on one pair of axes."""
+
+    def _draw(self, ax: Any, options: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+    def plot(self, ax: Any = None, **options: Any) -> Self:
+        """Draw the plot, possibly again.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on; a new figure by default.
+        **options
+            Options of the function that draws the plot.
+
+        Returns
+        -------
+        self
+            The display with ``ax_`` and ``figure_``.
+        """
+        self.ax_ = self._draw(ax, options)
+        self.figure_ = self.ax_.figure
+        return self
+
+
+class ParetoDisplay(_Display):
     """Plot of the candidates of a search, the Pareto front and its knee.
 
     Made by :meth:`from_search`; :func:`skescore.plots.pareto_plot` draws it.
@@ -77,27 +104,11 @@ class ParetoDisplay:
         """
         return cls(results_candidates(search), x=x, y=y).plot(ax=ax, **options)
 
-    def plot(self, ax: Any = None, **options: Any) -> ParetoDisplay:
-        """Draw the plot, possibly again.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Axes to draw on; a new figure by default.
-        **options
-            Options of :func:`skescore.plots.pareto_plot`.
-
-        Returns
-        -------
-        self
-            The display with ``ax_`` and ``figure_``.
-        """
-        self.ax_ = pareto_plot(self.candidates, self.x, self.y, ax=ax, **options)
-        self.figure_ = self.ax_.figure
-        return self
+    def _draw(self, ax: Any, options: dict[str, Any]) -> Any:
+        return pareto_plot(self.candidates, self.x, self.y, ax=ax, **options)
 
 
-class CorridorDisplay:
+class CorridorDisplay(_Display):
     """Plot of the proven bounds on the best score for each number of rules, with the given rules.
 
     Made by :meth:`from_certificate`; :func:`skescore.plots.proven_corridor` draws it.
@@ -150,27 +161,11 @@ class CorridorDisplay:
         """
         return cls(certificate, y=y).plot(ax=ax, **options)
 
-    def plot(self, ax: Any = None, **options: Any) -> CorridorDisplay:
-        """Draw the plot, possibly again.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Axes to draw on; a new figure by default.
-        **options
-            Options of :func:`skescore.plots.proven_corridor`.
-
-        Returns
-        -------
-        self
-            The display with ``ax_`` and ``figure_``.
-        """
-        self.ax_ = proven_corridor(self.certificate, self.y, ax=ax, **options)
-        self.figure_ = self.ax_.figure
-        return self
+    def _draw(self, ax: Any, options: dict[str, Any]) -> Any:
+        return proven_corridor(self.certificate, self.y, ax=ax, **options)
 
 
-class ScoreBarsDisplay:
+class ScoreBarsDisplay(_Display):
     """Bar chart of the best score of each extractor, with its deviation between folds.
 
     Made by :meth:`from_search`; :func:`skescore.plots.score_bars` draws it.
@@ -222,24 +217,8 @@ class ScoreBarsDisplay:
         """
         return cls(getattr(search, "candidates_", search), score=score).plot(ax=ax, **options)
 
-    def plot(self, ax: Any = None, **options: Any) -> ScoreBarsDisplay:
-        """Draw the plot, possibly again.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Axes to draw on; a new figure by default.
-        **options
-            Options of :func:`skescore.plots.score_bars`.
-
-        Returns
-        -------
-        self
-            The display with ``ax_`` and ``figure_``.
-        """
-        self.ax_ = score_bars(self.results, self.score, ax=ax, **options)
-        self.figure_ = self.ax_.figure
-        return self
+    def _draw(self, ax: Any, options: dict[str, Any]) -> Any:
+        return score_bars(self.results, self.score, ax=ax, **options)
 
 
 _KINDS = ("parallel", "boxes", "overlap")
@@ -421,3 +400,46 @@ class DecisionBoundaryDisplay:
         self.ax_ = self.axes_[-1]
         self.figure_ = self.ax_.figure
         return self
+
+
+_PLOTS: dict[str, Callable[..., Any]] = {
+    "trade_off": pareto_plot,
+    "scores": score_bars,
+    "winners": winner_map,
+    "sensitivity": score_sensitivity,
+    "rules": parallel_rules,
+}
+
+
+def plot_search(search: Any, kind: str = "trade_off", *, ax: Any = None, **options: Any) -> Any:
+    """Draw one of the plots of a fitted search.
+
+    Parameters
+    ----------
+    search : fitted search
+        The search.
+    kind : {"trade_off", "scores", "winners", "sensitivity", "rules"}, default="trade_off"
+        The plot, drawn by :func:`pareto_plot`, :func:`score_bars`, :func:`winner_map`,
+        :func:`score_sensitivity` or :func:`parallel_rules`.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; a new figure by default.
+    **options
+        Options of that function.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes with the plot.
+
+    Raises
+    ------
+    ValueError
+        If there is no such kind.
+
+    Examples
+    --------
+    >>> from skescore.plots import plot_search
+    >>> ax = plot_search(search, "winners")  # doctest: +SKIP
+    """
+    check_choice("kind", kind, _PLOTS)
+    return _PLOTS[kind](search, ax=ax, **options)

@@ -447,10 +447,9 @@ BREX_METHODS: dict[str, Method] = {
             "B-ReX",
             _brex_method("paper"),
             on_divergence="One pass, four blocks, the blocks that made the decision hang on a "
-            "part stay Unassigned while it is refined. The paper names neither "
-            "number of blocks nor of passes, and which formulas are drawn moves a "
-            "cell by up to .02; on monotone arity 7 and 10 it is at the low end of "
-            "what this reading gives.",
+            "part stay Unassigned while it is refined. The paper names neither number of blocks "
+            "nor of passes, and which formulas are drawn moves a cell by up to .02; on monotone "
+            "arity 7 and 10 it is at the low end of what this reading gives.",
             on_top_k="Relevant is what has a responsibility; the set of Tritscher et al., which "
             "the paper may have used, was not to be had. Equal values at the border are "
             "drawn fairly.",
@@ -462,8 +461,7 @@ BREX_METHODS: dict[str, Method] = {
             _brex_method("literal"),
             ignores_zero_maps=True,
             on_divergence="Algorithm 3 to the letter: nothing else is Unassigned while a part is "
-            "refined; mean of twenty passes; rows left without any attribution do "
-            "not count.",
+            "refined; mean of twenty passes; rows left without any attribution do not count.",
             on_top_k="Nearest to the paper on and, or and xor: its rare failures there are pairs "
             "that never share a block in 10 to 20 passes. On xor-and-xor and on "
             "non-monotone chains from arity 5 the paper is lower, as a network that errs "

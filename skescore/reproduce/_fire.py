@@ -317,8 +317,7 @@ def _scores_text(name: str, fitting: tuple[float, float] | None) -> str:
         return (
             f"The printed {printed.fire[PSI.index(wrong)]} (psi = {wrong}) does not follow from "
             f"the formula: {other_scores} need an error rate from {bounds[0]:.4f} to "
-            f"{bounds[1]:.4f}, "
-            f"which gives {unit * bounds[0]:.3f} to {unit * bounds[1]:.3f}."
+            f"{bounds[1]:.4f}, which gives {unit * bounds[0]:.3f} to {unit * bounds[1]:.3f}."
         )
     errors = _errors_text(fitting)
     if errors["rows_of_half"] == _HALF:

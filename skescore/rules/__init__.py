@@ -6,7 +6,6 @@ libraries' models.
 """
 
 from skescore.rules._boxes import BoxTable
-from skescore.rules._conclusions import Conclusions
 from skescore.rules._conditions import (
     AtLeast,
     Condition,
@@ -20,7 +19,7 @@ from skescore.rules._conditions import (
 from skescore.rules._domain import Domain, Fallback
 from skescore.rules._explanation import Explanation
 from skescore.rules._row_table import RowTable, convert_rows
-from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
+from skescore.rules._rule import Conclusions, LinearOutput, Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
 from skescore.rules._statistics import with_statistics
 from skescore.rules._survival import (

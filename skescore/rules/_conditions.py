@@ -166,6 +166,36 @@ def interval_accepts_missing(bounds: Any) -> Any:
     return bounds.missing
 
 
+def with_missing(condition: Interval | OneOf | Missing, accepts_missing: bool) -> Any:
+    """Return a condition that treats observed values alike and missing values as stated.
+
+    Parameters
+    ----------
+    condition : Interval, OneOf or Missing
+        The condition.
+    accepts_missing : bool
+        Whether a missing value shall satisfy it.
+
+    Returns
+    -------
+    condition of the same kind, or None
+        None if no condition of this kind has that truth table.
+
+    Examples
+    --------
+    >>> print(with_missing(Interval(0, upper=30), True))
+    x0 ≤ 30 or missing
+    >>> print(with_missing(Missing(0), False))
+    None
+    """
+    if truth_table(condition).missing == accepts_missing:
+        return condition
+    if isinstance(condition, Missing):
+        return None
+    changed = replace(condition, missing=not condition.missing)
+    return changed if truth_table(changed).missing == accepts_missing else None
+
+
 @dataclass(frozen=True, slots=True)
 class Interval:
     """Condition that a numeric feature lies between two bounds.
@@ -260,10 +290,9 @@ class Interval:
         low = max(self, other, key=lambda i: (i.lower, not i.lower_closed))
         high = min(self, other, key=lambda i: (i.upper, i.upper_closed))
         bounds = low.lower, high.upper, low.lower_closed, high.upper_closed
-        missing = self.missing and other.missing
-        if missing and _is_empty(*bounds):
+        if _is_empty(*bounds) and truth_table(self).missing and truth_table(other).missing:
             return Missing(self.feature)
-        return Interval(self.feature, *bounds, missing)
+        return Interval(self.feature, *bounds, self.missing and other.missing)
 
     def to_text(
         self, names: Sequence[str] | None = None, number: NumberFormat = plain_number
@@ -640,7 +669,7 @@ def normalize(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
             and truth_table(condition).missing
             and not allowed[condition.feature]
         ):
-            condition = replace(condition, missing=False)
+            condition = with_missing(condition, False) or condition
         if isinstance(condition, Interval):
             interval = intervals.setdefault(condition.feature, condition)
             if isinstance(interval, Interval) and interval is not condition:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from skescore._io import json_of
+from skescore._rule_readers import RULESET_FORMAT
 from skescore.rules._conditions import AtLeast, Condition, Interval, Linear, Missing, OneOf
 from skescore.rules._domain import Domain, Fallback
 from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
@@ -15,7 +16,6 @@ from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
-JSON_FORMAT = "skescore.RuleSet"
 #: The versions that can be read. Version 2 adds missing values; sets that do not mention them are
 #: written as version 1.
 JSON_VERSIONS = (1, 2)
@@ -105,7 +105,7 @@ def ruleset_to_json(ruleset: RuleSet, *, indent: int | None = 2) -> str:
     """Write a rule set as JSON, without loss."""
     domain, fallback = ruleset.domain, ruleset.fallback
     data = {
-        "format": JSON_FORMAT,
+        "format": RULESET_FORMAT,
         "version": _version(ruleset),
         "task": ruleset.task,
         "feature_names": list(ruleset.feature_names),
@@ -289,10 +289,10 @@ def _parsed(text: str) -> dict[str, Any]:
         data = json_of(text, finite=True)
     except ValueError as error:
         raise ValueError(f"This is not JSON: {error}.") from error
-    if not isinstance(data, dict) or data.get("format") != JSON_FORMAT:
+    if not isinstance(data, dict) or data.get("format") != RULESET_FORMAT:
         format_name = data.get("format") if isinstance(data, dict) else type(data).__name__
         raise ValueError(
-            f"This JSON is not a rule set: its 'format' must be {JSON_FORMAT!r}, got "
+            f"This JSON is not a rule set: its 'format' must be {RULESET_FORMAT!r}, got "
             f"{format_name!r}. Rule sets are written by RuleSet.to_json()."
         )
     version = data.get("version")

@@ -22,13 +22,12 @@ from skescore._validation import (
     label_order,
 )
 from skescore.rules._boxes import BoxTable
-from skescore.rules._conclusions import Conclusions
 from skescore.rules._domain import Domain, Fallback, domain_around
 from skescore.rules._json import ruleset_from_json, ruleset_to_json
 from skescore.rules._matching import Matcher, run_in_chunks
 from skescore.rules._prediction import check_voting, predict, predict_proba
 from skescore.rules._row_table import RowTable
-from skescore.rules._rule import REFERENCES, LinearOutput, Rule, check_rules, combined
+from skescore.rules._rule import REFERENCES, Conclusions, LinearOutput, Rule, check_rules, combined
 from skescore.rules._text import NumberFormat, line, plain_number, to_text
 
 if TYPE_CHECKING:

@@ -1,6 +1,5 @@
 """Scores as scikit-learn scorers: of rule sets, of predictions, of attributions."""
 
-from skescore._expressions import Expression, Variable
 from skescore._quantities import (
     MeasuredQuantity,
     QuantityLimit,
@@ -11,7 +10,9 @@ from skescore._scores import (
     COMPLETENESSES,
     SCORE_SPECS,
     UNCOVERED,
+    Expression,
     ScoreSpec,
+    Variable,
     Weight,
     all_weights,
     find_score,
@@ -28,7 +29,6 @@ from skescore.scorers._predictions import (
     PerformanceScorer,
     make_performance_scorer,
 )
-from skescore.scorers._quantities import minimized_quantities
 from skescore.scorers._rules import (
     SCORERS,
     SET_SCORERS,
@@ -48,7 +48,7 @@ from skescore.scorers._rules import (
     register_installed_scores,
     register_score,
 )
-from skescore.scorers._set_measures import SET_AXES, SET_MEASURES, SetMeasure
+from skescore.scorers._set_measures import SET_AXES, SET_MEASURES, SetMeasure, minimized_quantities
 from skescore.scorers._survival import SurvivalScorer, make_survival_scorer
 
 __all__ = [

@@ -119,9 +119,8 @@ class RuleEvaluation:
             raise ValueError(
                 "y_pred must hold finite numbers, but the rules predict "
                 f"{self.y_pred[bad_rows[0]]!s} in row {bad_rows[0]} ({len(bad_rows)} such of "
-                f"{len(self.y_pred)} rows), as linear rules do where a value is missing. Fill "
-                "in or drop such rows (on the command line: "
-                "--missing drop)."
+                f"{len(self.y_pred)} rows), as linear rules do where a value is missing. Fill in "
+                "or drop such rows (on the command line: --missing drop)."
             )
 
     def _predicted(self, measure: Callable[..., float], metric: Any, uncovered: str) -> float:

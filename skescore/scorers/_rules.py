@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.exceptions import UndefinedMetricWarning
 
+from skescore._quantities import measured_quantities
 from skescore._scores import (
     COMPLETENESSES,
     SCORE_SPECS,
@@ -814,7 +815,6 @@ def register_score(spec: ScoreSpec) -> None:
     """
     if SCORE_SPECS.get(spec.name) == spec:
         return
-    columns = {other.kept_as for other in SCORE_SPECS.values()}
     reserved_names = {
         *SCORE_SPECS,
         *SCORERS,
@@ -823,7 +823,7 @@ def register_score(spec: ScoreSpec) -> None:
         *SET_SCORERS,
         *PREDICTION_METRICS,
         *_RESERVED_COLUMNS,
-        *columns,
+        *measured_quantities(),
         "pareto",
     }
     for name in (spec.name, spec.scorer_name, spec.kept_as):
@@ -891,20 +891,8 @@ def register_installed_scores() -> tuple[str, ...]:
     return tuple(names)
 
 
-#: Column names of runs that no score may take.
-_RESERVED_COLUMNS = (
-    "n_rules",
-    "size",
-    "completeness_volume",
-    "completeness_instances",
-    "score",
-    "fidelity",
-    "seconds",
-    "params",
-    "extractor",
-    "data",
-    "rank",
-)
+#: Column names of runs that no score may take, besides those of measured quantities.
+_RESERVED_COLUMNS = ("score", "fidelity", "params", "extractor", "data", "rank")
 
 
 def get_rule_scorer(scoring: Any) -> Any:

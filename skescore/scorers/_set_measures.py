@@ -6,6 +6,7 @@ Scorers, searches, benches and the command line read the table; a further measur
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import math
 import warnings
@@ -21,6 +22,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing
 
+from skescore._quantities import measured_quantities
 from skescore._random import child_generator
 from skescore._text import did_you_mean
 from skescore._validation import TASKS, check_choice, check_integer
@@ -43,7 +45,15 @@ from skescore.rules import RuleSet, as_ruleset
 from skescore.rules.importers import options_from_rows
 from skescore.scorers._evaluation import RuleEvaluation
 
-__all__ = ["SET_AXES", "SET_MEASURES", "SetMeasure", "find_set_measure", "loss_of"]
+__all__ = [
+    "SET_AXES",
+    "SET_MEASURES",
+    "SetMeasure",
+    "find_set_measure",
+    "loss_of",
+    "minimized_quantities",
+]
+
 
 #: Inputs of a measure; each level includes the ones before.
 NEEDS = ("rules", "rows", "labels", "black_box", "extractor")
@@ -484,3 +494,35 @@ SET_AXES: Mapping[str, SetMeasure] = MappingProxyType(
 def loss_of(axis: str, score: Any) -> Any:
     """Convert the score of a measure to the loss that a search minimizes."""
     return 1.0 - score if SET_AXES[axis].greater_is_better else 0.0 - score
+
+
+def minimized_quantities(*, costs: bool = True) -> dict[str, tuple[str, Callable[[Any], Any]]]:
+    """Return what a search can minimize: by name, a measure and its conversion to a loss.
+
+    Parameters
+    ----------
+    costs : bool, default=True
+        Include the costs of extraction.
+
+    Returns
+    -------
+    dict of str to (str, callable)
+        Such as ``incompleteness``, which is one minus ``completeness_volume``.
+    """
+    losses: dict[str, tuple[str, Callable[[Any], Any]]] = {}
+    for quantity in measured_quantities(costs=costs).values():
+        if quantity.complement:
+            losses[quantity.complement] = (quantity.name, _complement)
+        elif not quantity.greater_is_better:
+            losses[quantity.name] = (quantity.name, _unchanged)
+    for axis, measure in SET_AXES.items():
+        losses[axis] = (measure.scorer_name, functools.partial(loss_of, axis))
+    return losses
+
+
+def _complement(value: Any) -> Any:
+    return 1.0 - value
+
+
+def _unchanged(value: Any) -> Any:
+    return value

@@ -2,27 +2,446 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, time, timedelta
+from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 
 from skescore._text import did_you_mean, listed
 from skescore._validation import check_choice, check_integer, check_number
 from skescore.black_boxes import black_box_task, is_fitted
-from skescore.extractors import BaseExtractor, Column
+from skescore.extractors import BaseExtractor, Column, LabelMoments, MeasuredColumn
+from skescore.extractors._binned import Equations
 from skescore.rules import RuleSet
-from skescore.sources._cuts import cut_at_quantiles
+from skescore.sources._batch_reader import MAX_VALUES, BatchReader, ColumnSummary, plain_value
 from skescore.sources._data_source import DataSource, feature_names
-from skescore.sources._histograms import Histograms
-from skescore.sources._reducers import RowSource
+from skescore.sources._reducers import Reducer, RowSource
 from skescore.sources._sampling import SourceSample, sample_source
-from skescore.sources._scale import Scale
-from skescore.sources._survey import Survey, SurveyReducer
+from skescore.sources._scale import Scale, measured_column
+from skescore.sources._sums import (
+    BinReducer,
+    CellReducer,
+    Cells,
+    LabelReducer,
+    ResidualReducer,
+)
+from skescore.sources._table_queries import TableQueries
+from skescore.sources._tables import ColumnError, SourceError
 
-__all__ = ["SourceExtraction", "extract_source"]
+__all__ = [
+    "SourceExtraction",
+    "extract_source",
+]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Summaries of all columns of the rows of nonzero weight."""
+
+    n_rows: int
+    columns: tuple[ColumnSummary, ...]
+    label: ColumnSummary
+    weight: ColumnSummary
+
+    def __add__(self, other: Survey) -> Survey:
+        pairs = zip(self.columns, other.columns, strict=True)
+        return Survey(
+            self.n_rows + other.n_rows,
+            tuple(a + b for a, b in pairs),
+            self.label + other.label,
+            self.weight + other.weight,
+        )
+
+    def check(self, names: Sequence[str], label: str, task: str, source: str) -> None:
+        """Raise an error if no rules can be learned from the columns.
+
+        Parameters
+        ----------
+        names : sequence of str
+            The features.
+        label : str
+            The subject of messages about the labels.
+        task : {"classification", "regression"}
+            The kind of labels.
+        source : str
+            The name of the source.
+
+        Raises
+        ------
+        SourceError
+            If there are no rows, or labels or weights are missing or invalid.
+        ValueError
+            If a column cannot be a feature.
+        """
+        if not self.n_rows:
+            raise SourceError(
+                f"{source} must hold at least one row that weighs more than nothing, got none."
+            )
+        if self.label.n_missing:
+            raise SourceError(
+                f"{label} of {source} must hold a label in every row, but {self.label.n_missing} "
+                "rows have none. Drop such rows first, as in a view."
+            )
+        weight = self.weight
+        if weight.n_missing or weight.low < 0 or weight.high == math.inf:
+            problem = f"go from {weight.low!r} to {weight.high!r}"
+            if weight.n_missing:
+                problem = f"lack in {weight.n_missing} rows"
+            raise SourceError(
+                f"The weights of {source} must be finite and zero or more, but they {problem}. "
+                "Drop such rows first, or weigh them 0."
+            )
+        for name, column in zip(names, self.columns, strict=True):
+            self._check_feature(name, column, source)
+        self._check_labels(label, task, source)
+
+    def _check_feature(self, name: str, column: ColumnSummary, source: str) -> None:
+        has_numbers = column.low <= column.high
+        if column.is_numeric and has_numbers and max(-column.low, column.high) == math.inf:
+            raise ValueError(
+                f"Column {name!r} of {source} must hold finite numbers, but they go from "
+                f"{column.low!r} to {column.high!r}. Replace infinite ones by NULL or a bound."
+            )
+        if not column.is_numeric and has_numbers:
+            raise ValueError(
+                f"Column {name!r} of {source} must hold numbers or categories, but it holds "
+                "both. Make it text, or leave it out of features=..."
+            )
+        _check_n_values(column, f"Column {name!r} of {source}", "Leave it out of features=...")
+
+    def _check_labels(self, label: str, task: str, source: str) -> None:
+        invalid = [v for v in self.label.values if not isinstance(v, str | bool | int | float)]
+        if invalid:
+            raise SourceError(
+                f"{label} of {source} must hold texts, numbers, or true and false, but it holds "
+                f"{min(invalid, key=repr)!r}. Make it text, or a number, in a view."
+            )
+        if task == "classification":
+            _check_n_values(
+                self.label,
+                f"{label} of {source}",
+                "Pass task='regression' if they are numbers to be predicted.",
+            )
+        elif not (math.isfinite(self.label.low) and math.isfinite(self.label.high)):
+            raise SourceError(
+                f"{label} of {source} must hold finite numbers for a regression, got labels from "
+                f"{self.label.low!r} to {self.label.high!r}. Drop such rows."
+            )
+
+    def describe(self, names: Sequence[str]) -> list[Column]:
+        """Return the columns, without cuts."""
+        return [
+            Column(name, *((column.low, column.high) if column.low <= column.high else (0.0, 0.0)))
+            if column.is_numeric
+            else Column(name, values=tuple(sorted(column.values)))
+            for name, column in zip(names, self.columns, strict=True)
+        ]
+
+
+def _check_n_values(column: ColumnSummary, subject: str, remedy: str) -> None:
+    if len(column.values) > MAX_VALUES:
+        raise ValueError(
+            f"{subject} must hold at most {MAX_VALUES} different values, but it holds more. "
+            f"{remedy}"
+        )
+
+
+@dataclass(frozen=True)
+class SurveyReducer(Reducer[Survey]):
+    """Summaries of all columns.
+
+    Parameters
+    ----------
+    task : {"classification", "regression"}
+        Whether labels are summarized as values or as numbers.
+    """
+
+    task: str
+
+    def combine(self, parts: Iterable[Survey | None], name: str) -> Survey:
+        """Add the surveys of all batches."""
+        surveys = [part for part in parts if part is not None]
+        if not surveys:
+            return Survey(0, (), ColumnSummary(), ColumnSummary())
+        return super().combine(surveys, name)
+
+    def reduce_batch(self, reader: BatchReader, batch: Any) -> Survey:
+        """Summarize the columns of a batch."""
+        n_rows, (*columns, label, weight) = reader.summarize(batch, self.task)
+        return Survey(n_rows, tuple(columns), label, weight)
+
+    def reduce_table(self, table: TableQueries) -> Survey:
+        """Summarize the columns of a table."""
+        is_regression = self.task == "regression"
+        table.check_numbers([table.target if is_regression else None, table.weight_column])
+        numeric = self._numeric_features(table)
+        columns = [(table.identifier(name), name in numeric) for name in table.features]
+        columns.append((table.label, is_regression))
+        if table.weight_column is not None:
+            columns.append((table.identifier(table.weight_column), True))
+        aggregates = ["count(*)"]
+        for column, is_numeric in columns:
+            if is_numeric:
+                number = f"CAST({column} AS FLOAT8)"
+                observed = f"CASE WHEN {table.parts.is_number(number)} THEN {number} END"
+                aggregates += [f"count({observed})", f"min({observed})", f"max({observed})"]
+            else:
+                aggregates += [f"count({column})", "NULL", "NULL"]
+        (row,) = table.fetch(f"SELECT {', '.join(aggregates)} FROM {table.weighted_rows}")
+        n_rows = int(row[0])
+        summaries = []
+        for j, (column, is_numeric) in enumerate(columns):
+            n_observed, low, high = row[1 + 3 * j : 4 + 3 * j]
+            n_missing = n_rows - int(n_observed)
+            if not is_numeric:
+                summaries.append(_summarize_values(table, column, n_missing))
+            elif low is None:
+                summaries.append(ColumnSummary(n_missing=n_missing))
+            else:
+                summaries.append(ColumnSummary(float(low), float(high), n_missing=n_missing))
+        if table.weight_column is None:
+            summaries.append(ColumnSummary())
+        return Survey(n_rows, tuple(summaries[:-2]), summaries[-2], summaries[-1])
+
+    def _numeric_features(self, table: TableQueries) -> set[str]:
+        """Return the features that hold numbers, judged by their smallest and largest value."""
+        names = [name for name in table.features if name not in table.table.booleans]
+        if not names:
+            return set()
+        ends = [f"{end}({table.identifier(name)})" for name in names for end in ("min", "max")]
+        (row,) = table.fetch(f"SELECT {', '.join(ends)} FROM {table.weighted_rows}")
+        pairs = zip(row[::2], row[1::2], strict=True)
+        return {
+            name
+            for name, (low, high) in zip(names, pairs, strict=True)
+            if _is_numeric(table.name, name, low, high)
+        }
+
+
+def _is_numeric(source: str, name: str, low: Any, high: Any) -> bool:
+    ends = [value for value in (low, high) if value is not None]
+    kinds = {not isinstance(value, str | bool) for value in ends}
+    if len(kinds) > 1 or any(isinstance(v, date | time | timedelta | bytes) for v in ends):
+        raise ValueError(
+            f"Column {name!r} of {source} must hold numbers or categories, but it holds "
+            f"{low!r} and {high!r}. Convert it in a view, or leave it out of features=..."
+        )
+    return kinds != {False}
+
+
+def _summarize_values(table: TableQueries, column: str, n_missing: int) -> ColumnSummary:
+    rows = table.fetch(
+        f"SELECT DISTINCT {column} FROM {table.weighted_rows} LIMIT {MAX_VALUES + 2}"
+    )
+    values = [plain_value(row[0]) for row in rows if row[0] is not None]
+    if any(isinstance(value, float) and math.isnan(value) for value in values):
+        n_missing, values = n_missing + 1, [v for v in values if v == v]
+    return ColumnSummary(values=frozenset(values), n_missing=n_missing)
+
+
+Floats = NDArray[np.float64]
+Sums = NDArray[np.int64]
+
+#: Bins of the first pass over the rows, and passes that divide bins with too many rows.
+_N_BINS, _MAX_PASSES = 1000, 3
+
+
+def cut_at_quantiles(
+    source: RowSource, columns: Sequence[Column], scale: Scale, n_cuts: int
+) -> list[Column]:
+    """Cut numeric columns so that all bins have about the same weight.
+
+    Cuts are round numbers: the ends of at most 1000 bins of equal width. Bins of too much weight
+    are divided in the same way, up to three times.
+    """
+    weight_scale = replace(scale, with_labels=False)
+    grids = {j: _grid(c.low, c.high, _N_BINS) for j, c in enumerate(columns) if c.values is None}
+    grids = {j: grid for j, grid in grids.items() if len(grid)}
+    result = list(columns)
+    unfinished = list(grids)
+    for n_passes in range(_MAX_PASSES + 1):
+        if not unfinished:
+            break
+        binned = [replace(columns[j], cuts=tuple(grids[j])) for j in unfinished]
+        column_sums = source.reduce(BinReducer(None, binned, weight_scale))
+        crowded = []
+        for j, sums in zip(unfinished, column_sums, strict=True):
+            weights = sums[0, :-1, 0]
+            heavy = np.flatnonzero(weights * 2 * (n_cuts + 1) > weights.sum())
+            finer_grid = grids[j]
+            if n_passes < _MAX_PASSES:
+                finer_grid = _divide_bins(columns[j], grids[j], heavy)
+            if len(finer_grid) > len(grids[j]):
+                grids[j] = finer_grid
+                crowded.append(j)
+            else:
+                cuts = _choose_cuts(np.array(grids[j]), weights, n_cuts)
+                result[j] = replace(columns[j], cuts=tuple(cuts))
+        unfinished = crowded
+    return result
+
+
+def _grid(low: float, high: float, max_points: int) -> list[float]:
+    """Return evenly spaced round numbers from `low` to below `high`, at most `max_points`."""
+    width = high - low
+    if not (0 < width < math.inf and max_points >= 1):
+        return []
+    exponent = math.floor(math.log10(width / max_points))
+    for power in (exponent, exponent + 1):
+        for factor in (1, 2, 5):
+            step = Fraction(factor) * Fraction(10) ** power
+            first, last = math.ceil(Fraction(low) / step), math.ceil(Fraction(high) / step)
+            if last - first <= max_points:
+                grid = (float(k * step) for k in range(first, last))
+                return sorted({x for x in grid if low <= x < high})
+    return []
+
+
+def _divide_bins(column: Column, grid: list[float], heavy: NDArray[np.intp]) -> list[float]:
+    """Add cuts to a grid in bins of too much weight."""
+    ends = [column.low, *grid, column.high]
+    max_points = max(1, (2 * _N_BINS) // max(len(heavy), 1) // 2)
+    new_cuts = {
+        x for bin_ in heavy for x in _grid(ends[bin_], ends[bin_ + 1], min(max_points, 100))
+    }
+    return sorted({*grid, *new_cuts})
+
+
+def _choose_cuts(grid: Floats, weights: Sums, n_cuts: int) -> list[float]:
+    """Choose the ends of bins next to quantiles, with few digits if no row decides."""
+    weight_below = np.cumsum(weights)[:-1]
+    total = int(weights.sum())
+    cut_of_weight: dict[int, float] = {}
+    for k in range(1, n_cuts + 1):
+        quantile = total * k / (n_cuts + 1)
+        right = int(np.searchsorted(weight_below, quantile))
+        neighbors = [p for p in (right - 1, right) if 0 <= p < len(weight_below)]
+        if not neighbors:
+            continue
+        nearest = min(neighbors, key=lambda p: abs(float(weight_below[p]) - quantile))
+        weight = int(weight_below[nearest])
+        if not 0 < weight < total or weight in cut_of_weight:
+            continue
+        cut_of_weight[weight] = _shortest(grid[weight_below == weight])
+    return sorted(cut_of_weight.values())
+
+
+def _shortest(numbers: Floats) -> float:
+    """Return the number with the fewest digits; of several, the one nearest to the middle."""
+    middle = float(numbers[0] / 2 + numbers[-1] / 2)
+    return min(numbers.tolist(), key=lambda x: (len(f"{x:.15g}"), abs(x - middle), x))
+
+
+class Histograms:
+    """A row source whose columns are cut; see :class:`skescore.extractors.HistogramSource`.
+
+    Parameters
+    ----------
+    source : RowSource
+        The rows.
+    columns : sequence of Column
+        The features with their cuts.
+    scale : Scale
+        The units of the sums.
+    label_range : tuple of float
+        The smallest and the largest label of a regression.
+    """
+
+    def __init__(
+        self,
+        source: RowSource,
+        columns: Sequence[Column],
+        scale: Scale,
+        label_range: tuple[float, float],
+    ) -> None:
+        self._source, self._scale = source, scale
+        self.columns, self.classes = list(columns), scale.classes
+        self.label_range, self.weighted = label_range, scale.weight_unit is not None
+        self.unit, self.label_unit = scale.weight_unit or 1.0, scale.label_unit
+        self.square_unit, self.center = scale.square_unit, scale.center
+        self._used: list[int] = list(range(len(columns)))
+        self.n_passes = 0
+
+    @property
+    def measured(self) -> Sequence[MeasuredColumn]:
+        """Columns of linear equations."""
+        return self._scale.measured
+
+    @property
+    def product_unit(self) -> float:
+        """Unit of the sums of measured columns and of their products."""
+        return self._scale.product_unit
+
+    def use(self, columns: Sequence[int], measured: Sequence[int] = ()) -> None:
+        """Restrict the sums to the bins of some columns, and choose the measured columns."""
+        self._used = list(columns) or [0]
+        scaled = (measured_column(self.columns[j], j) for j in measured)
+        self._scale = replace(self._scale, measured=tuple(m for m in scaled if m is not None))
+
+    def histograms(self, nodes: RuleSet | None, totals: Sequence[Sums] | None) -> list[list[Sums]]:
+        """Return the sums of the bins of each node, by column."""
+        self.n_passes += 1
+        used_columns = [self.columns[j] for j in self._used]
+        column_sums = self._source.reduce(BinReducer(nodes, used_columns, self._scale))
+        n_nodes = 1 if nodes is None else len(nodes)
+        # The sums of every column must agree with each other and with earlier passes.
+        expected = column_sums[0].sum(axis=1) if totals is None else np.array(totals)
+        self._check_equal(*((sums.sum(axis=1), expected) for sums in column_sums))
+        result = []
+        for node in range(n_nodes):
+            node_sums = [
+                np.zeros((c.n_bins + 1, self._scale.n_sums), np.int64) for c in self.columns
+            ]
+            for sums in node_sums:
+                sums[0] = expected[node]
+            for j, sums in zip(self._used, column_sums, strict=True):
+                node_sums[j] = sums[node]
+            result.append(node_sums)
+        return result
+
+    def _check_equal(self, *pairs: tuple[Sums, Sums]) -> None:
+        if any((sums != expected).any() for sums, expected in pairs):
+            raise SourceError(
+                f"{self._source.name} changed while it was read. Read a table at rest, or a "
+                "snapshot."
+            )
+
+    def cells(self) -> tuple[NDArray[np.intp], Sums]:
+        """Return the bins of each cell, shape (n_cells, n_columns), and the sums of its rows."""
+        if math.prod(Cells.sizes(self.columns)) >= 1 << 62:
+            raise ColumnError(Cells.too_many("perhaps far more than"))
+        self.n_passes += 1
+        cells = self._source.reduce(CellReducer(None, self.columns, self._scale))
+        return cells.bins(self.columns), cells.sums
+
+    def labels(self, nodes: RuleSet) -> list[LabelMoments]:
+        """Return weight, mean and standard deviation of the labels of each node."""
+        self.n_passes += 1
+        sums = self._source.reduce(LabelReducer(nodes, self.columns, self._scale))
+        return [node_labels.moments(self._scale) for node_labels in sums]
+
+    def residuals(
+        self, nodes: RuleSet, equations: Sequence[Equations], totals: Sequence[Sums]
+    ) -> list[list[Fraction]]:
+        """Return the summed absolute residuals of the labels of each node from its equations."""
+        self.n_passes += 1
+        scale = self._scale
+        node_sums = self._source.reduce(ResidualReducer(nodes, self.columns, scale, equations))
+        self._check_equal(*((s[:1], total[:1]) for s, total in zip(node_sums, totals, strict=True)))
+        return [
+            [
+                Fraction(scale.residual_unit(equation)) * int(n)
+                for equation, n in zip(of_node, sums[1:], strict=True)
+            ]
+            for of_node, sums in zip(equations, node_sums, strict=True)
+        ]
 
 
 @dataclass(frozen=True)

@@ -235,9 +235,8 @@ class RuleQueries:
         label_range = totals[4:6]
         if not np.isfinite(label_range).all():
             raise SourceError(
-                f"The target of {self._table.name} must hold finite numbers for a regression, "
-                f"got labels from {label_range[0].min()!r} to {label_range[1].max()!r}. Drop such "
-                "rows."
+                f"The target of {self._table.name} must hold finite numbers for a regression, got "
+                f"labels from {label_range[0].min()!r} to {label_range[1].max()!r}. Drop such rows."
             )
         totals[2:4] = np.where(totals[6] == n_rows, totals[2:4], np.nan)
         groups.add_numbers(match_matrix, np.vstack([weights, totals[:4]]), label_range, n_rows)

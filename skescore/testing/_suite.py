@@ -103,6 +103,12 @@ def sample(task: str) -> tuple[np.ndarray, np.ndarray]:
     return X, 3.0 * X[:, 0] + 5.0 * (X[:, 1] > 0.0)
 
 
+def sample_of(extractor: Any) -> tuple[str, np.ndarray, np.ndarray]:
+    """Return the task of an extractor, and rows and a target for it."""
+    task = task_of(extractor)
+    return task, *sample(task)
+
+
 def rows_around(X: np.ndarray, beyond: float = 0.5) -> np.ndarray:
     """Return rows that are not in the sample, some outside of its domain."""
     random = np.random.default_rng(12)
@@ -143,8 +149,7 @@ def fitted(extractor: Any, **parameters: Any) -> Any:
 
     That its rules are a rule set is the business of one check; others cannot go on without.
     """
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     copied = around(extractor, neighbors(task), **parameters)
     copied.fit(X, y)
     return with_rules(copied)
@@ -251,8 +256,7 @@ def check_fit_changes_no_parameter(name: str, extractor: Any) -> None:
 @check
 def check_fit_changes_no_data(name: str, extractor: Any) -> None:
     """Check that `fit` changes neither rows nor target."""
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     around(extractor, neighbors(task)).fit(X, y)
     same = np.array_equal(X, sample(task)[0]) and np.array_equal(y, sample(task)[1])
     expect(same, name, "fit must not change the caller's arrays.")
@@ -332,8 +336,7 @@ def check_kind(name: str, extractor: Any) -> None:
 @check
 def check_rules(name: str, extractor: Any) -> None:
     """Check that `rules_` is a RuleSet of the black box's task."""
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     copied = around(extractor, neighbors(task)).fit(X, y)
     rules: Any = getattr(copied, "rules_", None)
     expect(isinstance(rules, RuleSet), name, f"rules_ must be a RuleSet, got {rules!r:.80}.")
@@ -402,8 +405,7 @@ def check_sizes(name: str, extractor: Any) -> None:
 @check
 def check_second_fit(name: str, extractor: Any) -> None:
     """Check that a second `fit` on other data does not depend on the first one."""
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     other = np.column_stack([-X[:, 1], X[:, 2]])
     target = (
         (other[:, 0] > 0.5).astype(int) if task == "classification" else 2.0 * np.floor(other[:, 0])
@@ -554,8 +556,7 @@ def check_uncovered_policies(name: str, extractor: Any) -> None:
 @check
 def check_queries_no_black_box(name: str, extractor: Any) -> None:
     """Check that predictions and scores do not query the black box."""
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     black_box = recording(task).fit(X, y)
     copied = with_rules(around(extractor, FrozenEstimator(black_box)).fit(X, y))
     queried = len(black_box.received_columns_)
@@ -582,8 +583,7 @@ def check_score(name: str, extractor: Any) -> None:
     copied = fitted(extractor)
     if not hasattr(copied, "score"):
         skip("has no score")
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     actual, right = copied.score(X, y), _measure(task)(y, copied.predict(X))
     expect(
         isinstance(actual, float) and math.isclose(actual, right, rel_tol=1e-9),
@@ -606,8 +606,7 @@ def check_score(name: str, extractor: Any) -> None:
 @check
 def check_fidelity(name: str, extractor: Any) -> None:
     """Check that `fidelity` compares predictions of the rules with those of the black box."""
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     black_box = frozen(task, X, y)
     copied = with_rules(around(extractor, black_box).fit(X, y))
     if not hasattr(copied, "fidelity"):
@@ -699,8 +698,7 @@ def check_pickle(name: str, extractor: Any) -> None:
 @check
 def check_grid_search(name: str, extractor: Any) -> None:
     """Check that GridSearchCV sets the black box's parameters and ranks by scores of rules."""
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     fitted(extractor)  # skips the check if there are no rules to score
     search = GridSearchCV(
         around(extractor, neighbors(task)),
@@ -726,8 +724,7 @@ def check_grid_search(name: str, extractor: Any) -> None:
 @check
 def check_pipeline(name: str, extractor: Any) -> None:
     """Check that rules behind a scaler can be shown in the caller's units."""
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     X = X * [1.0, 50.0, 0.02] + [0.0, 1000.0, 3.0]
     pipeline = make_pipeline(StandardScaler(), around(extractor, neighbors(task))).fit(X, y)
     rules, scaled = with_rules(pipeline[-1]).rules_, pipeline[:-1].transform(X)
@@ -750,8 +747,7 @@ def check_pipeline(name: str, extractor: Any) -> None:
 @check
 def check_feature_names(name: str, extractor: Any) -> None:
     """Check that rules name a data frame's columns and equal those of an array otherwise."""
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     of_frame = with_rules(around(extractor, neighbors(task)).fit(frame_of(X), y))
     expect(
         of_frame.rules_.feature_names == COLUMNS,
@@ -769,8 +765,7 @@ def check_feature_names(name: str, extractor: Any) -> None:
 @check
 def check_column_order(name: str, extractor: Any) -> None:
     """Check that columns in another order are rejected or matched by name."""
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     copied = with_rules(around(extractor, neighbors(task)).fit(frame_of(X), y))
     frame = frame_of(rows_around(X))
     turned = frame[list(COLUMNS[::-1])]
@@ -810,8 +805,7 @@ def _expect_refused(name: str, defect: str, call: Callable[..., Any], *arguments
 @check
 def check_missing_values(name: str, extractor: Any) -> None:
     """Check that NaN is rejected, or handled by rules if the tags allow it."""
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     if getattr(get_tags(around(extractor, neighbors(task))).input_tags, "allow_nan", False):
         X[3, 1] = X[10, 2] = np.nan
         copied = with_rules(around(extractor, tree(task)).fit(X, y))
@@ -857,8 +851,7 @@ def check_number_of_columns(name: str, extractor: Any) -> None:
 @check
 def check_unusable_targets(name: str, extractor: Any) -> None:
     """Check that a target of wrong length, or none for an unfitted black box, is rejected."""
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     copied = around(extractor, neighbors(task))
     _expect_refused(name, "a target of another length", copied.fit, X, y[:-1])
     copied = around(extractor, neighbors(task))
@@ -876,8 +869,7 @@ def _expect_sound(name: str, copied: Any, X: np.ndarray, context: str) -> None:
 @check
 def check_constant_features(name: str, extractor: Any) -> None:
     """Check that extraction works with a constant column."""
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     X[:, 2] = 4.0
     copied = around(extractor, tree(task)).fit(X, y)
     _expect_sound(name, copied, X, "data with a constant feature")
@@ -886,8 +878,7 @@ def check_constant_features(name: str, extractor: Any) -> None:
 @check
 def check_one_prediction(name: str, extractor: Any) -> None:
     """Check the rules of a black box with constant predictions, and the warning for a class."""
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     constant = (
         DummyClassifier(strategy="constant", constant=1)
         if task == "classification"
@@ -919,8 +910,7 @@ def check_duplicate_rows(name: str, extractor: Any) -> None:
 @check
 def check_tiny_data(name: str, extractor: Any) -> None:
     """Check that two rows, or one column, give rules or a ValueError with a reason."""
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     two = [int(np.argmin(y)), int(np.argmax(y))]
     for label, rows, target in (
         ("two rows", X[two], y[two]),
@@ -940,8 +930,7 @@ def check_tiny_data(name: str, extractor: Any) -> None:
 @check
 def check_unfitted_black_box(name: str, extractor: Any) -> None:
     """Check that an unfitted black box is cloned, and only the clone is fitted."""
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     black_box = neighbors(task)
     before = copy.deepcopy(vars(black_box))
     copied = around(extractor, black_box).fit(X, y)
@@ -965,8 +954,7 @@ def check_unfitted_black_box(name: str, extractor: Any) -> None:
 @check
 def check_frozen_black_box(name: str, extractor: Any) -> None:
     """Check that a FrozenEstimator is not fitted and that rules follow its predictions."""
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     model = neighbors(task).fit(X, y)
     before = model.predict(rows_around(X))
     expected = around(extractor, FrozenEstimator(model)).fit(X, y)
@@ -986,8 +974,7 @@ def check_frozen_black_box(name: str, extractor: Any) -> None:
 @check
 def check_fitted_black_box_without_target(name: str, extractor: Any) -> None:
     """Check that `fit` needs no target for a fitted black box."""
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     expected = around(extractor, frozen(task, X, y)).fit(X, y)
     extractor_without_target = around(extractor, frozen(task, X, y)).fit(X)
     expect_same_rules(
@@ -1002,8 +989,7 @@ def check_fitted_black_box_without_target(name: str, extractor: Any) -> None:
 @check
 def check_callable_black_box(name: str, extractor: Any) -> None:
     """Check that a function in an adapter can be the black box."""
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     model = neighbors(task).fit(X, y)
     black_box = (
         CallableClassifier(model.predict, classes=[0, 1])
@@ -1024,8 +1010,7 @@ def check_callable_black_box(name: str, extractor: Any) -> None:
 @check
 def check_container(name: str, extractor: Any) -> None:
     """Check that the black box receives a data frame if the extractor does."""
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     model = recording(task)
     copied = around(extractor, model).fit(frame_of(X), y)
     queried_columns = getattr(getattr(copied, "estimator_", None), "received_columns_", None)
@@ -1112,8 +1097,7 @@ def check_n_jobs(name: str, extractor: Any) -> None:
 @check
 def check_hash_seed(name: str, extractor: Any) -> None:
     """Check that Python's hash seed does not change the rules."""
-    task = task_of(extractor)
-    X, y = sample(task)
+    task, X, y = sample_of(extractor)
     copied = around(extractor, neighbors(task))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "extractor.joblib"

@@ -23,40 +23,42 @@ def test_means_and_spreads_are_those_of_single_contrasts() -> None:
     X = X[:, 20:26]
     model = RandomForestClassifier(10, random_state=0).fit(X, y)
     rows, background = X[[3, 70, 120]], X[::15]
-    found = averaged_responsibility(model, rows, background, n_contrasts=6)
+    attribution = averaged_responsibility(model, rows, background, n_contrasts=6)
     answers, others = model.predict(rows), model.predict(background)
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         distance = (np.abs(background - row) / background.std(axis=0)).sum(axis=1)
-        distance[others == answers[place]] = np.inf
+        distance[others == answers[index]] = np.inf
         nearest = np.argsort(distance, kind="stable")[:6]
         each = np.array([responsibility(model, row, contrast=background[k]) for k in nearest])
-        np.testing.assert_allclose(found.values[place], each.mean(axis=0), rtol=1e-12)
-        np.testing.assert_allclose(found.std[place], each.std(axis=0), atol=1e-12)
-        np.testing.assert_array_equal(found.minimum[place], each.min(axis=0))
-        np.testing.assert_array_equal(found.maximum[place], each.max(axis=0))
-        np.testing.assert_allclose(found.frequency[place], (each > 0).mean(axis=0), rtol=1e-12)
-    assert found.n_contrasts.tolist() == [6, 6, 6]
-    assert found.std.max() > 0
-    np.testing.assert_array_equal(np.asarray(found), found.values)
+        np.testing.assert_allclose(attribution.values[index], each.mean(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(attribution.std[index], each.std(axis=0), atol=1e-12)
+        np.testing.assert_array_equal(attribution.minimum[index], each.min(axis=0))
+        np.testing.assert_array_equal(attribution.maximum[index], each.max(axis=0))
+        np.testing.assert_allclose(
+            attribution.frequency[index], (each > 0).mean(axis=0), rtol=1e-12
+        )
+    assert attribution.n_contrasts.tolist() == [6, 6, 6]
+    assert attribution.std.max() > 0
+    np.testing.assert_array_equal(np.asarray(attribution), attribution.values)
 
 
 def test_a_single_contrast_is_the_nearest() -> None:
     X, y = load_iris(return_X_y=True)
     model = DecisionTreeClassifier(random_state=0).fit(X, y)
-    found = averaged_responsibility(model, X[::10], X, n_contrasts=1)
+    attribution = averaged_responsibility(model, X[::10], X, n_contrasts=1)
     single = responsibility(model, X[::10], contrast=nearest_contrasts(model, X[::10], X))
-    np.testing.assert_array_equal(found.values, single)
-    assert not found.std.any()
+    np.testing.assert_array_equal(attribution.values, single)
+    assert not attribution.std.any()
 
 
-def test_rows_of_which_the_background_knows_few_others_have_fewer_contrasts() -> None:
+def test_contrasts_are_fewer_for_a_small_background() -> None:
     def decide(X: Any) -> Any:
         return np.asarray(X)[:, 0] > 0
 
     background = [[-1, 0, 0], [1, 0, 1], [2, 1, 0], [3, 1, 1]]
-    found = averaged_responsibility(decide, [[5, 5, 5], [-5, 5, 5]], background)
-    assert found.n_contrasts.tolist() == [1, 3]
-    assert found.values.tolist() == [[1.0, 0.0, 0.0]] * 2
+    attribution = averaged_responsibility(decide, [[5, 5, 5], [-5, 5, 5]], background)
+    assert attribution.n_contrasts.tolist() == [1, 3]
+    assert attribution.values.tolist() == [[1.0, 0.0, 0.0]] * 2
     with pytest.raises(ValueError, match="another decision than row 0 of X, got True in all 3"):
         averaged_responsibility(decide, [[5, 5, 5]], background[1:])
 
@@ -73,24 +75,24 @@ def test_names_missing_values_and_a_table_of_one_row() -> None:
     def decide(table: pd.DataFrame) -> Any:
         return ((table["age"].fillna(0) > 50) & (table["town"] == "Oslo")).to_numpy()
 
-    found = averaged_responsibility(decide, frame.iloc[[2]], frame)
-    table = found.to_frame()
+    attribution = averaged_responsibility(decide, frame.iloc[[2]], frame)
+    table = attribution.to_frame()
     assert table.index.tolist() == ["age", "town", "noise"]
     assert table["mean"].tolist() == [1.0, 1.0, 0.0]
-    assert found.n_contrasts.tolist() == [2]
+    assert attribution.n_contrasts.tolist() == [2]
 
 
 def test_wide_rows_are_searched_and_the_same_again() -> None:
     X, y = load_breast_cancer(return_X_y=True)
     model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, y)
-    found, again = (
+    result, again = (
         averaged_responsibility(model, X[[0, 19]], X[::4], n_contrasts=3, random_state=0)
         for _ in range(2)
     )
-    np.testing.assert_array_equal(found.values, again.values)
+    np.testing.assert_array_equal(result.values, again.values)
     read = np.unique(model.tree_.feature[model.tree_.feature >= 0])
-    assert np.setdiff1d(np.flatnonzero(found.values.any(axis=0)), read).size == 0
-    assert (found.values.max(axis=1) > 0).all()
+    assert np.setdiff1d(np.flatnonzero(result.values.any(axis=0)), read).size == 0
+    assert (result.values.max(axis=1) > 0).all()
 
 
 @pytest.mark.parametrize(("name", "value"), [("n_contrasts", 0), ("max_batch", 0.5)])
@@ -119,5 +121,5 @@ def test_rows_and_labels_without_a_meaning_are_refused(rows: Any, labels: Any, t
 
 def test_a_column_of_which_nothing_is_known_parts_nothing() -> None:
     rows, background = [[np.nan, 1.0]], [[np.nan, 9.0], [np.nan, 4.0]]
-    found = nearest_contrasts(lambda table: np.array(table)[:, 1] > 2, rows, background)
-    assert found[:, 1].tolist() == [4.0]
+    contrasts = nearest_contrasts(lambda table: np.array(table)[:, 1] > 2, rows, background)
+    assert contrasts[:, 1].tolist() == [4.0]

@@ -53,40 +53,40 @@ def test_the_examples_of_the_paper() -> None:
         brex = BReX(both_false, masking=masking, random_state=0)
         assert brex.explain(np.zeros(12, dtype=int)).values.tolist() == [[0.5, 0.5] + [0.0] * 10]
         # Its Figure 1: False and (False and False).
-        found = BReX(three, masking=masking, random_state=0).explain([0, 0, 0])
-        assert found.values == pytest.approx(np.full((1, 3), 1 / 3))
-        assert found.witnesses == (((1, 2), (0, 2), (0, 1)),)
+        explanation = BReX(three, masking=masking, random_state=0).explain([0, 0, 0])
+        assert explanation.values == pytest.approx(np.full((1, 3), 1 / 3))
+        assert explanation.witnesses == (((1, 2), (0, 2), (0, 1)),)
 
 
 @pytest.mark.parametrize("family", ["monotone", "non-monotone"])
 def test_divergences_are_those_that_were_measured_before(family: str) -> None:
     # A prototype of one pass, and of the certified variant with 12 passes, gave at arity 10:
     paper = {"monotone": 0.072, "non-monotone": 0.083}[family]
-    found: dict[str, list[float]] = {"paper": [], "certified": [], "queries": [], "table": []}
+    results: dict[str, list[float]] = {"paper": [], "certified": [], "queries": [], "table": []}
     for seed in range(12):
         formula = random_formula(10, family=family, random_state=seed)
         X = rows_of(12, 25, seed)
         truth = responsibility(formula, X)
         for preset in ("paper", "certified"):
             answer = BReX(formula, preset=preset, masking="kleene", random_state=0).explain(X)
-            found[preset].append(jensen_shannon_divergence(answer.values, truth).mean())
-        found["queries"].append(answer.queries.mean())
-    assert np.mean(found["paper"]) == pytest.approx(paper, abs=0.03)
-    assert np.mean(found["certified"]) < 0.005
-    assert np.mean(found["queries"]) < 30
+            results[preset].append(jensen_shannon_divergence(answer.values, truth).mean())
+        results["queries"].append(answer.queries.mean())
+    assert np.mean(results["paper"]) == pytest.approx(paper, abs=0.03)
+    assert np.mean(results["certified"]) < 0.005
+    assert np.mean(results["queries"]) < 30
 
 
 @pytest.mark.parametrize("formula", [FORMULA, REPEATED], ids=["once", "repeated"])
 def test_a_shared_table_is_exact_on_any_formula(formula: Formula) -> None:
     X = all_assignments(formula.n_inputs)
-    found = BReX(formula).explain(X)
+    explanation = BReX(formula).explain(X)
     truth = responsibility(formula, X, return_witnesses=True)
-    assert found.masking == "supervaluation"
-    assert (found.values == truth.values).all()
-    assert found.resolved.all()
-    assert found.n_model_rows == len(X)
-    assert (found.queries == len(X)).all()
-    for row, witnesses in zip(found.values, found.witnesses, strict=True):
+    assert explanation.masking == "supervaluation"
+    assert (explanation.values == truth.values).all()
+    assert explanation.resolved.all()
+    assert explanation.n_model_rows == len(X)
+    assert (explanation.queries == len(X)).all()
+    for row, witnesses in zip(explanation.values, explanation.witnesses, strict=True):
         assert [w is not None for w in witnesses] == (row > 0).tolist()
 
 
@@ -106,7 +106,7 @@ def test_auto_takes_the_cheapest_that_is_exact() -> None:
         "baseline": BReX(once, baseline=0).explain(rows_of(12, 200)),
         "contrast": BReX(once, contrast=np.ones(12, int), max_queries=9).explain(rows_of(12, 2)),
     }
-    assert {name: found.masking for name, found in chosen.items()} == {
+    assert {name: result.masking for name, result in chosen.items()} == {
         "one row, once": "kleene",
         "all rows, once": "supervaluation",
         "one row, repeated": "sampled",
@@ -135,10 +135,10 @@ def test_constant_models_have_zero_maps(preset: str, masking: str) -> None:
             },
         )()
     brex = BReX(constant, preset=preset, masking=masking, baseline=0, random_state=0)
-    found = brex.explain(rows_of(5, 4))
-    assert (found.values == 0).all()
+    explanation = brex.explain(rows_of(5, 4))
+    assert (explanation.values == 0).all()
     if masking == "kleene":
-        assert (found.queries == 2).all()  # the row as it is, and all masked
+        assert (explanation.queries == 2).all()  # the row as it is, and all masked
 
 
 def test_presets_and_what_overrides_them() -> None:
@@ -169,7 +169,7 @@ def test_means_over_fewer_passes_than_patience_allows_are_means() -> None:
     X = rows_of(7, 40)
     truth = responsibility(FORMULA, X)
     for patience in (1, 3, None):
-        found = BReX(
+        explanation = BReX(
             FORMULA,
             preset="paper",
             n_blocks=2,
@@ -178,7 +178,7 @@ def test_means_over_fewer_passes_than_patience_allows_are_means() -> None:
             masking="kleene",
             random_state=0,
         ).explain(X)
-        assert (found.values.max(axis=1) > 0.4 * truth.max(axis=1)).all()
+        assert (explanation.values.max(axis=1) > 0.4 * truth.max(axis=1)).all()
 
 
 # --- what results do not depend on ---------------------------------------------------------------
@@ -202,22 +202,22 @@ def test_batches_neighbors_and_order_do_not_matter(
 ) -> None:
     X = np.concatenate([rows_of(7, 9), rows_of(7, 3)])
     brex = BReX(FORMULA, random_state=3, **way)
-    whole = brex.explain(X)
-    assert (whole.values[9:] == whole.values[:3]).all()  # equal rows
+    full_explanation = brex.explain(X)
+    assert (full_explanation.values[9:] == full_explanation.values[:3]).all()  # equal rows
     for max_batch in (1, 7, 50):
-        same(clone(brex).set_params(max_batch=max_batch).explain(X), whole)
+        same(clone(brex).set_params(max_batch=max_batch).explain(X), full_explanation)
     order = np.random.default_rng(0).permutation(12)
     shuffled = brex.explain(X[order])
-    assert (shuffled.values == whole.values[order]).all()
-    assert (shuffled.queries == whole.queries[order]).all()
+    assert (shuffled.values == full_explanation.values[order]).all()
+    assert (shuffled.queries == full_explanation.queries[order]).all()
     alone = brex.explain(X[5])
-    assert (alone.values[0] == whole.values[5]).all()
+    assert (alone.values[0] == full_explanation.values[5]).all()
     framed = brex.explain(pd.DataFrame(X, columns=list("abcdefg"), index=range(100, 112)))
-    assert (framed.values == whole.values).all()
+    assert (framed.values == full_explanation.values).all()
     assert framed.feature_names == tuple("abcdefg")
-    same(brex.explain(X.astype(float)), whole)
+    same(brex.explain(X.astype(float)), full_explanation)
     monkeypatch.setattr("skescore.attribution._brex._BLOCK", 4)
-    same(brex.explain(X), whole)
+    same(brex.explain(X), full_explanation)
 
 
 def test_the_seed_matters_and_fixes() -> None:
@@ -236,9 +236,9 @@ def test_a_classifier_against_a_contrast_is_explained_exactly() -> None:
     model = LogisticRegression(max_iter=1000).fit(X, y)
     contrast = np.median(X, axis=0)
     truth = responsibility(model, X[::10], contrast=contrast)
-    found = BReX(model, contrast=contrast, random_state=0).explain(X[::10])
-    assert found.masking == "supervaluation"  # 16 flips are fewer than a search would take
-    assert (found.values == truth).all()
+    explanation = BReX(model, contrast=contrast, random_state=0).explain(X[::10])
+    assert explanation.masking == "supervaluation"  # 16 flips are fewer than a search would take
+    assert (explanation.values == truth).all()
     searched = BReX(model, contrast=contrast, masking="sampled").explain(X[::10])
     assert (searched.values == truth).all()
 
@@ -259,13 +259,13 @@ def test_frames_reach_the_model_as_they_were() -> None:
     ).fit(frame, y)
     row = frame.iloc[[20]]
     for params in ({"baseline": "mode"}, {"masking": "background"}, {}, {"masking": "sampled"}):
-        found = BReX(model, background=frame, random_state=0, **params).explain(row)
-        assert found.feature_names == ("color", "name", "size", "on")
-        assert found.values[0, 1] == found.values[0, 3] == 0
+        explanation = BReX(model, background=frame, random_state=0, **params).explain(row)
+        assert explanation.feature_names == ("color", "name", "size", "on")
+        assert explanation.values[0, 1] == explanation.values[0, 3] == 0
     # Two greens are nearest to a row only if nothing else decides.
     contrast = pd.DataFrame({"color": ["blue"], "name": ["b"], "size": [3], "on": [False]})
-    found = BReX(model, contrast=contrast).explain(row)
-    assert found.values.tolist() == [[1.0, 0.0, 1.0, 0.0]]
+    explanation = BReX(model, contrast=contrast).explain(row)
+    assert explanation.values.tolist() == [[1.0, 0.0, 1.0, 0.0]]
 
 
 def test_signs_are_two_valued() -> None:
@@ -275,18 +275,20 @@ def test_signs_are_two_valued() -> None:
         assert set(np.unique(signs)) <= {-1, 1}
         return FORMULA.predict((signs + 1) // 2)
 
-    found = BReX(model).explain(X)
-    assert (found.values == responsibility(FORMULA, (X + 1) // 2)).all()
+    explanation = BReX(model).explain(X)
+    assert (explanation.values == responsibility(FORMULA, (X + 1) // 2)).all()
 
 
 def test_a_value_that_stands_for_unassigned() -> None:
     """As a network trained on Unassigned inputs coded 0 would answer, with three classes."""
     X = 2 * rows_of(7, 20) - 1
-    found = BReX(FORMULA.evaluate_kleene, baseline=0, inference=True, random_state=0).explain(X)
+    explanation = BReX(FORMULA.evaluate_kleene, baseline=0, inference=True, random_state=0).explain(
+        X
+    )
     kleene = BReX(FORMULA, masking="kleene", random_state=0).explain((X + 1) // 2)
     truth = responsibility(FORMULA, (X + 1) // 2)
-    assert jensen_shannon_divergence(found.values, truth).mean() < 0.01
-    assert abs(found.queries.mean() - kleene.queries.mean()) < 3
+    assert jensen_shannon_divergence(explanation.values, truth).mean() < 0.01
+    assert abs(explanation.queries.mean() - kleene.queries.mean()) < 3
 
 
 def test_probabilities_below_a_threshold_are_undecided() -> None:
@@ -305,13 +307,15 @@ def test_probabilities_below_a_threshold_are_undecided() -> None:
 def test_thirty_features_of_a_forest() -> None:
     X, y = load_breast_cancer(return_X_y=True)
     model = RandomForestClassifier(8, max_depth=3, random_state=0).fit(X, y)
-    found = BReX(model, background=X, max_queries=600, random_state=0).explain(X[[0, 20, 100]])
-    assert found.masking == "sampled"
-    assert (found.queries <= 600).all()
+    explanation = BReX(model, background=X, max_queries=600, random_state=0).explain(
+        X[[0, 20, 100]]
+    )
+    assert explanation.masking == "sampled"
+    assert (explanation.queries <= 600).all()
     # What witnesses say can be asked again.
     contrast = nearest_contrasts(model, X[[0, 20, 100]], X)
     for row, other, values, witnesses in zip(
-        X[[0, 20, 100]], contrast, found.values, found.witnesses or (), strict=True
+        X[[0, 20, 100]], contrast, explanation.values, explanation.witnesses or (), strict=True
     ):
         assert values.max() > 0
         for feature in np.flatnonzero(values):
@@ -330,14 +334,14 @@ def test_thirty_features_of_a_forest() -> None:
 
 
 def test_an_attribution_is_an_array_a_table_and_a_text() -> None:
-    found = BReX(FORMULA, random_state=0).explain(rows_of(7, 3))
-    assert np.asarray(found).tolist() == found.values.tolist()
-    assert np.asarray(found, dtype=np.float32).dtype == np.float32
-    assert found.to_frame(index=["p", "q", "r"]).loc["q", "x3"] == found.values[1, 2]
-    assert len(found) == 3
-    assert found.shape == (3, 7)
-    assert "3 rows, 7 features" in repr(found)
-    assert jensen_shannon_divergence(found, found.values).tolist() == [0, 0, 0]
+    explanation = BReX(FORMULA, random_state=0).explain(rows_of(7, 3))
+    assert np.asarray(explanation).tolist() == explanation.values.tolist()
+    assert np.asarray(explanation, dtype=np.float32).dtype == np.float32
+    assert explanation.to_frame(index=["p", "q", "r"]).loc["q", "x3"] == explanation.values[1, 2]
+    assert len(explanation) == 3
+    assert explanation.shape == (3, 7)
+    assert "3 rows, 7 features" in repr(explanation)
+    assert jensen_shannon_divergence(explanation, explanation.values).tolist() == [0, 0, 0]
     assert "BReX(" in repr(BReX(FORMULA))
 
 
@@ -346,21 +350,21 @@ def test_plots() -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    found = BReX(FORMULA, masking="kleene", random_state=0).explain(rows_of(7, 4))
-    bars = found.plot(row=2)
-    best = int(found.values[2].argmax())
+    explanation = BReX(FORMULA, masking="kleene", random_state=0).explain(rows_of(7, 4))
+    bars = explanation.plot(row=2)
+    best = int(explanation.values[2].argmax())
     assert bars.get_yticklabels()[0].get_text() == f"x{best + 1}"
-    assert [bar.get_width() for bar in bars.patches] == sorted(found.values[2], reverse=True)
+    assert [bar.get_width() for bar in bars.patches] == sorted(explanation.values[2], reverse=True)
     assert bars.get_title() == "Row 2"
-    image = found.plot(max_features=3)
+    image = explanation.plot(max_features=3)
     assert image.images[0].get_array().shape == (4, 3)
-    means = found.plot("bar", ax=bars)
+    means = explanation.plot("bar", ax=bars)
     assert means is bars
     assert "mean" in means.get_xlabel()
     with pytest.raises(ValueError, match=r"kind must be one of 'bar', 'heatmap', got 'bars'"):
-        found.plot("bars")
+        explanation.plot("bars")
     with pytest.raises(ValueError, match=r"row must be an integer from -4 to 3 or None, got 4"):
-        found.plot(row=4)
+        explanation.plot(row=4)
     pyplot.close("all")
 
 

@@ -33,24 +33,28 @@ def test_what_kleene_predictions_prove_is_true(family: str) -> None:
         X = rows_of(10, 40, seed)
         truth = responsibility(formula, X)
         for limit in (None, 8, 14):
-            found = BReX(formula, masking="kleene", max_queries=limit, random_state=seed).explain(X)
-            assert (found.values[found.resolved] == truth[found.resolved]).all()
-            assert (truth <= found.upper).all()
-            assert (found.values <= found.upper).all()
-            assert limit is None or (found.queries <= limit).all()
-            assert found.exhausted.any() == (limit == 8 or (limit == 14 and found.exhausted.any()))
+            explanation = BReX(
+                formula, masking="kleene", max_queries=limit, random_state=seed
+            ).explain(X)
+            assert (explanation.values[explanation.resolved] == truth[explanation.resolved]).all()
+            assert (truth <= explanation.upper).all()
+            assert (explanation.values <= explanation.upper).all()
+            assert limit is None or (explanation.queries <= limit).all()
+            assert explanation.exhausted.any() == (
+                limit == 8 or (limit == 14 and explanation.exhausted.any())
+            )
             if limit is None:
-                assert found.resolved.any(axis=0).sum() >= 2
+                assert explanation.resolved.any(axis=0).sum() >= 2
 
 
 def test_masks_more_than_proofs_can_look_at() -> None:
     formula = random_formula(5, n_inputs=40, random_state=2)
     X = rows_of(40, 20, 1)
-    found = BReX(formula, random_state=0).explain(X)
-    assert found.masking == "kleene"
-    assert (found.values == responsibility(formula, X)).all()
-    assert not found.resolved.any()
-    assert (found.upper == 1).all()
+    explanation = BReX(formula, random_state=0).explain(X)
+    assert explanation.masking == "kleene"
+    assert (explanation.values == responsibility(formula, X)).all()
+    assert not explanation.resolved.any()
+    assert (explanation.upper == 1).all()
 
 
 # --- flip sets -----------------------------------------------------------------------------------
@@ -70,9 +74,11 @@ def test_found_flip_sets_flip_and_what_is_exact_is_minimal(family: str, limit: i
         )
         X = rows_of(9, 15, seed)
         brex = BReX(formula, masking="sampled", max_queries=limit, random_state=0)
-        found = brex.explain(X)
-        assert (found.queries <= limit).all()
-        for row, witnesses, resolved in zip(X, found.witnesses, found.resolved, strict=True):
+        explanation = brex.explain(X)
+        assert (explanation.queries <= limit).all()
+        for row, witnesses, resolved in zip(
+            X, explanation.witnesses, explanation.resolved, strict=True
+        ):
             for feature, witness in enumerate(witnesses):
                 if witness is None:
                     continue
@@ -95,12 +101,14 @@ def test_what_flips_prove_is_true_and_most_is_found(family: str) -> None:
         X = rows_of(12, 12, seed)
         truth = responsibility(formula, X)
         for limit in (None, 80):
-            found = BReX(formula, masking="sampled", max_queries=limit, random_state=0).explain(X)
-            assert (found.values[found.resolved] == truth[found.resolved]).all()
-            assert (truth <= found.upper).all()
-            assert (found.queries <= (limit or 1000)).all()
+            explanation = BReX(
+                formula, masking="sampled", max_queries=limit, random_state=0
+            ).explain(X)
+            assert (explanation.values[explanation.resolved] == truth[explanation.resolved]).all()
+            assert (truth <= explanation.upper).all()
+            assert (explanation.queries <= (limit or 1000)).all()
             if limit is None:
-                divergences.append(jensen_shannon_divergence(found.values, truth).mean())
+                divergences.append(jensen_shannon_divergence(explanation.values, truth).mean())
     assert np.mean(divergences) < 0.02
 
 
@@ -111,15 +119,15 @@ def test_a_few_of_hundreds_of_features_are_found() -> None:
 
     X = np.ones((3, 300))
     X[1, 7] = X[2, 299] = -1.0
-    found = BReX(model, contrast=-np.ones(300), random_state=0).explain(X)
+    explanation = BReX(model, contrast=-np.ones(300), random_state=0).explain(X)
     truth = np.zeros((3, 300))
     truth[0, [7, 150, 299, 3]] = 0.5  # one of each pair
     truth[1, [299, 3]] = 1.0
     truth[2, [7, 150]] = 1.0
-    assert (found.values == truth).all()
-    assert found.witnesses is not None
-    assert found.witnesses[0][7] in {(3,), (299,)}
-    assert (found.queries <= 3000).all()
+    assert (explanation.values == truth).all()
+    assert explanation.witnesses is not None
+    assert explanation.witnesses[0][7] in {(3,), (299,)}
+    assert (explanation.queries <= 3000).all()
 
 
 def test_wide_rows_share_the_calls_of_the_model() -> None:
@@ -132,12 +140,12 @@ def test_wide_rows_share_the_calls_of_the_model() -> None:
         calls[0] += 1
         return np.asarray(X) @ weights > weights.sum() / 2
 
-    found = BReX(decide, random_state=0).explain(np.ones((1, 1000), dtype=int))
-    assert 1000 < found.queries[0] <= 10_000
-    assert calls[0] < found.queries[0] / 20
+    explanation = BReX(decide, random_state=0).explain(np.ones((1, 1000), dtype=int))
+    assert 1000 < explanation.queries[0] <= 10_000
+    assert calls[0] < explanation.queries[0] / 20
     # Only what has a weight is ever responsible, and all of it was found.
-    assert np.flatnonzero(found.values[0]).tolist() == list(range(12))
-    for feature, witness in enumerate(found.witnesses[0][:12]):
+    assert np.flatnonzero(explanation.values[0]).tolist() == list(range(12))
+    for feature, witness in enumerate(explanation.witnesses[0][:12]):
         flipped = np.ones((1, 1000), dtype=int)
         flipped[0, list(witness)] = 0
         assert decide(flipped)[0]

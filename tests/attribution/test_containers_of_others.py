@@ -107,15 +107,15 @@ def test_a_shap_explanation_of_margins_says_what_it_speaks_of(iris: pd.DataFrame
     explanation = shap.TreeExplainer(model)(X)
     assert explanation.values.shape == (5, 4)
     settings = {"removal": Removal("median", reference=rows)}
-    found = faithfulness(model, X, explanation, target=Target(explains="virginica"), **settings)
+    result = faithfulness(model, X, explanation, target=Target(explains="virginica"), **settings)
     signs = np.where(model.predict(X) == "virginica", 1, -1)
     assert set(signs) == {1, -1}
-    same(found, faithfulness(model, X, signs[:, np.newaxis] * explanation.values, **settings))
+    same(result, faithfulness(model, X, signs[:, np.newaxis] * explanation.values, **settings))
     # Names, not places, tell which column is meant.
     turned = X[X.columns[::-1]]
-    again = LogisticRegression(max_iter=1000).fit(turned, model.predict(X))
-    expected = faithfulness(again, turned, explanation.values[:, ::-1], target=1)
-    same(faithfulness(again, turned, explanation, target=1), expected)
+    second_fitted = LogisticRegression(max_iter=1000).fit(turned, model.predict(X))
+    expected = faithfulness(second_fitted, turned, explanation.values[:, ::-1], target=1)
+    same(faithfulness(second_fitted, turned, explanation, target=1), expected)
 
 
 def test_a_shap_explanation_of_numbers(iris: pd.DataFrame) -> None:
@@ -123,7 +123,7 @@ def test_a_shap_explanation_of_numbers(iris: pd.DataFrame) -> None:
     X, y = iris.iloc[:, :3], iris.iloc[:, 3]
     model = LinearRegression().fit(X, y)
     explanation = shap.LinearExplainer(model, X)(X.iloc[::30])
-    found = faithfulness(
+    result = faithfulness(
         model,
         X.iloc[::30],
         explanation,
@@ -131,7 +131,7 @@ def test_a_shap_explanation_of_numbers(iris: pd.DataFrame) -> None:
         rationales=Rationales(only_positive=False),
     )
     # The attribution of a linear model is what leaving the feature out changes.
-    assert found["taucorr_loo"].tolist() == [1.0] * 5
+    assert result["taucorr_loo"].tolist() == [1.0] * 5
 
 
 def test_a_shap_explanation_of_texts_brings_its_tokens(moods: Pipeline) -> None:
@@ -143,21 +143,21 @@ def test_a_shap_explanation_of_texts_brings_its_tokens(moods: Pipeline) -> None:
     )
     explanation = explainer(texts)
     assert [len(row) for row in explanation.values] == [7, 6, 5]
-    found, details = faithfulness(moods, texts, explanation, return_details=True)
+    result, details = faithfulness(moods, texts, explanation, return_details=True)
     tokens = [[piece.strip() for piece in row] for row in explanation.data]
     predicted = moods.predict(texts)
     scores = [row[:, k] for row, k in zip(explanation.values, predicted, strict=True)]
-    same(found, faithfulness(moods, tokens, scores))
+    same(result, faithfulness(moods, tokens, scores))
     assert details["base"] == pytest.approx(moods.predict_proba(texts).max(axis=1))
     # This model adds up the words, and so do Shapley values.
-    assert (found["aopc_compr"] > 0.1).all()
+    assert (result["aopc_compr"] > 0.1).all()
     marks = [[token in ("good", "bad", "awful") for token in row] for row in tokens]
     plausible = plausibility(explanation, marks, target=predicted, top_k=2)
     same(plausible, plausibility(scores, marks, top_k=2))
     with pytest.raises(ValueError, match="row 0 explains 'a wonderful"):
         faithfulness(moods, texts[::-1], explanation)
     single = faithfulness(moods, texts[:1], explanation[0])
-    same(single, {name: values[:1] for name, values in found.items()})
+    same(single, {name: values[:1] for name, values in result.items()})
 
 
 # --- LIME ----------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def test_lime_explanations_of_texts(moods: Pipeline, bow: bool) -> None:
     one = lime.LimeTextExplainer(bow=bow, random_state=0).explain_instance(
         text, moods.predict_proba, labels=(0,), num_samples=500
     )
-    found, details = faithfulness(
+    result, details = faithfulness(
         moods, [text], one, rationales=Rationales([1], by="count"), return_details=True
     )
     scores = details["scores"][0]
@@ -247,7 +247,7 @@ def test_lime_explanations_of_texts(moods: Pipeline, bow: bool) -> None:
     kept = "film, story, awful cast" if bow else "film, bad story, awful cast"
     gone = moods.predict_proba([text])[0, 0] - moods.predict_proba([kept])[0, 0]
     if bow:
-        assert found["aopc_compr"][0] == pytest.approx(gone)
+        assert result["aopc_compr"][0] == pytest.approx(gone)
     assert details["loo"][0][0] == pytest.approx(gone)
 
 
@@ -267,12 +267,12 @@ def test_captum_attributions_stay_in_the_graph_of_their_model() -> None:
     def logits(rows: np.ndarray) -> Any:
         return network(torch.as_tensor(rows, dtype=torch.float32))
 
-    found = faithfulness(logits, X, values, target=Target(link="softmax"))
+    result = faithfulness(logits, X, values, target=Target(link="softmax"))
     arrays = values.detach().numpy().astype(float)
-    same(found, faithfulness(logits, X.detach().numpy(), arrays, target=Target(link="softmax")))
+    same(result, faithfulness(logits, X.detach().numpy(), arrays, target=Target(link="softmax")))
     # To the baseline 0, which integrated gradients start from, they are the better guide.
     other = faithfulness(logits, X, saliency, target=Target(link="softmax"))
-    assert found["taucorr_loo"].mean() > 0.6 > other["taucorr_loo"].mean()
+    assert result["taucorr_loo"].mean() > 0.6 > other["taucorr_loo"].mean()
     np.testing.assert_allclose(jensen_shannon_divergence(values, arrays), np.zeros(20), atol=1e-12)
     with pytest.raises(ValueError, match="probabilities"):
         faithfulness(logits, X, values)
@@ -287,11 +287,11 @@ def test_a_shap_explanation_of_the_columns_of_texts() -> None:
     model.fit(TEXTS, MOODS)
     matrix = model[0].transform(TEXTS)
     explanation = shap.LinearExplainer(model[-1], np.zeros((1, matrix.shape[1])))(matrix.toarray())
-    found = faithfulness(
+    result = faithfulness(
         model, TEXTS, explanation, removal=Removal(align="columns"), target=Target(explains=1)
     )
     same(
-        found,
+        result,
         faithfulness(
             model[-1],
             matrix,
@@ -300,5 +300,5 @@ def test_a_shap_explanation_of_the_columns_of_texts() -> None:
             removal=Removal(features="changed"),
         ),
     )
-    assert (found["taucorr_loo"] > 0.99).all()
+    assert (result["taucorr_loo"] > 0.99).all()
     assert text_tokens(model, TEXTS[:1]) == [["wonderful", "film", "and", "good", "cast"]]

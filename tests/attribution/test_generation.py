@@ -268,7 +268,7 @@ def test_rows_of_many_inputs():
     assert len(np.unique(X @ (1 << np.arange(25)))) == 20_000
 
 
-def test_rows_do_not_follow_from_the_formula_drawn_with_the_same_seed():
+def test_rows_are_independent_of_the_formula_of_their_seed():
     """More methods, or more formulas, must not change a benchmark's rows, nor the reverse."""
     formula = random_formula(5, random_state=0)
     X, _ = make_boolean_dataset(formula, 50, random_state=0)

@@ -63,15 +63,15 @@ def test_kleene_masks_are_unassigned_inputs() -> None:
     X = np.random.default_rng(0).integers(0, 2, (6, 4))
     masker = KleeneMasks(formula, X, 5)
     places, masks = drawn_masks(6, 4)
-    kept = masker.same(places, masks)
-    for place, mask, same in zip(places, masks, kept, strict=True):
-        signs = [0 if m else 2 * int(v) - 1 for v, m in zip(X[place], mask, strict=True)]
-        own = 1 if formula.evaluate(X[place][None])[0] else -1
+    masked = masker.same(places, masks)
+    for index, mask, same in zip(places, masks, masked, strict=True):
+        signs = [0 if m else 2 * int(v) - 1 for v, m in zip(X[index], mask, strict=True)]
+        own = 1 if formula.evaluate(X[index][None])[0] else -1
         assert same == (formula.evaluate_kleene([signs])[0] == own)
     assert masker.n_model_rows == 6 + 60
 
 
-def test_replaced_masks_take_the_values_of_one_row_or_of_each_ones_own(
+def test_replaced_masks_use_one_row_or_one_per_row(
     rows: NDArray[np.float64],
 ) -> None:
     places, masks = drawn_masks(9, 4)
@@ -97,12 +97,12 @@ def test_background_masks_keep_what_most_of_the_background_keeps(
         assert masker.n_model_rows == 9 + 60 * 6
     expected = []
     for p, mask in zip(places, masks, strict=True):
-        kept = sum(
+        retained = sum(
             corner(np.where(mask, other, rows[p])[None])[0] == corner(rows[[p]])[0]
             for other in background
         )
-        expected.append(kept > 3)
-    assert all(found == expected for found in answers.values())
+        expected.append(retained > 3)
+    assert all(result == expected for result in answers.values())
     assert 0 < sum(expected) < 60
 
 
@@ -114,14 +114,14 @@ def test_supervaluation_looks_at_all_parts(contrasted: bool) -> None:
     given = contrast if contrasted else None
     masker = SupervaluationMasks(ContrastPairs(formula.predict, X, given, 100))
     places, masks = drawn_masks(5, 6)
-    for place, mask, same in zip(places, masks, masker.same(places, masks), strict=True):
+    for index, mask, same in zip(places, masks, masker.same(places, masks), strict=True):
         members = np.flatnonzero(mask)
         keeps = True
         for size in range(len(members) + 1):
             for part in combinations(members, size):
-                other = X[place].copy()
-                other[list(part)] = contrast[place][list(part)]
-                keeps &= formula.predict(other[None])[0] == formula.predict(X[[place]])[0]
+                other = X[index].copy()
+                other[list(part)] = contrast[index][list(part)]
+                keeps &= formula.predict(other[None])[0] == formula.predict(X[[index]])[0]
         assert same == keeps
 
 
@@ -129,12 +129,12 @@ def test_supervaluation_of_rows_with_many_values(rows: NDArray[np.float64]) -> N
     masker = SupervaluationMasks(ContrastPairs(corner, rows, rows[::-1], 100))
     sampled = SampledMasks(ContrastPairs(corner, rows, rows[::-1], 100), row_keys(rows, 0), 300)
     places, masks = drawn_masks(9, 4)
-    kept = masker.same(places, masks)
-    assert (kept == sampled.same(places, masks)).all()  # 300 draws see all 16 parts
-    assert 0 < kept.sum() < 60
+    masked = masker.same(places, masks)
+    assert (masked == sampled.same(places, masks)).all()  # 300 draws see all 16 parts
+    assert 0 < masked.sum() < 60
 
 
-def test_sampled_masks_err_on_one_side_and_depend_on_the_mask_alone() -> None:
+def test_sampled_masks_err_on_one_side_by_mask_alone() -> None:
     formula = random_formula(8, n_inputs=8, read_once=False, random_state=1)
     X = np.random.default_rng(0).integers(0, 2, (7, 8))
     exact = SupervaluationMasks(ContrastPairs(formula.predict, X, None, 100))
@@ -145,11 +145,11 @@ def test_sampled_masks_err_on_one_side_and_depend_on_the_mask_alone() -> None:
         masker = SampledMasks(
             ContrastPairs(formula.predict, X, None, 33), row_keys(X, 5), n_completions
         )
-        kept = masker.same(places, masks)
-        assert (kept >= truth).all()  # a change that was seen is one
-        right.append((kept == truth).mean())
+        masked = masker.same(places, masks)
+        assert (masked >= truth).all()  # a change that was seen is one
+        right.append((masked == truth).mean())
         order = np.random.default_rng(1).permutation(200)
-        assert (masker.same(places[order], masks[order]) == kept[order]).all()
+        assert (masker.same(places[order], masks[order]) == masked[order]).all()
     assert right[0] < right[1] < right[2]
     assert right[2] > 0.95
 
@@ -181,24 +181,26 @@ class Antitone:
     inference=st.booleans(),
 )
 @settings(max_examples=60, deadline=None)
-def test_a_cache_knows_what_the_model_predicts_and_queries_nothing_twice(
+def test_cache_queries_nothing_twice(
     change_sets: list[list[int]], batches: list[list[tuple[int, int]]], inference: bool
 ) -> None:
     oracle, truth = Antitone(change_sets, 8), Antitone(change_sets, 8)
     n = len(change_sets)
     cache = MaskCache(oracle, n, 8, inference=inference, max_queries=None)
-    wanted = set()
+    expected = set()
     for batch in batches:
-        places = np.array([place % n for place, _ in batch], dtype=np.int64)
+        places = np.array([index % n for index, _ in batch], dtype=np.int64)
         masks = bits(np.array([code for _, code in batch], dtype=np.int64), 8)
         assert (cache.same(places, masks) == truth(places, masks)).all()
-        wanted |= {(p, m.tobytes()) for p, m in zip(places.tolist(), masks, strict=True) if m.any()}
+        expected |= {
+            (p, m.tobytes()) for p, m in zip(places.tolist(), masks, strict=True) if m.any()
+        }
     assert len(set(oracle.asked)) == len(oracle.asked)
     assert cache.queries.sum() == n + len(oracle.asked)
     if inference:
-        assert set(oracle.asked) <= wanted
+        assert set(oracle.asked) <= expected
     else:
-        assert set(oracle.asked) == wanted
+        assert set(oracle.asked) == expected
 
 
 @pytest.mark.parametrize("n_features", [63, 64, 65, 200])
@@ -209,13 +211,13 @@ def test_a_cache_of_many_features(n_features: int) -> None:
     cache = MaskCache(ask, 2, n_features, inference=True, max_queries=None)
     everything = np.ones((2, n_features), dtype=np.bool_)
     assert cache.same(np.arange(2), everything).tolist() == [0, 0]
-    some = everything.copy()
-    some[:, -1] = False
-    assert cache.same(np.arange(2), some).tolist() == [1, 1]
-    some[:, 5] = False  # a part of what keeps the decision
-    assert cache.same(np.arange(2), some).tolist() == [1, 1]
+    copied = everything.copy()
+    copied[:, -1] = False
+    assert cache.same(np.arange(2), copied).tolist() == [1, 1]
+    copied[:, 5] = False  # a part of what keeps the decision
+    assert cache.same(np.arange(2), copied).tolist() == [1, 1]
     assert cache.queries.tolist() == [3, 3]
-    ends = ~some & False
+    ends = ~copied & False
     ends[:, [0, -1]] = True
     assert cache.same(np.arange(2), ends).tolist() == [0, 0]
     assert cache.queries.tolist() == [4, 4]
@@ -289,7 +291,7 @@ def test_a_pass_over_many_rows_is_the_recursion_on_each(
     values, certificates = refine(
         cache, np.arange(12), keys, weights, stream=4, n_blocks=n_blocks, keep_witness=keep
     )
-    found = {
+    results = {
         (place, feature, frozenset(np.flatnonzero(mask).tolist()))
         for place, feature, mask in zip(*certificates, strict=True)
     }
@@ -305,8 +307,8 @@ def test_a_pass_over_many_rows_is_the_recursion_on_each(
         slow, own = slow_pass(same, keys[[place]], weights[place], 4, n_blocks, keep)
         assert values[place].tolist() == slow
         expected |= {(place, feature, mask) for feature, mask in own}
-    assert found == expected
-    assert (len(found) > 0) == keep
+    assert results == expected
+    assert (len(results) > 0) == keep
 
 
 def test_cuts_partition_and_balance() -> None:
@@ -347,12 +349,12 @@ def test_random_numbers_are_uniform_and_depend_on_keys_alone() -> None:
 
 
 def test_only_features_with_certificates_count() -> None:
-    found = Certificates(
+    result = Certificates(
         np.array([0, 0, 0, 1]),
         np.array([0, 0, 2, 1]),
         bits(np.array([0b1010, 0b1100, 0b1000, 0b0001]), 4),
     )
-    sizes, witnesses = fewest_masked(found, 2, 4)
+    sizes, witnesses = fewest_masked(result, 2, 4)
     # Row 0: features 0 and 2 decide, 1 and 3 nowhere.
     assert sizes.tolist() == [[0, -1, 0, -1], [-1, 0, -1, -1]]
     assert not witnesses.any()
@@ -377,7 +379,7 @@ def test_evidence_is_what_the_predictions_imply(change_sets: list[int], asked: l
     same = [0] + [c for c, a in zip(asked, answers, strict=True) if a]
     change = [c for c, a in zip(asked, answers, strict=True) if not a]
     nothing = np.full((1, n), -1), np.zeros((1, n, n), dtype=np.bool_)
-    found = evidence(cache, *nothing)
+    result = evidence(cache, *nothing)
     for i in range(n):
         least, shown = [], []
         for code in range(1 << n):
@@ -390,19 +392,19 @@ def test_evidence_is_what_the_predictions_imply(change_sets: list[int], asked: l
             may_change = not any(more & ~s == 0 for s in same)
             least += [code.bit_count()] * (may_be_same and may_change)
             shown += [code.bit_count()] * (is_same and changes)
-        assert found.min_sizes[0, i] == min(least, default=-1)
-        assert found.sizes[0, i] == min(shown, default=-1)
-        assert found.witnesses[0, i].sum() == max(0, found.sizes[0, i])
-        assert not found.witnesses[0, i, i]
+        assert result.min_sizes[0, i] == min(least, default=-1)
+        assert result.sizes[0, i] == min(shown, default=-1)
+        assert result.witnesses[0, i].sum() == max(0, result.sizes[0, i])
+        assert not result.witnesses[0, i, i]
 
 
 def test_evidence_refutes_counts_that_the_predictions_exclude() -> None:
     cache = MaskCache(Antitone([[0b11]], 3), 1, 3, inference=True, max_queries=None)
     cache.same(np.zeros(2, dtype=np.int64), bits(np.array([0b001, 0b011]), 3))
     claimed = np.array([[0, -1, -1]]), np.zeros((1, 3, 3), dtype=np.bool_)
-    found = evidence(cache, *claimed)
-    assert found.sizes[0, 0] == -1  # masking it alone keeps the decision
-    assert found.sizes[0, 1] == found.min_sizes[0, 0] + 0 == 1
+    result = evidence(cache, *claimed)
+    assert result.sizes[0, 0] == -1  # masking it alone keeps the decision
+    assert result.sizes[0, 1] == result.min_sizes[0, 0] + 0 == 1
 
 
 # --- rows ----------------------------------------------------------------------------------------
@@ -446,8 +448,8 @@ def test_typical_rows() -> None:
         assert columns == [{1.0, typical[0]}, {"a", "b"}, {True}]
     rows = np.array([[1.0, 2.0], [3.0, 2.0]])
     decide = lambda X: X[:, 0] > 1.5  # noqa: E731
-    found = BReX(decide, baseline="mean", background=rows).explain(rows)
-    assert found.values.tolist() == [[1.0, 0.0], [0.0, 0.0]]
+    explanation = BReX(decide, baseline="mean", background=rows).explain(rows)
+    assert explanation.values.tolist() == [[1.0, 0.0], [0.0, 0.0]]
 
 
 def test_the_nearest_row_of_another_decision() -> None:
@@ -459,24 +461,24 @@ def test_the_nearest_row_of_another_decision() -> None:
 
     X = np.array([[1.0, 0.0], [-1.0, 5.0]])
     background = np.array([[-5.0, 0.0], [-1.0, 0.1], [2.0, 5.0], [9.0, 5.0], [1.0, 9.0]])
-    found = nearest_contrasts(decide, X, background, max_batch=3)
-    assert found.tolist() == [[-1.0, 0.1], [2.0, 5.0]]
+    contrasts = nearest_contrasts(decide, X, background, max_batch=3)
+    assert contrasts.tolist() == [[-1.0, 0.1], [2.0, 5.0]]
     assert n_rows == [3, 3, 1]
     with pytest.raises(ValueError, match=r"another decision than row 0 of X, got True in all"):
         nearest_contrasts(decide, X, background[2:])
 
 
-def test_the_nearest_row_in_standard_deviations_and_by_categories() -> None:
+def test_nearest_row_uses_deviations_and_categories() -> None:
     frame = pd.DataFrame({"wide": [0.0, 900.0, 0.0], "color": ["red", "red", "blue"]})
     background = pd.DataFrame({"wide": [0.0, 1000.0, 2000.0], "color": ["blue", "red", "red"]})
 
     def decide(X: pd.DataFrame) -> Any:
         return (X["wide"] + 1 > 1000) | (X["color"] == "blue")
 
-    found = nearest_contrasts(decide, frame.iloc[:2], background)
+    contrasts = nearest_contrasts(decide, frame.iloc[:2], background)
     # A category apart is as far as a standard deviation (816).
-    assert found["wide"].tolist() == [0.0, 1000.0]
-    assert found["color"].tolist() == ["blue", "red"]
+    assert contrasts["wide"].tolist() == [0.0, 1000.0]
+    assert contrasts["color"].tolist() == ["blue", "red"]
 
 
 def test_undecided_is_a_decision_of_its_own() -> None:
@@ -486,7 +488,7 @@ def test_undecided_is_a_decision_of_its_own() -> None:
 
     rows = np.array([[0.9], [0.5], [0.1], [0.8]])
     for contrast, changed in ((0.95, [0, 1, 1, 0]), (0.6, [1, 0, 1, 1]), (0.2, [1, 1, 0, 1])):
-        found = BReX(proba, threshold=0.8, contrast=[[contrast]]).explain(rows)
-        assert found.values[:, 0].tolist() == changed
+        explanation = BReX(proba, threshold=0.8, contrast=[[contrast]]).explain(rows)
+        assert explanation.values[:, 0].tolist() == changed
     with pytest.raises(ValueError, match=r"finite probabilities per class, got shape \(2,\)"):
         BReX(lambda X: X[:, 0], threshold=0.8, contrast=[[0.5]]).explain([[0.9]])

@@ -121,14 +121,14 @@ def test_reference_responsibilities(case):
     )
     methods = ["auto", "exhaustive"] + ["linear"] * case["read_once"]
     for method in methods:
-        found = responsibility(formula, X, method=method, return_witnesses=True)
-        np.testing.assert_array_equal(found.witness_sizes, expected)
+        attribution = responsibility(formula, X, method=method, return_witnesses=True)
+        np.testing.assert_array_equal(attribution.witness_sizes, expected)
         values = np.where(expected < 0, 0, 1 / (1.0 + np.maximum(expected, 0)))
-        np.testing.assert_array_equal(found.values, values)
-        assert found.resolved.all()
-        assert found.n_queries == 0
+        np.testing.assert_array_equal(attribution.values, values)
+        assert attribution.resolved.all()
+        assert attribution.n_queries == 0
         np.testing.assert_array_equal(responsibility(formula, X, method=method), values)
-        for row, sizes, x in zip(found.witnesses, expected.tolist(), X, strict=True):
+        for row, sizes, x in zip(attribution.witnesses, expected.tolist(), X, strict=True):
             assert [-1 if witness is None else len(witness) for witness in row] == sizes
             for i, witness in enumerate(row):
                 if witness is not None:  # the set flips, and nothing of it alone does
@@ -184,11 +184,11 @@ def test_all_methods_do_as_the_definition_says(formula, rows):
     if formula.is_read_once:
         results["linear"] = responsibility(formula, X, method="linear", return_witnesses=True)
         assert results["auto"].method == "linear"
-    for found in results.values():
-        assert found.witness_sizes.tolist() == expected
-        assert found.resolved.all()
-        np.testing.assert_array_equal(found.upper, found.values)
-        check_witnesses(found, flips)
+    for result in results.values():
+        assert result.witness_sizes.tolist() == expected
+        assert result.resolved.all()
+        np.testing.assert_array_equal(result.upper, result.values)
+        check_witnesses(result, flips)
 
 
 def all_flips(changes):
@@ -201,11 +201,15 @@ def all_flips(changes):
     def decide(X):
         return changes[X[:, n], X[:, :n] @ (1 << np.arange(n))]
 
-    found = responsibility(
+    attribution = responsibility(
         decide, rows, contrast=contrast, method="exhaustive", return_witnesses=True
     )
-    assert (found.values[:, n] == 0).all()
-    return replace(found, values=found.values[:, :n], witness_sizes=found.witness_sizes[:, :n])
+    assert (attribution.values[:, n] == 0).all()
+    return replace(
+        attribution,
+        values=attribution.values[:, :n],
+        witness_sizes=attribution.witness_sizes[:, :n],
+    )
 
 
 def test_thousands_of_read_once_formulas():
@@ -237,7 +241,7 @@ def test_tables_of_any_decisions(n, n_rows, seed, mostly_same):
     rng = np.random.default_rng(seed)
     changes = rng.random((n_rows, 1 << n)) < (0.15 if mostly_same else 0.5)
     changes[:, 0] = False
-    found = all_flips(changes)
+    result = all_flips(changes)
     for row in range(n_rows):
 
         def flips(members, row=row):
@@ -246,8 +250,8 @@ def test_tables_of_any_decisions(n, n_rows, seed, mostly_same):
         minimal = [set(m) for m in subsets(range(n)) if is_minimal(flips, m)]
         for i in range(n):
             holding = [m for m in minimal if i in m]
-            witness = found.witnesses[row][i]
-            assert found.witness_sizes[row, i] == min(map(len, holding), default=0) - 1
+            witness = result.witnesses[row][i]
+            assert result.witness_sizes[row, i] == min(map(len, holding), default=0) - 1
             assert {i, *witness} in holding if holding else witness is None
 
 
@@ -256,34 +260,34 @@ def test_rows_of_several_blocks(monkeypatch):
     X = all_assignments(12)[::5]
     expected = responsibility(formula, X, return_witnesses=True)
     monkeypatch.setattr("skescore.attribution._responsibility._BUDGET", 1 << 6)
-    found = responsibility(formula, X, return_witnesses=True)
-    np.testing.assert_array_equal(found.values, expected.values)
-    assert found.witnesses == expected.witnesses
+    attribution = responsibility(formula, X, return_witnesses=True)
+    np.testing.assert_array_equal(attribution.values, expected.values)
+    assert attribution.witnesses == expected.witnesses
     read_once = random_formula(7, random_state=3)
     expected = responsibility(read_once, X, return_witnesses=True)
     monkeypatch.setattr("skescore.attribution._responsibility._BUDGET", 1 << 12)
-    found = responsibility(read_once, X, return_witnesses=True)
-    np.testing.assert_array_equal(found.values, expected.values)
-    assert found.witnesses == expected.witnesses
+    attribution = responsibility(read_once, X, return_witnesses=True)
+    np.testing.assert_array_equal(attribution.values, expected.values)
+    assert attribution.witnesses == expected.witnesses
 
 
 def test_all_assignments_of_twelve_variables():
     X = all_assignments(12)
     read_once = random_formula(12, random_state=2)
     tracemalloc.start()
-    found = responsibility(read_once, X, method="exhaustive")
+    attribution = responsibility(read_once, X, method="exhaustive")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    np.testing.assert_array_equal(found, responsibility(read_once, X, method="linear"))
+    np.testing.assert_array_equal(attribution, responsibility(read_once, X, method="linear"))
     assert peak < 100e6  # not the 4096 x 4096 x 12 of a plain enumeration
     general = random_formula(12, read_once=False, extra=6, random_state=2)
-    found = responsibility(general, X, return_witnesses=True)
+    attribution = responsibility(general, X, return_witnesses=True)
     single = np.array([general.evaluate(X ^ (np.arange(12) == i)) for i in range(12)]).T
-    np.testing.assert_array_equal(found.values == 1, single != general.evaluate(X)[:, None])
+    np.testing.assert_array_equal(attribution.values == 1, single != general.evaluate(X)[:, None])
     expected = responsibility(
         general, X[1234], method="levelwise", max_size=12, return_witnesses=True
     )
-    np.testing.assert_array_equal(found.values[1234], expected.values)
+    np.testing.assert_array_equal(attribution.values[1234], expected.values)
 
 
 # --- properties ----------------------------------------------------------------------------------
@@ -322,11 +326,11 @@ def test_batches_and_orders_do_not_matter(formula, rows, max_batch):
     for method in ("exhaustive", "levelwise"):
         call = {"method": method, "max_size": 2, "return_witnesses": True}
         expected = responsibility(formula.predict, X, **call)
-        found = responsibility(formula.predict, X[::-1], max_batch=max_batch, **call)
-        np.testing.assert_array_equal(found.values[::-1], expected.values)
-        np.testing.assert_array_equal(found.resolved[::-1], expected.resolved)
-        assert found.witnesses[::-1] == expected.witnesses
-        assert found.n_queries == expected.n_queries
+        attribution = responsibility(formula.predict, X[::-1], max_batch=max_batch, **call)
+        np.testing.assert_array_equal(attribution.values[::-1], expected.values)
+        np.testing.assert_array_equal(attribution.resolved[::-1], expected.resolved)
+        assert attribution.witnesses[::-1] == expected.witnesses
+        assert attribution.n_queries == expected.n_queries
         alone = responsibility(formula.predict, X[:1], **call)
         np.testing.assert_array_equal(alone.values, expected.values[:1])
 
@@ -344,30 +348,30 @@ def test_rows_of_all_kinds(kind):
     }[kind]
     expected = [by_definition(flips_of(formula.evaluate, row), 4) for row in X.astype(int)]
     for model in (formula, formula.predict, formula.as_classifier()):
-        found = responsibility(model, rows, return_witnesses=True)
-        assert found.witness_sizes.tolist() == expected
+        attribution = responsibility(model, rows, return_witnesses=True)
+        assert attribution.witness_sizes.tolist() == expected
 
 
 def test_witnesses_are_the_smallest():
     """x4 waits for one of two ways to turn the left side: x3 alone, or x1 with x2."""
     for text in ("((x1 | x2) & x3) | x4", "(x3 & (x1 | x2)) | x4"):
         for method in ("linear", "exhaustive"):
-            found = responsibility(
+            attribution = responsibility(
                 Formula.parse(text), [1, 1, 1, 1], method=method, return_witnesses=True
             )
-            assert found.witnesses == ((1, 3), (0, 3), (3,), (2,))
+            assert attribution.witnesses == ((1, 3), (0, 3), (3,), (2,))
 
 
 def test_one_row_and_none():
     formula = Formula.parse("x1 & x2", 3)
     for model in (formula, formula.predict):
-        found = responsibility(model, [0, 0, 1], return_witnesses=True)
-        assert isinstance(found, Responsibilities)
-        np.testing.assert_array_equal(np.asarray(found), found.values)
-        assert found.values.tolist() == [0.5, 0.5, 0]
-        assert found.witness_sizes.tolist() == [1, 1, -1]
-        assert found.witnesses == ((1,), (0,), None)
-        assert found.resolved.shape == found.upper.shape == (3,)
+        attribution = responsibility(model, [0, 0, 1], return_witnesses=True)
+        assert isinstance(attribution, Responsibilities)
+        np.testing.assert_array_equal(np.asarray(attribution), attribution.values)
+        assert attribution.values.tolist() == [0.5, 0.5, 0]
+        assert attribution.witness_sizes.tolist() == [1, 1, -1]
+        assert attribution.witnesses == ((1,), (0,), None)
+        assert attribution.resolved.shape == attribution.upper.shape == (3,)
     assert responsibility(formula, np.zeros((0, 3))).shape == (0, 3)
     assert responsibility(formula, np.zeros((0, 3)), return_witnesses=True).witnesses == ()
     general = Formula.parse("x1 & x1", 3)
@@ -381,11 +385,11 @@ def test_wide_read_once_formulas():
         conjunction = conjunction & Formula((("var", index, -1),), 1000)
     row = np.ones(1000, dtype=int)
     row[:400] = 0
-    found = responsibility(conjunction, [row, 1 - row, row | 1], return_witnesses=True)
-    assert found.values[0].tolist() == [1 / 400] * 400 + [0] * 600
-    assert found.values[1].tolist() == [0] * 400 + [1 / 600] * 600
-    assert found.values[2].tolist() == [1] * 1000
-    assert found.witnesses[0][7] == tuple(i for i in range(400) if i != 7)
+    attribution = responsibility(conjunction, [row, 1 - row, row | 1], return_witnesses=True)
+    assert attribution.values[0].tolist() == [1 / 400] * 400 + [0] * 600
+    assert attribution.values[1].tolist() == [0] * 400 + [1 / 600] * 600
+    assert attribution.values[2].tolist() == [1] * 1000
+    assert attribution.witnesses[0][7] == tuple(i for i in range(400) if i != 7)
 
 
 # --- any black box, between a row and a contrast -------------------------------------------------
@@ -417,17 +421,17 @@ def test_classifiers_of_several_classes():
     expected = [by_definition(f, 4) for f in flips]
     assert len({tuple(row) for row in expected}) >= 3
     for method in ("auto", "exhaustive", "levelwise"):
-        found = responsibility(
+        attribution = responsibility(
             model, rows, contrast=contrast, method=method, max_size=4, return_witnesses=True
         )
-        assert found.witness_sizes.tolist() == expected
-        check_witnesses(found, flips)
-        assert found.resolved.all()
-    assert found.witness_sizes[3, 2] == -1
+        assert attribution.witness_sizes.tolist() == expected
+        check_witnesses(attribution, flips)
+        assert attribution.resolved.all()
+    assert attribution.witness_sizes[3, 2] == -1
     names = np.array(["setosa", "versicolor", "virginica"])
     for other in (model.predict_proba, lambda Z: names[model.predict(Z)]):
-        found = responsibility(other, rows, contrast=contrast, return_witnesses=True)
-        assert found.witness_sizes.tolist() == expected
+        attribution = responsibility(other, rows, contrast=contrast, return_witnesses=True)
+        assert attribution.witness_sizes.tolist() == expected
     median = np.median(X, axis=0)
     shared = responsibility(model, rows, contrast=median)
     repeated = responsibility(model, rows, contrast=np.tile(median, (5, 1)))
@@ -447,23 +451,23 @@ def test_frames_reach_the_model_as_they_are():
         }
     )
     y = ((frame["color"] == "red") & (frame["size"] > 1)) | (frame["kind"] == "a")
-    asked = []
+    queries = []
 
     class Model:
         def predict(self, X):
-            asked.append(X)
+            queries.append(X)
             return ((X["color"] == "red") & (X["size"] > 1)) | (X["kind"] == "a")
 
     rows = frame.iloc[[0, 1, 2]]
-    found = responsibility(Model(), rows, contrast=frame.iloc[3])
+    attribution = responsibility(Model(), rows, contrast=frame.iloc[3])
     # Against (green, 4, a): the first row is "a" in both; the second becomes so; the third is true
     # as long as it is red, or else becomes "a".
-    assert found.tolist() == [[0] * 4, [0, 0, 1, 0], [1, 0, 0, 0]]
-    for X in asked:
+    assert attribution.tolist() == [[0] * 4, [0, 0, 1, 0], [1, 0, 0, 0]]
+    for X in queries:
         pd.testing.assert_series_equal(X.dtypes, frame.dtypes)
     contrast = pd.DataFrame({"weight": [0.5], "kind": ["b"], "size": [1.5], "color": ["blue"]})
-    found = responsibility(Model(), rows, contrast=contrast, return_witnesses=True)
-    assert found.values.tolist() == [[0, 0, 1, 0], [0, 0, 0, 0], [1, 0, 0, 0]]
+    attribution = responsibility(Model(), rows, contrast=contrast, return_witnesses=True)
+    assert attribution.values.tolist() == [[0, 0, 1, 0], [0, 0, 0, 0], [1, 0, 0, 0]]
     model = make_pipeline(
         OneHotEncoder(handle_unknown="ignore"), DecisionTreeClassifier(random_state=0)
     ).fit(frame, y)
@@ -472,8 +476,10 @@ def test_frames_reach_the_model_as_they_are():
         rows.iloc[2].to_numpy(),
         frame.iloc[3].to_numpy(),
     )
-    found = responsibility(model, rows.iloc[2:], contrast=frame.iloc[3], return_witnesses=True)
-    assert found.witness_sizes[0].tolist() == by_definition(flips, 4)
+    attribution = responsibility(
+        model, rows.iloc[2:], contrast=frame.iloc[3], return_witnesses=True
+    )
+    assert attribution.witness_sizes[0].tolist() == by_definition(flips, 4)
     with pytest.raises(ValueError, match="contrast must fit the columns of X, got 'pink'"):
         responsibility(model, rows, contrast=["pink", 1, "a", 0.5])
     with pytest.raises(ValueError, match="none named 'weight'"):
@@ -496,19 +502,19 @@ def test_nearest_rows_decided_otherwise():
     X, y = load_iris(return_X_y=True)
     model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
     rows = X[::11]
-    found = nearest_contrasts(model, rows, X, max_batch=20)
+    contrasts = nearest_contrasts(model, rows, X, max_batch=20)
     scale = X.std(axis=0)
-    for row, contrast in zip(rows, found, strict=True):
-        others = [
+    for row, contrast in zip(rows, contrasts, strict=True):
+        other_items = [
             (float((np.abs(row - other) / scale).sum()), i)
             for i, other in enumerate(X)
             if model.predict([other]) != model.predict([row])
         ]
-        nearest = min(distance for distance, _ in others)
+        nearest = min(distance for distance, _ in other_items)
         assert (np.abs(row - contrast) / scale).sum() == pytest.approx(nearest)
         assert model.predict([contrast]) != model.predict([row])
     # Between two decisions somebody is responsible.
-    assert (responsibility(model, rows, contrast=found).max(axis=1) > 0).all()
+    assert (responsibility(model, rows, contrast=contrasts).max(axis=1) > 0).all()
 
 
 def test_nearest_rows_of_frames():
@@ -519,8 +525,8 @@ def test_nearest_rows_of_frames():
     def predict(X):
         return X["n"] > 2
 
-    found = nearest_contrasts(predict, frame.iloc[[0, 2]], frame)
-    pd.testing.assert_frame_equal(found, frame.iloc[[2, 1]].reset_index(drop=True))
+    contrasts = nearest_contrasts(predict, frame.iloc[[0, 2]], frame)
+    pd.testing.assert_frame_equal(contrasts, frame.iloc[[2, 1]].reset_index(drop=True))
     # What is constant in the background tells nothing of distances, however far a row is.
     far = frame.iloc[[1]].assign(same=10**9)
     assert nearest_contrasts(predict, far, frame)["kind"].tolist() == ["b"]
@@ -538,32 +544,34 @@ def test_missing_values_are_values():
     def known(X):
         return ~np.isnan(X[:, 0]) & (X[:, 1] > 0)
 
-    found = responsibility(known, [[np.nan, 1.0, 2.0]], contrast=[np.nan, -1.0, 3.0])
-    assert found.tolist() == [[0, 0, 0]]
-    found = responsibility(known, [[1.0, 1.0, 2.0]], contrast=[np.nan, 1.0, 3.0])
-    assert found.tolist() == [[1, 0, 0]]
+    attribution = responsibility(known, [[np.nan, 1.0, 2.0]], contrast=[np.nan, -1.0, 3.0])
+    assert attribution.tolist() == [[0, 0, 0]]
+    attribution = responsibility(known, [[1.0, 1.0, 2.0]], contrast=[np.nan, 1.0, 3.0])
+    assert attribution.tolist() == [[1, 0, 0]]
 
 
 def test_a_table_serves_all_rows():
     formula = random_formula(6, read_once=False, random_state=0)
     X = all_assignments(12)[::7]
-    asked = []
+    queries = []
 
     def predict(Z):
-        asked.append(len(Z))
+        queries.append(len(Z))
         return formula.predict((Z + 1) // 2)
 
     coded = 2 * X.astype(int) - 1
-    found = responsibility(predict, coded, contrast=-coded, max_batch=1000, return_witnesses=True)
-    np.testing.assert_array_equal(found.values, responsibility(formula, X))
-    assert asked == [1000] * 4 + [96]
-    assert found.n_queries == 4096
+    attribution = responsibility(
+        predict, coded, contrast=-coded, max_batch=1000, return_witnesses=True
+    )
+    np.testing.assert_array_equal(attribution.values, responsibility(formula, X))
+    assert queries == [1000] * 4 + [96]
+    assert attribution.n_queries == 4096
     # Rows that agree with the contrast in some inputs share the table too.
     contrast = np.full(12, -1)
-    found = responsibility(predict, coded, contrast=contrast, return_witnesses=True)
+    attribution = responsibility(predict, coded, contrast=contrast, return_witnesses=True)
     expected = [responsibility(predict, row, contrast=contrast) for row in coded[::60]]
-    np.testing.assert_array_equal(found.values[::60], expected)
-    assert found.n_queries == 4096
+    np.testing.assert_array_equal(attribution.values[::60], expected)
+    assert attribution.n_queries == 4096
 
 
 # --- as far as the budget goes -------------------------------------------------------------------
@@ -573,7 +581,7 @@ def test_a_table_serves_all_rows():
 @given(formulas, rows6, st.integers(1, 5), st.integers(1, 60))
 def test_what_levels_leave_open_is_said(formula, row, max_size, max_queries):
     exact = responsibility(formula, row, return_witnesses=True)
-    found = responsibility(
+    attribution = responsibility(
         formula,
         row,
         method="levelwise",
@@ -581,11 +589,13 @@ def test_what_levels_leave_open_is_said(formula, row, max_size, max_queries):
         max_queries=max_queries,
         return_witnesses=True,
     )
-    np.testing.assert_array_equal(found.values[found.resolved], exact.values[found.resolved])
-    assert (found.values[~found.resolved] == 0).all()
-    assert (found.upper >= exact.values).all()
-    assert found.n_queries <= max_queries + 1  # and once for the row itself
-    assert [w is None for w in found.witnesses] == (found.values == 0).tolist()
+    np.testing.assert_array_equal(
+        attribution.values[attribution.resolved], exact.values[attribution.resolved]
+    )
+    assert (attribution.values[~attribution.resolved] == 0).all()
+    assert (attribution.upper >= exact.values).all()
+    assert attribution.n_queries <= max_queries + 1  # and once for the row itself
+    assert [w is None for w in attribution.witnesses] == (attribution.values == 0).tolist()
 
 
 def test_wide_black_boxes():
@@ -604,23 +614,23 @@ def test_wide_black_boxes():
     np.testing.assert_array_equal(values, expected)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = responsibility(predict, X, return_witnesses=True)
-    assert found.method == "levelwise"
-    assert found.witnesses[0][3] == (50,)
+        attribution = responsibility(predict, X, return_witnesses=True)
+    assert attribution.method == "levelwise"
+    assert attribution.witnesses[0][3] == (50,)
     # 100 single ones and 4950 pairs fit into the budget; triples of the first row would not.
-    assert found.n_queries == 2 + 2 * 100 + 4950 + 98 * 97 // 2
-    np.testing.assert_array_equal(found.resolved, found.values > 0)
-    assert found.upper[0, 7] == 1 / 3
-    found = responsibility(predict, X, max_queries=99, return_witnesses=True)
-    assert found.n_queries == 0  # a size is tried as a whole or not at all
-    assert not found.resolved.any()
-    assert (found.upper == 1).all()
+    assert attribution.n_queries == 2 + 2 * 100 + 4950 + 98 * 97 // 2
+    np.testing.assert_array_equal(attribution.resolved, attribution.values > 0)
+    assert attribution.upper[0, 7] == 1 / 3
+    attribution = responsibility(predict, X, max_queries=99, return_witnesses=True)
+    assert attribution.n_queries == 0  # a size is tried as a whole or not at all
+    assert not attribution.resolved.any()
+    assert (attribution.upper == 1).all()
 
 
 def test_levels_end_where_everything_is_known():
     """All features but one are flip sets alone, so nothing larger can be minimal."""
     formula = Formula.parse("x1 ^ x2 ^ x3", 30)
-    found = responsibility(
+    attribution = responsibility(
         formula,
         np.zeros(30, dtype=int),
         contrast=[1] * 3 + [0] * 27,
@@ -628,19 +638,19 @@ def test_levels_end_where_everything_is_known():
         max_size=1,
         return_witnesses=True,
     )
-    assert found.resolved.all()
-    assert found.n_queries == 4
-    assert found.values.tolist() == [1] * 3 + [0] * 27
+    assert attribution.resolved.all()
+    assert attribution.n_queries == 4
+    assert attribution.values.tolist() == [1] * 3 + [0] * 27
     # Both features were flipped together, and nothing larger is left to try.
     levels = {"method": "levelwise", "max_size": 2, "return_witnesses": True}
-    found = responsibility(lambda X: 0 * X[:, 0], [0, 0], **levels)
-    assert found.resolved.all()
-    assert found.n_queries == 1 + 2 + 1
+    attribution = responsibility(lambda X: 0 * X[:, 0], [0, 0], **levels)
+    assert attribution.resolved.all()
+    assert attribution.n_queries == 1 + 2 + 1
     # Every feature is in a pair that flips, so larger sets can tell nothing new.
     pairs = Formula.parse("(x1 & x2) | (x3 & x4) | (x5 & x6)")
-    found = responsibility(pairs, [0] * 6, **levels | {"max_size": 6})
-    assert found.values.tolist() == [0.5] * 6
-    assert found.n_queries == 1 + 6 + 15
+    attribution = responsibility(pairs, [0] * 6, **levels | {"max_size": 6})
+    assert attribution.values.tolist() == [0.5] * 6
+    assert attribution.n_queries == 1 + 6 + 15
 
 
 # --- what is refused -----------------------------------------------------------------------------

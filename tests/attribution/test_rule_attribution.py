@@ -62,9 +62,9 @@ def literal(
 ) -> tuple[list[float], set[tuple[int, ...]]]:
     """The definition word by word: move exactly these features, each to any other value."""
     n = len(row)
-    others = [[v for v in choices[j] if v != row[j]] for j in range(n)]
-    everything = list(product(*([row[j], *others[j]] for j in range(n))))
-    moved = list(product(*([False, *[True] * len(others[j])] for j in range(n))))
+    other_items = [[v for v in choices[j] if v != row[j]] for j in range(n)]
+    everything = list(product(*([row[j], *other_items[j]] for j in range(n))))
+    moved = list(product(*([False, *[True] * len(other_items[j])] for j in range(n))))
     said = answers_of(ruleset, np.array(everything, dtype=object), by)
     # The first of all combinations is the row itself.
     flip_sets = {
@@ -80,14 +80,14 @@ def literal(
 def assert_as_literal(
     ruleset: RuleSet, row: tuple[Any, ...], choices: list[tuple[Any, ...]], **options: Any
 ) -> RuleAttribution:
-    found = rule_attribution(ruleset, np.array([row], dtype=object), **options)
+    attribution = rule_attribution(ruleset, np.array([row], dtype=object), **options)
     values, minimal = literal(ruleset, row, choices, options.get("by", "prediction"))
-    assert set(found.flip_sets[0]) == minimal
-    assert found.values[0].tolist() == values
-    assert found.resolved.all()
-    assert (found.upper == found.values).all()
-    assert found.exact
-    return found
+    assert set(attribution.flip_sets[0]) == minimal
+    assert attribution.values[0].tolist() == values
+    assert attribution.resolved.all()
+    assert (attribution.upper == attribution.values).all()
+    assert attribution.exact
+    return attribution
 
 
 # --- against the definition ----------------------------------------------------------------------
@@ -205,13 +205,13 @@ def test_rules_of_trees_and_votes_are_as_the_definition(voting: str | None) -> N
     tree = as_ruleset(DecisionTreeClassifier(max_leaf_nodes=5, random_state=0).fit(X, y))
     if voting is not None:
         other = as_ruleset(DecisionTreeClassifier(max_leaf_nodes=3, random_state=1).fit(X[::-1], y))
-        both = [
+        pair = [
             Rule(r.conditions, r.output, weight=w)
             for rs, w in ((tree, 1.0), (other, 1.5))
             for r in rs
         ]
         tree = RuleSet(
-            both, tree.feature_names, task="classification", ordered=False, voting=voting
+            pair, tree.feature_names, task="classification", ordered=False, voting=voting
         )
     cuts = [
         sorted(
@@ -230,13 +230,13 @@ def test_rules_of_trees_and_votes_are_as_the_definition(voting: str | None) -> N
         choices = []
         for j in range(3):
             ends = [-1.0, *cuts[j], 5.0]
-            places = [
+            positions = [
                 *cuts[j],
                 *((low + high) / 2 for low, high in pairwise(ends)),
             ]
             here = np.searchsorted(cuts[j], x[j])
             choices.append(
-                tuple(v for v in places if v in cuts[j] or np.searchsorted(cuts[j], v) != here)
+                tuple(v for v in positions if v in cuts[j] or np.searchsorted(cuts[j], v) != here)
             )
         assert_as_literal(tree, tuple(x.tolist()), choices)
 
@@ -256,8 +256,8 @@ def test_rules_of_a_formula_have_its_responsibilities(number: int) -> None:
         classes=[0, 1],
         fallback=Fallback(0),
     )
-    found = rule_attribution(rules, X)
-    assert found.values.tolist() == responsibility(formula, X).tolist()
+    attribution = rule_attribution(rules, X)
+    assert attribution.values.tolist() == responsibility(formula, X).tolist()
     # Named values are cells as thresholds are.
     named = [
         Rule([OneOf(c.feature, [int(c.lower == 0.5)]) for c in rule.conditions], 1)
@@ -265,7 +265,7 @@ def test_rules_of_a_formula_have_its_responsibilities(number: int) -> None:
     ]
     domain = Domain((0,) * 5, (2,) * 5, [(j, [0, 1]) for j in range(5)])
     listed = rules.replace(rules=named, domain=domain)
-    assert rule_attribution(listed, X).values.tolist() == found.values.tolist()
+    assert rule_attribution(listed, X).values.tolist() == attribution.values.tolist()
 
 
 # --- what counts as another answer ---------------------------------------------------------------
@@ -282,7 +282,7 @@ LIST = RuleSet(
 )
 
 
-def test_another_rule_with_the_same_prediction_is_no_other_prediction() -> None:
+def test_rule_with_equal_output_is_no_contrast() -> None:
     row = [[0.5, 0.5]]
     assert rule_attribution(LIST, row).flip_sets == (((0,),),)
     assert rule_attribution(LIST, row, by="rule").flip_sets == (((0,),),)
@@ -298,8 +298,8 @@ def test_another_rule_with_the_same_prediction_is_no_other_prediction() -> None:
 def test_no_rule_and_an_abstention_are_predictions_of_their_own() -> None:
     one = RuleSet([Rule([Interval(0, upper=1)], "x")], ["a"], task="classification")
     for fallback, value in ((None, 1.0), (Fallback("x"), 0.0), (Fallback("x", "abstain"), 1.0)):
-        found = rule_attribution(one.replace(fallback=fallback), [[0.0], [2.0]])
-        assert found.values.tolist() == [[value], [value]]
+        attribution = rule_attribution(one.replace(fallback=fallback), [[0.0], [2.0]])
+        assert attribution.values.tolist() == [[value], [value]]
 
 
 def test_numbers_that_hardly_differ() -> None:
@@ -334,8 +334,8 @@ def test_affine_predictions_change_with_their_function() -> None:
         ["a", "b"],
         task="regression",
     )
-    found = rule_attribution(rules, [[0.0, 5.0]])
-    assert found.values.tolist() == [[1.0, 0.0]]  # b moves the number, but not the function
+    attribution = rule_attribution(rules, [[0.0, 5.0]])
+    assert attribution.values.tolist() == [[1.0, 0.0]]  # b moves the number, but not the function
     same = rules.replace(rules=[rules[0], rules[2]], fallback=Fallback(2.0))
     assert rule_attribution(same, [[0.0, 5.0]], by="rule").values.tolist() == [[1.0, 0.0]]
     with pytest.raises(ValueError, match="rule 0 predicts an affine function"):
@@ -372,20 +372,20 @@ def test_a_search_that_gives_up_says_so() -> None:
         fallback=Fallback("y"),
     )
     row = np.ones((1, 10))
-    whole = rule_attribution(rules, row)
+    full_attribution = rule_attribution(rules, row)
     # One of each three must move.
-    assert whole.values.tolist() == [[1 / 3] * 9 + [0.0]]
-    assert len(whole.flip_sets[0]) == 27
-    assert whole.resolved.all()
-    assert not whole.exhausted.any()
+    assert full_attribution.values.tolist() == [[1 / 3] * 9 + [0.0]]
+    assert len(full_attribution.flip_sets[0]) == 27
+    assert full_attribution.resolved.all()
+    assert not full_attribution.exhausted.any()
     for steps in (1, 5, 12, 20):
         part = rule_attribution(rules, row, max_steps=steps)
         assert part.exhausted.all()
-        assert (part.upper >= whole.values).all()
-        assert (part.values[part.resolved] == whole.values[part.resolved]).all()
+        assert (part.upper >= full_attribution.values).all()
+        assert (part.values[part.resolved] == full_attribution.values[part.resolved]).all()
         assert part.resolved[0, 9]
         assert not part.resolved[0, :9].all()
-        assert set(part.flip_sets[0]) <= set(whole.flip_sets[0])
+        assert set(part.flip_sets[0]) <= set(full_attribution.flip_sets[0])
 
 
 def test_linear_conditions_are_tried_at_their_bounds() -> None:
@@ -398,11 +398,11 @@ def test_linear_conditions_are_tried_at_their_bounds() -> None:
         domain=Domain((0.0,) * 4, (2.0,) * 4),
     )
     # From (0, 0) only a and b together exceed 3 in the domain; c does it alone.
-    found = rule_attribution(rules, [[0.0, 0.0, 0.0, 0.0], [1.5, 0.0, 0.0, 0.0]])
-    assert found.values.tolist() == [[0.5, 0.5, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0]]
-    assert not found.exact
-    assert found.resolved.tolist() == [[False, False, True, True], [False, True, True, True]]
-    assert found.upper.tolist() == [[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0]]
+    attribution = rule_attribution(rules, [[0.0, 0.0, 0.0, 0.0], [1.5, 0.0, 0.0, 0.0]])
+    assert attribution.values.tolist() == [[0.5, 0.5, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0]]
+    assert not attribution.exact
+    assert attribution.resolved.tolist() == [[False, False, True, True], [False, True, True, True]]
+    assert attribution.upper.tolist() == [[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0]]
 
 
 def test_predictions_by_the_nearest_box_are_not_exact() -> None:
@@ -412,9 +412,9 @@ def test_predictions_by_the_nearest_box_are_not_exact() -> None:
         task="classification",
         fallback=Fallback("x", "nearest"),
     )
-    found = rule_attribution(rules, [[0.0]])
-    assert found.values.tolist() == [[1.0]]
-    assert not found.exact
+    attribution = rule_attribution(rules, [[0.0]])
+    assert attribution.values.tolist() == [[1.0]]
+    assert not attribution.exact
     assert rule_attribution(rules, [[0.0]], by="rule").exact
 
 
@@ -431,9 +431,9 @@ def test_sums_of_numbers() -> None:
         voting="sum",
     )
     # 2 from both or from the third rule, 1 from one of them: every move of one feature shows.
-    found = rule_attribution(rules, [[0.0, 0.0], [2.0, 2.0]])
-    assert found.flip_sets == (((0,), (1,)), ((0,), (1,)))
-    assert found.exact
+    attribution = rule_attribution(rules, [[0.0, 0.0], [2.0, 2.0]])
+    assert attribution.flip_sets == (((0,), (1,)), ((0,), (1,)))
+    assert attribution.exact
     assert rule_attribution(rules, [[0.0, 0.0]], tolerance=1.0).flip_sets == ((),)
 
 
@@ -442,13 +442,13 @@ def test_sums_of_numbers() -> None:
 
 def test_frames_order_and_repetitions() -> None:
     frame = pd.DataFrame({"b": [0.5, 3.0, 0.5], "more": 1, "a": [1.5, 3.0, 1.5]}, index=[7, 8, 9])
-    found = rule_attribution(LIST, frame)
-    assert found.values.tolist() == [[1.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
-    assert found.to_frame().columns.tolist() == ["a", "b"]
-    assert found.witnesses[0] == ((), ())
-    assert found.witnesses[1] == ((), None)
+    attribution = rule_attribution(LIST, frame)
+    assert attribution.values.tolist() == [[1.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
+    assert attribution.to_frame().columns.tolist() == ["a", "b"]
+    assert attribution.witnesses[0] == ((), ())
+    assert attribution.witnesses[1] == ((), None)
     backwards = rule_attribution(LIST, frame[::-1])
-    assert (backwards.values == found.values[::-1]).all()
+    assert (backwards.values == attribution.values[::-1]).all()
 
 
 def test_votes_that_ask_whether_a_text_is_there() -> None:
@@ -495,7 +495,7 @@ def test_rules_that_vote_have_no_rule_to_change() -> None:
 # --- beside the black box ------------------------------------------------------------------------
 
 
-def test_faithfulness_tells_rules_that_go_by_what_the_black_box_goes_by() -> None:
+def test_faithfulness_prefers_features_of_the_black_box() -> None:
     X, y = load_iris(return_X_y=True)
     # The black box sees petals only; other rules say nearly the same of sepals.
     black_box = FunctionTransformer(lambda X: X[:, 2:]), DecisionTreeClassifier(random_state=0)
@@ -506,8 +506,8 @@ def test_faithfulness_tells_rules_that_go_by_what_the_black_box_goes_by() -> Non
         for seen in ([0, 0, 1, 1], [1, 1, 0, 0])
     )
     # Rules of columns that were always 0 know no thresholds there.
-    found = [local_faithfulness(rules, model, X) for rules in (petals, sepals)]
-    means = [{name: np.nanmean(values) for name, values in each.items()} for each in found]
+    results = [local_faithfulness(rules, model, X) for rules in (petals, sepals)]
+    means = [{name: np.nanmean(values) for name, values in each.items()} for each in results]
     assert means[0]["aopc_compr"] > 0.1
     assert means[1]["aopc_compr"] == 0.0
     assert means[0]["aopc_suff"] < means[1]["aopc_suff"]
@@ -516,7 +516,7 @@ def test_faithfulness_tells_rules_that_go_by_what_the_black_box_goes_by() -> Non
     )
     assert all(
         (same[name] == values).all()
-        for name, values in found[0].items()
+        for name, values in results[0].items()
         if not np.isnan(values).any()
     )
 
@@ -534,8 +534,8 @@ def test_rows_without_a_rule_say_nothing_of_the_rules() -> None:
         return np.column_stack([X[:, 0] <= 1, X[:, 0] > 1]).astype(float)
 
     X = np.array([[0.0, 1.0], [2.0, 1.0], [3.0, 0.0]])
-    found = local_faithfulness(rules, black_box, X, removal=[9.0, 9.0])
-    assert np.isnan(found["aopc_compr"]).tolist() == [False, True, True]
+    result = local_faithfulness(rules, black_box, X, removal=[9.0, 9.0])
+    assert np.isnan(result["aopc_compr"]).tolist() == [False, True, True]
     explained = local_faithfulness(rules, black_box, X, removal=[0.0, 0.0], uncovered="explain")
     assert explained["aopc_compr"].tolist() == [0.0, 1.0, 1.0]
     with pytest.raises(ValueError, match=r"uncovered must be one of 'ignore', .*got 'drop'"):

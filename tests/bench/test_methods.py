@@ -75,8 +75,8 @@ def config(entries, data=("iris", "diabetes"), **more):
 
 def test_methods_may_be_learners_functions_or_extractors(entries, tmp_path, monkeypatch):
     monkeypatch.delitem(sys.modules, "skescore_methods_mine", raising=False)
-    found = run_bench(config(entries()), tmp_path / "out", keep_rules=True)
-    rows = found.rows.set_index(["data", "extractor"])
+    result = run_bench(config(entries()), tmp_path / "out", keep_rules=True)
+    rows = result.rows.set_index(["data", "extractor"])
     assert rows["state"].eq("complete").all()
     # Labels of the table, though the function speaks of 0 and 1.
     assert rows.loc[("iris", "stump"), "n_rules"] == 2
@@ -85,20 +85,20 @@ def test_methods_may_be_learners_functions_or_extractors(entries, tmp_path, monk
     same = rows.loc[[("iris", "ours"), ("iris", "by name"), ("iris", "tree")], "ice"]
     assert same.nunique() == 1
     lines = (tmp_path / "out" / "rules.jsonl").read_text().splitlines()[1:]
-    kept = {(r["data"], r["extractor"]): r for r in map(json.loads, lines)}
-    assert set(kept) == set(rows.index)
-    assert "IF petal length (cm) ≤ 2.45 THEN setosa" in kept["iris", "stump"]["text"]
-    assert kept["iris", "stump"]["features"] == ["petal length (cm)"]
+    retained = {(r["data"], r["extractor"]): r for r in map(json.loads, lines)}
+    assert set(retained) == set(rows.index)
+    assert "IF petal length (cm) ≤ 2.45 THEN setosa" in retained["iris", "stump"]["text"]
+    assert retained["iris", "stump"]["features"] == ["petal length (cm)"]
     # The same file is the same benchmark: nothing is measured again.
-    again = run_bench(config(entries()), tmp_path / "out", callback=NoMoreRows())
-    assert again.rows.equals(found.rows)
+    second_rows = run_bench(config(entries()), tmp_path / "out", callback=NoMoreRows())
+    assert second_rows.rows.equals(result.rows)
     # So it is where both have been moved.
     (tmp_path / "elsewhere").mkdir()
     moved = (tmp_path / "mine.py").rename(tmp_path / "elsewhere" / "mine.py")
     monkeypatch.delitem(sys.modules, "skescore_methods_mine")  # in another process
     folder = (tmp_path / "out").rename(tmp_path / "elsewhere" / "out")
-    again = run_bench(config(read_methods(moved)), folder, callback=NoMoreRows())
-    assert again.rows.equals(found.rows)
+    second_rows = run_bench(config(read_methods(moved)), folder, callback=NoMoreRows())
+    assert second_rows.rows.equals(result.rows)
 
 
 @pytest.mark.parametrize(

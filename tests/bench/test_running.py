@@ -110,11 +110,11 @@ def test_regression_rows(tmp_path):
     train, test = next(KFold(2, shuffle=True, random_state=2).split(data.X))
     box = KNeighborsRegressor().fit(data.X.iloc[train], data.y.iloc[train])
     cart = CARTExtractor(FrozenEstimator(box), random_state=2).fit(data.X.iloc[train])
-    said = cart.predict(data.X.iloc[test])
+    predictions = cart.predict(data.X.iloc[test])
     row = rows.iloc[0]
-    assert row["performance"] == pytest.approx(r2_score(data.y.iloc[test], said))
-    assert row["loss"] == pytest.approx(np.abs(data.y.iloc[test] - said).mean())
-    assert row["fidelity"] == pytest.approx(r2_score(box.predict(data.X.iloc[test]), said))
+    assert row["performance"] == pytest.approx(r2_score(data.y.iloc[test], predictions))
+    assert row["loss"] == pytest.approx(np.abs(data.y.iloc[test] - predictions).mean())
+    assert row["fidelity"] == pytest.approx(r2_score(box.predict(data.X.iloc[test]), predictions))
     assert rows["state"].eq("complete").all()
 
 
@@ -133,20 +133,20 @@ def test_run_bench_skips_existing_rows(whole, tmp_path, kept):
     order = [lines[0], *reversed(lines[1 : kept + 1]), torn]  # as other processes had finished
     (tmp_path / "rows.csv").write_bytes(b"".join(order))
     started, measured = [], []
-    again = run_bench(
+    second_rows = run_bench(
         CONFIG,
         tmp_path,
         callback=callback(on_start=lambda *n: started.append(n), on_row=measured.append),
     )
     assert started == [(kept, 12 - kept)]
     assert len(measured) == 12 - kept
-    pd.testing.assert_frame_equal(timeless(again.rows), timeless(rows), check_exact=True)
+    pd.testing.assert_frame_equal(timeless(second_rows.rows), timeless(rows), check_exact=True)
     assert (tmp_path / "rows.csv").read_bytes().count(b"\n") == 13
-    assert again.rows["seconds"].head(kept).tolist() == pytest.approx(
+    assert second_rows.rows["seconds"].head(kept).tolist() == pytest.approx(
         rows["seconds"].head(kept).tolist(), nan_ok=True
     )
-    assert len(again.run["earlier_runs"]) == 1
-    pd.testing.assert_frame_equal(read_rows(tmp_path / "rows.csv"), again.rows)
+    assert len(second_rows.run["earlier_runs"]) == 1
+    pd.testing.assert_frame_equal(read_rows(tmp_path / "rows.csv"), second_rows.rows)
 
 
 def test_run_json_describes_the_run(whole):
@@ -224,11 +224,11 @@ def test_retry_failed_measures_failed_rows(whole, tmp_path):
     for name in ("rows.csv", "run.json"):
         (tmp_path / name).write_bytes((whole[0] / name).read_bytes())
     measured = []
-    again = run_bench(
+    second_rows = run_bench(
         CONFIG, tmp_path, retry_failed=True, callback=callback(on_row=measured.append)
     )
     assert [row["extractor"] for row in measured] == ["broken"] * 6
-    pd.testing.assert_frame_equal(timeless(again.rows), timeless(whole[1]), check_exact=True)
+    pd.testing.assert_frame_equal(timeless(second_rows.rows), timeless(whole[1]), check_exact=True)
 
 
 def test_run_bench_notes_other_versions(whole, tmp_path):
@@ -276,11 +276,11 @@ def test_run_bench_with_rule_file_and_search(whole, tmp_path):
     assert theirs["performance"].iloc[0] == pytest.approx(
         f1_score(truth, cart.rules_.predict(iris.X.iloc[test]), average="weighted")
     )
-    found = rows[(rows["extractor"] == "search") & (rows["data"] == "iris")]
-    assert found["state"].eq("complete").all()
-    assert {json.loads(text)["extractor"] for text in found["params"]} == {"cart"}
+    result = rows[(rows["extractor"] == "search") & (rows["data"] == "iris")]
+    assert result["state"].eq("complete").all()
+    assert {json.loads(text)["extractor"] for text in result["params"]} == {"cart"}
     # Each of three trials asks about the training rows of two folds, the winner about all.
-    assert found["black_box_rows"].iloc[0] <= 3 * 75 + 75
+    assert result["black_box_rows"].iloc[0] <= 3 * 75 + 75
 
 
 def test_untrainable_black_box_fails_its_rows(tmp_path):
@@ -359,8 +359,10 @@ def test_model_from_file_is_not_refitted(model_file, tmp_path):
     folds = list(StratifiedKFold(3, shuffle=True, random_state=0).split(iris.X, iris.y))
     for _, row in theirs[theirs["extractor"] == "cart"].iterrows():
         _, test = folds[row["fold"]]
-        said = model.predict(iris.X.iloc[test])
-        assert row["black_box_quality"] == f1_score(iris.y.iloc[test], said, average="weighted")
+        predictions = model.predict(iris.X.iloc[test])
+        assert row["black_box_quality"] == f1_score(
+            iris.y.iloc[test], predictions, average="weighted"
+        )
         assert row["fidelity"] == 1.0  # what a stump says, CART finds
     left_out = [pair for pair in result.run["not_applicable"] if "black_box" in pair]
     assert [(pair["data"], pair["black_box"]) for pair in left_out] == [("wine", "theirs")]

@@ -116,17 +116,17 @@ class Browser:
     def wait_until(self, script: str, seconds: float = 30.0) -> Any:
         """Wait until a script gives something else than null; gives it."""
         end = time.monotonic() + seconds
-        while (found := self.run(script)) is None and time.monotonic() < end:
+        while (outcome := self.run(script)) is None and time.monotonic() < end:
             time.sleep(0.02)
-        assert found is not None, script
-        return found
+        assert outcome is not None, script
+        return outcome
 
     def texts(self, selector: str) -> list[str]:
-        found = self.run(
+        outcome = self.run(
             "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)",
             selector,
         )
-        return list(found)
+        return list(outcome)
 
     def element(self, selector: str) -> Any:
         return self.driver.find_element("css selector", selector)
@@ -184,10 +184,10 @@ def _driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture
 def browser(_driver: Any) -> Iterator[Browser]:
-    found = Browser(_driver)
-    yield found
-    found.command("Emulation.setEmulatedMedia", media="", features=[])
-    found.command("Emulation.clearDeviceMetricsOverride")
+    result = Browser(_driver)
+    yield result
+    result.command("Emulation.setEmulatedMedia", media="", features=[])
+    result.command("Emulation.clearDeviceMetricsOverride")
 
 
 @pytest.fixture(scope="session")

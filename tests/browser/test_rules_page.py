@@ -51,7 +51,7 @@ return arguments[1].map((row) => {
 
 def random_rules(random: np.random.Generator, regression: bool, kinds: str) -> list[Rule]:
     """Rules with every kind of condition that `kinds` names."""
-    made = []
+    created = []
     for _ in range(int(random.integers(3, 9))):
         conditions: list[Any] = []
         for feature, low, high in ((0, 0, 10), (1, -5, 5), (3, 0, 1)):
@@ -73,11 +73,11 @@ def random_rules(random: np.random.Generator, regression: bool, kinds: str) -> l
             elif "g" in kinds and random.random() < 0.3:
                 conditions.append(Missing(feature, negated=bool(random.integers(2))))
         if "c" in kinds and random.random() < 0.5:
-            some = random.choice(COLORS, int(random.integers(1, 3)), replace=False).tolist()
+            values = random.choice(COLORS, int(random.integers(1, 3)), replace=False).tolist()
             flags = {"negated": bool(random.integers(2))}
             if "g" in kinds:
                 flags["missing"] = bool(random.integers(2))
-            conditions.append(OneOf(2, some, **flags))
+            conditions.append(OneOf(2, values, **flags))
         elif "g" in kinds and random.random() < 0.3:
             conditions.append(Missing(2, negated=bool(random.integers(2))))
         if "m" in kinds and random.random() < 0.5:
@@ -105,8 +105,8 @@ def random_rules(random: np.random.Generator, regression: bool, kinds: str) -> l
         weight: Any = float(np.round(random.uniform(-0.5, 2), 2)) if "w" in kinds else 1.0
         if "w" in kinds and not regression and random.random() < 0.3:
             weight = LinearOutput(0.5, [(1, 0.25)])
-        made.append(Rule(conditions, output, statistics, weight))
-    return made
+        created.append(Rule(conditions, output, statistics, weight))
+    return created
 
 
 def rule_sets() -> dict[str, RuleSet]:
@@ -117,7 +117,7 @@ def rule_sets() -> dict[str, RuleSet]:
         "classification": ("votes", "probabilities", "logistic"),
         "regression": ("mean", "sum"),
     }
-    found = {}
+    results = {}
     for task in ("classification", "regression"):
         regression = task == "regression"
         label: Any = 0.25 if regression else "no"
@@ -141,8 +141,8 @@ def rule_sets() -> dict[str, RuleSet]:
             settings[voting] = ("cmw", {"ordered": False, "voting": voting, **fallback})
         for name, (kinds, options) in settings.items():
             rules = random_rules(random, regression, kinds)
-            found[f"{task}, {name}"] = RuleSet(rules, NAMES, **common, **options)
-    return found
+            results[f"{task}, {name}"] = RuleSet(rules, NAMES, **common, **options)
+    return results
 
 
 def random_rows(ruleset: RuleSet, random: np.random.Generator, count: int) -> list[list[Any]]:
@@ -188,9 +188,9 @@ SETS = rule_sets()
 def test_rows_are_answered_and_explained_as_in_python(name, usual) -> None:
     ruleset = SETS[name]
     rows = random_rows(ruleset, np.random.default_rng(3), 60)
-    found = usual.run(EXPLAIN, rule_view(ruleset, None), rows)
+    outcome = usual.run(EXPLAIN, rule_view(ruleset, None), rows)
     counterfactuals = 0
-    for row, said in zip(rows, found, strict=True):
+    for row, said in zip(rows, outcome, strict=True):
         try:
             expected = ruleset.explain(row)
         except ValueError:  # no rule, no fallback
@@ -292,7 +292,7 @@ def test_rules_and_their_measures_are_those_of_python(usual, runs) -> None:
     assert cards[3]["record"] == f"decides {alone.sum()} of 150 rows, {wrong} wrong"
 
 
-def test_rows_of_a_rule_are_rows_that_it_decides_with_its_own_columns_first(usual, runs) -> None:
+def test_rows_of_a_rule_begin_with_its_own_columns(usual, runs) -> None:
     iris, rules = load_dataset("iris"), runs.iris_rules()
     assigned = rules.assign(iris.X)
     for i in range(3):
@@ -304,8 +304,8 @@ def test_rows_of_a_rule_are_rows_that_it_decides_with_its_own_columns_first(usua
             "return [texts(table.tHead.rows[0]), [...table.tBodies[0].rows].map(texts)]",
             i,
         )
-        own = sorted({j for c in rules.rules[i].conditions for j in c.features})
-        assert heads[1 : 1 + len(own)] == [iris.X.columns[j] for j in own]
+        own_ordered = sorted({j for c in rules.rules[i].conditions for j in c.features})
+        assert heads[1 : 1 + len(own_ordered)] == [iris.X.columns[j] for j in own_ordered]
         assert 10 <= len(rows) <= 30
         for cells in rows:
             cells = dict(zip(heads, cells, strict=True))
@@ -361,13 +361,13 @@ def test_right_rows_are_not_called_wrong_whatever_labels_are(
     browser.run("document.querySelectorAll('.rule-details').forEach((one) => { one.open = true; })")
     browser.wait_until("return document.querySelectorAll('.rule-rows').length > 1 || null")
     first, second = texts
-    said = [["1", "1", first, first], ["2", "2", first, first], ["3", "3", second, second]]
+    messages = [["1", "1", first, first], ["2", "2", first, first], ["3", "3", second, second]]
     rows = "[...document.querySelectorAll('.rule-rows tbody tr')]"
     assert (
         browser.run(
             f"return {rows}.map((row) => [...row.cells].slice(0, 4).map((c) => c.textContent))"
         )
-        == said
+        == messages
     )
 
 
@@ -378,10 +378,10 @@ def test_quality_is_told_class_by_class_and_beside_others(usual, runs) -> None:
         "return [...document.querySelectorAll('#class-table tbody tr')]"
         ".map((row) => [...row.cells].map((cell) => cell.textContent))"
     )
-    for name, count, found, trusted in rows:
+    for name, count, result, trusted in rows:
         right = ((predicted == iris.y) & (iris.y == name)).sum()
         assert int(count) == (iris.y == name).sum()
-        assert float(found.split()[0]) == pytest.approx(100 * right / 50, abs=0.51)
+        assert float(result.split()[0]) == pytest.approx(100 * right / 50, abs=0.51)
         assert float(trusted.split()[0]) == pytest.approx(
             100 * right / (predicted == name).sum(), abs=0.51
         )
@@ -473,7 +473,7 @@ def test_names_cannot_become_code(opened, runs) -> None:
     assert browser.run("return document.querySelectorAll('main img, main b').length") == 0
 
 
-def test_many_rules_are_shown_when_they_are_asked_for_and_all_are_printed(opened, runs) -> None:
+def test_many_rules_open_on_demand_and_print_fully(opened, runs) -> None:
     names = list(load_dataset("iris").X.columns)
     many = RuleSet(
         [
@@ -507,8 +507,8 @@ def test_what_says_or_stands_in_brackets_among_others(browser, tmp_path) -> None
         domain=DOMAIN,
     )
     browser.open(write_report(rules, path=tmp_path / "rules.html"))
-    said = [" ".join(text.split()) for text in browser.texts("#cards .premise")[:2]]
-    assert said == [
+    messages = [" ".join(text.split()) for text in browser.texts("#cards .premise")[:2]]
+    assert messages == [
         "If (a is at most 2 or missing) and d is above 1 and (color is blue or red)",
         "Else if a is at most 2 or missing",
     ]

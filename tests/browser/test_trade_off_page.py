@@ -55,7 +55,7 @@ def test_many_slider_positions_give_the_numbers_of_python(opened, runs) -> None:
         score = ("ice", "fire", "q")[number % 3]
         completeness = ("volume", "instances")[number // 3 % 2]
         positions = {name: random.uniform(-1, 1) for name in ("phi", "rho", "psi")}
-        found = browser.settled(
+        settled_weights = browser.settled(
             """
             const [score, completeness, positions] = arguments;
             for (const name of [score, completeness]) {
@@ -84,19 +84,19 @@ def test_many_slider_positions_give_the_numbers_of_python(opened, runs) -> None:
             completeness,
             positions,
         )
-        settings = found["settings"]
+        settings = settled_weights["settings"]
         assert (settings["score"], settings["completeness"]) == (score, completeness)
         # What the fields show is the weight, not a rounding of it.
-        assert found["typed"] == [settings[name] for name in ("phi", "rho", "psi")]
+        assert settled_weights["typed"] == [settings[name] for name in ("phi", "rho", "psi")]
         for name, position in positions.items():
             assert settings[name] == pytest.approx(10**position, rel=0.02)
         scores, order, choice = python_ranking(candidates, settings)
-        np.testing.assert_allclose(found["scores"], scores, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(settled_weights["scores"], scores, rtol=1e-9, atol=1e-12)
         # Who moves the weights sees the rules that the search would choose by them.
-        assert found["chosen"] == choice
-        assert found["shown"] == order
-        assert found["ranks"] == list(range(1, 61))
-        assert found["choice"] == choice
+        assert settled_weights["chosen"] == choice
+        assert settled_weights["shown"] == order
+        assert settled_weights["ranks"] == list(range(1, 61))
+        assert settled_weights["choice"] == choice
         winners.add(order[0])
         signed, by = scores_and_judged(candidates, settings)
         known = np.isfinite(by).all(axis=1)
@@ -110,7 +110,7 @@ def test_many_slider_positions_give_the_numbers_of_python(opened, runs) -> None:
 
 def test_weights_at_steps_and_extremes_are_those_of_python(usual, runs) -> None:
     candidates, browser = runs.random_candidates(20), usual
-    asked = []
+    queries = []
     for psi in (0.1, 0.3, 0.7, 1, 1.1, 2.5, 7, 30, 1e-6, 1e6):
         for phi, rho in ((psi, 1.0), (1e4, psi)):
             settings = {
@@ -122,26 +122,26 @@ def test_weights_at_steps_and_extremes_are_those_of_python(usual, runs) -> None:
             }
             for score in SCORE_SPECS:
                 settings["score"] = score
-                asked.append(dict(settings))
-    found = browser.run(
+                queries.append(dict(settings))
+    outcome = browser.run(
         "return arguments[0].map((settings) =>"
         "  rank(page.tradeOff.group, settings).scored.map((entry) => entry.score))",
-        asked,
+        queries,
     )
-    for settings, scores in zip(asked, found, strict=True):
+    for settings, scores in zip(queries, outcome, strict=True):
         expected, _, _ = python_ranking(candidates, settings)
         np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-300)
 
 
 def test_candidates_are_judged_by_the_numbers_of_python(usual, runs) -> None:
     candidates, browser = runs.random_candidates(20), usual
-    asked = [
+    queries = [
         {"score": score, "psi": psi, "phi": psi, "rho": 0.5, "completeness": completeness}
         for score in SCORE_SPECS
         for psi in (0.7, 1, 2.5, 7)
         for completeness in ("volume", "instances")
     ]
-    found = browser.run(
+    outcome = browser.run(
         """
         return arguments[0].map((settings) => {
           const { group } = page.tradeOff;
@@ -150,9 +150,9 @@ def test_candidates_are_judged_by_the_numbers_of_python(usual, runs) -> None:
           return comparedScores(group, settings, scored, scored.map((one) => one.place), sign);
         });
         """,
-        asked,
+        queries,
     )
-    for settings, shown in zip(asked, found, strict=True):
+    for settings, shown in zip(queries, outcome, strict=True):
         signed, by = scores_and_judged(candidates, settings)
         sign = SCORE_SPECS[settings["score"]].sign
         known = np.flatnonzero(np.isfinite(by).all(axis=1))
@@ -178,8 +178,8 @@ def test_the_page_starts_with_the_weights_of_the_search(opened, runs) -> None:
         "max_rules": None,
         "min_performance": None,
     }
-    shown = browser.run("return ['phi', 'rho', 'psi'].map((n) => byId('field-' + n).hidden)")
-    assert shown == [True, True, False]
+    outcome = browser.run("return ['phi', 'rho', 'psi'].map((n) => byId('field-' + n).hidden)")
+    assert outcome == [True, True, False]
     browser.run(
         "const n = byId('psi-number'); n.value = '7.5'; n.dispatchEvent(new Event('input'));"
     )
@@ -217,19 +217,24 @@ def test_keys_move_the_sliders(usual) -> None:
 def test_one_slider_leads_from_fewer_rules_to_fewer_errors(usual, runs) -> None:
     candidates, browser = runs.random_candidates(20), usual
     for position in (-1, -0.4, 0.35, 1):
-        found = browser.settled(
+        settled_weights = browser.settled(
             "const s = byId('slider'); s.value = arguments[0]; s.dispatchEvent(new Event('input'));"
             "//then const { settings, ranking, chosen } = page.tradeOff;"
             "return { settings, choice: ranking.choice, chosen,"
             "  said: byId('slider').getAttribute('aria-valuetext') }",
             position,
         )
-        settings = found["settings"]
+        settings = settled_weights["settings"]
         assert settings["phi"] == pytest.approx(10**position, rel=0.01)
         assert settings["rho"] == pytest.approx(10**-position, rel=0.01)
-        assert found["chosen"] == found["choice"] == python_ranking(candidates, settings)[2]
         assert (
-            f"{100 * (1 - candidates.means('loss')[found['chosen']]):.0f} of 100" in found["said"]
+            settled_weights["chosen"]
+            == settled_weights["choice"]
+            == python_ranking(candidates, settings)[2]
+        )
+        assert (
+            f"{100 * (1 - candidates.means('loss')[settled_weights['chosen']]):.0f} of 100"
+            in settled_weights["said"]
         )
 
 
@@ -241,7 +246,7 @@ def test_wherever_the_slider_stands_the_rules_are_in_the_page(browser, tmp_path)
         KNeighborsClassifier(9), extractors=("cart", "cream"), n_trials=12, cv=3, random_state=1
     ).fit(iris.X, iris.y)
     browser.open(search.report(path=tmp_path / "page.html"))
-    places = browser.run(
+    outcome = browser.run(
         """
         const found = new Set(), { tradeOff, content } = page;
         for (let k = 0; k <= 40; k++) {
@@ -254,8 +259,8 @@ def test_wherever_the_slider_stands_the_rules_are_in_the_page(browser, tmp_path)
         return [[...found], Object.keys(content.views).map(Number)];
         """
     )
-    assert len(places[0]) > 1  # or the slider would do nothing
-    assert set(places[0]) <= set(places[1])
+    assert len(outcome[0]) > 1  # or the slider would do nothing
+    assert set(outcome[0]) <= set(outcome[1])
     slider = browser.element("#slider")
     shown = {browser.text("#headline")}
     for key in (Keys.HOME, Keys.END):
@@ -269,7 +274,7 @@ def test_wherever_the_slider_stands_the_rules_are_in_the_page(browser, tmp_path)
 def test_limits_restrict_whom_the_page_chooses_as_in_python(usual, runs) -> None:
     candidates, browser = runs.random_candidates(20), usual
     for most, least in ((12, None), (None, 0.6), (20, 0.55)):
-        found = browser.settled(
+        settled_weights = browser.settled(
             "['max-rules', 'min-performance'].forEach((id, k) => {"
             "  byId(id).value = arguments[k] === null ? '' : arguments[k];"
             "  byId(id).dispatchEvent(new Event('input')); });"
@@ -282,10 +287,13 @@ def test_limits_restrict_whom_the_page_chooses_as_in_python(usual, runs) -> None
         limits = SearchLimits(max_rules=most, min_performance=least)
         within = [k for k, c in enumerate(candidates) if limits.allow(c.folds, c.all_rows)]
         assert 0 < len(within) < 20
-        assert sorted(found["order"][: found["within"]]) == within
-        kept = candidates.within(limits)
-        assert found["chosen"] == within[python_ranking(kept, found["settings"])[2]]
-        assert found["text"] == ""
+        assert sorted(settled_weights["order"][: settled_weights["within"]]) == within
+        retained = candidates.within(limits)
+        assert (
+            settled_weights["chosen"]
+            == within[python_ranking(retained, settled_weights["settings"])[2]]
+        )
+        assert settled_weights["text"] == ""
     browser.settled(
         "byId('max-rules').value = 1; byId('max-rules').dispatchEvent(new Event('input'));"
         "byId('min-performance').value = 2;"
@@ -299,7 +307,7 @@ def test_every_control_can_be_reached_by_tab_and_shows_its_focus(usual) -> None:
 
     browser = usual
     browser.run("byId('advanced').open = true; document.querySelector('a, button, input').focus()")
-    seen = []
+    recorded = []
     for _ in range(44):
         active = browser.driver.switch_to.active_element
         name = active.get_attribute("id") or active.get_attribute("class") or active.tag_name
@@ -311,9 +319,9 @@ def test_every_control_can_be_reached_by_tab_and_shows_its_focus(usual) -> None:
         )
         if active.tag_name != "body" and active.get_attribute("type") != "radio":
             assert outline not in ("0px", ""), name
-        seen.append(name)
+        recorded.append(name)
         active.send_keys(Keys.TAB)
-    for wanted in (
+    for expected in (
         "skip",
         "slider",
         "max-rules",
@@ -326,8 +334,8 @@ def test_every_control_can_be_reached_by_tab_and_shows_its_focus(usual) -> None:
         "scroll board",
         "summary",
     ):
-        assert wanted in seen, wanted
-    assert any("point" in name for name in seen)
+        assert expected in recorded, expected
+    assert any("point" in name for name in recorded)
 
 
 def test_arrows_choose_candidates_in_the_picture(usual, runs) -> None:
@@ -356,11 +364,11 @@ def test_the_leaderboard_sorts_by_any_column(usual, runs) -> None:
     loss = candidates.means("loss")
     for turn in (1, -1):
         browser.run("page.tradeOff.board.columns.find((c) => c.key === 'loss').button.click()")
-        shown = browser.run(
+        outcome = browser.run(
             "return [...document.querySelectorAll('#board tbody tr')]"
             ".map((row) => Number(row.dataset.place))"
         )
-        assert (np.diff(turn * loss[shown]) >= 0).all()
+        assert (np.diff(turn * loss[outcome]) >= 0).all()
         state = browser.run(
             "return [...document.querySelectorAll('#board th[aria-sort]')]"
             ".map((h) => [h.textContent, h.getAttribute('aria-sort')])"
@@ -516,7 +524,7 @@ def test_the_policy_stops_whatever_would_call_home(usual) -> None:
     assert refused == [["connect-src", "img-src", "script-src-elem"], None]
 
 
-def test_a_bench_is_averaged_over_seeds_and_folds_by_data_and_black_box(browser, tmp_path) -> None:
+def test_bench_is_averaged_by_data_and_black_box(browser, tmp_path) -> None:
     import pandas as pd
 
     random = np.random.default_rng(0)
@@ -569,12 +577,12 @@ def test_a_bench_is_averaged_over_seeds_and_folds_by_data_and_black_box(browser,
         part = table[(table["data"] == data) & (table["black_box"] == box)]
         part = part[part["state"] == "complete"]
         means = part.groupby("extractor", sort=False)["loss"].mean()
-        found = browser.run(
+        outcome = browser.run(
             "return page.tradeOff.group.candidates.map((c) => [c.extractor, c.means.loss, c.count])"
         )
-        assert [name for name, _, _ in found] == list(map(extractor_label, means.index))
-        np.testing.assert_allclose([loss for _, loss, _ in found], means.to_numpy(), rtol=1e-12)
-        assert [count for _, _, count in found] == part["extractor"].value_counts(
+        assert [name for name, _, _ in outcome] == list(map(extractor_label, means.index))
+        np.testing.assert_allclose([loss for _, loss, _ in outcome], means.to_numpy(), rtol=1e-12)
+        assert [count for _, _, count in outcome] == part["extractor"].value_counts(
             sort=False
         ).tolist()
         if at == 0:
@@ -583,9 +591,7 @@ def test_a_bench_is_averaged_over_seeds_and_folds_by_data_and_black_box(browser,
     assert browser.complaints() == []
 
 
-def test_points_without_errors_are_whole_and_what_is_unmeasured_has_no_spread(
-    browser, tmp_path
-) -> None:
+def test_points_without_errors_have_no_spread(browser, tmp_path) -> None:
     import pandas as pd
 
     row = {
@@ -627,7 +633,7 @@ def test_points_without_errors_are_whole_and_what_is_unmeasured_has_no_spread(
     assert browser.complaints() == []
 
 
-def test_a_candidate_that_was_picked_is_not_called_the_searchs_choice(opened) -> None:
+def test_picked_candidate_is_not_the_choice_of_the_search(opened) -> None:
     browser = opened(winner=3, picked=True)
     rank = browser.run("return page.tradeOff.ranking.scored[3].rank")
     assert rank > 1
@@ -644,7 +650,7 @@ def test_a_candidate_that_was_picked_is_not_called_the_searchs_choice(opened) ->
     assert browser.complaints() == []
 
 
-def test_a_score_that_was_only_recorded_ranks_and_chooses_as_the_search(opened, runs) -> None:
+def test_recorded_score_ranks_like_the_search(opened, runs) -> None:
     random = np.random.default_rng(4)
 
     def scored(result: FoldResult) -> FoldResult:
@@ -666,21 +672,21 @@ def test_a_score_that_was_only_recorded_ranks_and_chooses_as_the_search(opened, 
     order = np.lexsort([size, -heldout.mean(axis=1)])
     winner = int(order[choose_winner(by[order], size[order], asked[order], 1.0)])
     browser = opened(candidates, winner=winner, search={"scoring": "kappa"})
-    found = browser.run(
+    outcome = browser.run(
         "const { settings, ranking, axis } = page.tradeOff; return { score: settings.score,"
         "  order: ranking.order, choice: ranking.choice, axis: axis.title }"
     )
-    assert found == {"score": "kappa", "order": order.tolist(), "choice": winner, "axis": "kappa"}
+    assert outcome == {"score": "kappa", "order": order.tolist(), "choice": winner, "axis": "kappa"}
     rank = order.tolist().index(winner) + 1
     said = f"choice: kappa {heldout[winner].mean():.3f}, rank {rank} of"
     assert said in browser.text("#chosen-by")
     # Without weights the slider walks along the front.
-    for at, place in enumerate(browser.run("return page.tradeOff.front")):
+    for at, index in enumerate(browser.run("return page.tradeOff.front")):
         browser.run(
             "byId('slider').value = arguments[0]; byId('slider').dispatchEvent(new Event('input'))",
             at,
         )
-        assert browser.run("return page.tradeOff.chosen") == place
+        assert browser.run("return page.tradeOff.chosen") == index
 
 
 def test_a_score_without_a_formula_is_shown_as_recorded(opened, runs, monkeypatch) -> None:
@@ -701,31 +707,31 @@ def test_a_score_without_a_formula_is_shown_as_recorded(opened, runs, monkeypatc
         for place, one in enumerate(runs.random_candidates(12))
     )
     browser = opened(candidates, search={"scoring": "neg_terse"})
-    found = browser.run(
+    outcome = browser.run(
         "const { settings, ranking } = page.tradeOff; return { settings, order: ranking.order,"
         "  scores: ranking.scored.map((entry) => entry.score), choice: ranking.choice,"
         "  formulas: Object.keys(SCORES).filter(formulaOf) }"
     )
-    assert found["settings"]["score"] == "terse"
-    assert found["order"] == list(range(12))
-    assert found["scores"] == [place + 2 for place in range(12)]
-    assert found["choice"] is None
+    assert outcome["settings"]["score"] == "terse"
+    assert outcome["order"] == list(range(12))
+    assert outcome["scores"] == [place + 2 for place in range(12)]
+    assert outcome["choice"] is None
     assert browser.text("#formula") == "Terse, as the run recorded it; smaller is better."
     # Of these, and of no others, the page is told to compute the scores.
-    assert set(found["formulas"]) == set(SCORE_SPECS) - {"terse"}
+    assert set(outcome["formulas"]) == set(SCORE_SPECS) - {"terse"}
 
 
 def test_the_corridor_follows_the_weights_as_in_python(browser, runs, tmp_path) -> None:
     iris = load_dataset("iris")
     rules = runs.iris_rules()
-    made = certify(
+    certificate = certify(
         rules, iris.X, iris.y, space=SearchSpace(4, cuts=2), limits=SolverLimits(max_nodes=2)
     )
     folder = runs.write_run(tmp_path / "run", rules=rules)
     run = json.loads((folder / "run.json").read_text())
-    told = {"certificate": made.to_text().split("\n")}
-    (folder / "run.json").write_text(json.dumps(run | told))
-    (folder / "certificate.json").write_text(made.to_json())
+    messages = {"certificate": certificate.to_text().split("\n")}
+    (folder / "run.json").write_text(json.dumps(run | messages))
+    (folder / "certificate.json").write_text(certificate.to_json())
     browser.open(write_report(folder))
     random = np.random.default_rng(2)
     for number in range(12):
@@ -733,7 +739,7 @@ def test_the_corridor_follows_the_weights_as_in_python(browser, runs, tmp_path) 
         positions = {
             name: float(random.uniform(-0.5, 1)) for name in SCORE_SPECS[score].weight_names
         }
-        found = browser.settled(
+        settled_weights = browser.settled(
             """
             const [score, positions] = arguments;
             const input = document.querySelector(`input[value=${score}]`);
@@ -752,13 +758,15 @@ def test_the_corridor_follows_the_weights_as_in_python(browser, runs, tmp_path) 
             score,
             positions,
         )
-        weights = {name: found["settings"][name] for name in positions}
-        one = made.with_score(score, **weights)
-        assert found["own"] == pytest.approx(one.given_score())
-        for kind, bounds, gap in zip(one.kinds, found["bounds"], found["gaps"], strict=True):
+        weights = {name: settled_weights["settings"][name] for name in positions}
+        one = certificate.with_score(score, **weights)
+        assert settled_weights["own"] == pytest.approx(one.given_score())
+        for kind, bounds, gap in zip(
+            one.kinds, settled_weights["bounds"], settled_weights["gaps"], strict=True
+        ):
             assert np.array(bounds) == pytest.approx(np.array(one.corridor(kind)))
             assert gap == pytest.approx(one.gap(kind), abs=1e-12)
-        assert found["dots"] == 6  # of two kinds with 2, 3 and 4 rules
+        assert settled_weights["dots"] == 6  # of two kinds with 2, 3 and 4 rules
         text = browser.text("#corridor-text")
         assert f"have {SCORE_SPECS[score].label} " in text
     assert browser.violations() == []

@@ -126,8 +126,8 @@ def test_means_match_the_rows(run, tmp_path):
     assert recorded["configuration"] == result["configuration"]
     # Once more: nothing to measure, the same tables.
     _, text, err = run(*SMALL, "--output", str(tmp_path / "out"))
-    again = run(*SMALL, "--output", str(tmp_path / "out"))
-    assert (again[0], again[1]) == (0, text)
+    second_outcome = run(*SMALL, "--output", str(tmp_path / "out"))
+    assert (second_outcome[0], second_outcome[1]) == (0, text)
     assert "of 8 rows" not in err
 
 
@@ -341,9 +341,9 @@ def test_killed_bench_is_resumed(tmp_path, cache, whole, kept_in_cache, n_jobs):
     assert 4 <= len(there) < 16
     with file.open("ab") as torn:
         torn.write(b"wine,classification,random-for")
-    again = subprocess.run(words, capture_output=True, check=True)
-    assert f"{len(there)} of 16 rows are there already" in again.stderr.decode()
-    (tmp_path / "shown.csv").write_bytes(again.stdout)
+    second_outcome = subprocess.run(words, capture_output=True, check=True)
+    assert f"{len(there)} of 16 rows are there already" in second_outcome.stderr.decode()
+    (tmp_path / "shown.csv").write_bytes(second_outcome.stdout)
     shown = read_rows(tmp_path / "shown.csv")
     pd.testing.assert_frame_equal(
         shown.drop(columns="seconds"), whole.drop(columns="seconds"), check_exact=True

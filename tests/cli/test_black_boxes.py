@@ -97,8 +97,8 @@ class Foreign(LogisticRegression):
 
 
 def test_the_names_of_the_command_line():
-    kept = {"random-forest", "gradient-boosting", "mlp", "svm", "knn", "decision-tree"}
-    assert {*kept, "hist-gradient-boosting", *BOOSTING} == set(BLACK_BOXES)
+    retained = {"random-forest", "gradient-boosting", "mlp", "svm", "knn", "decision-tree"}
+    assert {*retained, "hist-gradient-boosting", *BOOSTING} == set(BLACK_BOXES)
     assert BLACK_BOXES["gradient-boosting"] is BLACK_BOXES["hist-gradient-boosting"]
     assert all(spec.summary for spec in BLACK_BOXES.values())
 
@@ -242,8 +242,8 @@ def test_parameters_and_units_of_a_named_model(iris):
     assert [type(step) for step in plain] == [SimpleImputer, KNeighborsClassifier]
     assert plain[-1].get_params() == KNeighborsClassifier(9).get_params()
     scaled = make_black_box("knn", "classification", params={"n_neighbors": 9})
-    own = make_pipeline(StandardScaler(), KNeighborsClassifier(9)).fit(iris.X, iris.y)
-    assert (scaled.fit(iris.X, iris.y).predict(iris.X) == own.predict(iris.X)).all()
+    own_fitted = make_pipeline(StandardScaler(), KNeighborsClassifier(9)).fit(iris.X, iris.y)
+    assert (scaled.fit(iris.X, iris.y).predict(iris.X) == own_fitted.predict(iris.X)).all()
     with pytest.raises(BlackBoxError, match=r"no parameter 'k'\. Known: .*n_neighbors"):
         make_black_box("knn", "classification", params={"k": 9})
 
@@ -489,8 +489,8 @@ def test_classes_that_are_not_shared(iris):
     coded = DecisionTreeClassifier().fit(iris.X, codes)
     with pytest.raises(BlackBoxError, match="classes 0, 1, 2, but the target 'species'"):
         check_matches(FrozenEstimator(coded), iris)
-    some = DecisionTreeClassifier().fit(iris.X[:100], iris.y[:100])
-    check_matches(FrozenEstimator(some), iris)
+    fitted = DecisionTreeClassifier().fit(iris.X[:100], iris.y[:100])
+    check_matches(FrozenEstimator(fitted), iris)
 
 
 # Clusterers, outlier detectors, several outputs --------------------------------------------------

@@ -117,9 +117,9 @@ def test_no_more_is_proven_than_asked_for(tmp_path, run):
     _, out, _ = run(*words, "--tolerance", "0.5")
     few = Certificate.from_json(out)
     _, out, _ = run(*words)
-    every = Certificate.from_json(out)
+    restored = Certificate.from_json(out)
     assert few.frontiers[0].status[-1] == "target"
-    assert every.frontiers[0].status[-1] == "optimal"
+    assert restored.frontiers[0].status[-1] == "optimal"
     assert few.gap("tree") <= 0.5
 
 
@@ -137,8 +137,8 @@ def test_no_more_is_proven_than_asked_for(tmp_path, run):
     ],
 )
 def test_certify_reports_invalid_requests(run, words, code, message):
-    found, _, err = run(*words)
-    assert found == code
+    result, _, err = run(*words)
+    assert result == code
     assert message in " ".join(err.split())
 
 

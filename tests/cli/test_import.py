@@ -155,9 +155,9 @@ def test_voting_rules_can_be_scored(wine, write, imported, run, tmp_path):
     code, out, _ = run("score", tmp_path / "imported.json", "wine", "--format", "json")
     assert code == 0
     expected = accuracy_score(wine.y, model.predict(wine.X))
-    found = json.loads(out)
-    assert found["prediction"]["accuracy"]["all_rows"] == pytest.approx(expected)
-    assert found["n_rules"] == len(rules)
+    data = json.loads(out)
+    assert data["prediction"]["accuracy"]["all_rows"] == pytest.approx(expected)
+    assert data["n_rules"] == len(rules)
 
 
 def test_sums_of_rules_can_be_scored(write, imported, run, tmp_path):
@@ -168,8 +168,8 @@ def test_sums_of_rules_can_be_scored(write, imported, run, tmp_path):
     assert rules.voting == "sum"
     code, out, _ = run("score", tmp_path / "imported.json", "diabetes", "--format", "json")
     assert code == 0
-    found = json.loads(out)["prediction"]["r2"]["all_rows"]
-    assert found == pytest.approx(r2_score(data.y, model.predict(data.X)))
+    result = json.loads(out)["prediction"]["r2"]["all_rows"]
+    assert result == pytest.approx(r2_score(data.y, model.predict(data.X)))
 
 
 def test_skops_files_are_checked_as_black_boxes_are(wine, run, tmp_path):
@@ -285,16 +285,16 @@ def rules_file(rules, write):
 
 
 def test_a_domain_that_the_rules_bring_is_kept(write, imported):
-    own = RuleSet(
+    own_rules = RuleSet(
         [Rule((Interval(0, upper=1.0),), "a")],
         ["size"],
         task="classification",
         domain=Domain((0.0,), (9.0,)),
     )
     rules, notes = imported(
-        write(own.to_json(), "own.json"), "--data", write(DATA, "data.csv"), "--target", "y"
+        write(own_rules.to_json(), "own.json"), "--data", write(DATA, "data.csv"), "--target", "y"
     )
-    assert rules == own
+    assert rules == own_rules
     assert notes == [
         "the rules bring the domain that they were made on; that of the data is not used"
     ]
@@ -593,8 +593,8 @@ def test_an_existing_file_is_replaced_only_when_told_so(write, run, tmp_path):
     ],
 )
 def test_wrong_usage(words, code, part, write, run):
-    found, out, err = run("import", write(CONDITIONS, "c.csv"), *words)
-    assert (found, out) == (code, "")
+    result, out, err = run("import", write(CONDITIONS, "c.csv"), *words)
+    assert (result, out) == (code, "")
     assert part in err
 
 

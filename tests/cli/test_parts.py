@@ -302,12 +302,12 @@ def test_the_domain_of_rows():
             "whole": [3, 4, 5],
         }
     )
-    found = domain_of(rows, {"code"})
+    result = domain_of(rows, {"code"})
     expected = Domain.around(
         np.array([[1.5, 1, 0, 0, 3], [np.nan, 0, 1, 1, 4], [-2.5, 1, np.nan, np.nan, 5]]),
         categories={2: ["a", "b"], 3: ["7", "8"]},
     )
-    assert found == expected
+    assert result == expected
     for column, part in (([np.nan, np.nan], "has no values"), ([1.0, np.inf], "infinite values")):
         with pytest.raises(ValueError, match=part):
             domain_of(pd.DataFrame({"a": column}), set())
@@ -652,6 +652,6 @@ def test_quiet_notes_are_only_kept(capsys):
 
 
 def test_a_model_that_a_run_of_strangers_names_is_no_device():
-    told = {"name": "/dev/zero", "checksum_sha256": "0"}
+    messages = {"name": "/dev/zero", "checksum_sha256": "0"}
     with pytest.raises(ValueError, match="a device or a pipe"):
-        _model(argparse.Namespace(trust=False), told)
+        _model(argparse.Namespace(trust=False), messages)

@@ -35,8 +35,8 @@ def files(tmp_path):
 
 def test_predictions_with_the_numbers_of_their_rules(files, capsys, tmp_path) -> None:
     assert main(["predict", *files]) == 0
-    found = list(csv.reader(io.StringIO(capsys.readouterr().out)))
-    assert found == [
+    result = list(csv.reader(io.StringIO(capsys.readouterr().out)))
+    assert result == [
         ["prediction", "rule"],
         ["small", "1"],
         ["warm", "2"],
@@ -46,7 +46,7 @@ def test_predictions_with_the_numbers_of_their_rules(files, capsys, tmp_path) ->
     target = tmp_path / "out.csv"
     assert main(["predict", *files, "--output", str(target)]) == 0
     assert capsys.readouterr() == ("", f"wrote {target}\n")
-    assert list(csv.reader(io.StringIO(target.read_text(encoding="utf-8")))) == found
+    assert list(csv.reader(io.StringIO(target.read_text(encoding="utf-8")))) == result
     assert main(["predict", *files, "--output", str(target)]) == 1
     assert "--overwrite" in capsys.readouterr().err
 
@@ -157,14 +157,14 @@ def test_rules_that_vote_have_no_number(tmp_path, capsys) -> None:
 
 def test_explanations_of_rows_by_their_numbers(files, capsys) -> None:
     assert main(["explain", *files, "--row", "2"]) == 0
-    wanted = RULES.explain({"length": 4.5, "color": "red"})
-    assert capsys.readouterr().out == f"{wanted}\n"
+    explanation = RULES.explain({"length": 4.5, "color": "red"})
+    assert capsys.readouterr().out == f"{explanation}\n"
     assert main(["explain", *files, "--row", "4", "--row", "1", "--format", "json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [one["row_number"] for one in found] == [4, 1]
-    assert [one["prediction"] for one in found] == ["other", "small"]
-    assert found[1]["rule"] == 0
-    assert found[1]["conditions"][0] == {"text": "length ≤ 2.5", "holds": True, "parts": []}
+    data = json.loads(capsys.readouterr().out)
+    assert [one["row_number"] for one in data] == [4, 1]
+    assert [one["prediction"] for one in data] == ["other", "small"]
+    assert data[1]["rule"] == 0
+    assert data[1]["conditions"][0] == {"text": "length ≤ 2.5", "holds": True, "parts": []}
     assert main(["explain", *files, "--row", "5"]) == 1
     assert "--row 5: " in (err := capsys.readouterr().err)
     assert "has 4 rows. Pass a number from 1 to 4." in err
@@ -176,11 +176,11 @@ def test_a_batch_is_explained_row_by_row() -> None:
     frame = pd.DataFrame(
         {"length": [1, 4.5, np.nan, 1, np.nan], "color": ["red", "red", "blue", "red", "blue"]}
     )
-    found = RULES.explain(frame)
-    assert [str(one) for one in found] == [
+    explanation = RULES.explain(frame)
+    assert [str(one) for one in explanation] == [
         str(RULES.explain(frame.iloc[[i]])) for i in range(len(frame))
     ]
-    assert found[0] is found[3]
-    assert found[2] is found[4]
+    assert explanation[0] is explanation[3]
+    assert explanation[2] is explanation[4]
     with pytest.raises(ValueError, match="at least one row to explain, got 0 rows"):
         RULES.explain(frame[:0])

@@ -30,10 +30,10 @@ SHORT = (
 
 
 def content_of(path: Path) -> dict:
-    found = re.search(
+    search = re.search(
         r'id="content">(.*?)</script>', path.read_text(encoding="utf-8"), flags=re.DOTALL
     )
-    return json.loads(found[1])
+    return json.loads(search[1])
 
 
 @pytest.fixture
@@ -74,16 +74,16 @@ def folder(made, tmp_path):
 def test_tune_writes_the_page_and_all_candidates(made) -> None:
     names = {"rules.json", "leaderboard.csv", "candidates.json", "run.json", "report.html"}
     assert names <= {path.name for path in made.iterdir()}
-    kept = read_candidates((made / "candidates.json").read_text())
+    restored = read_candidates((made / "candidates.json").read_text())
     run = json.loads((made / "run.json").read_text())
-    best = kept.candidates[kept.winner]
+    best = restored.candidates[restored.winner]
     assert (best.extractor, best.params) == (run["best"]["extractor"], run["best"]["params"])
-    assert kept.candidates.scores("ice").mean(axis=1)[kept.winner] == pytest.approx(
+    assert restored.candidates.scores("ice").mean(axis=1)[restored.winner] == pytest.approx(
         run["best"]["score"], rel=1e-12
     )
     content = content_of(made / "report.html")
-    assert content["groups"][0]["winner"] == kept.winner
-    assert len(content["groups"][0]["candidates"]) == len(kept.candidates)
+    assert content["groups"][0]["winner"] == restored.winner
+    assert len(content["groups"][0]["candidates"]) == len(restored.candidates)
 
 
 def test_the_page_made_later_is_that_of_the_search(made, folder, report) -> None:

@@ -62,10 +62,10 @@ def without_run(value):
 def test_fire_json_matches_the_function(run):
     code, out, err = run(*SHORT_FIRE, "--seed", "5", "--format", "json", "--quiet")
     assert (code, err) == (0, "")
-    found = json.loads(out)
-    assert without_run(found) == without_run(reproduce_fire(n_splits=1, random_state=5))
-    assert found["run"]["command_line"][:3] == ["skescore", "reproduce", "fire"]
-    assert {"python", "skescore", "scikit-learn"} <= set(found["run"]["versions"])
+    data = json.loads(out)
+    assert without_run(data) == without_run(reproduce_fire(n_splits=1, random_state=5))
+    assert data["run"]["command_line"][:3] == ["skescore", "reproduce", "fire"]
+    assert {"python", "skescore", "scikit-learn"} <= set(data["run"]["versions"])
 
 
 def test_ice_json_matches_the_function(run):
@@ -156,9 +156,9 @@ def test_output_files_are_written(run, tmp_path):
 
 def test_repeated_command_reuses_results(run, tmp_path):
     first = run(*SHORT_ICE, "--output", tmp_path, "--format", "json")
-    again = run(*SHORT_ICE, "--output", tmp_path, "--format", "json")
-    assert without_run(json.loads(first[1])) == without_run(json.loads(again[1]))
-    assert (len(first[2].splitlines()), again[2]) == (4, "")
+    second_outcome = run(*SHORT_ICE, "--output", tmp_path, "--format", "json")
+    assert without_run(json.loads(first[1])) == without_run(json.loads(second_outcome[1]))
+    assert (len(first[2].splitlines()), second_outcome[2]) == (4, "")
     code, out, err = run(*SHORT_ICE, "--output", tmp_path, "--seed", "1")
     assert (code, out) == (1, "")
     assert "random_state 0 instead of 1" in err
@@ -200,8 +200,8 @@ def test_killed_run_is_resumed(run, tmp_path):
     ],
 )
 def test_reproduce_rejects_invalid_options(words, code, told, run):
-    found, out, err = run(*words)
-    assert (found, out) == (code, "")
+    result, out, err = run(*words)
+    assert (result, out) == (code, "")
     assert told in err
 
 

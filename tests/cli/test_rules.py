@@ -140,9 +140,9 @@ def database():
 def test_sql_answers_as_the_rules_do(written, database):
     ROWS.to_sql("my rows", database, index=False)
     query = written(RULES, "--to", "sql", "--dialect", "sqlite", "--table", "my rows")
-    found = pd.read_sql_query(query, database)
-    assert found[["größe", "color"]].equals(ROWS)
-    assert found.iloc[:, -1].tolist() == RULES.predict(ROWS).tolist()
+    result = pd.read_sql_query(query, database)
+    assert result[["größe", "color"]].equals(ROWS)
+    assert result.iloc[:, -1].tolist() == RULES.predict(ROWS).tolist()
     expression = written(RULES, "--to", "sql", "--dialect", "sqlite")
     assert "SELECT" not in expression.upper()
     rows = database.execute(f'SELECT {expression} FROM "my rows"').fetchall()
@@ -166,12 +166,12 @@ def test_the_rows_of_each_rule_are_counted_where_they_are(written, database):
     ROWS.to_sql("rows", database, index=False)
     words = ("--to", "sql", "--dialect", "sqlite", "--kind", "assign", "--table", "main.rows")
     counted = f"SELECT rule, COUNT(*) FROM ({written(RULES, *words)}) GROUP BY rule ORDER BY rule"
-    found = database.execute(counted).fetchall()
+    result = database.execute(counted).fetchall()
     assigned = RULES.assign(ROWS)
     numbers, counts = np.unique(assigned, return_counts=True)
     assert numbers.tolist() == [-1, 0, 1]
-    assert found == list(zip([None, 1, 2], counts.tolist(), strict=True))
-    assert 1 - found[0][1] / len(ROWS) == RULES.covers(ROWS).mean()
+    assert result == list(zip([None, 1, 2], counts.tolist(), strict=True))
+    assert 1 - result[0][1] / len(ROWS) == RULES.covers(ROWS).mean()
 
 
 @pytest.mark.parametrize(
@@ -362,7 +362,7 @@ def test_no_sign_of_a_program_is_replaced_silently(form, save, monkeypatch):
         assert "--output FILE, or set PYTHONIOENCODING=utf-8" in err
 
 
-def test_text_for_people_has_plain_signs_where_others_are_missing(save, monkeypatch):
+def test_text_replaces_signs_that_cannot_be_encoded(save, monkeypatch):
     code, out, err = in_ascii(monkeypatch, save(NUMBERS))
     assert (code, err) == (0, "")
     assert out.startswith(b"1. IF a <= 0.12345678901234568 THEN 1.5")

@@ -135,32 +135,32 @@ def scored(run, *words):
 @pytest.mark.parametrize("completeness", ["volume", "instances"])
 def test_scores_of_classes_are_the_formulas_of_the_papers(completeness, rules, kinds, run):
     weights = ("--psi", "0.5", "--phi", "2", "--rho", "3", "--completeness", completeness)
-    found = scored(run, rules, kinds, *weights)
+    score = scored(run, rules, kinds, *weights)
     truth, answers = KINDS["y"].to_numpy(), np.where(A < 5, "low", "high")
-    assert found["n_rules"] == 2
-    assert found["n_conditions"] == 3
-    assert found["completeness_volume"] == pytest.approx(0.625)
-    assert found["completeness_instances"] == 6 / 8
-    assert found["rows_covered"] == 6
+    assert score["n_rules"] == 2
+    assert score["n_conditions"] == 3
+    assert score["completeness_volume"] == pytest.approx(0.625)
+    assert score["completeness_instances"] == 6 / 8
+    assert score["rows_covered"] == 6
     seen = accuracy_score(truth[COVERED], answers[COVERED])
     f1 = f1_score(truth[COVERED], answers[COVERED], average="weighted")
-    assert found["prediction"]["accuracy"]["covered_rows"] == pytest.approx(seen)
-    assert found["prediction"]["f1_weighted"]["covered_rows"] == pytest.approx(f1)
+    assert score["prediction"]["accuracy"]["covered_rows"] == pytest.approx(seen)
+    assert score["prediction"]["f1_weighted"]["covered_rows"] == pytest.approx(f1)
     # Two rows without a rule are wrong, whatever the fallback says: four of eight are right.
-    assert found["prediction"]["accuracy"]["all_rows"] == pytest.approx(4 / 8)
+    assert score["prediction"]["accuracy"]["all_rows"] == pytest.approx(4 / 8)
     share = 0.625 if completeness == "volume" else 0.75
     p, r = expit(-5 * (2 * (1 - f1) - 1)), expit(-(0.3 * 3 * 2 - 5))
-    assert found["scores"]["ice"] == pytest.approx(p * r * share)
-    assert found["scores"]["fire"] == pytest.approx((1 - 4 / 8) * 4 * 2**0.05)
-    assert found["scores"]["q"] == pytest.approx((1 - f1) * 2 * (2 - share))
+    assert score["scores"]["ice"] == pytest.approx(p * r * share)
+    assert score["scores"]["fire"] == pytest.approx((1 - 4 / 8) * 4 * 2**0.05)
+    assert score["scores"]["q"] == pytest.approx((1 - f1) * 2 * (2 - share))
 
 
 def test_scores_of_numbers_are_the_formulas_of_the_papers(write, run):
-    found = scored(run, write(NUMBERS, "r.json"), write(VALUES, "values.csv"), "--psi", 2)
+    score = scored(run, write(NUMBERS, "r.json"), write(VALUES, "values.csv"), "--psi", 2)
     truth, answers = VALUES["y"].to_numpy(), np.where(A < 5, 1.0, 3.0)
     # On all rows, those without a rule are answered by the mean that the rules remember.
     everywhere = np.where(COVERED, answers, 2.0)
-    prediction = found["prediction"]
+    prediction = score["prediction"]
     for name, measure in [
         ("r2", r2_score),
         ("mean_absolute_error", mean_absolute_error),
@@ -170,14 +170,14 @@ def test_scores_of_numbers_are_the_formulas_of_the_papers(write, run):
             measure(truth[COVERED], answers[COVERED])
         )
         assert prediction[name]["all_rows"] == pytest.approx(measure(truth, everywhere))
-    assert found["scores"]["fire"] == pytest.approx(
+    assert score["scores"]["fire"] == pytest.approx(
         mean_absolute_error(truth, everywhere) * 1 * 2**0.05
     )
-    assert found["scores"]["q"] == pytest.approx(
+    assert score["scores"]["q"] == pytest.approx(
         mean_absolute_error(truth[COVERED], answers[COVERED]) * 2 * (2 - 0.625)
     )
     r2 = r2_score(truth[COVERED], answers[COVERED])
-    assert found["scores"]["ice"] == pytest.approx(
+    assert score["scores"]["ice"] == pytest.approx(
         expit(-5 * (1 - r2 - 1)) * expit(-(0.3 * 2 - 5)) * 0.625
     )
 
@@ -188,18 +188,18 @@ def test_rules_of_a_search_score_on_its_data_as_its_winner_does(tmp_path, run, c
     tuned = json.loads(capsys.readouterr().out)
     code, out, _ = run(tmp_path / "rules.json", "iris", "--format", "json")
     assert code == 0
-    found = json.loads(out)
+    data = json.loads(out)
     iris = load_dataset("iris")
     rules = RuleSet.from_json(json.dumps(tuned["rules"]))
     expected = accuracy_score(iris.y, rules.predict(iris.X.to_numpy()))
-    assert found["prediction"]["accuracy"]["all_rows"] == pytest.approx(expected)
-    assert found["data"] == tuned["data"]
+    assert data["prediction"]["accuracy"]["all_rows"] == pytest.approx(expected)
+    assert data["data"] == tuned["data"]
     for name in ("n_rules", "completeness_volume", "completeness_instances"):
-        assert found[name] == tuned["best"][name]
+        assert data[name] == tuned["best"][name]
 
 
 def _rows(text, sign):
-    found = {}
+    results = {}
     for line in text.splitlines():
         cells = [
             c.strip()
@@ -207,34 +207,34 @@ def _rows(text, sign):
                 line.strip("|").split("|") if sign == "|" else re.split(r" {2,}", line.strip())
             )
         ]
-        found.setdefault(cells[0], cells[1:])
-    return found
+        results.setdefault(cells[0], cells[1:])
+    return results
 
 
 @pytest.mark.parametrize(("form", "sign"), [("text", " "), ("markdown", "|")])
 def test_text_and_markdown_show_the_figures_of_the_json(form, sign, rules, kinds, run):
-    found = scored(run, rules, kinds)
+    score = scored(run, rules, kinds)
     code, out, err = run(rules, kinds, "--target", "y", "--format", form)
     assert (code, err) == (0, "")
     assert out.startswith(f"{rules}: 2 rules with 3 conditions, on 8 rows of kinds\n")
     rows = _rows(out, sign)
     for label, name in [("ICE", "ice"), ("FiRe", "fire"), ("Q", "q")]:
-        assert rows[label][0] == f"{found['scores'][name]:.4f}"
+        assert rows[label][0] == f"{score['scores'][name]:.4f}"
     assert rows["completeness by volume"][0] == "0.625"
     assert rows["completeness by rows"][0] == f"{6 / 8:.3f}"
     assert "(6 of 8)" in rows["completeness by rows"][1]
     for label, name in [("accuracy", "accuracy"), ("weighted F1", "f1_weighted")]:
-        values = found["prediction"][name]
+        values = score["prediction"][name]
         assert rows[label] == [f"{values['covered_rows']:.3f}", f"{values['all_rows']:.3f}"]
     assert "(ICE and Q use completeness by volume.)" in out
     assert "those that no rule covers count as wrong" in out
 
 
 def test_checksum_and_source_of_the_data_are_told(rules, kinds, run):
-    found = scored(run, rules, kinds)
-    assert found["data"]["source"] == str(kinds)
-    assert found["data"]["checksum_sha256"] == hashlib.sha256(kinds.read_bytes()).hexdigest()
-    assert found["rules"] == str(rules)
+    score = scored(run, rules, kinds)
+    assert score["data"]["source"] == str(kinds)
+    assert score["data"]["checksum_sha256"] == hashlib.sha256(kinds.read_bytes()).hexdigest()
+    assert score["rules"] == str(rules)
 
 
 # The tables of users ------------------------------------------------------------------------------
@@ -242,20 +242,20 @@ def test_checksum_and_source_of_the_data_are_told(rules, kinds, run):
 
 def test_order_of_columns_and_further_columns_do_not_matter(rules, write, kinds, run):
     wider = KINDS[["y", "b", "a"]].assign(id=range(8), note="text", hole=np.nan)
-    found = scored(run, rules, write(wider, "wider.csv"))
+    score = scored(run, rules, write(wider, "wider.csv"))
     expected = scored(run, rules, kinds)
-    assert found["scores"] == expected["scores"]
-    assert found["prediction"] == expected["prediction"]
-    assert found["data"]["features"] == ["a", "b"]
+    assert score["scores"] == expected["scores"]
+    assert score["prediction"] == expected["prediction"]
+    assert score["data"]["features"] == ["a", "b"]
 
 
 def test_rows_with_missing_values_are_dropped_when_told_so(rules, write, run):
     holes = KINDS.copy()
     holes.loc[2, "b"] = np.nan
     path = write(holes, "holes.csv")
-    found = scored(run, rules, path, "--missing", "drop")
-    assert (found["data"]["rows"], found["data"]["rows_dropped"]) == (7, 1)
-    assert found["prediction"]["accuracy"]["covered_rows"] == pytest.approx(4 / 5)
+    score = scored(run, rules, path, "--missing", "drop")
+    assert (score["data"]["rows"], score["data"]["rows_dropped"]) == (7, 1)
+    assert score["prediction"]["accuracy"]["covered_rows"] == pytest.approx(4 / 5)
     _, out, _ = run(rules, path, "--target", "y", "--missing", "drop")
     assert "on 7 rows of holes (1 row with missing values dropped)" in out
 
@@ -266,19 +266,19 @@ def test_classes_that_the_rules_do_not_know_are_wrong_and_noted(rules, write, ru
     code, out, err = run(*words)
     assert code == 0
     assert err == "skescore: note: 1 row of classes that the rules do not know: 'middle'\n"
-    found = json.loads(out)
-    assert found["prediction"]["accuracy"]["all_rows"] == pytest.approx(3 / 8)
-    assert found["notes"] == ["1 row of classes that the rules do not know: 'middle'"]
+    data = json.loads(out)
+    assert data["prediction"]["accuracy"]["all_rows"] == pytest.approx(3 / 8)
+    assert data["notes"] == ["1 row of classes that the rules do not know: 'middle'"]
 
 
 def test_rules_that_cover_no_row_have_no_scores_but_a_reason(write, kinds, run):
     nowhere = CLASSES.replace(rules=[Rule((interval(0, lower=9.5),), "high")])
     code, out, err = run(write(nowhere, "r.json"), kinds, "--target", "y", "--format", "json")
     assert code == 0
-    found = json.loads(out)
-    assert found["scores"]["ice"] is None
-    assert found["scores"]["q"] is None
-    assert found["completeness_instances"] == 0
+    data = json.loads(out)
+    assert data["scores"]["ice"] is None
+    assert data["scores"]["q"] is None
+    assert data["completeness_instances"] == 0
     assert "ICE is undefined on these rows (8 rows, 0 covered by the 1 rules)" in err
     code, out, _ = run(write(nowhere, "r.json"), kinds, "--target", "y")
     assert code == 0
@@ -292,9 +292,9 @@ def test_whole_numbers_are_what_the_rules_take_them_for(task, write, run):
     table = VALUES.assign(y=[1, 1, 0, 1, 3, 2, 7, 2])
     path = write(table, "t.csv")
     assert load_dataset(path, target="y").task == "classification"
-    found = scored(run, write(NUMBERS, "r.json"), path, "--task", task)
-    assert found["data"]["task"] == "regression"
-    assert set(found["prediction"]) >= {"r2", "mean_absolute_error"}
+    score = scored(run, write(NUMBERS, "r.json"), path, "--task", task)
+    assert score["data"]["task"] == "regression"
+    assert set(score["prediction"]) >= {"r2", "mean_absolute_error"}
 
 
 # Bad input ----------------------------------------------------------------------------------------
@@ -433,10 +433,10 @@ def test_rules_need_a_target_to_be_compared_with(rules, kinds, run):
 
 def test_linear_answers_are_scored_as_well(write, run):
     steep = NUMBERS.replace(rules=[Rule((), LinearOutput(0.0, ((0, 1.0),)))])
-    found = scored(run, write(steep, "r.json"), write(VALUES, "v.csv"))
+    score = scored(run, write(steep, "r.json"), write(VALUES, "v.csv"))
     expected = mean_absolute_error(VALUES["y"], A)
-    assert found["prediction"]["mean_absolute_error"]["all_rows"] == pytest.approx(expected)
-    assert found["completeness_volume"] == 1
+    assert score["prediction"]["mean_absolute_error"]["all_rows"] == pytest.approx(expected)
+    assert score["completeness_volume"] == 1
 
 
 @pytest.mark.parametrize(
@@ -460,28 +460,28 @@ def test_wrong_usage_exits_with_two(words, told, run):
 
 
 def test_rules_by_themselves_are_those_of_the_report(rules, kinds, run):
-    found = scored(run, rules, kinds, "--measures", "c2,lift")
-    assert found["measures"] == ["c2", "lift"]
+    score = scored(run, rules, kinds, "--measures", "c2,lift")
+    assert score["measures"] == ["c2", "lift"]
     report = rule_report(CLASSES, KINDS[["a", "b"]], KINDS["y"], measures=["c2", "lift"])
-    assert [rule["number"] for rule in found["rules_by_themselves"]] == [1, 2]
-    for rule, expected in zip(found["rules_by_themselves"], report.to_dict("records"), strict=True):
+    assert [rule["number"] for rule in score["rules_by_themselves"]] == [1, 2]
+    for rule, expected in zip(score["rules_by_themselves"], report.to_dict("records"), strict=True):
         assert set(rule) == set(expected) - {"coverage", "precision"} | {"number"}
         for name in set(rule) - {"number"}:
             assert rule[name] == expected[name], name
     # By hand: of four rows of a < 5 three are low, of five low ones altogether.
-    first = found["rules_by_themselves"][0]
+    first = score["rules_by_themselves"][0]
     assert [first[name] for name in ("p", "n", "P", "N")] == [3, 1, 5, 3]
     assert first["lift"] == pytest.approx(3 / 4 / (5 / 8))
     figures = characteristics(CLASSES, KINDS[["a", "b"]], KINDS["y"])
-    assert found["characteristics"] == pytest.approx(figures)
+    assert score["characteristics"] == pytest.approx(figures)
     assert "characteristics" not in scored(run, rules, kinds)
 
 
 @pytest.mark.parametrize("words", ["all", "c2, all", " all "])
 def test_all_measures_by_one_word(words, rules, kinds, run):
-    found = scored(run, rules, kinds, "--measures", words)
-    assert found["measures"] == list(RULE_MEASURES)
-    assert set(RULE_MEASURES) <= set(found["rules_by_themselves"][0])
+    score = scored(run, rules, kinds, "--measures", words)
+    assert score["measures"] == list(RULE_MEASURES)
+    assert set(RULE_MEASURES) <= set(score["rules_by_themselves"][0])
 
 
 def test_undefined_measures_are_null_and_a_dash(write, kinds, run):
@@ -503,15 +503,15 @@ def test_tables_of_rules_go_by_their_numbers(form, sign, rules, kinds, run):
     assert (code, err) == (0, "")
     assert "1. IF a ≤ 5 THEN low\n2. IF a > 5 AND b ≤ 5 THEN high\n" in out
     below = out[out.index("rows of each rule") :]
-    found = _rows(below[: below.index("measures\n")], sign)
-    assert found["rule"][:6] == ["right", "wrong", "all right", "all wrong", "overlap", "alone"]
-    assert found["1"][:6] == ["3", "1", "5", "3", "0.000", "4"]
-    assert found["2"][:6] == ["1", "1", "3", "5", "0.000", "2"]
-    found = _rows(below[below.index("measures\n") :], sign)
-    assert found["rule"] == ["precision", "c2"]
-    assert found["1"][0] == "0.750"
-    assert found["precision"][0] == "0.625"
-    assert found["conflicts"][0] == "0"
+    result = _rows(below[: below.index("measures\n")], sign)
+    assert result["rule"][:6] == ["right", "wrong", "all right", "all wrong", "overlap", "alone"]
+    assert result["1"][:6] == ["3", "1", "5", "3", "0.000", "4"]
+    assert result["2"][:6] == ["1", "1", "3", "5", "0.000", "2"]
+    result = _rows(below[below.index("measures\n") :], sign)
+    assert result["rule"] == ["precision", "c2"]
+    assert result["1"][0] == "0.750"
+    assert result["precision"][0] == "0.625"
+    assert result["conflicts"][0] == "0"
 
 
 def test_all_measures_fit_a_terminal_and_none_is_lost(rules, kinds, monkeypatch, run):
@@ -525,11 +525,11 @@ def test_all_measures_fit_a_terminal_and_none_is_lost(rules, kinds, monkeypatch,
 
 def test_the_rows_that_each_rule_answers(write, kinds, run):
     listed = write(CLASSES.replace(rules=[CLASSES.rules[0], Rule((), "high")]), "r.json")
-    held = scored(run, listed, kinds, "--measures", "precision")
+    score = scored(run, listed, kinds, "--measures", "precision")
     answered = scored(run, listed, kinds, "--measures", "precision", "--assigned-rows")
     counts = [
         (r["rules_by_themselves"][1]["p"], r["rules_by_themselves"][1]["n"])
-        for r in (held, answered)
+        for r in (score, answered)
     ]
     assert counts == [(3, 5), (2, 2)]
     words = (listed, kinds, "--target", "y", "--measures", "precision")
@@ -547,11 +547,11 @@ def test_rules_that_vote_do_not_answer_one_by_one(write, kinds, run):
 
 def test_rules_of_numbers_by_themselves(write, run):
     words = (write(NUMBERS, "r.json"), write(VALUES, "v.csv"))
-    found = scored(run, *words, "--measures", "precision")
+    score = scored(run, *words, "--measures", "precision")
     report = rule_report(NUMBERS, VALUES[["a", "b"]], VALUES["y"])
-    values = [rule["precision"] for rule in found["rules_by_themselves"]]
+    values = [rule["precision"] for rule in score["rules_by_themselves"]]
     assert values == report["precision"].tolist()
-    assert "voting_conflicts" not in found["characteristics"]
+    assert "voting_conflicts" not in score["characteristics"]
     code, out, _ = run(*words, "--target", "y", "--measures", "precision")
     assert code == 0
     assert "within a standard deviation" in out
@@ -597,17 +597,17 @@ def test_rows_in_place_have_the_numbers_of_rows_in_memory(run, write, tmp_path, 
     if source == "file":
         frame.to_parquet(tmp_path / "all.parquet")
         place["file"] = [tmp_path / "all.parquet", "--in-place"]
-    code, found, _ = run(rules, *place[source], *words)
-    found = json.loads(found)
+    code, data, _ = run(rules, *place[source], *words)
+    data = json.loads(data)
     assert code == 0
     for key in ("n_rules", "rows_covered", "notes"):
-        assert found[key] == expected[key]
-    assert found["data"]["rows"] == 60
+        assert data[key] == expected[key]
+    assert data["data"]["rows"] == 60
     for key in ("scores", "prediction", "characteristics"):
         pd.testing.assert_frame_equal(
-            pd.json_normalize(found[key]), pd.json_normalize(expected[key]), rtol=1e-12
+            pd.json_normalize(data[key]), pd.json_normalize(expected[key]), rtol=1e-12
         )
-    numbers = [pd.DataFrame(r["rules_by_themselves"]) for r in (found, expected)]
+    numbers = [pd.DataFrame(r["rules_by_themselves"]) for r in (data, expected)]
     pd.testing.assert_frame_equal(*numbers, rtol=1e-11)
 
 
@@ -633,9 +633,9 @@ def test_a_black_box_is_asked_about_rows_in_place(run, write, days, tmp_path):
     words = [write(CLASSES, "rules.json"), folder, "--target", "class", "--black-box", path]
     code, out, _ = run(*words, "--trust", "--format", "json")
     assert code == 0
-    found = json.loads(out)
+    data = json.loads(out)
     same = (CLASSES.predict(X) == box.predict(X)).mean()
-    assert found["fidelity"]["accuracy"]["all_rows"] == pytest.approx(same)
+    assert data["fidelity"]["accuracy"]["all_rows"] == pytest.approx(same)
     assert "predictions of the black box" in run(*words, "--trust")[1]
 
 
@@ -685,19 +685,19 @@ def model(tmp_path):
 
 def test_more_has_what_the_scores_leave_out(rules, kinds, run):
     assert "more" not in scored(run, rules, kinds)
-    found = scored(run, rules, kinds, "--more")
+    score = scored(run, rules, kinds, "--more")
     evaluation = evaluate_rules(CLASSES, KINDS[["a", "b"]], KINDS["y"])
-    told = {name for name, m in SET_MEASURES.items() if m.needs in ("rules", "rows", "labels")}
-    assert set(found["more"]) == told
-    for name, value in found["more"].items():
+    messages = {name for name, m in SET_MEASURES.items() if m.needs in ("rules", "rows", "labels")}
+    assert set(score["more"]) == messages
+    for name, value in score["more"].items():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # nothing is printed beside these rules
             expected = SET_SCORERS[SET_MEASURES[name].scorer_name].score(evaluation)
         greater = SET_MEASURES[name].greater_is_better
         assert value == (None if math.isnan(expected) else expected if greater else 0 - expected)
     met = rule_overlap(CLASSES, KINDS).worst_pairs()
-    assert [(*pair["rules"], pair["share"]) for pair in found["contradictions"]] == met
-    assert "features" not in found
+    assert [(*pair["rules"], pair["share"]) for pair in score["contradictions"]] == met
+    assert "features" not in score
 
 
 @pytest.mark.parametrize(("form", "sign"), [("text", " "), ("markdown", "|")])
@@ -715,17 +715,17 @@ def test_a_model_adds_how_well_rules_agree_with_it(form, sign, write, model, run
         "--group",
         "town",
     )
-    found = scored(run, *words)
+    score = scored(run, *words)
     box = joblib.load(model)
     same = box.predict(KINDS[["a", "b"]]) == CLASSES.predict(KINDS[["a", "b"]])
-    assert {one["group"]: one["fidelity"] for one in found["fidelity_by_group"]} == {
+    assert {one["group"]: one["fidelity"] for one in score["fidelity_by_group"]} == {
         town: same[rows["town"] == town].mean() for town in "ns"
     }
-    assert found["more"]["fidelity_rows"] == pytest.approx(same.mean())
-    by_class = {one["group"]: one["rows"] for one in found["fidelity_by_class"]}
+    assert score["more"]["fidelity_rows"] == pytest.approx(same.mean())
+    by_class = {one["group"]: one["rows"] for one in score["fidelity_by_class"]}
     assert by_class == KINDS["y"].value_counts().to_dict()
-    assert {one["feature"] for one in found["features"]} == {"a", "b"}
-    assert [one["printed"] for one in found["calibration"]] == [
+    assert {one["feature"] for one in score["features"]} == {"a", "b"}
+    assert [one["printed"] for one in score["calibration"]] == [
         0.75 if rule.output == CLASSES.classes[0] else 0.25 for rule in CLASSES
     ]
     code, out, err = run(*words, "--target", "y", "--format", form)
@@ -746,7 +746,7 @@ def test_a_model_adds_how_well_rules_agree_with_it(form, sign, write, model, run
 def test_numbers_have_no_boundary_and_no_classes(write, tmp_path, run):
     path = tmp_path / "model.joblib"
     joblib.dump(DecisionTreeRegressor(random_state=0).fit(VALUES[["a", "b"]], VALUES["y"]), path)
-    found = scored(
+    score = scored(
         run,
         write(NUMBERS, "rules.json"),
         write(VALUES, "values.csv"),
@@ -754,17 +754,17 @@ def test_numbers_have_no_boundary_and_no_classes(write, tmp_path, run):
         path,
         "--trust",
     )
-    assert not {"fidelity_boundary"} & set(found["more"])
-    assert "fidelity_by_class" not in found
-    assert found["more"]["fidelity_gap"] >= 0
+    assert not {"fidelity_boundary"} & set(score["more"])
+    assert "fidelity_by_class" not in score
+    assert score["more"]["fidelity_gap"] >= 0
 
 
 def test_many_rules_that_vote_are_not_tried_one_by_one(write, kinds, run):
     rule = CLASSES[0]
     votes = CLASSES.replace(rules=[rule] * 600, ordered=False, disjoint=False, voting="votes")
-    found = scored(run, write(votes, "votes.json"), kinds, "--more")["more"]
-    assert found["redundant_rules"] is found["redundant_literals"] is None
-    assert found["overlap"] > 0
+    result = scored(run, write(votes, "votes.json"), kinds, "--more")["more"]
+    assert result["redundant_rules"] is result["redundant_literals"] is None
+    assert result["overlap"] > 0
 
 
 @pytest.mark.parametrize(

@@ -114,11 +114,11 @@ def test_search_that_was_broken_off_ends_as_if_it_had_not_been(
     if sign != signal.SIGKILL:
         assert broken.code == 1
         assert ": interrupted" in broken.err.splitlines()[-1]
-    again = commands.run(tmp_path, *SHORT)
-    assert again.code == 0
-    assert table(again.result) == table(unbroken)
-    assert again.result["best"] == unbroken["best"]
-    assert again.result["rules"] == unbroken["rules"]
+    second_outcome = commands.run(tmp_path, *SHORT)
+    assert second_outcome.code == 0
+    assert table(second_outcome.result) == table(unbroken)
+    assert second_outcome.result["best"] == unbroken["best"]
+    assert second_outcome.result["rules"] == unbroken["rules"]
     assert names(tmp_path / "cache" / "skescore") == set()
 
 
@@ -136,7 +136,7 @@ def test_killed_search_keeps_finished_trials(commands, tmp_path):
     assert lost
     assert finished(before)
 
-    again = commands.run(tmp_path, *words)
+    second_outcome = commands.run(tmp_path, *words)
     after = stored(path)
     done = finished(after)
     assert {key: done[key] for key in finished(before)} == finished(before)
@@ -149,11 +149,11 @@ def test_killed_search_keeps_finished_trials(commands, tmp_path):
     assert {key: trial.params for key, trial in repeated.items()} == lost
     assert all(trial.state.name == "COMPLETE" for trial in repeated.values())
     count = len(finished(before))
-    assert f"resuming after {count} stored trials" in again.err
+    assert f"resuming after {count} stored trials" in second_outcome.err
     # Everything that was begun and not lost is in the table once.
     begun = {(name, trial.number) for name, trials in after.items() for trial in trials}
-    assert numbers(again.result) == sorted(begun - set(lost))
-    assert len(again.result["leaderboard"]) == BUDGET
+    assert numbers(second_outcome.result) == sorted(begun - set(lost))
+    assert len(second_outcome.result["leaderboard"]) == BUDGET
     # Nor are those that were lost among the ones that were kept.
     assert f"resuming after {BUDGET} stored trials" in commands.run(tmp_path, *words).err
 
@@ -169,11 +169,11 @@ def test_interrupted_tune_shows_results_and_resumes(commands, tmp_path):
     assert note == f"interrupted after {done} trials; repeat the command for the others"
     assert "Traceback" not in interrupted.err
     assert interrupted.result["rules"]["rules"]
-    again = commands.run(tmp_path, *SHORT)
+    second_outcome = commands.run(tmp_path, *SHORT)
     # Of the trials that were interrupted nothing was kept.
-    [note] = again.result["notes"]
+    [note] = second_outcome.result["notes"]
     assert note == f"resuming after {done} stored trials; to start again: --fresh"
-    assert len(again.result["leaderboard"]) == BUDGET
+    assert len(second_outcome.result["leaderboard"]) == BUDGET
 
 
 def test_interrupt_before_anything_is_done_has_nothing_to_show(commands, tmp_path):
@@ -186,10 +186,10 @@ def test_interrupt_before_anything_is_done_has_nothing_to_show(commands, tmp_pat
 def test_fresh_forgets_an_earlier_run(commands, unbroken, tmp_path):
     for folder in ((), ("--output", "run")):
         commands.start(tmp_path, *SHORT, *folder, wait_at=LATE).until_it_waits().end(signal.SIGKILL)
-        again = commands.run(tmp_path, *SHORT, *folder, "--fresh")
-        assert again.result["notes"] == []
+        second_outcome = commands.run(tmp_path, *SHORT, *folder, "--fresh")
+        assert second_outcome.result["notes"] == []
         # Not one trial is a repetition: the numbers have no gap.
-        assert numbers(again.result) == numbers(unbroken)
+        assert numbers(second_outcome.result) == numbers(unbroken)
 
 
 @pytest.mark.parametrize(
@@ -235,10 +235,10 @@ def test_folder_of_a_killed_run_is_gone_on_with(commands, unbroken, tmp_path):
     commands.start(tmp_path, *words, wait_at=LATE).until_it_waits().end(signal.SIGKILL)
     assert names(folder) == {"trials.journal", "trials.unfinished"}
     assert "Repeat its command to resume it" in (folder / "trials.unfinished").read_text()
-    again = commands.run(tmp_path, *words)
-    assert again.code == 0
-    assert "resuming after" in again.err
-    assert table(again.result) == table(unbroken)
+    second_outcome = commands.run(tmp_path, *words)
+    assert second_outcome.code == 0
+    assert "resuming after" in second_outcome.err
+    assert table(second_outcome.result) == table(unbroken)
     assert names(folder) == FILES
     # A finished one is not.
     refused = commands.run(tmp_path, *words)
@@ -254,9 +254,9 @@ def test_output_folder_of_interrupted_run_is_resumed(commands, tmp_path):
     words = (*SHORT, "--output", "run")
     commands.start(tmp_path, *words, wait_at=LATE).until_it_waits().end(signal.SIGINT)
     assert names(tmp_path / "run") == FILES | {"trials.unfinished"}
-    again = commands.run(tmp_path, *words)
-    assert again.code == 0
-    assert "resuming after" in again.err
+    second_outcome = commands.run(tmp_path, *words)
+    assert second_outcome.code == 0
+    assert "resuming after" in second_outcome.err
     assert names(tmp_path / "run") == FILES
     lines = (tmp_path / "run" / "leaderboard.csv").read_text().splitlines()
     assert len(lines) == BUDGET + 1
@@ -266,9 +266,9 @@ def test_killed_run_that_was_to_replace_another_is_gone_on_with(commands, tmp_pa
     words = (*SHORT, "--output", "run", "--overwrite")
     assert commands.run(tmp_path, *words).code == 0
     commands.start(tmp_path, *words, wait_at=LATE).until_it_waits().end(signal.SIGKILL)
-    again = commands.run(tmp_path, *words)
-    assert again.code == 0
-    assert "resuming after" in again.err
+    second_outcome = commands.run(tmp_path, *words)
+    assert second_outcome.code == 0
+    assert "resuming after" in second_outcome.err
     # Another search replaces it.
     commands.start(tmp_path, *words, wait_at=LATE).until_it_waits().end(signal.SIGKILL)
     other = commands.run(tmp_path, *words, "--seed", 1)
@@ -307,8 +307,8 @@ def test_killed_search_is_resumed_next_to_another(commands, tmp_path):
     first = commands.start(tmp_path, *SHORT, wait_at=LATE).until_it_waits()
     second = commands.start(tmp_path, *SHORT, wait_at=MIDDLE).until_it_waits()
     first.end(signal.SIGKILL)
-    again = commands.run(tmp_path, *SHORT)
-    assert "resuming after" in again.err
+    second_outcome = commands.run(tmp_path, *SHORT)
+    assert "resuming after" in second_outcome.err
     second.go_on().end()
     assert second.code == 0
     assert len(second.result["leaderboard"]) == BUDGET
@@ -428,17 +428,17 @@ def test_two_commands_share_a_search_and_both_show_all_of_it(commands, tmp_path)
     assert table(first.result) == table(second.result)
     assert numbers(first.result) == numbers(second.result)
     assert first.result["best"] == second.result["best"]
-    found = stored(tmp_path / "kept.journal")
+    result = stored(tmp_path / "kept.journal")
     # Three may begin one more than there is room for at one moment: it ends unmeasured.
     measured = {
         key: state
-        for key, (state, _, _, attributes) in finished(found).items()
+        for key, (state, _, _, attributes) in finished(result).items()
         if "interrupted" not in attributes
     }
     assert numbers(first.result) == sorted(measured)
     assert len(measured) == BUDGET
     assert set(measured.values()) == {TrialState.COMPLETE}
-    made_by = {found[name][number].user_attrs["heartbeat"]["process"] for name, number in measured}
+    made_by = {result[name][number].user_attrs["heartbeat"]["process"] for name, number in measured}
     assert made_by == {command.pid for command in every}
 
 
@@ -447,12 +447,15 @@ def test_search_resumes_next_to_orphaned_workers(commands, tmp_path):
     main_process = commands.start(tmp_path, *words, wait_at=2).until_it_waits()
     worker = commands.start(tmp_path, *words, "--workers", 0, wait_at=2).until_it_waits()
     main_process.end(signal.SIGKILL)
-    again = commands.start(tmp_path, *words, wait_at=2).until_it_waits()
+    second_result = commands.start(tmp_path, *words, wait_at=2).until_it_waits()
     worker.go_on()
-    again.go_on()
-    assert (worker.end().code, again.end().code) == (0, 0)
-    assert len(again.result["leaderboard"]) in {BUDGET, BUDGET + 1}  # both may begin the last one
-    assert {row["state"] for row in again.result["leaderboard"]} == {"complete"}
+    second_result.go_on()
+    assert (worker.end().code, second_result.end().code) == (0, 0)
+    assert len(second_result.result["leaderboard"]) in {
+        BUDGET,
+        BUDGET + 1,
+    }  # both may begin the last one
+    assert {row["state"] for row in second_result.result["leaderboard"]} == {"complete"}
 
 
 @pytest.mark.slow
@@ -475,14 +478,14 @@ def test_workers_of_one_command_and_the_death_of_one(commands, tmp_path):
     os.kill(pid, signal.SIGKILL)
     command.go_on().end()
     assert command.code == 0
-    found = stored(path)
+    result = stored(path)
     lost = {
         (name, trial.user_attrs["retry_of"])
-        for name, some in found.items()
+        for name, some in result.items()
         for trial in some
         if "retry_of" in trial.user_attrs
     }
-    assert numbers(command.result) == sorted(set(finished(found)) - lost)
+    assert numbers(command.result) == sorted(set(finished(result)) - lost)
     assert {row["state"] for row in command.result["leaderboard"]} == {"complete"}
     assert names(tmp_path / "run") == FILES
 
@@ -547,7 +550,7 @@ def test_interrupt_reaches_the_workers(commands, tmp_path):
 def test_database_out_of_reach_is_an_error_without_a_password(capsys):
     words = ["tune", "iris", "--black-box", "decision-tree", "--trials", "12"]
     code = main([*words, "--storage", "postgresql://anna:geheim@127.0.0.1:1/studies"])
-    shown = capsys.readouterr()
-    assert (code, shown.out) == (1, "")
-    assert "anna:***@127.0.0.1:1/studies" in shown.err or "pip install" in shown.err
-    assert "geheim" not in shown.err
+    captured = capsys.readouterr()
+    assert (code, captured.out) == (1, "")
+    assert "anna:***@127.0.0.1:1/studies" in captured.err or "pip install" in captured.err
+    assert "geheim" not in captured.err

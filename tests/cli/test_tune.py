@@ -329,10 +329,12 @@ def test_number_of_jobs_does_not_change_the_result(run, result):
 
 @pytest.mark.slow
 def test_tune_uses_all_cores_for_large_tables(run, tmp_path, monkeypatch):
-    seen = []
+    recorded = []
     fit = ExtractorSearchCV.fit
     monkeypatch.setattr(
-        ExtractorSearchCV, "fit", lambda self, *given: seen.append(self.n_jobs) or fit(self, *given)
+        ExtractorSearchCV,
+        "fit",
+        lambda self, *given: recorded.append(self.n_jobs) or fit(self, *given),
     )
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(2000, 10)).round(2), columns=list("abcdefghij"))
@@ -340,11 +342,11 @@ def test_tune_uses_all_cores_for_large_tables(run, tmp_path, monkeypatch):
     X.assign(y=np.where(X["a"] > 0.3, "up", "down")).to_csv(path, index=False)
     words = ["tune", path, "--target", "y", "--extractors", "cart", "--trials", 2, "--cv", 2]
     words += ["--black-box", "decision-tree", "--format", "json"]
-    found = [
+    results = [
         json.loads(run(*words, *more)[1]) for more in ([], ["--n-jobs", 1], ["--sample", 1500])
     ]
-    assert seen == [-1, 1, 1]
-    assert found[0]["rules"] == found[1]["rules"]
+    assert recorded == [-1, 1, 1]
+    assert results[0]["rules"] == results[1]["rules"]
 
 
 @pytest.mark.slow
@@ -363,10 +365,10 @@ def test_timeout_reports_trials_not_started(monkeypatch, run):
     assert failed.startswith("1 of 2 trials gave no score: ExtractionTimeoutError")
     assert started == "2 of 4 trials were started within the --timeout"
     assert f"skescore: note: {started}\n" in err
-    found = json.loads(out)
-    assert found["search"]["trials"] == len(found["leaderboard"]) == 2
-    assert found["search"]["trials_failed"] == 1
-    assert found["best"]["extractor"] == "cart"
+    data = json.loads(out)
+    assert data["search"]["trials"] == len(data["leaderboard"]) == 2
+    assert data["search"]["trials_failed"] == 1
+    assert data["best"]["extractor"] == "cart"
 
 
 def test_no_time_at_all_is_an_error(run):
@@ -634,11 +636,11 @@ def test_failed_trials_are_counted_and_explained(monkeypatch, run):
     assert "note: 2 of 4 trials gave no score, the first: ValueError: the moon is full\n" in err
     assert "leaderboard: 4 trials, 2 without a score, 2 different outcomes by ICE, " in out
     code, out, _ = run("tune", "iris", *SHORT, "--format", "json")
-    found = json.loads(out)
-    assert found["search"]["trials_failed"] == 2
-    assert [row["state"] for row in found["leaderboard"]] == ["complete"] * 2 + ["fail"] * 2
-    assert found["leaderboard"][-1]["score"] is None
-    assert found["leaderboard"][-1]["error"] == "ValueError: the moon is full"
+    data = json.loads(out)
+    assert data["search"]["trials_failed"] == 2
+    assert [row["state"] for row in data["leaderboard"]] == ["complete"] * 2 + ["fail"] * 2
+    assert data["leaderboard"][-1]["score"] is None
+    assert data["leaderboard"][-1]["error"] == "ValueError: the moon is full"
 
 
 # Black boxes from files ---------------------------------------------------------------------------
@@ -1020,9 +1022,9 @@ def test_limits_and_another_row_of_the_trade_off(run):
     )
     code, out, _ = run("tune", *settings, "--max-rules", 3, "--min-performance", 0.5)
     assert code == 0
-    found = json.loads(out)
-    assert found["best"]["n_rules"] <= 3
-    assert found["leaderboard"][0]["performance"] >= 0.5
+    data = json.loads(out)
+    assert data["best"]["n_rules"] <= 3
+    assert data["leaderboard"][0]["performance"] >= 0.5
     code, out, _ = run("tune", *settings, "--pick", 1)
     picked = json.loads(out)
     fewest = min(row["n_rules"] for row in picked["leaderboard"] if row["state"] == "complete")
@@ -1258,12 +1260,12 @@ def test_tune_compares_finalists_on_all_rows(run, tmp_path):
     words = ("tune", tmp_path, "--target", "kind", "--sample", "150", *SHORT)
     code, out, _ = run(*words, "--format", "json")
     assert code == 0
-    found = json.loads(out)
-    assert found["data"]["rows"] == 150
-    everything = found["all_rows"]
+    data = json.loads(out)
+    assert data["data"]["rows"] == 150
+    everything = data["all_rows"]
     assert everything["rows"] == 600
-    assert any("sample of 150 of the 600 rows" in note for note in found["notes"])
-    rules = RuleSet.from_json(json.dumps(found["rules"]))
+    assert any("sample of 150 of the 600 rows" in note for note in data["notes"])
+    rules = RuleSet.from_json(json.dumps(data["rules"]))
     assert everything["accuracy"] == pytest.approx(
         (rules.predict(rows[X.columns]) == rows["kind"]).mean()
     )
@@ -1275,10 +1277,10 @@ def test_tune_compares_finalists_on_all_rows(run, tmp_path):
     # The black box predicts the rows that it has not seen, as it does those of the sample.
     code, out, _ = run(*words, "--reference", "black-box", "--format", "json")
     assert code == 0
-    found = json.loads(out)
-    assert found["all_rows"]["rows"] == 600
-    assert found["all_rows"]["accuracy"] != everything["accuracy"]
-    assert found["all_rows"]["accuracy"] > 0.9
+    data = json.loads(out)
+    assert data["all_rows"]["rows"] == 600
+    assert data["all_rows"]["accuracy"] != everything["accuracy"]
+    assert data["all_rows"]["accuracy"] > 0.9
 
 
 def test_rows_that_stay_need_a_target_and_judge_by_it(run, tmp_path):

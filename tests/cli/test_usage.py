@@ -236,8 +236,8 @@ def test_help_wrong_usage_and_missing_files_import_nothing_heavy(tmp_path: Path)
         check=True,
         cwd=tmp_path,
     )
-    found, loaded = json.loads(run.stdout.splitlines()[-1])
-    assert dict(zip(codes, found, strict=True)) == codes
+    result, loaded = json.loads(run.stdout.splitlines()[-1])
+    assert dict(zip(codes, result, strict=True)) == codes
     assert loaded == []
     errors = [line for line in run.stderr.splitlines() if ": error: " in line]
     for line, part in zip(

@@ -134,12 +134,12 @@ def test_any_bytes_give_a_sound_data_set_or_a_refusal(tmp_path, content, missing
         return
     assert {str(dtype) for dtype in dataset.X.dtypes} <= {"int64", "float64", "object"}
     for name, column in dataset.X.items():
-        known = column.dropna()
+        complete = column.dropna()
         if name in dataset.categories:
-            assert {type(value) for value in known} <= {str}
+            assert {type(value) for value in complete} <= {str}
         else:
-            assert np.isfinite(known.to_numpy(float)).all()
-        assert missing == "keep" or len(known) == len(column)
+            assert np.isfinite(complete.to_numpy(float)).all()
+        assert missing == "keep" or len(complete) == len(column)
     assert dataset.X.shape[1] > 0
     assert len(dataset.X) == len(dataset.y) > 1
     assert not dataset.y.isna().any()

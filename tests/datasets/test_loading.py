@@ -211,11 +211,11 @@ def test_a_data_frame_is_checked_like_a_file(write):
     path = write(GOOD)
     read = load_dataset(path, target="y")
     frame = pd.read_csv(path).set_index(pd.Index(range(5, 5 + len(read.X))))
-    found = load_dataset(frame, target="y")
-    pd.testing.assert_frame_equal(found.X, read.X)
-    pd.testing.assert_series_equal(found.y, read.y)
-    assert (found.name, found.source) == ("data", "a data frame")
-    assert found.checksum != load_dataset(frame.assign(a=0), target="y").checksum
+    dataset = load_dataset(frame, target="y")
+    pd.testing.assert_frame_equal(dataset.X, read.X)
+    pd.testing.assert_series_equal(dataset.y, read.y)
+    assert (dataset.name, dataset.source) == ("data", "a data frame")
+    assert dataset.checksum != load_dataset(frame.assign(a=0), target="y").checksum
     with pytest.raises(DatasetError, match="the data frame"):
         load_dataset(frame, target="z")
 

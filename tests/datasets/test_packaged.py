@@ -33,11 +33,11 @@ def no_index(monkeypatch):
 
 def test_an_archive_that_is_there_is_not_fetched(wheel, no_index):
     sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    found = fetch_archive("some-tables", "1.0", folder=wheel.parent, sha256=sha256)
-    assert found == wheel
-    assert archive_content(found, "some_tables/a.csv") == b"x,y\n1,2\n"
+    result = fetch_archive("some-tables", "1.0", folder=wheel.parent, sha256=sha256)
+    assert result == wheel
+    assert archive_content(result, "some_tables/a.csv") == b"x,y\n1,2\n"
     with pytest.raises(KeyError):
-        archive_content(found, "some_tables/b.csv")
+        archive_content(result, "some_tables/b.csv")
 
 
 def test_a_source_archive_is_read_below_its_own_folder(tmp_path, no_index):

@@ -126,8 +126,8 @@ POINTS, COMMAS = "a\tb\tc\n1,234.5\t7\t0.5\n12,345\t8\t1.25\n", "a;b;c\n1.234,5;
 )
 def test_preparation_resolves_ambiguous_decimal_signs(first, later, expected, write):
     preparation = read_table(write(first), numeric=["a", "b", "c"]).preparation
-    kept = Preparation.from_dict(preparation.to_dict())
-    read = read_table(write(later, "later.csv"), preparation=kept).frame
+    restored = Preparation.from_dict(preparation.to_dict())
+    read = read_table(write(later, "later.csv"), preparation=restored).frame
     np.testing.assert_array_equal(read.iloc[0], expected)
 
 
@@ -326,11 +326,11 @@ SHOP = pd.DataFrame(
 
 def test_other_rows_are_read_in_the_same_way():
     table = read_table(SHOP)
-    kept = Preparation.from_dict(json.loads(json.dumps(table.preparation.to_dict())))
-    assert kept == table.preparation
-    assert kept.features == tuple(table.frame.columns)
+    restored = Preparation.from_dict(json.loads(json.dumps(table.preparation.to_dict())))
+    assert restored == table.preparation
+    assert restored.features == tuple(table.frame.columns)
     for rows in (SHOP, SHOP.iloc[[7]], SHOP.iloc[40:], SHOP.iloc[::-1]):
-        again = read_table(rows, preparation=kept).frame
+        again = read_table(rows, preparation=restored).frame
         pd.testing.assert_frame_equal(
             again, table.frame.loc[rows.index].reset_index(drop=True), check_dtype=False
         )
@@ -387,8 +387,8 @@ def test_columns_of_pandas_own_kinds_are_read_twice_alike():
         "month: days since 2024-01-01": [0, 31, 60],
     }
     pd.testing.assert_frame_equal(table.frame, pd.DataFrame(expected), check_dtype=False)
-    again = read_table(frame, preparation=table.preparation)
-    pd.testing.assert_frame_equal(again.frame, table.frame)
+    second_table = read_table(frame, preparation=table.preparation)
+    pd.testing.assert_frame_equal(second_table.frame, table.frame)
 
 
 def test_a_damaged_record_is_refused():
@@ -426,13 +426,13 @@ def test_texts_are_read_where_there_is_no_home_to_write_to(write, tmp_path):
     path = write("day,word\n2024-01-02,a\n2024-02-03,b\n")
     read = f"from skescore.datasets import read_table; print(*read_table({str(path)!r})[0])"
     home = {"HOME": str(path), "USERPROFILE": str(path)}
-    told = subprocess.run(
+    outcome = subprocess.run(
         [sys.executable, "-c", read], env={**os.environ, **home}, capture_output=True, text=True
     )
-    assert (told.stdout, told.returncode) == (
+    assert (outcome.stdout, outcome.returncode) == (
         "day: month day: weekday day: days since 2024-01-02 word\n",
         0,
-    ), told.stderr
+    ), outcome.stderr
 
 
 def test_names_that_begin_with_a_tilde_are_names(write, tmp_path, monkeypatch):

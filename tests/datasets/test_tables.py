@@ -142,8 +142,8 @@ def test_missing_cells_are_counted_and_placed(write):
     # An obvious count, cell by cell, as the judge.
     rows = list(csv.DictReader(io.StringIO(HOLES)))
     for name, label in [("a", "column 'a'"), ("b", "column 'b'"), ("y", "the target column 'y'")]:
-        places = [number for number, row in enumerate(rows, start=1) if row[name] == ""]
-        assert f"{label} {len(places)} (first in data row {places[0]})" in text
+        positions = [number for number, row in enumerate(rows, start=1) if row[name] == ""]
+        assert f"{label} {len(positions)} (first in data row {positions[0]})" in text
     assert "without the header" in text
     assert "missing='drop' (on the command line: --missing drop)" in text
     assert "3 of 5 rows" in text
@@ -314,8 +314,8 @@ def test_load_dataset_checks_named_features_in_order(write):
 @given(chosen=st.permutations("abcde").flatmap(lambda p: st.integers(1, 5).map(lambda n: p[:n])))
 def test_naming_features_is_dropping_the_others_and_sorting(write, chosen):
     path = write("a,b,y,c,d,e\n1,2,p,3,4,5\n6,7,q,8,9,10\n")
-    others = [name for name in "abcde" if name not in chosen]
-    expected = load_dataset(path, target="y", drop=others)
+    other_items = [name for name in "abcde" if name not in chosen]
+    expected = load_dataset(path, target="y", drop=other_items)
     dataset = load_dataset(path, target="y", features=chosen)
     pd.testing.assert_frame_equal(dataset.X, expected.X[list(chosen)])
     pd.testing.assert_series_equal(dataset.y, expected.y)

@@ -42,8 +42,8 @@ def test_what_rules_compare_with_texts_is_read_as_text(codes: Path) -> None:
     preparation = Preparation.for_features(["x", "zip"], {"zip": ["00501", "01234"]})
     assert read_table(codes, preparation=preparation).frame["zip"].tolist() == ZIPS
     trained = read_table(codes, categories="zip").preparation
-    again = read_table(codes, preparation=Preparation.from_dict(trained.to_dict()))
-    assert again.frame["zip"].tolist() == ZIPS
+    second_table = read_table(codes, preparation=Preparation.from_dict(trained.to_dict()))
+    assert second_table.frame["zip"].tolist() == ZIPS
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,8 @@ def test_what_rules_compare_with_texts_is_read_as_text(codes: Path) -> None:
 def test_codes_are_what_is_written(cells: list[str], read: list[object], tmp_path: Path) -> None:
     path = tmp_path / "codes.csv"
     path.write_text("\n".join(["code,x", *(f"{cell},{i}.5" for i, cell in enumerate(cells))]))
-    found = read_table(path, categories="code").frame["code"].tolist()
-    assert pd.Series(found, dtype=object).equals(pd.Series(read, dtype=object))
+    values = read_table(path, categories="code").frame["code"].tolist()
+    assert pd.Series(values, dtype=object).equals(pd.Series(read, dtype=object))
 
 
 def test_leading_zeros_that_are_lost_are_told(codes: Path) -> None:

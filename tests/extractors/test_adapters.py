@@ -168,7 +168,7 @@ def test_a_network_with_one_output_is_a_regressor(columns):
         assert CARTExtractor(black_box, max_leaf_nodes=None).fit(X).fidelity(X) > 0.99
 
 
-def test_classes_come_from_the_answers_and_y_where_none_are_declared():
+def test_undeclared_classes_come_from_predictions_and_y():
     extractor = CARTExtractor(CallableClassifier(word))
     assert extractor.fit(X).classes_.tolist() == ["high", "low"]
     y = np.where(X[:, 1] > 0.5, "middle", "low")

@@ -182,14 +182,14 @@ def test_composed_black_boxes(extractor, model, frame):
     rows = pd.DataFrame(X, columns=["a", "b", "c", "d"]) if frame else X
     extractor.set_params(estimator=model).fit(rows, y)
     reference = clone(model).fit(rows, y)
-    again = clone(extractor).set_params(estimator=FrozenEstimator(reference)).fit(rows)
-    assert extractor.rules_ == again.rules_
+    second_fitted = clone(extractor).set_params(estimator=FrozenEstimator(reference)).fit(rows)
+    assert extractor.rules_ == second_fitted.rules_
     assert extractor.fidelity(rows) > 0.8
     assert extractor.classes_.tolist() == [0, 1, 2]
     assert pickle.loads(pickle.dumps(extractor)).rules_ == extractor.rules_
     fitted = clone(extractor).set_params(estimator=reference).fit(rows)  # without y
     assert fitted.estimator_ is reference
-    assert fitted.rules_ == again.rules_
+    assert fitted.rules_ == second_fitted.rules_
 
 
 def test_a_regression_pipeline(extractor):
@@ -226,7 +226,7 @@ def test_rules_of_a_pipeline_are_in_the_units_of_its_input(extractor, scaler, fr
     assert [r.output for r in rules] == [r.output for r in pipeline[-1].rules_]
 
 
-def test_an_extractor_of_a_frozen_black_box_in_a_pipeline_without_y(extractor):
+def test_pipeline_with_frozen_black_box_needs_no_y(extractor):
     scaler = StandardScaler().fit(X)
     model = FrozenEstimator(GaussianNB().fit(scaler.transform(X), y))
     pipeline = make_pipeline(StandardScaler(), extractor.set_params(estimator=model)).fit(X)

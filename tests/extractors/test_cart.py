@@ -158,7 +158,7 @@ def test_leaves_and_depth_are_bounded():
     assert CARTExtractor(model, max_leaf_nodes=None).fit(X, y).fidelity(X) == 1.0
 
 
-def test_a_given_depth_is_the_only_bound_and_given_leaves_are_too():
+def test_depth_or_leaves_alone_limit_the_tree():
     rows = np.random.default_rng(0).uniform(size=(600, 2))
     for n_classes, leaves in ((2, 6), (7, 7), (30, 8)):
         black_box = CallableClassifier(lambda r, n=n_classes: (np.arange(len(r)) % n).astype(int))

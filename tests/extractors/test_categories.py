@@ -111,8 +111,8 @@ def test_frames_of_polars_reach_the_black_box_as_such(fitted):
         assert isinstance(rows, polars.DataFrame)
         return concept(rows)
 
-    again = clone(fitted).set_params(estimator=CallableClassifier(asks_polars))
-    assert again.fit(X, concept(X)).rules_ == fitted.rules_
+    second_extractor = clone(fitted).set_params(estimator=CallableClassifier(asks_polars))
+    assert second_extractor.fit(X, concept(X)).rules_ == fitted.rules_
 
 
 @pytest.mark.parametrize("name", EXTRACTORS)

@@ -81,7 +81,7 @@ class FramesOnly(ClassifierMixin, BaseEstimator):
 # --- a black box that was fitted on frames ---
 
 
-def test_a_black_box_without_names_of_its_own_is_shown_what_the_extractor_was(make, frame):
+def test_nameless_black_box_gets_the_container_of_fit(make, frame):
     extractor = make(FramesOnly(type(frame))).fit(frame, y)
     shown = extractor.estimator_.shown_
     assert shown[0].equals(frame)
@@ -117,7 +117,7 @@ def test_arrays_give_the_same_rules_but_for_the_names(make, frame):
     assert of_array.replace(feature_names=NAMES) == of_frame
 
 
-def test_a_frozen_black_box_of_a_frame_is_shown_a_frame_for_an_array(make):
+def test_frozen_box_of_a_frame_gets_frames_for_arrays(make):
     model = FrozenEstimator(DecisionTreeClassifier(random_state=0).fit(PANDAS, y))
     extractor = make(model).fit(X)
     assert not hasattr(extractor, "feature_names_in_")
@@ -142,7 +142,7 @@ class ArraysOnly(FramesOnly):
             raise AssertionError(f"was shown {type(X)}: {X}")
 
 
-def test_a_frozen_black_box_of_arrays_is_shown_arrays_for_a_frame(make, frame):
+def test_frozen_box_of_arrays_gets_arrays_for_frames(make, frame):
     model = ArraysOnly().fit(X, y)
     extractor = make(FrozenEstimator(model)).fit(frame)
     assert len(model.shown_) in (1, 3)

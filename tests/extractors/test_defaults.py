@@ -175,6 +175,6 @@ def test_terms_are_limited_and_counted(name, options):
         ).fit(X, y)
         terms = [len(rule.output.terms) for rule in extractor.rules_]
         assert max(terms) <= (most or 10)
-        found = evaluate_rules(extractor, X, y)
-        assert found.size("terms") == max(1, sum(terms) + extractor.rules_.n_literals)
+        result = evaluate_rules(extractor, X, y)
+        assert result.size("terms") == max(1, sum(terms) + extractor.rules_.n_literals)
     assert len(extractor.rules_) == 1  # the black box is linear

@@ -39,8 +39,8 @@ def extractor(request):
 def test_workers_give_the_same_rules(backend):
     expected = [clone(extractor).fit(X).rules_ for extractor in EXTRACTORS.values()]
     with Parallel(n_jobs=2, backend=backend) as parallel:
-        found = parallel(delayed(clone(e).fit)(X) for e in [*EXTRACTORS.values()] * 3)
-    assert [fitted.rules_ for fitted in found] == expected * 3
+        result = parallel(delayed(clone(e).fit)(X) for e in [*EXTRACTORS.values()] * 3)
+    assert [fitted.rules_ for fitted in result] == expected * 3
 
 
 def test_searches_give_the_same_result_with_any_number_of_jobs(extractor):
@@ -102,16 +102,16 @@ def test_batches_give_the_same_rules_in_every_extractor(make, rows, size):
 @pytest.mark.filterwarnings("ignore:`sklearn.utils.parallel.delayed`:UserWarning")
 def test_workers_give_the_same_rules_in_every_extractor(make, rows):
     expected = make().fit(*rows).rules_
-    found = Parallel(n_jobs=2, backend="threading")(delayed(make().fit)(*rows) for _ in range(4))
-    assert [fitted.rules_ for fitted in found] == [expected] * 4
+    result = Parallel(n_jobs=2, backend="threading")(delayed(make().fit)(*rows) for _ in range(4))
+    assert [fitted.rules_ for fitted in result] == [expected] * 4
 
 
 def points_of(random_state, **options):
     """The points that GridEx asks about."""
-    asked = []
+    queries = []
 
     def function(rows):
-        asked.append(rows)
+        queries.append(rows)
         return rows.sum(axis=1)
 
     whole_grid(
@@ -121,7 +121,7 @@ def points_of(random_state, **options):
         random_state=random_state,
         **options,
     ).fit(X)
-    return np.vstack(asked[1:])
+    return np.vstack(queries[1:])
 
 
 def test_other_seeds_draw_other_points():
@@ -137,17 +137,17 @@ def test_no_seed_means_other_points_each_time():
 
 def test_points_of_a_cell_do_not_depend_on_other_cells():
     # One more row far away opens a new cell; the points of all others stay as they are.
-    asked = []
+    queries = []
 
     def function(rows):
-        asked.append(rows)
+        queries.append(rows)
         return rows[:, 0]
 
     corners = np.array([[0.0, 0.0], [1.0, 1.0], [0.1, 0.1]])
     extractor = whole_grid(CallableRegressor(function), depth=1, min_examples=10, random_state=0)
     extractor.fit(corners)
     extractor.fit(np.vstack([corners, [[0.9, 0.1]]]))
-    _, few, _, more = asked
+    _, few, _, more = queries
     assert len(few) == 8 + 9
     assert len(more) == 8 + 9 + 9
     extra = more[(more[:, 0] >= 0.5) & (more[:, 1] < 0.5)]

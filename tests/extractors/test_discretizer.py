@@ -53,9 +53,7 @@ def test_quantiles_without_ties_make_equal_bins():
     st.integers(2, 6),
     st.sampled_from([0.0, 0.02, 0.2, 0.5]),
 )
-def test_quantile_cuts_lie_half_way_between_neighbors_and_bins_are_large_enough(
-    values, n_bins, share
-):
+def test_quantile_cuts_are_midpoints_of_large_bins(values, n_bins, share):
     cuts = cuts_of(values, n_bins=n_bins, min_bin_share=share)
     distinct = sorted(set(map(float, values)))
     assert len(cuts) <= n_bins - 1
@@ -120,9 +118,9 @@ def test_tree_cuts_are_those_of_a_tree_on_all_rows(task, kind, share):
     slow = tree(max_leaf_nodes=5, min_samples_leaf=least, random_state=0)
     grown = slow.fit(values[:, None], y).tree_
     expected = np.sort(grown.threshold[grown.feature >= 0])
-    found = cuts_of(values, y, strategy="tree", n_bins=5, min_bin_share=share)
-    assert len(found) == 4
-    np.testing.assert_allclose(found, expected, rtol=1e-6)  # trees round values to 32 bits
+    result = cuts_of(values, y, strategy="tree", n_bins=5, min_bin_share=share)
+    assert len(result) == 4
+    np.testing.assert_allclose(result, expected, rtol=1e-6)  # trees round values to 32 bits
 
 
 def gini_of_cut(values, labels, cut):
@@ -148,10 +146,10 @@ def test_cuts_among_very_many_values_are_exact():
     random = np.random.default_rng(0)
     values = random.permutation(20_000) / 7.0
     labels = np.digitize(values, [700.05, 1900.01])
-    found = cuts_of(values, labels, strategy="tree", n_bins=3)
+    result = cuts_of(values, labels, strategy="tree", n_bins=3)
     ordered = np.sort(values)
     places = np.searchsorted(ordered, [700.05, 1900.01])
-    np.testing.assert_allclose(found, (ordered[places - 1] + ordered[places]) / 2, rtol=1e-12)
+    np.testing.assert_allclose(result, (ordered[places - 1] + ordered[places]) / 2, rtol=1e-12)
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3])
@@ -204,18 +202,18 @@ def test_joint_cuts_are_the_thresholds_of_one_tree():
     for j in range(4):
         together = tree.threshold[tree.feature == j]
         gap = {np.sum(X[:, j] <= cut) for cut in together}
-        others = [cut for cut in alone.cut_points_[j] if np.sum(X[:, j] <= cut) not in gap]
-        expected = np.sort([*together, *others])
+        other_items = [cut for cut in alone.cut_points_[j] if np.sum(X[:, j] <= cut) not in gap]
+        expected = np.sort([*together, *other_items])
         np.testing.assert_allclose(joint.cut_points_[j], expected, rtol=1e-6)
 
 
 def test_joint_cuts_look_at_some_of_many_rows():
     X, y = checkerboard(40_000)
     many = Discretizer("tree", joint=True).fit(X, y)
-    some = Discretizer("tree", joint=True).fit(X[::2], y[::2])
+    fitted = Discretizer("tree", joint=True).fit(X[::2], y[::2])
     alone = Discretizer("tree").fit(X[::2], y[::2])
     for j in range(2):
-        added = set(some.cut_points_[j]) - set(alone.cut_points_[j])
+        added = set(fitted.cut_points_[j]) - set(alone.cut_points_[j])
         assert added <= set(many.cut_points_[j])
 
 

@@ -33,11 +33,11 @@ def documented_parameters(thing: Any) -> dict[str, str]:
     """Names and types of the section "Parameters" of a docstring."""
     text = inspect.getdoc(thing)
     section = re.search(r"^Parameters\n-+\n(.*?)(?=\n\n\w[^\n]*\n-+\n|\Z)", text, re.M | re.S)[1]
-    found = {}
+    results = {}
     for names, kind in re.findall(r"^(\S[^:\n]*?)(?: : (.*))?$", section, re.M):
         for name in names.split(", "):
-            found[name.lstrip("*")] = kind
-    return found
+            results[name.lstrip("*")] = kind
+    return results
 
 
 def signature_of(thing: Any) -> dict[str, inspect.Parameter]:

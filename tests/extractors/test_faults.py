@@ -97,7 +97,7 @@ print(json.dumps([*found, ["real", "cuts", [some.tolist() for some in cuts]]]))
 
 
 @pytest.mark.slow
-def test_faults_1_and_23_rules_do_not_depend_on_the_process_or_its_hash_seed():
+def test_faults_1_and_23_rules_ignore_the_hash_seed():
     runs = [
         subprocess.Popen(
             [sys.executable, "-c", SCRIPT.format(folder=os.path.dirname(__file__))],
@@ -107,9 +107,9 @@ def test_faults_1_and_23_rules_do_not_depend_on_the_process_or_its_hash_seed():
         )
         for seed in ("0", "2")
     ]
-    found = [json.loads(run.communicate()[0]) for run in runs]
-    assert {name for name, _, _ in found[0]} == set(EXTRACTORS)
-    for one, other in zip(*found, strict=True):
+    results = [json.loads(run.communicate()[0]) for run in runs]
+    assert {name for name, _, _ in results[0]} == set(EXTRACTORS)
+    for one, other in zip(*results, strict=True):
         assert one == other
 
 
@@ -144,7 +144,7 @@ class Counted:
         return self.model.predict(X)
 
 
-def test_fault_8_rules_answer_without_the_black_box_and_all_rows_at_once(make, able):
+def test_fault_8_rules_predict_without_the_black_box(make, able):
     X, y = data_of(able)
     kind, wrap = (
         (DecisionTreeClassifier, CallableClassifier)

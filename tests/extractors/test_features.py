@@ -76,8 +76,8 @@ def test_features_that_change_no_prediction() -> None:
     black_box = CallableClassifier(decide, classes=[0, 1])
     other = CARTExtractor(black_box, features=[1, 2]).fit(twins)
     assert other.features_without_influence(twins) == ["x1"]
-    own = CARTExtractor(black_box, features=[0]).fit(twins)
-    assert own.features_without_influence(twins) == []
+    own_fitted = CARTExtractor(black_box, features=[0]).fit(twins)
+    assert own_fitted.features_without_influence(twins) == []
     frame = pd.DataFrame(twins, columns=["p", "q", "r"])
     named = CallableClassifier(lambda rows: (rows["p"] > 0.5).astype(int), classes=[0, 1])
     assert CARTExtractor(named, features=["q"]).fit(frame).features_without_influence(frame) == [

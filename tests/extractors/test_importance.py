@@ -128,7 +128,7 @@ def test_two_rows():
         assert 0 <= result[0] <= 1
 
 
-def test_extractors_fit_without_warnings_where_statistics_are_not_defined():
+def test_undefined_statistics_cause_no_warning():
     # Warnings are errors in these tests.
     X = np.column_stack([np.repeat([0.0, 1.0], 10), np.ones(20), np.arange(20.0)])
     classes = GridExExtractor(

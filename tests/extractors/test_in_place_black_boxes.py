@@ -48,12 +48,12 @@ def writing(task: str) -> Any:
     return (CallableClassifier if task == "classification" else CallableRegressor)(function)
 
 
-def test_a_black_box_that_works_in_place_is_explained_like_one_that_does_not(make, able):
+def test_in_place_black_box_gives_the_same_rules(make, able):
     X, y = (values.copy() for values in ROWS[able])
     expected = make(pipeline(able, True)).fit(X, y).rules_
-    found = make(pipeline(able, False)).fit(X, y).rules_
+    result = make(pipeline(able, False)).fit(X, y).rules_
     np.testing.assert_array_equal(X, ROWS[able][0])
-    assert found == expected
+    assert result == expected
     assert (
         make(writing(able)).fit(X).rules_
         == make(FrozenEstimator(pipeline(able, True).fit(X, y))).fit(X).rules_
@@ -79,38 +79,38 @@ def test_targets_that_are_scaled_in_place_stay_as_they_are() -> None:
     np.testing.assert_array_equal(y, ROWS["regression"][1])
 
 
-def test_a_search_around_a_black_box_that_works_in_place_finds_what_others_find() -> None:
+def test_in_place_black_box_gives_the_same_search() -> None:
     X, y = (values.copy() for values in ROWS["classification"])
-    found = []
+    results = []
     for black_box in (pipeline("classification", True), pipeline("classification", False)):
         search = ExtractorSearchCV(
             black_box, extractors=("cart", "gridex"), n_trials=4, cv=2, random_state=0
         ).fit(X, y)
-        found.append((search.rules_, search.best_score_, search.black_box_quality_))
+        results.append((search.rules_, search.best_score_, search.black_box_quality_))
         np.testing.assert_array_equal(X, ROWS["classification"][0])
-    assert found[0] == found[1]
+    assert results[0] == results[1]
     writer = writing("classification")
     ExtractorSearchCV(writer, extractors=("cart",), n_trials=2, cv=2, random_state=0).fit(X)
     np.testing.assert_array_equal(X, ROWS["classification"][0])
 
 
-def test_steps_before_an_extractor_that_work_in_place_scale_rows_once() -> None:
+def test_in_place_pipeline_steps_scale_rows_once() -> None:
     X, y = (values.copy() for values in ROWS["classification"])
-    found = []
+    results = []
     for copy in (True, False):
         steps = make_pipeline(
             StandardScaler(copy=copy), CARTExtractor(KNeighborsClassifier(9), max_leaf_nodes=4)
         ).fit(X.copy(), y)
         evaluation = evaluate_rules(steps, X, y)
-        found.append((evaluation.y_pred.tolist(), evaluation.covered.tolist()))
+        results.append((evaluation.y_pred.tolist(), evaluation.covered.tolist()))
         np.testing.assert_array_equal(X, ROWS["classification"][0])
-    assert found[0] == found[1]
+    assert results[0] == results[1]
 
 
 def test_contrasts_are_rows_that_nobody_wrote_to() -> None:
     X = ROWS["classification"][0][::10].copy()
     model = writing("classification").function
     frozen = pipeline("classification", True).fit(*ROWS["classification"]).predict
-    found = nearest_contrasts(model, X, X.copy())
-    np.testing.assert_array_equal(found, nearest_contrasts(frozen, X, X.copy()))
+    contrasts = nearest_contrasts(model, X, X.copy())
+    np.testing.assert_array_equal(contrasts, nearest_contrasts(frozen, X, X.copy()))
     np.testing.assert_array_equal(X, ROWS["classification"][0][::10])

@@ -115,9 +115,9 @@ def test_gaps_of_all_kinds(value: Any) -> None:
             pd.DataFrame({n: pd.to_numeric(rows[n]).astype(float) for n in rows.columns})
         )
     )
-    found = CARTExtractor(black_box, random_state=0).fit(objects, y)
-    assert found.rules_ == expected.rules_
-    np.testing.assert_array_equal(found.predict(objects), expected.predict(X))
+    fitted = CARTExtractor(black_box, random_state=0).fit(objects, y)
+    assert fitted.rules_ == expected.rules_
+    np.testing.assert_array_equal(fitted.predict(objects), expected.predict(X))
 
 
 def test_frames_of_polars() -> None:
@@ -128,9 +128,9 @@ def test_frames_of_polars() -> None:
     frame = polars.from_pandas(X)  # with nulls in place of NaN
     assert frame["age"].null_count() == X["age"].isna().sum()
     asked = CallableClassifier(lambda rows: black_box.predict(rows.to_numpy()))
-    found = CARTExtractor(asked, random_state=0).fit(frame, y)
-    assert found.rules_.replace(feature_names=["x0", "x1"]) == expected.rules_
-    np.testing.assert_array_equal(found.predict(frame), expected.predict(X.to_numpy()))
+    fitted = CARTExtractor(asked, random_state=0).fit(frame, y)
+    assert fitted.rules_.replace(feature_names=["x0", "x1"]) == expected.rules_
+    np.testing.assert_array_equal(fitted.predict(frame), expected.predict(X.to_numpy()))
 
 
 def test_gaps_where_training_had_none_satisfy_no_condition() -> None:
@@ -192,16 +192,16 @@ def test_rules_hold_for_the_rows_that_they_were_made_for(data: Any) -> None:
         return Interval(j, low, high)
 
     def rules(extraction: Any) -> list[Rule]:
-        made = []
+        created = []
         for label in data.draw(st.lists(st.sampled_from(["no", "yes"]), min_size=1, max_size=4)):
             parts = [condition(extraction) for _ in range(data.draw(st.integers(1, 4)))]
             if data.draw(st.booleans()):
                 parts = [AtLeast(data.draw(st.integers(1, len(parts))), tuple(parts))]
             try:
-                made.append(Rule(tuple(parts), label))
+                created.append(Rule(tuple(parts), label))
             except ValueError:  # no number satisfies them all
                 continue
-        return made
+        return created
 
     black_box = CallableClassifier(
         lambda rows: np.where(np.asarray(rows["fare"]) > 30, "yes", "no")

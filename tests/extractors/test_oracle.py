@@ -59,10 +59,10 @@ def test_counts_and_memory():
     assert (oracle.n_calls, oracle.n_rows, oracle.n_rows_cached) == (1, 300, 0)
     assert oracle.seconds > 0
     first[:] = 0  # what was handed out is the caller's
-    again = oracle.query(X.copy())  # the content counts, not the object
-    np.testing.assert_array_equal(again, X.sum(axis=1))
+    second_result = oracle.query(X.copy())  # the content counts, not the object
+    np.testing.assert_array_equal(second_result, X.sum(axis=1))
     assert (oracle.n_calls, oracle.n_rows, oracle.n_rows_cached) == (1, 300, 300)
-    again[:] = 0
+    second_result[:] = 0
     np.testing.assert_array_equal(oracle.query(np.asfortranarray(X)), X.sum(axis=1))
     oracle.query(X[:299])
     assert (oracle.n_calls, oracle.n_rows, oracle.n_rows_cached) == (2, 599, 600)
@@ -88,11 +88,11 @@ def test_other_rows_are_not_taken_for_known_ones(other):
     assert function.sizes == [300, 300]
 
 
-def test_columns_that_are_texts_at_one_time_and_numbers_at_another_are_other_rows():
+def test_cache_separates_texts_from_numbers():
     oracle = Oracle(CallableRegressor(lambda X: [float(isinstance(v, str)) for v in X["a"]]))
     for row, text in ((["1", 1], 1.0), ([1, "1"], 0.0), ([1, 1], 0.0), (["1", "1"], 1.0)):
-        asked = pd.DataFrame([row], columns=["a", "b"], dtype=object)
-        assert oracle.query(asked).tolist() == [text]
+        frame = pd.DataFrame([row], columns=["a", "b"], dtype=object)
+        assert oracle.query(frame).tolist() == [text]
 
 
 @pytest.mark.parametrize("form", ["text", "category", "mixed", "array", "polars"])
@@ -305,11 +305,11 @@ def test_a_cached_black_box_shows_frames_to_a_model_of_frames():
 
 
 def test_points_of_small_questions_do_not_push_out_the_rows():
-    asked = []
+    queries = []
 
     class BlackBox(BaseEstimator):
         def predict(self, X):
-            asked.append(len(X))
+            queries.append(len(X))
             return X.sum(axis=1)
 
     rows = np.arange(20.0).reshape(10, 2)
@@ -322,7 +322,7 @@ def test_points_of_small_questions_do_not_push_out_the_rows():
     assert (oracle.n_calls, oracle.n_rows) == (201, 610)
     oracle.query(rows)
     Oracle(cached).query(rows)  # another candidate of the same search
-    assert asked == [10] + [3] * 200
+    assert queries == [10] + [3] * 200
     assert (oracle.n_calls, oracle.n_rows_cached) == (201, 10)
 
 

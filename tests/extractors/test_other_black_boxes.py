@@ -155,8 +155,8 @@ def test_a_model_behind_a_command():
     assert len(extractor.rules_) == 2
     gaps = rows.where(rows > 2.5)
     assert set(black_box.predict(gaps)) == {"slim", "unknown", "wide"}
-    again = pickle.loads(pickle.dumps(clone(black_box)))
-    assert (again.predict(rows) == expected).all()
+    second_data = pickle.loads(pickle.dumps(clone(black_box)))
+    assert (second_data.predict(rows) == expected).all()
 
 
 def test_what_commands_write():
@@ -222,7 +222,7 @@ def test_commands_that_fail():
 # --- what takes no missing values ---
 
 
-def test_a_refusal_of_missing_values_is_passed_on_with_the_remedy():
+def test_refusal_of_missing_values_names_the_remedy():
     lacking = X.where(X != 5.1)
     message = (
         r"The black box LogisticRegression failed on rows with missing values \(in "

@@ -53,9 +53,9 @@ def test_built_in_black_boxes_on_text_gaps_and_values_never_seen(name, kind):
     model = make_black_box(name, kind, 0, ["town", "paid"], params=params).fit(X, y)
     for rows in (X, _unseen(1), X.iloc[:1], X[["paid", "fee", "age", "town"]]):
         expected = model.predict(rows[list(X.columns)])
-        for found in (Oracle(model).query(rows), Oracle(CachedBlackBox(model)).query(rows)):
-            np.testing.assert_array_equal(found, expected)
-            assert found.dtype == expected.dtype
+        for result in (Oracle(model).query(rows), Oracle(CachedBlackBox(model)).query(rows)):
+            np.testing.assert_array_equal(result, expected)
+            assert result.dtype == expected.dtype
 
 
 @pytest.mark.parametrize(

@@ -79,10 +79,10 @@ class Printed:
             inner = text.removesuffix(" or missing")
             name = next(name for name in columns if re.search(rf"(^| ){name} ", inner))
             return self._holds(inner, columns, n_rows) | pd.isna(columns[name])
-        if found := re.fullmatch(r"(\S+) (in|not in) \{(.*)\}", text):
-            return self._listed(columns[found[1]], found[3].split(", "), found[2] == "in")
-        if found := re.fullmatch(r"(\S+) ([<≤]) (\S+) ([<≤]) (\S+)", text):
-            low, first, name, second, high = found.groups()
+        if result := re.fullmatch(r"(\S+) (in|not in) \{(.*)\}", text):
+            return self._listed(columns[result[1]], result[3].split(", "), result[2] == "in")
+        if result := re.fullmatch(r"(\S+) ([<≤]) (\S+) ([<≤]) (\S+)", text):
+            low, first, name, second, high = result.groups()
             x = columns[name]
             above = float(low) < x if first == "<" else float(low) <= x
             return above & (x < float(high) if second == "<" else x <= float(high))
@@ -160,8 +160,8 @@ def random_rows(X, rules, n_rows, *, gaps=True):
             bounds[condition.feature] += ends
     columns = {}
     for j, name in enumerate(X.columns):
-        known = X[name].dropna()
-        values = known.sample(n_rows, replace=True, random_state=j).to_numpy()
+        complete = X[name].dropna()
+        values = complete.sample(n_rows, replace=True, random_state=j).to_numpy()
         if X[name].dtype.kind not in "iuf":
             if X[name].dtype.kind == "b":
                 columns[name] = values
@@ -169,9 +169,9 @@ def random_rows(X, rules, n_rows, *, gaps=True):
             values = values.astype(object)
             values[rng.random(n_rows) < 0.02] = "never seen"
         else:
-            span = float(np.ptp(known))
+            span = float(np.ptp(complete))
             values = values.astype(float)
-            anywhere = rng.uniform(known.min() - span / 5, known.max() + span / 5, n_rows)
+            anywhere = rng.uniform(complete.min() - span / 5, complete.max() + span / 5, n_rows)
             on = rng.choice(np.array(bounds[j]), n_rows)
             beside = np.nextafter(on, rng.choice([-np.inf, np.inf], n_rows))
             kind = rng.integers(0, 4, n_rows)

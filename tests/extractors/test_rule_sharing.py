@@ -83,8 +83,8 @@ def test_results_are_bit_identical_with_and_without_sharing(most_bytes, candidat
     shared = CachedBlackBox(CallableClassifier(classes_of))
     shared.cache.most_bytes = most_bytes
     for cls, parameters in candidates:
-        found = cls(shared, **parameters).fit(ROWS)
-        assert learned(found) == learned(alone(cls, **parameters).fit(ROWS))
+        fitted = cls(shared, **parameters).fit(ROWS)
+        assert learned(fitted) == learned(alone(cls, **parameters).fit(ROWS))
         assert shared.cache.n_bytes <= most_bytes
 
 
@@ -150,8 +150,8 @@ def test_threads_may_share(cls):
         options = [{"max_nodes": m, "random_state": 0} for m in (1, 3, 5)] * 4
     expected = [learned(alone(cls, **each).fit(ROWS)) for each in options]
     with ThreadPoolExecutor(4) as pool:
-        found = pool.map(lambda each: cls(shared, **each).fit(ROWS), options)
-        assert [learned(each) for each in found] == expected
+        result = pool.map(lambda each: cls(shared, **each).fit(ROWS), options)
+        assert [learned(each) for each in result] == expected
 
 
 def test_real_goes_on_where_others_have_ended(monkeypatch):

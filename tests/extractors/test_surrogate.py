@@ -20,12 +20,12 @@ IRIS = load_iris(as_frame=True)
 NAMES = IRIS.target_names[IRIS.target]
 
 
-def test_rules_predict_as_the_learner_does_of_the_black_boxs_predictions():
+def test_rules_predict_like_the_learner():
     X, box = IRIS.data, KNeighborsClassifier(9).fit(IRIS.data, NAMES)
     tree = DecisionTreeClassifier(max_leaf_nodes=5)
     extractor = SurrogateExtractor(FrozenEstimator(box), tree, random_state=3).fit(X)
-    own = DecisionTreeClassifier(max_leaf_nodes=5, random_state=3).fit(X, box.predict(X))
-    assert extractor.predict(X).tolist() == own.predict(X).tolist()
+    own_fitted = DecisionTreeClassifier(max_leaf_nodes=5, random_state=3).fit(X, box.predict(X))
+    assert extractor.predict(X).tolist() == own_fitted.predict(X).tolist()
     assert extractor.rules_.feature_names == tuple(X.columns)
     assert extractor.rules_.classes == ("setosa", "versicolor", "virginica")
     assert not hasattr(tree, "tree_")  # a clone was fitted
@@ -36,8 +36,8 @@ def test_regression():
     box = LinearRegression().fit(X, y)
     learner = {"regression": DecisionTreeRegressor(max_leaf_nodes=4, random_state=0)}
     extractor = SurrogateExtractor(FrozenEstimator(box), learner).fit(X)
-    own = DecisionTreeRegressor(max_leaf_nodes=4, random_state=0).fit(X, box.predict(X))
-    np.testing.assert_allclose(extractor.predict(X), own.predict(X))
+    own_fitted = DecisionTreeRegressor(max_leaf_nodes=4, random_state=0).fit(X, box.predict(X))
+    np.testing.assert_allclose(extractor.predict(X), own_fitted.predict(X))
     with pytest.raises(ValueError, match=r"learner must have an entry for classification, .* regr"):
         SurrogateExtractor(KNeighborsClassifier(), learner).fit(IRIS.data, NAMES)
 

@@ -19,18 +19,18 @@ BLACK_BOX = KNeighborsClassifier(9).fit(X, Y)
 
 
 def test_an_extraction_is_stopped_between_two_queries() -> None:
-    asked = []
+    queries = []
 
     def slow(rows: np.ndarray) -> np.ndarray:
-        asked.append(len(rows))
-        if len(asked) == 3:
+        queries.append(len(rows))
+        if len(queries) == 3:
             time.sleep(1.0)  # the limit ends while the black box is at work
         return BLACK_BOX.predict(rows)
 
     extractor = ITERExtractor(CallableClassifier(slow, classes=[0, 1, 2]), random_state=0)
     with time_limit(0.99), pytest.raises(ExtractionTimeoutError, match="Allow more time"):
         extractor.fit(X)
-    assert len(asked) <= 3
+    assert len(queries) <= 3
     assert not hasattr(extractor, "rules_")
 
 

@@ -66,10 +66,12 @@ def test_a_few_rows_are_read_as_the_table_before(attack, tmp_path):
         country = str(rng.choice(list(COUNTRIES)))
         first = table(rng, 60)
         read = read_table(written(rng, first, country, tmp_path, "first"))
-        kept = Preparation.from_dict(read.preparation.to_dict())
+        restored = Preparation.from_dict(read.preparation.to_dict())
         later = table(rng, int(rng.choice([1, 2, 5])))
-        found = read_table(written(rng, later, country, tmp_path, "later"), preparation=kept).frame
-        for rows, frame in ((first, read.frame), (later, found)):
+        result = read_table(
+            written(rng, later, country, tmp_path, "later"), preparation=restored
+        ).frame
+        for rows, frame in ((first, read.frame), (later, result)):
             for name in DECIMALS:
                 np.testing.assert_array_equal(frame[name], rows[name], err_msg=country)
             assert frame["color"].tolist() == rows["color"].tolist()

@@ -103,12 +103,12 @@ def broken(rng, commands, folder, words, longest, *, between=lambda: None):
 
     Of several processes one is signalled.
     """
-    told = []
+    messages = []
     for sign in [*rng.permutation(SIGNALS)[: rng.integers(1, 4)].tolist(), None]:
         command = commands.start(folder, *words)
         if sign is not None:
             moment = float(rng.uniform(0, longest))
-            told.append((sign, round(moment, 3)))
+            messages.append((sign, round(moment, 3)))
             time.sleep(moment)
             if command.running:
                 one = psutil.Process(command.pid)
@@ -117,10 +117,10 @@ def broken(rng, commands, folder, words, longest, *, between=lambda: None):
         command.end()
         between()
         if (command.folder / "code").exists() and command.code == 0:
-            return command, told
-        assert sign is not None, (told, command.code, command.err)
-        assert "Traceback" not in command.err, (told, command.err)
-    raise AssertionError(told)
+            return command, messages
+        assert sign is not None, (messages, command.code, command.err)
+        assert "Traceback" not in command.err, (messages, command.err)
+    raise AssertionError(messages)
 
 
 @pytest.mark.slow
@@ -171,9 +171,9 @@ def test_two_workers_that_are_signalled_finish_every_trial_once(
 
         def between():
             """What was finished stays as it is."""
-            found = finished_in(stored[1], place)
-            assert finished.items() <= found.items()
-            finished.update(found)
+            result = finished_in(stored[1], place)
+            assert finished.items() <= result.items()
+            finished.update(result)
 
         command, told = broken(rng, commands, place, [*words, *stored], longest, between=between)
         rows = command.result["leaderboard"]
@@ -268,11 +268,11 @@ def test_a_journal_damaged_in_its_middle_is_named(attack, tmp_path):
         damaged[at : at + length] = rng.integers(0, 256, length).astype("uint8").tobytes()
         path.write_bytes(damaged)
         try:
-            found = [number for number, *_ in states(path)]
+            results = [number for number, *_ in states(path)]
         except ValueError as error:
             refusal = str(error)
         else:
-            assert found == whole  # where a text within a record has changed
+            assert results == whole  # where a text within a record has changed
             return
         assert str(path) in refusal
         assert "Move it" in refusal
@@ -291,7 +291,7 @@ def limited(folder, words, before=(), **limits):
             resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
 
     environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache")}
-    done = subprocess.run(
+    outcome = subprocess.run(
         [*before, sys.executable, "-m", "skescore", *words],
         cwd=folder,
         env=environment,
@@ -300,7 +300,7 @@ def limited(folder, words, before=(), **limits):
         text=True,
         timeout=300,
     )
-    return done.returncode, done.stderr
+    return outcome.returncode, outcome.stderr
 
 
 @pytest.mark.slow

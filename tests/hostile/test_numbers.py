@@ -121,12 +121,12 @@ def check_volume(rng):
         classes=["a"],
         domain=Domain([s[0] for s in scales], [s[1] for s in scales], (), missing),
     )
-    found, true = volume_completeness(ruleset), float(measured(ruleset))
-    assert found.exact
-    assert math.isclose(found.value, true, rel_tol=1e-9, abs_tol=1e-12), (
+    result, true = volume_completeness(ruleset), float(measured(ruleset))
+    assert result.exact
+    assert math.isclose(result.value, true, rel_tol=1e-9, abs_tol=1e-12), (
         str(ruleset),
         ruleset.domain,
-        found,
+        result,
         true,
     )
 
@@ -156,7 +156,7 @@ def check_scores(rng):
         # The parameters mean what is written: psi=0.7 is seven tenths.
         quotient = Decimal(str(rules)) / Decimal(str(psi))
         steps = max(int(quotient.to_integral_value(rounding="ROUND_CEILING")), 1)
-        wanted = {
+        expected = {
             "fire": Decimal(loss) * steps * power,
             "q": Decimal(loss) * Decimal(rules) * (2 - Decimal(share)),
         }
@@ -170,14 +170,14 @@ def check_scores(rng):
             else sigmoid(5 * (Decimal(phi) * (1 - Decimal(performance)) - 1))
         )
         readable = sigmoid(Decimal("0.3") * Decimal(rho) * Decimal(rules) - 5)
-        wanted["ice"] = part * readable * Decimal(share)
-    found = {
+        expected["ice"] = part * readable * Decimal(share)
+    results = {
         "fire": fire_score(loss, rules, psi=psi),
         "q": q_score(loss, rules, share),
         "ice": ice_score(performance, rules, share, phi=phi, rho=rho),
     }
-    for name, value in found.items():
-        true = float(wanted[name]) if wanted[name] < Decimal(LARGEST) else INF
+    for name, value in results.items():
+        true = float(expected[name]) if expected[name] < Decimal(LARGEST) else INF
         assert type(value) is float
         # Nothing below 1e-300 decides between two sets of rules.
         assert math.isclose(value, true, rel_tol=1e-11, abs_tol=1e-300), (
@@ -213,23 +213,28 @@ def check_performance(rng):
         "uncovered": how,
         "sample_weight": weights,
     }
-    kept = [i for i in range(n) if weights[i] and (covered[i] or how == "penalize")]
-    whole = sum(Fraction(weights[i]) for i in kept)
-    right = {i for i in kept if covered[i] and truth[i] == said[i]}
-    found = prediction_performance(truth, said, metric="accuracy", **options)
-    if not kept:
-        assert found != found
+    retained = [i for i in range(n) if weights[i] and (covered[i] or how == "penalize")]
+    whole = sum(Fraction(weights[i]) for i in retained)
+    right = {i for i in retained if covered[i] and truth[i] == said[i]}
+    performance = prediction_performance(truth, said, metric="accuracy", **options)
+    if not retained:
+        assert performance != performance
         return
     share = sum(Fraction(weights[i]) for i in right) / whole
-    assert math.isclose(found, share, rel_tol=1e-12), (truth, said, weights, covered, how)
+    assert math.isclose(performance, share, rel_tol=1e-12), (truth, said, weights, covered, how)
     f1 = Fraction(0)
     for label in set(truth) | set(said):
-        actual = sum(Fraction(weights[i]) for i in kept if truth[i] == label)
-        given = sum(Fraction(weights[i]) for i in kept if covered[i] and said[i] == label)
+        actual = sum(Fraction(weights[i]) for i in retained if truth[i] == label)
+        given = sum(Fraction(weights[i]) for i in retained if covered[i] and said[i] == label)
         hits = sum(Fraction(weights[i]) for i in right if truth[i] == label)
         f1 += 2 * hits / (actual + given) * actual / whole if actual else 0
-    found = prediction_loss(truth, said, metric="f1_weighted", **options)
-    assert math.isclose(found, 1 - f1, rel_tol=1e-12, abs_tol=1e-12), (truth, said, weights, how)
+    performance = prediction_loss(truth, said, metric="f1_weighted", **options)
+    assert math.isclose(performance, 1 - f1, rel_tol=1e-12, abs_tol=1e-12), (
+        truth,
+        said,
+        weights,
+        how,
+    )
 
 
 def test_shares_of_rows_are_those_of_fractions(attack):
@@ -248,7 +253,7 @@ def check_counts(rng):
         P,
         N,
     )
-    wanted = {
+    expected = {
         "precision": Fraction(p, p + n) if p + n else None,
         "sensitivity": Fraction(p, P),
         "specificity": Fraction(N - n, N),
@@ -256,21 +261,21 @@ def check_counts(rng):
         "rss": Fraction(p, P) - Fraction(n, N),
         "novelty": Fraction(p, P + N) - Fraction(P * (p + n), (P + N) ** 2),
     }
-    for name, true in wanted.items():
-        found = rule_quality(name, p, n, P, N)
+    for name, true in expected.items():
+        result = rule_quality(name, p, n, P, N)
         if true is None:
-            assert found != found or found == 0.0
+            assert result != result or result == 0.0
         else:
-            assert math.isclose(found, true, rel_tol=1e-12, abs_tol=1e-15), (name, p, n, P, N)
+            assert math.isclose(result, true, rel_tol=1e-12, abs_tol=1e-15), (name, p, n, P, N)
     values = [
         pick(rng, [0.0, 1e-300, 0.01, 0.02, 0.5, 1.0]) for _ in range(int(rng.integers(1, 7)))
     ]
     m, order = len(values), sorted(values)
-    wanted = [
+    expected = [
         min(min(Fraction(order[k]) * m / (k + 1) for k in range(m) if order[k] >= v), 1)
         for v in values
     ]
-    assert adjust_p_values(values, "fdr_bh").tolist() == pytest.approx(list(map(float, wanted)))
+    assert adjust_p_values(values, "fdr_bh").tolist() == pytest.approx(list(map(float, expected)))
 
 
 def test_measures_of_rules_are_those_of_fractions(attack):

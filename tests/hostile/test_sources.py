@@ -94,16 +94,16 @@ def test_rows_are_counted_as_a_loop_counts_them(name, attack, tables, tmp_path):
         alone = [sum(h[i] for h in matched if sum(h) == 1) for i in range(len(ruleset))]
         assert counts.alone.tolist() == alone, str(ruleset)
         if counts.classes is not None:
-            found = Counter()
-            for place, one in enumerate(counts.classes.labels):
-                for rule, n in enumerate(counts.classes.by_rule[0, place].tolist()):
-                    found[rule, one] += n
-            wanted = Counter(
+            result = Counter()
+            for index, one in enumerate(counts.classes.labels):
+                for rule, n in enumerate(counts.classes.by_rule[0, index].tolist()):
+                    result[rule, one] += n
+            expected = Counter(
                 (i, one)
                 for h, one in zip(matched, label, strict=True)
                 for i, on in enumerate(h)
                 if on
             )
-            assert +found == wanted, str(ruleset)
+            assert +result == expected, str(ruleset)
 
     attack(check, 8)

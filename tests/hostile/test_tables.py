@@ -224,20 +224,20 @@ def table(rng, names, kinds, columns):
             kind = pick(rng, [np.float64, np.float32])
             with np.errstate(over="ignore"):
                 X = X.astype(kind)
-            columns = [[None if v != v else v for v in held.tolist()] for held in X.T]
+            columns = [[None if v != v else v for v in holds.tolist()] for holds in X.T]
             X = np.asfortranarray(X) if rng.random() < 0.3 else X
         # Rules whose names are numbers find numbered columns by them.
         if way == "numbered" and not set(names) <= set(map(str, range(len(names)))):
             X = pd.DataFrame(X)
         # An empty list has no width to be checked.
         return (X.tolist() if way == "lists" and n_rows else X), columns
-    held = []
+    holds = []
     for j, kind in enumerate(kinds):
         series, columns[j] = as_pandas(rng, kind, columns[j])
-        held.append(series.rename(names[j]))
+        holds.append(series.rename(names[j]))
     further = pd.Series([0] * n_rows, name="further")
-    held = [held[j] for j in rng.permutation(len(held))]
-    X = pd.concat([*held, further, further] if rng.random() < 0.5 else held, axis=1)
+    holds = [holds[j] for j in rng.permutation(len(holds))]
+    X = pd.concat([*holds, further, further] if rng.random() < 0.5 else holds, axis=1)
     if rng.random() < 0.3:
         X.index = [7] * n_rows
     return X, columns
@@ -337,9 +337,9 @@ def check_answers(rng):
     X, columns = table(rng, ruleset.feature_names, kinds, columns)
     rows = [list(row) for row in zip(*columns, strict=True)]
     expected = [[all(holds(c, row) for c in rule.conditions) for rule in ruleset] for row in rows]
-    found = ruleset.match(X)
-    assert found.dtype == bool
-    assert found.tolist() == expected, (str(ruleset), X, rows)
+    matches = ruleset.match(X)
+    assert matches.dtype == bool
+    assert matches.tolist() == expected, (str(ruleset), X, rows)
     assert ruleset.covers(X).tolist() == [any(held) for held in expected]
     if ruleset.voting is None:
         assert ruleset.assign(X).tolist() == [first(ruleset, held) for held in expected]
@@ -435,11 +435,11 @@ def check_nearest(rng):
             assert answer == float(held.argmax())
             continue
         distances = [exact_distance(ruleset, rule, row) for rule in ruleset]
-        found = distances[int(answer)]
+        result = distances[int(answer)]
         finite = [d for d in distances if d is not None]
-        assert (found is None) == (not finite), (str(ruleset), row, answer)
+        assert (result is None) == (not finite), (str(ruleset), row, answer)
         if finite:  # floats cannot tell what differs by less
-            assert found <= min(finite) * (1 + Fraction(1, 10**12)), (str(ruleset), row, answer)
+            assert result <= min(finite) * (1 + Fraction(1, 10**12)), (str(ruleset), row, answer)
 
 
 def test_the_nearest_box_is_the_nearest(attack):
@@ -461,11 +461,11 @@ def check_simplify(rng):
         }
     )
     with np.errstate(all="ignore"):
-        wanted = ruleset.predict(X).tolist()
+        values = ruleset.predict(X).tolist()
         for simple in (ruleset.simplify(), ruleset.simplify(X)):
             assert len(simple) <= len(ruleset)
-            found = simple.predict(X).tolist()
-            assert all(map(same, found, wanted)), (str(ruleset), str(simple), X, found, wanted)
+            result = simple.predict(X).tolist()
+            assert all(map(same, result, values)), (str(ruleset), str(simple), X, result, values)
 
 
 def test_simpler_rules_answer_alike(attack):

@@ -31,11 +31,11 @@ def case(rng, tables):
         ruleset = ruleset.replace(feature_names=names)
     columns = [held(kind, tables.column(rng, kind, 6)) for kind in kinds]
     rows = list(zip(*columns, strict=True))
-    wanted = []
+    expected = []
     for row in rows:
         matched = [all(tables.holds(c, row) for c in rule.conditions) for rule in ruleset]
-        wanted.append(tables.predicted(ruleset, matched, row))
-    return kinds, ruleset, rows, wanted
+        expected.append(tables.predicted(ruleset, matched, row))
+    return kinds, ruleset, rows, expected
 
 
 def held(kind, values):
@@ -60,19 +60,21 @@ def compare(ruleset, rows, found, wanted, written=""):
 
 def test_python_and_files_answer_alike(attack, tables):
     def check(rng):
-        _, ruleset, rows, wanted = case(rng, tables)
+        _, ruleset, rows, expected = case(rng, tables)
         assert RuleSet.from_json(ruleset.to_json()) == ruleset
         assert pickle.loads(pickle.dumps(ruleset)) == ruleset
         assert ruleset.to_text()
         assert ruleset.to_markdown()
         namespace = {}
         exec(compile(ruleset.to_python(), "written.py", "exec"), namespace)
-        found = []
+        results = []
         for row in rows:
-            found.append(None)
+            results.append(None)
             with suppress(ValueError):  # raised where no rule holds
-                found[-1] = namespace["predict"](dict(zip(ruleset.feature_names, row, strict=True)))
-        compare(ruleset, rows, found, wanted)
+                results[-1] = namespace["predict"](
+                    dict(zip(ruleset.feature_names, row, strict=True))
+                )
+        compare(ruleset, rows, results, expected)
 
     attack(check, 30)
 
@@ -130,7 +132,7 @@ def test_sql_answers_alike(attack, tables, database):
     dialect, connection, mark, stops = database
 
     def check(rng):
-        kinds, ruleset, rows, wanted = case(rng, tables)
+        kinds, ruleset, rows, expected = case(rng, tables)
         if "big" in kinds:
             return  # whether such numbers are rounded depends on the types of a database
         if dialect == "postgres" and any("\0" in str(value) for row in rows for value in row):
@@ -142,10 +144,10 @@ def test_sql_answers_alike(attack, tables, database):
                 raise
             return
         try:
-            found = asked(connection, mark, ruleset.feature_names, kinds, rows, expression)
+            result = asked(connection, mark, ruleset.feature_names, kinds, rows, expression)
         except stops:  # PostgreSQL does where others go on with infinity
             return
-        compare(ruleset, rows, found, wanted, expression)
+        compare(ruleset, rows, result, expected, expression)
 
     attack(check, 30)
 
@@ -211,7 +213,7 @@ def said(line):
 @pytest.mark.skipif(shutil.which("swipl") is None, reason="swipl (SWI-Prolog) is not on the PATH")
 def test_prolog_answers_alike(attack, tables, swipl):
     def check(rng):
-        kinds, ruleset, rows, wanted = case(rng, tables)
+        kinds, ruleset, rows, expected = case(rng, tables)
         if "big" in kinds:
             return  # floats are compared with whole numbers as floats
         try:
@@ -222,21 +224,21 @@ def test_prolog_answers_alike(attack, tables, swipl):
             return
         lines = swipl(theory, rows)
         # It raises an error where a sum overflows.
-        kept = [i for i, line in enumerate(lines) if not line.startswith("e evaluation_error")]
+        retained = [i for i, line in enumerate(lines) if not line.startswith("e evaluation_error")]
         assert len(lines) == len(rows)
-        if len(kept) < len(rows):
+        if len(retained) < len(rows):
             sums = any(isinstance(c, Linear | AtLeast) for rule in ruleset for c in rule.conditions)
             assert (
                 sums or ruleset.voting or any(isinstance(r.output, LinearOutput) for r in ruleset)
             )
-        found = [said(lines[i]) for i in kept]
-        wanted = [wanted[i] for i in kept]
+        results = [said(lines[i]) for i in retained]
+        expected = [expected[i] for i in retained]
         if ruleset.classes is None:
-            found = [math.nan if answer == "nan" else answer for answer in found]
-            wanted = [None if w is None else float(w) for w in wanted]
-        wanted = [str(w).lower() if isinstance(w, bool) else w for w in wanted]
-        compare(ruleset, [rows[i] for i in kept], found, wanted, theory)
-        for one, other in zip(found, wanted, strict=True):
+            results = [math.nan if answer == "nan" else answer for answer in results]
+            expected = [None if w is None else float(w) for w in expected]
+        expected = [str(w).lower() if isinstance(w, bool) else w for w in expected]
+        compare(ruleset, [rows[i] for i in retained], results, expected, theory)
+        for one, other in zip(results, expected, strict=True):
             assert type(one) is type(other), (str(ruleset), one, other)
 
     attack(check, 20)

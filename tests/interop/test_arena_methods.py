@@ -48,5 +48,5 @@ def test_rug_of_ruleopt(data):
     rules = learn("ruleopt.py", "ruleopt RUG", X[::2], y[::2])
     model = ruleopt.RUGClassifier(solver=solver, random_state=0)
     model.fit(X[::2].to_numpy(dtype=np.float32), y[::2])
-    own = model.predict(X[1::2].to_numpy(dtype=np.float32).copy())
-    assert np.asarray(rules.predict(X[1::2].to_numpy())).tolist() == own.tolist()
+    own_predictions = model.predict(X[1::2].to_numpy(dtype=np.float32).copy())
+    assert np.asarray(rules.predict(X[1::2].to_numpy())).tolist() == own_predictions.tolist()

@@ -33,8 +33,8 @@ def test_missing_values_and_categories(name: str, ragged_table: Any) -> None:
     assert (model.predict_proba(rows).argmax(axis=1) == (model.predict(rows) == "yes")).all()
     truth = make_black_box(name, "classification", 0, **settings).fit(X, y > 1)
     assert truth.predict(rows).dtype == bool
-    again = make_black_box(name, "classification", 0, **settings).fit(X, labels)
-    assert (again.predict_proba(rows) == model.predict_proba(rows)).all()
+    second_fitted = make_black_box(name, "classification", 0, **settings).fit(X, labels)
+    assert (second_fitted.predict_proba(rows) == model.predict_proba(rows)).all()
 
 
 @pytest.mark.parametrize("name", NAMES)

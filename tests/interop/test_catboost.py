@@ -172,7 +172,7 @@ def test_the_command_line_imports_with_the_rows_of_a_table(tmp_path: Path, table
     joblib.dump(model, tmp_path / "model.joblib")
     X.to_csv(tmp_path / "rows.csv", index=False)
     words = ["import", "model.joblib", "--trust", "--data", "rows.csv", "--output", "rules.json"]
-    places = [str(tmp_path / w) if "." in w else w for w in words]
-    assert main(places) == 0
+    positions = [str(tmp_path / w) if "." in w else w for w in words]
+    assert main(positions) == 0
     rules = RuleSet.from_json((tmp_path / "rules.json").read_text())
     assert rules.predict(X) == pytest.approx(model.predict(X), abs=1e-12)

@@ -162,7 +162,7 @@ def test_votes_give_the_same_numbers(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_every_rule_holds_for_the_same_rows_also_where_numbers_are_missing(seed: int) -> None:
+def test_rules_cover_equal_rows_with_missing_values(seed: int) -> None:
     theirs = regressor(seed)
     X = frame(1000, seed, missing=0.3)
     with np.errstate(invalid="ignore"):

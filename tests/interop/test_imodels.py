@@ -115,8 +115,8 @@ REGRESSORS = sorted(set(MODELS) - set(CLASSIFIERS))
 def make(name: str, **changes: Any) -> Any:
     if name.startswith("HSC45"):
         inner = imodels.C45TreeClassifier(max_rules=8)
-        found = HSC45TreeClassifierCV if name.endswith("CV") else HSC45TreeClassifier
-        return found(estimator_=inner)
+        result = HSC45TreeClassifierCV if name.endswith("CV") else HSC45TreeClassifier
+        return result(estimator_=inner)
     return getattr(imodels, name)(**MODELS[name] | changes)
 
 
@@ -183,11 +183,11 @@ def assert_answers_alike(model: Any, rules: RuleSet, name: str, X: np.ndarray) -
                 # Half of all votes stand against the second class, and sums are not clipped.
                 second = shares[:, 1] / (shares[:, 1] + 0.5)
                 inside = (shares[:, 1] > 0) & (shares[:, 1] < 1)
-                found = rules.predict_proba(checked)[:, 1]
-                np.testing.assert_allclose(found[inside], second[inside], rtol=1e-12)
+                result = rules.predict_proba(checked)[:, 1]
+                np.testing.assert_allclose(result[inside], second[inside], rtol=1e-12)
             else:
-                found = rules.predict_proba(checked)
-                np.testing.assert_allclose(found, shares, rtol=1e-10, atol=1e-12)
+                result = rules.predict_proba(checked)
+                np.testing.assert_allclose(result, shares, rtol=1e-10, atol=1e-12)
 
 
 def assert_usable(model: Any, rules: RuleSet, X: np.ndarray, y: np.ndarray) -> None:
@@ -264,8 +264,8 @@ def test_other_models_are_refused_as_what_they_are(found: type) -> None:
 def test_the_other_models_are_named_with_the_reason() -> None:
     assert read_imodels.__doc__
     reasons = read_imodels.__doc__.partition("- Not read:")[2]
-    for found in OTHERS:
-        short = found.__name__.replace("Classifier", "").replace("Regressor", "")
+    for result in OTHERS:
+        short = result.__name__.replace("Classifier", "").replace("Regressor", "")
         assert f"``{short}" in reasons
 
 
@@ -695,8 +695,8 @@ def test_a_tree_that_was_fitted_before_keeps_its_labels() -> None:
     rules = read_imodels(model)
     assert rules.classes == ("t", "u")
     assert rules.feature_names == tuple("abcd")
-    asked = pd.DataFrame(border_rows(rules, ""), columns=list("abcd"))
-    np.testing.assert_array_equal(rules.predict(asked), model.predict(asked))
+    frame = pd.DataFrame(border_rows(rules, ""), columns=list("abcd"))
+    np.testing.assert_array_equal(rules.predict(frame), model.predict(frame))
 
 
 @pytest.mark.parametrize("label", [bool, int, str])

@@ -77,7 +77,7 @@ def test_numbers_are_those_of_the_model(model: Any, ragged_table: Any) -> None:
     assert rules.predict(rows) == pytest.approx(model.predict(rows), abs=1e-12)
 
 
-def test_a_missing_value_where_training_lacked_none_counts_as_zero(ragged_table: Any) -> None:
+def test_unseen_missing_value_counts_as_zero(ragged_table: Any) -> None:
     (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)
     model = LGBMRegressor(**QUIET).fit(X.fillna({"age": -0.5, "size": 1.0, "rate": 0.0}), y)
     assert as_ruleset(model).predict(rows) == pytest.approx(model.predict(rows), abs=1e-12)

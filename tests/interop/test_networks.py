@@ -28,10 +28,10 @@ def network(n_outputs: int) -> torch.nn.Module:
 def trained(n_outputs: int, target: np.ndarray, loss: torch.nn.Module) -> torch.nn.Module:
     module = network(n_outputs)
     optimizer = torch.optim.Adam(module.parameters(), lr=0.02)
-    rows, wanted = torch.tensor(X, dtype=torch.float32), torch.tensor(target)
+    rows, expected = torch.tensor(X, dtype=torch.float32), torch.tensor(target)
     for _ in range(150):
         optimizer.zero_grad()
-        loss(module(rows), wanted).backward()
+        loss(module(rows), expected).backward()
         optimizer.step()
     return module
 

@@ -80,8 +80,8 @@ def assert_same(model: Any, ours: RuleSet, *tables: Any) -> None:
 
 def assert_counted(model: Any, ours: RuleSet, X: Any, y: Any) -> None:
     """What the rules met, beside the engine's own counts and a plain count."""
-    held = ours.match(X)
-    for rule, rows, theirs in zip(ours, held.T, model.model.rules, strict=True):
+    matches = ours.match(X)
+    for rule, rows, theirs in zip(ours, matches.T, model.model.rules, strict=True):
         assert rule.weight == theirs.weight
         assert rule.statistics.n_rows == theirs.weighted_p + theirs.weighted_n == rows.sum()
         if ours.classes is None:
@@ -108,7 +108,7 @@ def test_iris(measure: str, limit: int) -> None:
     )
 
 
-def test_where_no_rule_holds_the_first_name_answers_not_the_commonest_class() -> None:
+def test_uncovered_rows_get_the_first_class_name() -> None:
     X, y = iris(("c", "a", "b"))
     X, y = X[20:], y[20:]  # 30 rows of c, 50 of a, 50 of b
     names = {"c": "b", "a": "m", "b": "c"}
@@ -131,9 +131,7 @@ def test_where_no_rule_holds_the_first_name_answers_not_the_commonest_class() ->
         (("\uff21", "\U0001f600", "z"), ("z", "\U0001f600", "\uff21")),
     ],
 )
-def test_labels_keep_their_type_and_stand_in_the_order_of_their_names(
-    labels: Any, order: Any
-) -> None:
+def test_labels_keep_type_and_order_of_names(labels: Any, order: Any) -> None:
     X, y = iris(labels)
     for target in (y, pd.Series(y, name="kind")):
         model = RuleClassifier(max_rule_count=1).fit(X, target)
@@ -222,8 +220,8 @@ def test_a_mean_whose_weights_do_not_add_up_is_the_default() -> None:
     model = RuleRegressor(voting_measure=Measures.RSS, max_rule_count=8, **coverage).fit(X, y)
     ours = as_ruleset(model)
     below = np.array([rule.weight < 0 for rule in ours])
-    held = ours.match(around(X))
-    alone = held.any(axis=1) & ~held[:, ~below].any(axis=1)
+    matches = ours.match(around(X))
+    alone = matches.any(axis=1) & ~matches[:, ~below].any(axis=1)
     assert alone.any()
     assert set(ours.predict(around(X))[alone]) == {ours.fallback.output}
     assert_same(model, ours, X, around(X))
@@ -263,7 +261,7 @@ def test_expert_rules() -> None:
     assert_same(model, ours, X, shuffled(X, unseen=True))
 
 
-def test_votes_below_zero_are_refused_where_the_engine_goes_by_the_order_of_rules() -> None:
+def test_negative_votes_are_refused_in_ordered_rules() -> None:
     X, y = mixed(3)
     model = ExpertRuleClassifier(
         extend_using_preferred=False,

@@ -142,7 +142,7 @@ def test_every_measure_on_few_impure_rules(measure: str) -> None:
 
 
 @pytest.mark.parametrize("measure", sorted(MISNAMED))
-def test_the_engine_takes_correlation_for_names_that_it_does_not_know(measure: str) -> None:
+def test_engine_uses_correlation_for_unknown_names(measure: str) -> None:
     """So that these two cannot be compared; should the engine learn them, this will tell."""
     model, ours = classifier(measure, limit=2)
     assert_same_rules(model, confusion(ours, *wine()), "correlation")
@@ -202,9 +202,9 @@ def test_rules_per_example_and_conflicts(limit: int) -> None:
         figures = characteristics(ours, rows, truth)
         for name in ("rules_per_example", "voting_conflicts"):
             np.testing.assert_allclose(figures[name], theirs[name], err_msg=name, **CLOSE)
-        held = ours.match(rows)
+        matches = ours.match(rows)
         outputs = np.array([rule.output for rule in ours])
-        conflict = np.array([len(set(outputs[row])) > 1 for row in held])
+        conflict = np.array([len(set(outputs[row])) > 1 for row in matches])
         wrong = conflict & (answers != np.asarray(truth))
         assert figures["negative_voting_conflicts"] == wrong.sum()
         torn.append(wrong.sum())

@@ -73,8 +73,8 @@ def engine(
     positive = ""
     if name != "friedman":
         positive = str(list(answered.getAttributes().getLabel().getMapping().getValues())[-1])
-    found = {str(r.getName()).lstrip("#"): float(r.getValue()) for r in counter.getResult()}
-    return found, positive
+    results = {str(r.getName()).lstrip("#"): float(r.getValue()) for r in counter.getResult()}
+    return results, positive
 
 
 def compared(

@@ -62,8 +62,8 @@ BOTH = pytest.mark.parametrize("ruleset", [here.CLASSES, here.NUMBERS], ids=["cl
 
 def kind_of(column: pd.Series) -> str:
     """What NumPy calls a column's type; booleans may be beside gaps."""
-    known = column.dropna()
-    if len(known) and known.map(lambda value: isinstance(value, bool)).all():
+    complete = column.dropna()
+    if len(complete) and complete.map(lambda value: isinstance(value, bool)).all():
         return "b"
     return column.dtype.kind
 
@@ -119,9 +119,9 @@ def test_postgresql_gives_the_rules_of_memory(database: str, task: str) -> None:
             continue
         expected = extract_source(extractor, frame, "label", **options)
         for source in (url, url.replace("postgresql:", "postgresql+psycopg:")):
-            found = extract_source(extractor, source, "label", **options)
-            extracting.same(found.rules, expected.rules)
-            assert found.cuts == expected.cuts
+            extraction = extract_source(extractor, source, "label", **options)
+            extracting.same(extraction.rules, expected.rules)
+            assert extraction.cuts == expected.cuts
 
 
 def test_sqlalchemy_reaches_postgresql_as_well(database: str) -> None:
@@ -260,8 +260,8 @@ def test_spark_gives_the_rules_of_memory(spark: Any, task: str) -> None:
         if task not in extractor.tasks:
             continue
         expected = extract_source(extractor, frame, "label", **options)
-        found = extract_source(extractor, table, "label", **options)
-        extracting.same(found.rules, expected.rules)
+        extraction = extract_source(extractor, table, "label", **options)
+        extracting.same(extraction.rules, expected.rules)
     sample = sample_source(table, "label", task=task, n_rows=100)
     assert 80 <= len(sample.frame) <= 330
 
@@ -313,8 +313,8 @@ def test_dask_gives_the_rules_of_memory(cluster: Any) -> None:
     options: dict[str, Any] = {"cuts": 12, "task": "regression", "sample_weight": "weight"}
     expected = extract_source(CARTExtractor(None), frame, "label", **options)
     parts = dask.dataframe.from_pandas(frame, npartitions=3)
-    found = extract_source(CARTExtractor(None), parts, "label", **options)
-    extracting.same(found.rules, expected.rules)
+    extraction = extract_source(CARTExtractor(None), parts, "label", **options)
+    extracting.same(extraction.rules, expected.rules)
 
 
 @BOTH

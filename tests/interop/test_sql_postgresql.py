@@ -53,11 +53,11 @@ def table(postgresql: Any) -> Iterator[Any]:
 @pytest.mark.parametrize("ruleset", arbitrary.hostile_sets(), ids=range(12))
 def test_hostile_rows(table: Any, ruleset: RuleSet) -> None:
     query = f"SELECT {ruleset.to_sql(exact=True, dialect='postgres')} FROM some_rows ORDER BY place"
-    found = [None if v != v else v for (v,) in table.execute(query).fetchall()]
+    results = [None if v != v else v for (v,) in table.execute(query).fetchall()]
     expected = arbitrary.answers(ruleset, X)
     wrong = [
         (X.iloc[i].to_dict(), a, b)
-        for i, (a, b) in enumerate(zip(found, expected, strict=True))
+        for i, (a, b) in enumerate(zip(results, expected, strict=True))
         if a != b
     ]
     assert not wrong, f"{wrong[:3]}\n{ruleset!r}\n{query}"

@@ -56,8 +56,8 @@ def test_the_curves_are_those_of_the_engine() -> None:
         model = fitted(X, time, event, max_rule_count=limit)
         ours = SurvivalRules.fit(premises(model, X), X, (time, event))
         rng = np.random.default_rng(seed + 100)
-        others = pd.DataFrame({name: rng.permutation(X[name]) * 1.2 for name in X.columns})
-        for rows in (X, others):
+        other_frame = pd.DataFrame({name: rng.permutation(X[name]) * 1.2 for name in X.columns})
+        for rows in (X, other_frame):
             for row, curve in enumerate(model.predict(rows.assign(survival_time=1.0))):
                 values = ours.predict_survival_function(rows.iloc[[row]], curve["times"])[0]
                 np.testing.assert_allclose(values, curve["probabilities"], rtol=1e-12, atol=1e-15)

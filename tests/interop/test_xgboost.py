@@ -85,7 +85,7 @@ def test_rows_beside_the_thresholds(ragged_table: Any) -> None:
     assert rules.predict(np.array(rows)) == pytest.approx(model.predict(np.array(rows)), abs=1e-5)
 
 
-def test_a_booster_predicts_with_all_trees_and_a_model_with_the_best(ragged_table: Any) -> None:
+def test_booster_uses_all_trees_and_models_the_best(ragged_table: Any) -> None:
     (X, y), (rows, truth) = ragged_table(1500, 0), ragged_table(1000, 1)
     model = XGBRegressor(
         **SMALL | {"n_estimators": 200}, early_stopping_rounds=3, learning_rate=0.7

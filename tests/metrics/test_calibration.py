@@ -51,7 +51,7 @@ def cases(draw: st.DrawFn) -> tuple[Any, ...]:
 @settings(max_examples=25)
 def test_rules_one_by_one(case: Any) -> None:
     rules, X, y, weights, confidence = case
-    found = rule_calibration(rules, X, y, weights, confidence=confidence)
+    calibration = rule_calibration(rules, X, y, weights, confidence=confidence)
     match = rules.match(X)
     errors, total = 0.0, 0.0
     for i, rule in enumerate(rules):
@@ -61,7 +61,7 @@ def test_rules_one_by_one(case: Any) -> None:
             if weights[k] and match[k, i] and (rules.voting or not match[k, :i].any())
         ]
         w, its = weights[mine], y[mine]
-        assert found.rows[i] == pytest.approx(w.sum())
+        assert calibration.rows[i] == pytest.approx(w.sum())
         n = w.sum() ** 2 / (w**2).sum() if len(mine) else 0
         if rules.task == "classification":
             printed = rule.purity(rules.output_index(rule))
@@ -79,23 +79,23 @@ def test_rules_one_by_one(case: Any) -> None:
                 se = math.sqrt(np.average((its - share) ** 2, weights=w) / (n - 1))
                 reach = stats.t.ppf((1 + confidence) / 2, n - 1) * se
                 low, high = share - reach, share + reach
-        assert found.printed[i] == pytest.approx(
+        assert calibration.printed[i] == pytest.approx(
             math.nan if printed is None else printed, nan_ok=True
         )
-        assert found.observed[i] == pytest.approx(share, nan_ok=True)
-        assert (found.low[i], found.high[i]) == pytest.approx((low, high), abs=1e-9)
+        assert calibration.observed[i] == pytest.approx(share, nan_ok=True)
+        assert (calibration.low[i], calibration.high[i]) == pytest.approx((low, high), abs=1e-9)
         if len(mine) and printed is not None:
             errors += w.sum() * abs(printed - share)
             total += w.sum()
     if not total:
-        assert math.isnan(found.error)
-        assert math.isnan(found.share_within)
-    elif found.unit:
-        assert found.error == pytest.approx(errors / total / found.unit)
-        assert rules.task == "regression" or 0 <= found.error <= 1
+        assert math.isnan(calibration.error)
+        assert math.isnan(calibration.share_within)
+    elif calibration.unit:
+        assert calibration.error == pytest.approx(errors / total / calibration.unit)
+        assert rules.task == "regression" or 0 <= calibration.error <= 1
     if rules.task == "regression" and weights.tolist() == [1.0] * len(y):
-        assert found.unit == pytest.approx(np.std(y))
-    assert 0 <= found.share_within <= 1 or not total
+        assert calibration.unit == pytest.approx(np.std(y))
+    assert 0 <= calibration.share_within <= 1 or not total
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
@@ -117,10 +117,10 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
 
 def test_frames_and_refusals() -> None:
     rules = RuleSet([Rule([Interval(0, 1)], 2.0)], ["x"], task="regression")
-    found = rule_calibration(rules, [[2.0], [3.0]], [2.0, 2.0])
-    assert found.error == 0.0
-    assert found.to_frame().index.tolist() == [1]
-    assert found.within.tolist() == [True]
+    calibration = rule_calibration(rules, [[2.0], [3.0]], [2.0, 2.0])
+    assert calibration.error == 0.0
+    assert calibration.to_frame().index.tolist() == [1]
+    assert calibration.within.tolist() == [True]
     assert rule_calibration(rules, [[2.0], [3.0]], [3.0, 3.0]).error == math.inf
     for confidence in (0, 1, 1.5):
         with pytest.raises(ValueError, match="confidence must"):
@@ -138,5 +138,5 @@ def test_the_unit_is_the_deviation_of_all_labels() -> None:
         task="regression",
     )
     labels = [1.0, 2.0, 3.0, 10.0]
-    found = rule_calibration(rules, [[0.0], [1.0], [2.0], [9.0]], labels)
-    assert found.unit == pytest.approx(np.std(labels))
+    calibration = rule_calibration(rules, [[0.0], [1.0], [2.0], [9.0]], labels)
+    assert calibration.unit == pytest.approx(np.std(labels))

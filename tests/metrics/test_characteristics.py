@@ -224,10 +224,10 @@ def test_conflicts_row_by_row(case: Any) -> None:
 def test_a_weight_stands_for_that_many_rows(case: Any, data: st.DataObject) -> None:
     rules, X, y = case
     times = data.draw(st.lists(st.integers(0, 3), min_size=len(y), max_size=len(y)).filter(any))
-    again = np.repeat(np.arange(len(y)), times)
+    second_repeated = np.repeat(np.arange(len(y)), times)
     weighted = characteristics(rules, X, y, sample_weight=times)
     assert weighted == pytest.approx(
-        characteristics(rules, X[again], y[again]), rel=1e-12, nan_ok=True
+        characteristics(rules, X[second_repeated], y[second_repeated]), rel=1e-12, nan_ok=True
     )
 
 

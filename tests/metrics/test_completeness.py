@@ -127,11 +127,11 @@ def rule_sets_with_gaps(draw: st.DrawFn) -> tuple[RuleSet, float]:
         premises.append([])
         for j in draw(st.lists(st.integers(0, len(kinds) - 1), max_size=4)):
             try:
-                kept = [*premises[-1], condition(j)]
-                Rule(kept, 1.0)
+                retained = [*premises[-1], condition(j)]
+                Rule(retained, 1.0)
             except ValueError:  # never holds
                 continue
-            premises[-1] = kept
+            premises[-1] = retained
     categories = [(j, list("abcd"[: lengths[j]])) for j, k in enumerate(kinds) if k == "category"]
     domain = Domain((0,) * len(kinds), lengths, categories, shares)
     rules = rule_set(*premises, domain=domain)
@@ -457,9 +457,9 @@ def test_shares_of_psyke_lists(split: dict[str, Any]) -> None:
         share = volume_completeness(rules)
         assert share.exact
         assert share.value == pytest.approx(listed["volume"], abs=2e-6)
-        found = volume_completeness(from_arrays(lower, upper, domain, closed=(True, False)))
-        assert found.exact
-        assert found.value == pytest.approx(share.value, abs=2e-6)
+        result = volume_completeness(from_arrays(lower, upper, domain, closed=(True, False)))
+        assert result.exact
+        assert result.value == pytest.approx(share.value, abs=2e-6)
         # Faces on the domain's border, rounded to 6 decimals, are open there.
         lower[lower < train.min(axis=0)] = -math.inf
         upper[upper > train.max(axis=0)] = math.inf
@@ -496,6 +496,6 @@ def test_numbers_in_the_middle_and_missing_values_are_two_parts() -> None:
     rule = Rule([Interval(0, 0.25, 0.5, missing=True), Interval(1, upper=0.75)], "a")
     domain = Domain((0, 0), (1, 1), missing=(0.4, 0.0))
     rules = RuleSet([rule], ["x", "y"], task="classification", domain=domain)
-    found = volume_completeness(rules)
-    assert found.exact
-    assert found.value == pytest.approx((0.6 * 0.25 + 0.4) * 0.75)
+    result = volume_completeness(rules)
+    assert result.exact
+    assert result.value == pytest.approx((0.6 * 0.25 + 0.4) * 0.75)

@@ -148,9 +148,9 @@ def counted_in_loops(
         result["n"].append(total_of(c and not t for c, t in zip(counted, positive, strict=True)))
         result["P"].append(total_of(positive))
         result["N"].append(total_of(not t for t in positive))
-        others = [any(holds(r, row) for r in rules if r is not rule) for row in X]
+        other_items = [any(holds(r, row) for r in rules if r is not rule) for row in X]
         result["unique"].append(
-            total_of(c and not other for c, other in zip(counted, others, strict=True))
+            total_of(c and not other for c, other in zip(counted, other_items, strict=True))
         )
     return result
 
@@ -221,18 +221,18 @@ def test_a_weight_stands_for_that_many_rows(case: Any, assigned: bool, data: st.
     if rules.task == "classification" and rules.rules:
         rules = rules.replace(classes=[*"abcd"])
     weighted = confusion(rules, X, y, weights, assigned=assigned)
-    again = np.repeat(np.arange(len(y)), weights)
-    repeated = confusion(rules, X[again], y[again], assigned=assigned)
+    second_repeated = np.repeat(np.arange(len(y)), weights)
+    repeated = confusion(rules, X[second_repeated], y[second_repeated], assigned=assigned)
     for key in ("p", "n", "P", "N", "unique", "overlap", "mean", "std", "label_std"):
-        given_, wanted = getattr(weighted, key), getattr(repeated, key)
-        if wanted is not None:
-            np.testing.assert_allclose(given_, wanted, rtol=1e-12, atol=1e-12, err_msg=key)
+        given_, expected = getattr(weighted, key), getattr(repeated, key)
+        if expected is not None:
+            np.testing.assert_allclose(given_, expected, rtol=1e-12, atol=1e-12, err_msg=key)
 
 
 @given(case=labeled_rows())
 def test_batches_do_not_show(case: Any) -> None:
     rules, X, y = case
-    whole = confusion(rules, X, y)
+    full_counts = confusion(rules, X, y)
     with pytest.MonkeyPatch.context() as patch:
         in_threes = functools.partialmethod(RuleSet.iter_match, batch_size=3)
         patch.setattr(RuleSet, "iter_match", in_threes)
@@ -242,9 +242,9 @@ def test_batches_do_not_show(case: Any) -> None:
             patch.setattr("skescore.metrics._confusion._MAX_CACHED_BYTES", kept)
             in_parts = confusion(rules.replace(), X, y)  # matched anew
             for key in ("p", "n", "P", "N", "unique"):
-                assert getattr(in_parts, key).tolist() == getattr(whole, key).tolist()
-            if whole.std is not None:
-                np.testing.assert_allclose(in_parts.std, whole.std, rtol=1e-12, atol=1e-14)
+                assert getattr(in_parts, key).tolist() == getattr(full_counts, key).tolist()
+            if full_counts.std is not None:
+                np.testing.assert_allclose(in_parts.std, full_counts.std, rtol=1e-12, atol=1e-14)
 
 
 def test_many_rows_and_rules_against_whole_matrices() -> None:
@@ -399,9 +399,9 @@ def test_frames_and_labels_of_any_kind() -> None:
         counts = confusion(rules, frame, y)
         assert counts.p.tolist() == [2.0]
         assert counts.N.tolist() == [1.0]
-    whole = RuleSet([Rule([], 2)], ["x"], task="classification", classes=[1, 2])
-    assert confusion(whole, [[0], [0]], np.array([2.0, 3.0])).p.tolist() == [1.0]
-    assert confusion(whole, [[0], [0]], pd.Categorical([2, 1])).p.tolist() == [1.0]
+    full_rules = RuleSet([Rule([], 2)], ["x"], task="classification", classes=[1, 2])
+    assert confusion(full_rules, [[0], [0]], np.array([2.0, 3.0])).p.tolist() == [1.0]
+    assert confusion(full_rules, [[0], [0]], pd.Categorical([2, 1])).p.tolist() == [1.0]
 
 
 def test_no_rules_have_no_counts() -> None:

@@ -75,22 +75,24 @@ def test_groups_row_by_row(case: Any) -> None:
             sums.setdefault(g, [0.0, 0.0])
             sums[g][0] += w
             sums[g][1] += w * value
-    found = group_fidelity(box, rules, groups, task=task, sample_weight=weights)
+    fidelity_by_group = group_fidelity(box, rules, groups, task=task, sample_weight=weights)
     means = [v / w for w, v in sums.values()]
-    assert [None if g != g else g for g in found.groups] == list(sums)
-    assert found.values == pytest.approx(means)
-    assert found.rows == pytest.approx([w for w, _ in sums.values()])
+    assert [None if g != g else g for g in fidelity_by_group.groups] == list(sums)
+    assert fidelity_by_group.values == pytest.approx(means)
+    assert fidelity_by_group.rows == pytest.approx([w for w, _ in sums.values()])
     if math.inf in map(abs, means):
         return
-    assert found.overall == pytest.approx(np.average(means, weights=found.rows))
-    assert found.gap == pytest.approx(found.overall - min(means), abs=1e-9)
-    assert found.gap >= 0
+    assert fidelity_by_group.overall == pytest.approx(
+        np.average(means, weights=fidelity_by_group.rows)
+    )
+    assert fidelity_by_group.gap == pytest.approx(fidelity_by_group.overall - min(means), abs=1e-9)
+    assert fidelity_by_group.gap >= 0
     pairs = [abs(a - b) for i, a in enumerate(means) for b in means[i + 1 :]]
-    assert found.mean_gap == pytest.approx(np.mean(pairs) if pairs else 0.0)
-    assert found.to_frame()["fidelity"].tolist() == found.values.tolist()
+    assert fidelity_by_group.mean_gap == pytest.approx(np.mean(pairs) if pairs else 0.0)
+    assert fidelity_by_group.to_frame()["fidelity"].tolist() == fidelity_by_group.values.tolist()
     if task == "classification":
         by_class = group_fidelity(box, rules, task=task, sample_weight=weights)
-        assert by_class.overall == pytest.approx(found.overall)
+        assert by_class.overall == pytest.approx(fidelity_by_group.overall)
         assert set(by_class.groups) == {b for b, w in zip(box, weights, strict=True) if w}
         assert 0 <= by_class.gap <= 1
 
@@ -98,8 +100,8 @@ def test_groups_row_by_row(case: Any) -> None:
 def test_a_constant_black_box_is_met_or_not() -> None:
     box = np.full(7, 2.13)  # whose mean is another number in its last bit
     rules = box + np.array([0, 0, 0, 0, 0, 0, 0.5])
-    found = group_fidelity(box, rules, [0, 0, 0, 1, 1, 1, 1], task="regression")
-    assert found.values.tolist() == [1.0, -np.inf]
+    fidelity_by_group = group_fidelity(box, rules, [0, 0, 0, 1, 1, 1, 1], task="regression")
+    assert fidelity_by_group.values.tolist() == [1.0, -np.inf]
 
 
 def test_groups_refused() -> None:
@@ -113,8 +115,8 @@ def test_groups_refused() -> None:
         group_fidelity([1], [1], task="ranking")
     with pytest.raises(ValueError, match="y_black_box must hold a label in every row, but row 1"):
         group_fidelity(["a", np.nan], ["a", "b"], task="classification")
-    found = group_fidelity(["a", "b"], ["a", None], task="classification")
-    assert found.overall == 0.5  # rules without an answer have missed
+    fidelity_by_group = group_fidelity(["a", "b"], ["a", None], task="classification")
+    assert fidelity_by_group.overall == 0.5  # rules without an answer have missed
 
 
 @pytest.mark.parametrize("answers", [[[0], [1]], np.array([0, 1], dtype=object), pd.Series([0, 1])])
@@ -141,8 +143,8 @@ def test_drawn_rows_are_like_the_rows(where: str) -> None:
         assert drawn[name].max() <= TABLE[name].max() + 1e-9
     assert set(drawn["color"]) == {"red", "blue"}
     assert 0 < drawn["gap"].isna().mean() < 1
-    again = rows_off_data(TABLE, where, 300, black_box=box, random_state=4)
-    pd.testing.assert_frame_equal(drawn, again)
+    second_result = rows_off_data(TABLE, where, 300, black_box=box, random_state=4)
+    pd.testing.assert_frame_equal(drawn, second_result)
     other = rows_off_data(TABLE, where, 300, black_box=box, random_state=5)
     assert not drawn["size"].equals(other["size"])
     # Arrays of numbers, and of objects, are drawn alike.
@@ -252,8 +254,8 @@ def test_rows_without_a_rule(where: str, fallback: Fallback | None) -> None:
         if said is None and fallback is not None and fallback.policy == "default":
             said = "low"
         right += said == label
-    found = fidelity(upper, halves, SQUARE, where=where, n_rows=400)
-    assert found == pytest.approx(right / len(rows))
+    fidelity_value = fidelity(upper, halves, SQUARE, where=where, n_rows=400)
+    assert fidelity_value == pytest.approx(right / len(rows))
     nothing = upper.replace(rules=[])
     assert fidelity(nothing, halves, SQUARE, where=where) == 0.0
 
@@ -298,8 +300,8 @@ def test_importance_is_that_of_permuted_rows() -> None:
     rules = RuleSet(
         [Rule([], LinearOutput(0.0, [(0, 3.0), (1, 1.0)]))], ["x", "y"], task="regression"
     )
-    found = feature_agreement(rules, lambda X: np.asarray(X)[:, 0], X, n_repeats=20)
-    assert found.rules.tolist() == [1.0, 0.0]  # a column of equal values has no influence
+    result = feature_agreement(rules, lambda X: np.asarray(X)[:, 0], X, n_repeats=20)
+    assert result.rules.tolist() == [1.0, 0.0]  # a column of equal values has no influence
     few = RuleSet([Rule([Interval(0, upper=0.5)], 2.0)], ["x", "y"], task="regression")
     assert feature_agreement(few, lambda X: np.asarray(X)[:, 0], X).rules.tolist() == [0.0, 0.0]
     gaps = few.replace(rules=[Rule([Interval(0, upper=0.5)], 2.0), Rule([Interval(0, 3)], 7.0)])
@@ -364,9 +366,9 @@ def test_features_are_called_as_the_columns_of_a_frame() -> None:
         fallback=Fallback("b"),
     )
     X = pd.DataFrame({"y": np.arange(8.0) % 3, "x": np.arange(8.0)})
-    found = feature_agreement(rules, rules, X, n_repeats=1, random_state=0)
-    assert found.features == ("y", "x")
-    assert found.rules.tolist() == [0.0, 1.0]
+    result = feature_agreement(rules, rules, X, n_repeats=1, random_state=0)
+    assert result.features == ("y", "x")
+    assert result.rules.tolist() == [0.0, 1.0]
 
 
 def test_rows_at_a_boundary_lie_between_rows() -> None:

@@ -80,8 +80,8 @@ def test_rows_that_rules_meet_on_one_by_one(case: Any) -> None:
     assert [met.overlap, met.negative_overlap, met.uncovered] == pytest.approx(shares / total)
     np.testing.assert_allclose(met.pairs, pairs / total)
     assert 0 <= met.negative_overlap <= met.overlap <= 1 - met.uncovered + 1e-12
-    both = [pairs[i, j] / total for i, j in itertools.combinations(range(len(rules)), 2)]
-    assert met.mean_of_pairs == pytest.approx(np.mean(both) if both else 0.0)
+    pair = [pairs[i, j] / total for i, j in itertools.combinations(range(len(rules)), 2)]
+    assert met.mean_of_pairs == pytest.approx(np.mean(pair) if pair else 0.0)
     for i, j, share in met.worst_pairs():
         assert rules[i - 1].output != rules[j - 1].output
         assert share == pytest.approx(pairs[i - 1, j - 1] / total)
@@ -122,8 +122,8 @@ def test_pairs_only_if_asked_for() -> None:
 def left_out(rules: RuleSet, index: int) -> list[RuleSet]:
     """A rule set with a rule left out, then with each of its comparisons left out."""
     rest, rule = list(rules.rules), rules[index]
-    found = [rules.replace(rules=[r for i, r in enumerate(rest) if i != index])]
-    for place, c in enumerate(rule.conditions):
+    results = [rules.replace(rules=[r for i, r in enumerate(rest) if i != index])]
+    for position, c in enumerate(rule.conditions):
         two_sided = isinstance(c, Interval) and math.inf > c.upper and c.lower > -math.inf
         for kept in (
             [
@@ -133,11 +133,11 @@ def left_out(rules: RuleSet, index: int) -> list[RuleSet]:
             if two_sided
             else [None]
         ):
-            conditions = [*rule.conditions[:place], *rule.conditions[place + 1 :]]
+            conditions = [*rule.conditions[:position], *rule.conditions[position + 1 :]]
             conditions += [kept] if kept else []
             rest[index] = replace(rule, conditions=tuple(conditions))
-            found.append(rules.replace(rules=list(rest)))
-    return found
+            results.append(rules.replace(rules=list(rest)))
+    return results
 
 
 @given(case=cases())
@@ -153,20 +153,20 @@ def test_what_could_be_left_out_is_tried_out(case: Any) -> None:
         pairs = zip(some.covers(seen), some.replace(fallback=stand_in).predict(seen), strict=True)
         return [(has, value if has else None) for has, value in pairs]
 
-    found = redundancy(rules, X, weights)
+    result = redundancy(rules, X, weights)
     everything = predicted(rules)
     for index in range(len(rules)):
         rule, *literals = [predicted(some) == everything for some in left_out(rules, index)]
-        assert found.rules[index] == rule
-        assert found.literals[index].tolist() == literals
+        assert result.rules[index] == rule
+        assert result.literals[index].tolist() == literals
 
 
 def test_shares() -> None:
-    found = redundancy(RULES, ROWS)
-    assert found.rules.tolist() == [False, False]
+    result = redundancy(RULES, ROWS)
+    assert result.rules.tolist() == [False, False]
     # A row above 3 needs the upper end, no row needs the lower one: the first rule predicts there.
-    assert [flags.tolist() for flags in found.literals] == [[False], [True, False]]
-    assert found.share_of_literals == pytest.approx(1 / 3)
+    assert [flags.tolist() for flags in result.literals] == [[False], [True, False]]
+    assert result.share_of_literals == pytest.approx(1 / 3)
     nothing = redundancy(RULES.replace(rules=[], classes=["a"]), ROWS)
     assert math.isnan(nothing.share_of_rules)
     assert math.isnan(nothing.share_of_literals)

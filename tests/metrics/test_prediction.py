@@ -195,16 +195,16 @@ def test_penalizing_never_helps(name: str, given_rows: dict[str, Any]) -> None:
 
 
 def test_callable_metric_gets_wrong_label_for_uncovered_rows() -> None:
-    seen = []
+    recorded = []
 
     def agreement(y_true: np.ndarray, y_pred: np.ndarray) -> float:
-        seen.append((y_true.tolist(), y_pred.tolist()))
+        recorded.append((y_true.tolist(), y_pred.tolist()))
         return float(np.mean(y_true == y_pred))
 
     assert prediction_performance(metric=agreement, **LABELS) == 2 / 4
     assert prediction_performance(metric=agreement, uncovered="penalize", **LABELS) == 2 / 5
-    assert seen[0] == (["a", "a", "b", "c"], ["a", "b", "b", "a"])
-    truth, answers = seen[1]
+    assert recorded[0] == (["a", "a", "b", "c"], ["a", "b", "b", "a"])
+    truth, answers = recorded[1]
     assert truth == LABELS["y_true"]
     assert answers[3] in {"a", "c"}
     assert [answers[i] for i in (0, 1, 2, 4)] == ["a", "b", "b", "a"]
@@ -280,10 +280,10 @@ def test_r2_of_equal_numbers_has_no_trifle_to_explain(weights: Any) -> None:
     """The mean of seven times 2.13 is another number in its last bit."""
     y = np.full(7, 2.13)
     for predicted, value in ((y, 1.0), (y + 0.5, 0.0)):
-        found = prediction_performance(
+        performance = prediction_performance(
             y, predicted, metric="r2", task="regression", sample_weight=weights
         )
-        assert found == value
+        assert performance == value
 
 
 def test_r2_of_one_row_is_nan_without_a_warning() -> None:

@@ -177,9 +177,9 @@ def test_labels_of_any_type_are_told_apart(kind: str, data: st.DataObject, n_row
     truth, answers = (np.array(column, dtype=dtype) for column in zip(*rows, strict=True))
     codes, _ = pd.factorize(np.concatenate([truth.astype(object), answers.astype(object)]))
     for name in CLASSES:
-        found = prediction_performance(truth, answers, metric=name, task="classification")
+        performance = prediction_performance(truth, answers, metric=name, task="classification")
         expected = PREDICTION_METRICS[name].function(codes[:n_rows], codes[n_rows:], None)
-        assert found == expected, name
+        assert performance == expected, name
 
 
 @pytest.mark.parametrize("lost", [math.nan, None, pd.NA])

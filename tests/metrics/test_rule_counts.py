@@ -129,24 +129,24 @@ def test_labels_far_from_zero_keep_their_digits() -> None:
     y = 1e7 + rng.normal(0, 1e-3, 500)
     ruleset = rule_set([1e7, 1e7, 1e7], "regression")
     counts = count_rows(ruleset, X, y)
-    expected, found = confusion(ruleset, X, y), confusion(ruleset, counts)
+    expected, result = confusion(ruleset, X, y), confusion(ruleset, counts)
     # The sums of a pass around 0 would have no correct digit at all.
-    np.testing.assert_allclose(found.std, [np.std(y[h]) for h in ruleset.match(X).T], rtol=1e-11)
-    assert found.p.tolist() == expected.p.tolist()
-    assert found.P.tolist() == expected.P.tolist()
+    np.testing.assert_allclose(result.std, [np.std(y[h]) for h in ruleset.match(X).T], rtol=1e-11)
+    assert result.p.tolist() == expected.p.tolist()
+    assert result.P.tolist() == expected.P.tolist()
 
 
 def test_rule_counts_are_exact_for_narrow_distant_labels() -> None:
     X, y, _ = rows(NUMBERS)
     near = X[:, 0] <= 2
     y = np.where(near, 1e9 + y / 64, y)  # no center is near both
-    found, expected = confusion(NUMBERS, count_rows(NUMBERS, X, y)), confusion(NUMBERS, X, y)
-    held = NUMBERS.match(X)
-    stds = [np.std(y[h] - 1e9 * near[h].all()) for h in held.T]
-    np.testing.assert_allclose(found.std, stds, rtol=1e-9)
-    assert found.std[0] < 0.03
+    result, expected = confusion(NUMBERS, count_rows(NUMBERS, X, y)), confusion(NUMBERS, X, y)
+    matches = NUMBERS.match(X)
+    stds = [np.std(y[h] - 1e9 * near[h].all()) for h in matches.T]
+    np.testing.assert_allclose(result.std, stds, rtol=1e-9)
+    assert result.std[0] < 0.03
     for part in "pnPN":
-        assert getattr(found, part).tolist() == getattr(expected, part).tolist()
+        assert getattr(result, part).tolist() == getattr(expected, part).tolist()
 
 
 def test_labels_of_covered_rows_far_from_the_mean_of_all() -> None:
@@ -155,8 +155,8 @@ def test_labels_of_covered_rows_far_from_the_mean_of_all() -> None:
     y = np.where(X[:, 0] <= 5, 1e9 + X[:, 0] + np.arange(60) % 3 / 4, -1e9)
     expected = evaluate_rules(ruleset, X, y).performance("r2", "ignore")
     assert 0.5 < expected < 1
-    found = evaluate_rules(ruleset, count_rows(ruleset, X, y)).performance("r2", "ignore")
-    assert found == pytest.approx(expected, rel=1e-9)
+    result = evaluate_rules(ruleset, count_rows(ruleset, X, y)).performance("r2", "ignore")
+    assert result == pytest.approx(expected, rel=1e-9)
 
 
 def test_few_rows_and_means_near_zero() -> None:
@@ -173,8 +173,8 @@ def test_a_row_without_a_rule_is_predicted_by_the_mean_of_all() -> None:
     ruleset = NUMBERS.replace(fallback=None)
     X, y, weights = rows(ruleset)
     scorer = make_score_scorer("fire", metric="mean_absolute_error")
-    found = scorer(ruleset, count_rows(ruleset, X, y, weights))
-    assert found == pytest.approx(scorer(ruleset, X, y, sample_weight=weights), rel=1e-12)
+    result = scorer(ruleset, count_rows(ruleset, X, y, weights))
+    assert result == pytest.approx(scorer(ruleset, X, y, sample_weight=weights), rel=1e-12)
 
 
 def test_equal_labels_have_neither_variance_nor_deviation() -> None:

@@ -159,8 +159,8 @@ def test_every_measure_at_once(iris: Any) -> None:
     assert set(RULE_MEASURES) <= set(report.columns)
     assert report.columns.is_unique
     assert list(rule_report(rules, X, y, measures="lift").columns)[8] == "lift"
-    own = rule_report(rules, X, y, measures=[RULE_MEASURES["laplace"], "laplace"])
-    assert list(own.columns) == [*COLUMNS, "laplace", *LAST_COLUMNS]
+    own_report = rule_report(rules, X, y, measures=[RULE_MEASURES["laplace"], "laplace"])
+    assert list(own_report.columns) == [*COLUMNS, "laplace", *LAST_COLUMNS]
     assert list(rule_report(rules, X, y, measures=[]).columns) == [*COLUMNS, *LAST_COLUMNS]
 
 
@@ -186,9 +186,9 @@ def test_corrections(iris: Any, correction: str | None, fdr: str, fwer: str) -> 
 def test_weights_stand_for_rows(iris: Any) -> None:
     rules, X, y = iris
     weights = np.random.default_rng(0).integers(0, 4, len(y))
-    again = np.repeat(np.arange(len(y)), weights)
+    second_repeated = np.repeat(np.arange(len(y)), weights)
     weighted = rule_report(rules, X, y, sample_weight=weights, measures="all")
-    repeated = rule_report(rules, X.iloc[again], y[again], measures="all")
+    repeated = rule_report(rules, X.iloc[second_repeated], y[second_repeated], measures="all")
     pd.testing.assert_frame_equal(weighted, repeated, rtol=1e-12)
 
 

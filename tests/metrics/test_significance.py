@@ -297,11 +297,11 @@ def test_corrections_ignore_order_and_never_lower_p_values(values, random):
     for correction in CORRECTIONS:
         adjusted = adjust_p_values(values, correction)
         assert (adjusted >= np.array(values) * (1 - 1e-15)).all()
-        again = adjust_p_values([values[i] for i in shuffled], correction)
+        second_result = adjust_p_values([values[i] for i in shuffled], correction)
         if not correction.startswith("rulekit"):  # which tells equal p-values apart
-            np.testing.assert_array_equal(again, adjusted[shuffled])
+            np.testing.assert_array_equal(second_result, adjusted[shuffled])
             assert adjusted.max() <= 1
-        np.testing.assert_allclose(np.sort(again), np.sort(adjusted), rtol=1e-14)
+        np.testing.assert_allclose(np.sort(second_result), np.sort(adjusted), rtol=1e-14)
     # RuleKit's walk for the family-wise error is Holm's, but for what lies at alpha exactly.
     holm = adjust_p_values(values, "holm")
     if not np.isclose(holm, 0.05, rtol=1e-9).any():

@@ -60,8 +60,8 @@ def test_rules_in_common_one_by_one(one: RuleSet, other: RuleSet, n_bins: int) -
             left.remove(description(rule))
             common += 1
     expected = 2 * common / (len(one) + len(other)) if len(one) + len(other) else 1.0
-    found = rule_similarity(one, other, ROWS, n_bins=n_bins)
-    assert found == rule_similarity(other, one, ROWS, n_bins=n_bins) == pytest.approx(expected)
+    result = rule_similarity(one, other, ROWS, n_bins=n_bins)
+    assert result == rule_similarity(other, one, ROWS, n_bins=n_bins) == pytest.approx(expected)
     assert rule_similarity(one, one) == rule_similarity(one, one, ROWS) == 1.0
     # Finer parts never make rules more alike.
     assert rule_similarity(one, other) <= rule_similarity(one, other, ROWS, n_bins=1)
@@ -127,34 +127,34 @@ def test_agreement_row_by_row(data: st.DataObject, task: str) -> None:
         return [stand_in if i < 0 else rules[i].output for i in index]
 
     pairs = [(a, b, w) for a, b, w in zip(said(one), said(other), weights, strict=True) if w]
-    found = prediction_agreement(one, other, X, weights)
-    assert found == pytest.approx(prediction_agreement(other, one, X, weights), nan_ok=True)
+    result = prediction_agreement(one, other, X, weights)
+    assert result == pytest.approx(prediction_agreement(other, one, X, weights), nan_ok=True)
     if task == "classification":
         expected = sum(w for a, b, w in pairs if a == b) / sum(weights)
     else:
         known = [(a, b) for a, b, w in pairs if None not in (a, b) for _ in range(int(w))]
         if not known:
-            assert math.isnan(found)
+            assert math.isnan(result)
             return
         a, b = np.array(known).T
         below = a.var() + b.var() + (a.mean() - b.mean()) ** 2
         expected = 2 * np.mean((a - a.mean()) * (b - b.mean())) / below if below else 1.0
-    assert found == pytest.approx(expected, abs=1e-12)
+    assert result == pytest.approx(expected, abs=1e-12)
 
 
 @given(rules=st.lists(rule_sets(), min_size=2, max_size=4))
 @settings(max_examples=50)
 def test_stability_is_the_mean_over_pairs(rules: list[RuleSet]) -> None:
     pairs = list(itertools.combinations(rules, 2))
-    found = stability(rules, ROWS, n_bins=4)
-    assert found.rules == pytest.approx(
+    result = stability(rules, ROWS, n_bins=4)
+    assert result.rules == pytest.approx(
         np.mean([rule_similarity(a, b, ROWS, n_bins=4) for a, b in pairs])
     )
-    assert found.predictions == pytest.approx(
+    assert result.predictions == pytest.approx(
         np.mean([prediction_agreement(a, b, ROWS) for a, b in pairs])
     )
-    assert found.similarities.shape == (len(rules),) * 2
-    assert (np.diag(found.similarities) == 1).all()
+    assert result.similarities.shape == (len(rules),) * 2
+    assert (np.diag(result.similarities) == 1).all()
 
 
 def test_linear_outputs_and_missing_values() -> None:
@@ -169,15 +169,15 @@ def test_linear_outputs_and_missing_values() -> None:
 
 
 def test_what_is_refused() -> None:
-    some = RuleSet([Rule([Interval(0, 1)], "a")], ["x"], task="classification")
+    rules = RuleSet([Rule([Interval(0, 1)], "a")], ["x"], task="classification")
     numbers = RuleSet([Rule([], 1.0)], ["x"], task="regression")
     with pytest.raises(ValueError, match="for one task to be compared, got classification and reg"):
-        rule_similarity(some, numbers)
+        rule_similarity(rules, numbers)
     with pytest.raises(ValueError, match="at least two rule sets to be compared, got 1"):
-        stability([some], ROWS)
+        stability([rules], ROWS)
     with pytest.raises(ValueError, match="at least two rule sets to be compared, got 1"):
-        stability(some, ROWS)
+        stability(rules, ROWS)
     with pytest.raises(ValueError, match="n_bins must be"):
-        rule_similarity(some, some, ROWS, n_bins=0)
+        rule_similarity(rules, rules, ROWS, n_bins=0)
     with pytest.raises(ValueError, match="at least one row to take quantiles of"):
-        rule_similarity(some, some, ROWS[:0])
+        rule_similarity(rules, rules, ROWS[:0])

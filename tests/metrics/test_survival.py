@@ -202,10 +202,10 @@ def test_rows_seen_longer_than_the_training_rows_are_scored() -> None:
 def test_a_perfect_and_an_ignorant_forecast() -> None:
     X = pd.DataFrame({"age": [30.0, 40.0, 60.0, 70.0] * 5, "noise": 0.0})
     y = np.array([8.0, 9.0, 1.0, 2.0] * 5), np.ones(20, dtype=bool)
-    each = SurvivalRules.fit(age_rules((25, 35), (35, 45), (55, 65), (65, 75)), X, y)
-    assert integrated_brier_score(each, X, y) == 0
+    fitted = SurvivalRules.fit(age_rules((25, 35), (35, 45), (55, 65), (65, 75)), X, y)
+    assert integrated_brier_score(fitted, X, y) == 0
     one = SurvivalRules.fit(
-        RuleSet([Rule([], 0.0)], each.ruleset.feature_names, task="regression"), X, y
+        RuleSet([Rule([], 0.0)], fitted.ruleset.feature_names, task="regression"), X, y
     )
     half = integrated_brier_score(one, X, y, times=[3.0, 7.0])  # between: half of the rows
     assert half == pytest.approx(0.25)
@@ -450,17 +450,17 @@ def test_the_choice_of_the_p_value_matters() -> None:
     X["age"] = np.random.default_rng(3).permutation(X["age"])  # no rule is true
     bounds = [(float(low), low + 2.0) for low in range(20, 78)]
     rules = SurvivalRules.fit(age_rules(*bounds), X, y)
-    found = {
+    results = {
         correction: int(survival_report(rules, X, y, correction=correction)["significant"].sum())
         for correction in (None, "fdr_bh", "holm")
     }
     report = survival_report(rules, X, y)
     columns = {None: "p_value", "fdr_bh": "fdr_p_value", "holm": "fwer_p_value"}
-    assert found == {key: (report[column] <= 0.05).sum() for key, column in columns.items()}
+    assert results == {key: (report[column] <= 0.05).sum() for key, column in columns.items()}
     for correction in ("fdr_bh", "holm"):
         adjusted = adjust_p_values(report["p_value"], correction)
         np.testing.assert_array_equal(report[columns[correction]], adjusted)
-    assert found[None] > found["fdr_bh"] >= found["holm"]
+    assert results[None] > results["fdr_bh"] >= results["holm"]
     with pytest.raises(ValueError, match=r"correction must be .* got 'rulekit_fdr'"):
         survival_report(rules, X, y, correction="rulekit_fdr")
     with pytest.raises(ValueError, match="alpha must be"):

@@ -33,7 +33,7 @@ def titles(ax: Any) -> tuple[str, str, str]:
     return ax.get_title(), ax.get_xlabel(), ax.get_ylabel()
 
 
-def test_displays_draw_what_the_functions_draw_again_and_elsewhere(
+def test_displays_draw_again_on_other_axes(
     search: ExtractorSearchCV, data: tuple[Any, Any]
 ) -> None:
     X, y = data
@@ -65,11 +65,11 @@ def test_a_corridor_shows_what_the_certificate_proves(
     display = plots.CorridorDisplay.from_certificate(certificate, y=y)
     drawn = {line.get_label(): line.get_ydata() for line in display.ax_.lines}
     for kind, frontier in zip(certificate.kinds, certificate.frontiers, strict=True):
-        found, possible = np.array(certificate.corridor(kind)).T
+        result, possible = np.array(certificate.corridor(kind)).T
         if y == "loss":
-            found, possible = frontier.upper, frontier.lower
-        assert drawn[f"{kind}s: best found"].tolist() == found.tolist()
-        if (found != possible).any():
+            result, possible = frontier.upper, frontier.lower
+        assert drawn[f"{kind}s: best found"].tolist() == result.tolist()
+        if (result != possible).any():
             assert drawn[f"{kind}s: upper bound"][::2].tolist() == possible.tolist()
     own = certificate.given_score() if y == "score" else certificate.given_loss()
     assert drawn["given rules"] == [own]
@@ -123,30 +123,30 @@ def test_pictures_that_cannot_be(search: ExtractorSearchCV) -> None:
 
 
 def test_a_fitted_search_shows_rules_candidates_and_front(search: ExtractorSearchCV) -> None:
-    shown = search._repr_html_()
-    assert search._repr_mimebundle_()["text/html"].partition("<details>")[0] in shown
-    assert shown.index("rules from all rows") < shown.index("<table ") < shown.index("8 trials, ")
-    assert "&lt;b&gt;" in shown
-    assert "<b>" not in shown.partition("<details>")[0]
-    assert "b&amp;b" in shown
-    assert shown.count("CART") + shown.count("GridEx") >= len(search.pareto_front_)
-    assert "<details><summary>settings</summary>" in shown
-    outside = shown[: shown.index("<details>")]
+    page = search._repr_html_()
+    assert search._repr_mimebundle_()["text/html"].partition("<details>")[0] in page
+    assert page.index("rules from all rows") < page.index("<table ") < page.index("8 trials, ")
+    assert "&lt;b&gt;" in page
+    assert "<b>" not in page.partition("<details>")[0]
+    assert "b&amp;b" in page
+    assert page.count("CART") + page.count("GridEx") >= len(search.pareto_front_)
+    assert "<details><summary>settings</summary>" in page
+    outside = page[: page.index("<details>")]
     for color in ("#", "background:white", "color:black", "Canvas"):  # none but the notebook's own
         assert color not in outside
     scores = search.leaderboard_["score"]
-    assert f">{scores[0]:.4f}<" in shown
+    assert f">{scores[0]:.4f}<" in page
 
 
 def test_what_is_not_fitted_is_shown_as_scikit_learn_does() -> None:
-    shown = ExtractorSearchCV(KNeighborsClassifier())._repr_html_()
-    assert "sk-top-container" in shown
-    assert "trials" not in shown.partition("sk-top-container")[0][-20:]
+    page = ExtractorSearchCV(KNeighborsClassifier())._repr_html_()
+    assert "sk-top-container" in page
+    assert "trials" not in page.partition("sk-top-container")[0][-20:]
 
 
 def test_candidates_show_their_means(search: ExtractorSearchCV) -> None:
-    shown = search.candidates_._repr_html_()
-    assert f"{len(search.candidates_)} candidates, means over the folds" in shown
-    assert shown.count("<tr>") == len(search.candidates_) + 1
+    page = search.candidates_._repr_html_()
+    assert f"{len(search.candidates_)} candidates, means over the folds" in page
+    assert page.count("<tr>") == len(search.candidates_) + 1
     some = search.candidates_.table().iloc[0]
-    assert f">{some['loss']:.3f}<" in shown
+    assert f">{some['loss']:.3f}<" in page

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from measures import fold_measures
 
 from skescore import plots
 from skescore.certificates import certify
@@ -39,17 +40,7 @@ FOUND = Candidates(
         "cart",
         {},
         r,
-        (
-            {
-                "performance": 1 - 1 / (r + 1),
-                "loss": 1 / (r + 1),
-                "loss_q": 1 / (r + 1),
-                "n_rules": r,
-                "size": r,
-                "completeness_volume": 1.0,
-                "completeness_instances": 1.0,
-            },
-        ),
+        (fold_measures(1 - 1 / (r + 1), r),),
     )
     for r in range(1, 6)
 )
@@ -218,8 +209,8 @@ def lab(rgb: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("kind", BLIND)
 def test_colors_differ_for_the_color_blind(kind: str) -> None:
-    seen = [lab(np.array(BLIND[kind]) @ linear(color)) for color in COLORS]
-    gaps = [np.linalg.norm(a - b) for i, a in enumerate(seen) for b in seen[:i]]
+    recorded = [lab(np.array(BLIND[kind]) @ linear(color)) for color in COLORS]
+    gaps = [np.linalg.norm(a - b) for i, a in enumerate(recorded) for b in recorded[:i]]
     assert min(gaps) > 10  # two are just told apart side by side
 
 

@@ -206,16 +206,16 @@ def test_categories_have_their_own_places(mixed: Any) -> None:
     assert [t.get_text() for t in ax.get_yticklabels()] == ["blue", "green", "red"]
     assert ax.get_ylim() == (-0.5, 2.5)
     x, places, codes = pixels(ax)
-    for row, place in zip(np.asarray(codes), places, strict=True):
-        color = ["blue", "green", "red"][round(float(place))]
-        asked = pd.DataFrame({"size": x, "color": color, "wet": X["wet"].mode()[0]})
-        assert (np.array(["no", "yes"])[row] == model.predict(asked)).all()
+    for row, index in zip(np.asarray(codes), places, strict=True):
+        color = ["blue", "green", "red"][round(float(index))]
+        frame = pd.DataFrame({"size": x, "color": color, "wet": X["wet"].mode()[0]})
+        assert (np.array(["no", "yes"])[row] == model.predict(frame)).all()
     points = np.concatenate(
         [np.asarray(c.get_offsets()) for c in ax.collections if isinstance(c, PathCollection)]
     )
-    found = pd.Series(np.rint(points[:, 1])).value_counts()
+    result = pd.Series(np.rint(points[:, 1])).value_counts()
     assert (
-        found.to_dict()
+        result.to_dict()
         == pd.Series(X["color"]).map({"blue": 0, "green": 1, "red": 2}).value_counts().to_dict()
     )
 
@@ -283,11 +283,11 @@ def test_models_that_are_none() -> None:
 
 
 def boxes_of(ax: Any) -> dict[str, list[Rectangle]]:
-    found: dict[str, list[Rectangle]] = {}
+    results: dict[str, list[Rectangle]] = {}
     for patch in ax.patches:
         if patch.get_gid():
-            found.setdefault(patch.get_gid(), []).append(patch)
-    return found
+            results.setdefault(patch.get_gid(), []).append(patch)
+    return results
 
 
 RULES = RuleSet(
@@ -316,10 +316,10 @@ def test_boxes_lie_where_the_rules_hold() -> None:
     assert sorted(lines) == ["-", "-", "--"]  # the second rule asks for w as well
     order = {name: patches[0].get_zorder() for name, patches in boxes_of(ax).items()}
     assert order["rule 1"] > order["rule 2"] > order["rule 3"]
-    places = {t.get_text(): t.get_position() for t in ax.texts}
-    assert boxes["rule 1"].contains(*places["1"])
-    assert not boxes["rule 1"].contains(*places["3"])
-    assert not boxes["rule 2"].contains(*places["3"])
+    positions = {t.get_text(): t.get_position() for t in ax.texts}
+    assert boxes["rule 1"].contains(*positions["1"])
+    assert not boxes["rule 1"].contains(*positions["3"])
+    assert not boxes["rule 2"].contains(*positions["3"])
     texts = [t.get_text() for t in ax.get_legend().get_texts()]
     assert texts == ["a", "b", "c", "needs more features"]
 
@@ -348,9 +348,9 @@ def test_values_of_a_category_are_pieces() -> None:
         task="regression",
     )
     ax = plots.rule_boxes(rules, X, features=("size", "color"), ax=axes())
-    found = boxes_of(ax)
-    assert [(p.get_y(), p.get_height()) for p in found["rule 1"]] == [(-0.5, 1), (1.5, 2)]
-    assert [(p.get_y(), p.get_height()) for p in found["rule 2"]] == [(0.5, 2)]
+    result = boxes_of(ax)
+    assert [(p.get_y(), p.get_height()) for p in result["rule 1"]] == [(-0.5, 1), (1.5, 2)]
+    assert [(p.get_y(), p.get_height()) for p in result["rule 2"]] == [(0.5, 2)]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["a", "b", "c", "d"]
 
 
@@ -400,7 +400,7 @@ def test_many_rules_and_none() -> None:
         plots.rule_boxes(3, ax=axes())
 
 
-def test_unbounded_rules_have_room_where_nothing_tells_how_far_they_reach() -> None:
+def test_unbounded_rules_get_a_margin() -> None:
     """A tree alone knows thresholds, but neither rows nor a domain."""
     X, y = load_iris(return_X_y=True)
     tree = DecisionTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X, y)

@@ -43,14 +43,14 @@ def axes() -> Any:
 
 def bars_of(ax: Any) -> dict[str, list[tuple[float, float, float]]]:
     """Of each rule the column, and the ends of its bars as shares of the column's width."""
-    found: dict[str, list[tuple[float, float, float]]] = {}
+    results: dict[str, list[tuple[float, float, float]]] = {}
     for bar in ax.patches:
         if bar.get_gid():
             assert bar.get_gid() == f"rule {round(bar.get_y() + bar.get_height() / 2) + 1}"
             column = round(bar.get_x() + bar.get_width() / 2)
             ends = [(x - column) / 0.8 + 0.5 for x in (bar.get_x(), bar.get_x() + bar.get_width())]
-            found.setdefault(bar.get_gid(), []).append((column, *np.round(ends, 6).tolist()))
-    return found
+            results.setdefault(bar.get_gid(), []).append((column, *np.round(ends, 6).tolist()))
+    return results
 
 
 def test_bars_stand_for_the_conditions() -> None:

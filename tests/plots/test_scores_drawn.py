@@ -85,8 +85,8 @@ def test_a_step_of_fire_is_as_sharp_as_a_line() -> None:
 
 def test_points_on_a_surface_of_fire() -> None:
     ax = plots.fire_surface(IRIS, psi=3, loss_label="1 - accuracy", ax=axes())
-    found = points_of(ax)
-    assert {name: place.tolist() for name, place in found.items()} == {
+    result = points_of(ax)
+    assert {name: index.tolist() for name, index in result.items()} == {
         name: [[rules, loss]] for name, (loss, rules) in IRIS.items()
     }
     assert texts_of(ax) == list(IRIS)

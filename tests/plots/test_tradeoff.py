@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from measures import fold_measures
 
 from skescore import plots
 from skescore.metrics import fire_score, ice_score, q_score
@@ -35,20 +36,12 @@ def axes() -> Any:
 
 
 def fold(p: float, r: float, c: float = 1.0) -> dict[str, float]:
-    return {
-        "performance": p,
-        "loss": 1 - p,
-        "loss_q": 1 - p,
-        "n_rules": r,
-        "size": r,
-        "completeness_volume": c,
-        "completeness_instances": 1.0,
-    }
+    return fold_measures(p, r, completeness_volume=c)
 
 
 def many(n: int, n_folds: int = 2, seed: int = 0) -> Candidates:
     random = np.random.default_rng(seed)
-    found = []
+    results = []
     for place in range(n):
         r = int(random.integers(1, 25))
         best = 1 - 0.5 * np.exp(-r / 6) * random.uniform(0.5, 1.4)
@@ -56,12 +49,12 @@ def many(n: int, n_folds: int = 2, seed: int = 0) -> Candidates:
             fold(min(1.0, best + random.normal(0, 0.02)), r, random.uniform(0.6, 1))
             for _ in range(n_folds)
         )
-        found.append(
+        results.append(
             Candidate.from_measures(
                 ("cart", "gridex", "iter")[place % 3], {"k": place}, place, folds
             )
         )
-    return Candidates(found)
+    return Candidates(results)
 
 
 def rows_of(candidates: Candidates, **more: Any) -> pd.DataFrame:
@@ -86,8 +79,8 @@ def rows_of(candidates: Candidates, **more: Any) -> pd.DataFrame:
 
 
 def offsets(ax: Any, labels: set[str]) -> np.ndarray:
-    found = [np.asarray(c.get_offsets()) for c in ax.collections if c.get_label() in labels]
-    return np.concatenate(found)
+    results = [np.asarray(c.get_offsets()) for c in ax.collections if c.get_label() in labels]
+    return np.concatenate(results)
 
 
 # --- front ---
@@ -95,9 +88,9 @@ def offsets(ax: Any, labels: set[str]) -> np.ndarray:
 
 @pytest.mark.parametrize("n", [1, 2, 40, 500])
 def test_the_front_is_what_nothing_beats(n: int) -> None:
-    found = many(n)
-    ax = plots.pareto_plot(found, ax=axes())
-    r, p = found.means("n_rules"), found.means("loss")
+    candidates = many(n)
+    ax = plots.pareto_plot(candidates, ax=axes())
+    r, p = candidates.means("n_rules"), candidates.means("loss")
     drawn = offsets(ax, {"CART", "GridEx", "ITER"})
     assert sorted(map(tuple, drawn.tolist())) == sorted(zip(r.tolist(), p.tolist(), strict=True))
     front = {
@@ -118,16 +111,16 @@ def test_the_front_is_what_nothing_beats(n: int) -> None:
 def test_the_knee_is_the_one_of_the_front() -> None:
     # The example of skescore.tuning.knee: three rules are the bend.
     losses = [(0.6, 1), (0.3, 2), (0.05, 3), (0.04, 8), (0.03, 20)]
-    found = Candidates(
+    candidates = Candidates(
         Candidate.from_measures("cart", {}, i, (fold(1 - p, r),)) for i, (p, r) in enumerate(losses)
     )
-    ax = plots.pareto_plot(found, ax=axes())
+    ax = plots.pareto_plot(candidates, ax=axes())
     (label,) = [c.get_label() for c in ax.collections if "knee" in c.get_label()]
     assert label == "knee: n_rules = 3, loss = 0.05"
 
 
 def test_a_benchmark_and_its_candidates_have_one_picture() -> None:
-    found = many(12)
+    candidates = many(12)
     broken = pd.DataFrame(
         [
             {
@@ -141,8 +134,8 @@ def test_a_benchmark_and_its_candidates_have_one_picture() -> None:
             }
         ]
     )
-    table = pd.concat([rows_of(found), broken], ignore_index=True)
-    one, other = plots.pareto_plot(found, ax=axes()), plots.pareto_plot(table, ax=axes())
+    table = pd.concat([rows_of(candidates), broken], ignore_index=True)
+    one, other = plots.pareto_plot(candidates, ax=axes()), plots.pareto_plot(table, ax=axes())
     names = {"CART", "GridEx", "ITER"}
     assert offsets(other, names) == pytest.approx(offsets(one, names))
     line = [ax.lines[0].get_xydata() for ax in (one, other)]
@@ -150,9 +143,9 @@ def test_a_benchmark_and_its_candidates_have_one_picture() -> None:
 
 
 def test_colors_tell_the_score() -> None:
-    found = many(30)
-    ax = plots.pareto_plot(found, color="ice", phi=3, rho=0.5, ax=axes())
-    table = found.table()
+    candidates = many(30)
+    ax = plots.pareto_plot(candidates, color="ice", phi=3, rho=0.5, ax=axes())
+    table = candidates.table()
     for name in ("cart", "gridex", "iter"):
         own = table[table["extractor"] == name]
         (points,) = [c for c in ax.collections if c.get_label() == extractor_label(name)]
@@ -163,8 +156,10 @@ def test_colors_tell_the_score() -> None:
 
 
 def test_measures_on_the_axes() -> None:
-    found = many(10)
-    ax = plots.pareto_plot(found, "size", "incompleteness", completeness="instances", ax=axes())
+    candidates = many(10)
+    ax = plots.pareto_plot(
+        candidates, "size", "incompleteness", completeness="instances", ax=axes()
+    )
     drawn = offsets(ax, {"CART", "GridEx", "ITER"})
     assert set(drawn[:, 1]) == {0.0}
     assert ax.get_ylabel() == "incompleteness, 1 − c (share of rows)"
@@ -228,9 +223,9 @@ def test_a_search_is_drawn_as_its_leaderboard() -> None:
 
 
 def test_the_map_has_the_winners_colors() -> None:
-    found = many(20)
-    regions = winning_regions(found)
-    ax = plots.winner_map(found, ax=axes())
+    candidates = many(20)
+    regions = winning_regions(candidates)
+    ax = plots.winner_map(candidates, ax=axes())
     (mesh,) = [c for c in ax.collections if isinstance(c, QuadMesh)]
     names = [text.get_text() for text in ax.get_legend().get_texts()]
     corners, values = mesh.get_coordinates(), np.asarray(mesh.get_array())
@@ -243,9 +238,9 @@ def test_the_map_has_the_winners_colors() -> None:
     for axis, sign in ((ax.xaxis, "φ: "), (ax.yaxis, "ρ: ")):  # as the other pictures write them
         assert axis.get_label().get_text().startswith(sign)
         assert {"0.2", "1", "5"} <= {tick.get_text() for tick in axis.get_ticklabels()}
-    strip = plots.winner_map(found, "fire", within=(0.5, 20), ax=axes())
+    strip = plots.winner_map(candidates, "fire", within=(0.5, 20), ax=axes())
     assert strip.get_xlabel() == "ψ: number of rules that count as one"
-    table = winning_regions(found, "fire", within=(0.5, 20)).table
+    table = winning_regions(candidates, "fire", within=(0.5, 20)).table
     spans = [p for p in strip.patches if isinstance(p, Rectangle)]
     assert [p.get_x() for p in spans] == pytest.approx(table["low"].tolist())
     assert strip.get_xlim() == (0.5, 20)
@@ -259,8 +254,8 @@ def test_regions_that_are_there_are_drawn_as_they_are() -> None:
 
 @pytest.mark.parametrize("weight", ["phi", "rho", "psi"])
 def test_sensitivity_is_the_mean_over_the_folds(weight: str) -> None:
-    found = many(15)
-    ax = plots.score_sensitivity(found, weight, phi=2.0, rho=3.0, top=4, ax=axes())
+    candidates = many(15)
+    ax = plots.score_sensitivity(candidates, weight, phi=2.0, rho=3.0, top=4, ax=axes())
     named = [line for line in ax.lines if line.get_label()[0].isdigit()]
     assert len(named) == 4
     score = "fire" if weight == "psi" else "ice"
@@ -270,10 +265,10 @@ def test_sensitivity_is_the_mean_over_the_folds(weight: str) -> None:
         x, y = line.get_data()
         for k in (0, 100, 240):
             weights = {"phi": 2.0, "rho": 3.0, "psi": 1.0, weight: float(x[k])}
-            assert y[k] == pytest.approx(found.scores(score, **weights).mean(axis=1)[place])
+            assert y[k] == pytest.approx(candidates.scores(score, **weights).mean(axis=1)[place])
         leaders |= {place}
     best = [
-        regions_place(found, score, {"phi": 2.0, "rho": 3.0, weight: float(v)})
+        regions_place(candidates, score, {"phi": 2.0, "rho": 3.0, weight: float(v)})
         for v in (0.1, 1.0, 10.0)
     ]
     assert set(best) <= leaders
@@ -344,13 +339,13 @@ def test_best_and_worst_of_the_paper(
 def test_bars_of_a_benchmark_are_means_of_scores() -> None:
     a = [fold(0.9, 2), fold(0.5, 6)]
     b = [fold(0.8, 3), fold(0.7, 3)]
-    found = Candidates(
+    candidates = Candidates(
         [
             Candidate.from_measures("cart", {}, 0, tuple(a)),
             Candidate.from_measures("iter", {}, 1, tuple(b)),
         ]
     )
-    table = pd.concat([rows_of(found), rows_of(found).assign(data="iris", loss=0.5)])
+    table = pd.concat([rows_of(candidates), rows_of(candidates).assign(data="iris", loss=0.5)])
     ax = plots.score_bars(table, "fire", psi=2, ax=axes())
     first, second, third, fourth = bars_of(ax)
     scores = [fire_score(f["loss"], f["size"], psi=2) for f in a]
@@ -372,9 +367,9 @@ def test_bars_of_a_benchmark_are_means_of_scores() -> None:
 
 
 def test_bars_of_candidates_are_the_best_of_each_extractor() -> None:
-    found = many(30)
-    ax = plots.score_bars(found, "loss", ax=axes())
-    table = found.table()
+    candidates = many(30)
+    ax = plots.score_bars(candidates, "loss", ax=axes())
+    table = candidates.table()
     expected = [table[table["extractor"] == n]["loss"].min() for n in ("cart", "gridex", "iter")]
     found_bars = dict(zip([t.get_text() for t in ax.get_xticklabels()], bars_of(ax), strict=True))
     assert [found_bars[n].get_height() for n in ("CART", "GridEx", "ITER")] == pytest.approx(
@@ -402,15 +397,15 @@ def test_points_on_one_place_stay_visible() -> None:
     assert sizes["a"] > sizes["b"] > sizes["d"] == sizes["c"]
 
 
-def test_bars_of_a_search_have_intervals_and_an_axis_that_tells_them_apart() -> None:
-    found = Candidates(
+def test_bars_of_a_search_show_intervals() -> None:
+    candidates = Candidates(
         [
             Candidate.from_measures("cart", {}, 0, (fold(0.96, 2), fold(0.94, 2))),
             Candidate.from_measures("iter", {}, 1, (fold(0.93, 3), fold(0.90, 3))),
         ]
     )
-    ax = plots.score_bars(found, phi=2, ax=axes())
-    scores = found.scores("ice", phi=2.0)
+    ax = plots.score_bars(candidates, phi=2, ax=axes())
+    scores = candidates.scores("ice", phi=2.0)
     ends = [
         container.errorbar.lines[2][0].get_segments()[0][:, 1]
         for container in ax.containers
@@ -422,6 +417,6 @@ def test_bars_of_a_search_have_intervals_and_an_axis_that_tells_them_apart() -> 
     bottom, top = ax.get_ylim()
     assert 0.5 < bottom < min(low for low, _ in ends) < max(high for _, high in ends) < top
     assert ax.get_ylabel().endswith(f", axis from {bottom:.3g}")
-    whole = plots.score_bars(found, phi=2, zoom=False, ax=axes())
+    whole = plots.score_bars(candidates, phi=2, zoom=False, ax=axes())
     assert whole.get_ylim()[0] == 0
     assert "axis from" not in whole.get_ylabel()

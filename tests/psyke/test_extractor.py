@@ -260,7 +260,7 @@ def test_it_stands_in_a_pipeline():
     assert pipeline.score(X, y) > 0.9
 
 
-def test_search_over_a_parameter_of_the_algorithm_in_two_processes():
+def test_search_over_a_parameter_in_two_processes():
     X, y, _ = problem("iris")
     search = GridSearchCV(
         PSyKEExtractor(DecisionTreeClassifier(random_state=0), "gridex", random_state=0, depth=1),
@@ -396,8 +396,8 @@ def test_errors_of_the_black_box_are_its_own():
 
 def test_the_black_box_is_not_asked_twice_about_a_row():
     X, y, black_box = problem("iris")
-    once = PSyKEExtractor(black_box, "gridex", random_state=0, depth=1).fit(X, y)
-    assert (once.oracle_.n_calls, once.oracle_.n_rows) == (1, 150)
+    fitted = PSyKEExtractor(black_box, "gridex", random_state=0, depth=1).fit(X, y)
+    assert (fitted.oracle_.n_calls, fitted.oracle_.n_rows) == (1, 150)
 
 
 def test_a_discretizer_is_taken():

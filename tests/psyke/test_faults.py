@@ -337,7 +337,7 @@ def test_constant_features_and_answers():
 
 
 @pytest.mark.parametrize("name", ["gridrex", "cream"])
-def test_linear_models_of_features_with_gaps_are_refused_with_the_feature(name):
+def test_linear_models_refuse_features_with_gaps(name):
     rows = pd.DataFrame(ROWS, columns=["a", "b", "c"])
     rows.loc[::7, "b"] = np.nan
     given = {} if name == "gridrex" else {"output": "linear"}

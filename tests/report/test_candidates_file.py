@@ -21,26 +21,26 @@ def test_any_weights_score_what_was_read_as_what_was_written(runs) -> None:
         extractor_seed=99,
         picked=True,
     )
-    kept = read_candidates(text)
-    assert (kept.winner, kept.standard_errors, kept.extractor_seed) == (2, 0.5, 99)
-    assert kept.picked
+    restored = read_candidates(text)
+    assert (restored.winner, restored.standard_errors, restored.extractor_seed) == (2, 0.5, 99)
+    assert restored.picked
     assert not read_candidates(text.replace(', "picked": true', "")).picked
-    assert [(c.extractor, c.params, c.trial) for c in kept.candidates] == [
+    assert [(c.extractor, c.params, c.trial) for c in restored.candidates] == [
         (c.extractor, c.params, c.trial) for c in candidates
     ]
     for score in SCORE_SPECS:
         for psi, phi, rho in ((1, 1, 1), (3, 0.5, 2)):
             weights = {"psi": psi, "phi": phi, "rho": rho}
             np.testing.assert_array_equal(
-                kept.candidates.scores(score, **weights), candidates.scores(score, **weights)
+                restored.candidates.scores(score, **weights), candidates.scores(score, **weights)
             )
             mixed = candidates.scores_with_all_rows(score, **weights)
             assert np.isfinite(mixed).all(axis=1).sum() == 7
             np.testing.assert_array_equal(
-                kept.candidates.scores_with_all_rows(score, **weights), mixed
+                restored.candidates.scores_with_all_rows(score, **weights), mixed
             )
     for name in ("seconds", "black_box_rows"):
-        np.testing.assert_array_equal(kept.candidates.means(name), candidates.means(name))
+        np.testing.assert_array_equal(restored.candidates.means(name), candidates.means(name))
 
 
 def test_numpy_and_odd_parameters_are_written_readably(runs) -> None:
@@ -51,10 +51,10 @@ def test_numpy_and_odd_parameters_are_written_readably(runs) -> None:
         "cart", {"n": np.int64(3), "f": np.float64(0.5), "what": min}, 0, (fold,)
     )
     text = candidates_json(Candidates([odd]), winner=None, standard_errors=1.0)
-    kept = read_candidates(text)
-    assert kept.candidates[0].params == {"n": 3, "f": 0.5, "what": repr(min)}
-    assert np.isnan(kept.candidates[0].folds[0]["black_box_rows"])
-    assert kept.winner is None
+    restored = read_candidates(text)
+    assert restored.candidates[0].params == {"n": 3, "f": 0.5, "what": repr(min)}
+    assert np.isnan(restored.candidates[0].folds[0]["black_box_rows"])
+    assert restored.winner is None
 
 
 @pytest.mark.parametrize(

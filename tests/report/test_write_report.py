@@ -32,12 +32,12 @@ from skescore.tuning import ExtractorSearchCV, pareto_front
 
 def content_of(path) -> dict:
     """What the page's script reads."""
-    found = re.search(
+    search = re.search(
         r'<script type="application/json" id="content">(.*?)</script>',
         path.read_text(encoding="utf-8"),
         re.DOTALL,
     )
-    return json.loads(found[1])
+    return json.loads(search[1])
 
 
 @pytest.fixture(scope="module")
@@ -113,11 +113,11 @@ def test_rules_of_the_front_are_made_again_as_the_search_would(search, folder) -
     by_search = pareto_front(search.candidates_, ("loss", "size", "incompleteness"))
     assert len(by_search) > 1
     names = list(zip(by_search["extractor"], by_search["trial"], strict=True))
-    places = {(c.extractor, c.trial): i for i, c in enumerate(search.candidates_)}
+    positions = {(c.extractor, c.trial): i for i, c in enumerate(search.candidates_)}
     winner = content["groups"][0]["winner"]
-    assert set(content["views"]) == {str(places[name]) for name in names} | {str(winner)}
-    for place, view in content["views"].items():
-        candidate = search.candidates_[int(place)]
+    assert set(content["views"]) == {str(positions[name]) for name in names} | {str(winner)}
+    for index, view in content["views"].items():
+        candidate = search.candidates_[int(index)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # two rules for three classes
             expected = search.make_candidate(candidate).fit(iris.X, iris.y).rules_
@@ -257,8 +257,8 @@ def test_the_score_that_was_searched_for_is_the_one_shown(tmp_path) -> None:
     assert content["scores"]["balanced_accuracy"]["label"] == "balanced accuracy"
     assert content["scores"]["balanced_accuracy"]["greater"]
     shown = [one["folds"]["balanced_accuracy"] for one in content["groups"][0]["candidates"]]
-    kept = [[fold["score"] for fold in one.folds] for one in search.candidates_]
-    np.testing.assert_array_equal(shown, kept)
+    retained = [[fold["score"] for fold in one.folds] for one in search.candidates_]
+    np.testing.assert_array_equal(shown, retained)
 
 
 def test_rules_alone_are_counted_on_rows(runs, tmp_path) -> None:
@@ -282,23 +282,27 @@ def test_rules_alone_are_counted_on_rows(runs, tmp_path) -> None:
 def test_a_certificate_is_shown_with_its_corridor(runs, tmp_path) -> None:
     iris = load_dataset("iris")
     rules = runs.iris_rules()
-    made = certify(
+    certificate = certify(
         rules, iris.X, iris.y, space=SearchSpace(3, cuts=2), limits=SolverLimits(time_limit=None)
     )
     page = write_report(
-        rules, iris.X, iris.y, path=tmp_path / "rules.html", certificate=made.with_score("fire")
+        rules,
+        iris.X,
+        iris.y,
+        path=tmp_path / "rules.html",
+        certificate=certificate.with_score("fire"),
     )
-    for sentence in made.with_score("fire").to_text().split("\n"):
+    for sentence in certificate.with_score("fire").to_text().split("\n"):
         assert f"<p>{html.escape(sentence)}</p>" in page.read_text(encoding="utf-8")
     told = content_of(page)["certificate"]
     assert told["score"] == "fire"
     for name, proven in told["scores"].items():
-        one = made.with_score(name)
+        one = certificate.with_score(name)
         value = SCORE_SPECS[name].value
-        for kind, found in zip(one.kinds, proven["kinds"], strict=True):
+        for kind, result in zip(one.kinds, proven["kinds"], strict=True):
             scores = [
                 [value(p, size, 1.0, one.settings["weights"]) for p in bounds]
-                for size, bounds in enumerate(found, start=1)
+                for size, bounds in enumerate(result, start=1)
             ]
             assert scores == [list(bounds) for bounds in one.corridor(kind)]
         share = told["given"]["completeness_volume"]
@@ -308,7 +312,7 @@ def test_a_certificate_is_shown_with_its_corridor(runs, tmp_path) -> None:
 
     folder = runs.write_run(tmp_path / "run")
     run = json.loads((folder / "run.json").read_text())
-    (folder / "certificate.json").write_text(made.to_json())
+    (folder / "certificate.json").write_text(certificate.to_json())
     assert content_of(write_report(folder))["certificate"] is None  # an older one, not of this run
     (folder / "run.json").write_text(json.dumps(run | {"certificate": ["Other rules."]}))
     content = content_of(write_report(folder))
@@ -317,13 +321,13 @@ def test_a_certificate_is_shown_with_its_corridor(runs, tmp_path) -> None:
         "certificate.json is not the certificate of this run, so it is not shown."
         in content["notes"]
     )
-    told = {"certificate": made.to_text().split("\n")}
+    told = {"certificate": certificate.to_text().split("\n")}
     (folder / "run.json").write_text(json.dumps(run | told))
     assert content_of(write_report(folder))["certificate"]["score"] == "ice"
     (folder / "certificate.json").write_text("{}")
     assert "cannot be read" in content_of(write_report(folder))["notes"][0]
     with pytest.raises(ValueError, match="a run's folder has its own"):
-        write_report(folder, certificate=made)
+        write_report(folder, certificate=certificate)
 
 
 def test_two_runs_tell_on_how_many_rows_they_agree(runs, tmp_path) -> None:
@@ -381,7 +385,7 @@ def test_the_worst_parts_of_the_data_are_found() -> None:
     assert rule_view(rules, right)["quality"]["segments"] == []
 
 
-def test_rules_without_a_fallback_and_numbers_are_measured_where_they_predict() -> None:
+def test_rules_without_fallback_count_covered_rows() -> None:
     X = pd.DataFrame({"a": np.arange(40.0)})
     y = pd.Series(np.where(X["a"] < 20, 1.0, 5.0), name="y")
     rules = RuleSet([Rule([Interval(0, upper=19)], 2.0)], ["a"], task="regression")
@@ -408,16 +412,16 @@ def test_what_scores_leave_out_is_told_of_the_rules_shown() -> None:
     low, high = Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, 1, 3)], "high")
     rules = RuleSet([low, high], ["a"], task="classification", fallback=Fallback("low"))
     data = Dataset(X, y, "classification", "", "", "")
-    told = {one["text"]: one["value"] for one in rule_view(rules, data)["quality"]["left_out"]}
-    found = redundancy(rules, X)
-    assert list(told.values()) == [
+    messages = {one["text"]: one["value"] for one in rule_view(rules, data)["quality"]["left_out"]}
+    result = redundancy(rules, X)
+    assert list(messages.values()) == [
         1.5,
         2,
         0.25,
         0.25,
         0.25,
-        found.share_of_rules,
-        found.share_of_literals,
+        result.share_of_rules,
+        result.share_of_literals,
     ]
     votes = rules.replace(ordered=False, voting="votes")
     assert len(rule_view(votes, data)["quality"]["left_out"]) == 5
@@ -508,13 +512,13 @@ def test_ranks_of_a_bench_are_shown_as_they_come(tmp_path) -> None:
     assert "<b> is best. Without ITER, not measured on all" in text
 
 
-def test_a_bench_shows_the_rules_that_it_kept_and_pictures_of_ranks(tmp_path) -> None:
+def test_bench_page_shows_rules_and_rank_plots(tmp_path) -> None:
     rows = bench_rows().iloc[[0, 1]].assign(ice=[0.25, 0.75], extractor=["cart", "<mine>"])
     rows.loc[len(rows)] = {**rows.iloc[0], "seed": 5, "state": "failed", "error": "too slow"}
     rows.to_csv(tmp_path / "rows.csv", index=False)
     cell = {"data": "a", "black_box": "knn", "extractor": "<mine>", "seed": 1, "fold": 0}
-    kept = json.dumps(cell | {"features": [], "conditions": 0, "text": "1. ALWAYS <3"})
-    (tmp_path / "rules.jsonl").write_text(f'{{"file": "rules of a bench"}}\n{kept}\n{{"torn')
+    text = json.dumps(cell | {"features": [], "conditions": 0, "text": "1. ALWAYS <3"})
+    (tmp_path / "rules.jsonl").write_text(f'{{"file": "rules of a bench"}}\n{text}\n{{"torn')
     ranking = {
         "task": "regression",
         "score_name": "ICE",
@@ -573,7 +577,7 @@ def test_the_command_can_be_pasted(runs, tmp_path) -> None:
 @pytest.mark.parametrize(
     "weights", ["balanced", {"setosa": 6.0, "versicolor": 1.0, "virginica": 3.0}]
 )
-def test_searches_with_weighed_classes_are_compared_and_made_again_by_them(weights, tmp_path):
+def test_page_compares_by_class_weights(weights, tmp_path):
     iris = load_dataset("iris")
     tree = DecisionTreeClassifier(max_depth=2, random_state=0)
     search = ExtractorSearchCV(
@@ -590,7 +594,7 @@ def test_searches_with_weighed_classes_are_compared_and_made_again_by_them(weigh
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_searches_on_weighed_rows_are_compared_and_made_again_by_their_weights(task, tmp_path):
+def test_page_compares_by_sample_weights(task, tmp_path):
     X = np.arange(60.0)[:, None]
     y = np.where(np.arange(60) < 20, "no", "yes") if task == "classification" else X[:, 0] ** 2
     weights = np.where(np.arange(60) < 20, 4.0, 1.0)

@@ -78,12 +78,12 @@ def test_every_method_has_a_reason_for_differences() -> None:
 
 
 def test_formulas_match_the_paper() -> None:
-    made = {unit.key: unit for unit in benchmark_formulas([4], 2, 16, 0, [1, 2, 3, 4, 5])}
-    assert len(made) == 2 * 2 + 2 + 4
-    assert str(made["chain", "non-monotone", "4", 0].formula) == "((x1 ^ x2) & x3) ^ x4"
-    assert str(made["chain", "monotone", "4", 0].formula) == "((x1 & x2) | x3) & x4"
-    assert str(made["small", "small", "xor-and-xor", 0].formula) == "(x1 ^ x2) & (x3 ^ x4)"
-    drawn = [unit for unit in made.values() if unit.kind == "random"]
+    created = {unit.key: unit for unit in benchmark_formulas([4], 2, 16, 0, [1, 2, 3, 4, 5])}
+    assert len(created) == 2 * 2 + 2 + 4
+    assert str(created["chain", "non-monotone", "4", 0].formula) == "((x1 ^ x2) & x3) ^ x4"
+    assert str(created["chain", "monotone", "4", 0].formula) == "((x1 & x2) | x3) & x4"
+    assert str(created["small", "small", "xor-and-xor", 0].formula) == "(x1 ^ x2) & (x3 ^ x4)"
+    drawn = [unit for unit in created.values() if unit.kind == "random"]
     assert len({str(unit.formula) for unit in drawn}) == 4
     for unit in drawn:
         assert unit.formula.arity == 4
@@ -102,9 +102,9 @@ def test_all_assignments_are_taken_once() -> None:
 def test_formulas_are_independent_of_the_run(small_run: BrexRun) -> None:
     more = reproduce_brex(**{**SMALL, "arities": [5], "formulas": 3, "methods": CHEAP[1:]})
     known = {row.key: row for row in small_run.rows}
-    both = [row for row in more.rows if row.key in known]
-    assert len(both) == 2 * 2 + 2 + 4
-    assert all(known[row.key] == row for row in both)
+    pair = [row for row in more.rows if row.key in known]
+    assert len(pair) == 2 * 2 + 2 + 4
+    assert all(known[row.key] == row for row in pair)
     other = reproduce_brex(**{**SMALL, "arities": [5], "seed": 1, "tables": [3]})
     assert {row.formula for row in other.rows} & {row.formula for row in more.rows} == set()
 
@@ -119,9 +119,9 @@ def test_figures_match_manual_results(small_run: BrexRun) -> None:
     assert explain is not None
     values = np.maximum(explain(unit.formula, unit.inputs, 0).values, 0)
     divergences, hits = [], []
-    for found, true in zip(values, unit.truth, strict=True):
-        divergences.append(float(jensen_shannon_divergence(found, true)))
-        least, most = found[true > 0].min(), found[true == 0].max()
+    for result, true in zip(values, unit.truth, strict=True):
+        divergences.append(float(jensen_shannon_divergence(result, true)))
+        least, most = result[true > 0].min(), result[true == 0].max()
         hits.append(least > most)
     assert row.jsd == pytest.approx(np.mean(divergences))
     assert row.top_k_strict == pytest.approx(np.mean(hits))
@@ -280,8 +280,10 @@ def test_interrupted_run_is_resumed(tmp_path: Path, small_run: BrexRun) -> None:
     assert [step[0] for step in steps[:2]] == [4, 5]
     assert run.rows == small_run.rows
     # All is there now, and is read as it was made.
-    again = reproduce_brex(**SMALL, output=tmp_path, progress=lambda *step: steps.append(step))
-    assert again == run
+    second_result = reproduce_brex(
+        **SMALL, output=tmp_path, progress=lambda *step: steps.append(step)
+    )
+    assert second_result == run
     assert steps[-1] == steps[-2] == (len(run.rows) // 2, len(run.rows) // 2, "done")
 
 
@@ -347,12 +349,12 @@ def test_kernel_shap_is_near_exact_values() -> None:
     assert explain is not None
     assert exact is not None
     state = np.random.get_state()[1].tolist()
-    found = explain(unit.formula, unit.inputs, 7)
+    explanation = explain(unit.formula, unit.inputs, 7)
     assert np.random.get_state()[1].tolist() == state
     true = exact(unit.formula, unit.inputs, 7)
-    assert found.values == pytest.approx(true.values, abs=0.05)
-    assert (explain(unit.formula, unit.inputs, 7).values == found.values).all()
-    assert 1000 < found.queries < 4096
+    assert explanation.values == pytest.approx(true.values, abs=0.05)
+    assert (explain(unit.formula, unit.inputs, 7).values == explanation.values).all()
+    assert 1000 < explanation.queries < 4096
 
 
 def test_attributions_of_a_trained_network() -> None:
@@ -435,16 +437,16 @@ def test_tables_on_the_command_line(
     tmp_path: Path, on_the_command_line: Any, small_run: BrexRun
 ) -> None:
     out, err = on_the_command_line(*FEW, "--format", "json", "--output", str(tmp_path))
-    told = json.loads(out)
+    data = json.loads(out)
     assert err.splitlines()[-1].endswith(" s")
-    assert told["settings"]["arities"] == [3, 5]
-    assert list(told["tables"]) == ["1", "2", "3", "4", "5"]
-    lines = told["tables"]["4"]["lines"]
+    assert data["settings"]["arities"] == [3, 5]
+    assert list(data["tables"]) == ["1", "2", "3", "4", "5"]
+    lines = data["tables"]["4"]["lines"]
     expected = {one.label: one.values for one in table_lines(small_run)[4]}
     assert {one["label"]: one["values"] for one in lines} == expected
-    for name in told["files"]:
+    for name in data["files"]:
         assert (tmp_path / name).stat().st_size > 0
-    assert json.loads((tmp_path / "brex_tables.json").read_text()) == told
+    assert json.loads((tmp_path / "brex_tables.json").read_text()) == data
     markdown, _ = on_the_command_line(*FEW, "--format", "markdown", "--output", str(tmp_path))
     assert markdown == (tmp_path / "brex_tables.md").read_text()
     assert "| B-ReX (paper) | 0.009 | 0.025 |" in markdown

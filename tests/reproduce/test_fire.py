@@ -83,21 +83,21 @@ def test_losses_that_fit_match_a_dense_grid(name):
         low, high = rounding_interval(text)
         values = np.array([fire(loss, printed.n_rules, psi) for loss in losses])
         fits &= (values >= low) & (values <= high)
-    found = losses_that_fit(printed)
-    assert (found is None) == (not fits.any())
-    if found is not None:
-        assert found == pytest.approx((losses[fits].min(), losses[fits].max()), abs=1e-6)
+    result = losses_that_fit(printed)
+    assert (result is None) == (not fits.any())
+    if result is not None:
+        assert result == pytest.approx((losses[fits].min(), losses[fits].max()), abs=1e-6)
 
 
 @given(st.floats(0, 1), st.floats(0, 0.1), st.integers(1, 200))
 def test_error_counts_match_a_loop(low, width, n_rows):
     high = low + width
     counts = [k for k in range(2 * n_rows) if low <= k / n_rows + 1e-11 and k / n_rows <= high]
-    found = error_counts(low, high, n_rows)
+    result = error_counts(low, high, n_rows)
     edge = any(
         abs(bound * n_rows - round(bound * n_rows)) < 1e-6 for bound in (low, high)
     )  # float noise decides there
-    assert edge or found == (min(counts) if counts else None)
+    assert edge or result == (min(counts) if counts else None)
 
 
 @pytest.mark.parametrize(
@@ -176,27 +176,27 @@ def test_halves_match_manual_results(rows, table):
             box, n_slices=8, importance_threshold=0.99, depth=1, threshold=0.1
         ),
     }
-    found = {name: [] for name in (*makers, "box")}
+    results = {name: [] for name in (*makers, "box")}
     for seed in (0, 1):
         left, right, y_left, y_right = train_test_split(
             data.X, data.y, test_size=0.5, stratify=data.y, random_state=seed
         )
         box = KNeighborsClassifier(9).fit(left, y_left)
-        found["box"].append(box.score(right, y_right))
+        results["box"].append(box.score(right, y_right))
         for name, make in makers.items():
             model = make(box).fit(left, y_left)
             covered = model.covers(right)
             hits = (model.predict(right) == y_right)[covered]
-            found[name].append((hits.mean(), covered.mean(), len(model.rules_)))
+            results[name].append((hits.mean(), covered.mean(), len(model.rules_)))
     for name in makers:
         half = rows[name]["half"]
         for index, what in enumerate(("accuracy", "covered", "n_rules")):
-            values = [triple[index] for triple in found[name]]
+            values = [triple[index] for triple in results[name]]
             assert half[what]["mean"] == pytest.approx(np.mean(values))
             assert (half[what]["min"], half[what]["max"]) == pytest.approx(
                 (min(values), max(values))
             )
-    assert table["black_box"]["half"]["accuracy"]["mean"] == pytest.approx(np.mean(found["box"]))
+    assert table["black_box"]["half"]["accuracy"]["mean"] == pytest.approx(np.mean(results["box"]))
     assert table["black_box"]["all"]["accuracy"] == pytest.approx(0.98)  # also PSyKE's figure
 
 
@@ -226,21 +226,26 @@ def test_interrupted_run_is_resumed(table, path, tmp_path):
     assert len(lines) == 1 + 6
     # Killed while it wrote the last but one of 6 cells.
     broken.write_bytes(b"".join(lines[:5]) + lines[5][:40])
-    again = reproduce_fire(n_splits=2, path=broken, n_jobs=2, progress=lambda *a: asked.append(a))
-    assert without_seconds(again) == without_seconds(table)
+    second_result = reproduce_fire(
+        n_splits=2, path=broken, n_jobs=2, progress=lambda *a: asked.append(a)
+    )
+    assert without_seconds(second_result) == without_seconds(table)
     assert sorted(key for key, *_ in asked) == [("ours", "half", 0), ("ours", "half", 1)]
     assert [(done, n_cells) for _, done, n_cells, _ in asked] == [(5, 6), (6, 6)]
     assert all(left >= 0 for *_, left in asked)
     assert len(broken.read_bytes().splitlines()) == 1 + 6  # the torn line is gone
     asked.clear()
-    assert reproduce_fire(n_splits=2, path=broken, progress=lambda *a: asked.append(a)) == again
+    assert (
+        reproduce_fire(n_splits=2, path=broken, progress=lambda *a: asked.append(a))
+        == second_result
+    )
     assert asked == []
 
 
 def test_fewer_splits_reuse_measured_cells(table, path):
-    asked = []
-    one = reproduce_fire(n_splits=1, path=path, progress=lambda *a: asked.append(a))
-    assert asked == []
+    queries = []
+    one = reproduce_fire(n_splits=1, path=path, progress=lambda *a: queries.append(a))
+    assert queries == []
     assert one["rows"][0]["all"] == table["rows"][0]["all"]
     half = one["rows"][0]["half"]["accuracy"]
     assert half["min"] == half["max"]
@@ -276,8 +281,8 @@ def test_cells_before_an_error_are_stored(tmp_path):
     with pytest.raises(RuntimeError, match="no luck"):
         measure_cells(keys, measure, settings={}, path=path)
     done.append(("once more",))
-    found = measure_cells(keys, measure, settings={}, path=path)
-    assert list(found.items()) == [(("a",), "a"), (("b",), "b"), (("c",), "c")]
+    result = measure_cells(keys, measure, settings={}, path=path)
+    assert list(result.items()) == [(("a",), "a"), (("b",), "b"), (("c",), "c")]
     assert done == [("a",), ("b",), ("once more",), ("c",)]
 
 

@@ -170,14 +170,14 @@ def test_the_black_box_is_an_unbounded_tree(table):
     box = table["black_boxes"]["wine"]
     assert box["in_sample"] == 1.0
     data = load_dataset("wine")
-    found = []
+    results = []
     for seed in (0, 1):
         left, right, y_left, y_right = train_test_split(
             data.X, data.y, test_size=0.5, stratify=data.y, random_state=seed
         )
         tree = DecisionTreeClassifier(random_state=seed).fit(left, y_left)
-        found.append(f1_score(y_right, tree.predict(right), average="weighted"))
-    assert box["held_out"]["mean"] == pytest.approx(np.mean(found))
+        results.append(f1_score(y_right, tree.predict(right), average="weighted"))
+    assert box["held_out"]["mean"] == pytest.approx(np.mean(results))
 
 
 def test_reproduced_columns_are_labeled(rows):
@@ -193,20 +193,20 @@ def test_reproduced_columns_are_labeled(rows):
 
 
 def test_remaining_time_ends_at_zero():
-    told = []
+    messages = []
     reproduce_ice(
         data=["wine"],
         extractors=["cart"],
         n_trials=1,
         n_splits=1,
-        progress=lambda *step: told.append(step),
+        progress=lambda *step: messages.append(step),
     )
-    assert [step[:3] for step in told] == [
+    assert [step[:3] for step in messages] == [
         (("wine", "cart", "at_settings", -1), 1, 3),
         (("wine", "cart", "in_sample", -1), 2, 3),
         (("wine", "cart", "held_out", 0), 3, 3),
     ]
-    assert told[0][3] > told[2][3] == 0
+    assert messages[0][3] > messages[2][3] == 0
 
 
 def test_differences_name_better_and_worse_inputs(rows):
@@ -236,8 +236,8 @@ def test_differences_name_better_and_worse_inputs(rows):
 
 def test_column_with_six_scores_is_reproduced():
     """WBC, CART: F1 0.941 and 3 rules in sample are what the paper prints, to the last digit."""
-    found = reproduce_ice(data=["breast_cancer"], extractors=["cart"], n_trials=4, n_splits=1)
-    row = found["rows"][0]
+    result = reproduce_ice(data=["breast_cancer"], extractors=["cart"], n_trials=4, n_splits=1)
+    row = result["rows"][0]
     assert "In sample: reproduced, all six scores." in row["difference"]
     assert {m: f"{row['in_sample'][m]:.3f}" for m in ICE_MEASURES} == {
         m: PAPER[m].split()[-1] for m in ICE_MEASURES
@@ -245,8 +245,8 @@ def test_column_with_six_scores_is_reproduced():
 
 
 def test_one_split_has_no_rounding_interval():
-    found = reproduce_ice(data=["wine"], extractors=["cart"], n_trials=2, n_splits=1)
-    row = found["rows"][0]["held_out"]
+    result = reproduce_ice(data=["wine"], extractors=["cart"], n_trials=2, n_splits=1)
+    row = result["rows"][0]["held_out"]
     assert row["f1"]["std"] == 0.0
     assert row["f1"]["min"] == row["f1"]["mean"] == row["f1"]["max"]
 

@@ -1,8 +1,8 @@
 """Every evaluator of conditions agrees on the same rows: missing values and edge floats included.
 
 A loop in plain Python states what each condition means. NumPy, matching kernels, simplification,
-volumes, SQL in three databases, generated Python, SWI-Prolog, the report's JavaScript and the
-certificate checker must return the same truth.
+volumes, SQL in three databases, generated Python, SWI-Prolog, the report's JavaScript, plots,
+optimal trees and the certificate checker must return the same truth.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import runpy
 import shutil
 import sqlite3
 import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import duckdb
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,6 +27,8 @@ import pytest
 import skescore
 from skescore.certificates import _check
 from skescore.metrics import volume_completeness
+from skescore.optimal import SearchSpace, candidate_cuts, optimal_trees
+from skescore.plots import overlap_matrix, parallel_rules
 from skescore.report import rule_view
 from skescore.rules import (
     AtLeast,
@@ -36,6 +40,7 @@ from skescore.rules import (
     OneOf,
     Rule,
     RuleSet,
+    _conditions,
 )
 
 TESTS = Path(__file__).parents[1]
@@ -188,22 +193,126 @@ def test_simplification_keeps_truth(domain):
         assert rules.standalone().predict(frame).tolist() == expected, condition
 
 
+def expected_volume(condition):
+    """Return the volume of a condition on one feature in the domain, by its truth."""
+    if isinstance(condition, Interval):
+        observed = (min(condition.upper, 3.0) - max(condition.lower, -3.0)) / 6.0
+    elif condition.feature == 0:
+        observed = float(truth(condition, [1.0] * 3))
+    else:
+        observed = np.mean([truth(condition, [None, None, color]) for color in COLORS])
+    return (1 - SHARE) * observed + SHARE * truth(condition, [None] * 3)
+
+
 def test_volumes_measure_truth():
     for condition in CONDITIONS:
         if not isinstance(condition, Interval | Missing | OneOf):
             continue
         if isinstance(condition, OneOf) and condition.feature == 0:
             continue  # single numbers have no volume
-        gap = truth(condition, [None] * 3)
-        if isinstance(condition, Interval):
-            observed = (min(condition.upper, 3.0) - max(condition.lower, -3.0)) / 6.0
-        elif condition.feature == 0:
-            observed = float(truth(condition, [1.0] * 3))
-        else:
-            observed = np.mean([truth(condition, [None, None, color]) for color in COLORS])
-        expected = (1 - SHARE) * observed + SHARE * gap
         measured = volume_completeness(one_rule(condition, domain=DOMAIN))
-        assert float(measured) == pytest.approx(expected, abs=1e-12), condition
+        assert float(measured) == pytest.approx(expected_volume(condition), abs=1e-12), condition
+
+
+def drawn_truth(condition, feature):
+    """Read from a plot of one rule which observed values satisfy it, and the missing sign."""
+    (conditions,) = (rule.conditions for rule in one_rule(condition).rules)
+    ax = parallel_rules(one_rule(condition, domain=DOMAIN), features=[feature], legend=False)
+    bars = [
+        (patch.get_x(), patch.get_x() + patch.get_width())
+        for patch in ax.patches
+        if patch.get_gid() == "rule 1"
+    ]
+    signs = [text.get_text() for text in ax.texts if text.get_text() in "∘∅✓"]
+    left, right = ax.patches[0].get_x(), ax.patches[0].get_x() + ax.patches[0].get_width()
+    plt.close(ax.figure)
+    if not bars and conditions and "∅" not in signs:
+        bars = [(left, right)] if "✓" in signs else bars
+
+    def is_drawn(share):
+        position = left + share * (right - left)
+        return any(low < position < high for low, high in bars)
+
+    return is_drawn, "∘" in signs or "∅" in signs
+
+
+def test_plots_draw_truth():
+    for condition in CONDITIONS:
+        if not isinstance(condition, Interval | Missing | OneOf):
+            continue
+        if condition.is_trivial or (isinstance(condition, OneOf) and condition.feature == 0):
+            continue  # not drawn; bars of single numbers have a minimum width
+        if isinstance(condition, Interval) and condition.lower == condition.upper:
+            continue
+        feature = condition.feature
+        is_drawn, accepts_missing = drawn_truth(condition, feature)
+        assert accepts_missing == truth(condition, [None] * 3), condition
+        observed = COLORS if feature == 2 else [-2.9, -1.6, -1.4, -0.1, 0.1, 1.9, 2.1, 2.9]
+        for k, value in enumerate(observed):
+            share = (k + 0.5) / 3 if feature == 2 else (value + 3) / 6
+            row = [value if j == feature else None for j in range(3)]
+            assert is_drawn(share) == truth(condition, row), (condition, value)
+
+
+def test_overlap_plot_measures_truth():
+    boxes = [c for c in CONDITIONS if isinstance(c, Interval) and c.lower < c.upper]
+    ax = overlap_matrix(one_rule(*boxes, domain=DOMAIN), colorbar=False)
+    labels = [label.get_text() for label in ax.get_yticklabels()]
+    plt.close(ax.figure)
+    for label, condition in zip(labels, boxes, strict=True):
+        drawn = float(label.rpartition("(")[2].removesuffix(")"))
+        assert drawn == pytest.approx(expected_volume(condition), abs=0.006), condition
+
+
+def test_optimal_trees_read_truth():
+    rows = [row for row in ROWS if row[0] is None or 0 < abs(row[0]) <= HIGH]
+    frame = pd.DataFrame(rows, columns=NAMES).astype({"x": float, "y": float})
+    for condition, negation in candidate_cuts(frame, None).pairs():
+        holds = [truth(condition, row) for row in rows]
+        assert [not truth(negation, row) for row in rows] == holds, condition
+        # One split separates exactly the rows that satisfy the condition.
+        frontier = optimal_trees(frame, np.array(holds, dtype=int), SearchSpace(2, cuts=None))
+        assert frontier.upper[1] == 0, condition
+        assert frontier.rules[1].predict(frame).tolist() == holds, condition
+
+
+@pytest.fixture
+def never_missing(monkeypatch):
+    """Change the meaning of intervals in its only place: no missing value satisfies any."""
+
+    def refuse(bounds):
+        return bounds.missing & False
+
+    original = _conditions.interval_accepts_missing
+    for module in [m for name, m in sys.modules.items() if name.startswith("skescore.")]:
+        if getattr(module, "interval_accepts_missing", None) is original:
+            monkeypatch.setattr(module, "interval_accepts_missing", refuse)
+    stated = truth
+
+    def changed(condition, row):
+        if isinstance(condition, Interval) and row[condition.feature] is None:
+            return False
+        return stated(condition, row)
+
+    monkeypatch.setitem(globals(), "truth", changed)
+
+
+@pytest.mark.parametrize("domain", [None, DOMAIN])
+def test_simplification_follows_a_changed_meaning(never_missing, monkeypatch, domain):
+    assert not truth(Interval(0, upper=1.0, missing=True), [None] * 3)
+    conditions = [c for c in CONDITIONS if isinstance(c, Missing) or getattr(c, "missing", False)]
+    monkeypatch.setitem(globals(), "CONDITIONS", conditions)
+    test_kernels_match_rows("nan")
+    test_simplification_keeps_truth(domain)
+
+
+def test_other_evaluators_follow_a_changed_meaning(never_missing):
+    test_volumes_measure_truth()
+    test_plots_draw_truth()
+    test_overlap_plot_measures_truth()
+    test_python_source_agrees()
+    test_duckdb_agrees()
+    test_sqlite_agrees()
 
 
 def test_python_source_agrees():
@@ -221,8 +330,8 @@ def test_checker_of_certificates_agrees():
     for condition in CONDITIONS:
         (rule,) = json.loads(one_rule(condition).to_json())["rules"]
         values = [[_check._json_value(value) for value in row] for row in ROWS]
-        held = [all(_check._holds(c, row) for c in rule["if"]) for row in values]
-        answers.append(held)
+        holds = [all(_check._holds(c, row) for c in rule["if"]) for row in values]
+        answers.append(holds)
     assert_all_agree(answers)
 
 

@@ -83,12 +83,12 @@ def test_interval_compares_as_python_does(condition):
 
 @given(one=intervals(), other=intervals())
 def test_intersection_holds_where_both_hold(one, other):
-    both = [a and b for a, b in zip(held(one, COLUMN), held(other, COLUMN), strict=True)]
+    pair = [a and b for a, b in zip(held(one, COLUMN), held(other, COLUMN), strict=True)]
     try:
-        assert held(one.intersect(other), COLUMN) == both
+        assert held(one.intersect(other), COLUMN) == pair
         assert one.intersect(other) == other.intersect(one)
     except ValueError:
-        assert not any(both)
+        assert not any(pair)
 
 
 def test_intervals_on_different_features_do_not_intersect():
@@ -232,13 +232,13 @@ def test_one_of_compares_as_python_does(values, negated, allowed, column):
 @pytest.mark.filterwarnings("ignore:Rules compare x0 with")
 def test_one_of_on_plain_arrays(column, values):
     there = [v == v for v in column.tolist()]
-    found = [any(v == known for known in values) for v in column.tolist()]
-    assert held(OneOf(0, values), column) == found
-    not_found = [a and not b for a, b in zip(there, found, strict=True)]
+    results = [any(v == known for known in values) for v in column.tolist()]
+    assert held(OneOf(0, values), column) == results
+    not_found = [a and not b for a, b in zip(there, results, strict=True)]
     assert held(OneOf(0, values, negated=True), column) == not_found
-    gone = [not known for known in there]
-    assert held(Missing(0), column) == gone
-    either = [a or b for a, b in zip(gone, found, strict=True)]
+    removed = [not known for known in there]
+    assert held(Missing(0), column) == removed
+    either = [a or b for a, b in zip(removed, results, strict=True)]
     assert held(OneOf(0, values, missing=True), column) == either
 
 

@@ -131,9 +131,9 @@ def test_fallback_rejects_unknown_classes(fallback, classes, text):
     ],
 )
 def test_default_abstain_label(classes, label):
-    found = Fallback(classes[0], "abstain").abstention(classes)
-    assert found == label
-    assert type(found) is type(label)
+    result = Fallback(classes[0], "abstain").abstention(classes)
+    assert result == label
+    assert type(result) is type(label)
 
 
 @pytest.mark.parametrize(

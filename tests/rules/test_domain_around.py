@@ -84,8 +84,8 @@ def test_domain_around_ignores_unused_columns():
 def test_domain_around_weights_equal_repetitions() -> None:
     rows = ROWS.assign(size=[1.0, np.nan, 9.0, 3.0])
     repeated = rows.iloc[[0, 0, 1, 3]]
-    found = RULES.domain_around(rows, [2, 1, 0, 1])
-    assert found == RULES.domain_around(repeated)
-    assert found.missing[RULES.feature_names.index("size")] == 0.25
+    result = RULES.domain_around(rows, [2, 1, 0, 1])
+    assert result == RULES.domain_around(repeated)
+    assert result.missing[RULES.feature_names.index("size")] == 0.25
     with pytest.raises(ValueError, match="sample_weight must hold a positive number"):
         RULES.domain_around(rows, [0, 0, 0, 0])

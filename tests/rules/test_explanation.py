@@ -89,8 +89,8 @@ def rule_sets(draw: Any) -> RuleSet:
             if task == "classification"
             else None
         )
-        seen = RuleStatistics(draw(st.integers(0, 9)), counts)
-        rules.append(Rule(premise, draw(outputs), seen, draw(st.integers(-1, 4))))
+        statistics = RuleStatistics(draw(st.integers(0, 9)), counts)
+        rules.append(Rule(premise, draw(outputs), statistics, draw(st.integers(-1, 4))))
     voting = draw(st.sampled_from([None, *VOTINGS[task]])) if rules else None
     policies = ["default", "abstain"] + ([] if voting else ["nearest"])
     fallback = Fallback("a" if task == "classification" else 3.0, draw(st.sampled_from(policies)))
@@ -133,32 +133,35 @@ def test_counterfactual_fills_but_never_removes_values() -> None:
 
 @given(rules=rule_sets(), row=ROWS)
 def test_explanation_agrees_with_predictions(rules: RuleSet, row: list[Any]) -> None:
-    said = rules.explain(row)
+    explanation = rules.explain(row)
     rows = pd.DataFrame([row], columns=NAMES).astype({"length": float, "color": object})
-    assert same(said.prediction, rules.predict(rows)[0])
-    assert [rule.index for rule in said.matching_rules] == np.flatnonzero(
+    assert same(explanation.prediction, rules.predict(rows)[0])
+    assert [rule.index for rule in explanation.matching_rules] == np.flatnonzero(
         rules.match(rows)[0]
     ).tolist()
     if rules.voting is None:
         index = int(rules.assign(rows)[0])
         if index >= 0:
-            assert (said.rule, said.reason) == (index, "first" if rules.ordered else "purest")
+            assert (explanation.rule, explanation.reason) == (
+                index,
+                "first" if rules.ordered else "purest",
+            )
         else:
-            assert said.reason in ("nearest", "fallback")
-            assert said.fallback == (said.rule is None)
+            assert explanation.reason in ("nearest", "fallback")
+            assert explanation.fallback == (explanation.rule is None)
     else:
-        assert said.rule is None
-        assert said.reason == "vote" or not rules.covers(rows)[0] or rules.voting == "mean"
-    if said.sums is not None:
-        sums = list(said.sums.values())
+        assert explanation.rule is None
+        assert explanation.reason == "vote" or not rules.covers(rows)[0] or rules.voting == "mean"
+    if explanation.sums is not None:
+        sums = list(explanation.sums.values())
         for at, label in enumerate(rules.classes or ()):
-            votes = [(rule.votes or {}).get(label, 0.0) for rule in said.matching_rules]
+            votes = [(rule.votes or {}).get(label, 0.0) for rule in explanation.matching_rules]
             assert sum(votes) == pytest.approx(sums[at])
-    if said.rule is not None:
-        holds = [condition.holds for condition in said.conditions]
-        assert len(holds) == len(rules[said.rule].conditions)
-        assert all(holds) == (said.reason != "nearest")
-    assert str(said)
+    if explanation.rule is not None:
+        holds = [condition.holds for condition in explanation.conditions]
+        assert len(holds) == len(rules[explanation.rule].conditions)
+        assert all(holds) == (explanation.reason != "nearest")
+    assert str(explanation)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -167,20 +170,20 @@ def same(one: Any, other: Any) -> bool:
 
 @given(rules=rule_sets(), row=ROWS)
 def test_counterfactual_changes_the_prediction(rules: RuleSet, row: list[Any]) -> None:
-    said = rules.explain(row)
-    found = said.counterfactual
-    if found is None:
+    explanation = rules.explain(row)
+    result = explanation.counterfactual
+    if result is None:
         return
-    assert found.changes
-    after = [changed(row, found, NAMES)]
+    assert result.changes
+    after = [changed(row, result, NAMES)]
     frame = pd.DataFrame(after, columns=NAMES).astype({"length": float, "color": object})
-    assert same(rules.predict(frame)[0], found.prediction)
-    assert not same(found.prediction, said.prediction)
-    assert tuple(np.flatnonzero(rules.match(frame)[0])) == found.rules
-    if rules.voting is None and found.rules:
-        assert found.rule == rules.assign(frame)[0]
-    again = rules.explain(after[0])
-    assert same(again.prediction, found.prediction)
+    assert same(rules.predict(frame)[0], result.prediction)
+    assert not same(result.prediction, explanation.prediction)
+    assert tuple(np.flatnonzero(rules.match(frame)[0])) == result.rules
+    if rules.voting is None and result.rules:
+        assert result.rule == rules.assign(frame)[0]
+    second_explanation = rules.explain(after[0])
+    assert same(second_explanation.prediction, result.prediction)
 
 
 def slow_nearest(rules: RuleSet, row: list[float]) -> float:
@@ -206,7 +209,7 @@ def test_counterfactual_is_cheapest_single_change(boxes: Any, row: Any, ordered:
         domain=Domain((0, 0), (10, 10)),
         fallback=Fallback("a"),
     )
-    found = rules.explain(row).counterfactual
+    result = rules.explain(row).counterfactual
     here = rules.predict([row])[0]
     steps = np.arange(-0.5, 12.5, 0.25)
     for feature in (0, 1):
@@ -214,10 +217,10 @@ def test_counterfactual_is_cheapest_single_change(boxes: Any, row: Any, ordered:
         lines[:, feature] = steps
         other = rules.predict(lines) != here
         if other.any():
-            assert found is not None
-            assert found.distance <= np.abs(steps - row[feature])[other].min() / 10 + 1e-12
-    if found is not None:  # and what it found is no nearer than what is there
-        assert found.distance >= slow_nearest(rules, list(row)) - 0.05 - 1e-12
+            assert result is not None
+            assert result.distance <= np.abs(steps - row[feature])[other].min() / 10 + 1e-12
+    if result is not None:  # and what it found is no nearer than what is there
+        assert result.distance >= slow_nearest(rules, list(row)) - 0.05 - 1e-12
 
 
 def test_explanation_of_iris_tree() -> None:
@@ -231,19 +234,19 @@ def test_explanation_of_iris_tree() -> None:
         task="classification",
         domain=Domain((1, 0), (7, 2.5)),
     )
-    said = rules.explain([5.0, 1.7])
-    assert (said.prediction, said.rule, said.reason, said.row) == (
+    explanation = rules.explain([5.0, 1.7])
+    assert (explanation.prediction, explanation.rule, explanation.reason, explanation.row) == (
         "versicolor",
         1,
         "first",
         {"length": 5.0, "width": 1.7},
     )
-    found = said.counterfactual
-    assert found is not None
-    assert (found.prediction, found.rule, found.rules) == ("virginica", 2, (2,))
-    assert [(c.feature, c.before, c.after) for c in found.changes] == [("width", 1.7, 1.76)]
-    assert found.distance == pytest.approx(0.06 / 2.5)
-    assert str(said) == "\n".join(
+    result = explanation.counterfactual
+    assert result is not None
+    assert (result.prediction, result.rule, result.rules) == ("virginica", 2, (2,))
+    assert [(c.feature, c.before, c.after) for c in result.changes] == [("width", 1.7, 1.76)]
+    assert result.distance == pytest.approx(0.06 / 2.5)
+    assert str(explanation) == "\n".join(
         [
             "prediction: versicolor, by rule 2, the first that holds",
             "rules that hold:",
@@ -272,15 +275,19 @@ def test_explanation_of_votes_and_categories() -> None:
         domain=DOMAIN,
         fallback=Fallback("a"),
     )
-    said = rules.explain({"length": 5, "width": None, "color": "red", "further": 1})
-    assert (said.prediction, said.reason, said.sums) == ("a", "vote", {"a": 2.0, "b": 1.75})
-    assert [rule.weight for rule in said.matching_rules] == [2.0, 1.5, 0.25]
-    assert said.matching_rules[2].votes == {"b": 0.25}
-    found = said.counterfactual
-    assert found is not None
-    assert (found.prediction, found.rule, found.distance) == ("b", None, 1.0)
-    assert (found.changes[0].before, found.changes[0].after) == ("red", "blue")
-    assert "sums: a 2, b 1.75" in str(said)
+    explanation = rules.explain({"length": 5, "width": None, "color": "red", "further": 1})
+    assert (explanation.prediction, explanation.reason, explanation.sums) == (
+        "a",
+        "vote",
+        {"a": 2.0, "b": 1.75},
+    )
+    assert [rule.weight for rule in explanation.matching_rules] == [2.0, 1.5, 0.25]
+    assert explanation.matching_rules[2].votes == {"b": 0.25}
+    result = explanation.counterfactual
+    assert result is not None
+    assert (result.prediction, result.rule, result.distance) == ("b", None, 1.0)
+    assert (result.changes[0].before, result.changes[0].after) == ("red", "blue")
+    assert "sums: a 2, b 1.75" in str(explanation)
 
 
 def test_counterfactual_combines_two_changes() -> None:
@@ -290,10 +297,10 @@ def test_counterfactual_combines_two_changes() -> None:
         task="classification",
         domain=Domain((0, 0), (10, 10)),
     )
-    found = rules.explain([1, 1]).counterfactual
-    assert found is not None
-    assert [change.after for change in found.changes] == [4.1, 2.1]
-    assert found.distance == pytest.approx(0.42)
+    result = rules.explain([1, 1]).counterfactual
+    assert result is not None
+    assert [change.after for change in result.changes] == [4.1, 2.1]
+    assert result.distance == pytest.approx(0.42)
 
 
 def test_counterfactual_leaves_earlier_rules() -> None:
@@ -308,9 +315,9 @@ def test_counterfactual_leaves_earlier_rules() -> None:
         task="classification",
         domain=Domain((0, 0, 0), (10, 10, 10)),
     )
-    found = rules.explain([1, 1, 1]).counterfactual
-    assert found is not None
-    assert (found.prediction, found.rule, len(found.changes)) == ("b", 1, 3)
+    result = rules.explain([1, 1, 1]).counterfactual
+    assert result is not None
+    assert (result.prediction, result.rule, len(result.changes)) == ("b", 1, 3)
 
 
 def test_explanation_without_counterfactual() -> None:
@@ -318,8 +325,12 @@ def test_explanation_without_counterfactual() -> None:
     assert always.explain([1]).counterfactual is None
     assert "no change found" in str(always.explain([1]))
     empty = RuleSet([], ["x"], task="regression", fallback=Fallback(2.0, "nearest"))
-    said = empty.explain([1])
-    assert (said.prediction, said.fallback, said.counterfactual) == (2.0, True, None)
+    explanation = empty.explain([1])
+    assert (explanation.prediction, explanation.fallback, explanation.counterfactual) == (
+        2.0,
+        True,
+        None,
+    )
 
 
 def test_explanation_of_nearest_rule() -> None:
@@ -329,9 +340,17 @@ def test_explanation_of_nearest_rule() -> None:
         task="classification",
         fallback=Fallback("a", "nearest"),
     )
-    said = rules.explain([5.0, 2.0])
-    assert (said.prediction, said.rule, said.reason, said.matching_rules) == ("b", 0, "nearest", ())
-    assert [(c.text, c.holds) for c in said.conditions] == [("x > 6", False), ("y ≤ 3", True)]
+    explanation = rules.explain([5.0, 2.0])
+    assert (
+        explanation.prediction,
+        explanation.rule,
+        explanation.reason,
+        explanation.matching_rules,
+    ) == ("b", 0, "nearest", ())
+    assert [(c.text, c.holds) for c in explanation.conditions] == [
+        ("x > 6", False),
+        ("y ≤ 3", True),
+    ]
 
 
 @pytest.mark.parametrize("kind", ["mean", None])
@@ -354,12 +373,12 @@ def test_explanation_of_real_trees(kind: str | None) -> None:
         if kind and rules.task == "regression":
             rules = rules.replace(ordered=False, voting=kind)
         for row in X[::25]:
-            said = rules.explain(row)
-            found = said.counterfactual
-            assert found is not None
-            after = changed(row.tolist(), found, list(rules.feature_names))
-            assert tree.predict([after])[0] == pytest.approx(found.prediction)
-            assert found.prediction != said.prediction
+            explanation = rules.explain(row)
+            result = explanation.counterfactual
+            assert result is not None
+            after = changed(row.tolist(), result, list(rules.feature_names))
+            assert tree.predict([after])[0] == pytest.approx(result.prediction)
+            assert result.prediction != explanation.prediction
 
 
 ONE = RuleSet([Rule([Interval(0, 2)], "b")], NAMES, task="classification", fallback=Fallback("b"))
@@ -380,9 +399,9 @@ ONE = RuleSet([Rule([Interval(0, 2)], "b")], NAMES, task="classification", fallb
     ids=lambda x: type(x).__name__,
 )
 def test_explain_accepts_every_row_container(x: Any) -> None:
-    said = ONE.explain(x)
-    assert isinstance(said, Explanation)
-    assert (said.row, said.rule) == ({"length": 3.0}, 0)
+    explanation = ONE.explain(x)
+    assert isinstance(explanation, Explanation)
+    assert (explanation.row, explanation.rule) == ({"length": 3.0}, 0)
 
 
 def test_explain_rejects_uncovered_row_without_fallback() -> None:

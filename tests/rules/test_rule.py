@@ -53,9 +53,17 @@ def test_linear_output_evaluates():
 
 
 def test_statistics_convert_whole_counts_to_int():
-    seen = RuleStatistics(np.float64(50.0), np.array([49.0, 0.5, 0.0]), np.float32(0.5), 0)
-    assert seen == RuleStatistics(50, (49, 0.5, 0), 0.5, 0.0)
-    kinds = [type(v) for v in (seen.n_rows, *seen.class_counts, seen.mean, seen.standard_deviation)]
+    statistics = RuleStatistics(np.float64(50.0), np.array([49.0, 0.5, 0.0]), np.float32(0.5), 0)
+    assert statistics == RuleStatistics(50, (49, 0.5, 0), 0.5, 0.0)
+    kinds = [
+        type(v)
+        for v in (
+            statistics.n_rows,
+            *statistics.class_counts,
+            statistics.mean,
+            statistics.standard_deviation,
+        )
+    ]
     assert kinds == [int, int, float, int, float, float]
 
 
@@ -211,11 +219,11 @@ def test_rule_is_immutable_and_copyable(value):
 
 def test_rule_equality_compares_all_parts():
     rule = Rule([Interval(0, 1)], "a", RuleStatistics(3))
-    others = [
+    other_items = [
         Rule([Interval(0, 2)], "a", RuleStatistics(3)),
         Rule([Interval(0, 1)], "b", RuleStatistics(3)),
         Rule([Interval(0, 1)], "a", RuleStatistics(4)),
         Rule([Interval(0, 1)], "a"),
     ]
-    assert all(rule != other for other in others)
-    assert len({rule, *others}) == 5
+    assert all(rule != other for other in other_items)
+    assert len({rule, *other_items}) == 5

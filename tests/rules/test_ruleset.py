@@ -380,13 +380,13 @@ def test_labels_keep_their_type(classes, kind, policy):
         classes=classes,
         fallback=Fallback(classes[-1], policy),
     )
-    found = ruleset.predict([[-1], [0.5], [7], [NAN]])
+    predictions = ruleset.predict([[-1], [0.5], [7], [NAN]])
     last = [classes[1], classes[0]] if policy == "nearest" else [classes[-1]] * 2
-    assert found.tolist() == [classes[0], classes[1], *last]
-    assert found.dtype.kind == kind
+    assert predictions.tolist() == [classes[0], classes[1], *last]
+    assert predictions.dtype.kind == kind
     assert ruleset.predict(np.zeros((0, 1))).dtype.kind == kind
     if kind == "O":
-        assert [type(v) for v in found[:2]] == [type(v) for v in classes[:2]]
+        assert [type(v) for v in predictions[:2]] == [type(v) for v in classes[:2]]
 
 
 @pytest.mark.parametrize(
@@ -411,9 +411,9 @@ def test_predict_abstains_where_uncovered(classes, label, answer, kind):
         classes=classes,
         fallback=Fallback(classes[1], "abstain", None, label),
     )
-    found = ruleset.predict([[-1], [7]])
-    assert found.tolist() == [classes[0], answer]
-    assert found.dtype.kind == kind
+    predictions = ruleset.predict([[-1], [7]])
+    assert predictions.tolist() == [classes[0], answer]
+    assert predictions.dtype.kind == kind
     assert (
         ruleset.predict([[-1]]).dtype.kind
         == ruleset.replace(fallback=None).predict([[-1]]).dtype.kind
@@ -447,9 +447,9 @@ def test_predict_regression():
         (Fallback(-7, "nearest"), 19.0),
         (Fallback(-7, "abstain"), NAN),
     ]:
-        found = regression(fallback=fallback).predict(X)
-        assert found.dtype == float
-        assert np.array_equal(found, [1.5, 4.0, NAN, last], equal_nan=True)
+        predictions = regression(fallback=fallback).predict(X)
+        assert predictions.dtype == float
+        assert np.array_equal(predictions, [1.5, 4.0, NAN, last], equal_nan=True)
     integers = RuleSet([Rule([], 3)], ["x"], task="regression")
     assert integers.predict([[1.0]]).dtype == float
     with pytest.raises(AttributeError, match="predict_proba is for classification"):
@@ -528,12 +528,12 @@ def test_ruleset_repr():
 
 
 def test_rule_of_a_set_is_written_with_names():
-    made = [
+    created = [
         Rule([Interval(0, upper=2.45)], "setosa", RuleStatistics(50, (50, 0))),
         Rule([], "other"),
     ]
     ruleset = RuleSet(
-        made, ["petal length (cm)"], task="classification", classes=["setosa", "other"]
+        created, ["petal length (cm)"], task="classification", classes=["setosa", "other"]
     )
     line = "IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % of this class]"
     assert str(ruleset[0]) == ruleset.line(0) == line
@@ -543,11 +543,11 @@ def test_rule_of_a_set_is_written_with_names():
     with pytest.raises(IndexError):
         ruleset.line(2)
     # It is the same rule, and its text alone has changed.
-    assert ruleset[0] == made[0]
-    assert hash(ruleset[0]) == hash(made[0])
-    assert str(made[0]) == "IF x0 ≤ 2.45 THEN setosa   [50 rows, 100 % of this class]"
+    assert ruleset[0] == created[0]
+    assert hash(ruleset[0]) == hash(created[0])
+    assert str(created[0]) == "IF x0 ≤ 2.45 THEN setosa   [50 rows, 100 % of this class]"
     # Alone it travels alone, and in another set it reads as it does there.
-    assert len(pickle.dumps(ruleset[0])) == len(pickle.dumps(made[0]))
+    assert len(pickle.dumps(ruleset[0])) == len(pickle.dumps(created[0]))
     renamed = ruleset.replace(feature_names=["length"])
     assert str(renamed[0]).startswith("IF length ≤ 2.45")
     assert str(ruleset[0]) == line

@@ -85,9 +85,9 @@ def test_curve_ignores_order_of_rows(rows: list[tuple[int, bool]], random: Any) 
     assert sorted(zip(time, event, strict=True)) == sorted(rows)
     assert (np.diff(time) >= 0).all()
     random.shuffle(rows)
-    again = SurvivalCurve.of(*zip(*rows, strict=True))
-    assert again == curve
-    assert hash(again) == hash(curve)
+    second_result = SurvivalCurve.of(*zip(*rows, strict=True))
+    assert second_result == curve
+    assert hash(second_result) == hash(curve)
 
 
 def test_curve_is_immutable() -> None:
@@ -181,8 +181,8 @@ def test_predictions_agree_with_loop(
     rules = SurvivalRules.fit(ruleset, X, ([t for _, t, _ in rows], [e for *_, e in rows]))
 
     def answering(x: float) -> list[int]:
-        held = [i for i, (low, high) in enumerate(bounds) if low >= high or low < x <= high]
-        return held[:1] if ordered else held
+        holds = [i for i, (low, high) in enumerate(bounds) if low >= high or low < x <= high]
+        return holds[:1] if ordered else holds
 
     answers_of = {i: [(t, e) for x, t, e in rows if i in answering(x)] for i in range(len(bounds))}
     questions, moments = np.arange(-3.0, 12), np.arange(0, 14)

@@ -190,12 +190,12 @@ def test_products_volume_outside_of_others(sets: list[np.ndarray], first: int) -
     lower, upper, rule = boxes_of(sets)
     one = first % len(sets[0])
     own, others = rule == one, rule != one
-    found = volume_outside(
+    result = volume_outside(
         lower[own], upper[own], lower[others], upper[others], rule[others], limit=1000
     )
     rest = [r for r in range(len(sets[0])) if r != one]
     expected = covered_cells(sets, [one]) & ~covered_cells(sets, rest)
-    assert found == pytest.approx(expected.mean(), abs=1e-15)
+    assert result == pytest.approx(expected.mean(), abs=1e-15)
 
 
 def test_products_volume_is_none_beyond_limit() -> None:
@@ -506,9 +506,9 @@ def test_overlapping_pairs_agree_with_loop(path: str, boxes: np.ndarray, toleran
         if (np.minimum(upper[i], upper[j]) - np.maximum(lower[i], lower[j]) > tolerance).all()
     ]
     with forced(path):
-        found = overlapping_pairs(lower, upper, tolerance)
-    assert found.shape == (len(expected), 2)
-    assert found.tolist() == expected
+        result = overlapping_pairs(lower, upper, tolerance)
+    assert result.shape == (len(expected), 2)
+    assert result.tolist() == expected
 
 
 @pytest.mark.parametrize("path", PAIR_PATHS)
@@ -552,9 +552,9 @@ def test_adjacent_pairs_agree_with_loop(boxes: np.ndarray, data: st.DataObject) 
         if joined(i, j, feature)
         and all(same(i, j, other) for other in range(n_features) if other != feature)
     ]
-    found = adjacent_pairs(lower, upper, *flags)
-    assert found.shape == (len(expected), 3)
-    assert found.tolist() == expected
+    result = adjacent_pairs(lower, upper, *flags)
+    assert result.shape == (len(expected), 3)
+    assert result.tolist() == expected
     for i, j, _ in expected:  # the two together are the box around them
         hull = np.maximum(upper[i], upper[j]) - np.minimum(lower[i], lower[j])
         assert hull.prod() == sum((upper[one] - lower[one]).prod() for one in (i, j))

@@ -196,9 +196,9 @@ def rule_sets(draw: st.DrawFn) -> RuleSet:
 @given(rule_sets(), st.lists(st.tuples(numbers, numbers | st.just(math.nan)), min_size=1))
 def test_voting_agrees_with_loop(ruleset: RuleSet, rows: list[tuple[float, float]]):
     assert ruleset.predict(rows).tolist() == [loop(ruleset, list(row)) for row in rows]
-    again = RuleSet.from_json(ruleset.to_json())
-    assert again == ruleset
-    assert again.predict(rows).tolist() == ruleset.predict(rows).tolist()
+    second_restored = RuleSet.from_json(ruleset.to_json())
+    assert second_restored == ruleset
+    assert second_restored.predict(rows).tolist() == ruleset.predict(rows).tolist()
     assert pickle.loads(pickle.dumps(ruleset)) == ruleset
 
 
@@ -333,8 +333,8 @@ def test_voting_reads_frames_by_name():
 def test_load_reads_earlier_names_of_voting():
     votes = VOTES.replace(voting="probabilities")
     assert RuleSet.from_json(votes.to_json().replace('"probabilities"', '"shares"')) == votes
-    seen = RuleStatistics(3, mean=2.0, standard_deviation=0.5)
-    numbers = RuleSet([Rule([], 2.0, seen)], ["x"], task="regression")
+    statistics = RuleStatistics(3, mean=2.0, standard_deviation=0.5)
+    numbers = RuleSet([Rule([], 2.0, statistics)], ["x"], task="regression")
     written = numbers.to_json()
     assert '"spread"' not in written
     assert RuleSet.from_json(written.replace('"standard_deviation"', '"spread"')) == numbers

@@ -144,7 +144,7 @@ def test_weights_are_routed() -> None:
     )
     rows = StandardScaler().fit_transform(X)
     with sklearn.config_context(enable_metadata_routing=True):
-        found = cross_validate(
+        results = cross_validate(
             LogisticRegression().set_fit_request(sample_weight=False),
             rows,
             Y,
@@ -153,10 +153,10 @@ def test_weights_are_routed() -> None:
             params={"sample_weight": weights},
         )
     fitted = LogisticRegression().fit(rows[:60], Y[:60])
-    assert found["test_score"][0] == pytest.approx(
+    assert results["test_score"][0] == pytest.approx(
         scorer(fitted, rows[60:], sample_weight=weights[60:])
     )
-    assert found["test_score"][0] != pytest.approx(scorer(fitted, rows[60:]))
+    assert results["test_score"][0] != pytest.approx(scorer(fitted, rows[60:]))
 
 
 def test_a_regressor_is_scored_by_its_numbers() -> None:

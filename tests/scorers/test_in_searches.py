@@ -472,12 +472,12 @@ COPIES = {
 def test_copies_score_alike(kind: str, name: str) -> None:
     model = cart(max_leaf_nodes=4).fit(X, LABELS)
     scorer = SCORERS[name].set_score_request(sample_weight="w")
-    again = COPIES[kind](scorer)
-    assert again is not scorer
-    assert repr(again) == repr(scorer)
-    assert again(model, X, LABELS, WEIGHTS) == scorer(model, X, LABELS, WEIGHTS)
-    assert again.get_metadata_routing().score.requests == {"sample_weight": "w"}
-    assert again.gives_dict is (name == "knowledge")
+    second_result = COPIES[kind](scorer)
+    assert second_result is not scorer
+    assert repr(second_result) == repr(scorer)
+    assert second_result(model, X, LABELS, WEIGHTS) == scorer(model, X, LABELS, WEIGHTS)
+    assert second_result.get_metadata_routing().score.requests == {"sample_weight": "w"}
+    assert second_result.gives_dict is (name == "knowledge")
 
 
 def test_a_scorer_shows_its_settings() -> None:

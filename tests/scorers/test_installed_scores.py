@@ -22,14 +22,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the package, as an installer leaves it."""
     folder = tmp_path_factory.mktemp("site")
     build = "import backend, sys; print(backend.build_wheel(sys.argv[1]))"
-    made = subprocess.run(
+    outcome = subprocess.run(
         [sys.executable, "-c", build, str(folder)],
         cwd=PLUGIN,
         check=True,
         capture_output=True,
         text=True,
     )
-    zipfile.ZipFile(folder / made.stdout.strip()).extractall(folder)
+    zipfile.ZipFile(folder / outcome.stdout.strip()).extractall(folder)
     return folder
 
 
@@ -41,7 +41,7 @@ def test_the_command_line_knows_a_score_of_another_package(site: Path, tmp_path:
     X.assign(target=y).to_csv(tmp_path / "iris.csv", index=False)
     paths = [str(site), *filter(None, [os.environ.get("PYTHONPATH")])]
     words = ["score", "rules.json", "iris.csv", "--target", "target", "--format", "json"]
-    done = subprocess.run(
+    outcome = subprocess.run(
         [sys.executable, "-m", "skescore", *words],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
@@ -50,7 +50,7 @@ def test_the_command_line_knows_a_score_of_another_package(site: Path, tmp_path:
         text=True,
     )
     errors = (rules.predict(X) != y).mean()
-    assert json.loads(done.stdout)["scores"]["brief"] == pytest.approx(errors + 0.03)
+    assert json.loads(outcome.stdout)["scores"]["brief"] == pytest.approx(errors + 0.03)
 
 
 @pytest.mark.parametrize(

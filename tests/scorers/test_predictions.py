@@ -94,9 +94,9 @@ def by_hand(names: list[str], model: Any, X: Any, y: Any, folds: Any) -> dict[st
 def test_all_measures_of_two_classes_at_once(model: Any) -> None:
     names = of_kind("binary", "multiclass", "probability")
     scoring = {name: make_performance_scorer(name) for name in names}
-    found = cross_validate(model, X2, Y2, scoring=scoring, cv=FOLDS)
+    results = cross_validate(model, X2, Y2, scoring=scoring, cv=FOLDS)
     for name, expected in by_hand(names, model, X2, Y2, FOLDS).items():
-        assert found[f"test_{name}"] == pytest.approx(expected), name
+        assert results[f"test_{name}"] == pytest.approx(expected), name
 
 
 @pytest.mark.parametrize(
@@ -115,9 +115,9 @@ def test_all_measures_of_two_classes_at_once(model: Any) -> None:
 def test_all_measures_of_numbers_at_once(model: Any) -> None:
     names, folds = of_kind("regression"), KFold(3)
     scoring = {name: make_performance_scorer(name) for name in names}
-    found = cross_validate(model, X_NUMBERS, Y_NUMBERS, scoring=scoring, cv=folds)
+    results = cross_validate(model, X_NUMBERS, Y_NUMBERS, scoring=scoring, cv=folds)
     for name, expected in by_hand(names, model, X_NUMBERS, Y_NUMBERS, folds).items():
-        assert found[f"test_{name}"] == pytest.approx(expected), name
+        assert results[f"test_{name}"] == pytest.approx(expected), name
 
 
 @pytest.mark.parametrize("name", ["fallout", "specificity", "soft_margin_loss"])
@@ -408,10 +408,10 @@ COPIES = {
 def test_copies_score_alike(kind: str, metric: Any) -> None:
     tree = clone(TREE).fit(X2, Y2)
     scorer = make_performance_scorer(metric, undefined=-1).set_score_request(sample_weight="w")
-    again = COPIES[kind](scorer)
-    assert repr(again) == repr(scorer)
-    assert again(tree, X2, Y2, WEIGHTS) == scorer(tree, X2, Y2, WEIGHTS) < 0
-    assert again.get_metadata_routing().score.requests == {"sample_weight": "w"}
+    second_result = COPIES[kind](scorer)
+    assert repr(second_result) == repr(scorer)
+    assert second_result(tree, X2, Y2, WEIGHTS) == scorer(tree, X2, Y2, WEIGHTS) < 0
+    assert second_result.get_metadata_routing().score.requests == {"sample_weight": "w"}
 
 
 def test_a_scorer_shows_its_settings() -> None:

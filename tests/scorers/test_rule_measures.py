@@ -63,9 +63,9 @@ def counted(rules: RuleSet, X: Any, y: Any) -> list[tuple[int, int, int, int]]:
     matches = rules.match(X)
     for index, rule in enumerate(rules):
         right = [label == rule.output for label in y]
-        held = [bool(flag) for flag in matches[:, index]]
-        p = sum(r and h for r, h in zip(right, held, strict=True))
-        result.append((p, sum(held) - p, sum(right), len(right) - sum(right)))
+        holds = [bool(flag) for flag in matches[:, index]]
+        p = sum(r and h for r, h in zip(right, holds, strict=True))
+        result.append((p, sum(holds) - p, sum(right), len(right) - sum(right)))
     return result
 
 

@@ -494,8 +494,10 @@ def test_all_scores_at_once_without_rules() -> None:
 
 
 def test_rules_from_json_score_the_same() -> None:
-    again = RuleSet.from_json(CLASSES.to_json())
-    assert knowledge(again, X_CLASSES, Y_CLASSES) == knowledge(CLASSES, X_CLASSES, Y_CLASSES)
+    second_restored = RuleSet.from_json(CLASSES.to_json())
+    assert knowledge(second_restored, X_CLASSES, Y_CLASSES) == knowledge(
+        CLASSES, X_CLASSES, Y_CLASSES
+    )
 
 
 @pytest.mark.parametrize("policy", ["default", "nearest", "abstain"])
@@ -558,9 +560,9 @@ def test_a_pipeline_is_scored_in_the_units_of_its_rules() -> None:
     # One step has none before it; steps that work in place leave the caller's rows alone.
     assert knowledge(make_pipeline(inner), rows, Y_BESIDE) == expected
     in_place = make_pipeline(StandardScaler(copy=False), box).fit(X_PLANE.copy(), Y_PLANE)
-    own = BESIDE.copy()
-    assert knowledge(in_place, own, Y_BESIDE) == expected
-    assert (own == BESIDE).all()
+    own_copied = BESIDE.copy()
+    assert knowledge(in_place, own_copied, Y_BESIDE) == expected
+    assert (own_copied == BESIDE).all()
     # Of three steps the first two go before; counts need none.
     thrice = make_pipeline(StandardScaler(), FunctionTransformer(np.exp), clone(box))
     thrice.fit(X_PLANE, Y_PLANE)
@@ -645,8 +647,8 @@ def test_a_measure_of_an_evaluation_is_taken_once(monkeypatch: pytest.MonkeyPatc
         knowledge.score(evaluation), ice.score(evaluation), neg_q.score(evaluation)
     assert len(taken) == 2  # once as a performance, once as a loss
     weights = np.arange(len(Y_CLASSES)) % 2
-    again = replace(evaluation, sample_weight=weights.astype(float))
-    assert ice.score(again) == ice(CLASSES, X_CLASSES, Y_CLASSES, sample_weight=weights)
+    second_result = replace(evaluation, sample_weight=weights.astype(float))
+    assert ice.score(second_result) == ice(CLASSES, X_CLASSES, Y_CLASSES, sample_weight=weights)
     assert len(taken) == 4
 
 

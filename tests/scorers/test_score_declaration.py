@@ -232,12 +232,12 @@ def test_command_line_ranks_searches_and_scores_by_it(
 ) -> None:
     bench, tune = tmp_path / "bench", tmp_path / "tune"
     options = ["--black-boxes", "knn", "--extractors", "cart", "--folds", "2", "--quiet"]
-    told = ["bench", "--data", "iris", *options, "--rank-by", "terse", "--output", str(bench)]
-    assert main(told) == 0
+    messages = ["bench", "--data", "iris", *options, "--rank-by", "terse", "--output", str(bench)]
+    assert main(messages) == 0
     out = capsys.readouterr().out
     assert "FiRe and Q and Terse: less is better" in " ".join(out.split())
     assert "terse" in read_rows(bench / "rows.csv")
-    told = [
+    messages = [
         "tune",
         "iris",
         "--black-box",
@@ -256,7 +256,7 @@ def test_command_line_ranks_searches_and_scores_by_it(
         "--output",
         str(tune),
     ]
-    assert main(told) == 0
+    assert main(messages) == 0
     assert "Terse" in capsys.readouterr().out
     run = json.loads((tune / "run.json").read_text(encoding="utf-8"))
     assert (run["search"]["scoring"], run["search"]["weights"]["tau"]) == ("neg_terse", 0.5)

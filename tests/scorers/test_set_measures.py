@@ -78,9 +78,9 @@ def test_names_and_options() -> None:
 
 
 def value(name: str, *args: Any) -> float:
-    found = make_set_scorer(name)(*args)
-    assert isinstance(found, float)
-    return sign(name) * found
+    result = make_set_scorer(name)(*args)
+    assert isinstance(result, float)
+    return sign(name) * result
 
 
 @pytest.mark.parametrize("name", SET_MEASURES)
@@ -117,9 +117,9 @@ def test_measures_of_rules_and_rows() -> None:
     assert value("negative_overlap", RULES, right) == 0.5
     with pytest.raises(TypeError, match="looks at every row, which counts of rows do not tell"):
         value("redundant_rules", RULES, counts)
-    found = redundancy(RULES, ROWS)
-    assert value("redundant_rules", RULES, ROWS, LABELS) == found.share_of_rules
-    assert value("redundant_literals", RULES, ROWS, LABELS) == found.share_of_literals > 0
+    result = redundancy(RULES, ROWS)
+    assert value("redundant_rules", RULES, ROWS, LABELS) == result.share_of_rules
+    assert value("redundant_literals", RULES, ROWS, LABELS) == result.share_of_literals > 0
 
 
 def test_sizes_that_a_number_of_rules_hides() -> None:
@@ -136,9 +136,9 @@ def test_sizes_that_a_number_of_rules_hides() -> None:
 
 
 def test_measures_of_labels() -> None:
-    found = rule_calibration(FITTED.rules_, TEST, TRUTH, WEIGHTS)
-    assert value("calibration_error", FITTED, TEST, TRUTH, WEIGHTS) == found.error
-    assert value("calibrated_rules", FITTED, TEST, TRUTH, WEIGHTS) == found.share_within
+    calibration = rule_calibration(FITTED.rules_, TEST, TRUTH, WEIGHTS)
+    assert value("calibration_error", FITTED, TEST, TRUTH, WEIGHTS) == calibration.error
+    assert value("calibrated_rules", FITTED, TEST, TRUTH, WEIGHTS) == calibration.share_within
     of_box = make_set_scorer("calibration_error", reference="black_box")
     expected = rule_calibration(FITTED.rules_, TEST, FITTED.oracle_.query(TEST)).error
     assert of_box(FITTED, TEST, None) == -expected
@@ -165,8 +165,8 @@ def test_measures_of_the_black_box() -> None:
     # Rules by themselves know no black box, unless they are told.
     with pytest.raises(TypeError, match="asks the black box, which the rules do not know"):
         value("fidelity_gap", rules, TEST, TRUTH)
-    told = evaluate_rules(rules, TEST, TRUTH, black_box=box.predict)
-    assert SET_SCORERS["neg_fidelity_gap"].score(told) == -by_class.gap
+    evaluation = evaluate_rules(rules, TEST, TRUTH, black_box=box.predict)
+    assert SET_SCORERS["neg_fidelity_gap"].score(evaluation) == -by_class.gap
     of_box = evaluate_rules(rules, TEST, reference="black_box", black_box=box.predict)
     assert of_box.performance("accuracy", "ignore") == FITTED.fidelity(TEST)
 
@@ -176,8 +176,8 @@ def test_rows_without_a_rule_agree_with_no_class() -> None:
         return np.array([RULES.classes[0]] * len(X), dtype=object)
 
     e = evaluate_rules(RULES, ROWS, LABELS, black_box=always)
-    said = RULES.replace(fallback=Fallback(RULES.classes[0])).predict(ROWS)
-    right = (said == RULES.classes[0]) & RULES.covers(ROWS)
+    predictions = RULES.replace(fallback=Fallback(RULES.classes[0])).predict(ROWS)
+    right = (predictions == RULES.classes[0]) & RULES.covers(ROWS)
     assert SET_SCORERS["fidelity_rows"].score(e) == right.mean()
     two = RULES.replace(rules=RULES.rules[:1], classes=["low", "high"])
     half = evaluate_rules(two, ROWS, LABELS, black_box=lambda X: np.array([*"ab"])[[0, 0, 1, 1]])
@@ -192,8 +192,8 @@ def test_rows_without_a_rule_agree_with_no_class() -> None:
 def test_the_gap_of_numbers_is_that_of_quarters() -> None:
     box = NUMBERS.estimator_.predict(X_NUMBERS)
     quarters = np.searchsorted(np.quantile(box, [0.25, 0.5, 0.75]), box)
-    said = NUMBERS.rules_.predict(X_NUMBERS)
-    expected = group_fidelity(box, said, quarters, task="regression").gap
+    predictions = NUMBERS.rules_.predict(X_NUMBERS)
+    expected = group_fidelity(box, predictions, quarters, task="regression").gap
     assert value("fidelity_gap", NUMBERS, X_NUMBERS, Y_NUMBERS) == pytest.approx(expected)
 
 
@@ -201,18 +201,20 @@ def test_the_gap_of_numbers_is_that_of_quarters() -> None:
 def test_stability_makes_rules_again(weighted: bool) -> None:
     weights = np.repeat([1.0, 2.0], 60) if weighted else None
     scorer = make_set_scorer("stability", n_splits=2, n_bins=4, random_state=7)
-    found = scorer(NUMBERS, X_NUMBERS, Y_NUMBERS, weights)
+    result = scorer(NUMBERS, X_NUMBERS, Y_NUMBERS, weights)
     stream = np.random.default_rng(np.random.SeedSequence(7, spawn_key=(13,)))
     expected = []
     for _ in range(2):
         order = stream.permutation(120)
-        made = []
+        created = []
         for half in (np.sort(order[:60]), np.sort(order[60:])):
-            again = clone(NUMBERS).set_params(estimator=FrozenEstimator(NUMBERS.estimator_))
+            second_extractor = clone(NUMBERS).set_params(
+                estimator=FrozenEstimator(NUMBERS.estimator_)
+            )
             options = {} if weights is None else {"sample_weight": weights[half]}
-            made.append(again.fit(X_NUMBERS[half], **options).rules_)
-        expected.append(stability(made, X_NUMBERS, n_bins=4).rules)
-    assert found == pytest.approx(np.mean(expected))
+            created.append(second_extractor.fit(X_NUMBERS[half], **options).rules_)
+        expected.append(stability(created, X_NUMBERS, n_bins=4).rules)
+    assert result == pytest.approx(np.mean(expected))
     tree = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, Y)
     assert 0.8 < value("prediction_stability", tree, X, Y) <= 1.0
     with pytest.raises(TypeError, match="a rule set by itself cannot be fitted"):
@@ -246,8 +248,8 @@ def test_options_left_out_are_those_of_the_signature(name: str, options: dict[st
 def test_rows_too_few_to_make_rules_again_of() -> None:
     with pytest.warns(UndefinedMetricWarning) as caught:
         assert math.isnan(value("stability", FITTED, TEST[:1], TRUTH[:1]))
-    told = [str(one.message) for one in caught]
-    assert any(text.startswith("Half of the 1 rows gives no rules: ") for text in told)
+    messages = [str(one.message) for one in caught]
+    assert any(text.startswith("Half of the 1 rows gives no rules: ") for text in messages)
 
 
 def test_pipelines_cross_validation_and_pickles() -> None:
@@ -255,12 +257,12 @@ def test_pipelines_cross_validation_and_pickles() -> None:
     piped = make_pipeline(StandardScaler(), extractor)
     names = ["fidelity_uniform", "neg_redundant_literals", "stability", "neg_calibration_error"]
     scoring = {name: get_rule_scorer(name) for name in names}
-    found = cross_validate(piped, X, Y, scoring=scoring, cv=3)
+    results = cross_validate(piped, X, Y, scoring=scoring, cv=3)
     for name in names:
-        assert np.isfinite(found[f"test_{name}"]).all()
-    again = pickle.loads(pickle.dumps(SET_SCORERS["stability"]))
-    assert repr(again) == repr(SET_SCORERS["stability"])
-    assert again(FITTED, TEST, TRUTH) == SET_SCORERS["stability"](FITTED, TEST, TRUTH)
+        assert np.isfinite(results[f"test_{name}"]).all()
+    second_data = pickle.loads(pickle.dumps(SET_SCORERS["stability"]))
+    assert repr(second_data) == repr(SET_SCORERS["stability"])
+    assert second_data(FITTED, TEST, TRUTH) == SET_SCORERS["stability"](FITTED, TEST, TRUTH)
     assert get_rule_scorer("negative_overlap") is SET_SCORERS["neg_negative_overlap"]
 
 

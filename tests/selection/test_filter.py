@@ -28,10 +28,10 @@ def leaves() -> RuleSet:
 def test_what_stays_reaches_the_threshold(leaves: RuleSet, measure: str, rank: int) -> None:
     values = confusion(leaves, IRIS.data, IRIS.target).quality(measure)
     threshold = sorted(values)[rank % len(values)]
-    kept = select_rules(leaves, IRIS.data, IRIS.target, measure, threshold)
+    selected = select_rules(leaves, IRIS.data, IRIS.target, measure, threshold)
     expected = [rule for rule, value in zip(leaves, values, strict=True) if value >= threshold]
-    assert list(kept) == expected
-    assert 1 <= len(kept) <= len(leaves)
+    assert list(selected) == expected
+    assert 1 <= len(selected) <= len(leaves)
 
 
 def test_all_else_stays_as_it_is() -> None:
@@ -50,9 +50,9 @@ def test_all_else_stays_as_it_is() -> None:
         fallback=Fallback("c"),
     )
     X, y = np.arange(5.0)[:, None], [*"abbaa"]
-    kept = select_rules(rules, X, y, "precision", 0.6)
-    assert kept == rules.replace(rules=[rules[1], rules[2]])
-    assert kept.predict([[0.0]]).tolist() == ["c"]
+    selected = select_rules(rules, X, y, "precision", 0.6)
+    assert selected == rules.replace(rules=[rules[1], rules[2]])
+    assert selected.predict([[0.0]]).tolist() == ["c"]
     none = select_rules(rules, X, y, "precision", 1.5)
     assert len(none) == 0
     assert none.classes == rules.classes
@@ -99,20 +99,20 @@ def test_lucky_rules_go(correction: str | None, alpha: float) -> None:
     bunch = load_diabetes(scaled=False)
     tree = DecisionTreeRegressor(max_depth=5, random_state=0).fit(bunch.data, bunch.target)
     rules = as_ruleset(tree)
-    kept = significant_rules(rules, bunch.data, bunch.target, alpha, correction)
+    retained = significant_rules(rules, bunch.data, bunch.target, alpha, correction)
     flags = confusion(rules, bunch.data, bunch.target).significant(alpha, correction)
-    assert list(kept) == [rule for rule, flag in zip(rules, flags, strict=True) if flag]
-    assert len(kept) < len(rules)
+    assert list(retained) == [rule for rule, flag in zip(rules, flags, strict=True) if flag]
+    assert len(retained) < len(rules)
 
 
 def test_stricter_corrections_keep_no_more(leaves: RuleSet) -> None:
     options: list[Any] = [None, "fdr_bh", "holm"]
-    kept = [
+    retained = [
         set(significant_rules(leaves, IRIS.data, IRIS.target, 0.2, correction=option))
         for option in options
     ]
-    assert kept[2] <= kept[1] <= kept[0] <= set(leaves)
-    assert len(kept[2]) < len(kept[0])
+    assert retained[2] <= retained[1] <= retained[0] <= set(leaves)
+    assert len(retained[2]) < len(retained[0])
 
 
 def test_noise_leaves_nothing_and_that_is_allowed() -> None:
@@ -125,9 +125,9 @@ def test_noise_leaves_nothing_and_that_is_allowed() -> None:
         classes=["a", "b"],
         fallback=Fallback("b"),
     )
-    kept = significant_rules(rules, X, y)
-    assert len(kept) == 0
-    assert kept.predict(X).tolist() == ["b"] * 60
+    significant = significant_rules(rules, X, y)
+    assert len(significant) == 0
+    assert significant.predict(X).tolist() == ["b"] * 60
 
 
 def test_rules_that_cannot_be_tested_do_not_stay() -> None:

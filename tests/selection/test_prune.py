@@ -67,8 +67,8 @@ def problems(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray, np.ndarray]:
             upper = math.inf if draw(st.integers(0, 2)) == 0 else low + high
             conditions.append(Interval(feature, lower, upper, missing=gaps and draw(st.booleans())))
         counts = draw(st.integers(0, 4)), draw(st.integers(0, 4))
-        seen = RuleStatistics(sum(counts), counts if task == "classification" else None)
-        rules.append(Rule(conditions, draw(st.sampled_from(outputs)), seen))
+        statistics = RuleStatistics(sum(counts), counts if task == "classification" else None)
+        rules.append(Rule(conditions, draw(st.sampled_from(outputs)), statistics))
     ruleset = RuleSet(
         rules,
         ["x", "y"],
@@ -82,13 +82,13 @@ def problems(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray, np.ndarray]:
     )
     middles = [*(x + 0.5 for x in range(6)), math.nan]
     cell = np.array([(x, y) for x in middles for y in middles])
-    held = ruleset.match(cell)
-    kept: list[int] = []
+    matches = ruleset.match(cell)
+    retained: list[int] = []
     if draw(st.booleans()):
         for i in range(len(ruleset)):
-            if not (held[:, kept].any(axis=1) & held[:, i]).any():
-                kept.append(i)
-        ruleset = ruleset.replace(rules=[ruleset.rules[i] for i in kept], disjoint=True)
+            if not (matches[:, retained].any(axis=1) & matches[:, i]).any():
+                retained.append(i)
+        ruleset = ruleset.replace(rules=[ruleset.rules[i] for i in retained], disjoint=True)
     n_rows = draw(st.integers(3, 30))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
     X = np.round(rng.uniform(0, 5, (n_rows, 2)) * 2) / 2
@@ -134,22 +134,24 @@ def hull(one: Rule, other: Rule) -> Rule:
 def all_steps(ruleset: RuleSet) -> list[RuleSet]:
     """Slow and obvious: every rule set that one step leads to."""
     rules = list(ruleset.rules)
-    made: list[list[Rule]] = []
+    created: list[list[Rule]] = []
     if len(rules) > 1:
-        made += [rules[:i] + rules[i + 1 :] for i in range(len(rules))]
+        created += [rules[:i] + rules[i + 1 :] for i in range(len(rules))]
     for i, one in enumerate(rules):
         for k, other in enumerate(rules):
             if i != k and one.output == other.output:
                 joint = hull(*((one, other) if i < k else (other, one)))
-                made.append([joint if m == i else rule for m, rule in enumerate(rules) if m != k])
+                created.append(
+                    [joint if m == i else rule for m, rule in enumerate(rules) if m != k]
+                )
         for at, c in enumerate(one.conditions):
             assert isinstance(c, Interval)
             rest = one.conditions[:at] + one.conditions[at + 1 :]
             lower, upper = replace(c, upper=math.inf), replace(c, lower=-math.inf)
             for conditions in (rest, (*rest, lower), (*rest, upper)):
                 new = Rule(conditions, one.output, one.statistics)
-                made.append([new if m == i else rule for m, rule in enumerate(rules)])
-    sets = [ruleset.replace(rules=list(some)) for some in made]
+                created.append([new if m == i else rule for m, rule in enumerate(rules)])
+    sets = [ruleset.replace(rules=list(some)) for some in created]
     return [s for s in sets if not (ruleset.disjoint and _meet(s))]
 
 
@@ -233,12 +235,12 @@ def test_pruned_rules_are_locally_optimal_with_missing_values(seed: int) -> None
     now = score(ice, pruned, X, y)
     assert now >= score(ice, ruleset, X, y)
     left = list(pruned.rules)
-    others = [left[:i] + left[i + 1 :] for i in range(len(left)) if len(left) > 1]
+    other_items = [left[:i] + left[i + 1 :] for i in range(len(left)) if len(left) > 1]
     for i, rule in enumerate(left):
         for c in rule.conditions:
             shorter = replace(rule, conditions=[d for d in rule.conditions if d is not c])
-            others.append([*left[:i], shorter, *left[i + 1 :]])
-    for some in others:
+            other_items.append([*left[:i], shorter, *left[i + 1 :]])
+    for some in other_items:
         assert score(ice, pruned.replace(rules=some), X, y) <= now * (1 + 1e-9) + 1e-12
 
 
@@ -366,15 +368,15 @@ def test_any_callable_is_a_scorer_and_undefined_is_worst() -> None:
     rules = [Rule([Interval(0, upper=1)], "a"), Rule([Interval(0, 1)], "b")]
     ruleset = RuleSet(rules, ["x"], task="classification")
     X, y = [[0.0], [2.0]], ["a", "b"]
-    seen = []
+    recorded = []
 
     def fewer(rules: RuleSet, X: Any, y: Any) -> float:
-        seen.append(len(rules))
+        recorded.append(len(rules))
         return math.nan if len(rules) == 2 and rules.n_literals == 2 else -rules.n_literals
 
     pruned = prune(ruleset, X, y, fewer)
     assert pruned.n_literals == 0
-    assert seen[0] == 2
+    assert recorded[0] == 2
     assert prune(ruleset, X, y, lambda *_: math.nan) is ruleset
     assert prune(ruleset, X, y, lambda *_: 1.0) is ruleset
 
@@ -447,20 +449,22 @@ def test_rules_and_answers_that_do_not_fit() -> None:
 
 def counted_anew(pruned: RuleSet, X: Any, y: np.ndarray) -> list[RuleStatistics | None]:
     """Slow and obvious: what is seen on the rows that each rule answers."""
-    found: list[RuleStatistics | None] = []
+    results: list[RuleStatistics | None] = []
     answering = pruned.assign(X).tolist()
     for i in range(len(pruned)):
-        seen = [answer for answer, rule in zip(y.tolist(), answering, strict=True) if rule == i]
-        if not seen:
-            found.append(None)
+        recorded = [answer for answer, rule in zip(y.tolist(), answering, strict=True) if rule == i]
+        if not recorded:
+            results.append(None)
         elif pruned.classes is not None:
-            counts = tuple(sum(a == label for a in seen) for label in pruned.classes)
-            found.append(RuleStatistics(len(seen), counts))
+            counts = tuple(sum(a == label for a in recorded) for label in pruned.classes)
+            results.append(RuleStatistics(len(recorded), counts))
         else:
-            mean = math.fsum(seen) / len(seen)
-            square = math.fsum((a - mean) ** 2 for a in seen) / len(seen)
-            found.append(RuleStatistics(len(seen), mean=mean, standard_deviation=math.sqrt(square)))
-    return found
+            mean = math.fsum(recorded) / len(recorded)
+            square = math.fsum((a - mean) ** 2 for a in recorded) / len(recorded)
+            results.append(
+                RuleStatistics(len(recorded), mean=mean, standard_deviation=math.sqrt(square))
+            )
+    return results
 
 
 @settings(deadline=None, max_examples=20)

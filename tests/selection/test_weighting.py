@@ -121,9 +121,9 @@ def test_plain_loop(ends: Any, labels: list[str], measure: str) -> None:
     weighted = with_weights(rules, measure, X[:, None], labels)
     weights = []
     for low, high, output in plain:
-        held = [label == output for x, label in zip(X, labels, strict=True) if low < x <= high]
+        holds = [label == output for x, label in zip(X, labels, strict=True) if low < x <= high]
         positives = labels.count(output)
-        counts = [held.count(True), held.count(False), positives, 9 - positives]
+        counts = [holds.count(True), holds.count(False), positives, 9 - positives]
         weights.append(float(rule_quality(measure, *counts, undefined=0.0)))
     assert [rule.weight for rule in weighted] == weights
     expected = [slow_answer(plain, weights, x, "b") for x in X]

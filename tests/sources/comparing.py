@@ -85,27 +85,27 @@ def same_numbers(
     whole = weights is None or (np.asarray(weights) % 0.25 == 0).all()
     for assigned in (False, True):
         expected = outcome(lambda a=assigned: confusion(ruleset, X, y, weights, assigned=a))
-        found = outcome(lambda a=assigned: confusion(ruleset, counts, assigned=a))
+        result = outcome(lambda a=assigned: confusion(ruleset, counts, assigned=a))
         if isinstance(expected, str):
-            assert found == expected
+            assert result == expected
             continue
         for name in ("p", "n", "P", "N", "unique"):
             if whole:
                 np.testing.assert_array_equal(
-                    getattr(found, name), getattr(expected, name), err_msg=name
+                    getattr(result, name), getattr(expected, name), err_msg=name
                 )
-            close(getattr(found, name), getattr(expected, name), name)
+            close(getattr(result, name), getattr(expected, name), name)
         for name in ("mean", "std", "label_std"):
             if getattr(expected, name) is not None:
-                close(getattr(found, name), getattr(expected, name), name)
+                close(getattr(result, name), getattr(expected, name), name)
     expected = outcome(lambda: characteristics(ruleset, X, y, sample_weight=weights))
-    found = outcome(lambda: characteristics(ruleset, counts))
+    result = outcome(lambda: characteristics(ruleset, counts))
     if isinstance(expected, str):
-        assert found == expected
+        assert result == expected
         return
-    assert list(found) == list(expected)
+    assert list(result) == list(expected)
     for name, value in expected.items():
-        close(found[name], value, name)
+        close(result[name], value, name)
     options = {"measures": ["c2", "lift", "correlation"]}
     pd.testing.assert_frame_equal(
         outcome(lambda: rule_report(ruleset, counts, **options)),

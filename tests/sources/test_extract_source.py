@@ -114,15 +114,15 @@ def test_extract_source_rules_are_equal_for_all_sources(
     expected = extract_source(extractor, frame, "label", **options)
     source = SOURCES[name](frame, tmp_path)
     data = DataSource(source, "label", "weight", batch_size=180)
-    found = extract_source(extractor, data, cuts=12, task=task)
-    same(found.rules, expected.rules)
-    assert found.cuts == expected.cuts
-    assert found.n_rows == (frame["weight"] > 0).sum()
-    assert len(found.rules) == 7
+    extraction = extract_source(extractor, data, cuts=12, task=task)
+    same(extraction.rules, expected.rules)
+    assert extraction.cuts == expected.cuts
+    assert extraction.n_rows == (frame["weight"] > 0).sum()
+    assert len(extraction.rules) == 7
     # What was learned is what the rows say.
-    score = score_source(found.rules, source, "label", sample_weight="weight")
-    weights = [rule.statistics.n_rows for rule in found.rules if rule.statistics]
-    covered = confusion(found.rules, score.counts, assigned=True).covered
+    score = score_source(extraction.rules, source, "label", sample_weight="weight")
+    weights = [rule.statistics.n_rows for rule in extraction.rules if rule.statistics]
+    covered = confusion(extraction.rules, score.counts, assigned=True).covered
     assert covered.tolist() == weights
 
 
@@ -202,12 +202,12 @@ def test_grids_are_those_of_the_bins_in_memory(place: int, task: str) -> None:
     gaps = place % 2 == 0 and "importances" not in GRIDS[place]
     frame = table_of(task, seed=place, gaps=gaps).drop(columns="weight")
     extractor = GridExExtractor(None, random_state=0, **GRIDS[place])
-    found = extract_source(extractor, frame, "label", cuts=15, task=task)
-    expected = in_memory(extractor, frame, found.cuts)
-    same(*(_without(rules, 9) for rules in (found.rules, expected)))
-    assert len(found.rules) > 3
+    extraction = extract_source(extractor, frame, "label", cuts=15, task=task)
+    expected = in_memory(extractor, frame, extraction.cuts)
+    same(*(_without(rules, 9) for rules in (extraction.rules, expected)))
+    assert len(extraction.rules) > 3
     if place == 0:  # boxes that will probably be cut are looked at together
-        assert found.n_passes < len(found.rules) - 3
+        assert extraction.n_passes < len(extraction.rules) - 3
 
 
 @pytest.mark.parametrize(
@@ -221,11 +221,11 @@ def test_extract_source_grids_are_equal_for_all_sources(name: str, tmp_path: Pat
     for extractor in (GridExExtractor(None, max_rules=7), GridRExExtractor(None, max_rules=7)):
         expected = extract_source(extractor, frame, "label", **options)
         data = DataSource(source, "label", "weight", batch_size=180)
-        found = extract_source(extractor, data, cuts=12, task="regression")
-        same(found.rules, expected.rules)
-        score = score_source(found.rules, source, "label", sample_weight="weight")
-        weights = [rule.statistics.n_rows for rule in found.rules if rule.statistics]
-        covered = confusion(found.rules, score.counts, assigned=True).covered
+        extraction = extract_source(extractor, data, cuts=12, task="regression")
+        same(extraction.rules, expected.rules)
+        score = score_source(extraction.rules, source, "label", sample_weight="weight")
+        weights = [rule.statistics.n_rows for rule in extraction.rules if rule.statistics]
+        covered = confusion(extraction.rules, score.counts, assigned=True).covered
         assert covered.tolist() == weights
 
 
@@ -248,56 +248,58 @@ def test_grids_with_equations_are_those_of_rows_in_memory(settings: dict[str, An
     y += rng.normal(0, 0.1, len(y))
     cuts = {name: (np.arange(1.0, 16) + 1e6 * (name == "a")).tolist() for name in X}
     extractor = GridRExExtractor(None, **settings)
-    found = extract_source(extractor, X.assign(label=y), "label", cuts=cuts)
+    extraction = extract_source(extractor, X.assign(label=y), "label", cuts=cuts)
     fitted = clone(extractor).set_params(estimator=CallableRegressor(lambda _: y)).fit(X)
-    assert len(found.rules) == len(fitted.rules_) >= 3
-    place = found.rules.assign(X)
+    assert len(extraction.rules) == len(fitted.rules_) >= 3
+    place = extraction.rules.assign(X)
     assert (place == fitted.rules_.assign(X)).all()
-    for rule, other in zip(found.rules, fitted.rules_, strict=True):
+    for rule, other in zip(extraction.rules, fitted.rules_, strict=True):
         assert type(rule.output) is type(other.output)
         assert rule.statistics is not None
         assert other.statistics is not None
         assert rule.statistics.n_rows == other.statistics.n_rows
-    apart = np.abs(found.rules.predict(X) - fitted.predict(X))
+    apart = np.abs(extraction.rules.predict(X) - fitted.predict(X))
     assert apart.max() < 1e-3 * np.ptp(y)  # digits that the text does not show are left out
-    learned = found.extractor
+    learned = extraction.extractor
     assert learned.residuals_ == pytest.approx(fitted.residuals_, rel=1e-7)
     assert learned.threshold_ == pytest.approx(fitted.threshold_, rel=1e-7)
     assert learned.dropped_coefficients_ == fitted.dropped_coefficients_
     assert learned.fidelity_loss_ == pytest.approx(fitted.fidelity_loss_, abs=1e-12)
     assert (learned.dropped_coefficients_ > 0) == ("coefficient_tolerance" in settings)
     # Histograms, the sums of products, and residuals of several boxes at a time.
-    assert found.n_passes < 3 * len(found.rules) + 4
+    assert extraction.n_passes < 3 * len(extraction.rules) + 4
 
 
 def test_equations_are_about_numbers_that_all_rows_have() -> None:
     frame = table_of("regression")
     extractor = GridRExExtractor(None, max_rules=6, max_terms=None)
-    found = extract_source(extractor, frame, "label", cuts=8, sample_weight="weight")
+    extraction = extract_source(extractor, frame, "label", cuts=8, sample_weight="weight")
     known = ["age", "whole"]
     rows = frame[frame["weight"] > 0].reset_index(drop=True)
-    place = found.rules.assign(rows)
+    place = extraction.rules.assign(rows)
     assert (place >= 0).all()
     errors = []
-    for number, rule in enumerate(found.rules):
+    for number, rule in enumerate(extraction.rules):
         inside = rows[place == number]
         root = np.sqrt(inside["weight"].to_numpy())
         design = np.column_stack([np.ones(len(inside)), inside[known]])
         best, *_ = np.linalg.lstsq(design * root[:, None], inside["label"] * root, rcond=None)
-        predicted = found.rules.predict(inside[FEATURES])
+        predicted = extraction.rules.predict(inside[FEATURES])
         errors.append(float(np.abs(design @ best - predicted).max()))
         of_rule = np.average(np.abs(inside["label"] - design @ best), weights=inside["weight"])
-        assert found.extractor.residuals_[number] == pytest.approx(of_rule, rel=1e-6)
+        assert extraction.extractor.residuals_[number] == pytest.approx(of_rule, rel=1e-6)
         assert rule.statistics is not None
         assert rule.statistics.n_rows == inside["weight"].sum()
     assert max(errors) < 0.01  # coefficients have the digits that their text shows
     assert len(errors) > 3
     whole = frame.assign(weight=np.floor(frame["weight"]))
     repeated = whole.loc[whole.index.repeat(whole["weight"].astype(int))]
-    options: dict[str, Any] = {"cuts": found.cuts}
+    options: dict[str, Any] = {"cuts": extraction.cuts}
     weighted = extract_source(extractor, whole, "label", sample_weight="weight", **options)
-    again = extract_source(extractor, repeated.drop(columns="weight"), "label", **options)
-    assert str(weighted.rules) == str(again.rules)
+    second_extraction = extract_source(
+        extractor, repeated.drop(columns="weight"), "label", **options
+    )
+    assert str(weighted.rules) == str(second_extraction.rules)
 
 
 @pytest.mark.parametrize("case", ["one row", "constant label", "no numbers", "gaps alone"])
@@ -311,13 +313,13 @@ def test_grids_with_equations_of_little(case: str) -> None:
         frame = frame[["color", "label"]]
     else:
         frame = frame[["size", "label"]]
-    found = extract_source(GridRExExtractor(None), frame, "label", cuts=9)
-    outputs = [rule.output for rule in found.rules]
+    extraction = extract_source(GridRExExtractor(None), frame, "label", cuts=9)
+    outputs = [rule.output for rule in extraction.rules]
     assert not any(isinstance(output, LinearOutput) for output in outputs)
     if case in ("one row", "constant label"):
         assert outputs == [frame["label"].iloc[0]]
     else:  # constants, which are the means of their rows
-        place = found.rules.assign(frame)
+        place = extraction.rules.assign(frame)
         means = frame["label"].groupby(place).mean()
         assert outputs == pytest.approx(means.tolist(), abs=0.01)
         assert len(outputs) > 1
@@ -331,25 +333,25 @@ def test_rules_are_those_of_the_bins_in_memory(place: int, task: str) -> None:
         settings = settings | {"criterion": "squared_error"}
     frame = table_of(task, seed=place, gaps=place % 2 == 0).drop(columns="weight")
     extractor = CARTExtractor(None, random_state=0, **settings)
-    found = extract_source(extractor, frame, "label", cuts=15, task=task)
-    expected = in_memory(extractor, frame, found.cuts)
+    extraction = extract_source(extractor, frame, "label", cuts=15, task=task)
+    expected = in_memory(extractor, frame, extraction.cuts)
     deviations = [
         [rule.statistics.standard_deviation for rule in rules if rule.statistics]
-        for rules in (found.rules, expected)
+        for rules in (extraction.rules, expected)
     ]
     if task == "regression":  # which scikit-learn rounds on the way
         assert deviations[0] == pytest.approx(deviations[1], rel=1e-9)
-    same(*(_without(rules) for rules in (found.rules, expected)))
+    same(*(_without(rules) for rules in (extraction.rules, expected)))
     X = frame[FEATURES]
-    assert (found.extractor.predict(X) == found.rules.predict(X)).all()
+    assert (extraction.extractor.predict(X) == extraction.rules.predict(X)).all()
 
 
 def test_the_domain_is_that_of_the_rows() -> None:
     frame = table_of("classification")
-    found = extract_source(CARTExtractor(None), frame, "label")
+    extraction = extract_source(CARTExtractor(None), frame, "label")
     black_box = CallableClassifier(lambda _: frame["label"].to_numpy())
     fitted = CARTExtractor(black_box).fit(frame.drop(columns="label"))
-    assert found.rules.domain == fitted.rules_.domain
+    assert extraction.rules.domain == fitted.rules_.domain
 
 
 def test_one_look_for_each_level() -> None:
@@ -361,10 +363,10 @@ def test_one_look_for_each_level() -> None:
         return iter([frame[:150], frame[150:]])
 
     cuts = {"size": [-0.5, 0.0, 0.5], "age": [1000, 2000], "whole": [5.5], "weight": [1]}
-    found = extract_source(CARTExtractor(None, max_depth=3), batches, "label", cuts=cuts)
-    assert found.n_passes == 3  # the leaves of the fourth level follow from their parents
+    extraction = extract_source(CARTExtractor(None, max_depth=3), batches, "label", cuts=cuts)
+    assert extraction.n_passes == 3  # the leaves of the fourth level follow from their parents
     assert len(looked) == 3 + 2  # the names of columns, and what they hold
-    assert found.cuts["age"] == (1000.0, 2000.0)
+    assert extraction.cuts["age"] == (1000.0, 2000.0)
 
 
 def test_weights_are_repeated_rows() -> None:
@@ -382,9 +384,9 @@ def test_a_black_box_predicts_batch_by_batch() -> None:
     frame = table_of("classification", gaps=False)[["size", "age", "label"]]
     black_box = DecisionTreeClassifier(max_depth=2).fit(frame[["size", "age"]], frame["label"])
     extractor = CARTExtractor(black_box, features=["size", "age"])
-    found = extract_source(extractor, [frame[:200], frame[200:]])
+    extraction = extract_source(extractor, [frame[:200], frame[200:]])
     labeled = frame.assign(label=black_box.predict(frame[["size", "age"]]))
-    same(found.rules, extract_source(extractor, labeled, "label").rules)
+    same(extraction.rules, extract_source(extractor, labeled, "label").rules)
 
 
 def test_labels_far_from_zero_keep_their_digits() -> None:
@@ -392,11 +394,11 @@ def test_labels_far_from_zero_keep_their_digits() -> None:
     x = rng.normal(size=300)
     label = 1e9 + np.where(x > 0.5, 3.5, 1.25) + rng.choice([-0.5, 0.5], 300)
     frame = pd.DataFrame({"x": x, "label": label})
-    found = extract_source(
+    extraction = extract_source(
         CARTExtractor(None, max_depth=1), frame, "label", cuts={"x": [0.0, 0.5]}, task="regression"
     )
-    assert [rule.conditions for rule in found.rules] == [(Interval(0, upper=0.5),), ()]
-    moments = [rule.statistics for rule in found.rules]
+    assert [rule.conditions for rule in extraction.rules] == [(Interval(0, upper=0.5),), ()]
+    moments = [rule.statistics for rule in extraction.rules]
     for statistics, rows in zip(moments, (label[x <= 0.5], label[x > 0.5]), strict=True):
         assert statistics is not None
         assert statistics.mean == math.fsum(rows) / len(rows)
@@ -519,10 +521,10 @@ def test_extract_source_optimal_tree_equals_memory(name: str, task: str, tmp_pat
     frame = table_of(task, 300)[["size", "color", "whole", "label"]]
     extractor = OptimalTreeExtractor(None, max_leaf_nodes=4, cuts_per_feature=6)
     data = DataSource(SOURCES[name](frame, tmp_path), "label", batch_size=90)
-    found = extract_source(extractor, data, task=task)
+    extraction = extract_source(extractor, data, task=task)
     cuts = Cuts(
         3,
-        {0: found.cuts["size"], 2: found.cuts["whole"]},
+        {0: extraction.cuts["size"], 2: extraction.cuts["whole"]},
         {1: ("blue", "green", "gray", "red")},
         (0, 1),
     )
@@ -533,19 +535,19 @@ def test_extract_source_optimal_tree_equals_memory(name: str, task: str, tmp_pat
         loss="errors" if task == "classification" else "squared_error",
         limits=SolverLimits(max_work=2),
     )
-    assert len(found.cuts["size"]) == 6
-    assert found.extractor.lower_bounds_.tolist() == pytest.approx(
+    assert len(extraction.cuts["size"]) == 6
+    assert extraction.extractor.lower_bounds_.tolist() == pytest.approx(
         expected.lower.tolist(), rel=1e-9
     )
     assert expected.status[-1] == "optimal"
-    assert found.extractor.status_ == "optimal over all cuts between bins"
+    assert extraction.extractor.status_ == "optimal over all cuts between bins"
     of_memory = expected.rules[-1]
     assert of_memory is not None
     if task == "regression":
         of_memory = readable_outputs(of_memory, frame["label"].to_numpy())
-    learned = _without(found.rules).replace(fallback=of_memory.fallback)
+    learned = _without(extraction.rules).replace(fallback=of_memory.fallback)
     same(learned, _without(of_memory))
-    assert found.n_passes == (2 if task == "classification" else 4)
+    assert extraction.n_passes == (2 if task == "classification" else 4)
 
 
 def test_too_many_cells_are_refused() -> None:
@@ -554,8 +556,8 @@ def test_too_many_cells_are_refused() -> None:
     frame = wide.assign(label=np.where(wide["x0"] > 0, "a", "b"))
     with pytest.raises(ValueError, match=r"at most 262144 cells.* fewer cuts"):
         extract_source(OptimalTreeExtractor(None), frame, "label")
-    found = extract_source(OptimalTreeExtractor(None, features=["x0", "x1"]), frame, "label")
-    assert len(found.rules) >= 2
+    extraction = extract_source(OptimalTreeExtractor(None, features=["x0", "x1"]), frame, "label")
+    assert len(extraction.rules) >= 2
 
 
 @TASKS
@@ -564,18 +566,18 @@ def test_other_extractors_learn_from_a_sample(task: str, tmp_path: Path) -> None
     source = SOURCES["folder"](frame, tmp_path)
     kind = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
     extractor = OptimalListExtractor(kind(max_depth=4), max_rules=3)
-    found = extract_source(extractor, source, "label", sample_size=600)
-    assert found.sample is not None
-    assert len(found.sample.frame) == pytest.approx(600, abs=5)
-    assert (found.n_rows, found.n_passes, len(found.rules)) == (3000, 0, 3)
-    again = extract_source(extractor, source, "label", sample_size=600)
-    same(found.rules, again.rules)
+    extraction = extract_source(extractor, source, "label", sample_size=600)
+    assert extraction.sample is not None
+    assert len(extraction.sample.frame) == pytest.approx(600, abs=5)
+    assert (extraction.n_rows, extraction.n_passes, len(extraction.rules)) == (3000, 0, 3)
+    second_extraction = extract_source(extractor, source, "label", sample_size=600)
+    same(extraction.rules, second_extraction.rules)
     fitted = kind(max_depth=4).fit(frame.drop(columns="label"), frame["label"])
     frozen = extract_source(
         OptimalListExtractor(fitted, max_rules=3), source, "label", sample_size=600
     )
     assert frozen.extractor.estimator_ is fitted
-    assert score_source(found.rules, source, "label").counts.n_rows[0] == 3000
+    assert score_source(extraction.rules, source, "label").counts.n_rows[0] == 3000
 
 
 def test_samples_that_cannot_be_drawn() -> None:
@@ -649,19 +651,19 @@ def test_categories_of_pandas_on_arrow() -> None:
             for name, values in frame.items()
         }
     )
-    found = extract_source(
+    extraction = extract_source(
         CARTExtractor(None), table.to_pandas(types_mapper=pd.ArrowDtype), "label", cuts=8
     )
-    same(found.rules, extract_source(CARTExtractor(None), frame, "label", cuts=8).rules)
-    assert "color" in str(found.rules)
+    same(extraction.rules, extract_source(CARTExtractor(None), frame, "label", cuts=8).rules)
+    assert "color" in str(extraction.rules)
 
 
 @pytest.mark.parametrize("name", ["folder", "duckdb", "sqlite", "list of frames"])
 def test_rows_without_labels_or_weights_are_an_error(name: str, tmp_path: Path) -> None:
     frame = table_of("classification")
     cases: list[tuple[str, Any]] = [("label", None), ("weight", -1.0)]
-    for place, (column, value) in enumerate(cases):
-        folder = tmp_path / str(place)
+    for index, (column, value) in enumerate(cases):
+        folder = tmp_path / str(index)
         folder.mkdir()
         wrong = frame.copy()
         wrong.loc[7, "weight"] = 1.0

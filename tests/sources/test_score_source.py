@@ -152,9 +152,9 @@ def test_count_source_equals_count_rows(name: str, ruleset: RuleSet, tmp_path: P
 def test_parquet_without_duckdb(
     ruleset: RuleSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = importlib.util.find_spec
+    result = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "duckdb" else found(name)
+        importlib.util, "find_spec", lambda name: None if name == "duckdb" else result(name)
     )
     frame = table_of(ruleset)
     source = parquet(frame, tmp_path, 3)
@@ -280,15 +280,15 @@ def test_black_boxes_predict_in_processes(tmp_path: Path) -> None:
 
     frame = table_of(CLASSES, 700)
     source = pa.dataset.dataset(parquet(frame, tmp_path, 3))
-    found = {
+    results = {
         n_jobs: count_source(
             CLASSES, DataSource(source, batch_size=40, n_jobs=n_jobs), black_box=from_size
         )
         for n_jobs in (1, 2)
     }
-    assert found[1].to_json() == found[2].to_json()
+    assert results[1].to_json() == results[2].to_json()
     X = frame[["size", "color"]]
-    assert found[2].to_json() == count_rows(CLASSES, X, from_size(X)).to_json()
+    assert results[2].to_json() == count_rows(CLASSES, X, from_size(X)).to_json()
 
     in_processes = DataSource(source, batch_size=40, n_jobs=2)
     with pytest.raises(SourceError, match="no part of it was: TerminatedWorkerError"):
@@ -300,19 +300,19 @@ def test_black_boxes_predict_in_processes(tmp_path: Path) -> None:
 
 def test_scores_and_reports(tmp_path: Path) -> None:
     frame = table_of(CLASSES)
-    found = score_source(CLASSES, parquet(frame, tmp_path), "label", psi=2.0)
+    scored_source = score_source(CLASSES, parquet(frame, tmp_path), "label", psi=2.0)
     expected = knowledge(CLASSES, frame[["size", "color"]], frame["label"])
-    assert found.scores["ice"] == pytest.approx(expected["ice"], rel=1e-12)
-    assert found.scores["neg_fire"] != pytest.approx(expected["neg_fire"], rel=1e-3)
-    assert len(found.rule_report(measures="all")) == 2
-    assert found.characteristics()["n_rules"] == 2
+    assert scored_source.scores["ice"] == pytest.approx(expected["ice"], rel=1e-12)
+    assert scored_source.scores["neg_fire"] != pytest.approx(expected["neg_fire"], rel=1e-3)
+    assert len(scored_source.rule_report(measures="all")) == 2
+    assert scored_source.characteristics()["n_rules"] == 2
 
 
 def test_an_iterator_is_gone_through_once() -> None:
     frame = table_of(NUMBERS)
     expected = knowledge(NUMBERS, frame[["size", "color"]], frame["label"])
-    found = score_source(NUMBERS, iter([frame]), "label", rule_measures=False).scores
-    assert found == pytest.approx(expected, rel=1e-12)
+    result = score_source(NUMBERS, iter([frame]), "label", rule_measures=False).scores
+    assert result == pytest.approx(expected, rel=1e-12)
     with pytest.raises(SourceError, match="more than once"):
         count_source(NUMBERS, iter([frame]), "label")
 
@@ -322,13 +322,13 @@ def test_an_iterator_is_gone_through_once() -> None:
 
 @pytest.mark.parametrize("name", ["folder", "arrow dataset", "duckdb"])
 def test_a_row_without_a_label_or_weight_is_an_error(name: str, tmp_path: Path) -> None:
-    for place, (column, value) in enumerate(
+    for index, (column, value) in enumerate(
         [("label", np.nan), ("weight", np.nan), ("weight", -1.0), ("weight", np.inf)]
     ):
         frame = table_of(NUMBERS)
         frame.loc[7, "weight"] = 1.0
         frame.loc[7, column] = value
-        folder = tmp_path / str(place)
+        folder = tmp_path / str(index)
         folder.mkdir()
         with pytest.raises(SourceError, match=r"finite|label in every row"):
             count_source(NUMBERS, SOURCES[name](frame, folder), "label", sample_weight="weight")
@@ -425,8 +425,8 @@ WHOLES = pd.DataFrame({"length": [0, 1, 2, 3], "price": [0, 0, 2, 2]})
 @pytest.mark.parametrize("first", [0, 1], ids=["whole numbers first", "fractions first"])
 def test_files_are_not_turned_into_the_types_of_the_first(first: int, tmp_path: Path) -> None:
     parts = [WHOLES, HALVES] if first == 0 else [HALVES, WHOLES]
-    for place, part in enumerate(parts):
-        part.to_parquet(tmp_path / f"{place}.parquet")
+    for index, part in enumerate(parts):
+        part.to_parquet(tmp_path / f"{index}.parquet")
     pd.DataFrame({"length": [None], "price": [1.0]}).to_parquet(tmp_path / "2.parquet")
     ruleset = RuleSet(
         [Rule([Interval(0, upper=1)], 0.0), Rule([], 2.0)],
@@ -438,14 +438,14 @@ def test_files_are_not_turned_into_the_types_of_the_first(first: int, tmp_path: 
         ruleset, [HALVES, WHOLES, pd.DataFrame({"length": [np.nan], "price": 1.0})], "price"
     )
     assert score_source(ruleset, tmp_path, "price").scores == pytest.approx(expected.scores)
-    asked = score_source(
+    scored_source = score_source(
         ruleset, tmp_path, black_box=lambda rows: rows["length"].fillna(1).to_numpy()
     )
     everything = pd.concat([HALVES, WHOLES, pd.DataFrame({"length": [np.nan]})])
     there = score_source(
         ruleset, [everything.assign(price=everything["length"].fillna(1))], "price"
     )
-    assert asked.scores == pytest.approx(there.scores)
+    assert scored_source.scores == pytest.approx(there.scores)
 
 
 def test_files_that_hold_texts_and_numbers_are_refused(tmp_path: Path) -> None:

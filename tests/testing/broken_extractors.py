@@ -48,11 +48,11 @@ class Sound(CARTExtractor):
 
     def extracted_with(self, extraction, **parameters):
         """The rules of other parameters, which stay what they are."""
-        kept = {name: getattr(self, name) for name in parameters}
+        retained = {name: getattr(self, name) for name in parameters}
         for name, value in parameters.items():
             setattr(self, name, value)
         rules = super()._extract(extraction)
-        for name, value in kept.items():
+        for name, value in retained.items():
             setattr(self, name, value)
         return rules
 

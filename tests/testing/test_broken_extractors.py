@@ -24,15 +24,15 @@ SLOW = "check_hash_seed"
 
 
 def failing(extractor: Any, *, exclude: tuple[str, ...] = ()) -> dict[str, str]:
-    found = {}
+    results = {}
     for check in extractor_checks(exclude=exclude):
         try:
             check("TheirExtractor", extractor)
         except unittest.SkipTest:
             continue
         except AssertionError as error:
-            found[check.__name__] = str(error)
-    return found
+            results[check.__name__] = str(error)
+    return results
 
 
 def test_there_is_a_fault_for_every_check() -> None:
@@ -46,10 +46,10 @@ def test_there_is_a_fault_for_every_check() -> None:
 def test_each_fault_fails_one_check_only(name: str) -> None:
     kind = broken()[name]
     exclude = () if kind.fault == SLOW else (SLOW,)
-    found = failing(kind(BLACK_BOXES[kind.kind]), exclude=exclude)
-    assert list(found) == [kind.fault], found
-    assert found[kind.fault].startswith("TheirExtractor: ")
-    assert len(found[kind.fault]) > 40
+    result = failing(kind(BLACK_BOXES[kind.kind]), exclude=exclude)
+    assert list(result) == [kind.fault], result
+    assert result[kind.fault].startswith("TheirExtractor: ")
+    assert len(result[kind.fault]) > 40
 
 
 @pytest.mark.parametrize("kind", [Sound, SoundGrid])

@@ -81,7 +81,7 @@ def test_even_shares_and_budgets_too_small_to_judge(n_trials: int, policy: str) 
     values = {"a": [0.1], "b": [0.9], "c": [0.5]}
     allocation = Allocation(list(values), n_trials, None, policy)
     assert spend(allocation, values) == {
-        name: n_trials // 3 + (place < n_trials % 3) for place, name in enumerate(values)
+        name: n_trials // 3 + (index < n_trials % 3) for index, name in enumerate(values)
     }
     assert allocation.stop_reasons == {}
 
@@ -115,7 +115,7 @@ def test_rounds_without_trials_are_skipped() -> None:
 def test_budget_is_spent_exactly(
     values: list[list[float]], n_trials: int, policy: str, bound: float
 ) -> None:
-    named = {f"e{place}": found for place, found in enumerate(values)}
+    named = {f"e{index}": result for index, result in enumerate(values)}
     allocation = Allocation(list(named), n_trials, None, policy)
     started = spend(allocation, named, bound)
     assert sum(started.values()) == n_trials

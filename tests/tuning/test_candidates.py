@@ -13,6 +13,7 @@ import optuna
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from measures import RULE_QUANTITIES, fold_measures
 from optuna.distributions import IntDistribution
 from optuna.trial import TrialState, create_trial
 from sklearn.datasets import load_iris
@@ -28,19 +29,11 @@ from skescore.tuning import (
     mixed_score,
 )
 
-FOLD: dict[str, Any] = {
-    "performance": 0.9,
-    "loss": 0.1,
-    "loss_q": 0.2,
-    "n_rules": 3,
-    "size": 4,
-    "completeness_volume": 0.5,
-    "completeness_instances": 1.0,
-}
-MEASURED = tuple(FOLD)
+FOLD = fold_measures(0.9, 4, loss=0.1, loss_q=0.2, n_rules=3, completeness_volume=0.5)
 
 a_fold = st.fixed_dictionaries(
-    {
+    dict.fromkeys(RULE_QUANTITIES, st.floats(0, 1))
+    | {
         "performance": st.floats(-2, 1),
         "loss": st.floats(0, 5),
         "loss_q": st.floats(0, 5),
@@ -59,8 +52,8 @@ some_candidates = st.integers(1, 4).flatmap(
 
 def candidates_of(results: list[list[dict[str, Any]]]) -> Candidates:
     return Candidates(
-        Candidate.from_measures("cart", {"max_leaf_nodes": place}, place, tuple(folds))
-        for place, folds in enumerate(results)
+        Candidate.from_measures("cart", {"max_leaf_nodes": index}, index, tuple(folds))
+        for index, folds in enumerate(results)
     )
 
 
@@ -96,7 +89,7 @@ def test_only_what_was_measured_throughout_is_a_candidate() -> None:
         a_trial(4, TrialState.PRUNED),
         a_trial(5, TrialState.RUNNING),
         a_trial(2, same_as=0),
-        *(a_trial(6, folds=[FOLD, FOLD | {name: math.nan}]) for name in MEASURED),
+        *(a_trial(6, folds=[FOLD, FOLD | {name: math.nan}]) for name in RULE_QUANTITIES),
         a_trial(6, folds=[FOLD, FOLD | {"loss": math.inf}]),
         a_trial(6, folds=[FOLD, FOLD | {"size": 0}]),
         a_trial(6, folds=[]),
@@ -104,31 +97,31 @@ def test_only_what_was_measured_throughout_is_a_candidate() -> None:
     )
     foreign = create_trial(value=1.0, params={}, distributions={})
     study.add_trial(foreign)
-    found = Candidates.from_studies({"cart": study})
-    assert [candidate.params for candidate in found] == [
+    candidates = Candidates.from_studies({"cart": study})
+    assert [candidate.params for candidate in candidates] == [
         {"max_leaf_nodes": 2},
         {"max_leaf_nodes": 7},
     ]
-    assert [candidate.trial for candidate in found] == [0, len(study.trials) - 2]
-    assert found[0] == Candidate.from_measures(
+    assert [candidate.trial for candidate in candidates] == [0, len(study.trials) - 2]
+    assert candidates[0] == Candidate.from_measures(
         "cart", {"max_leaf_nodes": 2}, 0, (FOLD | {"n_rules": 2},) * 2
     )
-    assert repr(found) == "<Candidates: 2>"
+    assert repr(candidates) == "<Candidates: 2>"
     assert len(Candidates.from_studies({"cart": study_of(foreign)})) == 0
 
 
 def test_the_order_is_that_of_the_studies_then_of_the_trials() -> None:
     first, second = study_of(a_trial(3), a_trial(2)), study_of(a_trial(4, extractor="gridex"))
-    found = Candidates.from_studies({"gridex": second, "cart": first})
-    assert [(c.extractor, c.trial) for c in found] == [("gridex", 0), ("cart", 0), ("cart", 1)]
+    candidates = Candidates.from_studies({"gridex": second, "cart": first})
+    assert [(c.extractor, c.trial) for c in candidates] == [("gridex", 0), ("cart", 0), ("cart", 1)]
     # Their own names need not differ for studies in memory; in a sequence they must.
     assert Candidates.from_studies([first])[0].params == {"max_leaf_nodes": 3}
 
 
 def test_a_trial_that_changes_later_changes_no_candidate() -> None:
     study = study_of(a_trial(2))
-    found = Candidates.from_studies({"cart": study})
-    found[0].params["max_leaf_nodes"] = 9
+    candidates = Candidates.from_studies({"cart": study})
+    candidates[0].params["max_leaf_nodes"] = 9
     assert study.trials[0].params == {"max_leaf_nodes": 2}
 
 
@@ -161,14 +154,18 @@ def test_real_trials_give_what_the_objective_measured() -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study.optimize(objective, n_trials=3)
     optuna.logging.set_verbosity(before)
-    found = Candidates.from_studies([study])
-    assert [candidate.params["max_leaf_nodes"] for candidate in found] == [3, 4]
-    for candidate, trial in zip(found, study.trials, strict=False):
-        again = objective.evaluate(trial.params)
-        for name in MEASURED:
-            assert [fold[name] for fold in candidate.folds] == [fold[name] for fold in again]
+    candidates = Candidates.from_studies([study])
+    assert [candidate.params["max_leaf_nodes"] for candidate in candidates] == [3, 4]
+    for candidate, trial in zip(candidates, study.trials, strict=False):
+        second_result = objective.evaluate(trial.params)
+        for name in RULE_QUANTITIES:
+            assert [fold[name] for fold in candidate.folds] == [
+                fold[name] for fold in second_result
+            ]
             assert candidate.mean(name) == pytest.approx(trial.user_attrs[name])
-    assert found.scores("ice").mean(axis=1) == pytest.approx([t.value for t in study.trials[:2]])
+    assert candidates.scores("ice").mean(axis=1) == pytest.approx(
+        [t.value for t in study.trials[:2]]
+    )
 
 
 # --- judged anew ---------------------------------------------------------------------------------
@@ -198,14 +195,14 @@ def ice_by_hand(fold: dict[str, Any], phi: float, rho: float, kind: str) -> floa
 def test_scores_are_the_formulas_of_the_papers(
     results: list[list[dict[str, Any]]], psi: float, phi: float, rho: float, kind: str
 ) -> None:
-    found = candidates_of(results)
+    candidates = candidates_of(results)
     by_hand = {
         "fire": [[fire_by_hand(fold, psi) for fold in folds] for folds in results],
         "q": [[q_by_hand(fold, kind) for fold in folds] for folds in results],
         "ice": [[ice_by_hand(fold, phi, rho, kind) for fold in folds] for folds in results],
     }
     for name, expected in by_hand.items():
-        scores = found.scores(name, psi=psi, phi=phi, rho=rho, completeness=kind)
+        scores = candidates.scores(name, psi=psi, phi=phi, rho=rho, completeness=kind)
         assert scores.shape == (len(results), len(results[0]))
         np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-300)
 
@@ -216,12 +213,12 @@ def judged_by_hand(
     rows: dict[str, Any],
     worse: Any,
 ) -> float:
-    both = {k: 0.632 * fold[k] + 0.368 * rows[k] for k in fold}
+    pair = {k: 0.632 * fold[k] + 0.368 * rows[k] for k in fold}
     if fold["size"] == rows["size"]:
-        return formula(both | {"size": rows["size"]})
+        return formula(pair | {"size": rows["size"]})
     return worse(
         # Decimals as in ours: ceil(size / psi) jumps.
-        formula(both | {"size": round(both["size"], 9)}),
+        formula(pair | {"size": round(pair["size"], 9)}),
         0.632 * formula(fold) + 0.368 * formula(rows),
     )
 
@@ -234,9 +231,9 @@ def judged_by_hand(
 def test_all_rows_are_weighed_in_what_scores_are_made_of(
     results: list[list[dict[str, Any]]], on_all_rows: list[dict[str, Any] | None], kind: str
 ) -> None:
-    found = Candidates(
-        Candidate.from_measures("cart", {}, place, tuple(folds), rows)
-        for place, (folds, rows) in enumerate(zip(results, on_all_rows, strict=False))
+    candidates = Candidates(
+        Candidate.from_measures("cart", {}, index, tuple(folds), rows)
+        for index, (folds, rows) in enumerate(zip(results, on_all_rows, strict=False))
     )
     by_hand: dict[str, Any] = {
         "fire": lambda parts: fire_by_hand(parts, 3.0),
@@ -244,7 +241,7 @@ def test_all_rows_are_weighed_in_what_scores_are_made_of(
         "ice": lambda parts: ice_by_hand(parts, 2.0, 0.5, kind),
     }
     for name, formula in by_hand.items():
-        scores = found.scores_with_all_rows(name, psi=3.0, phi=2.0, rho=0.5, completeness=kind)
+        scores = candidates.scores_with_all_rows(name, psi=3.0, phi=2.0, rho=0.5, completeness=kind)
         assert scores.shape == (len(results), len(results[0]))
         for folds, rows, row in zip(results, on_all_rows, scores, strict=False):
             if rows is None:
@@ -259,52 +256,54 @@ def test_all_rows_are_weighed_in_what_scores_are_made_of(
 
 def test_only_what_a_score_is_made_of_must_be_known_of_all_rows() -> None:
     rows = FOLD | {"performance": math.nan}
-    found = Candidates([Candidate.from_measures("cart", {}, 0, (FOLD, FOLD), rows)])
+    candidates = Candidates([Candidate.from_measures("cart", {}, 0, (FOLD, FOLD), rows)])
     # 4 rules on the folds and of all rows, with a loss of 0.1: 0.1 * 4 * 4**0.05.
-    assert found.scores_with_all_rows("fire").ravel() == pytest.approx([0.428709] * 2, abs=1e-6)
-    assert found.scores_with_all_rows("ice").tolist() == [[-math.inf] * 2]
+    assert candidates.scores_with_all_rows("fire").ravel() == pytest.approx(
+        [0.428709] * 2, abs=1e-6
+    )
+    assert candidates.scores_with_all_rows("ice").tolist() == [[-math.inf] * 2]
 
 
 @given(some_candidates)
 def test_measures_and_means(results: list[list[dict[str, Any]]]) -> None:
-    found = candidates_of(results)
-    table = found.table()
-    for name in MEASURED:
+    candidates = candidates_of(results)
+    table = candidates.table()
+    for name in RULE_QUANTITIES:
         expected = [[fold[name] for fold in folds] for folds in results]
-        assert found.measure(name).tolist() == expected
+        assert candidates.measure(name).tolist() == expected
         means = [sum(row) / len(row) for row in expected]
-        np.testing.assert_allclose(found.means(name), means, rtol=1e-12, atol=1e-300)
-        assert table[name].tolist() == [candidate.mean(name) for candidate in found]
-    shares = found.means("completeness_volume")
-    assert found.means("incompleteness").tolist() == (1.0 - shares).tolist()
+        np.testing.assert_allclose(candidates.means(name), means, rtol=1e-12, atol=1e-300)
+        assert table[name].tolist() == [candidate.mean(name) for candidate in candidates]
+    shares = candidates.means("completeness_volume")
+    assert candidates.means("incompleteness").tolist() == (1.0 - shares).tolist()
     assert table["trial"].tolist() == list(range(len(results)))
     assert table["params"].tolist() == [{"max_leaf_nodes": n} for n in range(len(results))]
-    assert table.columns.tolist() == ["extractor", *MEASURED, "params", "trial"]
+    assert table.columns.tolist() == ["extractor", *RULE_QUANTITIES, "params", "trial"]
 
 
 def test_weights_that_differ_put_candidates_in_another_order() -> None:
     exact, short = FOLD | {"loss": 0.05, "size": 9}, FOLD | {"loss": 0.3, "size": 2}
-    found = candidates_of([[exact], [short]])
+    candidates = candidates_of([[exact], [short]])
     # 0.05 * 9 * 9**0.05 = 0.502 against 0.3 * 2 * 2**0.05 = 0.621, then 0.056 against 0.311.
-    assert found.scores("fire", psi=1).ravel() == pytest.approx([0.50226, 0.62116], abs=1e-5)
-    assert found.scores("fire", psi=9).ravel() == pytest.approx([0.05581, 0.31058], abs=1e-5)
+    assert candidates.scores("fire", psi=1).ravel() == pytest.approx([0.50226, 0.62116], abs=1e-5)
+    assert candidates.scores("fire", psi=9).ravel() == pytest.approx([0.05581, 0.31058], abs=1e-5)
 
 
 def test_a_part_of_them_is_candidates_too() -> None:
-    found = candidates_of([[FOLD], [FOLD | {"loss": 0.3}], [FOLD]])
-    part = found[1:]
+    candidates = candidates_of([[FOLD], [FOLD | {"loss": 0.3}], [FOLD]])
+    part = candidates[1:]
     assert isinstance(part, Candidates)
-    assert part[0] is found[1]
+    assert part[0] is candidates[1]
     assert part.means("loss").tolist() == [0.3, 0.1]
-    assert found[-1] is found[2]
-    assert found[1] in found
+    assert candidates[-1] is candidates[2]
+    assert candidates[1] in candidates
 
 
 def test_of_none_there_is_nothing() -> None:
     none = Candidates([])
     assert (len(none), none.scores("ice").size, none.means("loss").size) == (0, 0, 0)
     assert none.scores_with_all_rows("ice").size == 0
-    assert none.table().columns.tolist() == ["extractor", *MEASURED, "params", "trial"]
+    assert none.table().columns.tolist() == ["extractor", *RULE_QUANTITIES, "params", "trial"]
 
 
 @pytest.mark.parametrize(
@@ -361,8 +360,8 @@ def test_the_winner_is_that_of_comparing_one_by_one(
 ) -> None:
     scores, costs = table
     columns = [np.array(column) for column in zip(*costs, strict=True)]
-    found = choose_winner(np.array(scores), *columns, standard_errors)
-    assert found == winner_by_hand(scores, costs, standard_errors)
+    result = choose_winner(np.array(scores), *columns, standard_errors)
+    assert result == winner_by_hand(scores, costs, standard_errors)
 
 
 def choose(scores: np.ndarray, sizes: list[float], standard_errors: float) -> int:
@@ -411,8 +410,8 @@ def test_rounding_of_sums_makes_no_difference() -> None:
 def test_held_out_rows_and_all_rows_are_weighed() -> None:
     held_out, on_all_rows = np.array([[0.9, 0.7], [0.8, 0.8]]), np.array([[0.5], [1.0]])
     # 0.632 * 0.9 + 0.368 * 0.5 = 0.7528, and so on.
-    found = mixed(held_out, on_all_rows)
-    assert found == pytest.approx(np.array([[0.7528, 0.6264], [0.8736, 0.8736]]))
+    result = mixed(held_out, on_all_rows)
+    assert result == pytest.approx(np.array([[0.7528, 0.6264], [0.8736, 0.8736]]))
 
 
 @given(st.floats(-1e6, 1), st.floats(-1e6, 1), st.floats(1, 1e6), st.floats(1, 1e6))
@@ -424,7 +423,7 @@ def test_what_is_weighed_stays_in_its_range(a: float, b: float, c: float, d: flo
     assert mixed(np.array([a]), np.array(a)) == pytest.approx([a], rel=1e-15)
 
 
-def test_rules_that_nobody_gets_are_no_better_than_those_that_one_gets() -> None:
+def test_rules_on_folds_do_not_outrank_final_rules() -> None:
     def parts(performance: list[float], size: list[float]) -> dict[str, np.ndarray]:
         return {"performance": np.array([performance]), "size": np.array([size])}
 
@@ -437,10 +436,10 @@ def test_rules_that_nobody_gets_are_no_better_than_those_that_one_gets() -> None
     held_out, rest = parts([0.5, 0.5], [3, 2]), parts([1.0], [3])
     # As many rules: (0.632 * 0.5 + 0.368)² = 0.684² = 0.467856. Fewer: the weighed scores are
     # 0.632 * 0.25 + 0.368 = 0.526 without the rules; between 2 and 3 rules there are 2.368.
-    found = mixed_score(held_out, rest, hill)
-    assert found == pytest.approx(np.array([[0.467856 - 0.5, 0.526 - 0.5]]))
-    found = mixed_score(held_out, rest, steps)
-    assert found == pytest.approx(np.array([[0.467856 - 3, 0.467856 - 3]]))
+    result = mixed_score(held_out, rest, hill)
+    assert result == pytest.approx(np.array([[0.467856 - 0.5, 0.526 - 0.5]]))
+    result = mixed_score(held_out, rest, steps)
+    assert result == pytest.approx(np.array([[0.467856 - 3, 0.467856 - 3]]))
 
 
 def test_candidates_are_judged_by_both() -> None:
@@ -456,9 +455,9 @@ def test_what_was_not_measured_on_all_rows() -> None:
     scores = np.array([[0.9, 0.7], [0.8, 0.8], [0.8, 0.7]])
     # The last is equalled on every fold by the first: it does not win ...
     both = np.array([[0.8, 0.6], [0.9, 0.9], UNKNOWN])
-    found = judged(scores, both)
-    assert found.tolist() == [*both[:2].tolist(), NONE]
-    assert choose(found, [9, 9, 1], 100.0) != 2
+    result = judged(scores, both)
+    assert result.tolist() == [*both[:2].tolist(), NONE]
+    assert choose(result, [9, 9, 1], 100.0) != 2
     # ... the first is not by the others, as in a storage of an earlier version: held-out rows.
     both = np.array([UNKNOWN, [0.5, 0.5], [0.5, 0.4]])
     assert judged(scores, both).tolist() == scores.tolist()
@@ -469,8 +468,8 @@ def test_what_has_no_rules_of_all_rows_never_wins() -> None:
     scores = np.array([[0.9, 0.7], [0.8, 0.8], [0.8, 0.7]])
     good, bad = [0.9, 0.9], [0.5, 0.4]
     for both in ([NONE, good, bad], [NONE, UNKNOWN, UNKNOWN], [NONE, UNKNOWN, bad]):
-        found = judged(scores, np.array(both))
-        assert choose(found, [1, 2, 2], 100.0) == 1
+        result = judged(scores, np.array(both))
+        assert choose(result, [1, 2, 2], 100.0) == 1
     # Nothing better is known.
     assert judged(scores, np.array([NONE] * 3)).tolist() == scores.tolist()
     assert choose(np.array([NONE] * 2), [1, 1], 0.5) == 0
@@ -480,6 +479,6 @@ def test_infinite_scores_do_not_take_all_rows_from_the_others() -> None:
     # As a score of one's own may be where candidates break a rule.
     scores = np.array([[-math.inf, 0.9], [-math.inf, 0.8], [0.5, 0.5], [0.6, 0.4], [math.inf, 1]])
     both = np.array([[-math.inf, 0.9], UNKNOWN, [0.6, 0.6], [0.8, 0.5], [math.inf, 1]])
-    found = judged(scores, both)
-    assert found[1:4].tolist() == [NONE, [0.6, 0.6], [0.8, 0.5]]
-    assert choose(found, [1, 1, 2, 2, 1], 0.0) == 3
+    result = judged(scores, both)
+    assert result[1:4].tolist() == [NONE, [0.6, 0.6], [0.8, 0.5]]
+    assert choose(result, [1, 1, 2, 2, 1], 0.0) == 3

@@ -182,11 +182,11 @@ def test_names_attributes_values_and_directions_are_shown(ask: Any) -> None:
     assert len(single["trials"]) == 3
     for trial in single["trials"]:
         assert trial["state"] == "Complete"
-        kept = {entry["key"]: entry["value"] for entry in trial["user_attrs"]}
-        assert kept["extractor"] == "cart"
-        folds = json.loads(kept["folds"])
+        retained = {entry["key"]: entry["value"] for entry in trial["user_attrs"]}
+        assert retained["extractor"] == "cart"
+        folds = json.loads(retained["folds"])
         assert len(folds) == 3
-        assert float(kept["loss"]) == pytest.approx(np.mean([fold["loss"] for fold in folds]))
+        assert float(retained["loss"]) == pytest.approx(np.mean([fold["loss"] for fold in folds]))
         score = np.mean([fold["score"] for fold in folds])
         assert float(trial["values"][0]) == pytest.approx(score)
         assert {entry["name"] for entry in trial["params"]} >= {"max_leaf_nodes", "max_depth"}

@@ -73,18 +73,20 @@ def search() -> GridSearchCV:
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_a_grid_search_on_a_cluster_gives_the_same_scores(cluster: list[int]) -> None:
     X, y = load_iris(return_X_y=True)
-    here = search().fit(X, y)
+    fitted = search().fit(X, y)
     with joblib.parallel_backend("dask"):
         there = search().fit(X, y)
-    assert there.best_params_ == here.best_params_
-    assert str(there.best_estimator_.rules_) == str(here.best_estimator_.rules_)
+    assert there.best_params_ == fitted.best_params_
+    assert str(there.best_estimator_.rules_) == str(fitted.best_estimator_.rules_)
     for name in ("ice", "fire"):
         for fold in range(3):
             key = f"split{fold}_test_{name}"
-            np.testing.assert_array_equal(there.cv_results_[key], here.cv_results_[key])
-    places = {place for fold in range(3) for place in there.cv_results_[f"split{fold}_test_place"]}
-    assert places <= set(cluster)
-    assert os.getpid() not in places
+            np.testing.assert_array_equal(there.cv_results_[key], fitted.cv_results_[key])
+    positions = {
+        place for fold in range(3) for place in there.cv_results_[f"split{fold}_test_place"]
+    }
+    assert positions <= set(cluster)
+    assert os.getpid() not in positions
 
 
 @pytest.mark.slow
@@ -92,9 +94,9 @@ def test_a_grid_search_on_a_cluster_gives_the_same_scores(cluster: list[int]) ->
 def test_a_scorer_of_all_scores_on_a_cluster(cluster: list[int]) -> None:
     X, y = load_iris(return_X_y=True)
     there = search().set_params(scoring=knowledge, refit="neg_q")
-    here = search().set_params(scoring=knowledge, refit="neg_q").fit(X, y)
+    fitted = search().set_params(scoring=knowledge, refit="neg_q").fit(X, y)
     with joblib.parallel_backend("dask"):
         there.fit(X, y)
     for name in ("ice", "neg_fire", "neg_q", "n_rules", "completeness_volume"):
         key = f"mean_test_{name}"
-        np.testing.assert_array_equal(there.cv_results_[key], here.cv_results_[key])
+        np.testing.assert_array_equal(there.cv_results_[key], fitted.cv_results_[key])

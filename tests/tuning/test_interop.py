@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore.extractors import CARTExtractor, GridExExtractor
-from skescore.registry import extractor_names, make_extractor
+from skescore.registry import make_extractor, suitable_extractors
 from skescore.scorers import make_ice_scorer
 from skescore.tuning import ExtractorObjective, ExtractorSearchCV, SearchSpace, search_space
 from skescore.tuning.spaces import starting_points
@@ -166,7 +166,7 @@ def test_optunas_own_search_takes_our_distributions() -> None:
     check_winner(search, space)
 
 
-def test_extractors_can_be_searched_as_parameters_of_an_outer_estimator() -> None:
+def test_extractor_parameters_of_an_outer_estimator() -> None:
     # Names are no estimators, but a pipeline's last step may be any of them.
     steps = [make_extractor(name, KNeighborsClassifier(9)) for name in ("cart", "gridex")]
     pipeline = Pipeline([("rules", steps[0])])
@@ -239,7 +239,7 @@ def test_any_sampler_searches_a_space_with_conditions(
     assert study.best_value >= study.trials[0].value > 0.6
 
 
-def test_exhaustive_sampling_visits_each_candidate_of_the_grid_once() -> None:
+def test_grid_sampling_visits_each_candidate_once() -> None:
     space = SearchSpace(
         {
             "depth": IntDistribution(1, 2),
@@ -307,11 +307,9 @@ def test_a_search_of_ours_honors_conditions_and_changed_spaces() -> None:
     assert str(space) in {str(given) for given in search.get_params()["spaces"].values()}
 
 
-@pytest.mark.parametrize("name", [n for n in extractor_names() if not n.startswith("psyke:")])
+@pytest.mark.parametrize("name", suitable_extractors("classification"))
 def test_all_extractors_explain_the_same_study_code(name: str) -> None:
     """Define-by-run, as a user writes it: no objective of ours at all."""
-    if name not in {"cart", "cream", "exact", "gridex", "iter", "real", "trepan"}:
-        pytest.skip("for regression, or not ours")
     X, y = load_wine(return_X_y=True)
     X, y = X[::3, :4], y[::3]
     space = search_space(name, X, y)
@@ -349,7 +347,7 @@ class Witness(DecisionTreeClassifier):
         return super().predict(X)
 
 
-def test_a_search_within_cross_validation_never_sees_the_rows_it_is_scored_on() -> None:
+def test_nested_search_never_sees_scored_rows() -> None:
     X, y = load_iris(return_X_y=True)
     X = pd.DataFrame(np.column_stack([np.arange(150) + 0.25, X[:, 2:]]), columns=list("nlw"))
     order = np.random.default_rng(0).permutation(150)

@@ -25,7 +25,7 @@ def a_trial(
     state: TrialState = TrialState.COMPLETE,
     **attributes: Any,
 ) -> optuna.trial.FrozenTrial:
-    kept = {
+    retained = {
         "extractor": "cart",
         "folds": [{"score": score} for score in scores],
         "score": statistics.fmean(scores),
@@ -38,7 +38,7 @@ def a_trial(
         state=state,
         params={"max_leaf_nodes": number + 2},
         distributions={"max_leaf_nodes": IntDistribution(2, 99)},
-        user_attrs=kept | attributes,
+        user_attrs=retained | attributes,
         value=0.5 if complete else None,
     )
     trial.number = number
@@ -114,7 +114,7 @@ def test_further_measures_are_columns() -> None:
     assert math.isnan(board["mean_rule_c2"].tolist()[1])
 
 
-def test_with_several_measures_a_candidate_without_a_score_is_still_complete() -> None:
+def test_candidate_without_score_can_be_complete() -> None:
     objective = SearchObjective.of(("loss", "n_rules"))
     undefined = a_trial(0, [math.nan, 0.5])
     trials = {"cart": [undefined, a_failure(1), a_trial(2, [0.5, 0.5])]}
@@ -137,5 +137,5 @@ def test_an_order_of_trials_that_differs_changes_no_winner(standard_errors: floa
     expected = leaderboard({"cart": trials}, OBJECTIVE, [], {}, standard_errors).iloc[0]
     for _ in range(5):
         mixed = [trials[place] for place in rng.permutation(12)]
-        found = leaderboard({"cart": mixed}, OBJECTIVE, [], {}, standard_errors).iloc[0]
-        assert found["trial"] == expected["trial"]
+        result = leaderboard({"cart": mixed}, OBJECTIVE, [], {}, standard_errors).iloc[0]
+        assert result["trial"] == expected["trial"]

@@ -35,32 +35,30 @@ def kept(search: ExtractorSearchCV, limits: SearchLimits) -> list[tuple[str, int
     [{"max_rules": 3}, {"min_performance": 0.93}, {"max_rules": 4, "min_performance": 0.9}],
 )
 def test_the_best_within_limits(plain, limits) -> None:
-    found = plain.best_for(**limits)
+    best_row = plain.best_for(**limits)
     allowed = kept(plain, SearchLimits(**limits))
     assert 0 < len(allowed) < len(plain.candidates_)
-    assert (found["extractor"], found["trial"]) in allowed
-    made = plain.make_candidate(found).fit(X, Y)
+    assert (best_row["extractor"], best_row["trial"]) in allowed
+    fitted = plain.make_candidate(best_row).fit(X, Y)
     if "max_rules" in limits:
-        assert len(made.rules_) <= limits["max_rules"]
+        assert len(fitted.rules_) <= limits["max_rules"]
     if "min_performance" in limits:
-        assert found["performance"] >= limits["min_performance"]
+        assert best_row["performance"] >= limits["min_performance"]
 
 
 @pytest.mark.parametrize(
     ("scoring", "max_rules", "leaves"),
     [("ice", 6, 3), ("accuracy", 6, 6), ("accuracy", None, 32), (("loss", "n_rules"), 6, 3)],
 )
-def test_where_size_does_not_count_the_largest_tree_is_tried_first(
-    scoring, max_rules, leaves
-) -> None:
+def test_largest_tree_comes_first_if_size_is_free(scoring, max_rules, leaves) -> None:
     search = search_of(extractors=("cart",), n_trials=1, scoring=scoring, max_rules=max_rules)
     search.fit(X, Y)
     assert search.leaderboard_["params"][0]["max_leaf_nodes"] == leaves
 
 
-def test_without_limits_that_matter_the_winner_is_that_of_the_search(plain) -> None:
-    found = plain.best_for(max_rules=1000)
-    assert (found["extractor"], found["params"]) == (plain.best_name_, plain.best_params_)
+def test_irrelevant_limits_keep_the_winner(plain) -> None:
+    best_row = plain.best_for(max_rules=1000)
+    assert (best_row["extractor"], best_row["params"]) == (plain.best_name_, plain.best_params_)
 
 
 def test_limits_that_nothing_keeps_to(plain) -> None:
@@ -85,11 +83,11 @@ def test_the_search_keeps_to_limits_and_its_samplers_know() -> None:
             told = trial.system_attrs["constraints"]
             limits = SearchLimits(max_rules=3)
             attributes = trial.user_attrs
-            wanted = limits.violations(
+            expected = limits.violations(
                 [FoldResult.from_dict(fold) for fold in attributes["folds"]],
                 FoldResult.from_dict(attributes.get("all_rows") or {}),
             )
-            assert tuple(told) == wanted
+            assert tuple(told) == expected
 
 
 def test_another_row_may_be_chosen(plain) -> None:
@@ -105,7 +103,7 @@ def test_another_row_may_be_chosen(plain) -> None:
         search.choose({"extractor": "cart", "trial": 99})
 
 
-def test_another_row_is_chosen_with_the_weights_of_the_classes_of_the_black_box() -> None:
+def test_choose_uses_the_class_weights() -> None:
     """Without y it is the black box's predictions that are weighed, as in ``fit``."""
     rare = (Y == 2) & (np.arange(len(Y)) % 5 > 0)
     rows, labels = X[~rare], Y[~rare]
@@ -117,7 +115,7 @@ def test_another_row_is_chosen_with_the_weights_of_the_classes_of_the_black_box(
     assert search.choose(search.leaderboard_.iloc[0]).rules_ == before
 
 
-def test_a_candidate_without_idle_features_is_made_with_the_weights_of_the_rows() -> None:
+def test_removal_of_idle_features_uses_sample_weights() -> None:
     """The black box looks at the second of two equal columns alone; rules name the first."""
     column = np.arange(60.0) % 20
     rows, labels = np.column_stack([column, column]), (column > 9).astype(int)

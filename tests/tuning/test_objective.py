@@ -186,7 +186,7 @@ def counting() -> Counting:
     return kind(5)
 
 
-def test_the_black_box_is_fitted_once_per_fold_and_asked_once_about_the_same_rows() -> None:
+def test_black_box_is_fitted_and_queried_once_per_fold() -> None:
     black_box = counting()
     study_objective = ExtractorObjective(
         black_box, X, LABELS, cv=FOLDS, scoring=make_ice_scorer(reference="black_box")
@@ -258,7 +258,7 @@ def test_parameters_outside_of_the_space_are_kept() -> None:
     assert prototype.random_state == 7
 
 
-def test_an_instance_of_a_registered_extractor_has_its_search_space() -> None:
+def test_registered_instance_has_its_search_space() -> None:
     by_name = objective(extractor="gridex")
     by_instance = objective(extractor=GridExExtractor(BLACK_BOX))
     assert by_instance.name == by_name.name == "gridex"
@@ -317,7 +317,7 @@ def nan_for_two_rules(model: Any, X: Any, y: Any) -> float:
     return math.nan if len(model.rules_) == 2 else 1.0
 
 
-def test_an_undefined_score_is_a_pruned_trial_and_the_study_goes_on() -> None:
+def test_undefined_score_prunes_the_trial_only() -> None:
     space = {"max_leaf_nodes": CategoricalDistribution([2, 3])}
     study_objective = objective(scoring=nan_for_two_rules, space=space)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0), direction="maximize")
@@ -398,9 +398,9 @@ def test_a_stored_study_keeps_all_and_can_be_continued(kind: str, tmp_path: Path
         sampler=optuna.samplers.RandomSampler(seed=1),
     )
     study.optimize(study_objective, n_trials=3)
-    again = optuna.load_study(storage=storage_at(kind, tmp_path), study_name="rules")
-    assert again is not study
-    for written, read in zip(study.trials, again.trials, strict=True):
+    second_result = optuna.load_study(storage=storage_at(kind, tmp_path), study_name="rules")
+    assert second_result is not study
+    for written, read in zip(study.trials, second_result.trials, strict=True):
         assert read.user_attrs == written.user_attrs
         assert read.user_attrs["extractor"] == "gridex"
         folds = read.user_attrs["folds"]
@@ -410,11 +410,11 @@ def test_a_stored_study_keeps_all_and_can_be_continued(kind: str, tmp_path: Path
         ]
         assert read.value == pytest.approx(np.mean(rescored))
     # Another process would make an objective of its own.
-    again.optimize(objective(extractor="gridex"), n_trials=1)
+    second_result.optimize(objective(extractor="gridex"), n_trials=1)
     assert (
         len(optuna.load_study(storage=storage_at(kind, tmp_path), study_name="rules").trials) == 4
     )
-    best = again.best_trial
+    best = second_result.best_trial
     by_hand = cross_val_score(
         GridExExtractor(BLACK_BOX, random_state=0, **best.params), X, LABELS, scoring=ice, cv=FOLDS
     )

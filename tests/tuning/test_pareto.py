@@ -11,7 +11,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from measures import fold_measures
 
+from skescore.scorers import measured_quantities
 from skescore.tuning import Candidate, Candidates, hypervolume, knee, pareto_front, pareto_mask
 
 
@@ -38,8 +40,8 @@ def dominates(one: np.ndarray, other: np.ndarray) -> bool:
 def mask_by_definition(losses: np.ndarray) -> list[bool]:
     return [
         not any(dominates(other, point) for other in losses)
-        and not any((earlier == point).all() for earlier in losses[:place])
-        for place, point in enumerate(losses)
+        and not any((earlier == point).all() for earlier in losses[:index])
+        for index, point in enumerate(losses)
     ]
 
 
@@ -297,7 +299,7 @@ def test_objectives_may_be_chosen() -> None:
     )
 )
 def test_everything_is_dominated_by_the_front_or_on_it(measured: list[tuple[int, ...]]) -> None:
-    found = Candidates(
+    candidates = Candidates(
         candidate(
             "cart",
             trial,
@@ -306,10 +308,10 @@ def test_everything_is_dominated_by_the_front_or_on_it(measured: list[tuple[int,
         )
         for trial, (loss, rules, volume, rows) in enumerate(measured)
     )
-    for completeness, place in (("volume", 2), ("instances", 3)):
-        losses = np.array([[row[0], row[1], row[place]] for row in measured], dtype=float)
+    for completeness, index in (("volume", 2), ("instances", 3)):
+        losses = np.array([[row[0], row[1], row[index]] for row in measured], dtype=float)
         expected = [trial for trial, on in enumerate(mask_by_definition(losses)) if on]
-        front = pareto_front(found, completeness=completeness)
+        front = pareto_front(candidates, completeness=completeness)
         assert sorted(front["trial"]) == expected
         assert front["n_rules"].is_monotonic_increasing
         assert front["knee"].sum() == bool(measured)
@@ -354,30 +356,23 @@ def test_objectives_that_are_not_minimized_are_refused(objectives: Any) -> None:
 
 def test_known_objectives_pass() -> None:
     names = [
-        "loss",
-        "loss_q",
-        "n_rules",
-        "size",
-        "incompleteness",
-        "incompleteness_instances",
-        "seconds",
-        "black_box_calls",
-        "black_box_rows",
+        quantity.complement or quantity.name
+        for quantity in measured_quantities().values()
+        if quantity.complement or not quantity.greater_is_better
     ]
-    fold = dict.fromkeys(names, 1.0) | {
-        "performance": 0.9,
-        "completeness_volume": 1.0,
-        "completeness_instances": 1.0,
-    }
-    found = pareto_front(Candidates([candidate("cart", 0, fold)]), names)
-    assert set(names) <= set(found.columns)
+    assert len(names) >= 9
+    fold = fold_measures() | dict.fromkeys(names, 1.0)
+    front = pareto_front(Candidates([candidate("cart", 0, fold)]), names)
+    assert set(names) <= set(front.columns)
 
 
 def test_what_was_not_measured_cannot_be_compared() -> None:
     fold = {"loss": 0.1, "n_rules": 2, "seconds": 0.5, "black_box_calls": np.nan}
-    found = Candidates([candidate("cart", 0, fold), candidate("cart", 1, fold | {"seconds": 0.4})])
-    assert pareto_front(found, ("loss", "seconds"))["trial"].tolist() == [1]
+    candidates = Candidates(
+        [candidate("cart", 0, fold), candidate("cart", 1, fold | {"seconds": 0.4})]
+    )
+    assert pareto_front(candidates, ("loss", "seconds"))["trial"].tolist() == [1]
     with pytest.raises(ValueError, match=r"objectives \['black_box_calls'\] were not measured"):
-        pareto_front(found, ("loss", "black_box_calls"))
+        pareto_front(candidates, ("loss", "black_box_calls"))
     with pytest.raises(ValueError, match=r"completeness must be one of .* got 'rows'"):
-        pareto_front(found, completeness="rows")
+        pareto_front(candidates, completeness="rows")

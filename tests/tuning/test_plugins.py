@@ -317,7 +317,7 @@ def test_a_name_may_ask_for_an_extra_and_a_nested_class(install: Callable[..., P
     assert registered_name(extractor) == "nested"
 
 
-def test_without_a_space_it_can_be_searched_by_one_of_the_callers(
+def test_missing_space_is_replaced_by_the_callers(
     install: Callable[..., Path],
 ) -> None:
     install("their-plain", GOOD, plain="their_plain:Extractor")

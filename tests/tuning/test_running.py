@@ -176,14 +176,14 @@ def test_trials_draw_different_parameters() -> None:
 
 
 def test_callbacks_receive_measurements() -> None:
-    seen = []
+    recorded = []
 
     def note(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-        seen.append((study, trial))
+        recorded.append((study, trial))
 
     search = search_of(n_trials=6, callbacks=[note], spaces=LEAVES).fit(X, Y)
-    assert len(seen) == 6
-    for study, trial in seen:
+    assert len(recorded) == 6
+    for study, trial in recorded:
         name = study.study_name
         assert study is search.studies_[name]
         assert trial.state == TrialState.COMPLETE
@@ -196,15 +196,15 @@ def test_callbacks_receive_measurements() -> None:
 
 
 def test_callback_stops_a_single_study() -> None:
-    seen = []
+    recorded = []
 
     def stop_first(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-        seen.append(study.study_name)
+        recorded.append(study.study_name)
         if study.study_name == "cart":
             study.stop()
 
     search = search_of(callbacks=[stop_first, lambda *_: None], spaces=LEAVES).fit(X, Y)
-    assert seen == ["cart", *["gridex"] * 11]
+    assert recorded == ["cart", *["gridex"] * 11]
     assert len(search.leaderboard_) == 12
     search.set_params(callbacks=[lambda study, _: study.stop()], n_trials=30).fit(X, Y)
     assert len(search.leaderboard_) == 2
@@ -383,16 +383,16 @@ def test_storage_does_not_change_results(
     assert search.stopped_ == unbroken.stopped_
     names = [study.study_name for study in search.studies_.values()]
     assert names == ["iris/cart", "iris/gridex"]
-    again = pickle.loads(pickle.dumps(search))
-    pd.testing.assert_frame_equal(again.leaderboard_, search.leaderboard_)
+    second_data = pickle.loads(pickle.dumps(search))
+    pd.testing.assert_frame_equal(second_data.leaderboard_, search.leaderboard_)
 
 
 def test_existing_trials_count(opened: Callable[[], Any]) -> None:
     options = {"extractors": ["cart"], "spaces": LEAVES}
     first = search_of(storage=opened(), n_trials=5, **options).fit(X, Y)
     begun = [trial.params for trial in trials_of(first)]
-    again = search_of(storage=opened(), n_trials=5, **options).fit(X, Y)
-    pd.testing.assert_frame_equal(again.leaderboard_, first.leaderboard_)  # seconds too
+    second_fitted = search_of(storage=opened(), n_trials=5, **options).fit(X, Y)
+    pd.testing.assert_frame_equal(second_fitted.leaderboard_, first.leaderboard_)  # seconds too
     more = search_of(storage=opened(), n_trials=7, **options).fit(X, Y)
     assert [t.params for t in trials_of(more)][:5] == begun
     assert len(more.leaderboard_) == len(trials_of(more)) == 7
@@ -515,11 +515,11 @@ def check_killed_at(lines: list[bytes], unbroken: ExtractorSearchCV, path: Path)
 def check_like(unbroken: ExtractorSearchCV, path: Path, broken: object) -> None:
     search = search_of(storage=open_storage(path)).fit(X, Y)
     columns = ["extractor", "params", "score", "state", "n_rules"]
-    found, expected = (
+    result, expected = (
         sorted(one.leaderboard_[columns].itertuples(index=False), key=str)
         for one in (search, unbroken)
     )
-    assert found == expected, broken
+    assert result == expected, broken
     assert search.rules_ == unbroken.rules_
 
 
@@ -723,8 +723,8 @@ def test_function_scoring_is_identified_by_name(
 
     options = {"storage": tmp_path / "s.journal", "extractors": ["cart"], "spaces": LEAVES}
     search_of(scoring=made(), n_trials=2, **options).fit(X, Y)
-    again = search_of(scoring=made(), n_trials=3, **options).fit(X, Y)
-    assert len(again.leaderboard_) == 3
+    second_fitted = search_of(scoring=made(), n_trials=3, **options).fit(X, Y)
+    assert len(second_fitted.leaderboard_) == 3
     other = {"scoring": lambda model, X, y: 0.0, "n_trials": 3} | options
     with pytest.raises(ValueError, match="belongs to another search"):
         search_of(**other).fit(X, Y)
@@ -816,7 +816,7 @@ print(len(search.leaderboard_))
 def test_resume_with_unpicklable_black_box(
     tmp_path: Path,
 ) -> None:
-    found = [
+    results = [
         subprocess.run(
             [sys.executable, "-c", RESUMED, str(tmp_path / "s.journal"), str(2 + 2 * seed)],
             env=os.environ | {"PYTHONHASHSEED": str(seed)},
@@ -825,7 +825,9 @@ def test_resume_with_unpicklable_black_box(
         )
         for seed in (0, 1)
     ]
-    assert [(run.returncode, run.stdout.strip()) for run in found] == [(0, "2"), (0, "4")], found
+    assert [(run.returncode, run.stdout.strip()) for run in results] == [(0, "2"), (0, "4")], (
+        results
+    )
 
 
 class BlinkingStorage(RDBStorage):

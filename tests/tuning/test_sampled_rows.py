@@ -32,25 +32,25 @@ def test_trials_use_the_sample_and_the_winner_all_rows() -> None:
     assert sum(rule.statistics.n_rows for rule in search.rules_.rules) == 900
     finalists = search.leaderboard_["score_on_all_rows"].head(3)
     assert finalists.iloc[0] == finalists.max()
-    again = search_of().fit(X, Y)
-    assert again.rules_ == search.rules_
-    assert again.leaderboard_["score"].tolist() == search.leaderboard_["score"].tolist()
+    second_fitted = search_of().fit(X, Y)
+    assert second_fitted.rules_ == search.rules_
+    assert second_fitted.leaderboard_["score"].tolist() == search.leaderboard_["score"].tolist()
     # What was measured of the first on all rows is what its rules score there.
     assert search.score(X, Y) == pytest.approx(finalists.iloc[0])
 
 
 def test_the_sample_has_each_class_in_its_share() -> None:
-    seen = []
+    recorded = []
 
     class Noting(DummyClassifier):
         def fit(self, X, y, sample_weight=None):
-            seen.append(np.unique(y, return_counts=True)[1])
+            recorded.append(np.unique(y, return_counts=True)[1])
             return super().fit(X, y, sample_weight)
 
     with pytest.warns(UserWarning, match="predicts"):
         search_of(Noting(), n_trials=1).fit(X, Y)
     whole = np.unique(Y, return_counts=True)[1]
-    of_sample = [counts for counts in seen if counts.sum() in (299, 300, 301)]
+    of_sample = [counts for counts in recorded if counts.sum() in (299, 300, 301)]
     assert len(of_sample) == 1
     assert np.abs(of_sample[0] - whole / 3).max() <= 1
 

@@ -387,7 +387,7 @@ def counting() -> Counting:
 SAME_ROWS = {"gridex": {"n_slices": IntDistribution(2, 8)}}
 
 
-def test_the_black_box_is_fitted_once_per_fold_and_asked_once_about_the_same_rows() -> None:
+def test_black_box_is_fitted_and_queried_once_per_fold() -> None:
     black_box = counting()
     search = search_of(black_box, cv=FOLDS, n_trials=8, spaces=SAME_ROWS).fit(X, LABELS)
     sizes = [len(part) for fold in FOLDS.split(X, LABELS) for part in fold]

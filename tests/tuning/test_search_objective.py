@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from measures import fold_measures
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.frozen import FrozenEstimator
@@ -31,24 +32,9 @@ from skescore.scorers import (
 from skescore.tuning import ExtractorSearchCV, FoldResult, SearchObjective
 
 FOLDS: list[dict[str, Any]] = [
-    {
-        "score": 0.5,
-        "loss": 0.25,
-        "loss_q": 0.5,
-        "n_rules": 3,
-        "size": 7,
-        "completeness_volume": 0.75,
-        "completeness_instances": 1.0,
-    },
-    {
-        "score": 0.75,
-        "loss": 0.5,
-        "loss_q": 0.25,
-        "n_rules": 4,
-        "size": 8,
-        "completeness_volume": 0.5,
-        "completeness_instances": 0.5,
-    },
+    fold_measures(0.75, 7, n_rules=3, score=0.5, loss_q=0.5, completeness_volume=0.75),
+    fold_measures(0.5, 8, n_rules=4, score=0.75, loss_q=0.25)
+    | {"completeness_volume": 0.5, "completeness_instances": 0.5},
 ]
 
 
@@ -205,13 +191,8 @@ def test_the_best_possible_is_reached() -> None:
 
 # --- all rows ------------------------------------------------------------------------------------
 
-PARTS = [{"performance": 0.75} | FOLDS[0], {"performance": 0.5} | FOLDS[1]]
-ALL_ROWS = {
-    "performance": 1.0,
-    "loss": 0.0,
-    "loss_q": 0.125,
-    "n_rules": 4,
-    "size": 10,
+PARTS = FOLDS
+ALL_ROWS = fold_measures(1.0, 10, n_rules=4, loss_q=0.125) | {
     "completeness_volume": 0.25,
     "completeness_instances": 0.75,
 }

@@ -63,8 +63,8 @@ def test_workers_return_results_in_order() -> None:
     for n_jobs in (None, 2):
         with Workers(evaluator, n_jobs) as workers:
             assert workers.n_jobs == (n_jobs or 1)
-            found = [*workers.run(tasks[:2]), *workers.run(tasks[2:])]
-        assert list(map(without_seconds, found)) == list(map(without_seconds, expected))
+            results = [*workers.run(tasks[:2]), *workers.run(tasks[2:])]
+        assert list(map(without_seconds, results)) == list(map(without_seconds, expected))
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
@@ -107,8 +107,8 @@ def test_workers_load_folds_of_each_search() -> None:
     for y in (Y, (Y == 2).astype(int)):
         evaluator = evaluator_of(y=y)
         with Workers(evaluator, 2) as workers:
-            found = [without_seconds(result) for result in workers.run(tasks)]
-        assert found == [without_seconds(evaluator(*task)) for task in tasks]
+            results = [without_seconds(result) for result in workers.run(tasks)]
+        assert results == [without_seconds(evaluator(*task)) for task in tasks]
 
 
 @pytest.fixture

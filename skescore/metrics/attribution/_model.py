@@ -240,9 +240,8 @@ class BlackBox:
                 else f"a row that adds up to {float(sums[np.abs(sums - 1).argmax()]):g}"
             )
             raise ValueError(
-                "predict_proba must return probabilities that add up to 1, got "
-                f"{problem}. Pass link='softmax' for logits, or link='identity' to measure the "
-                "numbers themselves."
+                f"predict_proba must return probabilities that add up to 1, got {problem}. Pass "
+                "link='softmax' for logits, or link='identity' to measure the numbers themselves."
             )
 
 

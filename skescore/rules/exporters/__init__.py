@@ -5,8 +5,7 @@
 
 from skescore._rule_writers import RULE_WRITERS, RuleWriter
 from skescore.rules._text import to_text
-from skescore.rules.exporters._html import to_html
-from skescore.rules.exporters._markdown import to_markdown
+from skescore.rules.exporters._html import to_html, to_markdown
 from skescore.rules.exporters._prolog import to_prolog
 from skescore.rules.exporters._python import to_python
 from skescore.rules.exporters._rounding import readable_bounds, readable_outputs, shorten_numbers

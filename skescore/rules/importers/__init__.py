@@ -3,6 +3,7 @@
 :data:`MODEL_READERS` lists the models that :func:`skescore.rules.as_ruleset` recognizes.
 """
 
+from skescore._rule_readers import MODEL_READERS, ModelReader
 from skescore.rules.importers._as_ruleset import as_ruleset, as_rulesets, options_from_rows
 from skescore.rules.importers._catboost import read_catboost
 from skescore.rules.importers._decision_rules import read_decision_rules
@@ -10,7 +11,6 @@ from skescore.rules.importers._hist_gradient_boosting import read_hist_gradient_
 from skescore.rules.importers._imodels import read_imodels
 from skescore.rules.importers._lightgbm import read_lightgbm
 from skescore.rules.importers._psyke import read_psyke
-from skescore.rules.importers._readers import MODEL_READERS, ModelReader
 from skescore.rules.importers._rulekit import read_rulekit, read_rulekit_text
 from skescore.rules.importers._scaling import AffineMap, affine_map, in_user_units
 from skescore.rules.importers._sklearn import read_boosted, read_forest, tree_to_ruleset

@@ -12,11 +12,23 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from skescore._rule_readers import MODEL_READERS, ModelReader, reader_names
 from skescore.rules._conditions import AtLeast, Linear
 from skescore.rules._rule import LinearOutput
 from skescore.rules._ruleset import RuleSet
-from skescore.rules.importers._readers import find_reader, reader_names
 from skescore.rules.importers._scaling import affine_map, does_nothing, in_user_units
+
+
+def find_reader(model: Any) -> ModelReader | None:
+    """Return the reader for the class of a model; None if no record fits."""
+    for parent in type(model).__mro__:
+        if parent.__module__.partition(".")[0] == "skescore":
+            return None  # extractors of this package have rules_, whatever class they derive from
+        path = f"{parent.__module__}.{parent.__qualname__}."
+        for reader in MODEL_READERS:
+            if path.startswith(f"{reader.class_path}."):
+                return reader
+    return None
 
 
 @singledispatch

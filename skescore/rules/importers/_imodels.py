@@ -572,9 +572,8 @@ def _trusted_labels(model: Any) -> list[Any]:
     if classes != list(range(len(classes))):
         warnings.warn(
             f"{type(model).__name__} of imodels compares the codes 0, 1, ... that its parts "
-            f"predict with the labels {classes!r}, so its own predictions are wrong. The "
-            "rules predict what its parts have learned; for predictions that agree, "
-            "fit it on codes.",
+            f"predict with the labels {classes!r}, so its own predictions are wrong. The rules "
+            "predict what its parts have learned; for predictions that agree, fit it on codes.",
             UserWarning,
             stacklevel=4,
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 import pandas as pd
 
+from skescore._rule_readers import RULE_FILE_READERS
 from skescore._text import did_you_mean
 from skescore._validation import python_value
 from skescore.rules._conditions import Condition, Interval, Missing, OneOf
@@ -23,7 +24,7 @@ from skescore.rules.exporters._tables import (
     OUTPUT_COLUMNS,
 )
 
-_REQUIRED = ("rule", "feature", "operator", "value")
+_REQUIRED = tuple(RULE_FILE_READERS["table"].fields)
 _OPTIONAL = ("weight", "rows")
 _BOUNDS: dict[str, tuple[str, bool]] = {
     "<": ("upper", False),

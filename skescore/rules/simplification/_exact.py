@@ -6,13 +6,13 @@ do not affect any prediction are dropped.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from skescore.rules._boxes import BoxTable, accepted_states
-from skescore.rules._conditions import Condition, Interval, Missing, OneOf
+from skescore.rules._conditions import Condition, Interval, Missing, OneOf, with_missing
 from skescore.rules._domain import Domain
 from skescore.rules._rule import Rule, RuleStatistics, combined
 from skescore.rules.simplification._merging import (
@@ -618,9 +618,12 @@ def _merged_along(table: ExactRules, one: int, other: int, feature: int) -> int 
         return None
     high = max(table.high[one, feature], table.high[other, feature])
     low = min(table.low[one, feature], table.low[other, feature])
-    covers_numbers = low == table.first[feature] and high == table.last[feature]
+    covers_numbers = low <= table.first[feature] and high >= table.last[feature]
     if covers_numbers and high - low < table.end[feature] and not table.tests_missing[feature]:
         return None  # no interval accepts all numbers but no missing value
+    has_missing = low < table.first[feature] or high > table.last[feature]
+    if has_missing and not covers_numbers and with_missing(Interval(feature, 0.0), True) is None:
+        return None
     merged = _merge_index(table, one, other)
     if merged is None:
         return None
@@ -695,10 +698,10 @@ def _unite_with_numbers(table: ExactRules, rule: int, feature: int) -> bool:
         if merged is None:
             continue
         (side,) = (c for c in table.boxes.intervals(partner) if c.feature == feature)
-        table.extra_conditions[merged] = (
-            *table.extra_conditions[merged],
-            replace(side, missing=True),
-        )
+        union = with_missing(side, True)
+        if union is None:
+            continue
+        table.extra_conditions[merged] = (*table.extra_conditions[merged], union)
         table.free(merged, feature, True)
         table.free(merged, feature, False)
         table.join(merged, rule + partner - merged)

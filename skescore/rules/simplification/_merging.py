@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -15,6 +14,7 @@ from skescore.rules._conditions import (
     Missing,
     OneOf,
     truth_table,
+    with_missing,
 )
 from skescore.rules._rule import Rule, combined
 
@@ -125,40 +125,38 @@ def united(one: Condition, other: Condition) -> Condition | None:
         return None
     feature = one.feature
     missing = truth_table(one).missing or truth_table(other).missing
-    always = Interval(feature, missing=True)
+    always = Interval(feature)
     for side, partner in ((one, other), (other, one)):
         if isinstance(side, Missing):
             if side.negated:
                 return always if missing else side
-            return always if _is_known(partner) else _with_missing(partner)
+            return always if _is_known(partner) else with_missing(partner, True)
     if isinstance(one, Interval) and isinstance(other, Interval):
         if not _overlap(one, other, touching=True):
             return None
         low = one if _begins_before(one, other) else other
         high = one if _ends_after(one, other) else other
         bounds = (low.lower, high.upper, low.lower_closed, high.upper_closed)
-        joint = Interval(feature, *bounds, missing)
-        return Missing(feature, negated=True) if joint.is_trivial and not missing else joint
+        joint = Interval(feature, *bounds)
+        if joint.is_trivial:
+            return always if missing else Missing(feature, negated=True)
+        return with_missing(joint, missing)
     if not (isinstance(one, OneOf) and isinstance(other, OneOf)):
         return None
     if not one.negated and not other.negated:
-        return OneOf(feature, (*one.values, *other.values), missing=missing)
+        return with_missing(OneOf(feature, (*one.values, *other.values)), missing)
     if one.negated and other.negated:
         excluded_values = [value for value in one.values if value in other.values]
     else:
         included, excluded = (other, one) if one.negated else (one, other)
         excluded_values = [value for value in excluded.values if value not in included.values]
     if excluded_values:
-        return OneOf(feature, tuple(excluded_values), negated=True, missing=missing)
+        return with_missing(OneOf(feature, tuple(excluded_values), negated=True), missing)
     return always if missing else None
 
 
 def _is_known(condition: _Side) -> bool:
     return isinstance(condition, Missing) and condition.negated
-
-
-def _with_missing(condition: _Side) -> Condition:
-    return condition if isinstance(condition, Missing) else replace(condition, missing=True)
 
 
 def hull(one: Rule, other: Rule) -> Rule:
@@ -180,7 +178,8 @@ def hull(one: Rule, other: Rule) -> Rule:
             high = max(side, partner, key=lambda i: (i.upper, i.upper_closed))
             bounds = (low.lower, high.upper, low.lower_closed, high.upper_closed)
             accepts_missing = truth_table(side).missing or truth_table(partner).missing
-            conditions.append(Interval(side.feature, *bounds, accepts_missing))
+            box_side = with_missing(Interval(side.feature, *bounds), accepts_missing)
+            conditions += [] if box_side is None else [box_side]
         elif joint := united(side, partner):
             conditions.append(joint)
     for condition in one.non_intervals:

@@ -19,6 +19,7 @@ from skescore.rules._conditions import (
     Missing,
     OneOf,
     truth_table,
+    with_missing,
 )
 from skescore.rules._conditions import normalize as normalized
 from skescore.rules._rule import Rule
@@ -129,13 +130,14 @@ def _intersect_lists(one: OneOf | Missing, other: OneOf) -> OneOf | Missing | No
         return one if truth_table(other).missing else None
     missing = truth_table(one).missing and truth_table(other).missing
     if one.negated and other.negated:
-        return OneOf(one.feature, (*one.values, *other.values), negated=True, missing=missing)
+        excluded = OneOf(one.feature, (*one.values, *other.values), negated=True)
+        return with_missing(excluded, missing)
     if one.negated:
         one, other = other, one
     values = tuple(v for v in one.values if (v in other.values) != other.negated)
     if not values:
         return Missing(one.feature) if missing else None
-    return OneOf(one.feature, values, missing=missing)
+    return with_missing(OneOf(one.feature, values), missing)
 
 
 def _negations(condition: Condition, gaps: Set[int]) -> list[Condition]:
@@ -144,7 +146,8 @@ def _negations(condition: Condition, gaps: Set[int]) -> list[Condition]:
         return [replace(condition, negated=not condition.negated)]
     if isinstance(condition, OneOf):
         missing = not truth_table(condition).missing and condition.feature in gaps
-        return [replace(condition, negated=not condition.negated, missing=missing)]
+        opposite = OneOf(condition.feature, condition.values, not condition.negated)
+        return _accepting(opposite, missing)
     if isinstance(condition, AtLeast):
         opposites = []
         for part in condition.conditions:
@@ -172,7 +175,7 @@ def _negations(condition: Condition, gaps: Set[int]) -> list[Condition]:
             accepted = truth_table(condition).missing or bool(sides)
             missing = not accepted and condition.feature in gaps
             bounds = (lower, upper, lower_closed, upper_closed)
-            sides.append(Interval(condition.feature, *bounds, missing))
+            sides += _accepting(Interval(condition.feature, *bounds), missing)
     if isinstance(condition, Linear):  # a sum with a missing term satisfies no bounds
         observed: Conditions = ()
         for feature in (f for f in condition.features if f in gaps):
@@ -180,6 +183,12 @@ def _negations(condition: Condition, gaps: Set[int]) -> list[Condition]:
             sides.append(premise[0] if len(premise) == 1 else AtLeast(len(premise), premise))
             observed = (*observed, Missing(feature, negated=True))
     return sides
+
+
+def _accepting(condition: Interval | OneOf, missing: bool) -> list[Condition]:
+    """Return disjoint conditions that accept the same observed values, and `missing` as stated."""
+    accepting = with_missing(condition, missing)
+    return [condition, Missing(condition.feature)] if accepting is None else [accepting]
 
 
 def _merge_all(parts: list[Conditions], gaps: Set[int]) -> list[Conditions]:

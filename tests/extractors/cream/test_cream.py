@@ -191,7 +191,7 @@ def test_ignored_features_are_not_mentioned_and_outputs_follow(cls):
         assert rule.output == extractor.classes_[int(np.argmax(counts))]
 
 
-def test_fault_3_without_features_one_rule_is_left_and_it_has_an_output(cls):
+def test_fault_3_without_features_one_rule_remains(cls):
     X, y = iris()
     options = {"ignore_threshold": 0.5, "importances": [0.0] * 4, "random_state": 0}
     rules = cls(KNeighborsClassifier(9), **options).fit(X, y).rules_
@@ -210,8 +210,8 @@ def test_linear_models_are_fitted_where_the_rule_holds(cls):
         mine = extractor.labels_ == number
         design = np.column_stack([np.ones(mine.sum()), X[mine]])
         expected = np.linalg.lstsq(design, answers[mine], rcond=None)[0]
-        found = dict(rule.output.terms)
-        assert [rule.output.intercept, found.get(0, 0), found.get(1, 0)] == pytest.approx(
+        result = dict(rule.output.terms)
+        assert [rule.output.intercept, result.get(0, 0), result.get(1, 0)] == pytest.approx(
             expected, abs=1e-8
         )
     assert extractor.fidelity(X) > 0.99
@@ -314,7 +314,7 @@ def test_fault_13_integer_labels_in_a_pipeline_are_classes(cls):
     assert list(extractor.rules_.classes) == [0, 1, 2]
 
 
-def test_fault_25_fitting_warns_of_nothing_and_leaves_filters_alone(cls):
+def test_fault_25_fit_neither_warns_nor_changes_filters(cls):
     # Equal rows: mixtures with more components than distinct rows do not converge.
     X = np.repeat([[0.0, 0], [1, 0], [1, 1]], 20, axis=0)
     y = np.arange(60) % 3

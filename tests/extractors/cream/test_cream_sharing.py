@@ -95,22 +95,22 @@ def test_threads_may_share():
         for each in options
     ]
     with ThreadPoolExecutor(4) as pool:
-        found = pool.map(lambda o: CREAMExtractor(shared, random_state=0, **o).fit(ROWS), options)
-        assert [learned(each)[:3] for each in found] == [each[:3] for each in alone]
+        result = pool.map(lambda o: CREAMExtractor(shared, random_state=0, **o).fit(ROWS), options)
+        assert [learned(each)[:3] for each in result] == [each[:3] for each in alone]
 
 
 @pytest.fixture
 def fitted(monkeypatch):
     """The mixtures that were fitted, by their number of components."""
-    found = []
+    results = []
     fit = GaussianMixture.fit
 
     def watched(self, X, y=None):
-        found.append(self.n_components)
+        results.append(self.n_components)
         return fit(self, X, y)
 
     monkeypatch.setattr(GaussianMixture, "fit", watched)
-    return found
+    return results
 
 
 def test_depth_threshold_and_output_repeat_no_work_of_cream(fitted):

@@ -116,8 +116,8 @@ def slowly_densest(points: np.ndarray, radius: float, most_labels: int) -> np.nd
 @pytest.mark.parametrize("seed", range(6))
 def test_the_densest_cluster_is_that_of_radii_tried_in_turn(seed):
     points, most_labels = points_of(seed, 20 + 30 * seed), 1 + seed % 3
-    found = densest_cluster(points, 0.2, most_labels)
-    np.testing.assert_array_equal(found, slowly_densest(points, 0.2, most_labels))
+    result = densest_cluster(points, 0.2, most_labels)
+    np.testing.assert_array_equal(result, slowly_densest(points, 0.2, most_labels))
 
 
 def test_a_radius_that_starts_too_small_still_finds_a_cluster():
@@ -133,9 +133,9 @@ def test_fault_16_noise_is_no_cluster():
     random = np.random.default_rng(0)
     scattered = random.uniform(-1e4, 1e4, size=(2, 2))
     points = np.vstack([random.normal(size=(500, 2)), scattered])  # 0.4 % of the rows
-    found = densest_cluster(points, 0.5, 2)
-    assert found[:500].mean() > 0.99
-    assert not found[500:].any()
+    result = densest_cluster(points, 0.5, 2)
+    assert result[:500].mean() > 0.99
+    assert not result[500:].any()
 
 
 @pytest.mark.parametrize("n_features", [1, 3])
@@ -198,8 +198,8 @@ def test_no_other_interval_of_a_feature_would_be_much_better(seed, kind):
     mover = FaceMover(X, target.moments(rows), target.scatter, weight)
     start = np.array([1.5, 1.5, 2.5]), np.array([6.5, 7.5, 6.5])
     lower, upper = mover.move(*start, np.full(3, -np.inf), np.full(3, np.inf))
-    found = scattering(target, X, lower, upper, weight)
-    assert found < scattering(target, X, *start, weight)
+    result = scattering(target, X, lower, upper, weight)
+    assert result < scattering(target, X, *start, weight)
     open_box = np.full(3, np.inf)
     least = 0.002 * scattering(target, X, -open_box, open_box, 1.0)
     faces = [-np.inf, *(np.arange(8) + 0.5), np.inf]
@@ -209,7 +209,7 @@ def test_no_other_interval_of_a_feature_would_be_much_better(seed, kind):
             other[0][j], other[1][j] = below, above
             inside = ((other[0] <= X) & (other[1] >= X)).all(axis=1)
             if 0 < inside.sum() < 150:
-                assert scattering(target, X, *other, weight) >= found - 3 * least
+                assert scattering(target, X, *other, weight) >= result - 3 * least
 
 
 def test_faces_that_do_nothing_are_taken_away():
@@ -221,7 +221,7 @@ def test_faces_that_do_nothing_are_taken_away():
     assert np.flatnonzero((lower > -np.inf) | (upper < np.inf)).tolist() == [1]
 
 
-def test_moved_faces_leave_rows_on_both_sides_and_stay_in_the_outer_box():
+def test_moved_faces_keep_rows_on_both_sides():
     X = np.repeat([[0.0, 0.0], [1.0, 5.0]], 20, axis=0)  # the second column says the same
     target = LabelTarget(np.repeat([0, 1], 20), 2)
     mover = FaceMover(X, target.moments(np.arange(40)), target.scatter, 1.0)
@@ -252,7 +252,7 @@ def test_a_box_has_its_faces_half_way_to_the_next_row(seed, n_rows):
         assert upper[j] == ((high + min(above)) / 2 if above else 9.0)
 
 
-def test_a_box_between_neighboring_floats_leaves_the_neighbor_out():
+def test_box_between_neighboring_floats_excludes_one():
     rows = np.array([[1.0], [np.nextafter(1.0, 2)]])
     for part in (0, 1):
         lower, upper = _boxes._box_around(
@@ -357,7 +357,7 @@ def test_the_largest_box_of_use_is_chosen(monkeypatch):
     assert upper[0, 0] == 4.5
 
 
-def test_linear_models_that_would_lie_farther_from_other_rows_are_not_fitted(monkeypatch):
+def test_worse_linear_models_are_not_fitted(monkeypatch):
     # Halves of 8 rows with 4 coefficients: 8 / (8 - 4) times what is left, against 16 / (16 - 4).
     random = np.random.default_rng(0)
     X = random.uniform(size=(16, 3))
@@ -369,7 +369,7 @@ def test_linear_models_that_would_lie_farther_from_other_rows_are_not_fitted(mon
         assert len(grower.grow()[0]) == 1
 
 
-def test_what_scatters_outside_a_chain_counts_most_where_it_may_go_on(monkeypatch):
+def test_scatter_counts_most_at_open_ends_of_chains(monkeypatch):
     # Of three classes on a line, ExACT must leave one outside, not keep one inside.
     weights = []
     mover = _boxes.FaceMover
@@ -425,7 +425,7 @@ def test_fault_14_labels_have_one_code_in_all_nodes():
     np.testing.assert_array_equal(target.columns(np.array([4, 5]), True)[:, 0], scaled[[4, 5]])
 
 
-def test_fault_17_of_equally_large_boxes_the_one_with_most_rows_is_chosen(monkeypatch):
+def test_fault_17_ties_of_volume_go_to_most_rows(monkeypatch):
     X = np.array([0.0, 1, 2, 3, 4, 4, 5, 5, 6, 7, 8])[:, None]
     target = NumberTarget(X, np.zeros(11), False)
     grower = BoxGrower(X, target, chain_parameters())

@@ -86,10 +86,10 @@ def test_rules_are_disjoint_and_cover_all_rows(X, n_slices, depth, min_examples,
         black_box, n_slices=n_slices, depth=depth, min_examples=min_examples, random_state=0
     ).fit(X)
     assert extractor.rules_.disjoint
-    held = extractor.rules_.match(X)
-    assert (held.sum(axis=1) == 1).all()
+    matches = extractor.rules_.match(X)
+    assert (matches.sum(axis=1) == 1).all()
     # What each rule was made of is what it holds for.
-    assert [r.statistics.n_rows for r in extractor.rules_] == held.sum(axis=0).tolist()
+    assert [r.statistics.n_rows for r in extractor.rules_] == matches.sum(axis=0).tolist()
     assert extractor.coverage_ == 1.0
     lower, upper = X.min(axis=0), X.max(axis=0)
     points = (
@@ -167,7 +167,7 @@ def test_bounds_are_closed_below_and_open_above():
     assert not table.upper_closed.any()
 
 
-def test_outer_faces_are_open_so_that_rows_beyond_the_training_rows_are_answered():
+def test_outer_faces_are_open_beyond_training_rows():
     extractor = grid(FIRST, n_slices=2).fit(SQUARE)
     far = np.array([[-1e9, -1e9], [-5, 5], [7, -7], [1e9, 1e9]])
     assert extractor.covers(far).all()
@@ -184,7 +184,7 @@ def test_joining_stays_inside_the_box_that_was_cut():
     assert faces(whole_grid(step, depth=2).fit(X), 0) == pytest.approx([0.5, 0.75])
 
 
-def test_classes_join_whatever_their_purity_numbers_only_below_the_threshold():
+def test_threshold_limits_joining_of_numbers_only():
     X = np.array([[0.1], [0.2], [0.3], [0.4], [0.6], [0.7], [0.8], [0.9], [0.0], [1.0]])
     labels = np.array([0, 0, 0, 1, 0, 0, 1, 1, 0, 0])
     classes = grid(CallableClassifier(lambda r: labels), threshold=0.01).fit(X)
@@ -315,7 +315,7 @@ def test_duplicate_columns():
 def slices_made(n_slices, threshold, importances):
     """How many slices rows on a fine line are cut into along each feature."""
     line = np.linspace(0, 1, 2521)  # slices of any of these numbers have rows
-    made = []
+    created = []
     for importance in importances:
         extractor = whole_grid(
             CallableRegressor(lambda rows: rows[:, 0]),
@@ -325,8 +325,8 @@ def slices_made(n_slices, threshold, importances):
             depth=1,
             threshold=0,
         )
-        made.append(extractor.fit(line[:, None]).n_rules_)
-    return made
+        created.append(extractor.fit(line[:, None]).n_rules_)
+    return created
 
 
 @settings(max_examples=30)
@@ -339,7 +339,7 @@ def slices_made(n_slices, threshold, importances):
         unique_by=lambda pair: pair[0],
     ),
 )
-def test_the_last_threshold_that_a_feature_reaches_gives_its_slices(importances, pairs):
+def test_slices_follow_the_last_threshold_reached(importances, pairs):
     limits, counts = zip(*sorted(pairs), strict=True)
     expected = []
     for importance in importances:
@@ -372,9 +372,9 @@ def test_adaptive_strategy_cuts_important_features_only():
     assert given_importances.importances_.tolist() == [0.1, 0.2, 1.0]
     cut = {c.feature for rule in given_importances.rules_ for c in rule.conditions}
     assert cut <= {2}
-    both = clone(extractor).set_params(n_slices=[2, 4], importance_threshold=[0.0, 0.5]).fit(X)
-    assert len(faces(both, 0)) == 3
-    assert len(faces(both, 1)) == 1
+    fitted = clone(extractor).set_params(n_slices=[2, 4], importance_threshold=[0.0, 0.5]).fit(X)
+    assert len(faces(fitted, 0)) == 3
+    assert len(faces(fitted, 1)) == 1
 
 
 def test_nothing_is_important_enough():

@@ -138,29 +138,29 @@ def test_threads_may_share():
         for each in candidates
     ]
     with ThreadPoolExecutor(4) as pool:
-        found = pool.map(lambda each: fitted(GridExExtractor, shared, each), candidates)
-        assert [learned(each)[:4] for each in found] == alone
+        result = pool.map(lambda each: fitted(GridExExtractor, shared, each), candidates)
+        assert [learned(each)[:4] for each in result] == alone
 
 
-def test_drawn_points_reach_the_black_box_once_and_count_for_every_candidate():
-    asked = []
+def test_drawn_points_are_queried_once_for_all_candidates():
+    queries = []
 
     def answer(rows):
-        asked.append(len(rows))
+        queries.append(len(rows))
         return classes_of(rows)
 
     shared = CachedBlackBox(CallableClassifier(answer))
     parameters = {"n_slices": 3, "depth": 1, "min_examples": 10, "random_state": 0}
     parameters["max_rules"] = None
-    found = [
+    results = [
         fitted(GridExExtractor, shared, parameters | {"batch_size": 50, "threshold": threshold})
         for threshold in (0.1, 0.2, 0.3)
     ]
-    drawn = found[0].oracle_.n_rows - len(ROWS)
+    drawn = results[0].oracle_.n_rows - len(ROWS)
     assert drawn > 100
-    assert sum(asked) == len(ROWS) + drawn
-    assert {each.oracle_.n_rows for each in found} == {len(ROWS) + drawn}
-    assert {each.oracle_.n_calls for each in found} == {3 + math.ceil(drawn / 50)}
+    assert sum(queries) == len(ROWS) + drawn
+    assert {each.oracle_.n_rows for each in results} == {len(ROWS) + drawn}
+    assert {each.oracle_.n_calls for each in results} == {3 + math.ceil(drawn / 50)}
 
 
 # --- nothing is shared that differs --------------------------------------------------------------

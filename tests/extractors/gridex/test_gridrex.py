@@ -228,14 +228,14 @@ class SlowGridREx:
         return done + frontier
 
     def cells(self, intervals, rows, slices):
-        found: dict[tuple[int, ...], list[int]] = {}
+        results: dict[tuple[int, ...], list[int]] = {}
         for i in rows:
             place = tuple(
                 min(k - 1, int((x - a) / ((b - a) / k))) if b > a else 0
                 for x, (a, b), k in zip(self.X[i], intervals, slices, strict=True)
             )
-            found.setdefault(place, []).append(i)
-        return [([(p, p + 1) for p in place], found[place]) for place in sorted(found)]
+            results.setdefault(place, []).append(i)
+        return [([(p, p + 1) for p in place], results[place]) for place in sorted(results)]
 
     def joined(self, cells, intervals, slices):
         while True:
@@ -263,11 +263,11 @@ class SlowGridREx:
             (
                 [
                     (a + p * (b - a) / k, b if q == k else a + q * (b - a) / k)
-                    for (a, b), (p, q), k in zip(intervals, place, slices, strict=True)
+                    for (a, b), (p, q), k in zip(intervals, index, slices, strict=True)
                 ],
                 rows,
             )
-            for place, rows in cells
+            for index, rows in cells
         ]
 
 
@@ -416,17 +416,17 @@ def test_small_effects_are_left_out_and_their_cost_is_measured():
     X = random.uniform(size=(1000, 3)) * [10, 1, 1]
     z = np.where(X[:, 0] < 5, 3 * X[:, 0] + 2 * X[:, 1], 40 - X[:, 0] + 0.1 * X[:, 2])
     z = z + 0.05 * X[:, 1] * X[:, 2]
-    every = whole_grid(answering(z), importances=[1, 0, 0], importance_threshold=0.5).fit(X)
-    assert (every.dropped_coefficients_, every.fidelity_loss_) == (0, 0.0)
-    assert all(len(rule.output.terms) == 3 for rule in every.rules_)
+    fitted = whole_grid(answering(z), importances=[1, 0, 0], importance_threshold=0.5).fit(X)
+    assert (fitted.dropped_coefficients_, fitted.fidelity_loss_) == (0, 0.0)
+    assert all(len(rule.output.terms) == 3 for rule in fitted.rules_)
     # Effects across a box: of its side along the feature, not of the whole range.
     tolerance = 0.02
-    some = clone(every).set_params(coefficient_tolerance=tolerance).fit(X)
+    some = clone(fitted).set_params(coefficient_tolerance=tolerance).fit(X)
     table, span = some.rules_.boxes, np.ptp(z)
-    assert [r.conditions for r in some.rules_] == [r.conditions for r in every.rules_]
+    assert [r.conditions for r in some.rules_] == [r.conditions for r in fitted.rules_]
     n_dropped = 0
     rows_of = some.rules_.assign(X)
-    for i, (full, rule) in enumerate(zip(every.rules_, some.rules_, strict=True)):
+    for i, (full, rule) in enumerate(zip(fitted.rules_, some.rules_, strict=True)):
         low, high = np.maximum(table.lower[i], X.min(axis=0)), table.upper[i]
         side = np.minimum(high, X.max(axis=0)) - low
         slopes = plane_of(full.output, 3)[1]
@@ -435,17 +435,17 @@ def test_small_effects_are_left_out_and_their_cost_is_measured():
         inside = rows_of == i
         design = np.column_stack([np.ones(inside.sum()), X[inside][:, kept]])
         expected = np.linalg.lstsq(design, z[inside], rcond=None)[0]
-        intercept, found = plane_of(rule.output, 3)
+        intercept, result = plane_of(rule.output, 3)
         assert intercept == pytest.approx(expected[0])
-        np.testing.assert_allclose(found[kept], expected[1:], rtol=1e-8)
-        assert not found[~kept].any()
+        np.testing.assert_allclose(result[kept], expected[1:], rtol=1e-8)
+        assert not result[~kept].any()
         residual = np.abs(z[inside] - design @ expected).mean()
         assert some.residuals_[i] == pytest.approx(residual)
     assert some.dropped_coefficients_ == n_dropped > 0
-    loss = r2_score(z, every.predict(X)) - r2_score(z, some.predict(X))
+    loss = r2_score(z, fitted.predict(X)) - r2_score(z, some.predict(X))
     assert some.fidelity_loss_ == pytest.approx(loss)
     assert 0 < loss < 0.01
-    constants = clone(every).set_params(coefficient_tolerance=9.0).fit(X)
+    constants = clone(fitted).set_params(coefficient_tolerance=9.0).fit(X)
     assert [rule.output for rule in constants.rules_] == pytest.approx(
         [rule.statistics.mean for rule in constants.rules_]
     )
@@ -484,7 +484,7 @@ class Asked:
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_fault_8_one_question_per_level_and_none_per_cell_or_pair(depth):
+def test_fault_8_one_query_per_level(depth):
     X = np.random.default_rng(0).uniform(size=(200, 3))
     for min_examples, most in [(1, 1), (30, 1 + depth)]:
         function = Asked(lambda r: np.sin(5 * r[:, 0]) * r[:, 1])

@@ -124,7 +124,7 @@ def test_moments_add_up(seed, n_features, n, m):
         np.testing.assert_allclose(getattr(union, name), getattr(together, name), atol=1e-12)
 
 
-def test_a_plane_is_found_exactly_however_the_features_are_correlated():
+def test_planes_are_exact_for_correlated_features():
     random = np.random.default_rng(0)
     x = random.uniform(size=(200, 1))
     for noise in (1.0, 1e-2, 1e-4):
@@ -164,7 +164,7 @@ def test_few_points_never_look_perfect():
             assert residual > 0.15 * np.abs(z - z.mean()).sum()
 
 
-def test_pairs_and_unions_are_ranked_by_the_residuals_of_all_their_rows():
+def test_pairs_and_unions_rank_by_all_residuals():
     sizes = [1, 2, 30, 5, 8, 700, 4000, 600, 3]
     points, X, z, box = some_points(3, sizes, 2)
     table = LinearTable(points, 0.0, None)
@@ -183,18 +183,20 @@ def test_pairs_and_unions_are_ranked_by_the_residuals_of_all_their_rows():
     np.testing.assert_allclose(ranks * 1e-9, residuals * 40, atol=1e-8)
     boxes = table.split_boxes(np.arange(len(sizes)))
     union = boxes[2].union(boxes[0]).union(boxes[7])
-    others = [1, 3, 4, 5, 6, 8]
-    for some in (others, [1, 8]):  # more rows than fit into one piece, and fewer
-        found = union.union_impurities([boxes[i] for i in some], 1e9)
+    other_items = [1, 3, 4, 5, 6, 8]
+    for some in (other_items, [1, 8]):  # more rows than fit into one piece, and fewer
+        result = union.union_impurities([boxes[i] for i in some], 1e9)
         np.testing.assert_allclose(
-            np.array(found) * 1e-9, [expected(2, 0, 7, i) for i in some], atol=1e-8
+            np.array(result) * 1e-9, [expected(2, 0, 7, i) for i in some], atol=1e-8
         )
     assert union.union_impurities([boxes[3]], 0.0) == [None]
-    assembled = table.assemble(np.array(others), [union])
-    inf = np.zeros((len(others) + 1, 2))
+    assembled = table.assemble(np.array(other_items), [union])
+    inf = np.zeros((len(other_items) + 1, 2))
     models = assembled.closed(inf, inf)
     np.testing.assert_allclose(
-        models.impurity / height, [expected(i) for i in others] + [expected(2, 0, 7)], atol=1e-9
+        models.impurity / height,
+        [expected(i) for i in other_items] + [expected(2, 0, 7)],
+        atol=1e-9,
     )
     inside = np.isin(box, [2, 0, 7])
     assert models.mean[-1] == pytest.approx(z[inside].mean())
@@ -221,9 +223,9 @@ def touching(one: Any, other: Any) -> bool:
 def grid_of(seed: int, n_features: int, n_slices: int, n_parents: int) -> dict[int, Any]:
     """Some cells of some parents; in the last parent the first feature could not be cut."""
     random = np.random.default_rng(seed)
-    wanted = random.integers(1, 60)
-    parents = random.integers(0, n_parents, wanted)
-    low = random.integers(0, n_slices, (wanted, n_features))
+    expected = random.integers(1, 60)
+    parents = random.integers(0, n_parents, expected)
+    low = random.integers(0, n_slices, (expected, n_features))
     low[:, 4:] = 0  # so that some touch where there are many features
     high = low + 1
     thin = parents == n_parents - 1
@@ -285,7 +287,7 @@ def test_forward_selection_is_that_of_a_loop():
         grams.append(columns.T @ columns)
     gram = np.array(grams)
     slopes = sparse_slopes(n, gram, 3)
-    for table, found in zip(gram, slopes, strict=True):
+    for table, result in zip(gram, slopes, strict=True):
         chosen: list[int] = []
         for _ in range(3):
             explained = {}
@@ -294,7 +296,7 @@ def test_forward_selection_is_that_of_a_loop():
                 b = table[part, 8]
                 explained[j] = b @ np.linalg.solve(table[np.ix_(part, part)], b)
             chosen.append(max(explained, key=explained.__getitem__))
-        assert set(np.flatnonzero(found)) == set(chosen)
+        assert set(np.flatnonzero(result)) == set(chosen)
         exact = np.linalg.solve(table[np.ix_(chosen, chosen)], table[chosen, 8])
-        np.testing.assert_allclose(found[chosen], exact, rtol=1e-6)
+        np.testing.assert_allclose(result[chosen], exact, rtol=1e-6)
     np.testing.assert_allclose(sparse_slopes(n, gram, None), ridge_slopes(n, gram))

@@ -25,12 +25,12 @@ def start(
     X, answers, task, *, min_update=0.2, min_examples=0, threshold=0.3, n_points=1, **options
 ):
     """A growth with its seeds, on the domain of the rows, and all points asked."""
-    asked = []
+    queries = []
     lower, upper = X.min(axis=0), X.max(axis=0)
     margin = 1e-9 * (upper - lower)
 
     def ask(points):
-        asked.append(points.copy())
+        queries.append(points.copy())
         numbers = points.sum(axis=1)
         return (
             (numbers > X.sum(axis=1).mean()).astype(np.intp)
@@ -53,7 +53,7 @@ def start(
     )
     for bounds in seed_boxes(growth, answers, task, n_points):
         growth.add_box(*bounds)
-    return growth, asked
+    return growth, queries
 
 
 def inside(row, lower, upper):
@@ -260,8 +260,8 @@ def test_points_stand_for_the_share_that_they_were_drawn_in(problem):
                 continue
             before = (growth._snapshots[last, 1] - growth._snapshots[last, 0]) / extent
             now = np.clip(growth.upper[b], lower, upper) - np.clip(growth.lower[b], lower, upper)
-            others = [i for i in growth.active if i != j]
-            share = np.prod(before[others] / (now / extent)[others])
+            other_items = [i for i in growth.active if i != j]
+            share = np.prod(before[other_items] / (now / extent)[other_items])
             assert growth.share[b, face] == pytest.approx(share, rel=1e-6)
 
     run(growth, answers, 20, check)
@@ -329,7 +329,7 @@ def laid(X, boxes, step=0.1):
     return growth, answers
 
 
-def test_a_strip_that_comes_to_meet_a_box_is_shortened_and_counted_again():
+def test_strip_is_shortened_where_it_meets_a_box():
     X = np.array([[0.1, 0.1], [0.4, 0.4], [0.27, 0.35], [0.22, 0.35], [0.22, 0.1], [0.27, 0.1]])
     growth, answers = laid(X, [((0.0, 0.0), (0.2, 0.2)), ((0.25, 0.3), (0.45, 0.5))])
     assert (growth.far[0, 1], growth.n[0, 1]) == (pytest.approx(0.3), 2)
@@ -412,7 +412,7 @@ def test_seeds_that_would_meet_are_fewer():
     assert lengths[5:] == [6, 6, 6]
 
 
-def test_seeds_of_classes_are_the_first_rows_of_the_first_that_are_answered():
+def test_seeds_are_the_first_rows_of_each_class():
     X = np.arange(11.0)[:, None]
     answers = np.array([4, 4, 1, 4, 1, 4, 2, 4, 4, 4, 1])
     assert centers(grow(X, answers, 1, 0.09)) == [pytest.approx([2.0])]
@@ -425,7 +425,7 @@ def test_seeds_of_classes_are_the_first_rows_of_the_first_that_are_answered():
 
 @pytest.mark.parametrize("step", [0.1, 0.3])
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_fault_3_boxes_that_fill_gaps_have_an_output_of_their_own(task, step):
+def test_fault_3_boxes_in_gaps_have_their_own_output(task, step):
     # Four boxes around a hole that none of them can grow into.
     X = np.array([[0.2, 0.2], [0.8, 0.3], [0.7, 0.8], [0.1, 0.9], [0.5, 0.45], [0.45, 0.5]])
     if task == "classification":
@@ -485,7 +485,7 @@ def test_points_are_uniform_in_their_strips():
     assert (PointSource(1, 500, 2).draw(keys, lower, upper, 9) != points[:, :9]).all()
 
 
-def test_points_drawn_for_earlier_strips_do_not_bias_what_is_known():
+def test_points_of_earlier_strips_do_not_bias_outputs():
     """Topped up again and again, the mean of a linear function stays that in the strip's middle."""
     random = np.random.default_rng(2)
     X = np.vstack([random.uniform(size=(20, 3)), np.full(3, 0.5), np.zeros(3), np.ones(3)])

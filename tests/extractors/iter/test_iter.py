@@ -115,7 +115,7 @@ def test_no_more_steps_than_allowed():
 
 
 # --- faults of PSyKE ---
-def test_fault_4_boxes_conclude_what_is_answered_in_all_that_they_have_become():
+def test_fault_4_outputs_follow_the_final_boxes():
     answers = SUM.predict(SQUARE)
     fresh = iterate(threshold=0.3).fit(SQUARE)
     stale = iterate(threshold=0.3, refresh_output=False).fit(SQUARE)
@@ -188,11 +188,11 @@ def test_faults_26_and_27_boxes_touch_exactly():
 
 
 def test_batches_of_any_size_give_the_same_rules():
-    whole = iterate(threshold=0.2).fit(SQUARE)
+    full_fitted = iterate(threshold=0.2).fit(SQUARE)
     parts = iterate(threshold=0.2, batch_size=7).fit(SQUARE)
-    assert whole.rules_ == parts.rules_
-    assert whole.oracle_.n_rows == parts.oracle_.n_rows
-    assert whole.oracle_.n_calls < parts.oracle_.n_calls
+    assert full_fitted.rules_ == parts.rules_
+    assert full_fitted.oracle_.n_rows == parts.oracle_.n_rows
+    assert full_fitted.oracle_.n_calls < parts.oracle_.n_calls
 
 
 def test_seeds_decide_about_points_and_nothing_else():
@@ -226,9 +226,9 @@ def test_rules_are_disjoint_and_cover_all_rows(n_rows, n_features, seed, place, 
         else CallableRegressor(lambda rows: (rows[:, 0] > middle) * 1.0)
     )
     extractor = iterate(black_box, min_examples=wanted, min_update=0.3).fit(X)
-    held = extractor.rules_.match(X)
-    assert (held.sum(axis=1) == 1).all()
-    assert [r.statistics.n_rows for r in extractor.rules_] == held.sum(axis=0).tolist()
+    matches = extractor.rules_.match(X)
+    assert (matches.sum(axis=1) == 1).all()
+    assert [r.statistics.n_rows for r in extractor.rules_] == matches.sum(axis=0).tolist()
     assert extractor.coverage_ == 1.0
     assert 0 < extractor.completeness_ <= 1 + 1e-9
 
@@ -335,7 +335,7 @@ def test_no_more_rules_than_psyke_and_as_faithful(record):
         assert measure(y_test, extractor.predict(test)) >= record["truth"] - 1e-6
 
 
-def test_thirty_features_are_done_in_a_bounded_number_of_questions():
+def test_thirty_features_need_a_bounded_number_of_queries():
     X, y = load_breast_cancer(return_X_y=True)
     tree = DecisionTreeClassifier(random_state=0)
     options = {"n_points": 1, "threshold": 0.3, "n_features_to_select": None}

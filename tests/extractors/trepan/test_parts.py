@@ -51,12 +51,12 @@ def black_box(function):
 
 def grown(rows, function, monkeypatch, **options):
     """The tree as it was before leaves were joined, and the extractor."""
-    kept = []
+    retained = []
     collapse = trees.Tree.collapse
-    monkeypatch.setattr(trees.Tree, "collapse", lambda tree: kept.append(tree))
+    monkeypatch.setattr(trees.Tree, "collapse", lambda tree: retained.append(tree))
     extractor = TrepanExtractor(black_box(function), **options).fit(rows)
     monkeypatch.setattr(trees.Tree, "collapse", collapse)
-    return kept[0], extractor
+    return retained[0], extractor
 
 
 def test_the_leaf_with_most_to_gain_is_split_first_fault_22(monkeypatch):
@@ -239,8 +239,8 @@ def test_no_cut_is_better_than_the_best_one_found(seed, n, n_classes):
     for cut in cuts:
         assert np.isclose(middles, cut, rtol=0, atol=1e-12).any()
     best = max((gain_of(values <= cut, labels) for cut in middles), default=0.0)
-    found = max((gain_of(values <= cut, labels) for cut in cuts), default=0.0)
-    assert found == pytest.approx(best, abs=1e-12)
+    result = max((gain_of(values <= cut, labels) for cut in cuts), default=0.0)
+    assert result == pytest.approx(best, abs=1e-12)
 
 
 def test_cuts_lie_where_the_class_changes_and_only_there():
@@ -391,8 +391,8 @@ def test_an_extension_by_a_set_of_categories_is_the_best_of_all(seed):
             test = Test(m, (*seed_test.literals, Literal(1, codes=codes)))
             best = max(best, gain_of(test.holds(X), labels))
     if best - before > chi2.isf(0.99 / 8, 1) / (2 * math.log(2) * 80):
-        found = MofNSearch(2, 1, significance=0.99, min_samples_leaf=0).best_test(data)
-        assert gain_of(found.holds(X), labels) == pytest.approx(best, abs=1e-9)
+        result = MofNSearch(2, 1, significance=0.99, min_samples_leaf=0).best_test(data)
+        assert gain_of(result.holds(X), labels) == pytest.approx(best, abs=1e-9)
 
 
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 5])
@@ -673,7 +673,7 @@ def test_conditional_draws_are_distributed_like_those_that_fit():
     assert stats.chi2_contingency(table[:, table.sum(axis=0) > 10])[1] > 1e-3
 
 
-def test_densities_are_normal_bumps_of_the_published_width_cut_off_at_the_limits():
+def test_densities_are_truncated_normal_kernels():
     X = np.array([[0.0], [1.0], [5.0], [6.0]])
     width = X.std() / np.sqrt(4)
     drawn = model_of(X).draw(Region.everything(1, {}), KEY, 40_000)[:, 0]
@@ -846,6 +846,6 @@ def test_trepan_looks_for_the_test_of_a_node_once(monkeypatch):
     assert (len(looked), shared.oracle.n_calls) == (n_looked, asked)
     assert large.n_splits_ > 2
     TrepanExtractor(shared, max_nodes=2).fit(rows)  # a seed that nobody will have again
-    kept = len(shared.cache)
+    retained = len(shared.cache)
     TrepanExtractor(shared, max_nodes=2).fit(rows)
-    assert len(shared.cache) == kept
+    assert len(shared.cache) == retained

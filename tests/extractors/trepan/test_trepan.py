@@ -129,7 +129,7 @@ def test_categories_are_split_by_the_best_set():
     assert extractor.fidelity(rows) == 1.0
 
 
-def test_black_boxes_are_imitated_better_than_by_an_ordinary_tree_of_that_size():
+def test_fidelity_exceeds_that_of_a_tree_of_equal_size():
     gains = []
     for load in (load_iris, load_wine, load_breast_cancer):
         X, y = load(return_X_y=True)
@@ -169,28 +169,28 @@ def test_the_black_box_is_queried_once_per_split(options):
     assert extractor.n_splits_ >= 2
     # The rows, the root, and both sides of a split together.
     assert extractor.oracle_.n_calls <= 2 + extractor.n_splits_
-    enough = clone(extractor).set_params(min_sample=1, max_nodes=3).fit(IRIS, SPECIES)
-    assert enough.oracle_.n_calls == 1
+    fitted = clone(extractor).set_params(min_sample=1, max_nodes=3).fit(IRIS, SPECIES)
+    assert fitted.oracle_.n_calls == 1
 
 
 def test_instances_of_a_node_are_drawn_below_its_tests():
-    asked = []
+    queries = []
 
     def answer(rows):
-        asked.append(rows)
+        queries.append(rows)
         return (rows[:, :3] > 0).sum(axis=1) >= 2
 
     rows = np.random.default_rng(0).normal(size=(50, 5))
     extractor = TrepanExtractor(black_box(answer), max_nodes=1, min_sample=300, random_state=0)
     extractor.fit(rows)
-    assert [len(part) for part in asked[:2]] == [50, 250]
+    assert [len(part) for part in queries[:2]] == [50, 250]
     (condition,) = extractor.rules_[0].conditions
-    held = condition.holds(lambda j: asked[2][:, j])
+    held = condition.holds(lambda j: queries[2][:, j])
     # First those for the side where the test holds, then those for the other one.
     assert (np.diff(held.astype(int)) <= 0).all()
     assert 0 < held.sum() < len(held)
-    assert len(asked) == 3
-    everything = np.concatenate(asked[1:])
+    assert len(queries) == 3
+    everything = np.concatenate(queries[1:])
     assert (everything >= rows.min(axis=0) - 1e-6).all()
     assert (everything <= rows.max(axis=0) + 1e-6).all()
 
@@ -221,9 +221,9 @@ def test_pure_nodes_are_leaves():
     for purity, n_rules in ((0.97, 1), (0.99, 2)):
         assert TrepanExtractor(rare, purity=purity).fit(rows).n_rules_ == n_rules
     # With more confidence asked for, 97.5 % is not beyond doubt.
-    sure = TrepanExtractor(rare, purity=0.975, confidence=0.9).fit(rows)
+    fitted = TrepanExtractor(rare, purity=0.975, confidence=0.9).fit(rows)
     doubtful = TrepanExtractor(rare, purity=0.975, confidence=0.999).fit(rows)
-    assert (sure.n_rules_, doubtful.n_rules_) == (1, 2)
+    assert (fitted.n_rules_, doubtful.n_rules_) == (1, 2)
 
 
 # --- the rules ---
@@ -315,10 +315,10 @@ def test_rules_concern_the_values_that_the_frame_holds():
 
 
 def test_batches_do_not_matter():
-    whole = TrepanExtractor(KNeighborsClassifier(9), random_state=0).fit(IRIS, SPECIES)
-    parts = clone(whole).set_params(batch_size=37).fit(IRIS, SPECIES)
-    assert parts.rules_ == whole.rules_
-    assert parts.oracle_.n_calls > whole.oracle_.n_calls
+    full_fitted = TrepanExtractor(KNeighborsClassifier(9), random_state=0).fit(IRIS, SPECIES)
+    parts = clone(full_fitted).set_params(batch_size=37).fit(IRIS, SPECIES)
+    assert parts.rules_ == full_fitted.rules_
+    assert parts.oracle_.n_calls > full_fitted.oracle_.n_calls
 
 
 def test_seeds_matter_and_the_global_generator_does_not_fault_6():

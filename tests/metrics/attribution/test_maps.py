@@ -184,8 +184,8 @@ def test_top_k_random_ties_are_reproducible() -> None:
     hits = top_k_accuracy(maps, relevant, ties="random", random_state=0)
     assert set(hits) == {0.0, 1.0}
     assert hits.mean() == pytest.approx(1 / 3, abs=0.03)
-    again = top_k_accuracy(maps, relevant, ties="random", random_state=0)
-    np.testing.assert_array_equal(hits, again)
+    second_result = top_k_accuracy(maps, relevant, ties="random", random_state=0)
+    np.testing.assert_array_equal(hits, second_result)
     # Draws do not depend on other rows.
     maps[::2] = [3, 2, 1, 0]
     mixed = top_k_accuracy(maps, relevant, ties="random", random_state=0)

@@ -52,9 +52,9 @@ def test_infidelity_estimates_mean_over_sets() -> None:
     for size in (1, 2, 3):
         errors = []
         for members in combinations(range(3), size):
-            rest = row.copy()
-            rest[0, list(members)] = 1.0
-            effect = product(row) - product(rest)
+            copied = row.copy()
+            copied[0, list(members)] = 1.0
+            effect = product(row) - product(copied)
             errors.append(float((maps[0, list(members)].sum() - effect[0]) ** 2))
         by_size.append(np.mean(errors))
     infidelity = attribution_infidelity(

@@ -307,8 +307,8 @@ def answers(ruleset: RuleSet, X: pd.DataFrame) -> list:
     else:
         fresh = math.nan
     with np.errstate(all="ignore"):  # infinite values may cancel
-        found = asked.predict(X).tolist()
-    return [None if v == fresh or v != v else v for v in found]
+        values = asked.predict(X).tolist()
+    return [None if v == fresh or v != v else v for v in values]
 
 
 # --- rules on missing values, and rows that want to be misread ------------------------------------

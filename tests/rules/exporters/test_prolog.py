@@ -70,7 +70,7 @@ def ask(folder, theory, rows, **environment):
     (folder / "rows.pl").write_text("".join(facts), encoding="utf-8")
     load = f":- consult('{folder}/theory.pl'), consult('{folder}/rows.pl').\n"
     (folder / "ask.pl").write_text(load + ASK, encoding="utf-8")
-    done = subprocess.run(
+    outcome = subprocess.run(
         [SWIPL, "-q", "-g", "main", "-t", "halt", str(folder / "ask.pl")],
         capture_output=True,
         text=True,
@@ -78,14 +78,14 @@ def ask(folder, theory, rows, **environment):
         check=False,
         env={**os.environ, "LC_ALL": "C.UTF-8", **environment},
     )
-    assert done.stderr == ""
+    assert outcome.stderr == ""
     read = {
         "i": int,
         "f": float,
         "a": lambda codes: "".join(chr(int(c)) for c in re.findall(r"\d+", codes)),
         "n": lambda count: None if count == "0" else f"{count} predicts",
     }
-    answers = [read[line[0]](line[2:]) for line in done.stdout.splitlines()]
+    answers = [read[line[0]](line[2:]) for line in outcome.stdout.splitlines()]
     assert len(answers) == len(rows)
     return answers
 
@@ -165,10 +165,10 @@ def test_hostile_rows(arbitrary, tmp_path):
     for ruleset in arbitrary.hostile_sets():
         expected = arbitrary.answers(ruleset, X)
         rows = X.itertuples(index=False, name=None)
-        found = ask(tmp_path, ruleset.to_prolog(missing=["null", "NaN"]), list(rows))
+        result = ask(tmp_path, ruleset.to_prolog(missing=["null", "NaN"]), list(rows))
         wrong = [
             (X.iloc[i].to_dict(), a, b)
-            for i, (a, b) in enumerate(zip(found, expected, strict=True))
+            for i, (a, b) in enumerate(zip(result, expected, strict=True))
             if a != b
         ]
         assert not wrong, f"{wrong[:3]}\n{ruleset!r}"
@@ -548,7 +548,7 @@ def test_comments_say_what_rules_say():
     assert ruleset.to_prolog().startswith("% 1 rule for classification.\n")
 
 
-def test_variables_keep_letters_with_accents_and_names_of_blanks_are_seen():
+def test_variables_keep_accents_and_show_blank_names():
     ruleset = RuleSet([Rule([Interval(0, 1)], 1.0)], ["Größe é", "  "], task="regression")
     header = ruleset.to_prolog().splitlines()
     assert header[2:4] == ["%   Grosse_e  number  Größe é", '%   X1        number  "  "']
@@ -565,9 +565,9 @@ def test_shortened_numbers():
     ruleset = RuleSet([Rule([Interval(0, upper=2.449999988079071)], 1)], ["x"], task="regression")
     X = np.array([[1.4], [2.3], [2.6]])
     assert "X =< 2.449999988079071" in ruleset.to_prolog()
-    found = re.search(r"X =< (\S+),", ruleset.to_prolog(X=X))
-    assert 2.3 <= float(found[1]) < 2.6
-    assert len(found[1]) <= 3
+    search = re.search(r"X =< (\S+),", ruleset.to_prolog(X=X))
+    assert 2.3 <= float(search[1]) < 2.6
+    assert len(search[1]) <= 3
 
 
 def test_the_nearest_rule_cannot_be_found_by_clauses():
@@ -598,9 +598,9 @@ def test_what_cannot_be_written():
     with pytest.raises(ValueError, match=r"1024 features.*1024 arguments at most"):
         wide.to_prolog()
     assert "X1022" in RuleSet([], [f"x{i}" for i in range(1023)], task="regression").to_prolog()
-    both = RuleSet([Rule([], True)], ["x"], task="classification", classes=[True, "true"])
+    rules = RuleSet([Rule([], True)], ["x"], task="classification", classes=[True, "true"])
     with pytest.raises(ValueError, match="classes hold both True and the text 'true'"):
-        both.to_prolog()
+        rules.to_prolog()
     values = RuleSet([Rule([OneOf(0, [False, "false"])], 1)], ["x"], task="regression")
     with pytest.raises(ValueError, match="values of feature 'x' hold both False and the text"):
         values.to_prolog()

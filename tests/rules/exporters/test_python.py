@@ -57,10 +57,10 @@ def tried(function, row):
 
 def assert_same(function, ruleset, X, expected):
     """Equal, and of one type: True is not 1."""
-    found = [tried(function, row) for row in rows(X)]
+    results = [tried(function, row) for row in rows(X)]
     wrong = [
         (row, a, b)
-        for row, a, b in zip(rows(X), found, expected, strict=True)
+        for row, a, b in zip(rows(X), results, expected, strict=True)
         if a != b or type(a) is not type(b)
     ]
     assert not wrong, f"{wrong[:3]}\n{ruleset!r}"
@@ -349,7 +349,7 @@ def test_hostile_rows(arbitrary):
         assert_same(made(ruleset), ruleset, X, arbitrary.answers(ruleset, X))
 
 
-def test_the_nearest_rule_counts_known_values_that_should_be_missing(arbitrary):
+def test_nearest_rule_counts_unexpected_known_values(arbitrary):
     ruleset = RuleSet(
         [Rule([Missing(1), Interval(0, upper=1)], 1.0), Rule([Interval(0, 4)], 2.0)],
         ["x", "kind"],

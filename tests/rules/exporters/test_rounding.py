@@ -50,11 +50,11 @@ def places(value):
 
 
 def elementary(ruleset):
-    found = [c for rule in ruleset.rules for c in rule.conditions]
-    while found:
-        condition = found.pop(0)
+    results = [c for rule in ruleset.rules for c in rule.conditions]
+    while results:
+        condition = results.pop(0)
         if isinstance(condition, AtLeast):
-            found = [*condition.conditions, *found]
+            results = [*condition.conditions, *results]
         else:
             yield condition
 
@@ -116,12 +116,12 @@ def test_every_condition_holds_for_the_same_rows(arbitrary, data):
         shorter = ruleset.shorten(X)
         assert (shorter.match(X) == ruleset.match(X)).all()
     for before, after in zip(elementary(ruleset), elementary(shorter), strict=True):
-        held = [
+        holds = [
             c.holds(lambda j: X.iloc[:, j].to_numpy())  # inner conditions too
             for c in (before, after)
             if not isinstance(c, Linear)
         ]
-        assert not held or (held[0] == held[1]).all()
+        assert not holds or (holds[0] == holds[1]).all()
     assert arbitrary.answers(shorter, X) == arbitrary.answers(ruleset, X)
 
 
@@ -156,22 +156,22 @@ def test_never_more_digits_and_the_order_stays(arbitrary, data):
 @example(bound=999.5, values=[999.5], closed=False)
 def test_nothing_shorter_is_overlooked(bound, values, closed):
     """Numbers with fewer decimals near the bound are tried one by one."""
-    X, found = column(*values), shortened(bound, *values, closed=closed)
-    wanted = upper(bound, closed=closed).covers(X)
-    decimals, digits = places(found)
-    assert (upper(found, closed=closed).covers(X) == wanted).all()
+    X, result = column(*values), shortened(bound, *values, closed=closed)
+    expected = upper(bound, closed=closed).covers(X)
+    decimals, digits = places(result)
+    assert (upper(result, closed=closed).covers(X) == expected).all()
     rng = random.Random(0)
     for fewer in range(min(decimals, 5) + 1):
         step = Decimal(10) ** -fewer
-        around = [bound, *values, found, *(rng.uniform(-1000, 1000) for _ in range(5))]
+        around = [bound, *values, result, *(rng.uniform(-1000, 1000) for _ in range(5))]
         for center in around:
             middle = Decimal(center).quantize(step)
             for shift in (-1, 0, 1):
                 number = float(middle + shift * step)
-                if (upper(number, closed=closed).covers(X) == wanted).all():
-                    assert places(number) >= (decimals, digits) or number == found
+                if (upper(number, closed=closed).covers(X) == expected).all():
+                    assert places(number) >= (decimals, digits) or number == result
                     if places(number) == (decimals, digits):
-                        assert abs(number - bound) >= abs(found - bound)
+                        assert abs(number - bound) >= abs(result - bound)
 
 
 def test_close_bounds_without_rows_between_stay_apart():

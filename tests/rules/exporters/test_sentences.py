@@ -125,8 +125,8 @@ def test_what_was_seen(statistics, text):
 )
 def test_numbers(output, text):
     assert one([], output, task="regression") == f"In every case, the prediction is {text}."
-    seen = RuleStatistics(3, mean=1, standard_deviation=0.5)
-    assert one([], output, seen, task="regression").endswith(
+    statistics = RuleStatistics(3, mean=1, standard_deviation=0.5)
+    assert one([], output, statistics, task="regression").endswith(
         f" {text}. (3 rows, standard deviation 0.5)"
     )
 

@@ -64,9 +64,9 @@ def in_duckdb(connection, ruleset, X, expressions):
     """What a DuckDB table of the rows gives for some expressions."""
     connection.register("some_rows", arrow(X).append_column("position", pa.array(range(len(X)))))
     listed = ", ".join(f"({text}) AS a{i}" for i, text in enumerate(expressions))
-    found = ask(connection, f"SELECT {listed} FROM some_rows ORDER BY position")
+    result = ask(connection, f"SELECT {listed} FROM some_rows ORDER BY position")
     connection.unregister("some_rows")
-    return [[None if v != v else v for v in column] for column in zip(*found, strict=True)]
+    return [[None if v != v else v for v in column] for column in zip(*result, strict=True)]
 
 
 def in_sqlite(ruleset, X, expressions):
@@ -120,16 +120,18 @@ def test_arbitrary_rule_sets_answer_alike(arbitrary, duck, data):
     if ruleset.voting is None:
         expressions.append(ruleset.to_sql(exact=True, kind="assign"))
         expected.append([None if i < 0 else i + 1 for i in ruleset.assign(X).tolist()])
-    for found, wanted in zip(in_duckdb(duck, ruleset, X, expressions), expected, strict=True):
-        assert_equal(found, wanted, ruleset, X)
+    for result, expected_value in zip(
+        in_duckdb(duck, ruleset, X, expressions), expected, strict=True
+    ):
+        assert_equal(result, expected_value, ruleset, X)
     if by_row:  # infinite votes may cancel to NaN, which SQLite does not know
         X = arbitrary.border_rows(ruleset, 80, infinite=False)
         expected = [arbitrary.answers(ruleset, X)]
     expressions = [ruleset.to_sql(dialect="sqlite")]
     if ruleset.voting is None:
         expressions.append(ruleset.to_sql(dialect="sqlite", kind="assign"))
-    for found, wanted in zip(in_sqlite(ruleset, X, expressions), expected, strict=True):
-        assert_equal(found, wanted, ruleset, X, types=False)
+    for result, expected_value in zip(in_sqlite(ruleset, X, expressions), expected, strict=True):
+        assert_equal(result, expected_value, ruleset, X, types=False)
 
 
 def test_kinds_of_columns_follow_rules_that_never_predict(duck):
@@ -154,15 +156,15 @@ def test_every_extractor_answers_alike_on_ten_thousand_rows(arbitrary, fitted, d
         numbers = [i + 1 if i >= 0 else None for i in ruleset.assign(everything).tolist()]
         kinds = ("predict", "assign")
         written = [ruleset.to_sql(exact=True, kind=kind) for kind in kinds]
-        for found, wanted in zip(
+        for result, expected_value in zip(
             in_duckdb(duck, ruleset, everything, written), (expected, numbers), strict=True
         ):
-            assert_equal(found, wanted, f"{name} {task}", everything)
+            assert_equal(result, expected_value, f"{name} {task}", everything)
         written = [ruleset.to_sql(exact=True, kind=kind, dialect="sqlite") for kind in kinds]
-        for found, wanted in zip(
+        for result, expected_value in zip(
             in_sqlite(ruleset, everything, written), (expected, numbers), strict=True
         ):
-            assert_equal(found, wanted, f"{name} {task}", everything)
+            assert_equal(result, expected_value, f"{name} {task}", everything)
         assert len(set(expected)) > 1
 
 
@@ -200,13 +202,13 @@ def test_plain_decimals_are_the_bounds(duck, digits, exponent, kind):
         )
         if dialect is None:
             table = f"(SELECT CAST(v AS {kind}) AS length FROM (VALUES {values}) AS t(v))"
-            found = ask(duck, f"SELECT {written} FROM {table}")
+            result = ask(duck, f"SELECT {written} FROM {table}")
         else:
             with closing(sqlite3.connect(":memory:")) as connection:
                 connection.execute("CREATE TABLE t (length REAL)")
                 connection.executemany("INSERT INTO t VALUES (?)", [(value,) for value in near])
-                found = connection.execute(f"SELECT {written} FROM t").fetchall()
-        assert [row[0] for row in found] == [1 if value <= bound else None for value in near]
+                result = connection.execute(f"SELECT {written} FROM t").fetchall()
+        assert [row[0] for row in result] == [1 if value <= bound else None for value in near]
 
 
 @settings(max_examples=40)
@@ -261,8 +263,8 @@ def test_columns_of_other_kinds(duck, kind):
     stored = [float(np.float32(v)) if kind == "FLOAT" else float(v) for v in values]
     rows = ", ".join(f"({i}, CAST({v} AS {kind}))" for i, v in enumerate(values))
     query = f"SELECT {ruleset.to_sql(exact=True)} FROM (VALUES {rows}) AS v(i, length) ORDER BY i"
-    found = [row[0] for row in ask(duck, query)]
-    assert found == ruleset.predict([[v, 0] for v in stored]).tolist()
+    results = [row[0] for row in ask(duck, query)]
+    assert results == ruleset.predict([[v, 0] for v in stored]).tolist()
 
 
 def test_float_columns_do_not_round_the_bounds(duck):
@@ -271,8 +273,8 @@ def test_float_columns_do_not_round_the_bounds(duck):
     query = f"SELECT {ruleset.to_sql(exact=True, kind='assign')} FROM (SELECT ?::FLOAT AS length)"
     for value in (0.1, 16777216.0, 16777218.0):
         stored = float(np.float32(value))
-        wanted = 1 if ruleset.covers([[stored, 0]])[0] else None
-        assert ask(duck, query, [value])[0] == (wanted,)
+        expected = 1 if ruleset.covers([[stored, 0]])[0] else None
+        assert ask(duck, query, [value])[0] == (expected,)
     assert ruleset.covers([[float(np.float32(0.1)), 0]])[0]
 
 
@@ -366,11 +368,11 @@ def test_hostile_rows_in_duckdb_and_sqlite(arbitrary, duck):
     for ruleset in arbitrary.hostile_sets():
         expected = arbitrary.answers(ruleset, X)
         for dialect in (None, "duckdb", "postgres"):
-            (found,) = in_duckdb(duck, ruleset, X, [ruleset.to_sql(exact=True, dialect=dialect)])
-            assert_equal(found, expected, ruleset, X)
+            (result,) = in_duckdb(duck, ruleset, X, [ruleset.to_sql(exact=True, dialect=dialect)])
+            assert_equal(result, expected, ruleset, X)
         # Infinite values of a sum may cancel to NaN, which SQLite does not know.
-        (found,) = in_sqlite(ruleset, finite, [ruleset.to_sql(dialect="sqlite")])
-        assert_equal(found, arbitrary.answers(ruleset, finite), ruleset, finite, types=False)
+        (result,) = in_sqlite(ruleset, finite, [ruleset.to_sql(dialect="sqlite")])
+        assert_equal(result, arbitrary.answers(ruleset, finite), ruleset, finite, types=False)
 
 
 def test_a_vote_left_unknown_by_a_missing_value_says_nothing(duck):
@@ -389,11 +391,13 @@ def test_a_vote_left_unknown_by_a_missing_value_says_nothing(duck):
         with np.errstate(invalid="ignore"):
             expected = ruleset.predict(X).tolist()
         for nulls in (X, pd.concat([X.iloc[1:], X.iloc[:1]])):  # NULL and NaN change places
-            wanted = expected if nulls is X else [*expected[1:], expected[0]]
-            assert in_duckdb(duck, ruleset, nulls, [ruleset.to_sql(exact=True)])[0] == wanted
+            expected_value = expected if nulls is X else [*expected[1:], expected[0]]
+            assert (
+                in_duckdb(duck, ruleset, nulls, [ruleset.to_sql(exact=True)])[0] == expected_value
+            )
         finite = X[~np.isinf(X).any(axis=1)]
-        found = in_sqlite(ruleset, finite, [ruleset.to_sql(dialect="sqlite")])[0]
-        assert list(found) == expected[: len(finite)]
+        result = in_sqlite(ruleset, finite, [ruleset.to_sql(dialect="sqlite")])[0]
+        assert list(result) == expected[: len(finite)]
         assert set(expected) == {"a", "b"}
 
 
@@ -587,8 +591,8 @@ def test_sums_of_hundreds_of_rules_are_equal_to_the_last_digit(duck):
     assert list(in_duckdb(duck, ruleset, X, [ruleset.to_sql(exact=True)])[0]) == expected
     assert list(in_sqlite(ruleset, X, [ruleset.to_sql(dialect="sqlite")])[0]) == expected
     more = ruleset.replace(rules=[*ruleset.rules, *rules[:250]])  # too deep but for blocks
-    found = in_duckdb(duck, more, X, [more.to_sql(exact=True)])[0]
-    assert list(found) == pytest.approx(more.predict(X).tolist())
+    result = in_duckdb(duck, more, X, [more.to_sql(exact=True)])[0]
+    assert list(result) == pytest.approx(more.predict(X).tolist())
 
 
 def test_many_rules_of_which_one_answers(duck):
@@ -596,8 +600,8 @@ def test_many_rules_of_which_one_answers(duck):
     ruleset = RuleSet(rules, NAMES, task="regression")
     X = pd.DataFrame({"length": [0.5, 1999.5, -1], "kind": 0.0})
     assert in_duckdb(duck, ruleset, X, [ruleset.to_sql(exact=True)])[0] == [0.0, 1999.0, None]
-    found = in_sqlite(ruleset, X, [ruleset.to_sql(dialect="sqlite")])[0]
-    assert found == (0.0, 1999.0, None)
+    result = in_sqlite(ruleset, X, [ruleset.to_sql(dialect="sqlite")])[0]
+    assert result == (0.0, 1999.0, None)
 
 
 def test_rows_shorten_the_numbers():
@@ -682,11 +686,11 @@ def test_sums_beyond_the_largest_float_are_infinite_everywhere(duck):
 
 def test_the_text_nan_is_no_missing_value(duck):
     """Where rules ask no more than whether a value is known, its type tells."""
-    known = RuleSet([Rule([Missing(0, negated=True)], "known")], ["v"], task="classification")
-    sql = known.to_sql(exact=True, dialect="duckdb")
+    rules = RuleSet([Rule([Missing(0, negated=True)], "known")], ["v"], task="classification")
+    sql = rules.to_sql(exact=True, dialect="duckdb")
     rows = "(VALUES ('nan'), ('NaN'), ('a'), (NULL)) AS t(v)"
     assert ask(duck, f"SELECT {sql} FROM {rows}") == [("known",)] * 3 + [(None,)]
     for kind in ("DOUBLE", "FLOAT"):
         rows = f"(VALUES ('nan'::{kind}), (1), (NULL)) AS t(v)"
         assert ask(duck, f"SELECT {sql} FROM {rows}") == [(None,), ("known",), (None,)]
-    assert "pg_typeof" in known.to_sql(exact=True, dialect="postgres")
+    assert "pg_typeof" in rules.to_sql(exact=True, dialect="postgres")

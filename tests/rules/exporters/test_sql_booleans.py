@@ -33,8 +33,8 @@ def test_answers_are_those_for_0_and_1(order, nan):
     with duckdb.connect() as connection:
         connection.register("people", rows.astype({"smoker": "boolean"}))
         query = ruleset.to_sql(dialect="duckdb", table="people", exact=nan, booleans=["smoker"])
-        found = [row[-1] for row in connection.execute(query).fetchall()]
-    assert found == expected.tolist()
+        results = [row[-1] for row in connection.execute(query).fetchall()]
+    assert results == expected.tolist()
 
 
 def test_truth_values_are_compared_as_they_are():

@@ -135,8 +135,8 @@ def test_linear_outputs_have_digits_enough_for_the_domain():
     function = LinearOutput(-1234567.25, [(0, 617.23456)])
     ruleset = RuleSet([Rule([], function)], ["year"], task="regression")
     assert str(ruleset) == "1. ALWAYS -1234567 + 617.2·year"
-    told = ruleset.replace(domain=Domain((1990,), (2020,)))
-    assert str(told) == "1. ALWAYS -1234567 + 617.235·year"
+    changed_rules = ruleset.replace(domain=Domain((1990,), (2020,)))
+    assert str(changed_rules) == "1. ALWAYS -1234567 + 617.235·year"
     # Four digits of the coefficient would be 69 too little, of a function that varies by 18517.
     assert abs(-1234567 + 617.235 * 2020 - (function.intercept + 617.23456 * 2020)) < 18517 / 1000
 
@@ -179,7 +179,7 @@ def long_set(n_rules):
     )
 
 
-def test_long_sets_are_complete_as_text_and_cut_short_where_shown_unasked():
+def test_long_sets_are_shortened_in_repr_only():
     ruleset = long_set(1234)
     lines = str(ruleset).splitlines()
     assert len(lines) == 1235
@@ -470,7 +470,7 @@ def test_tables_of_rules_that_answer_together():
 @pytest.mark.parametrize(
     ("weights", "lost"), [((1, 1), False), ((1, 0), True), ((2, -1), True), ((0, 1), True)]
 )
-def test_a_mean_may_need_its_fallback_although_a_rule_always_holds(weights, lost):
+def test_mean_needs_fallback_beside_an_always_rule(weights, lost):
     rules = [Rule([], 1, weight=weights[0]), Rule([Interval(0, 1)], 2, weight=weights[1])]
     ruleset = RuleSet(
         rules, ["x"], task="regression", ordered=False, voting="mean", fallback=Fallback(7)

@@ -63,10 +63,10 @@ def read(text, row):
     """The first conclusion from the top whose conditions all hold; None if there is none."""
     way = []
     for line in text.splitlines():
-        found = re.fullmatch(r"((?:\|   )*)\|--- (.*)", line)
-        if not found:
+        result = re.fullmatch(r"((?:\|   )*)\|--- (.*)", line)
+        if not result:
             continue
-        depth, said = len(found[1]) // 4, found[2]
+        depth, said = len(result[1]) // 4, result[2]
         conclusion = re.fullmatch(r"(?:class|value): (.*?)(?:   \(.*\))?", said)
         if conclusion is None:
             way[depth:] = [holds(said, row)]
@@ -139,8 +139,8 @@ def test_a_tree_of_numbers():
     tree = DecisionTreeRegressor(max_leaf_nodes=12, random_state=0).fit(X, y)
     ruleset = tree_to_ruleset(tree)
     text = ruleset.to_tree_text(number=exact)
-    told = np.array([float(read(text, row)) for row in X])
-    assert np.allclose(told, tree.predict(X), rtol=1e-3)  # conclusions have four digits
+    read_values = np.array([float(read(text, row)) for row in X])
+    assert np.allclose(read_values, tree.predict(X), rtol=1e-3)  # conclusions have four digits
     assert "± " in text
 
 
@@ -239,8 +239,8 @@ def test_random_lists(seed, ordered):
             else:
                 low, high = (low if flags[2] else -math.inf), (high if flags[3] else math.inf)
                 conditions.append(Interval(j, low, high, bool(flags[0]), bool(flags[1])))
-        seen = RuleStatistics(int(rng.integers(1, 9)), None)
-        rules.append(Rule(conditions, f"l{i}", seen))
+        statistics = RuleStatistics(int(rng.integers(1, 9)), None)
+        rules.append(Rule(conditions, f"l{i}", statistics))
     ruleset = RuleSet(rules, ["x0", "x1", "x2"], task="classification", ordered=ordered)
     assert ruleset.to_tree_text().startswith("(from the top")
     assert_reads_like(ruleset, rows_for(ruleset, rng))

@@ -85,7 +85,7 @@ def test_the_printed_digits_are_those_of_the_engine(case: Any) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_answers_are_the_engines_where_rounding_moves_no_row_over_a_bound(case: Any) -> None:
+def test_predictions_equal_the_engine_unless_rounded_away(case: Any) -> None:
     ours = read_case(case)
     names, X = data(case)
     exact = np.array(
@@ -168,7 +168,7 @@ def test_premises(premise: str, conditions: Any) -> None:
     assert list(read(text).conditions) == conditions
 
 
-def test_a_value_of_a_feature_that_has_bounds_elsewhere_is_a_number() -> None:
+def test_value_of_a_bounded_feature_is_a_number() -> None:
     rules = read_rulekit_text(
         "IF width = {4.90} THEN k = {a}\nIF width = <1, 2) THEN k = {b}", feature_names=["width"]
     )
@@ -399,13 +399,13 @@ def test_brackets_around_several_conditions_are_read_over(signs):
     opened, shut = signs[: len(signs) // 2], signs[len(signs) // 2 :]
     names = ["PD", "MM116", "BA", "x]"]
     plain = "IF PD = <0.50, inf) AND MM116 = (-inf, 1) AND BA = {a]} THEN c = {1}"
-    wanted = read_rulekit_text(plain, feature_names=names)
+    expected = read_rulekit_text(plain, feature_names=names)
     for text in (
         f"IF {opened}PD = <0.50, inf) AND MM116 = (-inf, 1){shut} AND BA = {{a]}} THEN c = {{1}}",
         f"IF PD = <0.50, inf) AND {opened}MM116 = (-inf, 1) AND BA = {{a]}}{shut} THEN c = {{1}}",
         f"IF {opened}PD = <0.50, inf){shut} AND MM116 = (-inf, 1) AND BA = {{a]}} THEN c = {{1}}",
     ):
-        assert read_rulekit_text(text, feature_names=names) == wanted
+        assert read_rulekit_text(text, feature_names=names) == expected
     for text in (
         f"IF {opened}PD = <0.50, inf) AND MM116 = (-inf, 1) THEN c = {{1}}",
         f"IF PD = <0.50, inf) AND MM116 = (-inf, 1){shut} THEN c = {{1}}",

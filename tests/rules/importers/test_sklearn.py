@@ -263,8 +263,8 @@ def test_no_prediction_differs_in_silence_from_that_of_the_tree(model: Any, opti
         y = (X[:, 0] + 0.5 * rng.normal(size=40) > 0).astype(int)
         X[rng.uniform(size=X.shape) < rng.choice([0.02, 0.1, 0.3])] = np.nan
         model = clone(model).set_params(random_state=seed).fit(X, y)
-        told = as_ruleset(model, **options, **options_from_rows(model, X))
-        assert told.predict(X) == pytest.approx(model.predict(X))
+        read_rules = as_ruleset(model, **options, **options_from_rows(model, X))
+        assert read_rules.predict(X) == pytest.approx(model.predict(X))
         rules = as_ruleset(model, **options)
         if not rules.covers(X).all():
             refused += 1
@@ -276,7 +276,7 @@ def test_no_prediction_differs_in_silence_from_that_of_the_tree(model: Any, opti
     assert (refused > 0) == (rules.voting is None and not options)
 
 
-def test_scores_of_trees_count_rows_with_missing_values_as_the_tree_does():
+def test_tree_scores_count_missing_values_like_the_tree():
     X = np.array([[0.0], [1.0], [np.nan], [np.nan]])
     y = ["a", "b", "b", "b"]
     tree = DecisionTreeClassifier().fit(X, y)
@@ -319,8 +319,8 @@ def test_what_tells_that_a_tree_was_fitted_on_missing_values():
     tree = DecisionTreeClassifier().fit(X, ["a", "b", "b", "b"])
     # Missing values go where most rows do, and so they would without having been seen.
     assert as_ruleset(tree).covers([[np.nan]]).tolist() == [False]
-    told = [as_ruleset(tree, missing=True), as_ruleset(tree, domain=Domain.around(X))]
-    assert [rules.predict(X).tolist() for rules in told] == [["a", "b", "b", "b"]] * 2
+    messages = [as_ruleset(tree, missing=True), as_ruleset(tree, domain=Domain.around(X))]
+    assert [rules.predict(X).tolist() for rules in messages] == [["a", "b", "b", "b"]] * 2
     # A domain tells of each feature.
     Z = np.c_[X, [3.0, 3.0, 3.0, 4.0]]
     tree = DecisionTreeClassifier().fit(Z, ["a", "b", "b", "c"])
@@ -381,7 +381,7 @@ def test_class_probabilities_of_the_exponential_loss() -> None:
 
 
 @pytest.mark.parametrize("labels", [["no", "yes"], [1, 0]])
-def test_log_odds_of_exactly_zero_are_the_second_class_as_of_the_model(labels) -> None:
+def test_zero_log_odds_predict_the_second_class(labels) -> None:
     X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10, dtype=float)
     y = np.array(labels)[X.sum(axis=1).astype(int) % 2]
     model = GradientBoostingClassifier(n_estimators=5, max_depth=1).fit(X, y)

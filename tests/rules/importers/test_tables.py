@@ -89,10 +89,10 @@ def test_a_tree_comes_back_the_same():
     )
     rules = as_ruleset(tree)
     table = through_csv(rules.to_conditions())
-    again = as_ruleset(table, feature_names=rules.feature_names, ordered=False)
-    assert [r.conditions for r in again] == [r.conditions for r in rules]
-    assert again.predict(data.data).tolist() == rules.predict(data.data).tolist()
-    assert [r.statistics.n_rows for r in again] == [r.statistics.n_rows for r in rules]
+    second_rules = as_ruleset(table, feature_names=rules.feature_names, ordered=False)
+    assert [r.conditions for r in second_rules] == [r.conditions for r in rules]
+    assert second_rules.predict(data.data).tolist() == rules.predict(data.data).tolist()
+    assert [r.statistics.n_rows for r in second_rules] == [r.statistics.n_rows for r in rules]
 
 
 def test_weights_come_back():
@@ -136,19 +136,19 @@ def rule_sets(draw: st.DrawFn) -> RuleSet:
             conditions = [Missing(draw(st.integers(0, 1)), draw(st.booleans()))]
         rules.append(Rule(conditions, draw(labels)))
     classes = list({(type(r.output), r.output): r.output for r in rules}.values())
-    kept = [c for i, c in enumerate(classes) if c not in classes[:i]]  # 1 and True are one
-    rules = [r for r in rules if any(r.output is c or type(r.output) is type(c) for c in kept)]
+    retained = [c for i, c in enumerate(classes) if c not in classes[:i]]  # 1 and True are one
+    rules = [r for r in rules if any(r.output is c or type(r.output) is type(c) for c in retained)]
     fallback = Fallback(rules[0].output) if draw(st.booleans()) else None
-    return RuleSet(rules, names, task="classification", classes=kept, fallback=fallback)
+    return RuleSet(rules, names, task="classification", classes=retained, fallback=fallback)
 
 
 @given(rule_sets())
 def test_names_and_labels_of_any_kind_come_back(rules: RuleSet):
     settings = {"feature_names": rules.feature_names, "classes": rules.classes}
     for table in (rules.to_conditions(), through_csv(rules.to_conditions())):
-        again = as_ruleset(table, **settings)
-        assert again == rules
-        assert [type(r.output) for r in again] == [type(r.output) for r in rules]
+        second_rules = as_ruleset(table, **settings)
+        assert second_rules == rules
+        assert [type(r.output) for r in second_rules] == [type(r.output) for r in rules]
 
 
 def test_missing_values_have_operators_of_their_own():

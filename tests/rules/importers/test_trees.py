@@ -130,9 +130,9 @@ def labels_of(score, labels):
 def assert_same_answers(tree, ruleset, X):
     rows = trying_rows(tree, X)
     expected = tree.predict(rows)
-    found = ruleset.predict(rows)
-    assert found.dtype.kind == expected.dtype.kind
-    assert np.array_equal(found, expected)
+    predictions = ruleset.predict(rows)
+    assert predictions.dtype.kind == expected.dtype.kind
+    assert np.array_equal(predictions, expected)
     if ruleset.classes is not None:
         assert np.allclose(ruleset.predict_proba(rows), tree.predict_proba(rows), 0, 1e-11)
     assert ruleset.covers(rows).all()

@@ -128,12 +128,12 @@ def _made_disjoint(ruleset: RuleSet) -> RuleSet:
     boxes = [r for r in ruleset.rules if all(isinstance(c, sides) for c in r.conditions)]
     if not boxes:
         return ruleset
-    held = ruleset.replace(rules=boxes).match(points_of(ruleset, everywhere=True))
-    kept: list[int] = []
+    matches = ruleset.replace(rules=boxes).match(points_of(ruleset, everywhere=True))
+    retained: list[int] = []
     for i in range(len(boxes)):
-        if not (held[:, kept].any(axis=1) & held[:, i]).any():
-            kept.append(i)
-    return ruleset.replace(rules=[boxes[i] for i in kept], disjoint=True)
+        if not (matches[:, retained].any(axis=1) & matches[:, i]).any():
+            retained.append(i)
+    return ruleset.replace(rules=[boxes[i] for i in retained], disjoint=True)
 
 
 def speaks_of_missing(ruleset: RuleSet, feature: int) -> bool:
@@ -153,11 +153,11 @@ def points_of(ruleset: RuleSet, *, everywhere: bool = False) -> np.ndarray:
         if name == "color":
             columns.append([*COLORS, "unseen", None])
             continue
-        found = {float(v) for v in range(SIDE + 1)}
+        results = {float(v) for v in range(SIDE + 1)}
         if ruleset.domain is not None:
-            found |= {ruleset.domain.lower[j], ruleset.domain.upper[j]}
-        near = [math.nextafter(v, way) for v in found for way in (-math.inf, math.inf)]
-        values = sorted({*found, *near, *(v + 0.5 for v in found), -1.0})
+            results |= {ruleset.domain.lower[j], ruleset.domain.upper[j]}
+        near = [math.nextafter(v, way) for v in results for way in (-math.inf, math.inf)]
+        values = sorted({*results, *near, *(v + 0.5 for v in results), -1.0})
         if domain is not None:
             values = [v for v in values if domain.lower[j] <= v <= domain.upper[j]]
             if domain.missing[j] or speaks_of_missing(ruleset, j):
@@ -241,8 +241,8 @@ def test_simplify_keeps_bounds_that_exclude_missing_values() -> None:
         [Rule([Interval(0, upper=3)], "a"), Rule([Interval(0, 3)], "a")], AGE, task="classification"
     )
     assert rules.simplify() is rules
-    told = rules.replace(rules=[Rule([Missing(0)], "b"), *rules], classes=["a", "b"])
-    assert told.simplify().rules == (Rule([Missing(0)], "b"), Rule([], "a"))
+    changed_rules = rules.replace(rules=[Rule([Missing(0)], "b"), *rules], classes=["a", "b"])
+    assert changed_rules.simplify().rules == (Rule([Missing(0)], "b"), Rule([], "a"))
     gaps = rules.replace(domain=Domain((0,), (9,), missing=(0.5,)))
     assert gaps.simplify().rules == (Rule([Missing(0, negated=True)], "a"),)
 
@@ -437,16 +437,16 @@ def test_simplify_passes_statistics_to_later_rule() -> None:
 
 
 def test_simplify_preserves_priority_of_unordered_rules() -> None:
-    sure = RuleStatistics(10, (10, 0))
+    statistics = RuleStatistics(10, (10, 0))
     rules = [
-        Rule([Interval(0, 0, 2)], "a", sure),
+        Rule([Interval(0, 0, 2)], "a", statistics),
         Rule([Interval(0, 2, 4)], "a", RuleStatistics(10, (5, 5))),
         Rule([Interval(0, 1, 3)], "b", RuleStatistics(10, (2, 8))),
     ]
     ruleset = classifier(rules, 1, ordered=False)
     assert ruleset.simplify() == ruleset  # 80 % stands between 100 % and 50 %
     wide = Rule([Interval(0, 1, 5)], "b", RuleStatistics(10, (2, 8)))
-    alike = [rules[0], Rule([Interval(0, 2, 4)], "a", sure), wide]
+    alike = [rules[0], Rule([Interval(0, 2, 4)], "a", statistics), wide]
     assert len(ruleset.replace(rules=alike).simplify()) == 2
 
 
@@ -534,11 +534,11 @@ def test_simplify_removes_rules_outside_the_domain() -> None:
 
 
 def test_simplify_merges_if_joint_priority_agrees() -> None:
-    seen = [RuleStatistics(n, counts) for n, counts in ((4, (3, 1)), (2, (2, 0)), (4, (2, 2)))]
+    recorded = [RuleStatistics(n, counts) for n, counts in ((4, (3, 1)), (2, (2, 0)), (4, (2, 2)))]
     rules = [
-        Rule([], "b", seen[0]),
-        Rule([Interval(0, 0, 1, True, False)], "a", seen[1]),
-        Rule([Interval(0, 1, 3, True, True)], "a", seen[2]),
+        Rule([], "b", recorded[0]),
+        Rule([Interval(0, 0, 1, True, False)], "a", recorded[1]),
+        Rule([Interval(0, 1, 3, True, True)], "a", recorded[2]),
     ]
     some = RuleSet(rules, ["x"], task="classification", classes=["a", "b"], ordered=False)
     joined = some.simplify()
@@ -656,8 +656,8 @@ def test_simplify_on_rows_recounts_statistics(
     for i, rule in enumerate(ruleset.rules):  # statistics that are true of these very rows
         n_rows = int((answering == i).sum())
         counts = (n_rows, 0) if rule.output == "a" else (0, n_rows)
-        seen = RuleStatistics(n_rows, counts if ruleset.task == "classification" else None)
-        rules.append(Rule(rule.conditions, rule.output, seen))
+        statistics = RuleStatistics(n_rows, counts if ruleset.task == "classification" else None)
+        rules.append(Rule(rule.conditions, rule.output, statistics))
     ruleset = ruleset.replace(rules=rules)
     short = ruleset.simplify(X, tolerance)
     then = short.assign(X)
@@ -677,8 +677,8 @@ def test_simplify_on_rows_drops_outdated_counts() -> None:
     X = [[0.5], [1.5], *([x / 20] for x in range(41, 101))]
     short = classifier(rules, 1).simplify(X, tolerance=0.02)
     assert [rule.statistics for rule in short.rules] == [RuleStatistics(62)]
-    kept = classifier(rules, 1).simplify(X, tolerance=0.0)
-    assert RuleStatistics(60, (60, 0)) in [rule.statistics for rule in kept.rules]
+    simplified = classifier(rules, 1).simplify(X, tolerance=0.0)
+    assert RuleStatistics(60, (60, 0)) in [rule.statistics for rule in simplified.rules]
 
 
 @settings(deadline=None, max_examples=30)
@@ -851,9 +851,9 @@ def test_simplify_on_rows_separates_unknown_from_uncovered(
     )
     nan = np.nan
     for X in ([[0.1, nan], [0.9, 1.0], [0.8, nan]], [[0.1, nan], [0.2, nan], [0.9, nan]]):
-        found = ruleset.simplify(X)
-        np.testing.assert_array_equal(found.covers(X), ruleset.covers(X))
-        np.testing.assert_array_equal(found.predict(X), ruleset.predict(X))
+        simplified = ruleset.simplify(X)
+        np.testing.assert_array_equal(simplified.covers(X), ruleset.covers(X))
+        np.testing.assert_array_equal(simplified.predict(X), ruleset.predict(X))
 
 
 def test_simplify_on_rows_counts_small_differences():

@@ -208,8 +208,8 @@ def test_all_that_one_feature_is_asked_for():
             rules = []
             for label in (rng.choice("xy") for _ in range(3)):
                 with contextlib.suppress(ValueError):  # which contradict each other
-                    asked = [rng.choice([*pool, *gaps * 4]) for _ in range(rng.randint(1, 2))]
-                    rules.append(Rule(asked, label))
+                    queries = [rng.choice([*pool, *gaps * 4]) for _ in range(rng.randint(1, 2))]
+                    rules.append(Rule(queries, label))
             ruleset = RuleSet([*rules, Rule([], "w")], ["v"], task="classification")
             ruleset = ruleset.replace(domain=ruleset.domain_around(X))
             said = ruleset.predict(X).tolist()

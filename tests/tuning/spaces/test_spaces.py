@@ -128,14 +128,14 @@ def test_starting_points_include_the_defaults(name: str, task: str) -> None:
 
     def agrees(point: dict[str, Any]) -> bool:
         assert set(point) == set(space.active(point))
-        found = clone(extractor).set_params(**point).fit(rows).predict(rows_to_answer)
+        results = clone(extractor).set_params(**point).fit(rows).predict(rows_to_answer)
         if task == "classification":
-            return bool((found == expected).all())
-        return bool(np.allclose(found, expected, rtol=1e-6, atol=0))
+            return bool((results == expected).all())
+        return bool(np.allclose(results, expected, rtol=1e-6, atol=0))
 
-    found = [agrees(point) for point in starting_points(name, space, y, task)]
-    assert any(found)
-    assert not all(found)
+    results = [agrees(point) for point in starting_points(name, space, y, task)]
+    assert any(results)
+    assert not all(results)
 
 
 @pytest.mark.parametrize("max_rules", [1, 5, 16, math.inf])
@@ -158,30 +158,30 @@ def test_starting_points_lie_in_custom_spaces() -> None:
     y = np.arange(30) % 3
     # The points have max_leaf_nodes 3, 2, 4 and 6 (twice), min_samples_leaf 1, gini, and as many
     # levels as so many leaves can have.
-    found = starting_points("cart", {"max_leaf_nodes": IntDistribution(2, 7)}, y, "classification")
-    assert found == [{"max_leaf_nodes": n} for n in (3, 2, 4, 6)]
+    points = starting_points("cart", {"max_leaf_nodes": IntDistribution(2, 7)}, y, "classification")
+    assert points == [{"max_leaf_nodes": n} for n in (3, 2, 4, 6)]
     space: dict[str, BaseDistribution] = {
         "max_leaf_nodes": IntDistribution(2, 8, step=2),
         "max_depth": IntDistribution(2, 5),
         "criterion": CategoricalDistribution(["gini", "log_loss"]),
     }
-    found = starting_points("cart", space, y, "classification")
-    assert found == [
+    points = starting_points("cart", space, y, "classification")
+    assert points == [
         {"max_leaf_nodes": leaves, "max_depth": depth, "criterion": "gini"}
         for leaves, depth in ((2, 2), (4, 3), (6, 5))
     ]
     space["criterion"] = CategoricalDistribution(["entropy", "log_loss"])
     assert starting_points("cart", space, y, "classification") == []
     space = {"max_leaf_nodes": CategoricalDistribution([3, 4])}
-    found = starting_points("cart", space, y, "classification")
-    assert found == [{"max_leaf_nodes": 3}, {"max_leaf_nodes": 4}]
+    points = starting_points("cart", space, y, "classification")
+    assert points == [{"max_leaf_nodes": 3}, {"max_leaf_nodes": 4}]
     space = {
         "n_slices": IntDistribution(2, 4),
         "importance_threshold": FloatDistribution(0, 1, step=0.01),
         "depth": IntDistribution(1, 1),
     }
-    found = starting_points("gridex", space, y, "classification")
-    assert found == [{"n_slices": 3, "importance_threshold": 0.99, "depth": 1}]
+    points = starting_points("gridex", space, y, "classification")
+    assert points == [{"n_slices": 3, "importance_threshold": 0.99, "depth": 1}]
     assert starting_points("gridex", {}, y, "classification") == []
     assert starting_points("gridex", {"prune": CategoricalDistribution([None])}, y, "x") == []
     assert starting_points("no extractor of ours", space, y, "classification") == []
@@ -308,8 +308,8 @@ def spaces(draw: st.DrawFn) -> SearchSpace:
     )
     names = draw(st.permutations(["p", "q", "r", "s"]))
     space = SearchSpace({name: draw(kinds) for name in sorted(names)})
-    for place, name in enumerate(names):
-        for other in names[:place]:
+    for index, name in enumerate(names):
+        for other in names[:index]:
             if not isinstance(space[other], FloatDistribution) and draw(st.booleans()):
                 values = SearchSpace({other: space[other]}).param_grid(9)[other]
                 chosen = draw(st.lists(st.sampled_from(values), max_size=3))
@@ -348,19 +348,19 @@ def test_param_grid_has_distinct_candidates(space: SearchSpace, n_values: int) -
     expected = {identity(asked_by_definition(space, params)) for params in everything}
     grid = space.param_grid(n_values)
     assert isinstance(grid, list) == bool(space.conditions)
-    found = Counter(identity(params) for params in ParameterGrid(grid))
-    assert set(found) == expected
-    assert set(found.values()) <= {1}
+    result = Counter(identity(params) for params in ParameterGrid(grid))
+    assert set(result) == expected
+    assert set(result.values()) <= {1}
 
 
 @settings(max_examples=30)
 @given(spaces(), st.integers(0, 99))
 def test_param_distributions_lie_in_the_space(space: SearchSpace, seed: int) -> None:
-    found = space.param_distributions()
-    assert isinstance(found, list) == bool(space.conditions)
+    result = space.param_distributions()
+    assert isinstance(result, list) == bool(space.conditions)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # a space of choices is soon exhausted
-        drawn = list(ParameterSampler(found, 20, random_state=seed))
+        drawn = list(ParameterSampler(result, 20, random_state=seed))
     for params in drawn:
         assert space.holds(params)
         assert space.active(params) == params
@@ -380,8 +380,8 @@ def test_suggest_draws_active_parameters(space: SearchSpace, seed: int) -> None:
         assert {name: space[name] for name in params} == trial.distributions
         full = {name: params.get(name, "not asked") for name in space}
         assert asked_by_definition(space, full) == params
-        again = space.suggest(optuna.trial.FixedTrial(params))
-        assert again == params
+        second_suggestion = space.suggest(optuna.trial.FixedTrial(params))
+        assert second_suggestion == params
 
 
 def test_param_grid_without_conditions() -> None:
@@ -438,11 +438,11 @@ def test_param_distributions_follow_the_scale() -> None:
             "one": IntDistribution(5, 5, log=True),
         }
     )
-    found = space.param_distributions(prefix="p__")
-    assert isinstance(found, dict)
+    result = space.param_distributions(prefix="p__")
+    assert isinstance(result, dict)
     n = 20_000
     drawn = {
-        name: np.asarray(found[f"p__{name}"].rvs(size=n, random_state=0))
+        name: np.asarray(result[f"p__{name}"].rvs(size=n, random_state=0))
         for name in ("leaves", "share", "level", "depth")
     }
     counts = Counter(drawn["leaves"].tolist())
@@ -454,10 +454,10 @@ def test_param_distributions_follow_the_scale() -> None:
     assert (drawn["share"].min() >= 0.01) & (drawn["share"].max() <= 1)
     assert (drawn["level"].min(), drawn["level"].max()) == pytest.approx((-1, 3), abs=0.01)
     assert Counter(drawn["depth"].tolist())[3] / n == pytest.approx(1 / 3, abs=0.02)
-    assert found["p__one"] == [5]
-    assert repr(found["p__leaves"]) == "WholeLogUniform(2, 32)"
-    again = pickle.loads(pickle.dumps(found["p__leaves"]))
-    assert again.rvs(random_state=1) == found["p__leaves"].rvs(random_state=1)
+    assert result["p__one"] == [5]
+    assert repr(result["p__leaves"]) == "WholeLogUniform(2, 32)"
+    second_data = pickle.loads(pickle.dumps(result["p__leaves"]))
+    assert second_data.rvs(random_state=1) == result["p__leaves"].rvs(random_state=1)
 
 
 def test_log_integers_match_optuna() -> None:

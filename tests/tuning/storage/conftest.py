@@ -142,9 +142,9 @@ class PostgreSQL:
 def running_postgresql() -> Iterator[PostgreSQL]:
     """A server for as long as it is needed."""
     need("postgresql", "psycopg")
-    places = [shutil.which("initdb"), *sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))]
-    found = [Path(place).resolve().parent for place in places if place]
-    if not found:
+    positions = [shutil.which("initdb"), *sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))]
+    results = [Path(place).resolve().parent for place in positions if place]
+    if not results:
         give_up("postgresql", "no initdb")
     user = None
     if os.geteuid() == 0:
@@ -154,7 +154,7 @@ def running_postgresql() -> Iterator[PostgreSQL]:
             give_up("postgresql", "root may not run it, and there is no other user")
     # pytest's own temporary folders are closed to other users.
     folder = Path(tempfile.mkdtemp(prefix="skescore-postgresql-"))
-    server = PostgreSQL(folder, found[0], user)
+    server = PostgreSQL(folder, results[0], user)
     try:
         server.start()
         yield server
@@ -203,11 +203,11 @@ class Workers:
     @staticmethod
     def wait_until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
         end = time.monotonic() + seconds
-        while not (found := condition()):
+        while not (result := condition()):
             if time.monotonic() > end:
                 raise TimeoutError("what was waited for did not happen")
             time.sleep(0.02)
-        return found
+        return result
 
     def stop(self) -> None:
         self.process.communicate()

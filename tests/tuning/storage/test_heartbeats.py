@@ -72,8 +72,8 @@ def ended() -> int:
 
 def retries(study: optuna.Study) -> list[int]:
     """What the trials repeat that do."""
-    found = [trial.user_attrs.get("retry_of") for trial in study.trials]
-    return [number for number in found if number is not None]
+    results = [trial.user_attrs.get("retry_of") for trial in study.trials]
+    return [number for number in results if number is not None]
 
 
 # --- who is dead ---------------------------------------------------------------------------------
@@ -228,16 +228,16 @@ def test_retry_stale_keeps_finished_trials(
 def test_retry_stale_in_several_workers(opened: Open, ended: int) -> None:
     first = optuna.create_study(study_name="study", storage=opened())
     dead = [killed(first, process=ended).number for _ in range(6)]
-    others = [optuna.load_study(study_name="study", storage=opened()) for _ in range(4)]
-    barrier = threading.Barrier(len(others))
-    found: list[int] = []
+    other_items = [optuna.load_study(study_name="study", storage=opened()) for _ in range(4)]
+    barrier = threading.Barrier(len(other_items))
+    results: list[int] = []
 
     def retry(study: optuna.Study) -> None:
         barrier.wait()
-        found.extend(retry_stale(study))
+        results.extend(retry_stale(study))
 
-    run_all([lambda study=study: retry(study) for study in others])
-    assert sorted(found) == dead
+    run_all([lambda study=study: retry(study) for study in other_items])
+    assert sorted(results) == dead
     assert sorted(retries(first)) == dead
     assert len(first.trials) == 2 * len(dead)
 
@@ -246,16 +246,16 @@ def test_workers_get_different_trials(opened: Open) -> None:
     first = optuna.create_study(study_name="study", storage=opened())
     for number in range(8):
         first.enqueue_trial({"x": number / 8})
-    others = [optuna.load_study(study_name="study", storage=opened()) for _ in range(4)]
-    barrier = threading.Barrier(len(others))
-    asked: list[int] = []
+    other_items = [optuna.load_study(study_name="study", storage=opened()) for _ in range(4)]
+    barrier = threading.Barrier(len(other_items))
+    queries: list[int] = []
 
     def ask(study: optuna.Study) -> None:
         barrier.wait()
-        asked.extend(study.ask().number for _ in range(2))
+        queries.extend(study.ask().number for _ in range(2))
 
-    run_all([lambda study=study: ask(study) for study in others])
-    assert sorted(asked) == list(range(8))
+    run_all([lambda study=study: ask(study) for study in other_items])
+    assert sorted(queries) == list(range(8))
 
 
 def run_all(functions: list[Callable[[], None]]) -> None:

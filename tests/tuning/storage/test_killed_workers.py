@@ -46,7 +46,7 @@ def test_killed_worker_loses_one_trial(
     victim = workers.start(**order, seed=0, log=str(logs[0]), hangs=str(hangs))
     workers.wait_until(lambda: in_good_health() and hangs.exists() and hangs.read_text())
     killed = int(hangs.read_text())
-    others = [workers.start(**order, seed=n, log=str(logs[n])) for n in (1, 2)]
+    other_items = [workers.start(**order, seed=n, log=str(logs[n])) for n in (1, 2)]
     complete = (TrialState.COMPLETE,)
     workers.wait_until(lambda: in_good_health() and len(study.get_trials(states=complete)) >= 2)
     before = {trial.number: trial for trial in study.get_trials(states=complete)}
@@ -55,7 +55,7 @@ def test_killed_worker_loses_one_trial(
     assert running.user_attrs["heartbeat"]["process"] == victim
     os.kill(victim, signal.SIGKILL)
     # On the same machine nobody waits for the grace period, of ten minutes here.
-    workers.wait_until(lambda: in_good_health() and not any(map(workers.is_running, others)))
+    workers.wait_until(lambda: in_good_health() and not any(map(workers.is_running, other_items)))
 
     trials = study.trials
     assert [trial.number for trial in trials] == list(range(len(trials)))
@@ -66,13 +66,13 @@ def test_killed_worker_loses_one_trial(
     assert "folds" not in trials[killed].user_attrs
     [retry] = [trial for trial in trials if trial.user_attrs.get("retry_of") == killed]
     assert retry.params == running.params
-    assert retry.user_attrs["heartbeat"]["process"] in others
+    assert retry.user_attrs["heartbeat"]["process"] in other_items
     assert all(trial.state == TrialState.COMPLETE for trial in trials if trial.number != killed)
     # Both may start the last one at the same time, and both may see that one is to be retried.
     assert ENOUGH + 1 <= len(trials) <= ENOUGH + 4
 
     originals = [t for t in trials if t.number != killed and "same_as" not in t.user_attrs]
-    found = Candidates.from_studies([study])
-    assert [candidate.trial for candidate in found] == [trial.number for trial in originals]
-    assert found.measure("loss").shape == (len(originals), 3)
+    candidates = Candidates.from_studies([study])
+    assert [candidate.trial for candidate in candidates] == [trial.number for trial in originals]
+    assert candidates.measure("loss").shape == (len(originals), 3)
     assert len({trial.user_attrs["heartbeat"]["attempt"] for trial in trials}) == len(trials)

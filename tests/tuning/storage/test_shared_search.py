@@ -44,12 +44,12 @@ def commands() -> Iterator[Any]:
 
 def stored(url: str) -> dict[str, list[optuna.trial.FrozenTrial]]:
     storage = open_storage(url)
-    found = {
+    results = {
         name.rpartition("/")[2]: optuna.load_study(study_name=name, storage=storage).trials
         for name in optuna.get_all_study_names(storage)
     }
     storage.engine.dispose()  # type: ignore[attr-defined]
-    return found
+    return results
 
 
 def numbers(result: dict[str, Any]) -> list[tuple[str, int]]:

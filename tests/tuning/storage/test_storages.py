@@ -54,8 +54,8 @@ def test_relative_and_absolute_paths(
     assert (tmp_path / name).exists()
     absolute = f"{scheme}/{tmp_path}/{name}" if scheme else str(tmp_path / name)
     monkeypatch.chdir("/")
-    again = optuna.load_study(study_name="s", storage=open_storage(absolute))
-    assert again.best_value == value
+    second_result = optuna.load_study(study_name="s", storage=open_storage(absolute))
+    assert second_result.best_value == value
     if not scheme:
         assert optuna.load_study(study_name="s", storage=open_storage(tmp_path / name)).trials
 
@@ -72,10 +72,10 @@ def test_storages_keep_all_attributes(url: str) -> None:
     trial.set_user_attr("folds", folds)
     study.tell(trial, 0.1 + 0.2)
     second = open_storage(url)
-    [found] = optuna.load_study(study_name="iris/cart ψ", storage=second).trials
-    assert found.user_attrs["folds"] == folds
-    assert found.value == 0.1 + 0.2
-    assert found.params == trial.params
+    [result] = optuna.load_study(study_name="iris/cart ψ", storage=second).trials
+    assert result.user_attrs["folds"] == folds
+    assert result.value == 0.1 + 0.2
+    assert result.params == trial.params
     for storage in (first, second):
         close(storage)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from measures import fold_measures
 from sklearn.datasets import load_diabetes, load_wine
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.neighbors import KNeighborsClassifier
@@ -47,7 +48,7 @@ def repeated_rows(estimator: Any, X: Any, y: Any, scorer: Any, n: int, seed: int
 )
 def test_sample_weight_equals_repeated_rows(scoring: Any) -> None:
     model = tree(4)
-    found = score_interval(
+    interval = score_interval(
         model,
         X[TEST],
         Y[TEST],
@@ -58,28 +59,30 @@ def test_sample_weight_equals_repeated_rows(scoring: Any) -> None:
     )
     scorer = get_rule_scorer(scoring)
     expected = repeated_rows(model, X[TEST], Y[TEST], scorer, 25, 3)
-    assert found.score == pytest.approx(scorer(model, X[TEST], Y[TEST]))
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(expected, [0.1, 0.9])))
-    assert found.standard_error == pytest.approx(np.std(expected, ddof=1))
-    assert (found.n_resamples, found.n_undefined, found.confidence_level) == (25, 0, 0.8)
+    assert interval.score == pytest.approx(scorer(model, X[TEST], Y[TEST]))
+    assert (interval.low, interval.high) == pytest.approx(tuple(np.quantile(expected, [0.1, 0.9])))
+    assert interval.standard_error == pytest.approx(np.std(expected, ddof=1))
+    assert (interval.n_resamples, interval.n_undefined, interval.confidence_level) == (25, 0, 0.8)
 
 
 def test_regression_extractors_and_pipelines() -> None:
     data, target = load_diabetes(return_X_y=True)
     rows = slice(0, 120)
     model = DecisionTreeRegressor(max_leaf_nodes=5, random_state=0).fit(data[120:], target[120:])
-    found = score_interval(model, data[rows], target[rows], n_resamples=20, random_state=0)
+    interval = score_interval(model, data[rows], target[rows], n_resamples=20, random_state=0)
     expected = repeated_rows(model, data[rows], target[rows], get_rule_scorer("ice"), 20, 0)
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(expected, [0.025, 0.975])))
+    assert (interval.low, interval.high) == pytest.approx(
+        tuple(np.quantile(expected, [0.025, 0.975]))
+    )
 
     box = make_pipeline(StandardScaler(), KNeighborsClassifier())
     extractor = CARTExtractor(box, max_leaf_nodes=4, random_state=0).fit(X[TRAIN], Y[TRAIN])
     scoring = make_ice_scorer(reference="black_box")
-    found = score_interval(
+    interval = score_interval(
         extractor, X[TEST], Y[TEST], scoring=scoring, n_resamples=20, random_state=0
     )
-    assert found.score == pytest.approx(scoring(extractor, X[TEST], Y[TEST]))
-    assert found.low <= found.score <= found.high
+    assert interval.score == pytest.approx(scoring(extractor, X[TEST], Y[TEST]))
+    assert interval.low <= interval.score <= interval.high
 
 
 def test_bootstrap_depends_on_the_seed() -> None:
@@ -106,9 +109,9 @@ def test_undefined_resamples_are_counted() -> None:
     rows, labels = np.arange(20.0)[:, None], np.array([0] * 10 + [1] * 10)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = score_interval(narrow_rules(1.5), rows, labels, n_resamples=200, random_state=0)
-    assert 8 <= found.n_undefined <= 44
-    assert found.n_resamples + found.n_undefined == 200
+        interval = score_interval(narrow_rules(1.5), rows, labels, n_resamples=200, random_state=0)
+    assert 8 <= interval.n_undefined <= 44
+    assert interval.n_resamples + interval.n_undefined == 200
     with (
         pytest.raises(ValueError, match="'ice' is undefined on these 18 rows"),
         pytest.warns(UndefinedMetricWarning),
@@ -172,18 +175,7 @@ def measured(place: int, losses: list[float], rules: float = 3) -> Candidate:
         "cart",
         {},
         place,
-        tuple(
-            {
-                "performance": 1 - loss,
-                "loss": loss,
-                "loss_q": loss,
-                "n_rules": rules,
-                "size": rules,
-                "completeness_volume": 1.0,
-                "completeness_instances": 1.0,
-            }
-            for loss in losses
-        ),
+        tuple(fold_measures(1 - loss, rules, loss=loss, loss_q=loss) for loss in losses),
     )
 
 
@@ -219,17 +211,17 @@ def test_weights_of_another_score_are_refused() -> None:
 
 def test_many_folds_are_sampled() -> None:
     # The second wins whenever its one good fold is drawn: 1 - (9 / 10)**10.
-    found = [measured(0, [0.1] * 10), measured(1, [0.0] + [0.1001] * 9)]
-    table = win_probability(found, "q", random_state=0)
+    results = [measured(0, [0.1] * 10), measured(1, [0.0] + [0.1001] * 9)]
+    table = win_probability(results, "q", random_state=0)
     assert table["candidate"].tolist() == [1, 0]
     assert table["probability"][0] == pytest.approx(1 - 0.9**10, abs=0.015)
-    assert table.equals(win_probability(found, "q", random_state=0))
+    assert table.equals(win_probability(results, "q", random_state=0))
 
 
 def test_equal_means_go_to_fewer_rules() -> None:
-    found = [measured(0, [0.0, 0.0], 4), measured(1, [0.0, 0.0], 2)]
-    assert win_probability(found, "fire")["candidate"].tolist() == [1, 0]
-    assert win_probability(found, "fire")["probability"].tolist() == [1.0, 0.0]
+    results = [measured(0, [0.0, 0.0], 4), measured(1, [0.0, 0.0], 2)]
+    assert win_probability(results, "fire")["candidate"].tolist() == [1, 0]
+    assert win_probability(results, "fire")["probability"].tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize(

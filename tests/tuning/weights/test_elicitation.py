@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from measures import fold_measures
 
 from skescore.tuning import Candidate, Candidates, WeightElicitation, winning_regions
 
 
 def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
     random = np.random.default_rng(seed)
-    found = []
+    results = []
     for place in range(n):
         r = int(random.integers(1, 35))
         power = random.uniform(0.8, 1.1)
@@ -22,19 +23,10 @@ def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
             size = max(1, r + int(random.integers(-1, 2)))
             loss = float(min(1.0, 0.55 * r**-power * random.uniform(0.9, 1.1)))
             share = float(random.uniform(0.9, 1.0))
-            folds.append(
-                {
-                    "performance": 1 - loss,
-                    "loss": loss,
-                    "loss_q": loss,
-                    "n_rules": size,
-                    "size": size,
-                    "completeness_volume": share,
-                    "completeness_instances": 1.0,
-                }
-            )
-        found.append(Candidate.from_measures("cart", {}, place, tuple(folds)))
-    return Candidates(found)
+            losses = {"loss": loss, "loss_q": loss}
+            folds.append(fold_measures(1 - loss, size, completeness_volume=share, **losses))
+        results.append(Candidate.from_measures("cart", {}, place, tuple(folds)))
+    return Candidates(results)
 
 
 class Dialogues:
@@ -47,11 +39,11 @@ class Dialogues:
     def state(self, answers: tuple[str, ...]) -> tuple[Any, int, dict[str, float]]:
         if answers not in self.known:
             dialogue = self.dialogue
-            said = [choice for _, choice in dialogue.history]
-            while said != list(answers[: len(said)]):
+            messages = [choice for _, choice in dialogue.history]
+            while messages != list(answers[: len(messages)]):
                 dialogue.undo()
-                said.pop()
-            for choice in answers[len(said) :]:
+                messages.pop()
+            for choice in answers[len(messages) :]:
                 dialogue.answer(choice)
             winner = dialogue.candidates.index(dialogue.winner)
             self.known[answers] = dialogue.next_question(), winner, dialogue.weights
@@ -102,8 +94,8 @@ def test_elicitation_finds_the_winner_in_few_answers(
         # Weights next to a boundary may differ from those of the winner by noise.
         assert goodness[winner] >= goodness[best] - 1e-9 * abs(goodness[best])
         assert n_answers <= math.ceil(math.log2(n_winners)) + 2
-        found = goodness_of(candidates, score, weights)
-        assert found[winner] >= found.max() - 1e-9 * abs(found.max())
+        result = goodness_of(candidates, score, weights)
+        assert result[winner] >= result.max() - 1e-9 * abs(result.max())
 
 
 @pytest.mark.parametrize("score", ["ice", "fire"])
@@ -177,25 +169,17 @@ def test_indifference_keeps_weights_of_nearly_equal_scores(score: str) -> None:
     first, second = goodness_of(candidates, score, dialogue.weights)[list(places)]
     assert abs(math.log(first / second)) <= math.log(1.05) + 1e-9
     # The same is not asked again, and the dialogue ends.
-    asked = [places]
+    queries = [places]
     while (question := dialogue.next_question()) is not None:
-        assert question.indices not in asked
-        asked.append(question.indices)
-        dialogue.answer("either" if len(asked) == 2 else "first")
+        assert question.indices not in queries
+        queries.append(question.indices)
+        dialogue.answer("either" if len(queries) == 2 else "first")
     with pytest.raises(ValueError, match="no question left for the answer 'first'"):
         dialogue.answer("first")
 
 
 def candidate(place: int, p: float, r: float, c: float = 1.0) -> Candidate:
-    fold = {
-        "performance": p,
-        "loss": 1 - p,
-        "loss_q": 1 - p,
-        "n_rules": r,
-        "size": r,
-        "completeness_volume": c,
-        "completeness_instances": 0.5,
-    }
+    fold = fold_measures(p, r, completeness_volume=c, completeness_instances=0.5)
     return Candidate.from_measures("cart", {}, place, (fold,))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from measures import fold_measures
 
 from skescore.metrics import ice_performance, ice_readability, ice_score
 from skescore.tuning import Candidate, Candidates, winning_regions
@@ -21,28 +22,17 @@ def measured(*folds: tuple[float, float, float], place: int = 0, name: str = "ca
         name,
         {},
         place,
-        tuple(
-            {
-                "performance": p,
-                "loss": 1 - p,
-                "loss_q": 1 - p,
-                "n_rules": r,
-                "size": r,
-                "completeness_volume": c,
-                "completeness_instances": 1.0,
-            }
-            for p, r, c in folds
-        ),
+        tuple(fold_measures(p, r, completeness_volume=c) for p, r, c in folds),
     )
 
 
 def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
     random = np.random.default_rng(seed)
-    found = []
+    results = []
     for place in range(n):
         r = int(random.integers(1, 30))
         best = 1 - 0.6 * math.exp(-r / 6) * random.uniform(0.5, 1.3)
-        found.append(
+        results.append(
             measured(
                 *(
                     (
@@ -55,7 +45,7 @@ def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
                 place=place,
             )
         )
-    return Candidates(found)
+    return Candidates(results)
 
 
 def best_of(candidates: Candidates, score: str, **weights: float) -> set[int]:
@@ -109,14 +99,14 @@ fire_fold = st.tuples(st.integers(0, 32).map(lambda k: k / 32), st.integers(1, 1
 def fire_cases(draw: Any) -> tuple[Candidates, Fraction]:
     n_folds = draw(st.integers(1, 3))
     folds = st.lists(fire_fold, min_size=n_folds, max_size=n_folds)
-    found = [
+    results = [
         measured(*((p, r, 1.0) for p, r in draw(folds)), place=i)
         for i in range(draw(st.integers(1, 6)))
     ]
     # Breakpoints themselves, where the winner changes, and anything else.
     breakpoints = st.builds(Fraction, st.integers(1, 12), st.integers(1, 40))
     psi = draw(breakpoints | st.fractions(Fraction(1, 4), 20, max_denominator=500))
-    return Candidates(found), min(max(psi, Fraction(1, 4)), Fraction(20))
+    return Candidates(results), min(max(psi, Fraction(1, 4)), Fraction(20))
 
 
 @settings(max_examples=60)
@@ -145,8 +135,8 @@ def test_fire_table_matches_exact_arithmetic(
 
 def test_fire_breakpoints_ignore_float_noise() -> None:
     # 21 / 0.7 is 30.000000000000004 in floats. 0.1 * 30 * 21**0.05 < 0.095 * 32 * 22**0.05 < 31 ...
-    found = [measured((0.9, 21, 1)), measured((0.905, 22, 1))]
-    regions = winning_regions(found, "fire", within=(0.69, 0.72))
+    results = [measured((0.9, 21, 1)), measured((0.905, 22, 1))]
+    regions = winning_regions(results, "fire", within=(0.69, 0.72))
     assert 0.7 in regions.table["low"].tolist()
     row = regions.table[regions.table["low"] == 0.7].iloc[0]
     assert regions.winner_index(psi=0.7) == row["candidate"] != regions.winner_index(psi=0.6999)
@@ -264,8 +254,8 @@ def test_intervals_are_finer_than_the_raster(gain: float, wins: bool) -> None:
     # equal at rho = 1, where the middle one is better or worse by a millionth.
     first = ice_readability(10, rho=1) / ice_readability(2, rho=1)
     middle = (1 + gain) * ice_readability(10, rho=1) / ice_readability(6, rho=1)
-    found = [measured((0.9, 2, first)), measured((0.9, 6, middle)), measured((0.9, 10, 1))]
-    regions = winning_regions(found)
+    results = [measured((0.9, 2, first)), measured((0.9, 6, middle)), measured((0.9, 10, 1))]
+    regions = winning_regions(results)
     assert regions.nowhere["candidate"].tolist() == [1]
     assert regions.nowhere["reason"][0].startswith("in every pixel")
     assert regions.nowhere["beaten_by"].isna().all()
@@ -300,8 +290,8 @@ def test_candidates_tie_up_to_float_noise(score: str) -> None:
 
 
 def test_perfect_candidates_tie_at_zero_loss() -> None:
-    found = [measured((1.0, 5, 1)), measured((1.0, 3, 1)), measured((0.99, 1, 1))]
-    assert winning_regions(found, "fire").table["candidate"].tolist() == [1]
+    results = [measured((1.0, 5, 1)), measured((1.0, 3, 1)), measured((0.99, 1, 1))]
+    assert winning_regions(results, "fire").table["candidate"].tolist() == [1]
 
 
 def test_winning_regions_of_zero_scores() -> None:
@@ -319,14 +309,14 @@ def test_winning_regions_of_zero_scores() -> None:
 
 
 def test_completeness_by_rows() -> None:
-    found = [measured((0.9, 4, 0.2)), measured((0.8, 4, 0.9))]
-    assert winning_regions(found).winner_index(phi=1, rho=1) == 1
-    assert winning_regions(found, completeness="instances").winner_index(phi=1, rho=1) == 0
+    results = [measured((0.9, 4, 0.2)), measured((0.8, 4, 0.9))]
+    assert winning_regions(results).winner_index(phi=1, rho=1) == 1
+    assert winning_regions(results, completeness="instances").winner_index(phi=1, rho=1) == 0
 
 
 def test_ranges_of_each_weight() -> None:
-    found = random_candidates(10, 2, 7)
-    regions = winning_regions(found, within={"phi": (1, 3)})
+    candidates = random_candidates(10, 2, 7)
+    regions = winning_regions(candidates, within={"phi": (1, 3)})
     assert regions.within == {"phi": (1.0, 3.0), "rho": (0.1, 10.0)}
     assert regions.table["phi_low"].min() == pytest.approx(1)
     assert regions.table["phi_high"].max() == pytest.approx(3)

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from measures import fold_measures
 
 from skescore.tuning import Candidate, Candidates, weight_stability
 
 
 def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
     random = np.random.default_rng(seed)
-    found = []
+    results = []
     for place in range(n):
         r = int(random.integers(1, 30))
         folds = []
@@ -21,19 +22,10 @@ def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
             size = max(1, r + int(random.integers(-1, 2)))
             loss = float(min(1.0, 0.6 / r * random.uniform(0.7, 1.4)))
             share = float(random.uniform(0.8, 1.0))
-            folds.append(
-                {
-                    "performance": 1 - loss,
-                    "loss": loss,
-                    "loss_q": loss,
-                    "n_rules": size,
-                    "size": size,
-                    "completeness_volume": share,
-                    "completeness_instances": 1.0,
-                }
-            )
-        found.append(Candidate.from_measures("cart", {}, place, tuple(folds)))
-    return Candidates(found)
+            losses = {"loss": loss, "loss_q": loss}
+            folds.append(fold_measures(1 - loss, size, completeness_volume=share, **losses))
+        results.append(Candidate.from_measures("cart", {}, place, tuple(folds)))
+    return Candidates(results)
 
 
 def winner_of(candidates: Candidates, score: str, **weights: float) -> int:
@@ -51,22 +43,25 @@ CASES = [
 @pytest.mark.parametrize(("n_folds", "seed", "phi", "rho"), CASES)
 def test_ice_winner_changes_at_the_factors(n_folds: int, seed: int, phi: float, rho: float) -> None:
     candidates = random_candidates(12, n_folds, seed)
-    found = weight_stability(candidates, phi=phi, rho=rho, reach=30)
+    stability_result = weight_stability(candidates, phi=phi, rho=rho, reach=30)
     weights = {"phi": phi, "rho": rho}
-    assert found.index == winner_of(candidates, "ice", **weights)
-    assert found.winner is candidates[found.index]
-    assert found.table[["weight", "direction"]].to_numpy().tolist() == [
+    assert stability_result.index == winner_of(candidates, "ice", **weights)
+    assert stability_result.winner is candidates[stability_result.index]
+    assert stability_result.table[["weight", "direction"]].to_numpy().tolist() == [
         ["phi", "down"],
         ["phi", "up"],
         ["rho", "down"],
         ["rho", "up"],
     ]
-    for row in found.table.to_dict("records"):
+    for row in stability_result.table.to_dict("records"):
         sign = 1 if row["direction"] == "up" else -1
         limit = min(math.log(row["factor"]), math.log(30))
         for share in np.linspace(0, 1 - 1e-8, 60):
             moved = weights[row["weight"]] * math.exp(sign * limit * share)
-            assert winner_of(candidates, "ice", **weights | {row["weight"]: moved}) == found.index
+            assert (
+                winner_of(candidates, "ice", **weights | {row["weight"]: moved})
+                == stability_result.index
+            )
         if math.isinf(row["factor"]):
             assert row["extractor"] is None or row["extractor"] != row["extractor"]
             continue
@@ -78,18 +73,25 @@ def test_ice_winner_changes_at_the_factors(n_folds: int, seed: int, phi: float, 
 @pytest.mark.parametrize(("n_folds", "seed", "phi", "rho"), CASES)
 def test_nearest_change_is_minimal(n_folds: int, seed: int, phi: float, rho: float) -> None:
     candidates = random_candidates(12, n_folds, seed)
-    found = weight_stability(candidates, phi=phi, rho=rho, reach=30)
-    center, distance = np.log([phi, rho]), found.nearest["distance"]
-    there = np.log([found.nearest["weights"]["phi"], found.nearest["weights"]["rho"]])
+    stability_result = weight_stability(candidates, phi=phi, rho=rho, reach=30)
+    center, distance = np.log([phi, rho]), stability_result.nearest["distance"]
+    there = np.log(
+        [stability_result.nearest["weights"]["phi"], stability_result.nearest["weights"]["rho"]]
+    )
     assert np.hypot(*(there - center)) == pytest.approx(distance)
     # It is never farther than a change of one weight, and often nearer.
-    assert distance <= math.log(found.table["factor"].min()) + 1e-7
+    assert distance <= math.log(stability_result.table["factor"].min()) + 1e-7
     beyond = np.exp(center + (there - center) * (1 + 1e-6))
-    assert winner_of(candidates, "ice", phi=beyond[0], rho=beyond[1]) == found.nearest["candidate"]
+    assert (
+        winner_of(candidates, "ice", phi=beyond[0], rho=beyond[1])
+        == stability_result.nearest["candidate"]
+    )
     for angle in np.linspace(0, 2 * math.pi, 180):
         for part in (0.5, 1 - 1e-6):
             inside = np.exp(center + distance * part * np.array([math.cos(angle), math.sin(angle)]))
-            assert winner_of(candidates, "ice", phi=inside[0], rho=inside[1]) == found.index
+            assert (
+                winner_of(candidates, "ice", phi=inside[0], rho=inside[1]) == stability_result.index
+            )
 
 
 def test_psi_matches_manual_results() -> None:
@@ -98,12 +100,14 @@ def test_psi_matches_manual_results() -> None:
         fold = {"loss": loss, "size": size, "n_rules": size, "completeness_volume": 1.0}
         return Candidate.from_measures("cart", {}, place, (fold,))
 
-    found = weight_stability([candidate(0, 0.25, 1), candidate(1, 0.1, 3)], "fire", psi=1.2)
-    assert found.index == 0
-    assert found.table["value"].tolist() == [1.0, 1.5]
-    assert found.table["factor"].tolist() == pytest.approx([1.2, 1.25])
-    assert found.table["candidate"].tolist() == [1, 1]
-    assert found.nearest == {
+    stability_result = weight_stability(
+        [candidate(0, 0.25, 1), candidate(1, 0.1, 3)], "fire", psi=1.2
+    )
+    assert stability_result.index == 0
+    assert stability_result.table["value"].tolist() == [1.0, 1.5]
+    assert stability_result.table["factor"].tolist() == pytest.approx([1.2, 1.25])
+    assert stability_result.table["candidate"].tolist() == [1, 1]
+    assert stability_result.nearest == {
         "distance": pytest.approx(math.log(1.2)),
         "weights": {"psi": 1.0},
         "candidate": 1,
@@ -116,9 +120,9 @@ def test_psi_matches_manual_results() -> None:
 @pytest.mark.parametrize("psi", [0.7, 1.0, 2.0, 3.3])
 def test_psi_matches_a_dense_scan(psi: float) -> None:
     candidates = random_candidates(15, 3, 6)
-    found = weight_stability(candidates, "fire", psi=psi, reach=20)
-    assert found.index == winner_of(candidates, "fire", psi=psi)
-    for row in found.table.to_dict("records"):
+    stability_result = weight_stability(candidates, "fire", psi=psi, reach=20)
+    assert stability_result.index == winner_of(candidates, "fire", psi=psi)
+    for row in stability_result.table.to_dict("records"):
         if math.isinf(row["factor"]):
             row["value"] = psi * 20 if row["direction"] == "up" else psi / 20
         else:
@@ -126,16 +130,16 @@ def test_psi_matches_a_dense_scan(psi: float) -> None:
             place = winner_of(candidates, "fire", psi=row["value"] * step)
             assert place == row["candidate"]
         for moved in np.geomspace(psi, row["value"], 300)[:-1]:
-            assert winner_of(candidates, "fire", psi=moved) == found.index
+            assert winner_of(candidates, "fire", psi=moved) == stability_result.index
 
 
 @pytest.mark.parametrize("score", ["ice", "fire"])
 def test_single_candidate_is_stable(score: str) -> None:
     candidates = random_candidates(1, 2, 0)
-    found = weight_stability(candidates, score)
-    assert np.isinf(found.table["factor"]).all()
-    assert found.table["candidate"].isna().all()
-    assert found.nearest == {"distance": math.inf, "weights": None, "candidate": None}
+    stability_result = weight_stability(candidates, score)
+    assert np.isinf(stability_result.table["factor"]).all()
+    assert stability_result.table["candidate"].isna().all()
+    assert stability_result.nearest == {"distance": math.inf, "weights": None, "candidate": None}
 
 
 @pytest.mark.parametrize(
