@@ -1055,7 +1055,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if not data.is_fitted:
             extractor.set_params(estimator=FrozenEstimator(black_box))
         options = {} if data.row_weights is None else {"sample_weight": data.row_weights}
-        return extractor.fit(data.X, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a candidate of the search, which reported them
+            return extractor.fit(data.X, **options)
 
     @property
     def pareto_front_(self) -> pd.DataFrame:

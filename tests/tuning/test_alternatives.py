@@ -1,0 +1,92 @@
+"""Up to three rule lists of a search."""
+
+import math
+
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.ensemble import RandomForestClassifier
+
+from skescore import ExtractorSearchCV
+from skescore.tuning import Candidate, Candidates
+from skescore.tuning._alternatives import choose_alternatives
+
+
+def candidate(trial, n_rules, correctness, fidelity):
+    """Make a candidate from correctness and fidelity on each of three folds."""
+    folds = [
+        {"n_rules": n_rules, "correctness": c, "fidelity": f}
+        for c, f in zip(correctness, fidelity, strict=True)
+    ]
+    return Candidate.from_measures("cart", {"max_leaf_nodes": n_rules}, trial, folds)
+
+
+CANDIDATES = Candidates(
+    [
+        candidate(0, 1, [0.60, 0.61, 0.62], [0.60, 0.60, 0.60]),
+        candidate(1, 2, [0.84, 0.90, 0.87], [0.90, 0.91, 0.92]),
+        candidate(2, 3, [0.90, 0.86, 0.88], [0.93, 0.93, 0.93]),
+        candidate(3, 8, [0.86, 0.86, 0.86], [0.97, 0.97, 0.97]),
+        candidate(4, 30, [0.85, 0.85, 0.85], [0.99, 0.99, 0.99]),
+    ]
+)
+
+
+def choices(winner, max_rules=8):
+    return {
+        role: choice.candidate.trial
+        for choice in choose_alternatives(CANDIDATES, ("cart", winner), max_rules=max_rules)
+        for role in choice.roles
+    }
+
+
+def test_alternatives_have_their_roles():
+    # Trial 1 is behind trial 2 by less than a standard error of the differences.
+    assert choices(0) == {"best": 0, "shortest": 1, "most faithful": 3}
+    assert choices(1) == {"best": 1, "shortest": 1, "most faithful": 3}
+
+
+def test_most_faithful_list_keeps_the_limit():
+    assert choices(0, max_rules=3)["most faithful"] == 2
+    assert choices(0, max_rules=30)["most faithful"] == 4
+
+
+def test_gain_is_that_of_the_next_better_size():
+    first = choose_alternatives(CANDIDATES, ("cart", 0), max_rules=8)[0]
+    assert first.next_candidate is not None
+    assert first.next_candidate.trial == 1
+    best = choose_alternatives(CANDIDATES, ("cart", 2), max_rules=8)[0]
+    assert best.next_candidate is None
+
+
+def test_alternatives_without_candidates_are_none():
+    assert choose_alternatives(Candidates([]), ("cart", 0), max_rules=8) == []
+
+
+def test_search_offers_lists_with_their_figures():
+    X, y = load_breast_cancer(return_X_y=True)
+    forest = RandomForestClassifier(10, random_state=0)
+    search = ExtractorSearchCV(forest, extractors=["cart"], n_trials=2, cv=3, random_state=0).fit(
+        X, y
+    )
+    alternatives = search.alternatives_
+    assert [role for one in alternatives for role in one.roles].count("best") == 1
+    assert alternatives[0].rules is search.rules_
+    for one in alternatives:
+        row = search.leaderboard_.query("extractor == @one.extractor and trial == @one.trial")
+        assert one.correctness == pytest.approx(row["correctness"].iloc[0])
+        assert one.fidelity == pytest.approx(row["fidelity"].iloc[0])
+        assert one.n_rules == len(one.rules)
+        assert math.isnan(one.next_rules) == (one.describe_gain() == "")
+    assert search.alternatives_ is alternatives
+
+
+def test_constant_winner_is_reported_with_another_list():
+    X = load_breast_cancer().data
+    rare = (X[:, 0] > 20).astype(int)
+    forest = RandomForestClassifier(10, random_state=0)
+    search = ExtractorSearchCV(
+        forest, extractors=["cart"], n_trials=1, cv=3, max_rules=1, random_state=0
+    )
+    with pytest.warns(UserWarning, match="constant"):
+        search.fit(X, rare)
+    assert search.alternatives_[0].is_constant
