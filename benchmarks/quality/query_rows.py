@@ -1,0 +1,135 @@
+"""Measure when query rows help: fidelity of short lists for each generator of rows.
+
+    python benchmarks/quality/query_rows.py [--tables 20] [--output benchmarks/quality/query_rows.md]
+
+A random forest of 100 trees is fitted on one half of a KEEL table. Trees of CART and Trepan with at
+most 8 leaves, or as many as there are classes, learn from its predictions for these rows, and for
+8,000 further rows from each generator. The other half measures the agreement with the forest.
+The tables are every second one, by name, of the 43 balanced and the first 57 imbalanced ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from sklearn.frozen import FrozenEstimator
+
+from skescore import CARTExtractor, TrepanExtractor
+from skescore.bench import split_rows, suite_config
+from skescore.black_boxes import make_black_box
+from skescore.datasets import load_dataset
+from skescore.extractors import SAMPLINGS, has_categories, is_categorical
+
+EXTRACTORS = {"CART": CARTExtractor, "Trepan": TrepanExtractor}
+FOLDER = Path(__file__).parent
+
+
+def entries(n_tables: int) -> list:
+    """Return the tables, spread evenly over both suites."""
+    balanced = suite_config("keel-balanced").data
+    imbalanced = suite_config("keel-imbalanced").data[:57]
+    chosen = sorted([*balanced, *imbalanced], key=lambda entry: entry.label)[::2]
+    return chosen[:: max(1, len(chosen) // n_tables)][:n_tables]
+
+
+def measure(entry) -> list[dict]:
+    """Return the fidelity and correctness of all extractors and generators on one table."""
+    data = load_dataset(entry.source, **entry.options)
+    ((train, test),) = split_rows(data, 0, 1, 0.5)
+    names = [name for name in data.X.columns if is_categorical(data.X[name])]
+    model = make_black_box("random-forest", "classification", 0, names)
+    X, X_test, y = data.X.iloc[train], data.X.iloc[test], np.asarray(data.y)
+    model.fit(X, y[train])
+    limit = max(8, len(np.unique(y[train])))
+    rows = []
+    for (label, kind), sampling in itertools.product(EXTRACTORS.items(), (None, *SAMPLINGS)):
+        extractor = kind(
+            FrozenEstimator(model), max_leaf_nodes=limit, sampling=sampling, random_state=0
+        ).fit(X)
+        predicted = extractor.predict(X_test)
+        rows.append(
+            {
+                "table": entry.label,
+                "extractor": label,
+                "sampling": sampling or "none",
+                "fidelity": np.mean(predicted == model.predict(X_test)),
+                "correctness": np.mean(predicted == y[test]),
+                "rules": extractor.n_rules_,
+                "step": 1 / len(test),
+                "categories": has_categories(X),
+            }
+        )
+    return rows
+
+
+def summary(results: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per extractor and generator, compared with no query rows."""
+    records = []
+    for label, of_extractor in results.groupby("extractor"):
+        fidelity = of_extractor.pivot(index="table", columns="sampling", values="fidelity")
+        step = of_extractor.groupby("table")["step"].first()
+        for sampling in ("none", *SAMPLINGS):
+            change = fidelity[sampling] - fidelity["none"]
+            part = of_extractor[of_extractor["sampling"] == sampling]
+            records.append(
+                {
+                    "extractor": label,
+                    "sampling": sampling,
+                    "fidelity": part["fidelity"].mean(),
+                    "correctness": part["correctness"].mean(),
+                    "rules": part["rules"].mean(),
+                    "better": int((change > step / 2).sum()),
+                    "equal": int((change.abs() <= step / 2).sum()),
+                    "worse": int((change < -step / 2).sum()),
+                }
+            )
+    return pd.DataFrame(records)
+
+
+def markdown(table: pd.DataFrame) -> str:
+    """Write a table in Markdown."""
+    lines = ["| " + " | ".join(table.columns) + " |", "|" + " --- |" * len(table.columns)]
+    for row in table.itertuples(index=False):
+        cells = [f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Measure the tables, and write the summary and the tables on which queries cost most."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tables", type=int, default=20)
+    parser.add_argument("--output", type=Path, default=FOLDER / "query_rows.md")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    results = pd.DataFrame([row for entry in entries(options.tables) for row in measure(entry)])
+    fidelity = results[results["extractor"] == "CART"].pivot(
+        index="table", columns="sampling", values="fidelity"
+    )
+    change = (fidelity["permute"] - fidelity["none"]).sort_values()
+    extremes = pd.DataFrame(
+        {
+            "table": change.index,
+            "CART, none": fidelity.loc[change.index, "none"].to_numpy(),
+            "CART, permute": fidelity.loc[change.index, "permute"].to_numpy(),
+        }
+    )
+    text = (
+        "# When query rows help\n\nWritten by `python benchmarks/quality/query_rows.py`: "
+        f"{results['table'].nunique()} tables, a random forest of 100 trees, held-out rows. "
+        "*better*, *equal* and *worse* count tables by fidelity, compared with no query rows; equal "
+        "means less than half a held-out row.\n\n"
+        + markdown(summary(results))
+        + "\nThe three tables on which permuted rows cost CART most, and those on which they help "
+        "most:\n\n" + markdown(pd.concat([extremes.head(3), extremes.tail(3)]))
+    )
+    options.output.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
