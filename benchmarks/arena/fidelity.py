@@ -157,21 +157,30 @@ class Learned(NamedTuple):
     n_rules: int
 
 
-def load_tables(part: str) -> dict[str, tuple[str, Dataset]]:
-    """Return suite and data by table: all tables, or those with an even or odd place by name."""
+def list_tables() -> dict[str, tuple[str, Any]]:
+    """Return suite and entry of the tables by name, in the order of names."""
     entries = {
         entry.label: (suite, entry)
         for suite, n_tables in SUITES.items()
         for entry in sorted(suite_config(suite).data, key=lambda entry: entry.label)[:n_tables]
     }
-    assert len(entries) == sum(SUITES.values())
-    names = sorted(entries)
-    names = {"all": names, "even": names[::2], "odd": names[1::2]}[part]
-    tables = {}
-    for name in names:
-        suite, entry = entries[name]
-        tables[name] = suite, load_dataset(entry.source, **entry.options)
-    return tables
+    assert len(entries) == sum(SUITES.values()), "two suites share a name"
+    return dict(sorted(entries.items()))
+
+
+def name_halves() -> dict[str, str]:
+    """Return by table whether its place in the order of names, from 0, is "even" or "odd"."""
+    return {name: ("even", "odd")[place % 2] for place, name in enumerate(list_tables())}
+
+
+def load_tables(part: str) -> dict[str, tuple[str, Dataset]]:
+    """Return suite and data by table, of all tables or of one half."""
+    halves = name_halves()
+    return {
+        name: (suite, load_dataset(entry.source, **entry.options))
+        for name, (suite, entry) in list_tables().items()
+        if part in ("all", halves[name])
+    }
 
 
 def interpolate_rows(X: pd.DataFrame, categories: Sequence[str], n_rows: int, seed: int) -> Any:
