@@ -19,24 +19,24 @@ from __future__ import annotations
 
 import argparse
 import csv
-import functools
 import importlib
 import inspect
+import itertools
 import multiprocessing
 import os
 import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
 import pandas as pd
+from run import CACHE, loaded
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.tree import DecisionTreeClassifier
@@ -45,7 +45,7 @@ from threadpoolctl import threadpool_limits
 import skescore
 from skescore.bench import split_rows, suite_config
 from skescore.black_boxes import fit_black_box, make_black_box
-from skescore.datasets import Dataset, load_dataset
+from skescore.datasets import Dataset
 from skescore.extractors import TrepanExtractor
 from skescore.tuning import ExtractorSearchCV
 
@@ -113,9 +113,13 @@ class Encoder:
         return np.column_stack([np.asarray(column, dtype=float) for column in columns])
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Cell:
-    """A fitted black box with its training rows, from which a method learns."""
+    """A fitted black box with its training rows, from which a method learns.
+
+    `predictions` of the black box are also `codes`, which are indices of `classes`; `numbers` are
+    the encoded rows.
+    """
 
     model: Any
     X: pd.DataFrame
@@ -123,31 +127,20 @@ class Cell:
     categories: tuple[str, ...]
     limit: int
     seed: int
+    commit: str
+    predictions: np.ndarray = field(init=False)
+    classes: np.ndarray = field(init=False)
+    codes: np.ndarray = field(init=False)
+    encoder: Encoder = field(init=False)
+    numbers: np.ndarray = field(init=False)
 
-    @cached_property
-    def classes(self) -> np.ndarray:
-        """Labels that the black box predicts for the training rows."""
-        return np.unique(self.predictions)
-
-    @cached_property
-    def predictions(self) -> np.ndarray:
-        """Predictions of the black box for the training rows."""
-        return np.asarray(self.model.predict(self.X))
-
-    @cached_property
-    def codes(self) -> np.ndarray:
-        """Predictions for the training rows as indices of `classes`."""
-        return np.searchsorted(self.classes, self.predictions).astype(np.int64)
-
-    @cached_property
-    def encoder(self) -> Encoder:
-        """Encoder of rows for peers that need numbers."""
-        return Encoder(self.X, self.categories)
-
-    @cached_property
-    def numbers(self) -> np.ndarray:
-        """Encoded training rows."""
-        return self.encoder.transform(self.X)
+    def __post_init__(self) -> None:
+        """Query the black box and encode the rows, which is not part of any method's time."""
+        self.predictions = np.asarray(self.model.predict(self.X))
+        self.classes = np.unique(self.predictions)
+        self.codes = np.searchsorted(self.classes, self.predictions).astype(np.int64)
+        self.encoder = Encoder(self.X, self.categories)
+        self.numbers = self.encoder.transform(self.X)
 
 
 class Learned(NamedTuple):
@@ -174,11 +167,16 @@ def name_halves() -> dict[str, str]:
 
 
 def load_tables(part: str) -> dict[str, tuple[str, Dataset]]:
-    """Return suite and data by table, of all tables or of one half."""
+    """Return suite and data by table, of all tables or of one half; read once and then cached."""
+    entries = list_tables()
+    tables = {}
+    for suite in SUITES:
+        in_suite = [entry for name, entry in entries.values() if name == suite]
+        tables |= {entry.label: entry.table for entry in loaded(suite, in_suite, CACHE)}
     halves = name_halves()
     return {
-        name: (suite, load_dataset(entry.source, **entry.options))
-        for name, (suite, entry) in list_tables().items()
+        name: (suite, tables[name])
+        for name, (suite, _) in entries.items()
         if part in ("all", halves[name])
     }
 
@@ -274,7 +272,7 @@ def learn_streed(cell: Cell) -> Learned:
 
 def learn_trepan(cell: Cell) -> Learned:
     """Fit our Trepan as it is at the commit `BEFORE`, without query rows of a generator."""
-    if package_commit() != BEFORE:
+    if cell.commit != BEFORE:
         raise RuntimeError(f"needs commit {BEFORE} of skescore: --package FOLDER of a checkout")
     extractor = TrepanExtractor(
         FrozenEstimator(cell.model),
@@ -326,7 +324,6 @@ METHODS = {
 # --- measurement ---------------------------------------------------------------------------------
 
 
-@functools.cache
 def package_commit() -> str:
     """Return the commit of the measured checkout, with "+" if its package was changed since."""
     root = Path(skescore.__file__).parents[1]
@@ -396,40 +393,51 @@ def describe_result(result: Any, y_test: np.ndarray, y_box: np.ndarray) -> dict[
     }
 
 
-def measure_group(
-    suite: str, name: str, table: Dataset, box: str, seed: int, labels: Sequence[str]
-) -> Iterable[dict[str, Any]]:
-    """Fit a black box and yield the row of each method."""
-    commit = package_commit()
+class Group(NamedTuple):
+    """Methods to measure on the cell of a table, a black box and a seed."""
+
+    suite: str
+    data: str
+    table: Dataset
+    black_box: str
+    seed: int
+    methods: tuple[str, ...]
+    commit: str
+
+
+def measure_group(group: Group) -> Iterator[dict[str, Any]]:
+    """Fit the black box and yield the row of each method."""
+    table, seed = group.table, group.seed
     with warnings.catch_warnings(), threadpool_limits(limits=1):
         warnings.simplefilter("ignore")
         train, test = next(split_rows(table, seed, 1, 0.5))
-        X, y = table.X, table.y
-        estimator = make_black_box(box, table.task, seed, table.categories)
-        model = fit_black_box(estimator, X.iloc[train], y.iloc[train])
+        X_train, X_test = (table.X.iloc[half].reset_index(drop=True) for half in (train, test))
+        y_train, y_test = (table.y.iloc[half].reset_index(drop=True) for half in (train, test))
+        estimator = make_black_box(group.black_box, table.task, seed, table.categories)
+        model = fit_black_box(estimator, X_train, y_train)
         limit = max(MIN_LIMIT, len(table.class_counts))
-        X_train, y_train = X.iloc[train].reset_index(drop=True), y.iloc[train]
-        cell = Cell(
-            model, X_train, y_train.reset_index(drop=True), tuple(table.categories), limit, seed
-        )
-        X_test = X.iloc[test].reset_index(drop=True)
-        y_test, y_box = y.iloc[test].to_numpy(), np.asarray(model.predict(X_test))
-        _ = cell.codes, cell.numbers  # not part of any method's time
+        categories = tuple(table.categories)
+        cell = Cell(model, X_train, y_train, categories, limit, seed, group.commit)
+        y_box = np.asarray(model.predict(X_test))
         head = {
-            "suite": suite,
-            "data": name,
-            "black_box": box,
+            "suite": group.suite,
+            "data": group.data,
+            "black_box": group.black_box,
             "seed": seed,
             "limit": limit,
             "n_train": len(train),
             "n_test": len(test),
-            "black_box_correctness": round(float(np.mean(y_box == y_test)), 6),
-            "commit": commit,
+            "black_box_correctness": round(float(np.mean(y_box == y_test.to_numpy())), 6),
+            "commit": group.commit,
         }
-        for label in labels:
+        for label in group.methods:
             importlib.import_module(METHODS[label].module)
             result = measure_method(METHODS[label], cell, X_test)
-            yield head | {"method": label} | describe_result(result, y_test, y_box)
+            yield head | {"method": label} | describe_result(result, y_test.to_numpy(), y_box)
+
+
+def _list_rows(group: Group) -> list[dict[str, Any]]:
+    return list(measure_group(group))
 
 
 def measured_cells(path: Path, commit: str) -> set[tuple[str, ...]]:
@@ -455,41 +463,31 @@ def append_row(path: Path, row: dict[str, Any]) -> None:
     print(*fields, outcome, file=sys.stderr, flush=True)
 
 
-def _list_rows(*arguments: Any) -> list[dict[str, Any]]:
-    return list(measure_group(*arguments))
+def list_groups(options: argparse.Namespace) -> list[Group]:
+    """Return all missing cells, one black box and seed after the other."""
+    commit = package_commit()
+    finished = measured_cells(options.output, commit)
+    tables = load_tables(options.tables)
+    groups = []
+    for seed, box in itertools.product(options.seeds, options.black_boxes):
+        for name, (suite, table) in tables.items():
+            missing = (m for m in options.methods if (name, box, str(seed), m) not in finished)
+            groups.append(Group(suite, name, table, box, seed, tuple(missing), commit))
+    return [group for group in groups if group.methods]
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure all missing cells, one black box and seed after the other."""
-    begin = time.monotonic()
-    tables = load_tables(options.tables)
-    finished = measured_cells(options.output, package_commit())
-    groups = []
-    for seed in options.seeds:
-        for box in options.black_boxes:
-            for name, (suite, table) in tables.items():
-                labels = [
-                    label
-                    for label in options.methods
-                    if (name, box, str(seed), label) not in finished
-                ]
-                if labels:
-                    groups.append((suite, name, table, box, seed, labels))
-
-    def is_late() -> bool:
-        return options.seconds is not None and time.monotonic() - begin > options.seconds
-
+    """Measure all missing cells."""
+    end = np.inf if options.seconds is None else time.monotonic() + options.seconds
+    groups = (group for group in list_groups(options) if time.monotonic() < end)
     if options.jobs == 1:
-        for group in groups:
-            for row in measure_group(*group):
-                append_row(options.output, row)
-            if is_late():
-                return
-        return
-    tasks = (joblib.delayed(_list_rows)(*group) for group in groups if not is_late())
-    for rows in joblib.Parallel(
-        options.jobs, return_as="generator_unordered", pre_dispatch="n_jobs", batch_size=1
-    )(tasks):
+        parts: Any = map(measure_group, groups)
+    else:
+        parallel = joblib.Parallel(
+            options.jobs, return_as="generator_unordered", pre_dispatch="n_jobs", batch_size=1
+        )
+        parts = parallel(joblib.delayed(_list_rows)(group) for group in groups)
+    for rows in parts:
         for row in rows:
             append_row(options.output, row)
 
