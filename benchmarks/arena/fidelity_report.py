@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from fidelity import BLACK_BOXES, name_halves
+from fidelity import BLACK_BOXES, SUITES, name_halves
 from scipy.stats import wilcoxon
 
 FOLDER = Path(__file__).parent
@@ -178,16 +178,18 @@ def report_methods(rows: pd.DataFrame, methods: Sequence[str]) -> list[str]:
 
 
 def report_against(rows: pd.DataFrame, methods: Sequence[str], opponent: str) -> list[str]:
-    """Write the ratios of all methods to one of them, for all tables and both halves."""
+    """Write the ratios of all methods to one of them, for all cells and parts of them."""
+    parts = [(half, "half") for half in HALVES[1:]]
+    parts += [(box, "black_box") for box in BLACK_BOXES] + [(suite, "suite") for suite in SUITES]
+    masks = {"ratio": rows["fidelity"].notna()}
+    masks |= {name: rows[column] == name for name, column in parts}
     lines = []
     for method in methods:
-        comparisons = [compare(select(rows, half), method, opponent) for half in HALVES]
+        comparisons = [compare(rows[mask], method, opponent) for mask in masks.values()]
         whole = comparisons[0]
         if method == opponent or whole is None:
             continue
         ratios = [f"{part.ratio:.3f}" if part else "" for part in comparisons]
-        boxes = [compare(rows[rows["black_box"] == box], method, opponent) for box in BLACK_BOXES]
-        ratios += [f"{part.ratio:.3f}" if part else "" for part in boxes]
         lines.append(
             [
                 method,
@@ -199,7 +201,7 @@ def report_against(rows: pd.DataFrame, methods: Sequence[str], opponent: str) ->
                 format_p(whole.correctness_p),
             ]
         )
-    head = ["method", "tables", "ratio", "even", "odd", "forest", "boosting", "p"]
+    head = ["method", "tables", *masks, "p"]
     head += ["ahead / equal / behind", "correctness", "p of correctness"]
     return [f"## Disagreement relative to {opponent}", "", *write_table(head, lines)]
 
