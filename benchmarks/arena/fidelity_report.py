@@ -1,0 +1,305 @@
+"""Report how faithful short rule lists are to a model: writes fidelity.md from fidelity.csv.
+
+    python benchmarks/arena/fidelity_report.py [--commit COMMIT] [--input FILE] [--output FILE]
+
+`fidelity.py` measures the rows. Of the search, the rows of the last measured commit count, or those
+of `--commit`. Exits with 1 if the search was measured on all cells and misses a target.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from fidelity import BLACK_BOXES, SUITES, is_starved, name_halves
+from scipy.stats import wilcoxon
+
+FOLDER = Path(__file__).parent
+CELL = ["data", "black_box", "seed"]
+SEARCH = "search"
+#: Largest ratio of the search's disagreement to that of a method; 1: it must be ahead.
+TARGETS = {
+    "Trepan (before)": 0.85,
+    "CART": 0.65,
+    "FIGS": 1.0,
+    "pycontree": 1.0,
+    "pystreed": 1.0,
+}
+#: Largest p of the two comparisons with a target below 1.
+MAX_P = 1e-6
+N_CELLS = 400
+HALVES = ("all", "even", "odd")
+_EPSILON = 1e-12
+INTRO = """
+# Fidelity of short rule lists
+
+Written by `python benchmarks/arena/fidelity_report.py` from [fidelity.csv](fidelity.csv): edit
+neither. `python benchmarks/arena/fidelity.py` measures missing cells.
+
+**Cells.** 100 KEEL tables (43 of the suite keel-balanced, the first 57 by name of keel-imbalanced;
+at most 2,000 rows) × random forest and histogram boosting × two splits. The black box is fitted on
+one half of the rows, and every method learns from its predictions there. A list or tree has at most
+8 rules or leaves, or as many as there are classes. All figures are from the other half.
+*Disagreement* is the share of these rows that a method labels otherwise than the black box;
+*correctness* is the share that it labels as the data do.
+
+**Methods.** CART is scikit-learn's tree of that many leaves. *CART on queries* is the same tree
+fitted on the training rows and 10,000 rows between random pairs of them, labeled by the black box.
+*Trepan (before)* is our extractor at commit 312ba46 with that many leaves. FIGS may have so many
+leaves in all its trees together. pycontree is as deep as the limit of leaves permits, so it has at
+most 8 leaves for limits below 16. pystreed has at most 10 cut points per feature. Both have a time
+limit of about 20 s of CPU time and then return the best tree so far. CART, FIGS, pycontree and
+pystreed get a 0/1 column per category.
+
+**Ratios.** Disagreements are averaged over black boxes and splits per table. Then half a test row
+(0.5 divided by the mean number of test rows) is added to both sides, because disagreements of zero
+have no logarithm. The ratio is the geometric mean over tables; below 1, the first method disagrees
+less. p is Wilcoxon's signed-rank test of the logarithms over tables. Two methods are compared on
+the cells that both completed. *Even* and *odd* are places in the order of names, counted from 0;
+defaults of the search are tuned on the even half only.
+"""
+
+
+class Comparison(NamedTuple):
+    """Two methods on the same cells, one value per table."""
+
+    ratio: float
+    p: float
+    wins: int
+    ties: int
+    losses: int
+    correctness: float
+    correctness_p: float
+
+    @property
+    def n_tables(self) -> int:
+        """Number of tables."""
+        return self.wins + self.ties + self.losses
+
+    @property
+    def record(self) -> str:
+        """Tables ahead, equal and behind."""
+        return f"{self.wins} / {self.ties} / {self.losses}"
+
+
+def read_rows(path: Path, commit: str | None) -> pd.DataFrame:
+    """Return one row per cell and method, with the half of its table."""
+    rows = pd.read_csv(path, dtype={"commit": str, "error": str})
+    searched = rows[rows["method"] == SEARCH]
+    if len(searched):
+        commit = commit or searched["commit"].iloc[-1]
+        rows = rows[(rows["method"] != SEARCH) | (rows["commit"] == commit)]
+    rows = rows.drop_duplicates([*CELL, "method"], keep="last").copy()
+    rows["half"] = rows["data"].map(name_halves())
+    rows["disagreement"] = 1 - rows["fidelity"]
+    return rows
+
+
+def select(rows: pd.DataFrame, half: str) -> pd.DataFrame:
+    """Return the rows of one half of the tables, or of all."""
+    return rows if half == "all" else rows[rows["half"] == half]
+
+
+def smoothed(group: pd.DataFrame) -> pd.Series:
+    """Return the disagreement per table plus half a test row."""
+    means = group.groupby("data")[["disagreement", "n_test"]].mean()
+    return means["disagreement"] + 0.5 / means["n_test"]
+
+
+def signed_rank_p(differences: pd.Series) -> float:
+    """Return Wilcoxon's p over the differences that are not zero; NaN for fewer than six."""
+    differences = differences[differences.abs() > _EPSILON].round(12)
+    return float(wilcoxon(differences).pvalue) if len(differences) > 5 else np.nan
+
+
+def compare(rows: pd.DataFrame, first: str, second: str) -> Comparison | None:
+    """Compare two methods on the cells that both completed; None if there are none."""
+    completed = rows[rows["fidelity"].notna()]
+    groups = [completed[completed["method"] == name].set_index(CELL) for name in (first, second)]
+    common = groups[0].index.intersection(groups[1].index)
+    if not len(common):
+        return None
+    groups = [group.loc[common].reset_index() for group in groups]
+    logarithms = np.log(smoothed(groups[0])) - np.log(smoothed(groups[1]))
+    gains = (
+        groups[0].groupby("data")["correctness"].mean()
+        - groups[1].groupby("data")["correctness"].mean()
+    )
+    return Comparison(
+        float(np.exp(logarithms.mean())),
+        signed_rank_p(logarithms),
+        int((logarithms < -_EPSILON).sum()),
+        int((logarithms.abs() <= _EPSILON).sum()),
+        int((logarithms > _EPSILON).sum()),
+        float(gains.mean()),
+        signed_rank_p(gains),
+    )
+
+
+def format_p(p: float) -> str:
+    """Write a p value."""
+    return "" if np.isnan(p) else f"{p:.1e}" if p < 0.001 else f"{p:.3f}"
+
+
+def write_table(head: Sequence[str], lines: Iterable[Sequence[Any]], n_text: int = 1) -> list[str]:
+    """Write a Markdown table whose first columns are text."""
+    sides = [":--"] * n_text + ["--:"] * (len(head) - n_text)
+    return [f"| {' | '.join(map(str, line))} |" for line in (head, sides, *lines)] + [""]
+
+
+def report_methods(rows: pd.DataFrame, methods: Sequence[str]) -> list[str]:
+    """Write the figures of every method on its own."""
+    lines = []
+    for method in methods:
+        group = rows[rows["method"] == method]
+        completed = group[group["fidelity"].notna()]
+        per_table = completed.groupby("data")[["fidelity", "correctness", "n_rules"]].mean().mean()
+        lines.append(
+            [
+                method,
+                len(completed),
+                len(group) - len(completed),
+                f"{per_table['fidelity']:.4f}",
+                f"{np.exp(np.log(smoothed(completed)).mean()):.4f}",
+                f"{per_table['correctness']:.4f}",
+                f"{per_table['n_rules']:.1f}",
+                f"{completed['seconds'].median():.2f}",
+                f"{completed['seconds'].max():.1f}",
+                f"{completed['cpu_seconds'].median():.2f}",
+            ]
+        )
+    head = ["method", "cells", "failed", "fidelity, mean", "disagreement, geometric mean"]
+    head += ["correctness, mean", "rules", "seconds, median", "maximum", "CPU, median"]
+    n_starved = int(is_starved(rows).sum())
+    text = (
+        f"On a loaded machine, {n_starved} runs of pystreed and pycontree reached their time limit "
+        "with less than 15 s of CPU time; `fidelity.py --starved` measures them again."
+    )
+    notes = [text, ""] if n_starved else []
+    return ["## Methods", "", *write_table(head, lines), *notes]
+
+
+def report_against(rows: pd.DataFrame, methods: Sequence[str], opponent: str) -> list[str]:
+    """Write the ratios of all methods to one of them, for all cells and parts of them."""
+    parts = [(half, "half") for half in HALVES[1:]]
+    parts += [(box, "black_box") for box in BLACK_BOXES] + [(suite, "suite") for suite in SUITES]
+    masks = {"ratio": rows["fidelity"].notna()}
+    masks |= {name: rows[column] == name for name, column in parts}
+    lines = []
+    for method in methods:
+        comparisons = [compare(rows[mask], method, opponent) for mask in masks.values()]
+        whole = comparisons[0]
+        if method == opponent or whole is None:
+            continue
+        ratios = [f"{part.ratio:.3f}" if part else "" for part in comparisons]
+        lines.append(
+            [
+                method,
+                whole.n_tables,
+                *ratios,
+                format_p(whole.p),
+                whole.record,
+                f"{whole.correctness:+.4f}",
+                format_p(whole.correctness_p),
+            ]
+        )
+    head = ["method", "tables", *masks, "p"]
+    head += ["ahead / equal / behind", "correctness", "p of correctness"]
+    return [f"## Disagreement relative to {opponent}", "", *write_table(head, lines)]
+
+
+def check_target(peer: str, limit: float, part: Comparison) -> bool:
+    """Return whether the search reaches its target against a peer."""
+    if limit < 1:
+        return part.ratio <= limit and part.p < MAX_P
+    return part.ratio < limit and part.wins > part.losses
+
+
+def report_targets(rows: pd.DataFrame) -> tuple[list[str], bool]:
+    """Write the search's ratios beside its targets; also return whether all are reached."""
+    lines = []
+    is_reached = bool(rows.loc[rows["method"] == SEARCH, "fidelity"].notna().all())
+    for peer, limit in TARGETS.items():
+        for half in HALVES:
+            part = compare(select(rows, half), SEARCH, peer)
+            if part is None:
+                continue
+            verdict = ""
+            if half == "all":
+                is_target_reached = check_target(peer, limit, part)
+                is_reached &= is_target_reached
+                verdict = "reached" if is_target_reached else "missed"
+            line = [peer, half, part.n_tables, f"{part.ratio:.3f}", f"{limit:.2f}"]
+            line += [format_p(part.p), part.record, f"{part.correctness:+.4f}"]
+            lines.append([*line, format_p(part.correctness_p), verdict])
+    head = ["the search relative to", "half", "tables", "ratio", "target", "p"]
+    head += ["ahead / equal / behind", "correctness", "p of correctness", ""]
+    text = (
+        f"Targets: p below {MAX_P:g} for Trepan and CART; a ratio below 1 and more tables ahead "
+        "than behind for the other methods; no cell of the search fails."
+    )
+    return ["## Targets of the search", "", text, "", *write_table(head, lines, 2)], is_reached
+
+
+def report_losses(rows: pd.DataFrame, opponent: str, n_tables: int = 10) -> list[str]:
+    """List the tables where the search is farthest behind another method."""
+    columns: dict[str, pd.Series] = {}
+    for method in (SEARCH, opponent):
+        group = rows[(rows["method"] == method) & rows["fidelity"].notna()]
+        columns[method] = group.groupby("data")["disagreement"].mean()
+    table = pd.DataFrame(columns).dropna()
+    table["difference"] = table[SEARCH] - table[opponent]
+    table = table[table["difference"] > 0].nlargest(n_tables, "difference")
+    lines = [[name, *(f"{value:.4f}" for value in line)] for name, *line in table.itertuples()]
+    head = ["table", SEARCH, opponent, "difference"]
+    return [f"### Largest losses to {opponent}", "", *write_table(head, lines)]
+
+
+def report_errors(rows: pd.DataFrame) -> list[str]:
+    """List the reasons of cells without rules."""
+    errors = rows[rows["error"].notna()].groupby(["method", "error"]).size()
+    if errors.empty:
+        return []
+    lines = [[method, error, count] for (method, error), count in errors.items()]
+    return ["## Cells without rules", "", *write_table(["method", "reason", "cells"], lines, 2)]
+
+
+def write_report(rows: pd.DataFrame) -> tuple[str, bool]:
+    """Write the page; also return whether the search reaches all targets."""
+    names = rows["method"].unique().tolist()
+    methods = sorted(names, key=lambda name: name != SEARCH)
+    lines, is_reached = [INTRO.strip(), ""], True
+    if SEARCH in names:
+        commit = rows.loc[rows["method"] == SEARCH, "commit"].iloc[0]
+        lines += [f"The search is that of commit {commit}.", ""]
+        targets, is_reached = report_targets(rows)
+        lines += targets
+        for opponent in ("Trepan (before)", "CART"):
+            lines += report_losses(rows, opponent)
+    lines += report_methods(rows, methods)
+    for opponent in ("CART", "Trepan (before)"):
+        lines += report_against(rows, methods, opponent)
+    return "\n".join([*lines, *report_errors(rows)]).rstrip() + "\n", is_reached
+
+
+def main() -> int:
+    """Write the page, and return 1 if the search misses a target."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--commit", help="commit of the search, by default the last one measured")
+    parser.add_argument("--input", type=Path, default=FOLDER / "fidelity.csv")
+    parser.add_argument("--output", type=Path, default=FOLDER / "fidelity.md")
+    options = parser.parse_args()
+    rows = read_rows(options.input, options.commit)
+    text, is_reached = write_report(rows)
+    options.output.write_text(text, encoding="utf-8")
+    is_complete = int((rows["method"] == SEARCH).sum()) == N_CELLS
+    return int(is_complete and not is_reached)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
