@@ -190,44 +190,88 @@ def _condition(literal: Literal, categories: Mapping[int, tuple[Any, ...]]) -> C
     return Interval(j, upper=literal.cut)
 
 
-# The instances of a node are binned once per feature. A table of counts by bin and class then gives
-# the gains of all tests that differ in one literal.
+# The instances of a node are binned once per feature. One table of counts by class and bin, for all
+# features at once, then gives the gains of all tests that differ in one literal.
+
+#: Largest number of instances times features that are counted at once, to bound memory.
+_BLOCK_CELLS = 2**19
 
 
 @dataclass(frozen=True, eq=False)
 class Binned:
-    """The instances of a node with binned features."""
+    """The instances of a node with binned features.
 
-    codes: list[np.ndarray]
+    The bins of all features are numbered in a row; `codes`, of shape (n_features, n_instances), are
+    relative to the first bin of the feature.
+    """
+
+    codes: np.ndarray
     cuts: list[np.ndarray | None]
     n_bins: list[int]
     labels: np.ndarray
     n_classes: int
     n_rows: int = 0
 
-    def table(self, feature: int, at: np.ndarray | None = None) -> np.ndarray:
-        """Count the instances (at the given positions) by bin and class.
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """First bin of every feature, and the number of all bins."""
+        return np.concatenate([[0], np.cumsum(self.n_bins)]).astype(np.intp)
 
-        One more column counts the training rows among them.
-        """
-        codes, labels, n_rows = self.codes[feature], self.labels, self.n_rows
-        if at is not None:
-            codes, labels, n_rows = codes[at], labels[at], int(np.searchsorted(at, n_rows))
-        n_bins = self.n_bins[feature]
-        table = np.empty((n_bins, self.n_classes + 1), dtype=np.int64)
-        table[:, -1] = np.bincount(codes[:n_rows], minlength=n_bins)
-        cells = codes.astype(np.intp)
-        cells *= self.n_classes
-        cells += labels
-        counts = np.bincount(cells, minlength=n_bins * self.n_classes)
-        table[:, :-1] = counts.reshape(n_bins, self.n_classes)
-        return table
+    @cached_property
+    def owners(self) -> np.ndarray:
+        """Feature of every bin."""
+        return np.repeat(np.arange(len(self.n_bins)), self.n_bins)
 
-    def count(self, at: np.ndarray | None = None) -> np.ndarray:
-        """Count the instances (at the given positions) by class, and the rows, as in a table."""
+    @cached_property
+    def is_categorical(self) -> np.ndarray:
+        """True for the bins of categorical features."""
+        return np.repeat([cuts is None for cuts in self.cuts], self.n_bins)
+
+    @cached_property
+    def x_log_x(self) -> np.ndarray:
+        """Table of ``x * log2(x)`` for every possible count x."""
+        x = np.arange(len(self.labels) + 1)
+        return x * np.log2(np.maximum(x, 1))
+
+    @cached_property
+    def table(self) -> np.ndarray:
+        """Counts of the instances by class and bin; one more row counts the training rows."""
+        return self._count_bins(None)
+
+    def table_of(self, is_selected: np.ndarray) -> np.ndarray:
+        """Return the table of the selected instances."""
+        if 2 * np.count_nonzero(is_selected) > len(is_selected):
+            return self.table - self._count_bins(np.flatnonzero(~is_selected))
+        return self._count_bins(np.flatnonzero(is_selected))
+
+    def _count_bins(self, at: np.ndarray | None) -> np.ndarray:
+        """Count the instances (at the given positions) by class and bin, and the training rows."""
         labels, n_rows = self.labels, self.n_rows
         if at is not None:
             labels, n_rows = labels[at], int(np.searchsorted(at, n_rows))
+        starts, n_features = self.starts, len(self.n_bins)
+        table = np.empty((self.n_classes + 1, starts[-1]), dtype=np.intp)
+        step = max(1, _BLOCK_CELLS // max(1, len(labels)))
+        for first in range(0, n_features, step):
+            last = min(first + step, n_features)
+            codes = self.codes[first:last]
+            cells = (codes if at is None else codes.take(at, axis=1)).astype(np.intp)
+            cells += (starts[first:last] - starts[first])[:, None]
+            bins, n_bins = slice(starts[first], starts[last]), starts[last] - starts[first]
+            if n_rows < len(labels):
+                table[-1, bins] = np.bincount(cells[:, :n_rows].ravel(), minlength=n_bins)
+            cells += labels * n_bins
+            counts = np.bincount(cells.ravel(), minlength=self.n_classes * n_bins)
+            table[:-1, bins] = counts.reshape(self.n_classes, n_bins)
+        if n_rows == len(labels):
+            table[:-1].sum(axis=0, out=table[-1])
+        return table
+
+    def count(self, is_selected: np.ndarray | None = None) -> np.ndarray:
+        """Count the (selected) instances by class, and the training rows, as in a table."""
+        labels, n_rows = self.labels, self.n_rows
+        if is_selected is not None:
+            labels, n_rows = labels[is_selected], np.count_nonzero(is_selected[:n_rows])
         return np.append(np.bincount(labels, minlength=self.n_classes), n_rows)
 
     def holds(self, literal: Literal) -> np.ndarray:
@@ -254,20 +298,39 @@ def find_cuts(values: np.ndarray, labels: np.ndarray, max_cuts: int = MOST_BINS 
     if len(values) > _CUT_SAMPLE:
         at = np.linspace(0, len(values) - 1, _CUT_SAMPLE).astype(np.intp)
         values, labels = values[at], labels[at]
-    order = np.argsort(values, kind="stable")
-    values, labels = values[order], labels[order]
+    order = np.argsort(values)  # the order of equal values does not matter
+    return _cuts_between(values[order], labels[order], max_cuts)
+
+
+def _cuts_between(values: np.ndarray, labels: np.ndarray, max_cuts: int) -> np.ndarray:
+    """Return the cuts between sorted values."""
     first = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])  # of each run of equal values
-    low = np.minimum.reduceat(labels, first)
-    high = np.maximum.reduceat(labels, first)
     # A cut between two runs of the same class gains nothing.
-    mixed = (low[:-1] != high[1:]) | (high[:-1] != low[1:])
-    below, above = values[first][:-1][mixed], values[first][1:][mixed]
-    if len(below) > max_cuts:
-        chosen = np.linspace(0, len(below) - 1, max_cuts).round().astype(np.intp)
-        below, above = below[chosen], above[chosen]
+    n_changes = np.r_[0, np.cumsum(labels[1:] != labels[:-1])]
+    ends = np.r_[first[2:], len(values)] - 1
+    mixed = n_changes[ends] > n_changes[first[:-1]] if len(first) > 1 else np.zeros(0, bool)
+    middle_runs = np.flatnonzero(mixed)
+    if len(middle_runs) > max_cuts:
+        chosen = np.linspace(0, len(middle_runs) - 1, max_cuts).round().astype(np.intp)
+        middle_runs = middle_runs[chosen]
+    below, above = values[first[middle_runs]], values[first[middle_runs + 1]]
     middle = below / 2 + above / 2
     # The middle of neighboring floats rounds to one of them.
     return np.where((middle >= below) & (middle < above), middle, below)
+
+
+def bin_numbers(values: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the cuts of a numeric feature, and the number of cuts below every value."""
+    if len(values) > _CUT_SAMPLE:
+        cuts = find_cuts(values, labels)
+        return cuts, np.searchsorted(cuts, values, side="left")
+    order = np.argsort(values)
+    values = values[order]
+    cuts = _cuts_between(values, labels[order], MOST_BINS - 1)
+    ends = np.r_[np.searchsorted(values, cuts, side="right"), len(values)]
+    codes = np.empty(len(values), dtype=np.uint8)
+    codes[order] = np.repeat(np.arange(len(ends), dtype=np.uint8), np.diff(ends, prepend=0))
+    return cuts, codes
 
 
 def bin_instances(
@@ -287,33 +350,105 @@ def bin_instances(
             n_bins.append(n_categories[feature])
             code = values
         else:
-            feature_cuts = find_cuts(values, labels)
+            feature_cuts, code = bin_numbers(values, labels)
             cuts.append(feature_cuts)
             n_bins.append(len(feature_cuts) + 1)
-            code = np.searchsorted(feature_cuts, values, side="left")
-        codes.append(code.astype(np.uint8 if n_bins[-1] <= 256 else np.int32))
-    return Binned(codes, cuts, n_bins, labels, n_classes, n_rows)
+        codes.append(code.astype(np.min_scalar_type(n_bins[-1] - 1), copy=False))
+    return Binned(np.stack(codes), cuts, n_bins, labels, n_classes, n_rows)
 
 
-def information_gain(inside: np.ndarray, total: np.ndarray) -> np.ndarray:
+def information_gain(inside: np.ndarray, total: np.ndarray, x_log_x: np.ndarray) -> np.ndarray:
     """Return the information gain of tests in bits.
 
-    `inside`, of shape (..., n_classes), counts the instances of each class for which a test holds,
-    `total` all of them.
+    `inside`, of shape (..., n_classes, n_tests), counts the instances of each class for which a
+    test holds, `total` all of them. `x_log_x` is the table in :class:`Binned`.
     """
-    # Both sides are computed in one call, because calls dominate for small tables.
-    inside_entropy, outside_entropy = _weighted_entropy(np.stack([inside, total - inside]))
-    return np.asarray((_weighted_entropy(total) - (inside_entropy + outside_entropy)) / total.sum())
+    inside_entropy = _weighted_entropy(inside, x_log_x)
+    outside_entropy = _weighted_entropy(total[:, None] - inside, x_log_x)
+    entropy = _weighted_entropy(total[:, None], x_log_x)
+    return np.asarray((entropy - (inside_entropy + outside_entropy)) / total.sum())
 
 
-def _weighted_entropy(counts: np.ndarray) -> np.ndarray:
+def _weighted_entropy(counts: np.ndarray, x_log_x: np.ndarray) -> np.ndarray:
     """Return the entropy of the classes in bits, times the number of instances."""
-    total = counts.sum(axis=-1)
-    return np.asarray(_x_log_x(total) - _x_log_x(counts).sum(axis=-1))
+    total = counts.sum(axis=-2)
+    return np.asarray(x_log_x.take(total) - x_log_x.take(counts).sum(axis=-2))
 
 
-def _x_log_x(x: np.ndarray) -> np.ndarray:
-    return x * np.log2(np.maximum(x, 1))
+@dataclass(frozen=True, eq=False)
+class BinRuns:
+    """The sets of bins that literals can accept, as runs in sequences of bins.
+
+    Run i has the bins ``bins[first[i] : end[i]]``, which belong to the feature ``features[i]``.
+    Runs are sorted by feature. `inside`, of shape (n_classes + 1, n_runs), has their counts.
+    """
+
+    bins: np.ndarray
+    first: np.ndarray
+    end: np.ndarray
+    features: np.ndarray
+    inside: np.ndarray
+
+    @classmethod
+    def of(cls, binned: Binned, table: np.ndarray) -> BinRuns:
+        """Return the runs to consider: those below cuts, and sets of categories.
+
+        Sets of categories are single ones, and prefixes in the order of a class's share. For two
+        classes they include the best of all sets.
+
+        References
+        ----------
+        L. Breiman, J. Friedman, C. Stone, R. Olshen: Classification and Regression Trees, 1984,
+        theorem 4.5.
+        """
+        every_bin = np.arange(table.shape[1])
+        is_last = np.zeros(len(every_bin), dtype=bool)
+        is_last[binned.starts[1:] - 1] = True
+        cut_bins = np.flatnonzero(~is_last & ~binned.is_categorical)
+        sequences, firsts = [every_bin], [binned.starts[binned.owners[cut_bins]]]
+        ends = [cut_bins + 1]
+        if binned.is_categorical.any():
+            categories, run_firsts, run_ends = _category_runs(binned, table)
+            sequences += categories
+            firsts += run_firsts
+            ends += run_ends
+        bins, first, end = (np.concatenate(parts) for parts in (sequences, firsts, ends))
+        features = binned.owners[bins[first]]
+        if len(sequences) > 1:
+            order = np.argsort(features, kind="stable")
+            first, end, features = first[order], end[order], features[order]
+        below = np.zeros((len(table), len(bins) + 1), dtype=np.intp)
+        np.cumsum(table[:, bins], axis=1, out=below[:, 1:])
+        return cls(bins, first, end, features, below[:, end] - below[:, first])
+
+
+def _category_runs(
+    binned: Binned, table: np.ndarray
+) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
+    """Return sequences of the bins of categories, and the ends of runs in them.
+
+    Positions count from the start of all sequences, after the sequence of all bins.
+    """
+    n_all = table.shape[1]
+    counts = table[:-1]
+    n_instances = counts.sum(axis=0)
+    observed = np.flatnonzero(binned.is_categorical & (n_instances > 0))
+    owners = binned.owners[observed]
+    n_observed = np.bincount(owners, minlength=len(binned.n_bins))
+    singles = observed[n_observed[owners] >= 2]
+    sequences, firsts, ends = [], [singles], [singles + 1]
+    # Positions of the observed bins by feature, in any order within it.
+    start = np.searchsorted(owners, owners)
+    size = np.arange(len(owners)) - start + 1
+    is_prefix = (size >= 2) & (size <= n_observed[owners] - 2)
+    labels = np.flatnonzero(counts[:, observed].any(axis=1))
+    for label in labels[1:] if len(labels) == 2 else labels:
+        share = counts[label, observed] / n_instances[observed]
+        offset = n_all + len(sequences) * len(observed)
+        sequences.append(observed[np.lexsort((-share, owners))])
+        firsts.append(offset + start[is_prefix])
+        ends.append(offset + (start + size)[is_prefix])
+    return sequences, firsts, ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,16 +515,17 @@ class MofNSearch:
     ) -> list[_Candidate]:
         """Return the best extensions by one literal that gain at least `needed`, best first."""
         extensions = [
-            (gain, candidate, test)
+            (gain, candidate, m, completions, position)
             for candidate in beam
             for m in (candidate.test.m, candidate.test.m + 1)
-            for gain, test in self._extensions(binned, total, candidate, m, used_features)
-            if gain - candidate.gain >= needed
+            for completions in self._completions(binned, total, candidate, m, used_features)
+            for gain, position in completions.gaining(candidate.gain, needed)
         ]
         extensions.sort(key=lambda entry: -entry[0])  # stable, so the first of equal gains wins
         new_beam: dict[tuple[int, frozenset[Literal]], _Candidate] = {}
-        for gain, parent, test in extensions:
-            key = test.m, frozenset(test.literals)
+        for gain, parent, m, completions, position in extensions:
+            test = Test(m, (*parent.test.literals, completions.literal(position)))
+            key = m, frozenset(test.literals)
             if key not in new_beam:
                 n_holding = parent.n_holding + binned.holds(test.literals[-1])
                 new_beam[key] = _Candidate(gain, test, n_holding)
@@ -397,120 +533,113 @@ class MofNSearch:
                 break
         return list(new_beam.values())
 
-    def _extensions(
+    def _completions(
         self,
         binned: Binned,
         total: np.ndarray,
         candidate: _Candidate,
         m: int,
         used_features: Sequence[int],
-    ) -> Iterator[tuple[float, Test]]:
-        """Yield the m-of-n tests that extend a candidate by a literal on each unused feature."""
-        used = {literal.feature for literal in candidate.test.literals} | set(used_features)
+    ) -> Iterator[Completions]:
+        """Yield the literals that extend a candidate to an m-of-n test, if any can."""
         # Instances that lack one literal pass if the new one holds; the others are decided.
-        undecided = np.flatnonzero(candidate.n_holding == m - 1)
-        if not len(undecided):
-            return
-        passing = binned.count(np.flatnonzero(candidate.n_holding >= m))
-        for feature in range(len(binned.codes)):
-            if feature in used:
-                continue
-            table = binned.table(feature, undecided)
-            for gain, literal in self._best_literals(
-                binned, feature, table, passing, total, (False, True)
-            ):
-                if literal is not None:
-                    yield gain, Test(m, (*candidate.test.literals, literal))
+        is_undecided = candidate.n_holding == m - 1
+        if is_undecided.any():
+            passing = binned.count(candidate.n_holding >= m)
+            used = {literal.feature for literal in candidate.test.literals} | set(used_features)
+            yield self._complete(
+                binned, binned.table_of(is_undecided), passing, total, (False, True), used
+            )
 
     def _best_seed(self, binned: Binned, total: np.ndarray) -> _Candidate | None:
         """Return the best test of one literal, oriented towards the later classes."""
-        best, chosen = -1.0, None
-        nothing = np.zeros_like(total)
-        for feature in range(len(binned.codes)):
-            table = binned.table(feature)
-            [(gain, literal)] = self._best_literals(
-                binned, feature, table, nothing, total, (False,)
-            )
-            if literal is not None and gain > best:
-                best, chosen = gain, literal
-        if chosen is None:
+        completions = self._complete(binned, binned.table, np.zeros_like(total), total, (False,))
+        gains = completions.best_gains
+        if not gains.size or gains.max() <= -1.0:
             return None
+        chosen = completions.literal(int(gains.argmax()))
         holds = binned.holds(chosen)
         if binned.labels[holds].mean() < binned.labels[~holds].mean():
             chosen, holds = chosen.negated(), ~holds
-        return _Candidate(best, Test(1, (chosen,)), holds.astype(np.uint8))
+        return _Candidate(float(gains.max()), Test(1, (chosen,)), holds.astype(np.uint8))
 
-    def _best_literals(
+    def _complete(
         self,
         binned: Binned,
-        feature: int,
         table: np.ndarray,
         passing: np.ndarray,
         total: np.ndarray,
         directions: Sequence[bool],
-    ) -> list[tuple[float, Literal | None]]:
-        """Return the gain and the best literal on a feature that completes a test, per direction.
+        used_features: Iterable[int] = (),
+    ) -> Completions:
+        """Compute the gains of all literals that complete a test.
 
-        Counts are by class, with rows in the last column: `table` has the instances for which the
-        literal decides, by bin; `passing` those for which the test holds in any case; `total` all.
-        Direction False considers literals, True their negations.
+        Counts are by class, then rows: `table` has the instances for which the literal decides, by
+        bin; `passing` those for which the test holds in any case; `total` all. Direction False
+        considers literals, True their negations.
         """
-        cuts = binned.cuts[feature]
-        subsets: list[np.ndarray] = []
-        if cuts is not None:
-            inside = np.cumsum(table[:-1], axis=0)
-        else:
-            subsets = _subsets(table[:, :-1])
-            inside = np.array([table[codes].sum(axis=0) for codes in subsets])
-        if not len(inside):
-            return [(0.0, None)] * len(directions)
-        all_counts = table.sum(axis=0)
-        holding = passing + np.stack(
-            [all_counts - inside if is_negated else inside for is_negated in directions]
-        )
-        gains = np.round(information_gain(holding[..., :-1], total[:-1]), _DECIMALS)
-        rows = holding[..., -1]
+        runs = BinRuns.of(binned, table)
+        undecided = table[:, : binned.n_bins[0]].sum(axis=1)
+        holding = np.empty((len(directions), *runs.inside.shape), dtype=np.intp)
+        for part, is_negated in zip(holding, directions, strict=True):
+            if is_negated:
+                np.subtract((passing + undecided)[:, None], runs.inside, out=part)
+            else:
+                np.add(passing[:, None], runs.inside, out=part)
+        gains = information_gain(holding[:, :-1], total[:-1], binned.x_log_x)
+        gains = np.round(gains, _DECIMALS)
+        rows = holding[:, -1]
         gains[(rows < self.min_samples_leaf) | (total[-1] - rows < self.min_samples_leaf)] = -1.0
-        best_literals: list[tuple[float, Literal | None]] = []
-        for is_negated, at, gain in zip(
-            directions, gains.argmax(axis=1).tolist(), gains.max(axis=1).tolist(), strict=True
-        ):
-            if cuts is not None:
-                best_literals.append((gain, Literal(feature, float(cuts[at]), opposite=is_negated)))
-                continue
-            codes, opposite = subsets[at], is_negated
-            complement = np.setdiff1d(np.flatnonzero(table[:, :-1].any(axis=1)), codes)
-            if len(complement) < len(codes):  # the shorter list is easier to read
-                codes, opposite = complement, not is_negated
-            best_literals.append(
-                (gain, Literal(feature, codes=tuple(codes.tolist()), opposite=opposite))
-            )
-        return best_literals
+        gains[:, np.isin(runs.features, list(used_features))] = -np.inf
+        return Completions(binned, table, runs, gains, directions)
 
 
-def _subsets(table: np.ndarray) -> list[np.ndarray]:
-    """Return candidate sets of codes: single ones, and prefixes in the order of a class's share.
+@dataclass(frozen=True, eq=False)
+class Completions:
+    """The literals that complete a test, with their gains by direction and run of bins."""
 
-    For two classes they include the best of all sets.
+    binned: Binned
+    table: np.ndarray
+    runs: BinRuns
+    gains: np.ndarray
+    directions: Sequence[bool]
 
-    References
-    ----------
-    L. Breiman, J. Friedman, C. Stone, R. Olshen: Classification and Regression Trees, 1984,
-    theorem 4.5.
-    """
-    observed_codes = np.flatnonzero(table.any(axis=1))
-    if len(observed_codes) < 2:
-        return []
-    subsets = [observed_codes[i : i + 1] for i in range(len(observed_codes))]
-    counts = table[observed_codes]
-    classes = np.flatnonzero(counts.any(axis=0))
-    for label in classes[1:] if len(classes) == 2 else classes:
-        share = counts[:, label] / counts.sum(axis=1)
-        order = np.argsort(-share, kind="stable")
-        subsets.extend(
-            np.sort(observed_codes[order[:size]]) for size in range(2, len(observed_codes) - 1)
-        )
-    return subsets
+    @cached_property
+    def _starts(self) -> np.ndarray:
+        """Position of the first run of each feature with runs."""
+        features = self.runs.features
+        return np.flatnonzero(np.r_[True, features[1:] != features[:-1]][: len(features)])
+
+    @cached_property
+    def best_gains(self) -> np.ndarray:
+        """Largest gain per feature with runs and direction; directions vary fastest."""
+        if not len(self._starts):
+            return np.empty(0)
+        return np.maximum.reduceat(self.gains, self._starts, axis=1).T.ravel()
+
+    def gaining(self, gain: float, needed: float) -> Iterator[tuple[float, int]]:
+        """Yield the best gains, and their positions, that exceed a gain by as much as needed."""
+        for position in np.flatnonzero(self.best_gains - gain >= needed).tolist():
+            yield float(self.best_gains[position]), position
+
+    def literal(self, position: int) -> Literal:
+        """Return the literal with the best gain at a position."""
+        number, side = divmod(position, len(self.directions))
+        runs, is_negated = self.runs, self.directions[side]
+        ends = [*self._starts[1:].tolist(), len(runs.features)]
+        start = int(self._starts[number])
+        run = start + int(self.gains[side, start : ends[number]].argmax())
+        feature = int(runs.features[run])
+        first_bin, cuts = int(self.binned.starts[feature]), self.binned.cuts[feature]
+        if cuts is not None:
+            cut = float(cuts[runs.end[run] - 1 - first_bin])
+            return Literal(feature, cut, opposite=is_negated)
+        codes = np.sort(runs.bins[runs.first[run] : runs.end[run]]) - first_bin
+        counts = self.table[:-1, first_bin : first_bin + self.binned.n_bins[feature]]
+        complement = np.setdiff1d(np.flatnonzero(counts.any(axis=0)), codes)
+        if len(complement) < len(codes):  # the shorter list is easier to read
+            codes, is_negated = complement, not is_negated
+        return Literal(feature, codes=tuple(codes.tolist()), opposite=is_negated)
 
 
 # --- the tree, grown best first -------------------------------------------------------------------
