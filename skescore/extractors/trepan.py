@@ -147,7 +147,9 @@ class Region:
 
     def holds(self, X: np.ndarray) -> np.ndarray:
         """Return for every row whether it lies in the region."""
-        inside = np.asarray(((self.lower < X) & (self.upper >= X)).all(axis=1))
+        inside = np.ones(len(X), dtype=bool)
+        for j in np.flatnonzero((self.lower > -np.inf) | (self.upper < np.inf)):
+            inside &= (self.lower[j] < X[:, j]) & (self.upper[j] >= X[:, j])
         for j, mask in self.allowed.items():
             inside &= mask[X[:, j].astype(np.intp)]
         for test in self.tests:
@@ -695,8 +697,8 @@ def thinned(rows: np.ndarray, key: np.uint64, max_rows: int = MOST_KERNELS) -> n
     return rows[((np.arange(max_rows) + share) * (len(rows) / max_rows)).astype(np.intp)]
 
 
-def _uniform(keys: np.ndarray, stream: int) -> np.ndarray:
-    """Return a number in [0, 1) per key."""
+def _uniform(keys: np.ndarray, stream: Any) -> np.ndarray:
+    """Return a number in [0, 1) per key, or per stream and key."""
     return (combine(keys, stream) >> np.uint64(11)) * 2.0**-53
 
 
@@ -709,36 +711,42 @@ class InstanceModel:
 
     def __init__(self, features: Features, sample: np.ndarray) -> None:
         self.features = features
-        self.sample = sample
+        self.sample = np.asfortranarray(sample)  # because columns are read one by one
 
     @cached_property
     def _widths(self) -> np.ndarray:
-        low, high = self.sample.min(axis=0), self.sample.max(axis=0)
+        sample = np.ascontiguousarray(self.sample)
+        low, high = sample.min(axis=0), sample.max(axis=0)
         span = np.where(high > low, high - low, 1.0)
-        return np.asarray(span * ((self.sample - low) / span).std(axis=0)) / np.sqrt(
-            len(self.sample)
-        )
+        return np.asarray(span * ((sample - low) / span).std(axis=0)) / np.sqrt(len(sample))
 
-    def _limits(self, region: Region, j: int) -> tuple[float, float]:
-        """Return the smallest and largest number of a feature in the region."""
-        low, high = float(self.features.lower[j]), float(self.features.upper[j])
-        if region.lower[j] >= low:
-            low = float(np.nextafter(region.lower[j], np.inf))
-        return low, min(high, float(region.upper[j]))
+    def _limits(self, region: Region, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the smallest and largest numbers of features in the region, as columns."""
+        low, high = self.features.lower[numbers], self.features.upper[numbers]
+        lower, upper = region.lower[numbers], region.upper[numbers]
+        low = np.where(lower >= low, np.nextafter(lower, np.inf), low)
+        return low[:, None], np.minimum(high, upper)[:, None]
 
     def _weights(self, region: Region, j: int) -> np.ndarray:
         """Return the weight of every value or kernel of a feature in the region."""
-        features = self.features
-        if j in features.values:
-            values = features.values[j]
-            counts = np.bincount(np.searchsorted(values, self.sample[:, j]), minlength=len(values))
-            return counts * self._listed(region, j)
-        low, high = self._limits(region, j)
-        centers, width = self.sample[:, j], self._widths[j]
-        if width == 0:
-            return ((centers >= low) & (centers <= high)).astype(float)
-        below, above = _is_negated((low - centers) / width, (high - centers) / width)[:2]
-        return np.maximum(ndtr(above) - ndtr(below), 0.0)
+        if j in self.features.values:
+            return self._value_counts(j) * self._listed(region, j)
+        return np.asarray(self._kernel_weights(region, np.array([j]))[0])
+
+    def _value_counts(self, j: int) -> np.ndarray:
+        """Count the sample by the values of a discrete feature."""
+        values = self.features.values[j]
+        return np.bincount(np.searchsorted(values, self.sample[:, j]), minlength=len(values))
+
+    def _kernel_weights(self, region: Region, numbers: np.ndarray) -> np.ndarray:
+        """Return the weights of the kernels (columns) of numeric features (rows) in the region."""
+        low, high = self._limits(region, numbers)
+        centers, widths = self.sample.T[numbers], self._widths[numbers, None]
+        is_exact = widths == 0
+        chances = _chance_between(low - centers, high - centers, np.where(is_exact, 1.0, widths))
+        if is_exact.any():
+            return np.where(is_exact, (centers >= low) & (centers <= high), chances)
+        return chances
 
     def _listed(self, region: Region, j: int) -> np.ndarray:
         """Return which values of a discrete feature are in the region."""
@@ -747,25 +755,42 @@ class InstanceModel:
         values = self.features.values[j]
         return (values > region.lower[j]) & (values <= region.upper[j])
 
-    def _draw_feature(self, region: Region, j: int, keys: np.ndarray) -> np.ndarray:
-        """Draw one number of a feature per key."""
+    def _draw_features(self, region: Region, features: np.ndarray, keys: np.ndarray) -> np.ndarray:
+        """Draw one number of each feature (rows) per key (columns)."""
+        points = np.empty((len(features), len(keys)))
+        is_discrete = np.isin(features, list(self.features.values))
+        for row in np.flatnonzero(is_discrete):
+            points[row] = self._draw_values(region, int(features[row]), keys)
+        numeric_rows = np.flatnonzero(~is_discrete)
+        step = max(1, _BLOCK_CELLS // (len(self.sample) + len(keys)))
+        for first in range(0, len(numeric_rows), step):
+            rows = numeric_rows[first : first + step]
+            points[rows] = self._draw_numbers(region, features[rows], keys)
+        return points
+
+    def _draw_values(self, region: Region, j: int, keys: np.ndarray) -> np.ndarray:
+        """Draw one value of a discrete feature per key."""
         weights = self._weights(region, j)
-        pick = _uniform(keys, _STREAMS * j + _PICK)
-        position = _uniform(keys, _STREAMS * j + _POSITION)
-        is_impossible = not weights.sum() > 0  # the model gives the region probability 0
-        if j in self.features.values:
-            if is_impossible:
-                weights = self._listed(region, j).astype(float)
-            return self.features.values[j][_picked(weights, pick)]
-        low, high = self._limits(region, j)
-        if is_impossible:
-            return np.clip(low + position * (high - low), low, high)
-        centers, width = self.sample[_picked(weights, pick), j], self._widths[j]
-        if width == 0:
-            return centers
-        below, above, is_negated = _is_negated((low - centers) / width, (high - centers) / width)
-        quantile = ndtri(ndtr(below) + position * (ndtr(above) - ndtr(below)))
-        return np.clip(centers + width * np.where(is_negated, -quantile, quantile), low, high)
+        if not weights.sum() > 0:  # the model gives the region probability 0
+            weights = self._listed(region, j).astype(float)
+        return self.features.values[j][_picked(weights, _uniform(keys, _STREAMS * j + _PICK))]
+
+    def _draw_numbers(self, region: Region, numbers: np.ndarray, keys: np.ndarray) -> np.ndarray:
+        """Draw one number of each numeric feature (rows) per key (columns)."""
+        weights = self._kernel_weights(region, numbers)
+        pick = _uniform(keys, _STREAMS * numbers[:, None] + _PICK)
+        position = _uniform(keys, _STREAMS * numbers[:, None] + _POSITION)
+        low, high = self._limits(region, numbers)
+        is_possible = weights.sum(axis=1, keepdims=True) > 0
+        centers = np.zeros(pick.shape)
+        for row in np.flatnonzero(is_possible):
+            centers[row] = self.sample[_picked(weights[row], pick[row]), numbers[row]]
+        widths = self._widths[numbers, None]
+        is_exact = widths == 0
+        drawn = _draw_between(low, high, centers, np.where(is_exact, 1.0, widths), position)
+        uniform = np.clip(low + position * (high - low), low, high)
+        # The model may give the region probability 0.
+        return np.where(is_possible, np.where(is_exact, centers, drawn), uniform)
 
     def draw(self, region: Region, key: np.uint64, n: int) -> np.ndarray:
         """Draw n instances in a region, whose tests must not share features.
@@ -773,6 +798,8 @@ class InstanceModel:
         They depend only on the key of the node and the region.
         """
         points = np.empty((n, self.sample.shape[1]))
+        if n == 0:
+            return points
         keys = combine(key, np.arange(n))
         free = set(range(points.shape[1]))
         for test in region.tests:
@@ -791,9 +818,12 @@ class InstanceModel:
                 needed = np.maximum(needed - literal_holds, 0)
                 for side, part in ((literal, literal_holds), (literal.negated(), ~literal_holds)):
                     if part.any():
-                        points[part, j] = self._draw_feature(region.within([side]), j, keys[part])
-        for j in sorted(free):
-            points[:, j] = self._draw_feature(region, j, keys)
+                        drawn = self._draw_features(
+                            region.within([side]), np.array([j]), keys[part]
+                        )
+                        points[part, j] = drawn[0]
+        others = np.array(sorted(free), dtype=np.intp)
+        points[:, others] = self._draw_features(region, others, keys).T
         return points
 
     def _chances(self, region: Region, test: Test) -> np.ndarray:
@@ -826,27 +856,55 @@ class InstanceModel:
         if len(sample) < 2 or len(outside_rows) < 2:
             return False
         level = significance / sample.shape[1]
-        shares = {}
+        # Features of M-of-N tests come last, because their weights cost most.
+        free = set(range(sample.shape[1])) - {
+            t.feature for test in region.tests for t in test.literals
+        }
+        for j in sorted(free):
+            weights = _box_weights(region, j, outside_rows[:, j])
+            if self._chance_of(j, sample[:, j], outside_rows[:, j], weights) < level:
+                return True
         for test in region.tests:
             conditional = given_at_least(self._chances(region, test), test.m)
             for literal, share in zip(test.literals, conditional, strict=True):
-                shares[literal.feature] = literal, share
-        for j in range(sample.shape[1]):
-            values, column = outside_rows[:, j], sample[:, j]
-            if j in region.allowed:
-                weights = region.allowed[j][values.astype(np.intp)].astype(float)
-            else:
-                weights = ((values > region.lower[j]) & (values <= region.upper[j])).astype(float)
-            if j in shares:
-                literal, share = shares[j]
+                j = literal.feature
+                values = outside_rows[:, j]
+                weights = _box_weights(region, j, values)
                 weights = _reweighted(weights, literal.holds(values), share)
-            if j in self.features.values:
-                chance = chi_squared(self.features.values[j], column, values, weights)
-            else:
-                chance = kolmogorov_smirnov(column, values, weights)
-            if chance < level:
-                return True
+                if self._chance_of(j, sample[:, j], values, weights) < level:
+                    return True
         return False
+
+    def _chance_of(
+        self, j: int, column: np.ndarray, values: np.ndarray, weights: np.ndarray
+    ) -> float:
+        """Return the p-value of a difference between a feature's values and weighted values."""
+        if j in self.features.values:
+            return chi_squared(self.features.values[j], column, values, weights)
+        return kolmogorov_smirnov(column, values, weights)
+
+
+def _box_weights(region: Region, j: int, values: np.ndarray) -> np.ndarray:
+    """Return 1 for the values of a feature inside of the region's box, else 0."""
+    if j in region.allowed:
+        return region.allowed[j][values.astype(np.intp)].astype(float)
+    return ((values > region.lower[j]) & (values <= region.upper[j])).astype(float)
+
+
+def _chance_between(below: np.ndarray, above: np.ndarray, width: np.ndarray) -> np.ndarray:
+    """Return the probability of centered normal densities between limits."""
+    low, high, _ = _is_negated(below / width, above / width)
+    return np.maximum(ndtr(high) - ndtr(low), 0.0)
+
+
+def _draw_between(
+    low: np.ndarray, high: np.ndarray, centers: np.ndarray, width: np.ndarray, position: np.ndarray
+) -> np.ndarray:
+    """Return quantiles, at positions in [0, 1), of normal densities cut off at limits."""
+    below, above, is_negated = _is_negated((low - centers) / width, (high - centers) / width)
+    lowest = ndtr(below)
+    quantile = ndtri(lowest + position * (ndtr(above) - lowest))
+    return np.clip(centers + width * np.where(is_negated, -quantile, quantile), low, high)
 
 
 def _is_negated(below: np.ndarray, above: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
