@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -35,6 +35,8 @@ __all__ = ["TrepanExtractor"]
 MOST_BINS = 256
 #: Largest number of instances that are used to find cuts.
 _CUT_SAMPLE = 10_000
+#: Largest number of rows that are ranked once for all nodes; ranks of more would take much memory.
+_MOST_RANKED_ROWS = 2**16
 #: Decimals of gains in comparisons, so that rounding errors do not break ties.
 _DECIMALS = 12
 
@@ -230,6 +232,14 @@ class Binned:
         return np.repeat([cuts is None for cuts in self.cuts], self.n_bins)
 
     @cached_property
+    def cut_runs(self) -> tuple[np.ndarray, np.ndarray]:
+        """First bin below every cut, and the first bin above it."""
+        is_below = ~self.is_categorical
+        is_below[self.starts[1:] - 1] = False
+        bins = np.flatnonzero(is_below)
+        return self.starts[self.owners[bins]], bins + 1
+
+    @cached_property
     def x_log_x(self) -> np.ndarray:
         """Table of ``x * log2(x)`` for every possible count x."""
         x = np.arange(len(self.labels) + 1)
@@ -286,7 +296,60 @@ class Binned:
         return ~inside if literal.opposite else inside
 
 
-def find_cuts(values: np.ndarray, labels: np.ndarray, max_cuts: int = MOST_BINS - 1) -> np.ndarray:
+@dataclass(frozen=True, eq=False)
+class RankedColumn:
+    """A numeric feature as sorted distinct numbers, and the rank of each instance among them.
+
+    With ranks the instances of a node can be binned without sorting. Not every number must occur.
+    """
+
+    numbers: np.ndarray
+    ranks: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> RankedColumn:
+        """Rank the values of a feature."""
+        order = np.argsort(values)  # the order of equal values does not matter
+        values = values[order]
+        is_first = np.ones(len(values), dtype=bool)
+        np.not_equal(values[1:], values[:-1], out=is_first[1:])
+        numbers = values[is_first]
+        ranks = np.empty(len(values), dtype=np.min_scalar_type(max(0, len(numbers) - 1)))
+        ranks[order] = np.cumsum(is_first) - 1
+        return cls(numbers, ranks)
+
+    def at(self, positions: np.ndarray) -> RankedColumn:
+        """Return the column of the instances at some positions."""
+        return RankedColumn(self.numbers, self.ranks.take(positions))
+
+    def cuts(self, labels: np.ndarray, max_cuts: int) -> np.ndarray:
+        """Return cuts halfway between neighboring values where the class changes."""
+        label_of = np.full(len(self.numbers), -1, dtype=labels.dtype)
+        label_of[self.ranks] = labels
+        is_mixed = np.zeros(len(self.numbers), dtype=bool)
+        is_mixed[self.ranks[label_of.take(self.ranks) != labels]] = True
+        observed = np.flatnonzero(label_of >= 0)
+        label_of, is_mixed = label_of[observed], is_mixed[observed]
+        # A cut between two values of the same class gains nothing.
+        changes = np.flatnonzero((label_of[1:] != label_of[:-1]) | is_mixed[1:] | is_mixed[:-1])
+        if len(changes) > max_cuts:
+            chosen = np.linspace(0, len(changes) - 1, max_cuts).round().astype(np.intp)
+            changes = changes[chosen]
+        below, above = self.numbers[observed[changes]], self.numbers[observed[changes + 1]]
+        middle = below / 2 + above / 2
+        # The middle of neighboring floats rounds to one of them.
+        return np.where((middle >= below) & (middle < above), middle, below)
+
+    def codes(self, cuts: np.ndarray) -> np.ndarray:
+        """Return the number of cuts below every instance, given at most one cut per gap."""
+        steps = np.zeros(len(self.numbers), dtype=np.uint8)
+        steps[np.searchsorted(self.numbers, cuts, side="right")] = 1
+        return np.cumsum(steps, dtype=np.uint8).take(self.ranks)
+
+
+def find_cuts(
+    column: np.ndarray | RankedColumn, labels: np.ndarray, max_cuts: int = MOST_BINS - 1
+) -> np.ndarray:
     """Return cuts halfway between neighboring values where the class changes.
 
     No other cut can have the largest information gain. More than 10 000 values are thinned evenly;
@@ -297,62 +360,46 @@ def find_cuts(values: np.ndarray, labels: np.ndarray, max_cuts: int = MOST_BINS 
     U. Fayyad, K. Irani: On the handling of continuous-valued attributes in decision tree
     generation. Machine Learning 8, 1992.
     """
-    if len(values) > _CUT_SAMPLE:
-        at = np.linspace(0, len(values) - 1, _CUT_SAMPLE).astype(np.intp)
-        values, labels = values[at], labels[at]
-    order = np.argsort(values)  # the order of equal values does not matter
-    return _cuts_between(values[order], labels[order], max_cuts)
+    if len(labels) > _CUT_SAMPLE:
+        at = np.linspace(0, len(labels) - 1, _CUT_SAMPLE).astype(np.intp)
+        labels = labels[at]
+        column = column.at(at) if isinstance(column, RankedColumn) else column[at]
+    if not isinstance(column, RankedColumn):
+        column = RankedColumn.of(column)
+    return column.cuts(labels, max_cuts)
 
 
-def _cuts_between(values: np.ndarray, labels: np.ndarray, max_cuts: int) -> np.ndarray:
-    """Return the cuts between sorted values."""
-    first = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])  # of each run of equal values
-    # A cut between two runs of the same class gains nothing.
-    n_changes = np.r_[0, np.cumsum(labels[1:] != labels[:-1])]
-    ends = np.r_[first[2:], len(values)] - 1
-    mixed = n_changes[ends] > n_changes[first[:-1]] if len(first) > 1 else np.zeros(0, bool)
-    middle_runs = np.flatnonzero(mixed)
-    if len(middle_runs) > max_cuts:
-        chosen = np.linspace(0, len(middle_runs) - 1, max_cuts).round().astype(np.intp)
-        middle_runs = middle_runs[chosen]
-    below, above = values[first[middle_runs]], values[first[middle_runs + 1]]
-    middle = below / 2 + above / 2
-    # The middle of neighboring floats rounds to one of them.
-    return np.where((middle >= below) & (middle < above), middle, below)
-
-
-def bin_numbers(values: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def bin_numbers(
+    column: np.ndarray | RankedColumn, labels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the cuts of a numeric feature, and the number of cuts below every value."""
-    if len(values) > _CUT_SAMPLE:
-        cuts = find_cuts(values, labels)
-        return cuts, np.searchsorted(cuts, values, side="left")
-    order = np.argsort(values)
-    values = values[order]
-    cuts = _cuts_between(values, labels[order], MOST_BINS - 1)
-    ends = np.r_[np.searchsorted(values, cuts, side="right"), len(values)]
-    codes = np.empty(len(values), dtype=np.uint8)
-    codes[order] = np.repeat(np.arange(len(ends), dtype=np.uint8), np.diff(ends, prepend=0))
-    return cuts, codes
+    if not isinstance(column, RankedColumn):
+        if len(labels) > _CUT_SAMPLE:  # sorting a sample costs less
+            cuts = find_cuts(column, labels)
+            return cuts, np.searchsorted(cuts, column, side="left")
+        column = RankedColumn.of(column)
+    cuts = find_cuts(column, labels)
+    return cuts, column.codes(cuts)
 
 
 def bin_instances(
-    columns: Iterable[np.ndarray],
+    columns: Iterable[np.ndarray | RankedColumn],
     labels: np.ndarray,
     n_classes: int,
     n_categories: Mapping[int, int],
     n_rows: int,
 ) -> Binned:
-    """Return bin the features of instances, with one column in memory at a time."""
+    """Bin the features of instances, with one column in memory at a time."""
     codes: list[np.ndarray] = []
     cuts: list[np.ndarray | None] = []
     n_bins = []
-    for feature, values in enumerate(columns):
-        if feature in n_categories:
+    for feature, column in enumerate(columns):
+        if isinstance(column, np.ndarray) and feature in n_categories:
             cuts.append(None)
             n_bins.append(n_categories[feature])
-            code = values
+            code = column
         else:
-            feature_cuts, code = bin_numbers(values, labels)
+            feature_cuts, code = bin_numbers(column, labels)
             cuts.append(feature_cuts)
             n_bins.append(len(feature_cuts) + 1)
         codes.append(code.astype(np.min_scalar_type(n_bins[-1] - 1), copy=False))
@@ -403,25 +450,21 @@ class BinRuns:
         L. Breiman, J. Friedman, C. Stone, R. Olshen: Classification and Regression Trees, 1984,
         theorem 4.5.
         """
-        every_bin = np.arange(table.shape[1])
-        is_last = np.zeros(len(every_bin), dtype=bool)
-        is_last[binned.starts[1:] - 1] = True
-        cut_bins = np.flatnonzero(~is_last & ~binned.is_categorical)
-        sequences, firsts = [every_bin], [binned.starts[binned.owners[cut_bins]]]
-        ends = [cut_bins + 1]
+        first, end = binned.cut_runs
+        bins = np.arange(table.shape[1])
+        features = binned.owners[first]
         if binned.is_categorical.any():
-            categories, run_firsts, run_ends = _category_runs(binned, table)
-            sequences += categories
-            firsts += run_firsts
-            ends += run_ends
-        bins, first, end = (np.concatenate(parts) for parts in (sequences, firsts, ends))
-        features = binned.owners[bins[first]]
-        if len(sequences) > 1:
+            sequences, firsts, ends = _category_runs(binned, table)
+            bins = np.concatenate([bins, *sequences])
+            first, end = np.concatenate([first, *firsts]), np.concatenate([end, *ends])
+            features = binned.owners[bins[first]]
             order = np.argsort(features, kind="stable")
             first, end, features = first[order], end[order], features[order]
+            table = table[:, bins]
         below = np.zeros((len(table), len(bins) + 1), dtype=np.intp)
-        np.cumsum(table[:, bins], axis=1, out=below[:, 1:])
-        return cls(bins, first, end, features, below[:, end] - below[:, first])
+        np.cumsum(table, axis=1, out=below[:, 1:])
+        inside = below.take(end, axis=1) - below.take(first, axis=1)
+        return cls(bins, first, end, features, inside)
 
 
 def _category_runs(
@@ -572,7 +615,7 @@ class MofNSearch:
         passing: np.ndarray,
         total: np.ndarray,
         directions: Sequence[bool],
-        used_features: Iterable[int] = (),
+        used_features: Collection[int] = (),
     ) -> Completions:
         """Compute the gains of all literals that complete a test.
 
@@ -592,7 +635,10 @@ class MofNSearch:
         gains = np.round(gains, _DECIMALS)
         rows = holding[:, -1]
         gains[(rows < self.min_samples_leaf) | (total[-1] - rows < self.min_samples_leaf)] = -1.0
-        gains[:, np.isin(runs.features, list(used_features))] = -np.inf
+        if used_features:
+            is_used = np.zeros(len(binned.n_bins), dtype=bool)
+            is_used[list(used_features)] = True
+            gains[:, is_used[runs.features]] = -np.inf
         return Completions(binned, table, runs, gains, directions)
 
 
@@ -711,14 +757,19 @@ class InstanceModel:
 
     def __init__(self, features: Features, sample: np.ndarray) -> None:
         self.features = features
-        self.sample = np.asfortranarray(sample)  # because columns are read one by one
+        self.sample = sample
 
     @cached_property
     def _widths(self) -> np.ndarray:
-        sample = np.ascontiguousarray(self.sample)
-        low, high = sample.min(axis=0), sample.max(axis=0)
+        low, high = self.sample.min(axis=0), self.sample.max(axis=0)
         span = np.where(high > low, high - low, 1.0)
-        return np.asarray(span * ((sample - low) / span).std(axis=0)) / np.sqrt(len(sample))
+        return np.asarray(span * ((self.sample - low) / span).std(axis=0)) / np.sqrt(
+            len(self.sample)
+        )
+
+    @cached_property
+    def _columns(self) -> np.ndarray:
+        return np.ascontiguousarray(self.sample.T)
 
     def _limits(self, region: Region, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the smallest and largest numbers of features in the region, as columns."""
@@ -736,12 +787,12 @@ class InstanceModel:
     def _value_counts(self, j: int) -> np.ndarray:
         """Count the sample by the values of a discrete feature."""
         values = self.features.values[j]
-        return np.bincount(np.searchsorted(values, self.sample[:, j]), minlength=len(values))
+        return np.bincount(np.searchsorted(values, self._columns[j]), minlength=len(values))
 
     def _kernel_weights(self, region: Region, numbers: np.ndarray) -> np.ndarray:
         """Return the weights of the kernels (columns) of numeric features (rows) in the region."""
         low, high = self._limits(region, numbers)
-        centers, widths = self.sample.T[numbers], self._widths[numbers, None]
+        centers, widths = self._columns[numbers], self._widths[numbers, None]
         is_exact = widths == 0
         chances = _chance_between(low - centers, high - centers, np.where(is_exact, 1.0, widths))
         if is_exact.any():
@@ -784,7 +835,7 @@ class InstanceModel:
         is_possible = weights.sum(axis=1, keepdims=True) > 0
         centers = np.zeros(pick.shape)
         for row in np.flatnonzero(is_possible):
-            centers[row] = self.sample[_picked(weights[row], pick[row]), numbers[row]]
+            centers[row] = self._columns[numbers[row], _picked(weights[row], pick[row])]
         widths = self._widths[numbers, None]
         is_exact = widths == 0
         drawn = _draw_between(low, high, centers, np.where(is_exact, 1.0, widths), position)
@@ -852,23 +903,22 @@ class InstanceModel:
         range of the feature in the region, with weights according to the region's M-of-N tests. It
         is the Kolmogorov-Smirnov test for numbers and the chi-squared test for discrete features.
         """
-        outside_rows = self.sample[~region.holds(self.sample)]
-        if len(sample) < 2 or len(outside_rows) < 2:
+        outside = np.flatnonzero(~region.holds(self.sample))
+        if len(sample) < 2 or len(outside) < 2:
             return False
         level = significance / sample.shape[1]
         # Features of M-of-N tests come last, because their weights cost most.
-        free = set(range(sample.shape[1])) - {
-            t.feature for test in region.tests for t in test.literals
-        }
-        for j in sorted(free):
-            weights = _box_weights(region, j, outside_rows[:, j])
-            if self._chance_of(j, sample[:, j], outside_rows[:, j], weights) < level:
+        tested = {literal.feature for test in region.tests for literal in test.literals}
+        for j in sorted(set(range(sample.shape[1])) - tested):
+            values = self.sample[outside, j]
+            weights = _box_weights(region, j, values)
+            if self._chance_of(j, sample[:, j], values, weights) < level:
                 return True
         for test in region.tests:
             conditional = given_at_least(self._chances(region, test), test.m)
             for literal, share in zip(test.literals, conditional, strict=True):
                 j = literal.feature
-                values = outside_rows[:, j]
+                values = self.sample[outside, j]
                 weights = _box_weights(region, j, values)
                 weights = _reweighted(weights, literal.holds(values), share)
                 if self._chance_of(j, sample[:, j], values, weights) < level:
@@ -1190,14 +1240,33 @@ class TreeGrower:
         X = self.extraction.X
         assert node.model is not None
         n_categories = node.model.features.n_categories
-        # One column at a time, to avoid a copy of the rows.
-        columns = (np.concatenate([X[node.rows, j], node.points[:, j]]) for j in range(X.shape[1]))
+        columns: Iterator[np.ndarray | RankedColumn]
+        if len(node.points) or 4 * len(node.rows) < len(X) or len(X) > _MOST_RANKED_ROWS:
+            # One column at a time, to avoid a copy of the rows.
+            columns = (
+                np.concatenate([X[node.rows, j], node.points[:, j]]) for j in range(X.shape[1])
+            )
+        else:
+            rows = node.rows.astype(np.intp)
+            columns = (
+                column.at(rows) if isinstance(column, RankedColumn) else column[rows]
+                for column in self._columns
+            )
         labels = np.concatenate([self.extraction.predictions[node.rows], node.point_labels])
         binned = bin_instances(columns, labels, len(node.counts), n_categories, len(node.rows))
         used_features = sorted(
             {literal.feature for test in node.region.tests for literal in test.literals}
         )
         return self.search.best_test(binned, used_features)
+
+    @cached_property
+    def _columns(self) -> list[np.ndarray | RankedColumn]:
+        """Columns of all rows: ranked numbers, and codes of categories."""
+        X, categories = self.extraction.X, self.extraction.categories
+        return [
+            X[:, j].copy() if j in categories else RankedColumn.of(X[:, j])
+            for j in range(X.shape[1])
+        ]
 
     def _children(self, node: Node, test: Test) -> list[Node]:
         """Return the two child nodes of a test with their instances."""
@@ -1211,7 +1280,7 @@ class TreeGrower:
             points, point_labels = node.points[of_points], node.point_labels[of_points]
             model, sample = node.model, X[thinned(rows, key)]
             assert model is not None
-            if model.differs(sample, region, self.significance):
+            if self.min_sample and model.differs(sample, region, self.significance):
                 model = InstanceModel(model.features, sample)
                 # The instances of the node follow the old model.
                 points, point_labels = points[:0], point_labels[:0]
