@@ -718,6 +718,11 @@ class Features:
     values: Mapping[int, np.ndarray]
     n_categories: Mapping[int, int]
 
+    @cached_property
+    def is_discrete(self) -> np.ndarray:
+        """True for features that are drawn from a list of values."""
+        return np.isin(np.arange(len(self.lower)), list(self.values))
+
     @classmethod
     def of(
         cls, X: np.ndarray, lower: np.ndarray, upper: np.ndarray, n_categories: Mapping[int, int]
@@ -758,6 +763,7 @@ class InstanceModel:
     def __init__(self, features: Features, sample: np.ndarray) -> None:
         self.features = features
         self.sample = sample
+        self._counts: dict[int, np.ndarray] = {}
 
     @cached_property
     def _widths(self) -> np.ndarray:
@@ -785,9 +791,12 @@ class InstanceModel:
         return np.asarray(self._kernel_weights(region, np.array([j]))[0])
 
     def _value_counts(self, j: int) -> np.ndarray:
-        """Count the sample by the values of a discrete feature."""
-        values = self.features.values[j]
-        return np.bincount(np.searchsorted(values, self._columns[j]), minlength=len(values))
+        """Count the sample by the values of a discrete feature, once."""
+        if j not in self._counts:
+            values = self.features.values[j]
+            positions = np.searchsorted(values, self.sample[:, j])
+            self._counts[j] = np.bincount(positions, minlength=len(values))
+        return self._counts[j]
 
     def _kernel_weights(self, region: Region, numbers: np.ndarray) -> np.ndarray:
         """Return the weights of the kernels (columns) of numeric features (rows) in the region."""
@@ -809,39 +818,47 @@ class InstanceModel:
     def _draw_features(self, region: Region, features: np.ndarray, keys: np.ndarray) -> np.ndarray:
         """Draw one number of each feature (rows) per key (columns)."""
         points = np.empty((len(features), len(keys)))
-        is_discrete = np.isin(features, list(self.features.values))
+        pick = _uniform(keys, _STREAMS * features[:, None] + _PICK)
+        is_discrete = self.features.is_discrete[features]
         for row in np.flatnonzero(is_discrete):
-            points[row] = self._draw_values(region, int(features[row]), keys)
+            points[row] = self._draw_values(region, int(features[row]), pick[row])
         numeric_rows = np.flatnonzero(~is_discrete)
         step = max(1, _BLOCK_CELLS // (len(self.sample) + len(keys)))
         for first in range(0, len(numeric_rows), step):
             rows = numeric_rows[first : first + step]
-            points[rows] = self._draw_numbers(region, features[rows], keys)
+            position = _uniform(keys, _STREAMS * features[rows, None] + _POSITION)
+            points[rows] = self._draw_numbers(region, features[rows], pick[rows], position)
         return points
 
-    def _draw_values(self, region: Region, j: int, keys: np.ndarray) -> np.ndarray:
-        """Draw one value of a discrete feature per key."""
+    def _draw_values(self, region: Region, j: int, pick: np.ndarray) -> np.ndarray:
+        """Draw one value of a discrete feature per random number."""
         weights = self._weights(region, j)
-        if not weights.sum() > 0:  # the model gives the region probability 0
+        if not weights.any():  # the model gives the region probability 0
             weights = self._listed(region, j).astype(float)
-        return self.features.values[j][_picked(weights, _uniform(keys, _STREAMS * j + _PICK))]
+        return self.features.values[j][_picked(weights, pick)]
 
-    def _draw_numbers(self, region: Region, numbers: np.ndarray, keys: np.ndarray) -> np.ndarray:
-        """Draw one number of each numeric feature (rows) per key (columns)."""
+    def _draw_numbers(
+        self, region: Region, numbers: np.ndarray, pick: np.ndarray, position: np.ndarray
+    ) -> np.ndarray:
+        """Draw numbers of numeric features (rows), each from two random numbers (columns).
+
+        The first random number picks the kernel, the second the position in its density.
+        """
         weights = self._kernel_weights(region, numbers)
-        pick = _uniform(keys, _STREAMS * numbers[:, None] + _PICK)
-        position = _uniform(keys, _STREAMS * numbers[:, None] + _POSITION)
         low, high = self._limits(region, numbers)
-        is_possible = weights.sum(axis=1, keepdims=True) > 0
+        is_possible = weights.any(axis=1, keepdims=True)
         centers = np.zeros(pick.shape)
         for row in np.flatnonzero(is_possible):
-            centers[row] = self._columns[numbers[row], _picked(weights[row], pick[row])]
+            centers[row] = self._columns[numbers[row]].take(_picked(weights[row], pick[row]))
         widths = self._widths[numbers, None]
         is_exact = widths == 0
         drawn = _draw_between(low, high, centers, np.where(is_exact, 1.0, widths), position)
-        uniform = np.clip(low + position * (high - low), low, high)
-        # The model may give the region probability 0.
-        return np.where(is_possible, np.where(is_exact, centers, drawn), uniform)
+        if is_exact.any():
+            drawn = np.where(is_exact, centers, drawn)
+        if is_possible.all():
+            return drawn
+        # The model gives the region probability 0.
+        return np.where(is_possible, drawn, np.clip(low + position * (high - low), low, high))
 
     def draw(self, region: Region, key: np.uint64, n: int) -> np.ndarray:
         """Draw n instances in a region, whose tests must not share features.
