@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -35,6 +35,8 @@ __all__ = ["TrepanExtractor"]
 MOST_BINS = 256
 #: Largest number of instances that are used to find cuts.
 _CUT_SAMPLE = 10_000
+#: Largest number of rows that are ranked once for all nodes; ranks of more would take much memory.
+_MOST_RANKED_ROWS = 2**16
 #: Decimals of gains in comparisons, so that rounding errors do not break ties.
 _DECIMALS = 12
 
@@ -147,7 +149,9 @@ class Region:
 
     def holds(self, X: np.ndarray) -> np.ndarray:
         """Return for every row whether it lies in the region."""
-        inside = np.asarray(((self.lower < X) & (self.upper >= X)).all(axis=1))
+        inside = np.ones(len(X), dtype=bool)
+        for j in np.flatnonzero((self.lower > -np.inf) | (self.upper < np.inf)):
+            inside &= (self.lower[j] < X[:, j]) & (self.upper[j] >= X[:, j])
         for j, mask in self.allowed.items():
             inside &= mask[X[:, j].astype(np.intp)]
         for test in self.tests:
@@ -190,44 +194,96 @@ def _condition(literal: Literal, categories: Mapping[int, tuple[Any, ...]]) -> C
     return Interval(j, upper=literal.cut)
 
 
-# The instances of a node are binned once per feature. A table of counts by bin and class then gives
-# the gains of all tests that differ in one literal.
+# The instances of a node are binned once per feature. One table of counts by class and bin, for all
+# features at once, then gives the gains of all tests that differ in one literal.
+
+#: Largest number of instances times features that are counted at once, to bound memory.
+_BLOCK_CELLS = 2**19
 
 
 @dataclass(frozen=True, eq=False)
 class Binned:
-    """The instances of a node with binned features."""
+    """The instances of a node with binned features.
 
-    codes: list[np.ndarray]
+    The bins of all features are numbered in a row; `codes`, of shape (n_features, n_instances), are
+    relative to the first bin of the feature.
+    """
+
+    codes: np.ndarray
     cuts: list[np.ndarray | None]
     n_bins: list[int]
     labels: np.ndarray
     n_classes: int
     n_rows: int = 0
 
-    def table(self, feature: int, at: np.ndarray | None = None) -> np.ndarray:
-        """Count the instances (at the given positions) by bin and class.
+    @cached_property
+    def starts(self) -> np.ndarray:
+        """First bin of every feature, and the number of all bins."""
+        return np.concatenate([[0], np.cumsum(self.n_bins)]).astype(np.intp)
 
-        One more column counts the training rows among them.
-        """
-        codes, labels, n_rows = self.codes[feature], self.labels, self.n_rows
-        if at is not None:
-            codes, labels, n_rows = codes[at], labels[at], int(np.searchsorted(at, n_rows))
-        n_bins = self.n_bins[feature]
-        table = np.empty((n_bins, self.n_classes + 1), dtype=np.int64)
-        table[:, -1] = np.bincount(codes[:n_rows], minlength=n_bins)
-        cells = codes.astype(np.intp)
-        cells *= self.n_classes
-        cells += labels
-        counts = np.bincount(cells, minlength=n_bins * self.n_classes)
-        table[:, :-1] = counts.reshape(n_bins, self.n_classes)
-        return table
+    @cached_property
+    def owners(self) -> np.ndarray:
+        """Feature of every bin."""
+        return np.repeat(np.arange(len(self.n_bins)), self.n_bins)
 
-    def count(self, at: np.ndarray | None = None) -> np.ndarray:
-        """Count the instances (at the given positions) by class, and the rows, as in a table."""
+    @cached_property
+    def is_categorical(self) -> np.ndarray:
+        """True for the bins of categorical features."""
+        return np.repeat([cuts is None for cuts in self.cuts], self.n_bins)
+
+    @cached_property
+    def cut_runs(self) -> tuple[np.ndarray, np.ndarray]:
+        """First bin below every cut, and the first bin above it."""
+        is_below = ~self.is_categorical
+        is_below[self.starts[1:] - 1] = False
+        bins = np.flatnonzero(is_below)
+        return self.starts[self.owners[bins]], bins + 1
+
+    @cached_property
+    def x_log_x(self) -> np.ndarray:
+        """Table of ``x * log2(x)`` for every possible count x."""
+        x = np.arange(len(self.labels) + 1)
+        return x * np.log2(np.maximum(x, 1))
+
+    @cached_property
+    def table(self) -> np.ndarray:
+        """Counts of the instances by class and bin; one more row counts the training rows."""
+        return self._count_bins(None)
+
+    def table_of(self, is_selected: np.ndarray) -> np.ndarray:
+        """Return the table of the selected instances."""
+        if 2 * np.count_nonzero(is_selected) > len(is_selected):
+            return self.table - self._count_bins(np.flatnonzero(~is_selected))
+        return self._count_bins(np.flatnonzero(is_selected))
+
+    def _count_bins(self, at: np.ndarray | None) -> np.ndarray:
+        """Count the instances (at the given positions) by class and bin, and the training rows."""
         labels, n_rows = self.labels, self.n_rows
         if at is not None:
             labels, n_rows = labels[at], int(np.searchsorted(at, n_rows))
+        starts, n_features = self.starts, len(self.n_bins)
+        table = np.empty((self.n_classes + 1, starts[-1]), dtype=np.intp)
+        step = max(1, _BLOCK_CELLS // max(1, len(labels)))
+        for first in range(0, n_features, step):
+            last = min(first + step, n_features)
+            codes = self.codes[first:last]
+            cells = (codes if at is None else codes.take(at, axis=1)).astype(np.intp)
+            cells += (starts[first:last] - starts[first])[:, None]
+            bins, n_bins = slice(starts[first], starts[last]), starts[last] - starts[first]
+            if n_rows < len(labels):
+                table[-1, bins] = np.bincount(cells[:, :n_rows].ravel(), minlength=n_bins)
+            cells += labels * n_bins
+            counts = np.bincount(cells.ravel(), minlength=self.n_classes * n_bins)
+            table[:-1, bins] = counts.reshape(self.n_classes, n_bins)
+        if n_rows == len(labels):
+            table[:-1].sum(axis=0, out=table[-1])
+        return table
+
+    def count(self, is_selected: np.ndarray | None = None) -> np.ndarray:
+        """Count the (selected) instances by class, and the training rows, as in a table."""
+        labels, n_rows = self.labels, self.n_rows
+        if is_selected is not None:
+            labels, n_rows = labels[is_selected], np.count_nonzero(is_selected[:n_rows])
         return np.append(np.bincount(labels, minlength=self.n_classes), n_rows)
 
     def holds(self, literal: Literal) -> np.ndarray:
@@ -240,7 +296,60 @@ class Binned:
         return ~inside if literal.opposite else inside
 
 
-def find_cuts(values: np.ndarray, labels: np.ndarray, max_cuts: int = MOST_BINS - 1) -> np.ndarray:
+@dataclass(frozen=True, eq=False)
+class RankedColumn:
+    """A numeric feature as sorted distinct numbers, and the rank of each instance among them.
+
+    With ranks the instances of a node can be binned without sorting. Not every number must occur.
+    """
+
+    numbers: np.ndarray
+    ranks: np.ndarray
+
+    @classmethod
+    def of(cls, values: np.ndarray) -> RankedColumn:
+        """Rank the values of a feature."""
+        order = np.argsort(values)  # the order of equal values does not matter
+        values = values[order]
+        is_first = np.ones(len(values), dtype=bool)
+        np.not_equal(values[1:], values[:-1], out=is_first[1:])
+        numbers = values[is_first]
+        ranks = np.empty(len(values), dtype=np.min_scalar_type(max(0, len(numbers) - 1)))
+        ranks[order] = np.cumsum(is_first) - 1
+        return cls(numbers, ranks)
+
+    def at(self, positions: np.ndarray) -> RankedColumn:
+        """Return the column of the instances at some positions."""
+        return RankedColumn(self.numbers, self.ranks.take(positions))
+
+    def cuts(self, labels: np.ndarray, max_cuts: int) -> np.ndarray:
+        """Return cuts halfway between neighboring values where the class changes."""
+        label_of = np.full(len(self.numbers), -1, dtype=labels.dtype)
+        label_of[self.ranks] = labels
+        is_mixed = np.zeros(len(self.numbers), dtype=bool)
+        is_mixed[self.ranks[label_of.take(self.ranks) != labels]] = True
+        observed = np.flatnonzero(label_of >= 0)
+        label_of, is_mixed = label_of[observed], is_mixed[observed]
+        # A cut between two values of the same class gains nothing.
+        changes = np.flatnonzero((label_of[1:] != label_of[:-1]) | is_mixed[1:] | is_mixed[:-1])
+        if len(changes) > max_cuts:
+            chosen = np.linspace(0, len(changes) - 1, max_cuts).round().astype(np.intp)
+            changes = changes[chosen]
+        below, above = self.numbers[observed[changes]], self.numbers[observed[changes + 1]]
+        middle = below / 2 + above / 2
+        # The middle of neighboring floats rounds to one of them.
+        return np.where((middle >= below) & (middle < above), middle, below)
+
+    def codes(self, cuts: np.ndarray) -> np.ndarray:
+        """Return the number of cuts below every instance, given at most one cut per gap."""
+        steps = np.zeros(len(self.numbers), dtype=np.uint8)
+        steps[np.searchsorted(self.numbers, cuts, side="right")] = 1
+        return np.cumsum(steps, dtype=np.uint8).take(self.ranks)
+
+
+def find_cuts(
+    column: np.ndarray | RankedColumn, labels: np.ndarray, max_cuts: int = MOST_BINS - 1
+) -> np.ndarray:
     """Return cuts halfway between neighboring values where the class changes.
 
     No other cut can have the largest information gain. More than 10 000 values are thinned evenly;
@@ -251,69 +360,140 @@ def find_cuts(values: np.ndarray, labels: np.ndarray, max_cuts: int = MOST_BINS 
     U. Fayyad, K. Irani: On the handling of continuous-valued attributes in decision tree
     generation. Machine Learning 8, 1992.
     """
-    if len(values) > _CUT_SAMPLE:
-        at = np.linspace(0, len(values) - 1, _CUT_SAMPLE).astype(np.intp)
-        values, labels = values[at], labels[at]
-    order = np.argsort(values, kind="stable")
-    values, labels = values[order], labels[order]
-    first = np.flatnonzero(np.r_[True, values[1:] != values[:-1]])  # of each run of equal values
-    low = np.minimum.reduceat(labels, first)
-    high = np.maximum.reduceat(labels, first)
-    # A cut between two runs of the same class gains nothing.
-    mixed = (low[:-1] != high[1:]) | (high[:-1] != low[1:])
-    below, above = values[first][:-1][mixed], values[first][1:][mixed]
-    if len(below) > max_cuts:
-        chosen = np.linspace(0, len(below) - 1, max_cuts).round().astype(np.intp)
-        below, above = below[chosen], above[chosen]
-    middle = below / 2 + above / 2
-    # The middle of neighboring floats rounds to one of them.
-    return np.where((middle >= below) & (middle < above), middle, below)
+    if len(labels) > _CUT_SAMPLE:
+        at = np.linspace(0, len(labels) - 1, _CUT_SAMPLE).astype(np.intp)
+        labels = labels[at]
+        column = column.at(at) if isinstance(column, RankedColumn) else column[at]
+    if not isinstance(column, RankedColumn):
+        column = RankedColumn.of(column)
+    return column.cuts(labels, max_cuts)
+
+
+def bin_numbers(
+    column: np.ndarray | RankedColumn, labels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the cuts of a numeric feature, and the number of cuts below every value."""
+    if not isinstance(column, RankedColumn):
+        if len(labels) > _CUT_SAMPLE:  # sorting a sample costs less
+            cuts = find_cuts(column, labels)
+            return cuts, np.searchsorted(cuts, column, side="left")
+        column = RankedColumn.of(column)
+    cuts = find_cuts(column, labels)
+    return cuts, column.codes(cuts)
 
 
 def bin_instances(
-    columns: Iterable[np.ndarray],
+    columns: Iterable[np.ndarray | RankedColumn],
     labels: np.ndarray,
     n_classes: int,
     n_categories: Mapping[int, int],
     n_rows: int,
 ) -> Binned:
-    """Return bin the features of instances, with one column in memory at a time."""
+    """Bin the features of instances, with one column in memory at a time."""
     codes: list[np.ndarray] = []
     cuts: list[np.ndarray | None] = []
     n_bins = []
-    for feature, values in enumerate(columns):
-        if feature in n_categories:
+    for feature, column in enumerate(columns):
+        if isinstance(column, np.ndarray) and feature in n_categories:
             cuts.append(None)
             n_bins.append(n_categories[feature])
-            code = values
+            code = column
         else:
-            feature_cuts = find_cuts(values, labels)
+            feature_cuts, code = bin_numbers(column, labels)
             cuts.append(feature_cuts)
             n_bins.append(len(feature_cuts) + 1)
-            code = np.searchsorted(feature_cuts, values, side="left")
-        codes.append(code.astype(np.uint8 if n_bins[-1] <= 256 else np.int32))
-    return Binned(codes, cuts, n_bins, labels, n_classes, n_rows)
+        codes.append(code.astype(np.min_scalar_type(n_bins[-1] - 1), copy=False))
+    return Binned(np.stack(codes), cuts, n_bins, labels, n_classes, n_rows)
 
 
-def information_gain(inside: np.ndarray, total: np.ndarray) -> np.ndarray:
+def information_gain(inside: np.ndarray, total: np.ndarray, x_log_x: np.ndarray) -> np.ndarray:
     """Return the information gain of tests in bits.
 
-    `inside`, of shape (..., n_classes), counts the instances of each class for which a test holds,
-    `total` all of them.
+    `inside`, of shape (..., n_classes, n_tests), counts the instances of each class for which a
+    test holds, `total` all of them. `x_log_x` is the table in :class:`Binned`.
     """
-    # Both sides are computed in one call, because calls dominate for small tables.
-    inside_entropy, outside_entropy = _weighted_entropy(np.stack([inside, total - inside]))
-    return np.asarray((_weighted_entropy(total) - (inside_entropy + outside_entropy)) / total.sum())
+    inside_entropy = _weighted_entropy(inside, x_log_x)
+    outside_entropy = _weighted_entropy(total[:, None] - inside, x_log_x)
+    entropy = _weighted_entropy(total[:, None], x_log_x)
+    return np.asarray((entropy - (inside_entropy + outside_entropy)) / total.sum())
 
 
-def _weighted_entropy(counts: np.ndarray) -> np.ndarray:
+def _weighted_entropy(counts: np.ndarray, x_log_x: np.ndarray) -> np.ndarray:
     """Return the entropy of the classes in bits, times the number of instances."""
-    total = counts.sum(axis=-1)
-    return np.asarray(_x_log_x(total) - _x_log_x(counts).sum(axis=-1))
+    total = counts.sum(axis=-2)
+    return np.asarray(x_log_x.take(total) - x_log_x.take(counts).sum(axis=-2))
 
 
-def _x_log_x(x: np.ndarray) -> np.ndarray:
-    return x * np.log2(np.maximum(x, 1))
+@dataclass(frozen=True, eq=False)
+class BinRuns:
+    """The sets of bins that literals can accept, as runs in sequences of bins.
+
+    Run i has the bins ``bins[first[i] : end[i]]``, which belong to the feature ``features[i]``.
+    Runs are sorted by feature. `inside`, of shape (n_classes + 1, n_runs), has their counts.
+    """
+
+    bins: np.ndarray
+    first: np.ndarray
+    end: np.ndarray
+    features: np.ndarray
+    inside: np.ndarray
+
+    @classmethod
+    def of(cls, binned: Binned, table: np.ndarray) -> BinRuns:
+        """Return the runs to consider: those below cuts, and sets of categories.
+
+        Sets of categories are single ones, and prefixes in the order of a class's share. For two
+        classes they include the best of all sets.
+
+        References
+        ----------
+        L. Breiman, J. Friedman, C. Stone, R. Olshen: Classification and Regression Trees, 1984,
+        theorem 4.5.
+        """
+        first, end = binned.cut_runs
+        bins = np.arange(table.shape[1])
+        features = binned.owners[first]
+        if binned.is_categorical.any():
+            sequences, firsts, ends = _category_runs(binned, table)
+            bins = np.concatenate([bins, *sequences])
+            first, end = np.concatenate([first, *firsts]), np.concatenate([end, *ends])
+            features = binned.owners[bins[first]]
+            order = np.argsort(features, kind="stable")
+            first, end, features = first[order], end[order], features[order]
+            table = table[:, bins]
+        below = np.zeros((len(table), len(bins) + 1), dtype=np.intp)
+        np.cumsum(table, axis=1, out=below[:, 1:])
+        inside = below.take(end, axis=1) - below.take(first, axis=1)
+        return cls(bins, first, end, features, inside)
+
+
+def _category_runs(
+    binned: Binned, table: np.ndarray
+) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
+    """Return sequences of the bins of categories, and the ends of runs in them.
+
+    Positions count from the start of all sequences, after the sequence of all bins.
+    """
+    n_all = table.shape[1]
+    counts = table[:-1]
+    n_instances = counts.sum(axis=0)
+    observed = np.flatnonzero(binned.is_categorical & (n_instances > 0))
+    owners = binned.owners[observed]
+    n_observed = np.bincount(owners, minlength=len(binned.n_bins))
+    singles = observed[n_observed[owners] >= 2]
+    sequences, firsts, ends = [], [singles], [singles + 1]
+    # Positions of the observed bins by feature, in any order within it.
+    start = np.searchsorted(owners, owners)
+    size = np.arange(len(owners)) - start + 1
+    is_prefix = (size >= 2) & (size <= n_observed[owners] - 2)
+    labels = np.flatnonzero(counts[:, observed].any(axis=1))
+    for label in labels[1:] if len(labels) == 2 else labels:
+        share = counts[label, observed] / n_instances[observed]
+        offset = n_all + len(sequences) * len(observed)
+        sequences.append(observed[np.lexsort((-share, owners))])
+        firsts.append(offset + start[is_prefix])
+        ends.append(offset + (start + size)[is_prefix])
+    return sequences, firsts, ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -380,16 +560,17 @@ class MofNSearch:
     ) -> list[_Candidate]:
         """Return the best extensions by one literal that gain at least `needed`, best first."""
         extensions = [
-            (gain, candidate, test)
+            (gain, candidate, m, completions, position)
             for candidate in beam
             for m in (candidate.test.m, candidate.test.m + 1)
-            for gain, test in self._extensions(binned, total, candidate, m, used_features)
-            if gain - candidate.gain >= needed
+            for completions in self._completions(binned, total, candidate, m, used_features)
+            for gain, position in completions.gaining(candidate.gain, needed)
         ]
         extensions.sort(key=lambda entry: -entry[0])  # stable, so the first of equal gains wins
         new_beam: dict[tuple[int, frozenset[Literal]], _Candidate] = {}
-        for gain, parent, test in extensions:
-            key = test.m, frozenset(test.literals)
+        for gain, parent, m, completions, position in extensions:
+            test = Test(m, (*parent.test.literals, completions.literal(position)))
+            key = m, frozenset(test.literals)
             if key not in new_beam:
                 n_holding = parent.n_holding + binned.holds(test.literals[-1])
                 new_beam[key] = _Candidate(gain, test, n_holding)
@@ -397,120 +578,116 @@ class MofNSearch:
                 break
         return list(new_beam.values())
 
-    def _extensions(
+    def _completions(
         self,
         binned: Binned,
         total: np.ndarray,
         candidate: _Candidate,
         m: int,
         used_features: Sequence[int],
-    ) -> Iterator[tuple[float, Test]]:
-        """Yield the m-of-n tests that extend a candidate by a literal on each unused feature."""
-        used = {literal.feature for literal in candidate.test.literals} | set(used_features)
+    ) -> Iterator[Completions]:
+        """Yield the literals that extend a candidate to an m-of-n test, if any can."""
         # Instances that lack one literal pass if the new one holds; the others are decided.
-        undecided = np.flatnonzero(candidate.n_holding == m - 1)
-        if not len(undecided):
-            return
-        passing = binned.count(np.flatnonzero(candidate.n_holding >= m))
-        for feature in range(len(binned.codes)):
-            if feature in used:
-                continue
-            table = binned.table(feature, undecided)
-            for gain, literal in self._best_literals(
-                binned, feature, table, passing, total, (False, True)
-            ):
-                if literal is not None:
-                    yield gain, Test(m, (*candidate.test.literals, literal))
+        is_undecided = candidate.n_holding == m - 1
+        if is_undecided.any():
+            passing = binned.count(candidate.n_holding >= m)
+            used = {literal.feature for literal in candidate.test.literals} | set(used_features)
+            yield self._complete(
+                binned, binned.table_of(is_undecided), passing, total, (False, True), used
+            )
 
     def _best_seed(self, binned: Binned, total: np.ndarray) -> _Candidate | None:
         """Return the best test of one literal, oriented towards the later classes."""
-        best, chosen = -1.0, None
-        nothing = np.zeros_like(total)
-        for feature in range(len(binned.codes)):
-            table = binned.table(feature)
-            [(gain, literal)] = self._best_literals(
-                binned, feature, table, nothing, total, (False,)
-            )
-            if literal is not None and gain > best:
-                best, chosen = gain, literal
-        if chosen is None:
+        completions = self._complete(binned, binned.table, np.zeros_like(total), total, (False,))
+        gains = completions.best_gains
+        if not gains.size or gains.max() <= -1.0:
             return None
+        chosen = completions.literal(int(gains.argmax()))
         holds = binned.holds(chosen)
         if binned.labels[holds].mean() < binned.labels[~holds].mean():
             chosen, holds = chosen.negated(), ~holds
-        return _Candidate(best, Test(1, (chosen,)), holds.astype(np.uint8))
+        return _Candidate(float(gains.max()), Test(1, (chosen,)), holds.astype(np.uint8))
 
-    def _best_literals(
+    def _complete(
         self,
         binned: Binned,
-        feature: int,
         table: np.ndarray,
         passing: np.ndarray,
         total: np.ndarray,
         directions: Sequence[bool],
-    ) -> list[tuple[float, Literal | None]]:
-        """Return the gain and the best literal on a feature that completes a test, per direction.
+        used_features: Collection[int] = (),
+    ) -> Completions:
+        """Compute the gains of all literals that complete a test.
 
-        Counts are by class, with rows in the last column: `table` has the instances for which the
-        literal decides, by bin; `passing` those for which the test holds in any case; `total` all.
-        Direction False considers literals, True their negations.
+        Counts are by class, then rows: `table` has the instances for which the literal decides, by
+        bin; `passing` those for which the test holds in any case; `total` all. Direction False
+        considers literals, True their negations.
         """
-        cuts = binned.cuts[feature]
-        subsets: list[np.ndarray] = []
-        if cuts is not None:
-            inside = np.cumsum(table[:-1], axis=0)
-        else:
-            subsets = _subsets(table[:, :-1])
-            inside = np.array([table[codes].sum(axis=0) for codes in subsets])
-        if not len(inside):
-            return [(0.0, None)] * len(directions)
-        all_counts = table.sum(axis=0)
-        holding = passing + np.stack(
-            [all_counts - inside if is_negated else inside for is_negated in directions]
-        )
-        gains = np.round(information_gain(holding[..., :-1], total[:-1]), _DECIMALS)
-        rows = holding[..., -1]
+        runs = BinRuns.of(binned, table)
+        undecided = table[:, : binned.n_bins[0]].sum(axis=1)
+        holding = np.empty((len(directions), *runs.inside.shape), dtype=np.intp)
+        for part, is_negated in zip(holding, directions, strict=True):
+            if is_negated:
+                np.subtract((passing + undecided)[:, None], runs.inside, out=part)
+            else:
+                np.add(passing[:, None], runs.inside, out=part)
+        gains = information_gain(holding[:, :-1], total[:-1], binned.x_log_x)
+        gains = np.round(gains, _DECIMALS)
+        rows = holding[:, -1]
         gains[(rows < self.min_samples_leaf) | (total[-1] - rows < self.min_samples_leaf)] = -1.0
-        best_literals: list[tuple[float, Literal | None]] = []
-        for is_negated, at, gain in zip(
-            directions, gains.argmax(axis=1).tolist(), gains.max(axis=1).tolist(), strict=True
-        ):
-            if cuts is not None:
-                best_literals.append((gain, Literal(feature, float(cuts[at]), opposite=is_negated)))
-                continue
-            codes, opposite = subsets[at], is_negated
-            complement = np.setdiff1d(np.flatnonzero(table[:, :-1].any(axis=1)), codes)
-            if len(complement) < len(codes):  # the shorter list is easier to read
-                codes, opposite = complement, not is_negated
-            best_literals.append(
-                (gain, Literal(feature, codes=tuple(codes.tolist()), opposite=opposite))
-            )
-        return best_literals
+        if used_features:
+            is_used = np.zeros(len(binned.n_bins), dtype=bool)
+            is_used[list(used_features)] = True
+            gains[:, is_used[runs.features]] = -np.inf
+        return Completions(binned, table, runs, gains, directions)
 
 
-def _subsets(table: np.ndarray) -> list[np.ndarray]:
-    """Return candidate sets of codes: single ones, and prefixes in the order of a class's share.
+@dataclass(frozen=True, eq=False)
+class Completions:
+    """The literals that complete a test, with their gains by direction and run of bins."""
 
-    For two classes they include the best of all sets.
+    binned: Binned
+    table: np.ndarray
+    runs: BinRuns
+    gains: np.ndarray
+    directions: Sequence[bool]
 
-    References
-    ----------
-    L. Breiman, J. Friedman, C. Stone, R. Olshen: Classification and Regression Trees, 1984,
-    theorem 4.5.
-    """
-    observed_codes = np.flatnonzero(table.any(axis=1))
-    if len(observed_codes) < 2:
-        return []
-    subsets = [observed_codes[i : i + 1] for i in range(len(observed_codes))]
-    counts = table[observed_codes]
-    classes = np.flatnonzero(counts.any(axis=0))
-    for label in classes[1:] if len(classes) == 2 else classes:
-        share = counts[:, label] / counts.sum(axis=1)
-        order = np.argsort(-share, kind="stable")
-        subsets.extend(
-            np.sort(observed_codes[order[:size]]) for size in range(2, len(observed_codes) - 1)
-        )
-    return subsets
+    @cached_property
+    def _starts(self) -> np.ndarray:
+        """Position of the first run of each feature with runs."""
+        features = self.runs.features
+        return np.flatnonzero(np.r_[True, features[1:] != features[:-1]][: len(features)])
+
+    @cached_property
+    def best_gains(self) -> np.ndarray:
+        """Largest gain per feature with runs and direction; directions vary fastest."""
+        if not len(self._starts):
+            return np.empty(0)
+        return np.maximum.reduceat(self.gains, self._starts, axis=1).T.ravel()
+
+    def gaining(self, gain: float, needed: float) -> Iterator[tuple[float, int]]:
+        """Yield the best gains, and their positions, that exceed a gain by as much as needed."""
+        for position in np.flatnonzero(self.best_gains - gain >= needed).tolist():
+            yield float(self.best_gains[position]), position
+
+    def literal(self, position: int) -> Literal:
+        """Return the literal with the best gain at a position."""
+        number, side = divmod(position, len(self.directions))
+        runs, is_negated = self.runs, self.directions[side]
+        ends = [*self._starts[1:].tolist(), len(runs.features)]
+        start = int(self._starts[number])
+        run = start + int(self.gains[side, start : ends[number]].argmax())
+        feature = int(runs.features[run])
+        first_bin, cuts = int(self.binned.starts[feature]), self.binned.cuts[feature]
+        if cuts is not None:
+            cut = float(cuts[runs.end[run] - 1 - first_bin])
+            return Literal(feature, cut, opposite=is_negated)
+        codes = np.sort(runs.bins[runs.first[run] : runs.end[run]]) - first_bin
+        counts = self.table[:-1, first_bin : first_bin + self.binned.n_bins[feature]]
+        complement = np.setdiff1d(np.flatnonzero(counts.any(axis=0)), codes)
+        if len(complement) < len(codes):  # the shorter list is easier to read
+            codes, is_negated = complement, not is_negated
+        return Literal(feature, codes=tuple(codes.tolist()), opposite=is_negated)
 
 
 # --- the tree, grown best first -------------------------------------------------------------------
@@ -541,6 +718,11 @@ class Features:
     values: Mapping[int, np.ndarray]
     n_categories: Mapping[int, int]
 
+    @cached_property
+    def is_discrete(self) -> np.ndarray:
+        """True for features that are drawn from a list of values."""
+        return np.isin(np.arange(len(self.lower)), list(self.values))
+
     @classmethod
     def of(
         cls, X: np.ndarray, lower: np.ndarray, upper: np.ndarray, n_categories: Mapping[int, int]
@@ -566,8 +748,8 @@ def thinned(rows: np.ndarray, key: np.uint64, max_rows: int = MOST_KERNELS) -> n
     return rows[((np.arange(max_rows) + share) * (len(rows) / max_rows)).astype(np.intp)]
 
 
-def _uniform(keys: np.ndarray, stream: int) -> np.ndarray:
-    """Return a number in [0, 1) per key."""
+def _uniform(keys: np.ndarray, stream: Any) -> np.ndarray:
+    """Return a number in [0, 1) per key, or per stream and key."""
     return (combine(keys, stream) >> np.uint64(11)) * 2.0**-53
 
 
@@ -581,6 +763,7 @@ class InstanceModel:
     def __init__(self, features: Features, sample: np.ndarray) -> None:
         self.features = features
         self.sample = sample
+        self._counts: dict[int, np.ndarray] = {}
 
     @cached_property
     def _widths(self) -> np.ndarray:
@@ -590,26 +773,40 @@ class InstanceModel:
             len(self.sample)
         )
 
-    def _limits(self, region: Region, j: int) -> tuple[float, float]:
-        """Return the smallest and largest number of a feature in the region."""
-        low, high = float(self.features.lower[j]), float(self.features.upper[j])
-        if region.lower[j] >= low:
-            low = float(np.nextafter(region.lower[j], np.inf))
-        return low, min(high, float(region.upper[j]))
+    @cached_property
+    def _columns(self) -> np.ndarray:
+        return np.ascontiguousarray(self.sample.T)
+
+    def _limits(self, region: Region, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the smallest and largest numbers of features in the region, as columns."""
+        low, high = self.features.lower[numbers], self.features.upper[numbers]
+        lower, upper = region.lower[numbers], region.upper[numbers]
+        low = np.where(lower >= low, np.nextafter(lower, np.inf), low)
+        return low[:, None], np.minimum(high, upper)[:, None]
 
     def _weights(self, region: Region, j: int) -> np.ndarray:
         """Return the weight of every value or kernel of a feature in the region."""
-        features = self.features
-        if j in features.values:
-            values = features.values[j]
-            counts = np.bincount(np.searchsorted(values, self.sample[:, j]), minlength=len(values))
-            return counts * self._listed(region, j)
-        low, high = self._limits(region, j)
-        centers, width = self.sample[:, j], self._widths[j]
-        if width == 0:
-            return ((centers >= low) & (centers <= high)).astype(float)
-        below, above = _is_negated((low - centers) / width, (high - centers) / width)[:2]
-        return np.maximum(ndtr(above) - ndtr(below), 0.0)
+        if j in self.features.values:
+            return self._value_counts(j) * self._listed(region, j)
+        return np.asarray(self._kernel_weights(region, np.array([j]))[0])
+
+    def _value_counts(self, j: int) -> np.ndarray:
+        """Count the sample by the values of a discrete feature, once."""
+        if j not in self._counts:
+            values = self.features.values[j]
+            positions = np.searchsorted(values, self.sample[:, j])
+            self._counts[j] = np.bincount(positions, minlength=len(values))
+        return self._counts[j]
+
+    def _kernel_weights(self, region: Region, numbers: np.ndarray) -> np.ndarray:
+        """Return the weights of the kernels (columns) of numeric features (rows) in the region."""
+        low, high = self._limits(region, numbers)
+        centers, widths = self._columns[numbers], self._widths[numbers, None]
+        is_exact = widths == 0
+        chances = _chance_between(low - centers, high - centers, np.where(is_exact, 1.0, widths))
+        if is_exact.any():
+            return np.where(is_exact, (centers >= low) & (centers <= high), chances)
+        return chances
 
     def _listed(self, region: Region, j: int) -> np.ndarray:
         """Return which values of a discrete feature are in the region."""
@@ -618,25 +815,50 @@ class InstanceModel:
         values = self.features.values[j]
         return (values > region.lower[j]) & (values <= region.upper[j])
 
-    def _draw_feature(self, region: Region, j: int, keys: np.ndarray) -> np.ndarray:
-        """Draw one number of a feature per key."""
+    def _draw_features(self, region: Region, features: np.ndarray, keys: np.ndarray) -> np.ndarray:
+        """Draw one number of each feature (rows) per key (columns)."""
+        points = np.empty((len(features), len(keys)))
+        pick = _uniform(keys, _STREAMS * features[:, None] + _PICK)
+        is_discrete = self.features.is_discrete[features]
+        for row in np.flatnonzero(is_discrete):
+            points[row] = self._draw_values(region, int(features[row]), pick[row])
+        numeric_rows = np.flatnonzero(~is_discrete)
+        step = max(1, _BLOCK_CELLS // (len(self.sample) + len(keys)))
+        for first in range(0, len(numeric_rows), step):
+            rows = numeric_rows[first : first + step]
+            position = _uniform(keys, _STREAMS * features[rows, None] + _POSITION)
+            points[rows] = self._draw_numbers(region, features[rows], pick[rows], position)
+        return points
+
+    def _draw_values(self, region: Region, j: int, pick: np.ndarray) -> np.ndarray:
+        """Draw one value of a discrete feature per random number."""
         weights = self._weights(region, j)
-        pick = _uniform(keys, _STREAMS * j + _PICK)
-        position = _uniform(keys, _STREAMS * j + _POSITION)
-        is_impossible = not weights.sum() > 0  # the model gives the region probability 0
-        if j in self.features.values:
-            if is_impossible:
-                weights = self._listed(region, j).astype(float)
-            return self.features.values[j][_picked(weights, pick)]
-        low, high = self._limits(region, j)
-        if is_impossible:
-            return np.clip(low + position * (high - low), low, high)
-        centers, width = self.sample[_picked(weights, pick), j], self._widths[j]
-        if width == 0:
-            return centers
-        below, above, is_negated = _is_negated((low - centers) / width, (high - centers) / width)
-        quantile = ndtri(ndtr(below) + position * (ndtr(above) - ndtr(below)))
-        return np.clip(centers + width * np.where(is_negated, -quantile, quantile), low, high)
+        if not weights.any():  # the model gives the region probability 0
+            weights = self._listed(region, j).astype(float)
+        return self.features.values[j][_picked(weights, pick)]
+
+    def _draw_numbers(
+        self, region: Region, numbers: np.ndarray, pick: np.ndarray, position: np.ndarray
+    ) -> np.ndarray:
+        """Draw numbers of numeric features (rows), each from two random numbers (columns).
+
+        The first random number picks the kernel, the second the position in its density.
+        """
+        weights = self._kernel_weights(region, numbers)
+        low, high = self._limits(region, numbers)
+        is_possible = weights.any(axis=1, keepdims=True)
+        centers = np.zeros(pick.shape)
+        for row in np.flatnonzero(is_possible):
+            centers[row] = self._columns[numbers[row]].take(_picked(weights[row], pick[row]))
+        widths = self._widths[numbers, None]
+        is_exact = widths == 0
+        drawn = _draw_between(low, high, centers, np.where(is_exact, 1.0, widths), position)
+        if is_exact.any():
+            drawn = np.where(is_exact, centers, drawn)
+        if is_possible.all():
+            return drawn
+        # The model gives the region probability 0.
+        return np.where(is_possible, drawn, np.clip(low + position * (high - low), low, high))
 
     def draw(self, region: Region, key: np.uint64, n: int) -> np.ndarray:
         """Draw n instances in a region, whose tests must not share features.
@@ -644,6 +866,8 @@ class InstanceModel:
         They depend only on the key of the node and the region.
         """
         points = np.empty((n, self.sample.shape[1]))
+        if n == 0:
+            return points
         keys = combine(key, np.arange(n))
         free = set(range(points.shape[1]))
         for test in region.tests:
@@ -662,9 +886,12 @@ class InstanceModel:
                 needed = np.maximum(needed - literal_holds, 0)
                 for side, part in ((literal, literal_holds), (literal.negated(), ~literal_holds)):
                     if part.any():
-                        points[part, j] = self._draw_feature(region.within([side]), j, keys[part])
-        for j in sorted(free):
-            points[:, j] = self._draw_feature(region, j, keys)
+                        drawn = self._draw_features(
+                            region.within([side]), np.array([j]), keys[part]
+                        )
+                        points[part, j] = drawn[0]
+        others = np.array(sorted(free), dtype=np.intp)
+        points[:, others] = self._draw_features(region, others, keys).T
         return points
 
     def _chances(self, region: Region, test: Test) -> np.ndarray:
@@ -693,31 +920,58 @@ class InstanceModel:
         range of the feature in the region, with weights according to the region's M-of-N tests. It
         is the Kolmogorov-Smirnov test for numbers and the chi-squared test for discrete features.
         """
-        outside_rows = self.sample[~region.holds(self.sample)]
-        if len(sample) < 2 or len(outside_rows) < 2:
+        outside = np.flatnonzero(~region.holds(self.sample))
+        if len(sample) < 2 or len(outside) < 2:
             return False
         level = significance / sample.shape[1]
-        shares = {}
+        # Features of M-of-N tests come last, because their weights cost most.
+        tested = {literal.feature for test in region.tests for literal in test.literals}
+        for j in sorted(set(range(sample.shape[1])) - tested):
+            values = self.sample[outside, j]
+            weights = _box_weights(region, j, values)
+            if self._chance_of(j, sample[:, j], values, weights) < level:
+                return True
         for test in region.tests:
             conditional = given_at_least(self._chances(region, test), test.m)
             for literal, share in zip(test.literals, conditional, strict=True):
-                shares[literal.feature] = literal, share
-        for j in range(sample.shape[1]):
-            values, column = outside_rows[:, j], sample[:, j]
-            if j in region.allowed:
-                weights = region.allowed[j][values.astype(np.intp)].astype(float)
-            else:
-                weights = ((values > region.lower[j]) & (values <= region.upper[j])).astype(float)
-            if j in shares:
-                literal, share = shares[j]
+                j = literal.feature
+                values = self.sample[outside, j]
+                weights = _box_weights(region, j, values)
                 weights = _reweighted(weights, literal.holds(values), share)
-            if j in self.features.values:
-                chance = chi_squared(self.features.values[j], column, values, weights)
-            else:
-                chance = kolmogorov_smirnov(column, values, weights)
-            if chance < level:
-                return True
+                if self._chance_of(j, sample[:, j], values, weights) < level:
+                    return True
         return False
+
+    def _chance_of(
+        self, j: int, column: np.ndarray, values: np.ndarray, weights: np.ndarray
+    ) -> float:
+        """Return the p-value of a difference between a feature's values and weighted values."""
+        if j in self.features.values:
+            return chi_squared(self.features.values[j], column, values, weights)
+        return kolmogorov_smirnov(column, values, weights)
+
+
+def _box_weights(region: Region, j: int, values: np.ndarray) -> np.ndarray:
+    """Return 1 for the values of a feature inside of the region's box, else 0."""
+    if j in region.allowed:
+        return region.allowed[j][values.astype(np.intp)].astype(float)
+    return ((values > region.lower[j]) & (values <= region.upper[j])).astype(float)
+
+
+def _chance_between(below: np.ndarray, above: np.ndarray, width: np.ndarray) -> np.ndarray:
+    """Return the probability of centered normal densities between limits."""
+    low, high, _ = _is_negated(below / width, above / width)
+    return np.maximum(ndtr(high) - ndtr(low), 0.0)
+
+
+def _draw_between(
+    low: np.ndarray, high: np.ndarray, centers: np.ndarray, width: np.ndarray, position: np.ndarray
+) -> np.ndarray:
+    """Return quantiles, at positions in [0, 1), of normal densities cut off at limits."""
+    below, above, is_negated = _is_negated((low - centers) / width, (high - centers) / width)
+    lowest = ndtr(below)
+    quantile = ndtri(lowest + position * (ndtr(above) - lowest))
+    return np.clip(centers + width * np.where(is_negated, -quantile, quantile), low, high)
 
 
 def _is_negated(below: np.ndarray, above: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -1003,14 +1257,33 @@ class TreeGrower:
         X = self.extraction.X
         assert node.model is not None
         n_categories = node.model.features.n_categories
-        # One column at a time, to avoid a copy of the rows.
-        columns = (np.concatenate([X[node.rows, j], node.points[:, j]]) for j in range(X.shape[1]))
+        columns: Iterator[np.ndarray | RankedColumn]
+        if len(node.points) or 4 * len(node.rows) < len(X) or len(X) > _MOST_RANKED_ROWS:
+            # One column at a time, to avoid a copy of the rows.
+            columns = (
+                np.concatenate([X[node.rows, j], node.points[:, j]]) for j in range(X.shape[1])
+            )
+        else:
+            rows = node.rows.astype(np.intp)
+            columns = (
+                column.at(rows) if isinstance(column, RankedColumn) else column[rows]
+                for column in self._columns
+            )
         labels = np.concatenate([self.extraction.predictions[node.rows], node.point_labels])
         binned = bin_instances(columns, labels, len(node.counts), n_categories, len(node.rows))
         used_features = sorted(
             {literal.feature for test in node.region.tests for literal in test.literals}
         )
         return self.search.best_test(binned, used_features)
+
+    @cached_property
+    def _columns(self) -> list[np.ndarray | RankedColumn]:
+        """Columns of all rows: ranked numbers, and codes of categories."""
+        X, categories = self.extraction.X, self.extraction.categories
+        return [
+            X[:, j].copy() if j in categories else RankedColumn.of(X[:, j])
+            for j in range(X.shape[1])
+        ]
 
     def _children(self, node: Node, test: Test) -> list[Node]:
         """Return the two child nodes of a test with their instances."""
@@ -1024,7 +1297,7 @@ class TreeGrower:
             points, point_labels = node.points[of_points], node.point_labels[of_points]
             model, sample = node.model, X[thinned(rows, key)]
             assert model is not None
-            if model.differs(sample, region, self.significance):
+            if self.min_sample and model.differs(sample, region, self.significance):
                 model = InstanceModel(model.features, sample)
                 # The instances of the node follow the old model.
                 points, point_labels = points[:0], point_labels[:0]
