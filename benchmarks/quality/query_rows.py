@@ -1,6 +1,6 @@
 """Measure when query rows help: fidelity of short lists for each generator of rows.
 
-    python benchmarks/quality/query_rows.py [--tables 20] [--output benchmarks/quality/query_rows.md]
+    python benchmarks/quality/query_rows.py [--tables 24] [--output FILE]
 
 A random forest of 100 trees is fitted on one half of a KEEL table. Trees of CART and Trepan with at
 most 8 leaves, or as many as there are classes, learn from its predictions for these rows, and for
@@ -103,7 +103,7 @@ def markdown(table: pd.DataFrame) -> str:
 def main() -> None:
     """Measure the tables, and write the summary and the tables on which queries cost most."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tables", type=int, default=20)
+    parser.add_argument("--tables", type=int, default=24)
     parser.add_argument("--output", type=Path, default=FOLDER / "query_rows.md")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -122,8 +122,8 @@ def main() -> None:
     text = (
         "# When query rows help\n\nWritten by `python benchmarks/quality/query_rows.py`: "
         f"{results['table'].nunique()} tables, a random forest of 100 trees, held-out rows. "
-        "*better*, *equal* and *worse* count tables by fidelity, compared with no query rows; equal "
-        "means less than half a held-out row.\n\n"
+        "*better*, *equal* and *worse* count tables by fidelity, compared with no query rows; "
+        "equal means less than half a held-out row.\n\n"
         + markdown(summary(results))
         + "\nThe three tables on which permuted rows cost CART most, and those on which they help "
         "most:\n\n" + markdown(pd.concat([extremes.head(3), extremes.tail(3)]))
