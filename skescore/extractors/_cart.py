@@ -271,7 +271,11 @@ class CARTExtractor(BaseExtractor):
         X, ordered = extraction.X, extraction.categories
         n_features = self.n_features_to_select
         if n_features is not None and n_features < X.shape[1]:
-            chosen = extraction.important_features(n_features)
+            chosen = once(
+                Sharing.of(extraction),
+                ("important features", n_features),
+                lambda: extraction.important_features(n_features),
+            )
             # Constant features are never split.
             X = np.where(np.isin(np.arange(X.shape[1]), chosen), X, 0.0)
         names = extraction.settings["feature_names"]

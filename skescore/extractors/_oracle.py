@@ -31,7 +31,7 @@ from skescore.black_boxes import explained_refusal
 from skescore.rules import convert_rows
 
 #: Size limit of a black box's cache, and the overhead of an entry, in bytes.
-_MOST_BYTES, _OVERHEAD = 32 * 2**20, 512
+_MOST_BYTES, _OVERHEAD = 128 * 2**20, 512
 #: Size limit of an oracle's cache of predictions, in bytes.
 _MOST_BYTES_OF_PREDICTIONS = 2**30
 _HASHED_ROWS = 65536
@@ -44,7 +44,7 @@ class ResultCache:
 
     Parameters
     ----------
-    most_bytes : int, default=33554432
+    most_bytes : int, default=134217728
         Size limit of all results; a single result may take a quarter of it.
 
     Examples

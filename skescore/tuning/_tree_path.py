@@ -12,6 +12,9 @@ from skescore.black_boxes import black_box_task
 from skescore.extractors import PATH_LEAVES, CARTExtractor, ExtractionTimeoutError, equal_siblings
 from skescore.tuning._objective import Fold
 
+#: Share of the errors that a larger tree must save to be a candidate.
+_LEAST_GAIN = 0.02
+
 
 def tree_path(
     prototype: Any,
@@ -39,8 +42,9 @@ def tree_path(
     Returns
     -------
     list of dict
-        Parameters of CART, by size. A tree dominates another one if it has no more rules and no
-        more errors in the mean over the folds. The constant, which is the smallest, is included.
+        Parameters of CART, by size. A tree dominates another one if it has no more rules and at
+        most 2 % more errors in the mean over the folds. The constant, which is the smallest, and
+        the smallest tree with the fewest errors are included.
     """
     errors, sizes = {}, {}
     for sampling in samplings:
@@ -53,8 +57,10 @@ def tree_path(
             errors[sampling, position + 1], sizes[sampling, position + 1] = means[:, position]
     order = sorted(errors, key=lambda key: (round(sizes[key], 9), round(errors[key], 12)))
     chosen, least = [], np.inf
+    fewest = min(errors.values(), default=0.0)
     for key in order:
-        if errors[key] < least - 1e-12:
+        is_best = errors[key] <= fewest + 1e-12 < least
+        if is_best or errors[key] < (1 - _LEAST_GAIN) * least - 1e-12:
             chosen.append(key)
             least = errors[key]
     if max_rules is not None and chosen:

@@ -84,8 +84,15 @@ def measured_parts(results: Sequence[FoldResult]) -> np.ndarray:
     return np.array([[sign * r[name] for name, sign in _part_signs().items()] for r in results])
 
 
-#: Column of :func:`measured_parts` with the negative loss.
-LOSS_PART = 1 + [n for n in measured_quantities(costs=False) if n != "n_rules"].index("loss")
+#: Measures in which a candidate must be worse to lose a race. Measures of covered rows alone are
+#: left out, because rules that cover few rows are always good in them.
+_RACED = ("score", "loss", "size", "completeness_volume")
+
+
+def raced_parts(parts: np.ndarray) -> np.ndarray:
+    """Return the columns of :func:`measured_parts` that decide a race, the loss second."""
+    names = list(_part_signs())
+    return parts[:, [names.index(name) for name in _RACED]]
 
 
 def _part_signs() -> dict[str, float]:

@@ -22,9 +22,9 @@ from skescore.tuning._objective import params_key
 from skescore.tuning._search_objective import SearchObjective
 from skescore.tuning.runner._allocation import Allocation, alternate, order_for_worker
 from skescore.tuning.runner._comparison import (
-    LOSS_PART,
     hypervolume_contributions,
     measured_parts,
+    raced_parts,
     score_and_bound,
 )
 from skescore.tuning.runner._results import FinishedTrial, ResultCache
@@ -448,16 +448,14 @@ class Runner:
         On a single fold it must be better by more than chance.
         """
         n_done = len(running.results)
-        parts = measured_parts(running.results)
-        margin = 0.0
-        if n_done == 1:
-            margin = self._margin_on_first_fold(running.results[0])
-        return any(
-            (rival[:n_done] >= parts).all()
-            and rival[:n_done, 0].sum() > parts[:, 0].sum()
-            and (rival[:n_done, LOSS_PART] - parts[:, LOSS_PART]).mean() >= margin
-            for rival in self._results.rivals()
-        )
+        own = raced_parts(measured_parts(running.results))
+        margin = self._margin_on_first_fold(running.results[0]) if n_done == 1 else 0.0
+        for rival_parts in self._results.rivals():
+            rival = raced_parts(rival_parts[:n_done])
+            gains = (rival - own).mean(axis=0)
+            if (rival >= own).all() and gains[0] > 0 and gains[1] >= margin:
+                return True
+        return False
 
     def _margin_on_first_fold(self, result: FoldResult) -> float:
         """Return two standard errors of the difference of two shares of wrong rows."""
