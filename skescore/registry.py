@@ -80,6 +80,9 @@ class ExtractorSpec(NamedTuple):
     small_tables : tuple of str, default=()
         Tasks for which searches try it by default on tables of at most :data:`SMALL_TABLE` rows.
         It would take too long on larger tables and in benchmarks.
+    is_costly : bool, default=False
+        Whether an extraction takes several times as long as one of most others. A search gives it
+        more than a first round of trials only if it leads.
     """
 
     location: str
@@ -92,6 +95,7 @@ class ExtractorSpec(NamedTuple):
     label: str | None = None
     by_default: bool = True
     small_tables: tuple[str, ...] = ()
+    is_costly: bool = False
 
 
 #: Where the built-in extractors are. A new one is one line here.
@@ -109,6 +113,8 @@ _LOCATIONS = {
 }
 #: Built-in extractors that take long, with the tasks for which searches try them on small tables.
 _SLOW = {"optimal-list": ("classification",), "optimal-tree": ("classification",)}
+#: Built-in extractors that take several times as long as most others.
+_COSTLY = ("iter", "optimal-list", "optimal-tree", "real")
 #: Number of rows up to which searches also try extractors that take long.
 SMALL_TABLE = 1000
 #: Extractors that searches and benchmarks try where no names are given, whatever the table.
@@ -126,6 +132,7 @@ class _BuiltInSpecs(UserDict[str, ExtractorSpec]):
                 label=_built_in_label(name),
                 by_default=name not in _SLOW,
                 small_tables=_SLOW.get(name, ()),
+                is_costly=name in _COSTLY,
             )
         return self.data[name]
 

@@ -847,7 +847,7 @@ class InstanceModel:
         weights = self._kernel_weights(region, numbers)
         low, high = self._limits(region, numbers)
         is_possible = weights.any(axis=1, keepdims=True)
-        centers = np.zeros(pick.shape)
+        centers = np.broadcast_to(low, pick.shape).copy()
         for row in np.flatnonzero(is_possible):
             centers[row] = self._columns[numbers[row]].take(_picked(weights[row], pick[row]))
         widths = self._widths[numbers, None]

@@ -27,7 +27,7 @@ from skescore._validation import check_choice, check_integer, check_number
 from skescore._views import find_view
 from skescore.black_boxes import black_box_task, is_fitted, is_prefit
 from skescore.extractors import has_categories
-from skescore.registry import extractor_spec, make_extractor, suitable_extractors
+from skescore.registry import EXTRACTORS, extractor_spec, make_extractor, suitable_extractors
 from skescore.rules import RuleSet, convert_rows
 from skescore.scorers import (
     SCORE_SPECS,
@@ -577,12 +577,21 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 self.timeout,
                 self.allocation,
                 priority_label=front_priority if objective.minimized else "best",
+                costly=() if objective.minimized else self._costly(),
             ),
             FoldEvaluator(folds, objective.scorer, measures, all_rows),
             n_jobs=self.n_jobs,
             pruner=self.pruner,
             callbacks=self._callbacks(),
         )
+
+    def _costly(self) -> list[str]:
+        """Return the built-in extractors of the search that take long."""
+        return [
+            name
+            for name, given in self._given.items()
+            if given == name and name in EXTRACTORS and extractor_spec(name).is_costly
+        ]
 
     def _run(self, runner: Runner, score_name: str) -> KeyboardInterrupt | None:
         """Run the trials with a progress bar; return the interrupt that ended them, if any."""

@@ -59,6 +59,8 @@ class Allocation:
         ``"even"`` gives every extractor the same number of trials.
     priority_label : str, default="best"
         Name of the priority in the reasons for stopping an extractor.
+    costly : collection of str, default=()
+        Extractors that take long: they are stopped after the first round unless they lead.
     """
 
     def __init__(
@@ -69,11 +71,13 @@ class Allocation:
         policy: str,
         *,
         priority_label: str = "best",
+        costly: Collection[str] = (),
     ) -> None:
         self.names = list(names)
         self.n_trials = n_trials
         self.timeout = timeout
         self.priority_label = priority_label
+        self.costly = frozenset(costly)
         self.rounds = _plan_rounds(len(self.names), n_trials, policy)
         #: Reason for each stopped extractor, as of the last call of :meth:`next_trials`.
         self.stop_reasons: dict[str, str] = {}
@@ -177,6 +181,11 @@ class Allocation:
                     f"{period} it cannot beat {extractor_label(leader)}, which had {best:.4g}: its "
                     "smallest loss, fewest rules and greatest completeness together would score "
                     f"{upper_bound:.4g}"
+                )
+            elif name in self.costly and priority < best:
+                self.stop_reasons[name] = (
+                    f"{period} its {self.priority_label} was {priority:.4g}, and "
+                    f"{extractor_label(leader)}, which takes less time, had {best:.4g}"
                 )
             elif position > n_survivors:
                 self.stop_reasons[name] = (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.special import kolmogorov
+from scipy.special import kolmogorov, ndtr, ndtri
 from scipy.stats import chi2
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -25,6 +25,7 @@ from skescore.extractors.trepan import (
     InstanceModel,
     Literal,
     MofNSearch,
+    RankedColumn,
     Region,
     Test,
     TrepanExtractor,
@@ -222,8 +223,8 @@ def rounded_data(seed, n=60, n_features=3, n_classes=3):
 def test_information_gain_of_a_textbook():
     # 14 days, 9 of them fit for tennis: by wind 6 of 8 and 3 of 6 (T. Mitchell: Machine Learning,
     # 1997, section 3.4.1.2), by humidity 3 of 7 and 6 of 7.
-    total = np.array([5, 9])
-    gains = information_gain(np.array([[2, 6], [4, 3]]), total)
+    x_log_x = np.array([0, *(x * math.log2(x) for x in range(1, 15))])
+    gains = information_gain(np.array([[2, 4], [6, 3]]), np.array([5, 9]), x_log_x)
     assert gains.round(3).tolist() == [0.048, 0.152]
 
 
@@ -267,24 +268,51 @@ def test_many_cuts_are_thinned_evenly():
     assert huge[0] == pytest.approx(0.3, abs=1e-4)
 
 
-@given(seed=st.integers(0, 10**6))
-def test_tables_count_as_loops_do(seed):
+@given(
+    seed=st.integers(0, 10**6), n=st.integers(1, 30), n_numbers=st.integers(1, 12), data=st.data()
+)
+def test_ranked_columns_bin_like_loops(seed, n, n_numbers, data):
+    random = np.random.default_rng(seed)
+    everything = random.integers(0, n_numbers, 40) * 0.3
+    at = random.integers(0, 40, n)
+    values, labels = everything[at], random.integers(0, 3, n)
+    max_cuts = data.draw(st.sampled_from([1, 2, 255]))
+    numbers = sorted(set(values.tolist()))
+    classes = [set(labels[values == number].tolist()) for number in numbers]
+    slow = [
+        low / 2 + high / 2
+        for low, high, left, right in zip(numbers, numbers[1:], classes, classes[1:], strict=False)
+        if len(left | right) > 1
+    ]
+    if len(slow) > max_cuts:
+        slow = [slow[round(i)] for i in np.linspace(0, len(slow) - 1, max_cuts)]
+    column = RankedColumn.of(everything).at(at)
+    np.testing.assert_array_equal(column.numbers[column.ranks], values)
+    cuts = find_cuts(column, labels, max_cuts)
+    assert cuts.tolist() == slow
+    assert cuts.tolist() == find_cuts(values, labels, max_cuts).tolist()
+    codes = [sum(value > cut for cut in slow) for value in values]
+    assert column.codes(cuts).tolist() == codes
+
+
+@given(seed=st.integers(0, 10**6), n_rows=st.integers(0, 30), block=st.sampled_from([1, 2**19]))
+def test_tables_count_as_loops_do(seed, n_rows, block):
     X, labels = rounded_data(seed, 30)
     X[:, 2] %= 3
-    data = binned(X, labels, {2: 3}, n_rows=20)
-    at = np.flatnonzero(np.random.default_rng(seed).random(30) < 0.6)
-    for feature in range(3):
-        cuts = data.cuts[feature]
-        slow = np.zeros((data.n_bins[feature], 4), dtype=int)
-        for i in at:
+    data = binned(X, labels, {2: 3}, n_rows)
+    random = np.random.default_rng(seed)
+    is_selected = random.random(30) < random.random()
+    slow = np.zeros((labels.max() + 2, sum(data.n_bins)), dtype=int)
+    for i in np.flatnonzero(is_selected):
+        for feature, cuts in enumerate(data.cuts):
             bin_ = int(X[i, 2]) if cuts is None else sum(X[i, feature] > cut for cut in cuts)
-            slow[bin_, labels[i]] += 1
-            slow[bin_, 3] += i < 20
-        np.testing.assert_array_equal(
-            data.table(feature, at)[:, : labels.max() + 1], slow[:, : labels.max() + 1]
-        )
-        np.testing.assert_array_equal(data.table(feature, at)[:, -1], slow[:, 3])
-    assert data.count(at).tolist()[-1] == np.sum(at < 20)
+            bin_ += sum(data.n_bins[:feature])
+            slow[labels[i], bin_] += 1
+            slow[-1, bin_] += i < n_rows
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trees, "_BLOCK_CELLS", block)
+        np.testing.assert_array_equal(data.table_of(is_selected), slow)
+    assert data.count(is_selected).tolist() == slow[:, : data.n_bins[0]].sum(axis=1).tolist()
 
 
 # --- the best test of one feature ---
@@ -338,6 +366,98 @@ def test_a_test_must_gain_more_than_min_gain():
     X, labels = np.arange(8.0)[:, None], np.repeat([0, 1], 4)
     assert MofNSearch(min_gain=0.999).best_test(binned(X, labels)) is not None
     assert MofNSearch(min_gain=1.0).best_test(binned(X, labels)) is None
+
+
+# --- all features at once ---
+
+
+def literals_of(X, labels, feature, n_categories, undecided):
+    """Yield the literals on a feature in the order in which the first of equal gains wins."""
+    values = X[:, feature]
+    if feature not in n_categories:
+        for cut in find_cuts(values, labels):
+            yield Literal(feature, float(cut))
+        return
+    observed = sorted(set(values[undecided].astype(int).tolist()))
+    if len(observed) < 2:
+        return
+    sets = [[code] for code in observed]
+    classes = sorted(set(labels[undecided].tolist()))
+    for label in classes[1:] if len(classes) == 2 else classes:
+        share = {c: np.mean(labels[undecided & (values == c)] == label) for c in observed}
+        order = sorted(observed, key=lambda c, share=share: -share[c])
+        sets += [sorted(order[:size]) for size in range(2, len(observed) - 1)]
+    for codes in sets:
+        yield Literal(feature, codes=tuple(codes))
+
+
+def shorter(literal, X, undecided):
+    """The same literal with the shorter list of categories."""
+    observed = set(X[undecided, literal.feature].astype(int).tolist())
+    rest = tuple(sorted(observed - set(literal.codes)))
+    if not literal.codes or len(rest) >= len(literal.codes):
+        return literal
+    return Literal(literal.feature, codes=rest, opposite=not literal.opposite)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    n_classes=st.integers(2, 9),
+    min_samples_leaf=st.sampled_from([0, 5]),
+    n_rows=st.sampled_from([0, 40, 70]),
+)
+def test_completions_are_the_best_of_each_feature(seed, n_classes, min_samples_leaf, n_rows):
+    X, labels = rounded_data(seed, 70, 4, n_classes)
+    X[:, 2] %= 5
+    n_categories = {1: 8, 2: 5}
+    data = binned(X, labels, n_categories, n_rows)
+    n_holding = np.random.default_rng(seed).integers(0, 3, 70)
+    undecided, passing = n_holding == 1, n_holding == 2
+    used = seed % 4
+    completions = MofNSearch(min_samples_leaf=min_samples_leaf)._complete(
+        data,
+        data.table_of(undecided),
+        data.count(passing),
+        data.count(),
+        (False, True),
+        {used},
+    )
+    expected = []
+    for feature in range(4):
+        literals = list(literals_of(X, labels, feature, n_categories, undecided))
+        for is_negated in (False, True) if literals else ():
+            best = -np.inf, None
+            for literal in literals if feature != used else ():
+                side = literal.negated() if is_negated else literal
+                holds = passing | (undecided & side.holds(X[:, feature]))
+                n_inside = holds[:n_rows].sum()
+                is_small = min(n_inside, n_rows - n_inside) < min_samples_leaf
+                gain = -1.0 if is_small else round(gain_of(holds, labels), 10)
+                best = max(best, (gain, shorter(side, X, undecided)), key=lambda pair: pair[0])
+            expected.append(best)
+    gains = [gain for gain, _ in expected]
+    np.testing.assert_allclose(completions.best_gains, gains, atol=1e-9)
+    for position, (gain, literal) in enumerate(expected):
+        if gain > -1:
+            assert completions.literal(position) == literal
+    needed = [(i, gain) for i, gain in enumerate(gains) if gain - 0.05 >= 0.01]
+    assert [i for _, i in completions.gaining(0.05, 0.01)] == [i for i, _ in needed]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_ranked_rows_give_the_same_tree(monkeypatch, n_classes):
+    random = np.random.default_rng(n_classes)
+    rows = random.normal(size=(600, 5)).round(1)
+
+    def bands(X):
+        return np.clip(X[:, 0] + X[:, 1] * X[:, 2] + 1, 0, n_classes - 1).astype(int)
+
+    ranked = TrepanExtractor(black_box(bands), min_sample=100, random_state=0).fit(rows)
+    monkeypatch.setattr(trees, "_MOST_RANKED_ROWS", 0)
+    sorted_anew = TrepanExtractor(black_box(bands), min_sample=100, random_state=0).fit(rows)
+    assert ranked.n_splits_ > 5
+    assert list(ranked.rules_) == list(sorted_anew.rules_)
 
 
 # --- M-of-N ---
@@ -730,6 +850,69 @@ def test_constant_and_tiny_features_keep_their_scale():
 
 
 # --- keys ---
+
+
+def tail_chances(low, high, center, width):
+    """The chance beyond the limits, in the tail where it is exact, and that between them."""
+    low, high = (low - center) / width, (high - center) / width
+    if low > 0:
+        low, high = -high, -low
+    return ndtr(low), ndtr(high) - ndtr(low)
+
+
+def one_draw(model, region, j, key):
+    """A number of a feature, by a loop over the values or kernels."""
+    pick, position = (
+        float(int(trees.combine(key, trees._STREAMS * j + stream)) >> 11) / 2**53
+        for stream in (trees._PICK, trees._POSITION)
+    )
+    sample, features = model.sample[:, j], model.features
+    low, high = features.lower[j], min(features.upper[j], region.upper[j])
+    if region.lower[j] >= low:
+        low = np.nextafter(region.lower[j], np.inf)
+    if j in features.values:
+        centers = features.values[j]
+        allowed = (centers > region.lower[j]) & (centers <= region.upper[j])
+        if j in region.allowed:
+            allowed = region.allowed[j][: len(centers)]
+        weights = [float(np.sum(sample == v)) * a for v, a in zip(centers, allowed, strict=True)]
+        if not any(weights):
+            weights = [float(a) for a in allowed]
+        width = 0.0
+    else:
+        centers, width = sample, model._widths[j]
+        if width == 0:
+            weights = [float(low <= c <= high) for c in centers]
+        else:
+            weights = [tail_chances(low, high, center, width)[1] for center in centers]
+        if not any(weights):
+            return low + position * (high - low)
+    sums = np.cumsum(weights)
+    center = centers[next(i for i, total in enumerate(sums) if total > pick * sums[-1])]
+    if width == 0:
+        return center
+    chance, inside = tail_chances(low, high, center, width)
+    quantile = ndtri(chance + position * inside)
+    return center + width * (-quantile if low > center else quantile)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), block=st.sampled_from([1, 300, 2**19]))
+def test_features_are_drawn_like_single_numbers(seed, block):
+    X = np.column_stack([rows_of(seed), np.full(40, 3.0)])
+    X[:, 1] = np.random.default_rng(seed).normal(size=40)
+    model = model_of(X, N_CATEGORIES)
+    region = Region.everything(X.shape[1], N_CATEGORIES)
+    cut = float(np.median(X[:, 0]))
+    literals = [Literal(0, cut, opposite=bool(seed % 2)), Literal(3, codes=(0, 2))]
+    literals.append(Literal(1, float(X[:, 1].mean()), opposite=bool(seed % 3)))
+    region = region.within(literals)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trees, "_BLOCK_CELLS", block)
+        points = model.draw(region, KEY, 8)
+    keys = trees.combine(KEY, np.arange(8))
+    slow = [[one_draw(model, region, j, key) for j in range(X.shape[1])] for key in keys]
+    np.testing.assert_allclose(points, slow, rtol=1e-7, atol=1e-9)
 
 
 def test_draws_depend_on_the_key_and_nothing_else():
