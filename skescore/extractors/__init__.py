@@ -20,7 +20,7 @@ from skescore.extractors._input import (
 from skescore.extractors._optimal import OptimalListExtractor, OptimalTreeExtractor
 from skescore.extractors._oracle import CachedBlackBox, Oracle, ResultCache
 from skescore.extractors._sampling import N_QUERIES, SAMPLINGS, RowGenerator, generate_rows
-from skescore.extractors._subtrees import equal_siblings
+from skescore.extractors._subtrees import equal_siblings, first_leaves, without_equal_siblings
 from skescore.extractors._surrogate import SurrogateExtractor
 from skescore.extractors.cream import (
     CREAMClusterer,
@@ -65,9 +65,11 @@ __all__ = [
     "TrepanExtractor",
     "category_order",
     "equal_siblings",
+    "first_leaves",
     "generate_rows",
     "has_categories",
     "is_categorical",
     "repeated_rows",
     "time_limit",
+    "without_equal_siblings",
 ]

@@ -286,7 +286,11 @@ class CARTExtractor(BaseExtractor):
         extraction.check_predictions(LARGEST_SQUARED)
         self.tree_ = tree = self._fit_tree(extraction, _times_two_to(X, exponents), n_classes)
         max_leaves = self.max_leaf_nodes
-        if classification and isinstance(max_leaves, Integral) and 1 < max_leaves < n_classes:
+        if (
+            classification
+            and isinstance(max_leaves, int | np.integer)
+            and (1 < max_leaves < n_classes)
+        ):
             warnings.warn(
                 f"max_leaf_nodes={max_leaves} is less than the {n_classes} classes that the black "
                 "box predicts, so no rule can conclude some of them.",

@@ -429,7 +429,7 @@ class QuerySampler:
     def _call(self, training_rows: np.ndarray) -> np.ndarray:
         """Return the rows of the user's function."""
         assert callable(self.sampling)
-        rows = training_rows
+        rows: Any = training_rows
         if self.encoder:
             rows = self.encoder.decode(training_rows)
         drawn = convert_rows(self.sampling(rows, self.n_queries, self.seed))

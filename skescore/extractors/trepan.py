@@ -150,7 +150,7 @@ class Region:
     def holds(self, X: np.ndarray) -> np.ndarray:
         """Return for every row whether it lies in the region."""
         inside = np.ones(len(X), dtype=bool)
-        for j in np.flatnonzero((self.lower > -np.inf) | (self.upper < np.inf)):
+        for j in np.flatnonzero((self.lower > -np.inf) | (self.upper < np.inf)).tolist():
             inside &= (self.lower[j] < X[:, j]) & (self.upper[j] >= X[:, j])
         for j, mask in self.allowed.items():
             inside &= mask[X[:, j].astype(np.intp)]
@@ -283,7 +283,7 @@ class Binned:
         """Count the (selected) instances by class, and the training rows, as in a table."""
         labels, n_rows = self.labels, self.n_rows
         if is_selected is not None:
-            labels, n_rows = labels[is_selected], np.count_nonzero(is_selected[:n_rows])
+            labels, n_rows = labels[is_selected], int(np.count_nonzero(is_selected[:n_rows]))
         return np.append(np.bincount(labels, minlength=self.n_classes), n_rows)
 
     def holds(self, literal: Literal) -> np.ndarray:
@@ -481,7 +481,8 @@ def _category_runs(
     owners = binned.owners[observed]
     n_observed = np.bincount(owners, minlength=len(binned.n_bins))
     singles = observed[n_observed[owners] >= 2]
-    sequences, firsts, ends = [], [singles], [singles + 1]
+    sequences: list[np.ndarray] = []
+    firsts, ends = [singles], [singles + 1]
     # Positions of the observed bins by feature, in any order within it.
     start = np.searchsorted(owners, owners)
     size = np.arange(len(owners)) - start + 1

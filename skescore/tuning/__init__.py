@@ -1,6 +1,6 @@
 """Search for the extractor and the hyper-parameters whose rules score best."""
 
-from skescore.tuning._alternatives import READABLE_RULES, Alternative
+from skescore.tuning._alternatives import READABLE_RULES, Alternative, choose_alternatives
 from skescore.tuning._candidates import Candidate, Candidates
 from skescore.tuning._estimator_632 import SHARE_OF_ALL_ROWS, mixed, mixed_score
 from skescore.tuning._fold_result import FoldResult
@@ -18,6 +18,7 @@ from skescore.tuning._row_sources import CountableSource, SearchableSource
 from skescore.tuning._search import N_FINALISTS, ExtractorSearchCV
 from skescore.tuning._search_data import SearchData
 from skescore.tuning._search_objective import SearchObjective
+from skescore.tuning._tree_path import tree_path
 from skescore.tuning._winner import choose_winner, judged
 from skescore.tuning.runner import FoldEvaluator, SearchProgress, Workers, describe_study
 from skescore.tuning.spaces import SearchSpace, as_search_space, search_space, starting_points
@@ -63,6 +64,7 @@ __all__ = [
     "Workers",
     "announce_worker",
     "as_search_space",
+    "choose_alternatives",
     "choose_winner",
     "compare_scores",
     "describe_study",
@@ -82,6 +84,7 @@ __all__ = [
     "score_interval",
     "search_space",
     "starting_points",
+    "tree_path",
     "weight_stability",
     "win_probability",
     "winning_regions",

@@ -139,7 +139,7 @@ def make_folds(
     The black box is cloned and fitted per split unless `fitted`; `cv` is as in scikit-learn,
     and an int stratifies where the task is classification.
     """
-    folds = []
+    folds: list[Fold] = []
     for train, test in check_cv(cv, y, classifier=task == "classification").split(X, y, groups):
         X_train = _safe_indexing(X, train)
         weights = (

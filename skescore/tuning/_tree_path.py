@@ -133,7 +133,7 @@ def _errors_by_size(
         predicted = outputs[node]
         if tree.n_classes[0] > 1 or is_classification:
             losses = (predicted != target).astype(float)
-            n_rules = size - np.count_nonzero(equal_siblings(tree, n_nodes))
+            n_rules = size - int(np.count_nonzero(equal_siblings(tree, n_nodes)))
         else:
             losses, n_rules = (predicted - target.astype(float)) ** 2, size
         result[:, size - 1] = np.average(losses, weights=weights), n_rules

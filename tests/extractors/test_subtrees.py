@@ -8,8 +8,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore import CARTExtractor
-from skescore.extractors import CachedBlackBox, equal_siblings
-from skescore.extractors._subtrees import first_leaves, without_equal_siblings
+from skescore.extractors import (
+    CachedBlackBox,
+    equal_siblings,
+    first_leaves,
+    without_equal_siblings,
+)
 
 
 def table(seed, n_rows, n_classes):

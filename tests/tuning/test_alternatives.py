@@ -7,8 +7,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 from skescore import ExtractorSearchCV
-from skescore.tuning import Candidate, Candidates
-from skescore.tuning._alternatives import choose_alternatives
+from skescore.tuning import Candidate, Candidates, choose_alternatives
 
 
 def candidate(trial, n_rules, correctness, fidelity):

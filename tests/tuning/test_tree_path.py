@@ -10,8 +10,7 @@ from sklearn.frozen import FrozenEstimator
 
 from skescore import CARTExtractor, ExtractorSearchCV
 from skescore.scorers import ice
-from skescore.tuning import Fold, evaluate_on_fold, make_folds
-from skescore.tuning._tree_path import tree_path
+from skescore.tuning import Fold, evaluate_on_fold, make_folds, tree_path
 
 
 def folds_of(load, kind):
