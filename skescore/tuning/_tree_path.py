@@ -14,6 +14,8 @@ from skescore.tuning._objective import Fold
 
 #: Share of the errors that a larger tree must save to be a candidate.
 _LEAST_GAIN = 0.02
+#: Number of rules up to which trees with slightly more errors than a smaller one are candidates.
+_FEW_RULES = 6
 
 
 def tree_path(
@@ -43,7 +45,8 @@ def tree_path(
     -------
     list of dict
         Parameters of CART, by size. A tree dominates another one if it has no more rules and at
-        most 2 % more errors in the mean over the folds. The constant, which is the smallest, and
+        most 2 % more errors in the mean over the folds; one of up to six rules only if the other
+        has more errors by 2 % of those of the constant. The constant, which is the smallest, and
         the smallest tree with the fewest errors are included.
     """
     errors, sizes = {}, {}
@@ -60,9 +63,13 @@ def tree_path(
     fewest = min(errors.values(), default=0.0)
     for key in order:
         is_best = errors[key] <= fewest + 1e-12 < least
-        if is_best or errors[key] < (1 - _LEAST_GAIN) * least - 1e-12:
+        limit = (1 - _LEAST_GAIN) * least - 1e-12
+        if sizes[key] <= _FEW_RULES:
+            # Bounds are rounded for each size anew, so the errors differ by a few rows.
+            limit = least + _LEAST_GAIN * errors[order[0]]
+        if is_best or errors[key] < limit:
             chosen.append(key)
-            least = errors[key]
+            least = min(least, errors[key])
     if max_rules is not None and chosen:
         chosen = [key for key in chosen if sizes[key] <= max_rules + 0.5] or chosen[:1]
     return [_params(prototype, sampling, n_leaves) for sampling, n_leaves in chosen]
