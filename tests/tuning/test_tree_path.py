@@ -45,7 +45,7 @@ def test_tree_path_keeps_what_is_not_dominated(load):
     for size, (error, _) in measured.items():
         smaller = [measured[k][0] for k in sizes if k <= size and k in measured]
         # Bounds are rounded for each size anew, which may move a row.
-        assert min(smaller) <= error + 0.01
+        assert min(smaller) <= error + 0.02
 
 
 def test_tree_path_of_numbers_reaches_the_best_size():
@@ -56,7 +56,7 @@ def test_tree_path_of_numbers_reaches_the_best_size():
     measured = error_by_size(folds, range(1, 10))
     sizes = {point["max_leaf_nodes"] for point in points}
     best = min(measured, key=lambda size: measured[size][0])
-    assert min(measured[size][0] for size in sizes if size in measured) <= measured[best][0] + 0.01
+    assert min(measured[size][0] for size in sizes if size in measured) <= measured[best][0] + 0.02
 
 
 def test_tree_path_stays_within_a_limit_of_rules():
