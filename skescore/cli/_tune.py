@@ -21,13 +21,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skescore._io import at_home, package_versions, write_atomically
-from skescore._names import BLACK_BOX_NAMES, DATA_SET_TASKS, SET_SCORER_NAMES, no_data_text
+from skescore._names import (
+    BLACK_BOX_NAMES,
+    DATA_SET_TASKS,
+    FIDELITY_SCORER_NAME,
+    SET_SCORER_NAMES,
+    no_data_text,
+)
 from skescore._optional import import_optional
 from skescore._quantities import limited_quantities, measured_quantities
 from skescore._scores import SCORE_SPECS
 from skescore._text import csv_of, did_you_mean, plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
+from skescore.cli._alternatives import print_alternatives, print_winner_figures
 from skescore.cli._arguments import (
     COMMAND,
     OF_BLACK_BOX,
@@ -138,9 +145,10 @@ def tune_text(
             "(Rows of a rule are counted by their weight, in whole numbers; below, every "
             "row counts once.)"
         )
+    print_winner_figures(printer, options, result["alternatives"])
     measure = "accuracy" if dataset.task == "classification" else "R²"
     printer.line(
-        f"on these rows: fidelity ({measure} against the black box) "
+        f"on all rows, which the rules were extracted from: fidelity ({measure} against the black box) "
         f"{output.number(best['fidelity'])}, completeness "
         f"{output.number(best['completeness_volume'])} by volume, "
         f"{output.number(best['completeness_instances'])} by rows"
@@ -156,6 +164,7 @@ def tune_text(
         )
     for sentence in result.get("certificate", ()):
         printer.line(sentence)
+    print_alternatives(printer, options, search, result["alternatives"])
     return printer.text()
 
 
@@ -482,7 +491,7 @@ EXAMPLES = """\
 examples:
   skescore tune wine --black-box random-forest --trials 60
   skescore tune houses.csv --target price --drop id --scoring fire --psi 3 --output run
-  skescore tune iris --black-box model.skops --reference black-box --format json
+  skescore tune iris --black-box model.skops --scoring fidelity --max-rules 8
   skescore tune 'sales/*.parquet' --target price --sample 50000
 """
 
@@ -588,8 +597,10 @@ def _add_search_options(group: Any) -> None:
         default="ice",
         metavar="SCORE",
         help=f"objective of the search (default ice): {', '.join(SCORE_SPECS)}, pareto (loss, "
-        "rules and incompleteness together; the knee of the front is reported as the best), a "
-        "measure of single rules such as mean_rule_c2, or one of predictions such as cohen_kappa",
+        "rules and incompleteness together; the knee of the front is reported as the best), "
+        f"{FIDELITY_SCORER_NAME} (agreement with the black box on unseen rows, whatever the number "
+        "of rules; set --max-rules), a measure of single rules such as mean_rule_c2, or one of "
+        "predictions such as cohen_kappa",
     )
     group.add_argument(
         "--measures",
@@ -610,8 +621,9 @@ def _add_search_options(group: Any) -> None:
     group.add_argument(
         "--reference",
         choices=("data", "black-box"),
-        default="data",
-        help="compare rules with the target (default) or with the black box's predictions",
+        help="compare rules with the target or with the black box's predictions (default: data if "
+        "the black box is trained here or DATA is a database, otherwise black-box; --scoring "
+        "fidelity always compares with the black box)",
     )
     group.add_argument(
         "--class-weight",
@@ -694,10 +706,13 @@ def _number_options() -> dict[str, tuple[Any, Any, str, str]]:
 
 def run(options: argparse.Namespace) -> str:
     """Run the command and return the text for standard output."""
+    from skescore.report import alternatives_record
+
     begin = time.perf_counter()
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     notes = output.Notes(options.quiet)
     _check_usage(options)
+    _set_reference(options)
     check_output(options)
     model_file = None
     if not (options.black_box in BLACK_BOX_NAMES or options.black_box.startswith(COMMAND)):
@@ -743,6 +758,7 @@ def run(options: argparse.Namespace) -> str:
             result["all_rows"] = all_rows | {"finalists": finalists}
         if test is not None:
             result["test"] = _tested(search, test)
+        result["alternatives"] = alternatives_record(search)
         result["run"] |= {"started": started, "seconds": round(time.perf_counter() - begin, 3)}
         certificate = (
             None if options.certify is None else _certificate(options, dataset, search, notes)
@@ -796,6 +812,21 @@ def _certificate(
     except ValueError as error:  # the proof remains valid
         notes.add(f"the best rules found are not measured on held-out rows: {error}")
         return certificate
+
+
+def _set_reference(options: argparse.Namespace) -> None:
+    """Replace the default reference: the black box if it is not trained here, else the data."""
+    is_trained_here = options.black_box in BLACK_BOX_NAMES
+    is_fidelity, is_front = options.scoring == FIDELITY_SCORER_NAME, options.scoring == "pareto"
+    default = "data" if is_trained_here and not is_fidelity else "black-box"
+    if options.reference not in (None, default) and (is_fidelity or is_front):
+        options.parser.error(
+            f"argument --reference: --scoring {options.scoring} compares with the {default} here; "
+            "leave it out"
+        )
+    if options.reference is None:
+        is_database = "://" in options.data and not is_fidelity
+        options.reference = "data" if is_database else default
 
 
 def _check_usage(options: argparse.Namespace) -> None:
@@ -1330,12 +1361,15 @@ def _search(
     notes: output.Notes,
     trial_storage: TrialStorage,
 ) -> ExtractorSearchCV:
-    from skescore.tuning import ExtractorSearchCV, SearchProgress
+    from skescore.cli._progress import FirstRules, ReportingSearch, write_start
+    from skescore.tuning import SearchProgress
 
     folds = splitter(dataset, options.cv, options.seed, notes)
     n_left = max(options.trials - note_earlier(trial_storage, options.extractors, notes), 0)
     progress = SearchProgress(n_left, label(options), sign(options), enabled=not options.quiet)
-    search = ExtractorSearchCV(
+    limits = {limit: getattr(options, limit) for limit in limited_quantities()}
+    first_rules = FirstRules(label(options), sign(options), limits)
+    search = ReportingSearch(
         model,
         extractors=options.extractors,
         scoring=arguments.search_scoring_from(options),
@@ -1346,14 +1380,15 @@ def _search(
         allocation=options.allocation,
         class_weight=options.class_weight,
         features=options.features,
-        **{limit: getattr(options, limit) for limit in limited_quantities()},
+        **limits,
         refit=options.workers != 0,
         n_jobs=_n_jobs(options, dataset),
         random_state=options.seed,
         storage=trial_storage.storage,
         study_name=trial_storage.study,
-        callbacks=[progress],
+        callbacks=[progress] if options.quiet else [progress, first_rules],
     )
+    write_start(options, len(dataset.X))
     # Rare classes are reported in a separate note with their names.
     with notes.instead_of_warnings("The least populated class") as further:
         try:
