@@ -706,8 +706,6 @@ def _number_options() -> dict[str, tuple[Any, Any, str, str]]:
 
 def run(options: argparse.Namespace) -> str:
     """Run the command and return the text for standard output."""
-    from skescore.report import alternatives_record
-
     begin = time.perf_counter()
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     notes = output.Notes(options.quiet)
@@ -726,6 +724,8 @@ def run(options: argparse.Namespace) -> str:
     notes.add_findings(dataset.name, dataset.findings)
     test = _test_rows(options, dataset, model_file, notes)
     model, about_model = _black_box(options, dataset, model_file)
+    from skescore.report import alternatives_record
+
     if options.workers == 0:
         _search(
             options,
