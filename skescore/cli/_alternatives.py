@@ -35,16 +35,17 @@ def percentage(value: float, *, digits: int = 0) -> str:
 
 
 def figures_text(
-    correctness: float | None, fidelity: float | None, measure: str, *, n_rules: float = 2
+    correctness: float | None, fidelity: float | None, measure: str, *, digits: int = 0
 ) -> str:
     """Return correctness and fidelity as a phrase that names their rows and references."""
-    verb = "agrees" if n_rules == 1 else "agree"
     parts = []
     if measure == "accuracy":
         if correctness is not None:
-            parts.append(f"right for {percentage(correctness)} of held-out rows (data)")
+            share = percentage(correctness, digits=digits)
+            parts.append(f"right for {share} of held-out rows (data)")
         if fidelity is not None:
-            parts.append(f"{verb} with the model on {percentage(fidelity)} of unseen rows")
+            share = percentage(fidelity, digits=digits)
+            parts.append(f"agrees with the model on {share} of unseen rows")
     else:
         if correctness is not None:
             parts.append(f"R² {correctness:.3f} on held-out rows (data)")
@@ -62,10 +63,10 @@ def print_winner_figures(
         return
     text = _figures_of(winner, record)
     if text:
-        printer.line(f"these rules: {text}")
+        printer.line(f"this list: {text}")
     other_roles = [_describe_role(role, record) for role in winner["roles"] if role != "best"]
     if other_roles:
-        printer.line(f"they are also {' and '.join(other_roles)}")
+        printer.line(f"it is also {' and '.join(other_roles)}")
     if gain := _gain_text(winner, record["measure"]):
         printer.line(gain)
     if options.black_box not in BLACK_BOX_NAMES:
@@ -90,8 +91,8 @@ def print_alternatives(
     if not alternatives:
         _print_best_larger_list(printer, search, record)
         return
-    number = plural(len(alternatives), "other rule list")
-    printer.heading(f"{number} to choose from:")
+    several = "another rule list" if len(alternatives) == 1 else "other rule lists"
+    printer.heading(f"{several} to choose from, by correctness or by fidelity:")
     for alternative, figures in alternatives:
         _print_list(printer, options, alternative, figures, record)
     if all(one.is_constant for one, _ in alternatives):
@@ -107,11 +108,11 @@ def _print_list(
 ) -> None:
     roles = " and ".join(_describe_role(role, record) for role in figures["roles"])
     printer.line(
-        f"{roles}: {extractor_label(figures['extractor'])} with {plural(figures['n_rules'], 'rule')}"
+        f"- {roles}: {extractor_label(figures['extractor'])} with {plural(figures['n_rules'], 'rule')}"
     )
     rules = alternative.rules.standalone() if options.standalone else alternative.rules
     printer.verbatim(str(rules))
-    printer.line(_figures_of(figures, record))
+    printer.line(f"this list: {_figures_of(figures, record)}")
     if gain := _gain_text(figures, record["measure"]):
         printer.line(gain)
 
@@ -143,17 +144,20 @@ def _print_best_larger_list(
 def _describe_role(role: str, record: Mapping[str, Any]) -> str:
     """Return what a list is the first in, in words."""
     if role == "shortest":
-        return "the shortest that is as right as the most correct, within chance"
+        return "the shortest that is as right as the most correct list, within chance"
     count = plural(int(record["max_rules"]), "rule")
-    return f"the most faithful with at most {count}"
+    return f"the most faithful to the model with at most {count}"
 
 
 def _figures_of(figures: Mapping[str, Any], record: Mapping[str, Any]) -> str:
+    """Return the figures of a list, with a decimal place if lists would look alike without it."""
+    digits = 0
+    for name in ("correctness", "fidelity"):
+        values = {one[name] for one in record["lists"] if one[name] is not None}
+        if len({percentage(value) for value in values}) < len(values):
+            digits = 1
     return figures_text(
-        figures["correctness"],
-        figures["fidelity"],
-        record["measure"],
-        n_rules=figures["n_rules"],
+        figures["correctness"], figures["fidelity"], record["measure"], digits=digits
     )
 
 
@@ -164,7 +168,7 @@ def _gain_text(figures: Mapping[str, Any], measure: str) -> str:
         return ""
     n_more = round(following["n_rules"] - figures["n_rules"])
     parts = []
-    for noun, name in (("right for", "correctness"), ("agreement with the model", "fidelity")):
+    for noun, name in (("right for", "correctness"), ("agrees with the model on", "fidelity")):
         now, then = figures[name], following[name]
         if now is None or then is None:
             continue
@@ -175,7 +179,7 @@ def _gain_text(figures: Mapping[str, Any], measure: str) -> str:
             parts.append(f"{label} {then:.3f} instead of {now:.3f}")
     if not parts:
         return ""
-    return f"{plural(n_more, 'more rule')} would give: {', '.join(parts)}"
+    return f"with {plural(n_more, 'more rule')}: {', '.join(parts)}"
 
 
 def _pair_of_percentages(then: float, now: float) -> str:

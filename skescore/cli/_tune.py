@@ -134,8 +134,9 @@ def tune_text(
     best, name = result["best"], label(options)
     _trade_off(printer, dataset, search)
     knee = ", the knee of the trade-off" if options.scoring == "pareto" else ""
+    first = "best" if options.pick is None else "picked"
     printer.heading(
-        f"best: {extractor_label(best['extractor'])} with {name} "
+        f"{first}: {extractor_label(best['extractor'])} with {name} "
         f"{output.number(sign(options) * best['score'], 4)}{knee}; its "
         f"{plural(best['n_rules'], 'rule')}, extracted from all rows"
     )
@@ -712,6 +713,8 @@ def run(options: argparse.Namespace) -> str:
     _check_usage(options)
     _set_reference(options)
     check_output(options)
+    if not options.quiet:
+        sys.stderr.write(f"reading {arguments.without_passwords(options.data)} ...\n")
     model_file = None
     if not (options.black_box in BLACK_BOX_NAMES or options.black_box.startswith(COMMAND)):
         from skescore.black_boxes import load_black_box

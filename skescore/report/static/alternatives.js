@@ -19,7 +19,7 @@ class Alternatives {
       const button = element("button", { type: "button", "aria-pressed": "false",
         onclick: () => this.onChoose(list.place) },
       element("strong", { text: rolesText(list.roles, group, score) }),
-      ...figureTexts(list, group).map((text) => element("span", { text })));
+      element("span", { text: figureTexts(list, lists, group).join(" · ") }));
       this.buttons.set(list.place, button);
     }
     this.box.replaceChildren(...this.buttons.values());
@@ -36,14 +36,17 @@ function rolesText(roles, group, score) {
   return text[0].toUpperCase() + text.slice(1);
 }
 
-function figureTexts(list, group) {
+// Figures of a list; shares have a decimal place only if different lists would look alike without it.
+function figureTexts(list, lists, group) {
   const texts = [plural(list.n_rules, "rule")];
   const isShare = group.task !== "regression";
-  if (typeof list.correctness === "number") {
-    texts.push(isShare ? `right ${percentText(100 * list.correctness)} %` : `R² ${tableNumber(list.correctness)} (data)`);
-  }
-  if (typeof list.fidelity === "number") {
-    texts.push(isShare ? `agrees ${percentText(100 * list.fidelity)} %` : `R² ${tableNumber(list.fidelity)} (model)`);
+  for (const [name, verb, reference] of [["correctness", "right", "data"], ["fidelity", "agree", "model"]]) {
+    if (typeof list[name] !== "number") continue;
+    const percent = 100 * list[name];
+    const looksAlike = lists.some((other) => other[name] !== list[name] &&
+      percentText(100 * other[name]) === percentText(percent));
+    texts.push(!isShare ? `R² ${tableNumber(list[name])} (${reference})`
+      : `${looksAlike && percent < 99.5 ? percent.toFixed(1) : percentText(percent)} % ${verb}`);
   }
   return texts;
 }
@@ -53,6 +56,6 @@ function rowsText(group) {
   const isShare = group.task !== "regression";
   const rows = group.unseen_generated ? "generated rows that the model has not seen"
     : "held-out rows that the model was not fitted on";
-  return isShare ? `Right: correct on held-out rows (data). Agrees: predicts as the model does on ${rows}.`
+  return isShare ? `Right: compared with the data, on held-out rows. Agree: compared with the model, on ${rows}.`
     : `R² on held-out rows (data), and against the model on ${rows}.`;
 }
