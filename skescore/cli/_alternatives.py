@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 __all__ = ["figures_text", "percentage", "print_alternatives", "print_winner_figures"]
 
 
+#: Largest number of rules of an alternative that are printed.
+_MAX_LINES = 12
+
+
 def percentage(value: float, *, digits: int = 0) -> str:
     """Return a share in percent; 100 and 0 only for exactly all and nothing.
 
@@ -66,7 +70,7 @@ def print_winner_figures(
         printer.line(f"this list: {text}")
     other_roles = [_describe_role(role, record) for role in winner["roles"] if role != "best"]
     if other_roles:
-        printer.line(f"it is also {' and '.join(other_roles)}")
+        printer.line(f"it is also {', and '.join(other_roles)}")
     if gain := _gain_text(winner, record["measure"]):
         printer.line(gain)
     if options.black_box not in BLACK_BOX_NAMES:
@@ -106,12 +110,16 @@ def _print_list(
     figures: Mapping[str, Any],
     record: Mapping[str, Any],
 ) -> None:
-    roles = " and ".join(_describe_role(role, record) for role in figures["roles"])
+    roles = ", and ".join(_describe_role(role, record) for role in figures["roles"])
     printer.line(
         f"- {roles}: {extractor_label(figures['extractor'])} with {plural(figures['n_rules'], 'rule')}"
     )
     rules = alternative.rules.standalone() if options.standalone else alternative.rules
-    printer.verbatim(str(rules))
+    lines = str(rules).splitlines()
+    if len(lines) > _MAX_LINES:
+        n_more = len(lines) - _MAX_LINES
+        lines = [*lines[:_MAX_LINES], f"... and {plural(n_more, 'rule')}, see run.json (--output)"]
+    printer.verbatim("\n".join(lines))
     printer.line(f"this list: {_figures_of(figures, record)}")
     if gain := _gain_text(figures, record["measure"]):
         printer.line(gain)
@@ -144,7 +152,7 @@ def _print_best_larger_list(
 def _describe_role(role: str, record: Mapping[str, Any]) -> str:
     """Return what a list is the first in, in words."""
     if role == "shortest":
-        return "the shortest that is as right as the most correct list, within chance"
+        return "the shortest that is as right within chance as the most correct list"
     count = plural(int(record["max_rules"]), "rule")
     return f"the most faithful to the model with at most {count}"
 

@@ -148,8 +148,10 @@ def tune_text(
         )
     print_winner_figures(printer, options, result["alternatives"])
     measure = "accuracy" if dataset.task == "classification" else "R²"
+    is_trained_here = result["black_box"]["trained_here"]
+    where = "on all rows, which the model was trained on" if is_trained_here else "on these rows"
     printer.line(
-        f"on all rows, which the rules were extracted from: fidelity ({measure} against the black box) "
+        f"{where}: fidelity ({measure} against the black box) "
         f"{output.number(best['fidelity'])}, completeness "
         f"{output.number(best['completeness_volume'])} by volume, "
         f"{output.number(best['completeness_instances'])} by rows"
@@ -187,10 +189,12 @@ def _leaderboard(
     # Candidates with the same outcome as a better one are not listed.
     outcome = ["extractor", "score", "score_std", "n_rules", "loss", "completeness_volume"]
     different = complete[~complete.duplicated(subset=outcome)]
-    failed = f", {len(board) - len(complete)} without a score" if len(complete) < len(board) else ""
+    n_stopped, n_failed = _count_stopped(board), _count_failed(board)
+    ended = f", {n_stopped} stopped early" if n_stopped else ""
+    ended += f", {n_failed} without a score" if n_failed else ""
     first = f"the best {_MAX_ROWS} of " if len(different) > _MAX_ROWS else ""
     printer.heading(
-        f"leaderboard: {plural(len(board), 'trial')}{failed}, "
+        f"leaderboard: {plural(len(board), 'trial')}{ended}, "
         f"{first}{plural(len(different), 'different outcome')} by {name}, "
         f"{search.search_seconds_:.1f} s"
     )
@@ -306,7 +310,15 @@ def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearc
     front = search.pareto_front_
     if len(front) < 2:
         return
-    printer.heading(f"best trade-offs of loss, rules and completeness: {len(front)} candidates")
+    is_shown = front["knee"].to_numpy(bool, copy=True)
+    is_shown[: _MAX_ROWS - 2] = is_shown[-1] = True
+    if len(front) <= _MAX_ROWS:
+        is_shown[:] = True
+    shown, positions = front[is_shown], is_shown.nonzero()[0].tolist()
+    count = f"{len(shown)} of " if len(shown) < len(front) else ""
+    printer.heading(
+        f"best trade-offs of loss, rules and completeness: {count}{len(front)} candidates"
+    )
     loss = "errors" if dataset.task == "classification" else "mean absolute error"
     rows = [
         [
@@ -314,16 +326,19 @@ def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearc
             output.number(row["loss"]),
             output.number(row["completeness_volume"]),
             "knee" if row["knee"] else "",
-            str(number),
+            str(position + 1),
             extractor_label(row["extractor"]),
             _parameters(row["params"]),
         ]
-        for number, row in enumerate(front.to_dict(orient="records"), 1)
+        for position, row in zip(positions, shown.to_dict(orient="records"), strict=True)
     ]
     space = measured_quantities()["completeness_volume"].heading
     columns = ["rules", loss, space, "", "pick", "extractor", "parameters"]
     printer.table(columns, rows, left=("extractor", "parameters"))
-    printer.line("(To show the rules of a row, repeat the command with --pick N.)")
+    printer.line(
+        f"(To show the rules of a row, repeat the command with --pick N, from 1 to {len(front)}; it "
+        "uses the stored trials.)"
+    )
 
 
 def _describe(dataset: Dataset) -> str:
@@ -515,6 +530,24 @@ def black_box(text: str) -> str:
 
 #: Trials that failed, and trials whose score is undefined.
 _WITHOUT_SCORE = ("fail", "pruned")
+
+
+#: Start of the error of a trial that was stopped because it could no longer win.
+_STOPPED = "Stopped by the pruner"
+
+
+def _is_stopped(board: pd.DataFrame) -> pd.Series:
+    """Return which trials of the leaderboard were stopped because they could no longer win."""
+    is_stopped: pd.Series = board["error"].astype(str).str.startswith(_STOPPED)
+    return is_stopped
+
+
+def _count_stopped(board: pd.DataFrame) -> int:
+    return int(_is_stopped(board).sum())
+
+
+def _count_failed(board: pd.DataFrame) -> int:
+    return int((board["state"].isin(_WITHOUT_SCORE) & ~_is_stopped(board)).sum())
 
 
 #: Help on data sources, of which only a sample is searched.
@@ -1430,7 +1463,7 @@ def _note_search(
             f"{len(dataset.X)} rows, and the best three then on all of them"
         )
     board = search.leaderboard_
-    failed = board[board["state"].isin(_WITHOUT_SCORE)]
+    failed = board[board["state"].isin(_WITHOUT_SCORE) & ~_is_stopped(board)]
     if len(failed):
         error_text = failed["error"].iloc[0]
         reason = error_text.partition("undefined on some fold: ")[2] or error_text
@@ -1479,7 +1512,8 @@ def _result(
             "allocation": options.allocation,
             "stopped": search.stopped_,
             "trials": len(board),
-            "trials_failed": int(board["state"].isin(_WITHOUT_SCORE).sum()),
+            "trials_failed": _count_failed(board),
+            "trials_stopped": _count_stopped(board),
             "cv": options.cv,
             "class_weight": options.class_weight,
             "seed": options.seed,

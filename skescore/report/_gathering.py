@@ -499,7 +499,9 @@ def _run_content(
         if reason:
             notes.append(f"Not all rules of the front are in this page: {reason}.")
     elif other_indices:
-        only = "Only the rules of the buttons are" if offered_rules else "Only the winner's rules are"
+        only = (
+            "Only the rules of the buttons are" if offered_rules else "Only the winner's rules are"
+        )
         notes.append(
             f"{only} in this page: extracting the rules of other candidates again needs "
             f"{missing_inputs}."
