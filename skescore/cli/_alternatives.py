@@ -111,9 +111,8 @@ def _print_list(
     record: Mapping[str, Any],
 ) -> None:
     roles = ", and ".join(_describe_role(role, record) for role in figures["roles"])
-    printer.line(
-        f"- {roles}: {extractor_label(figures['extractor'])} with {plural(figures['n_rules'], 'rule')}"
-    )
+    count = plural(figures["n_rules"], "rule")
+    printer.line(f"- {roles}: {extractor_label(figures['extractor'])} with {count}")
     rules = alternative.rules.standalone() if options.standalone else alternative.rules
     lines = str(rules).splitlines()
     if len(lines) > _MAX_LINES:

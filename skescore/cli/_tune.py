@@ -336,8 +336,8 @@ def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearc
     columns = ["rules", loss, space, "", "pick", "extractor", "parameters"]
     printer.table(columns, rows, left=("extractor", "parameters"))
     printer.line(
-        f"(To show the rules of a row, repeat the command with --pick N, from 1 to {len(front)}; it "
-        "uses the stored trials.)"
+        "(To show the rules of a row, repeat the command with --pick N, from 1 to "
+        f"{len(front)}; it uses the stored trials.)"
     )
 
 
@@ -746,7 +746,7 @@ def run(options: argparse.Namespace) -> str:
     _check_usage(options)
     _set_reference(options)
     check_output(options)
-    if not options.quiet:
+    if not options.quiet and sys.stderr.isatty():  # imports take a while
         sys.stderr.write(f"reading {arguments.without_passwords(options.data)} ...\n")
     model_file = None
     if not (options.black_box in BLACK_BOX_NAMES or options.black_box.startswith(COMMAND)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from typing import Any
 
 from skescore.tuning import READABLE_RULES, Alternative, ExtractorSearchCV
@@ -48,12 +49,15 @@ def alternatives_record(search: ExtractorSearchCV) -> dict[str, Any]:
     limit = search.max_rules
     if limit is None:
         limit = max(READABLE_RULES, len(getattr(search, "classes_", ())))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # The search has reported these warnings.
+        alternatives = search.alternatives_
     return {
         "measure": "r2" if search.rules_.task == "regression" else "accuracy",
         "correctness": {"reference": "data", "rows": f"held-out rows, {n_folds} folds"},
         "fidelity": {"reference": "black-box", "rows": unseen},
         "max_rules": limit,
-        "lists": [_list_record(search, alternative) for alternative in search.alternatives_],
+        "lists": [_list_record(search, alternative) for alternative in alternatives],
     }
 
 
