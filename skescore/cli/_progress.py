@@ -6,6 +6,7 @@ import argparse
 import math
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -79,7 +80,8 @@ class FirstRules:
         score = attrs.get("score", math.nan)
         is_candidate = trial.state.name == "COMPLETE" and not math.isnan(score)
         is_better = False
-        if is_candidate and self._keeps_limits(attrs):
+        is_constant = name == "cart" and trial.params.get("max_leaf_nodes") == 1
+        if is_candidate and not is_constant and self._keeps_limits(attrs):
             rank = (round(score, 12), -attrs.get("n_rules", math.inf))
             is_better = rank > self._best
             if is_better:
@@ -105,7 +107,9 @@ class FirstRules:
         self._has_shown_rules = True
         name, trial = self._best_trial
         try:
-            rules = self._extract(name, dict(trial.params))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                rules = self._extract(name, dict(trial.params))
         except Exception:  # an aid for the reader that must not end the search
             return
         lines = str(rules).splitlines()

@@ -283,7 +283,8 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -
             "held-out rows and of the rules from all rows"
         )
     if "within_limits" in board:
-        return f"is the best that satisfies {' and '.join(map(_option_of, limited_quantities()))}"
+        limits = [name for name in limited_quantities() if getattr(options, name) is not None]
+        return f"is the best that satisfies {' and '.join(map(_option_of, limits))}"
     return "is the best if scores on held-out rows and of the rules from all rows are combined"
 
 
@@ -1426,7 +1427,9 @@ def _search(
     )
     write_start(options, len(dataset.X))
     # Rare classes are reported in a separate note with their names.
-    with notes.instead_of_warnings("The least populated class") as further:
+    # A constant is reported by its shortcomings, and the alternatives are printed.
+    ignored = ("The least populated class", "The best candidate by .* is a constant")
+    with notes.instead_of_warnings(*ignored) as further:
         try:
             with Workers(options, trial_storage, notes), progress:
                 search.fit(dataset.X, dataset.y)
