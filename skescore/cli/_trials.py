@@ -219,7 +219,7 @@ def _finished_path(options: argparse.Namespace, digest: str) -> Path | None:
     budget = repr([getattr(options, name) for name in _BUDGET])
     suffix = hashlib.sha256(budget.encode()).hexdigest()[:8]
     try:
-        return cache_folder() / f"{digest}-{suffix}.finished.journal"
+        return cache_folder() / f"{digest}-{suffix}.finished"
     except (OSError, RuntimeError):  # there is no home folder
         return None
 
@@ -238,7 +238,7 @@ def _save_finished(options: argparse.Namespace, finished: Path | None, path: Pat
         return
     with contextlib.suppress(OSError):
         finished.parent.mkdir(parents=True, exist_ok=True)
-        temporary = finished.with_suffix(f".{os.getpid()}")
+        temporary = finished.with_suffix(f".{os.getpid()}.part")
         shutil.copyfile(path, temporary)
         temporary.replace(finished)
 
@@ -437,7 +437,7 @@ def _is_sound(trial_storage: TrialStorage, extractors: Sequence[str]) -> bool:
 
 def _delete_old(folder: Path) -> None:
     """Delete journals of old searches from the cache."""
-    for path in folder.glob("*.journal"):
+    for path in (*folder.glob("*.journal"), *folder.glob("*.finished")):
         with contextlib.suppress(OSError):
             if path.stat().st_mtime < time.time() - _CACHE_DAYS * 86400:
                 path.unlink()

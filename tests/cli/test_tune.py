@@ -389,6 +389,49 @@ def test_other_measures_may_be_what_is_best(scoring, result):
     assert found["search"]["scoring"] == scoring
 
 
+# Alternatives -------------------------------------------------------------------------------------
+
+
+def test_text_offers_the_alternatives_of_the_json(run, result):
+    found = result("titanic", *SHORT)["alternatives"]
+    assert found["measure"] == "accuracy"
+    assert found["correctness"] == {"reference": "data", "rows": "held-out rows, 2 folds"}
+    assert found["fidelity"]["rows"].startswith("held-out rows, on which the model was not fitted")
+    roles = [role for one in found["lists"] for role in one["roles"]]
+    assert sorted(roles) == ["best", "most faithful", "shortest"]
+    _, out, err = run("tune", "titanic", *SHORT)
+    offered = out.partition("to choose from, by correctness or by fidelity:\n")[2]
+    for one in found["lists"]:
+        rules = str(RuleSet.from_json(json.dumps(one["rules"])))
+        assert one["n_rules"] == len(one["rules"]["rules"])
+        assert rules in (out if "best" in one["roles"] else offered)
+        assert 0 <= one["correctness"] <= 1
+        assert one["next"] is None or one["next"]["n_rules"] > one["n_rules"]
+    assert out.count("this list: right for ") == len(found["lists"])
+    assert out.count("% of held-out rows (data), agrees with the model on ") == len(found["lists"])
+    first_line, next_line = err.splitlines()[:2]
+    assert first_line == "fitting decision-tree on 2201 rows, and on 2 folds of them ..."
+    assert next_line.startswith("first rules: CART with ")
+
+
+def test_constant_is_not_shown_alone(run):
+    _, out, _ = run("tune", "iris", *SHORT, "--extractors", "cart", "--rho", 8)
+    assert "1. ALWAYS setosa" in out
+    offered = out.partition("to choose from, by correctness or by fidelity:\n")[2]
+    assert "1. IF petal " in offered
+
+
+def test_fidelity_ignores_the_target(run, result):
+    found = result("iris", *SHORT, "--scoring", "fidelity", "--max-rules", 4)
+    assert found["search"]["scoring"] == "fidelity"
+    assert found["search"]["reference"] == "black-box"
+    best = found["leaderboard"][0]
+    assert best["score"] == best["fidelity"]
+    code, _, err = run("tune", "iris", *SHORT, "--scoring", "fidelity", "--reference", "data")
+    assert code == 2
+    assert "--scoring fidelity compares with the black-box" in err
+
+
 # Folds --------------------------------------------------------------------------------------------
 
 
@@ -647,6 +690,7 @@ def test_failed_trials_are_counted_and_explained(monkeypatch, run):
     assert found["leaderboard"][-1]["error"] == "ValueError: the moon is full"
 
 
+@pytest.mark.slow
 def test_stopped_trials_are_not_reported_as_failures(run):
     code, out, err = run("tune", "iris", "--black-box", "decision-tree", "--cv", 2, "--trials", 12)
     assert code == 0
@@ -677,6 +721,20 @@ def test_skops_model_is_explained_as_it_is(model, iris, tmp_path, run, result):
     assert found["black_box"]["quality"]["accuracy"] == pytest.approx(expected)
     _, out, _ = run("tune", *words)
     assert "(on these rows, which it may have been trained on)" in out.splitlines()[1]
+
+
+def test_given_model_is_the_default_reference(model, tmp_path, run, result):
+    skops = pytest.importorskip("skops.io")
+    path = tmp_path / "model.skops"
+    path.write_bytes(skops.dumps(model))
+    options = ("iris", *SHORT[2:], "--black-box", path)
+    found = result(*options)
+    assert found["search"]["reference"] == "black-box"
+    assert "generated" in found["alternatives"]["fidelity"]["rows"]
+    assert result(*options, "--reference", "data")["search"]["reference"] == "data"
+    _, out, _ = run("tune", *options)
+    assert "unseen rows are generated from held-out rows" in out
+    assert "compared with the black box's predictions" in out
 
 
 def test_joblib_model_is_opened_only_when_trusted(model, tmp_path, run):
@@ -1212,7 +1270,7 @@ def test_why_the_first_row_is_not_the_one_with_the_best_score(run, options, why)
     assert scores[0] < max(scores)
     assert scores[1:] == sorted(scores[1:], reverse=True)
     assert f"(The first {why}; the others follow by ICE.)" in out
-    assert not re.search(r"\b(0|1) (that are|trials\b|rows\b|rules\b)", out + err)
+    assert not re.search(r"(?<!\[)\b(0|1) (that are|trials\b|rows\b|rules\b)", out + err)
 
 
 # --- rows that stay where they are ----------------------------------------------------------------
