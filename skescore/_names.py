@@ -198,6 +198,9 @@ PREDICTION_METRIC_NAMES: Mapping[str, MetricName] = MappingProxyType(
     }
 )
 
+#: Agreement with the black box on unseen rows, :class:`skescore.scorers.FidelityScorer`.
+FIDELITY_SCORER_NAME = "fidelity"
+
 #: Of :data:`skescore.scorers.PERFORMANCE_SCORERS`, which a search may be after.
 PERFORMANCE_SCORER_NAMES = (
     "accuracy",

@@ -28,7 +28,7 @@ from skescore.datasets import BUILT_IN
 from skescore.metrics import PREDICTION_METRICS, RULE_MEASURES
 from skescore.reproduce import BREX_METHODS
 from skescore.rules._prediction import VOTINGS
-from skescore.scorers import PERFORMANCE_SCORERS, SET_SCORERS
+from skescore.scorers import PERFORMANCE_SCORERS, SET_SCORERS, FidelityScorer
 
 PACKAGE = Path(skescore.__file__).parent
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
@@ -278,6 +278,7 @@ def test_name_tables_match_full_registries(light: Iterable[str], full: Iterable[
 
 
 def test_what_is_told_beside_the_names_is_so() -> None:
+    assert FidelityScorer().name == _names.FIDELITY_SCORER_NAME
     assert dict(_names.DATA_SET_TASKS) == {name: data.task for name, data in BUILT_IN.items()}
     assert set(_names.VOTING_TEXTS) == {kind for kinds in VOTINGS.values() for kind in kinds}
 

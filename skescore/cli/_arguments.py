@@ -23,6 +23,7 @@ from skescore._io import at_home
 from skescore._names import (
     DATA_SET_TASKS,
     FETCHED,
+    FIDELITY_SCORER_NAME,
     MODEL_KINDS,
     NO_RUN_TEXT,
     PERFORMANCE_SCORER_NAMES,
@@ -254,8 +255,8 @@ def names_of(choices: Iterable[str], noun: str) -> Callable[[str], tuple[str, ..
 
 
 def scorings() -> tuple[str, ...]:
-    """Return the names of all objectives: scores, the trade-off, measures of predictions."""
-    return (*SCORE_SPECS, "pareto", *PERFORMANCE_SCORER_NAMES)
+    """Return the names of all objectives: scores, trade-off, fidelity, measures of predictions."""
+    return (*SCORE_SPECS, "pareto", FIDELITY_SCORER_NAME, *PERFORMANCE_SCORER_NAMES)
 
 
 def scoring(text: str) -> str:
@@ -491,11 +492,14 @@ def scorer_from(options: argparse.Namespace) -> RuleScorer | PerformanceScorer:
     """Make the scorer that the options choose."""
     from skescore.scorers import (
         PERFORMANCE_SCORERS,
+        FidelityScorer,
         make_performance_scorer,
         make_rule_scorer,
         make_score_scorer,
     )
 
+    if options.scoring == FIDELITY_SCORER_NAME:
+        return FidelityScorer()
     reference = options.reference.replace("-", "_")
     if "_rule_" in options.scoring:
         how, _, measure = options.scoring.partition("_rule_")

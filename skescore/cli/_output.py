@@ -65,7 +65,7 @@ def json_for_stdout(value: Any) -> str:
     return to_json(value, ascii_only=codecs.lookup(encoding).name != "utf-8")
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Escape control characters of labels and names, so that they do not control the terminal."""
     return re.sub(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", lambda c: repr(c[0])[1:-1], text)
 
@@ -97,7 +97,7 @@ class Printer:
 
     def line(self, text: str) -> None:
         """Add a sentence or two."""
-        text = _printable(text).replace("\n", "\\n")
+        text = printable(text).replace("\n", "\\n")
         if self.markdown:
             text = re.sub(r"([\\`*<|\[\]]|(?<!\w)_|_(?!\w))", r"\\\1", text) + "\n"
         elif self.width is not None:
@@ -125,7 +125,7 @@ class Printer:
         """
         from rich.cells import cell_len
 
-        grid = [[_printable(c).replace("\n", "\\n") for c in row] for row in (columns, *rows)]
+        grid = [[printable(c).replace("\n", "\\n") for c in row] for row in (columns, *rows)]
         if self.markdown:
             lines = [[c.replace("|", "\\|") for c in row] for row in grid]
             lines.insert(1, [":--" if name in left else "--:" for name in columns])
@@ -164,7 +164,7 @@ class Printer:
         fence = "```"
         while fence in text:
             fence += "`"
-        text = _printable(text)
+        text = printable(text)
         self._blocks.append(f"{fence}text\n{text}\n{fence}\n\n" if self.markdown else text + "\n")
 
 
@@ -179,14 +179,14 @@ class Notes:
         """Add a note."""
         self.texts.append(text)
         if is_shown and not self.quiet:
-            sys.stderr.write(_printable(f"skescore: note: {text}\n"))
+            sys.stderr.write(printable(f"skescore: note: {text}\n"))
 
     def add_findings(self, name: str, texts: Sequence[str]) -> None:
         """Add the findings about a table in one message."""
         self.texts += texts
         if texts and not self.quiet:
             lines = "".join(f"\n  - {text}" for text in texts)
-            sys.stderr.write(_printable(f"skescore: note: about {name}:{lines}\n"))
+            sys.stderr.write(printable(f"skescore: note: about {name}:{lines}\n"))
 
     @contextmanager
     def instead_of_warnings(self, *ignored: str) -> Iterator[list[str]]:

@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -19,6 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from skescore._io import cache_folder, package_versions, try_lock
 from skescore._processes import worker_command
+from skescore._quantities import limited_quantities
 from skescore._text import plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
@@ -147,8 +149,8 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "trials",
         "Trials are stored as they are made: repeating the command resumes an\n"
-        "  interrupted run. Without --storage they are stored in the folder of\n"
-        "  --output, or in the user's cache until the search is finished.",
+        "  interrupted run, and --pick selects from those of a finished run. Without\n"
+        "  --storage they are stored in the folder of --output and in the user's cache.",
     )
     group.add_argument(
         "--storage",
@@ -173,7 +175,7 @@ def add_trial_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--fresh",
         action="store_true",
-        help="discard the trials of an earlier run that was interrupted",
+        help="discard the trials of an earlier run that was interrupted, or that --pick would use",
     )
 
 
@@ -197,12 +199,48 @@ def kept_trials(
             return
         path = options.output / JOURNAL
         trial_storage = TrialStorage(_url(path), study)
+        if not options.fresh:
+            _reuse_finished(options, _finished_path(options, digest), path)
         try:
             yield trial_storage
         except BaseException:
             if not count_finished(trial_storage, options.extractors, scored=True):
                 path.unlink(missing_ok=True)  # nothing to resume
             raise
+        _save_finished(options, _finished_path(options, digest), path)
+
+
+#: Settings of a search, in addition to the digest, on which its set of trials depends.
+_BUDGET = ("trials", "timeout", "allocation", *limited_quantities())
+
+
+def _finished_path(options: argparse.Namespace, digest: str) -> Path | None:
+    """Return the file of the cache with the trials of the same search once it has finished."""
+    budget = repr([getattr(options, name) for name in _BUDGET])
+    suffix = hashlib.sha256(budget.encode()).hexdigest()[:8]
+    try:
+        return cache_folder() / f"{digest}-{suffix}.finished"
+    except (OSError, RuntimeError):  # there is no home folder
+        return None
+
+
+def _reuse_finished(options: argparse.Namespace, finished: Path | None, path: Path) -> None:
+    """Copy the trials of the finished search that ``--pick`` selects from."""
+    if options.pick is None or finished is None or path.exists():
+        return
+    with contextlib.suppress(OSError):
+        shutil.copyfile(finished, path)
+
+
+def _save_finished(options: argparse.Namespace, finished: Path | None, path: Path) -> None:
+    """Copy the trials of a finished search to the cache for a later ``--pick``."""
+    if finished is None or options.exit_code:
+        return
+    with contextlib.suppress(OSError):
+        finished.parent.mkdir(parents=True, exist_ok=True)
+        temporary = finished.with_suffix(f".{os.getpid()}.part")
+        shutil.copyfile(path, temporary)
+        temporary.replace(finished)
 
 
 def is_unfinished(folder: Path) -> bool:
@@ -362,7 +400,11 @@ def _cached(options: argparse.Namespace, digest: str, study: str) -> Iterator[Tr
             yield TrialStorage(None, study)
             return
         trial_storage = TrialStorage(_url(path), study)
-        if options.fresh or not _is_sound(trial_storage, options.extractors):
+        if options.fresh:
+            path.unlink(missing_ok=True)
+        else:
+            _reuse_finished(options, _finished_path(options, digest), path)
+        if not _is_sound(trial_storage, options.extractors):
             path.unlink(missing_ok=True)
         try:
             yield trial_storage
@@ -371,6 +413,7 @@ def _cached(options: argparse.Namespace, digest: str, study: str) -> Iterator[Tr
                 path.unlink(missing_ok=True)
             raise
         if not options.exit_code:
+            _save_finished(options, _finished_path(options, digest), path)
             path.unlink(missing_ok=True)
 
 
@@ -394,8 +437,8 @@ def _is_sound(trial_storage: TrialStorage, extractors: Sequence[str]) -> bool:
 
 def _delete_old(folder: Path) -> None:
     """Delete journals of old searches from the cache."""
-    for path in folder.glob("*.journal"):
+    for path in (*folder.glob("*.journal"), *folder.glob("*.finished")):
         with contextlib.suppress(OSError):
             if path.stat().st_mtime < time.time() - _CACHE_DAYS * 86400:
                 path.unlink()
-                path.with_suffix(".lock").unlink()
+                path.with_suffix(".lock").unlink(missing_ok=True)

@@ -21,13 +21,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skescore._io import at_home, package_versions, write_atomically
-from skescore._names import BLACK_BOX_NAMES, DATA_SET_TASKS, SET_SCORER_NAMES, no_data_text
+from skescore._names import (
+    BLACK_BOX_NAMES,
+    DATA_SET_TASKS,
+    FIDELITY_SCORER_NAME,
+    SET_SCORER_NAMES,
+    no_data_text,
+)
 from skescore._optional import import_optional
 from skescore._quantities import MeasuredQuantity, limited_quantities, measured_quantities
 from skescore._scores import SCORE_SPECS
 from skescore._text import csv_of, did_you_mean, plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
+from skescore.cli._alternatives import print_alternatives, print_winner_figures
 from skescore.cli._arguments import (
     COMMAND,
     OF_BLACK_BOX,
@@ -127,8 +134,9 @@ def tune_text(
     best, name = result["best"], label(options)
     _trade_off(printer, dataset, search)
     knee = ", the knee of the trade-off" if options.scoring == "pareto" else ""
+    first = "best" if options.pick is None else "picked"
     printer.heading(
-        f"best: {extractor_label(best['extractor'])} with {name} "
+        f"{first}: {extractor_label(best['extractor'])} with {name} "
         f"{output.number(sign(options) * best['score'], 4)}{knee}; its "
         f"{plural(best['n_rules'], 'rule')}, extracted from all rows"
     )
@@ -138,9 +146,12 @@ def tune_text(
             "(Rows of a rule are counted by their weight, in whole numbers; below, every "
             "row counts once.)"
         )
+    print_winner_figures(printer, options, result["alternatives"])
     measure = "accuracy" if dataset.task == "classification" else "R²"
+    is_trained_here = result["black_box"]["trained_here"]
+    where = "on all rows, which the model was trained on" if is_trained_here else "on these rows"
     printer.line(
-        f"on these rows: fidelity ({measure} against the black box) "
+        f"{where}: fidelity ({measure} against the black box) "
         f"{output.number(best['fidelity'])}, completeness "
         f"{output.number(best['completeness_volume'])} by volume, "
         f"{output.number(best['completeness_instances'])} by rows"
@@ -156,6 +167,7 @@ def tune_text(
         )
     for sentence in result.get("certificate", ()):
         printer.line(sentence)
+    print_alternatives(printer, options, search, result["alternatives"])
     return printer.text()
 
 
@@ -177,10 +189,12 @@ def _leaderboard(
     # Candidates with the same outcome as a better one are not listed.
     outcome = ["extractor", "score", "score_std", "n_rules", "loss", "completeness_volume"]
     different = complete[~complete.duplicated(subset=outcome)]
-    failed = f", {len(board) - len(complete)} without a score" if len(complete) < len(board) else ""
+    n_stopped, n_failed = _count_stopped(board), _count_failed(board)
+    ended = f", {n_stopped} stopped early" if n_stopped else ""
+    ended += f", {n_failed} without a score" if n_failed else ""
     first = f"the best {_MAX_ROWS} of " if len(different) > _MAX_ROWS else ""
     printer.heading(
-        f"leaderboard: {plural(len(board), 'trial')}{failed}, "
+        f"leaderboard: {plural(len(board), 'trial')}{ended}, "
         f"{first}{plural(len(different), 'different outcome')} by {name}, "
         f"{search.search_seconds_:.1f} s"
     )
@@ -275,7 +289,8 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -
             "held-out rows and of the rules from all rows"
         )
     if "within_limits" in board:
-        return f"is the best that satisfies {' and '.join(map(_option_of, limited_quantities()))}"
+        limits = [name for name in limited_quantities() if getattr(options, name) is not None]
+        return f"is the best that satisfies {' and '.join(map(_option_of, limits))}"
     return "is the best if scores on held-out rows and of the rules from all rows are combined"
 
 
@@ -302,7 +317,15 @@ def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearc
     front = search.pareto_front_
     if len(front) < 2:
         return
-    printer.heading(f"best trade-offs of loss, rules and completeness: {len(front)} candidates")
+    is_shown = front["knee"].to_numpy(bool, copy=True)
+    is_shown[: _MAX_ROWS - 2] = is_shown[-1] = True
+    if len(front) <= _MAX_ROWS:
+        is_shown[:] = True
+    shown, positions = front[is_shown], is_shown.nonzero()[0].tolist()
+    count = f"{len(shown)} of " if len(shown) < len(front) else ""
+    printer.heading(
+        f"best trade-offs of loss, rules and completeness: {count}{len(front)} candidates"
+    )
     loss = "errors" if dataset.task == "classification" else "mean absolute error"
     rows = [
         [
@@ -310,16 +333,19 @@ def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearc
             output.number(row["loss"]),
             output.number(row["completeness_volume"]),
             "knee" if row["knee"] else "",
-            str(number),
+            str(position + 1),
             extractor_label(row["extractor"]),
             _parameters(row["params"]),
         ]
-        for number, row in enumerate(front.to_dict(orient="records"), 1)
+        for position, row in zip(positions, shown.to_dict(orient="records"), strict=True)
     ]
     space = measured_quantities()["completeness_volume"].heading
     columns = ["rules", loss, space, "", "pick", "extractor", "parameters"]
     printer.table(columns, rows, left=("extractor", "parameters"))
-    printer.line("(To show the rules of a row, repeat the command with --pick N.)")
+    printer.line(
+        "(To show the rules of a row, repeat the command with --pick N, from 1 to "
+        f"{len(front)}; it uses the stored trials.)"
+    )
 
 
 def _describe(dataset: Dataset) -> str:
@@ -488,7 +514,7 @@ EXAMPLES = """\
 examples:
   skescore tune wine --black-box random-forest --trials 60
   skescore tune houses.csv --target price --drop id --scoring fire --psi 3 --output run
-  skescore tune iris --black-box model.skops --reference black-box --format json
+  skescore tune iris --black-box model.skops --scoring fidelity --max-rules 8
   skescore tune 'sales/*.parquet' --target price --sample 50000
 """
 
@@ -511,6 +537,24 @@ def black_box(text: str) -> str:
 
 #: Trials that failed, and trials whose score is undefined.
 _WITHOUT_SCORE = ("fail", "pruned")
+
+
+#: Start of the error of a trial that was stopped because it could no longer win.
+_STOPPED = "Stopped by the pruner"
+
+
+def _is_stopped(board: pd.DataFrame) -> pd.Series:
+    """Return which trials of the leaderboard were stopped because they could no longer win."""
+    is_stopped: pd.Series = board["error"].astype(str).str.startswith(_STOPPED)
+    return is_stopped
+
+
+def _count_stopped(board: pd.DataFrame) -> int:
+    return int(_is_stopped(board).sum())
+
+
+def _count_failed(board: pd.DataFrame) -> int:
+    return int((board["state"].isin(_WITHOUT_SCORE) & ~_is_stopped(board)).sum())
 
 
 #: Help on data sources, of which only a sample is searched.
@@ -594,8 +638,10 @@ def _add_search_options(group: Any) -> None:
         default="ice",
         metavar="SCORE",
         help=f"objective of the search (default ice): {', '.join(SCORE_SPECS)}, pareto (loss, "
-        "rules and incompleteness together; the knee of the front is reported as the best), a "
-        "measure of single rules such as mean_rule_c2, or one of predictions such as cohen_kappa",
+        "rules and incompleteness together; the knee of the front is reported as the best), "
+        f"{FIDELITY_SCORER_NAME} (agreement with the black box on unseen rows, whatever the number "
+        "of rules; set --max-rules), a measure of single rules such as mean_rule_c2, or one of "
+        "predictions such as cohen_kappa",
     )
     group.add_argument(
         "--measures",
@@ -616,8 +662,9 @@ def _add_search_options(group: Any) -> None:
     group.add_argument(
         "--reference",
         choices=("data", "black-box"),
-        default="data",
-        help="compare rules with the target (default) or with the black box's predictions",
+        help="compare rules with the target or with the black box's predictions (default: data if "
+        "the black box is trained here or DATA is a database, otherwise black-box; --scoring "
+        "fidelity always compares with the black box)",
     )
     group.add_argument(
         "--class-weight",
@@ -704,7 +751,10 @@ def run(options: argparse.Namespace) -> str:
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     notes = output.Notes(options.quiet)
     _check_usage(options)
+    _set_reference(options)
     check_output(options)
+    if not options.quiet and sys.stderr.isatty():  # imports take a while
+        sys.stderr.write(f"reading {arguments.without_passwords(options.data)} ...\n")
     model_file = None
     if not (options.black_box in BLACK_BOX_NAMES or options.black_box.startswith(COMMAND)):
         from skescore.black_boxes import load_black_box
@@ -717,6 +767,8 @@ def run(options: argparse.Namespace) -> str:
     notes.add_findings(dataset.name, dataset.findings)
     test = _test_rows(options, dataset, model_file, notes)
     model, about_model = _black_box(options, dataset, model_file)
+    from skescore.report import alternatives_record
+
     if options.workers == 0:
         _search(
             options,
@@ -749,6 +801,7 @@ def run(options: argparse.Namespace) -> str:
             result["all_rows"] = all_rows | {"finalists": finalists}
         if test is not None:
             result["test"] = _tested(search, test)
+        result["alternatives"] = alternatives_record(search)
         result["run"] |= {"started": started, "seconds": round(time.perf_counter() - begin, 3)}
         certificate = (
             None if options.certify is None else _certificate(options, dataset, search, notes)
@@ -802,6 +855,21 @@ def _certificate(
     except ValueError as error:  # the proof remains valid
         notes.add(f"the best rules found are not measured on held-out rows: {error}")
         return certificate
+
+
+def _set_reference(options: argparse.Namespace) -> None:
+    """Replace the default reference: the black box if it is not trained here, else the data."""
+    is_trained_here = options.black_box in BLACK_BOX_NAMES
+    is_fidelity, is_front = options.scoring == FIDELITY_SCORER_NAME, options.scoring == "pareto"
+    default = "data" if is_trained_here and not is_fidelity else "black-box"
+    if options.reference not in (None, default) and (is_fidelity or is_front):
+        options.parser.error(
+            f"argument --reference: --scoring {options.scoring} compares with the {default} here; "
+            "leave it out"
+        )
+    if options.reference is None:
+        is_database = "://" in options.data and not is_fidelity
+        options.reference = "data" if is_database else default
 
 
 def _check_usage(options: argparse.Namespace) -> None:
@@ -1335,12 +1403,15 @@ def _search(
     notes: output.Notes,
     trial_storage: TrialStorage,
 ) -> ExtractorSearchCV:
-    from skescore.tuning import ExtractorSearchCV, SearchProgress
+    from skescore.cli._progress import FirstRules, ReportingSearch, write_start
+    from skescore.tuning import SearchProgress
 
     folds = splitter(dataset, options.cv, options.seed, notes)
     n_left = max(options.trials - note_earlier(trial_storage, options.extractors, notes), 0)
     progress = SearchProgress(n_left, label(options), sign(options), enabled=not options.quiet)
-    search = ExtractorSearchCV(
+    limits = {limit: getattr(options, limit) for limit in limited_quantities()}
+    first_rules = FirstRules(label(options), sign(options), limits)
+    search = ReportingSearch(
         model,
         extractors=options.extractors,
         scoring=arguments.search_scoring_from(options),
@@ -1351,16 +1422,19 @@ def _search(
         allocation=options.allocation,
         class_weight=options.class_weight,
         features=options.features,
-        **{limit: getattr(options, limit) for limit in limited_quantities()},
+        **limits,
         refit=options.workers != 0,
         n_jobs=_n_jobs(options, dataset),
         random_state=options.seed,
         storage=trial_storage.storage,
         study_name=trial_storage.study,
-        callbacks=[progress],
+        callbacks=[progress] if options.quiet else [progress, first_rules],
     )
+    write_start(options, len(dataset.X))
     # Rare classes are reported in a separate note with their names.
-    with notes.instead_of_warnings("The least populated class") as further:
+    # A constant is reported by its shortcomings, and the alternatives are printed.
+    ignored = ("The least populated class", "The best candidate by .* is a constant")
+    with notes.instead_of_warnings(*ignored) as further:
         try:
             with Workers(options, trial_storage, notes), progress:
                 search.fit(dataset.X, dataset.y)
@@ -1397,7 +1471,7 @@ def _note_search(
             f"{len(dataset.X)} rows, and the best three then on all of them"
         )
     board = search.leaderboard_
-    failed = board[board["state"].isin(_WITHOUT_SCORE)]
+    failed = board[board["state"].isin(_WITHOUT_SCORE) & ~_is_stopped(board)]
     if len(failed):
         error_text = failed["error"].iloc[0]
         reason = error_text.partition("undefined on some fold: ")[2] or error_text
@@ -1446,7 +1520,8 @@ def _result(
             "allocation": options.allocation,
             "stopped": search.stopped_,
             "trials": len(board),
-            "trials_failed": int(board["state"].isin(_WITHOUT_SCORE).sum()),
+            "trials_failed": _count_failed(board),
+            "trials_stopped": _count_stopped(board),
             "cv": options.cv,
             "class_weight": options.class_weight,
             "seed": options.seed,

@@ -1,5 +1,6 @@
 """A run as one page: a self-contained HTML file in which weights can be moved and rows tried."""
 
+from skescore.report._alternatives import alternatives_record
 from skescore.report._candidates_file import SavedCandidates, candidates_json, read_candidates
 from skescore.report._notebook import candidates_html, search_html
 from skescore.report._page import write_report
@@ -7,6 +8,7 @@ from skescore.report._rule_views import rule_view
 
 __all__ = [
     "SavedCandidates",
+    "alternatives_record",
     "candidates_html",
     "candidates_json",
     "read_candidates",

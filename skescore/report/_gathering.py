@@ -25,6 +25,7 @@ from skescore.black_boxes import fit_black_box, is_prefit
 from skescore.certificates import Certificate
 from skescore.datasets import BUILT_IN, Dataset, Preparation, load_dataset
 from skescore.registry import extractor_label, make_extractor
+from skescore.report._alternatives import alternatives_record
 from skescore.report._bench_rows import find_rows, groups_of, kept_rules
 from skescore.report._candidates_file import SavedCandidates, kept_names, read_candidates
 from skescore.report._rule_views import rule_view, sample_rows
@@ -371,7 +372,8 @@ def _search(search: ExtractorSearchCV, data: Dataset | None, time_limit: float) 
 
 def _describe_search(search: ExtractorSearchCV, data: Dataset | None) -> dict[str, Any]:
     """Describe a search in memory as ``run.json`` describes a run."""
-    objective = SearchObjective.of(search.scoring)
+    reference = "black_box" if is_prefit(search.estimator) else None
+    objective = SearchObjective.of(search.scoring, reference=reference)
     settings = getattr(objective.scorer, "settings", {})
     completeness = settings.get("completeness")
     black_box = search.estimator
@@ -395,7 +397,7 @@ def _describe_search(search: ExtractorSearchCV, data: Dataset | None) -> dict[st
             "scoring": list(objective.minimized) or objective.name,
             "weights": {name: settings[name] for name in all_weights() if name in settings},
             "completeness": completeness if completeness in COMPLETENESSES else "volume",
-            "reference": "data",
+            "reference": getattr(objective.scorer, "reference", "data").replace("_", "-"),
             "extractors": list(search.extractors_),
             "trials": len(search.leaderboard_),
             "cv": max((len(c.folds) for c in search.candidates_), default=0),
@@ -404,6 +406,7 @@ def _describe_search(search: ExtractorSearchCV, data: Dataset | None) -> dict[st
             "seed": search.random_state if isinstance(search.random_state, int) else None,
             "seconds": search.search_seconds_,
         },
+        "alternatives": alternatives_record(search),
     }
 
 
@@ -483,10 +486,11 @@ def _run_content(
     score, recorded = _score_of(search["scoring"])
     weights = {**all_weights(), **search["weights"]}
     stops = slider_stops(saved, score, search["completeness"], weights)
+    alternatives, offered_rules = _alternatives(run, saved)
     other_indices = [
         index
         for index in dict.fromkeys([*front_of(saved.candidates), *stops])
-        if index != saved.winner
+        if index != saved.winner and index not in offered_rules
     ]
     other_rules: dict[int, RuleSet] = {}
     if other_indices and data is not None and not missing_inputs:
@@ -495,10 +499,14 @@ def _run_content(
         if reason:
             notes.append(f"Not all rules of the front are in this page: {reason}.")
     elif other_indices:
-        notes.append(
-            "Only the winner's rules are in this page: extracting the rules of other candidates "
-            f"again needs {missing_inputs}."
+        only = (
+            "Only the rules of the buttons are" if offered_rules else "Only the winner's rules are"
         )
+        notes.append(
+            f"{only} in this page: extracting the rules of other candidates again needs "
+            f"{missing_inputs}."
+        )
+    other_rules = offered_rules | other_rules
     views = _short_views(other_rules, data)
     if len(views) < len(other_rules):
         notes.append("Some longer rule sets of the front are left out of this page.")
@@ -517,6 +525,9 @@ def _run_content(
         ],
         "winner": saved.winner,
         "picked": saved.picked,
+        "alternatives": alternatives,
+        "scored_by": score_label(search["scoring"]),
+        "unseen_generated": not run["black_box"].get("trained_here", True),
         "failures": failures,
         "standard_errors": saved.standard_errors,
         "share_of_all_rows": SHARE_OF_ALL_ROWS,
@@ -532,6 +543,33 @@ def _run_content(
         "target": about["target"],
         "notes": [*run.get("notes", []), *notes],
     }
+
+
+def _alternatives(
+    run: Mapping[str, Any], saved: SavedCandidates
+) -> tuple[list[dict[str, Any]], dict[int, RuleSet]]:
+    """Return the lists that the run offers, and the rules of those other than the winner."""
+    places = {(c.extractor, c.trial): index for index, c in enumerate(saved.candidates)}
+    lists: list[dict[str, Any]] = []
+    rules: dict[int, RuleSet] = {}
+    for record in (run.get("alternatives") or {}).get("lists", ()):
+        place = places.get((record["extractor"], record["trial"]))
+        if "best" in record["roles"]:
+            place = saved.winner
+        elif place is not None and place != saved.winner:
+            rules[place] = RuleSet.from_json(json.dumps(record["rules"]))
+        if place is not None:
+            names = ("roles", "n_rules", "correctness", "fidelity")
+            lists.append({"place": place} | {name: record[name] for name in names})
+    return lists, rules
+
+
+def score_label(scoring: Any) -> str | None:
+    """Return the label of the score of a search; None for several measures."""
+    if not isinstance(scoring, str):
+        return None
+    name, recorded = _score_of(scoring)
+    return SCORE_SPECS[name].label if recorded is None else recorded.label
 
 
 def _short_views(

@@ -34,6 +34,7 @@ SCRIPTS = (
     "dom.js",
     "scatter.js",
     "leaderboard.js",
+    "alternatives.js",
     "trade_off.js",
     "certificate.js",
     "quality.js",

@@ -314,6 +314,24 @@ def test_killed_search_is_resumed_next_to_another(commands, tmp_path):
     assert len(second.result["leaderboard"]) == BUDGET
 
 
+def test_pick_uses_the_trials_of_a_finished_run(commands, tmp_path):
+    def n_stored(command):
+        notes = [note for note in command.result["notes"] if note.startswith("resuming after")]
+        return sum(int(note.split()[2]) for note in notes)
+
+    whole = commands.run(tmp_path, *SHORT)
+    picked = commands.run(tmp_path, *SHORT, "--pick", 1)
+    assert (whole.code, picked.code) == (0, 0)
+    assert n_stored(picked) == BUDGET
+    assert table(picked.result) == table(whole.result)
+    assert picked.result["best"]["n_rules"] <= whole.result["best"]["n_rules"]
+    in_folder = commands.run(tmp_path, *SHORT, "--pick", 2, "--output", "run")
+    assert n_stored(in_folder) == BUDGET
+    for options in (("--fresh",), ("--trials", 8)):  # other trials than those of the finished run
+        assert n_stored(commands.run(tmp_path, *SHORT, "--pick", 1, *options)) == 0
+    assert n_stored(commands.run(tmp_path, *SHORT)) == 0  # a finished search is not resumed
+
+
 @pytest.mark.parametrize("why", ["a file", "damaged"])
 def test_cache_that_is_of_no_use_disturbs_nobody(why, commands, tmp_path):
     words = (*SEARCH, "--trials", 2)

@@ -31,14 +31,16 @@ from sklearn.tree import DecisionTreeClassifier
 from threadpoolctl import threadpool_limits
 
 import skescore
+from skescore._text import plural
 from skescore.black_boxes import BLACK_BOXES, make_black_box
 from skescore.cli import main
+from skescore.cli._output import number
 from skescore.datasets import load_dataset
 from skescore.extractors import CARTExtractor, GridExExtractor
 from skescore.registry import extractor_label
 from skescore.rules import RuleSet
 from skescore.scorers import get_rule_scorer, make_fire_scorer, make_ice_scorer, make_q_scorer
-from skescore.tuning import ExtractorObjective, ExtractorSearchCV, FoldEvaluator, FoldResult
+from skescore.tuning import ExtractorSearchCV, FoldEvaluator, FoldResult
 
 #: A quick search; without --extractors all that suit the data would be tried.
 SHORT = (
@@ -200,11 +202,11 @@ def test_text_shows_the_figures_of_the_json(run, result):
     code, out, err = run("tune", "iris", *SHORT)
     assert code == 0
     board = found["leaderboard"]
-    scores = {row["extractor"]: row["score"] for row in reversed(board)}
-    assert err == "".join(
-        f"2 trials of {label}, best ICE {scores[n]:.4f}\n"
-        for n, label in (("cart", "CART"), ("gridex", "GridEx"))
-    )
+    complete = [row for row in board if row["state"] == "complete"]
+    for name, shown in (("cart", "CART"), ("gridex", "GridEx")):
+        count = sum(row["extractor"] == name for row in board)
+        best_score = max(row["score"] for row in complete if row["extractor"] == name)
+        assert f"\n{plural(count, 'trial')} of {shown}, best ICE {best_score:.4g}\n" in err
     lines = out.splitlines()
     assert lines[0] == (
         "iris: 150 rows, 4 features; target class species: setosa (50), versicolor (50), "
@@ -215,7 +217,9 @@ def test_text_shows_the_figures_of_the_json(run, result):
         f"black box decision-tree: accuracy {quality['accuracy']:.3f}, weighted F1 "
         f"{quality['f1_weighted']:.3f} (held-out rows, 2 folds)"
     )
-    start = next(i for i, line in enumerate(lines) if line.startswith("leaderboard: 4 trials"))
+    start = next(
+        i for i, line in enumerate(lines) if line.startswith(f"leaderboard: {len(board)} trials")
+    )
     assert _cells(lines[start + 1]) == [
         "extractor",
         "ICE",
@@ -227,8 +231,9 @@ def test_text_shows_the_figures_of_the_json(run, result):
         "seconds",
         "parameters",
     ]
-    assert len(board) == 4
-    for position, row in enumerate(board, 1):
+    outcomes = ("extractor", "score", "score_std", "n_rules", "loss", "completeness_volume")
+    different = {tuple(row[name] for name in outcomes): row for row in reversed(complete)}
+    for position, row in enumerate(list(different.values())[::-1][:10], 1):
         cells = _cells(lines[start + 1 + position])
         del cells[8]  # seconds differ from run to run
         assert cells == [
@@ -251,11 +256,11 @@ def test_text_shows_the_figures_of_the_json(run, result):
         + str(RuleSet.from_json(json.dumps(found["rules"])))
         + "\n"
     ) in out
-    assert lines[-1] == (
-        f"on these rows: fidelity (accuracy against the black box) {best['fidelity']:.3f}, "
-        f"completeness {best['completeness_volume']:.3f} by volume, "
+    assert (
+        "on all rows, which the model was trained on: fidelity (accuracy against the black box) "
+        f"{best['fidelity']:.3f}, completeness {best['completeness_volume']:.3f} by volume, "
         f"{best['completeness_instances']:.3f} by rows"
-    )
+    ) in lines
     assert all(line == line.rstrip() for line in lines)
 
 
@@ -265,11 +270,12 @@ def test_losses_are_shown_as_in_the_papers_less_is_better(run, result):
     score = found["best"]["score"]
     assert score < 0
     _, out, err = run("tune", *options)
-    assert f"with FiRe {-score:.2f};" in out
+    assert f"with FiRe {number(-score, 4)};" in out
     shown = [_cells(line)[2] for line in out.splitlines() if re.match(r"\d  ", line)]
-    assert shown == [f"{-row['score']:.2f}" for row in found["leaderboard"]]
-    assert [float(text) for text in shown] == sorted(map(float, shown))
-    assert f"best FiRe {-score:.4g}" in err
+    scores = [row["score"] for row in found["leaderboard"] if row["state"] == "complete"]
+    assert set(shown) <= {number(-score, 4) for score in scores}
+    assert [float(text) for text in shown[1:]] == sorted(map(float, shown[1:]))
+    assert f"best FiRe {-max(scores):.4g}" in err
     assert "(FiRe: less is better." in out
     assert "compared with progression" in out
 
@@ -385,6 +391,49 @@ def test_other_measures_may_be_what_is_best(scoring, result):
     assert found["search"]["scoring"] == scoring
 
 
+# Alternatives -------------------------------------------------------------------------------------
+
+
+def test_text_offers_the_alternatives_of_the_json(run, result):
+    found = result("titanic", *SHORT)["alternatives"]
+    assert found["measure"] == "accuracy"
+    assert found["correctness"] == {"reference": "data", "rows": "held-out rows, 2 folds"}
+    assert found["fidelity"]["rows"].startswith("held-out rows, on which the model was not fitted")
+    roles = [role for one in found["lists"] for role in one["roles"]]
+    assert sorted(roles) == ["best", "most faithful", "shortest"]
+    _, out, err = run("tune", "titanic", *SHORT)
+    offered = out.partition("to choose from, by correctness or by fidelity:\n")[2]
+    for one in found["lists"]:
+        rules = str(RuleSet.from_json(json.dumps(one["rules"])))
+        assert one["n_rules"] == len(one["rules"]["rules"])
+        assert rules in (out if "best" in one["roles"] else offered)
+        assert 0 <= one["correctness"] <= 1
+        assert one["next"] is None or one["next"]["n_rules"] > one["n_rules"]
+    assert out.count("this list: right for ") == len(found["lists"])
+    assert out.count("% of held-out rows (data), agrees with the model on ") == len(found["lists"])
+    first_line, next_line = err.splitlines()[:2]
+    assert first_line == "fitting decision-tree on 2201 rows, and on 2 folds of them ..."
+    assert next_line.startswith("first rules: CART with ")
+
+
+def test_constant_is_not_shown_alone(run):
+    _, out, _ = run("tune", "iris", *SHORT, "--extractors", "cart", "--rho", 8)
+    assert "1. ALWAYS setosa" in out
+    offered = out.partition("to choose from, by correctness or by fidelity:\n")[2]
+    assert "1. IF petal " in offered
+
+
+def test_fidelity_ignores_the_target(run, result):
+    found = result("iris", *SHORT, "--scoring", "fidelity", "--max-rules", 4)
+    assert found["search"]["scoring"] == "fidelity"
+    assert found["search"]["reference"] == "black-box"
+    best = found["leaderboard"][0]
+    assert best["score"] == best["fidelity"]
+    code, _, err = run("tune", "iris", *SHORT, "--scoring", "fidelity", "--reference", "data")
+    assert code == 2
+    assert "--scoring fidelity compares with the black-box" in err
+
+
 # Folds --------------------------------------------------------------------------------------------
 
 
@@ -393,7 +442,7 @@ def test_rare_classes_are_noted_once(write, flowers, run):
     path = write(flowers)
     code, _, err = run("tune", path, "--target", "kind", *SHORT, "--cv", "5")
     assert code == 0
-    assert err.count("note:") == err.count("unica") == 1
+    assert err.count("unica") == err.count("fewer rows than the 5 folds") == 1
     assert "least populated" not in err
 
 
@@ -475,7 +524,7 @@ def test_files_of_an_earlier_run_are_kept_unless_told_otherwise(tmp_path, run):
     assert (tmp_path / "run.json").read_text(encoding="utf-8") == "precious"
     assert not (tmp_path / "rules.json").exists()
     assert run(*words, "--overwrite")[0] == 0
-    assert json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))["search"]["trials"] == 4
+    assert json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))["search"]["trials"] >= 4
     assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([*FILES, KEPT, "notes.txt"])
 
@@ -601,8 +650,8 @@ def test_notes_hold_warnings_of_best_candidate_only(run):
     """So much weight on few rules makes two win, one too few for three classes."""
     options = ("iris", *SHORT[:2], "--cv", 2, "--extractors", "cart", "--trials", 8)
     _, _, err = run("tune", *options, "--rho", 8)
-    (note,) = [line for line in err.splitlines() if "note" in line]
-    assert note.startswith("skescore: note: max_leaf_nodes=2 is less than the 3 classes")
+    note = next(line for line in err.splitlines() if "note" in line)
+    assert note.startswith("skescore: note: max_leaf_nodes=1 is less than the 3 classes")
     assert note.endswith("(3 times)")  # two folds and all rows
     _, out, err = run("tune", *options)
     assert "max_leaf_nodes=2," in out
@@ -615,32 +664,41 @@ def _is_part_of(text, given):
 
 
 def test_failed_trials_are_counted_and_explained(monkeypatch, run):
-    suggest, evaluate, seen = ExtractorObjective.suggest, FoldEvaluator.__call__, {}
+    evaluate = FoldEvaluator.__call__
 
-    def note(self, trial):
-        params = suggest(self, trial)
-        seen[repr(params)] = trial.number
-        return params
-
-    def sometimes(self, extractor, fold):
-        given = extractor.get_params(deep=False)
-        here = [n for text, n in seen.items() if _is_part_of(text, given)]
-        if 1 in here:
+    def fail_gridex(self, extractor, fold):
+        if isinstance(extractor, GridExExtractor):
             return FoldResult({}, failure="ValueError: the moon is full")
         return evaluate(self, extractor, fold)
 
-    monkeypatch.setattr(ExtractorObjective, "suggest", note)
-    monkeypatch.setattr(FoldEvaluator, "__call__", sometimes)
+    monkeypatch.setattr(FoldEvaluator, "__call__", fail_gridex)
     code, out, err = run("tune", "iris", *SHORT)
     assert code == 0
-    assert "note: 2 of 4 trials gave no score, the first: ValueError: the moon is full\n" in err
-    assert "leaderboard: 4 trials, 2 without a score, 2 different outcomes by ICE, " in out
+    note = re.search(
+        r"note: (\d+) of (\d+) trials gave no score(, the first)?: ValueError: the moon is full\n",
+        err,
+    )
+    assert note is not None
+    n_failed, n_trials = map(int, note.groups()[:2])
+    assert (note[3] is not None) == (n_failed > 1)
+    assert f"leaderboard: {n_trials} trials, {n_failed} without a score, " in out
     code, out, _ = run("tune", "iris", *SHORT, "--format", "json")
     data = json.loads(out)
-    assert data["search"]["trials_failed"] == 2
-    assert [row["state"] for row in data["leaderboard"]] == ["complete"] * 2 + ["fail"] * 2
+    assert data["search"]["trials_failed"] == n_failed
+    assert data["search"]["trials_stopped"] == 0
+    states = [row["state"] for row in data["leaderboard"]]
+    assert states == ["complete"] * (n_trials - n_failed) + ["fail"] * n_failed
     assert data["leaderboard"][-1]["score"] is None
     assert data["leaderboard"][-1]["error"] == "ValueError: the moon is full"
+
+
+@pytest.mark.slow
+def test_stopped_trials_are_not_reported_as_failures(run):
+    code, out, err = run("tune", "iris", "--black-box", "decision-tree", "--cv", 2, "--trials", 12)
+    assert code == 0
+    stopped = re.search(r"leaderboard: \d+ trials, (\d+) stopped early, ", out)
+    assert stopped is not None
+    assert "gave no score" not in err
 
 
 # Black boxes from files ---------------------------------------------------------------------------
@@ -665,6 +723,20 @@ def test_skops_model_is_explained_as_it_is(model, iris, tmp_path, run, result):
     assert found["black_box"]["quality"]["accuracy"] == pytest.approx(expected)
     _, out, _ = run("tune", *words)
     assert "(on these rows, which it may have been trained on)" in out.splitlines()[1]
+
+
+def test_given_model_is_the_default_reference(model, tmp_path, run, result):
+    skops = pytest.importorskip("skops.io")
+    path = tmp_path / "model.skops"
+    path.write_bytes(skops.dumps(model))
+    options = ("iris", *SHORT[2:], "--black-box", path)
+    found = result(*options)
+    assert found["search"]["reference"] == "black-box"
+    assert "generated" in found["alternatives"]["fidelity"]["rows"]
+    assert result(*options, "--reference", "data")["search"]["reference"] == "data"
+    _, out, _ = run("tune", *options)
+    assert "unseen rows are generated from held-out rows" in out
+    assert "compared with the black box's predictions" in out
 
 
 def test_joblib_model_is_opened_only_when_trusted(model, tmp_path, run):
@@ -720,7 +792,7 @@ def test_bad_table_ends_with_an_error_that_tells_what_to_do(name, write, run):
     path = write(content)
     code, out, err = run("tune", path, "--target", "y", "--black-box", "knn", "--cv", 2)
     assert (code, out) == (1, "")
-    assert err.startswith("skescore: error: ")
+    assert err.splitlines()[-1].startswith("skescore: error: ")
     assert "Traceback" not in err
     for text in told:
         assert text in err
@@ -852,7 +924,8 @@ def test_model_error_has_no_traceback_by_default(monkeypatch, run):
     monkeypatch.delenv("SKESCORE_TRACEBACK", raising=False)
     code, out, err = run("tune", "iris", *SHORT)
     assert (code, out) == (1, "")
-    assert err == "skescore: error: KeyError: 'gpu' (SKESCORE_TRACEBACK=1 shows where)\n"
+    error = "skescore: error: KeyError: 'gpu' (SKESCORE_TRACEBACK=1 shows where)"
+    assert err.splitlines()[1:] == [error]
     monkeypatch.setenv("SKESCORE_TRACEBACK", "1")
     code, out, err = run("tune", "iris", *SHORT)
     assert (code, out) == (1, "")
@@ -1176,15 +1249,14 @@ def test_columns_that_the_black_box_does_not_use_are_told(run, tmp_path):
 @pytest.mark.parametrize(
     ("options", "why"),
     [
-        (["--scoring", "pareto"], "is the knee of the trade-off"),
-        (["--pick", 1], "was selected by --pick 1"),
-        (["--max-rules", 2], "is the best that satisfies --max-rules and --min-performance"),
+        (["iris", "--scoring", "pareto"], "is the knee of the trade-off"),
+        (["titanic", "--pick", 1], "was selected by --pick 1"),
+        (["titanic", "--max-rules", 2, "--phi", 9], "is the best that satisfies --max-rules"),
     ],
 )
 def test_why_the_first_row_is_not_the_one_with_the_best_score(run, options, why):
     _, out, err = run(
         "tune",
-        "diabetes",
         "--black-box",
         "decision-tree",
         "--extractors",
@@ -1200,7 +1272,7 @@ def test_why_the_first_row_is_not_the_one_with_the_best_score(run, options, why)
     assert scores[0] < max(scores)
     assert scores[1:] == sorted(scores[1:], reverse=True)
     assert f"(The first {why}; the others follow by ICE.)" in out
-    assert not re.search(r"\b(0|1) (that are|trials\b|rows\b|rules\b)", out + err)
+    assert not re.search(r"(?<!\[)\b(0|1) (that are|trials\b|rows\b|rules\b)", out + err)
 
 
 # --- rows that stay where they are ----------------------------------------------------------------

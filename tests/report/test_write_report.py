@@ -235,7 +235,9 @@ def test_a_search_writes_itself_with_and_without_its_rows(search, folder, tmp_pa
         black_box, extractors=["cart"], n_trials=3, cv=2, random_state=0
     ).fit(iris.X)
     alone = content_of(write_report(without_target, path=tmp_path / "alone.html"))
-    (view,) = alone["views"].values()
+    (group,) = alone["groups"]
+    assert set(alone["views"]) == {str(one["place"]) for one in group["alternatives"]}
+    view = alone["views"][str(group["winner"])]
     assert RuleSet.from_json(json.dumps(view["set"])) == without_target.rules_
     assert "a target" in alone["notes"][0]
     with pytest.raises(ValueError, match="given together"):

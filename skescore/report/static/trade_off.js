@@ -15,6 +15,8 @@ class TradeOff {
       onChoose: (place) => this.choose(place, true), describe: (place) => this.tip(place),
       label: "Best trade-offs, by number of rules",
     });
+    this.alternatives = byId("alternatives")
+      ? new Alternatives((place) => this.chooseAlternative(place)) : null;
     this.queued = false;
     this.addListeners();
   }
@@ -28,6 +30,8 @@ class TradeOff {
     this.group = group;
     this.chosen = null;
     this.board.show(group, this.settings);
+    const { scored_by: scoredBy } = group;
+    if (this.alternatives) this.alternatives.show(group, scoredBy);
     this.plot();
     this.update();
     const first = group.winner !== null ? group.winner : this.ranking.order[0];
@@ -230,8 +234,16 @@ class TradeOff {
     this.chosen = place;
     this.board.choose(place);
     this.scatter.mark(place, this.group.winner);
+    if (this.alternatives) this.alternatives.mark(place);
     if (place !== null) this.onChoose(place, true);
     if (moved && place !== null) this.announce(`Chosen: ${this.describe(place)}.`);
+  }
+
+  // Shows one of the offered lists, and moves a slider that steps along the front to it.
+  chooseAlternative(place) {
+    this.choose(place, true);
+    if (!this.sliderWeights.length) this.placeSlider();
+    this.updateSliderText();
   }
 
   // --- plot --------------------------------------------------------------------------------

@@ -1,0 +1,155 @@
+"""First rules on standard error while a search runs, and improvements as they come."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from sklearn.base import is_classifier
+
+from skescore._names import BLACK_BOX_NAMES
+from skescore._quantities import limited_quantities
+from skescore._text import plural
+from skescore.cli import _arguments as arguments
+from skescore.cli._alternatives import figures_text
+from skescore.cli._output import number, printable
+from skescore.registry import extractor_label
+from skescore.rules import RuleSet
+from skescore.tuning import ExtractorSearchCV
+
+__all__ = ["FirstRules", "ReportingSearch", "write_start"]
+
+#: Seconds after the first candidate in which the best one is collected before rules are shown.
+_SECONDS_OF_COLLECTION = 1.0
+#: Largest number of rules that are written before the search has ended.
+_MAX_RULES = 8
+
+
+def write_start(options: argparse.Namespace, n_rows: int) -> None:
+    """State what happens before the first candidate: the black box is fitted or queried."""
+    if options.quiet:
+        return
+    rows = plural(n_rows, "row")
+    if options.black_box in BLACK_BOX_NAMES:
+        text = f"fitting {options.black_box} on {rows}, and on {options.cv} folds of them"
+    else:
+        name = arguments.without_passwords(options.black_box)
+        text = f"asking {name} for its predictions on {rows}"
+    sys.stderr.write(printable(f"{text} ...\n"))
+
+
+class FirstRules:
+    """Callback of a search that writes the first rules and each better candidate.
+
+    Parameters
+    ----------
+    label : str
+        Name of the score.
+    sign : int
+        -1 if the search maximizes the negative of the score.
+    limits : dict of str to float
+        Limits of the search by their parameters; None where there is no limit.
+    """
+
+    def __init__(self, label: str, sign: int, limits: dict[str, float | None]) -> None:
+        self._label, self._sign = label, sign
+        self._limits = limits
+        self._extract: Callable[[str, dict[str, Any]], RuleSet] | None = None
+        self._best: tuple[float, float] = (-math.inf, -math.inf)
+        self._best_trial: tuple[str, Any] | None = None
+        self._start = math.nan
+        self._has_shown_rules = False
+        self._measure = "accuracy"
+
+    def watch(self, extract: Callable[[str, dict[str, Any]], RuleSet], measure: str) -> None:
+        """Set the function that extracts the rules of a candidate from all rows."""
+        self._extract, self._measure = extract, measure
+
+    def __call__(self, study: Any, trial: Any) -> None:
+        """Write about a finished trial if it is the best so far."""
+        name = study.study_name.rpartition("/")[2]
+        now = time.perf_counter()
+        if math.isnan(self._start):
+            self._start = now
+        attrs = trial.user_attrs
+        score = attrs.get("score", math.nan)
+        is_candidate = trial.state.name == "COMPLETE" and not math.isnan(score)
+        is_better = False
+        is_constant = name == "cart" and trial.params.get("max_leaf_nodes") == 1
+        if is_candidate and not is_constant and self._keeps_limits(attrs):
+            rank = (round(score, 12), -attrs.get("n_rules", math.inf))
+            is_better = rank > self._best
+            if is_better:
+                self._best, self._best_trial = rank, (name, trial)
+        if self._has_shown_rules:
+            if is_better:
+                sys.stderr.write(printable(f"better: {self._describe(name, attrs)}\n"))
+        elif self._best_trial is not None and (
+            name != "cart" or now - self._start >= _SECONDS_OF_COLLECTION
+        ):
+            self._show_rules()
+
+    def _keeps_limits(self, attrs: dict[str, Any]) -> bool:
+        for parameter, quantity in limited_quantities().items():
+            limit, value = self._limits.get(parameter), attrs.get(quantity.name, math.nan)
+            if limit is not None and quantity.sign * (value - limit) < -1e-9:
+                return False
+        return True
+
+    def _show_rules(self) -> None:
+        if self._extract is None or self._best_trial is None:
+            return
+        self._has_shown_rules = True
+        name, trial = self._best_trial
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                rules = self._extract(name, dict(trial.params))
+        except Exception:  # an aid for the reader that must not end the search
+            return
+        lines = str(rules).splitlines()
+        if len(lines) > _MAX_RULES:
+            lines = [*lines[:_MAX_RULES], f"... {plural(len(lines) - _MAX_RULES, 'more rule')}"]
+        text = "\n".join(f"   {line}" for line in lines)
+        heading = f"first rules: {self._describe(name, trial.user_attrs)}"
+        sys.stderr.write(printable(f"{heading}\n{text}\n"))
+
+    def _describe(self, name: str, attrs: dict[str, Any]) -> str:
+        n_rules = attrs.get("n_rules", math.nan)
+        count = f"{n_rules:.3g} rule{'' if n_rules == 1 else 's'}"
+        figures = {
+            key: None if math.isnan(attrs.get(key, math.nan)) else float(attrs[key])
+            for key in ("correctness", "fidelity")
+        }
+        agreement = figures_text(figures["correctness"], figures["fidelity"], self._measure)
+        score = number(self._sign * attrs["score"], 4)
+        parts = [f"{extractor_label(name)} with {count}", f"{self._label} {score}", agreement]
+        return ", ".join(filter(None, parts))
+
+
+class ReportingSearch(ExtractorSearchCV):
+    """Search whose callbacks can extract the rules of a candidate before the search has ended."""
+
+    def _run(self, runner: Any, score_name: str) -> KeyboardInterrupt | None:
+        fold = runner.evaluator.all_rows
+        for callback in runner.callbacks:
+            if fold is not None and isinstance(callback, FirstRules):
+                measure = "accuracy" if is_classifier(self.estimator) else "r2"
+                callback.watch(self._extract_from(fold), measure)
+        return super()._run(runner, score_name)
+
+    def _extract_from(self, fold: Any) -> Callable[[str, dict[str, Any]], RuleSet]:
+        """Return a function that extracts rules from the rows of a fold."""
+
+        def extract(name: str, params: dict[str, Any]) -> RuleSet:
+            candidate = self._seeded(name).set_params(estimator=fold.black_box, **params)
+            options = {} if fold.train_weight is None else {"sample_weight": fold.train_weight}
+            rules: RuleSet = candidate.fit(fold.X_train, **options).rules_
+            return rules
+
+        return extract
