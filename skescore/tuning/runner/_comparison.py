@@ -79,9 +79,15 @@ def hypervolume_contributions(trials: Mapping[str, list[FrozenTrial]]) -> dict[s
     return result
 
 
-def measured_parts(results: Sequence[FoldResult]) -> np.ndarray:
-    """Return the parts of the score on each fold, one row per fold; greater is better."""
-    return np.array([[sign * r[name] for name, sign in _part_signs().items()] for r in results])
+def measured_parts(
+    results: Sequence[FoldResult], measures: Mapping[str, float] | None = None
+) -> np.ndarray:
+    """Return the parts of the score on each fold, one row per fold; greater is better.
+
+    `measures` are further columns: their names, and 1 if greater is better, else -1.
+    """
+    signs = _part_signs() | {**(measures or {})}
+    return np.array([[sign * r.get(name) for name, sign in signs.items()] for r in results])
 
 
 #: Column of :func:`measured_parts` with the negative loss.
