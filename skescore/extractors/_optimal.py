@@ -179,7 +179,7 @@ class BaseOptimalExtractor(BaseExtractor):
 
     @staticmethod
     def _cart_trees(extraction: Extraction, n_leaves: int, loss: str) -> list[RuleSet]:
-        """Return the trees of :class:`CARTExtractor` of the largest size, with categories as codes."""
+        """Return the largest trees of :class:`CARTExtractor`, with categories as codes."""
         criteria: list[str | None] = [None]
         if loss == "absolute_error" and len(extraction.X) <= _MAX_MEDIAN_ROWS:
             criteria.append("absolute_error")
