@@ -96,7 +96,7 @@ def _path_on_fold(prototype: Any, fold: Fold, sampling: Any, reference: str) -> 
         return None
     X, weights = fold.X_test, fold.test_weight
     target = fold.y_test
-    if reference == "black_box":
+    if reference == "black_box" or not fold.has_target:
         X, weights = fold.fidelity_rows
         target = extractor.oracle_.query(X)
     node = leaves[extractor.rules_.assign(extractor.rows_of_rules(X))]
