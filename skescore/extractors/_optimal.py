@@ -177,11 +177,33 @@ class BaseOptimalExtractor(BaseExtractor):
     def _named_rules(self, extraction: Extraction) -> RuleSet:
         return self._extract(extraction)  # the search supports missing values
 
+    @staticmethod
+    def _cart_trees(extraction: Extraction, n_leaves: int, loss: str) -> list[RuleSet]:
+        """Return the largest trees of :class:`CARTExtractor`, with categories as codes."""
+        criteria: list[str | None] = [None]
+        if loss == "absolute_error" and len(extraction.X) <= _MAX_MEDIAN_ROWS:
+            criteria.append("absolute_error")
+        trees: list[RuleSet] = []
+        if n_leaves < 2:
+            return trees
+        for criterion in criteria:
+            cart = CARTExtractor(
+                None, max_leaf_nodes=n_leaves, criterion=criterion, simplify=False, random_state=0
+            )
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # fewer leaves than classes
+                try:
+                    rules = cart._named_rules(extraction)
+                except ValueError:  # trees of scikit-learn do not support such large numbers
+                    return trees
+            trees.append(_coded_rules(rules, extraction))
+        return trees
+
     def _extract(self, extraction: Extraction) -> RuleSet:
         started = time.monotonic()
         space, loss = self._space(Cuts(0, {}, {})), self.criterion or _CRITERIA[extraction.task][0]
         assert space.max_rules is not None
-        incumbents = _cart_trees(extraction, space.max_rules, loss)
+        incumbents = self._cart_trees(extraction, space.max_rules, loss)
         if self.start is not None:
             incumbents.append(_coded_rules(self._start(), extraction))
         choice = self._choose_cuts(extraction, incumbents)
@@ -332,28 +354,6 @@ def _remaining_limits(limits: SolverLimits, seconds: float) -> SolverLimits:
         time_limit=None if time_limit is None else max(0.0, time_limit - seconds),
         max_work=None if max_work is None else (1 - _GROWTH_SHARE) * max_work,
     )
-
-
-def _cart_trees(extraction: Extraction, n_leaves: int, loss: str) -> list[RuleSet]:
-    """Return the trees of :class:`CARTExtractor` of the largest size, with categories as codes."""
-    criteria: list[str | None] = [None]
-    if loss == "absolute_error" and len(extraction.X) <= _MAX_MEDIAN_ROWS:
-        criteria.append("absolute_error")
-    trees: list[RuleSet] = []
-    if n_leaves < 2:
-        return trees
-    for criterion in criteria:
-        cart = CARTExtractor(
-            None, max_leaf_nodes=n_leaves, criterion=criterion, simplify=False, random_state=0
-        )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # fewer leaves than classes
-            try:
-                rules = cart._named_rules(extraction)
-            except ValueError:  # trees of scikit-learn do not support such large numbers
-                return trees
-        trees.append(_coded_rules(rules, extraction))
-    return trees
 
 
 def _few_cuts_of(extraction: Extraction, all_cuts: Cuts, per_feature: int) -> Cuts:

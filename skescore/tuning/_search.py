@@ -164,6 +164,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     min_performance : float, optional
         Smallest mean performance on held-out rows that the winner may have: the leaderboard's
         column ``performance``. It is treated like `max_rules`.
+    min_fidelity : float, optional
+        Smallest mean agreement with the black box that the winner may have: the leaderboard's
+        column ``fidelity``. It is treated like `max_rules`.
     refit : bool, str or callable, default=True
         Fit the best extractor on all rows; needed to predict. With several measures the best is
         the knee of the front, or the one with the best score of this name.

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 
 from skescore.black_boxes import black_box_task
-from skescore.extractors import PATH_LEAVES, CARTExtractor, ExtractionTimeoutError, equal_siblings
+from skescore.extractors import PATH_LEAVES, ExtractionTimeoutError, equal_siblings
 from skescore.tuning._objective import Fold
 
 #: Share of the errors that a larger tree must save to be a candidate.
@@ -88,7 +88,7 @@ def _path_on_fold(prototype: Any, fold: Fold, sampling: Any, reference: str) -> 
     The result has the shape (2, n_sizes). It is None if the tree cannot be fitted, in which case
     the candidates of the search report the error.
     """
-    extractor: CARTExtractor = clone(prototype).set_params(
+    extractor = clone(prototype).set_params(
         max_leaf_nodes=PATH_LEAVES,
         sampling=sampling,
         simplify=False,
@@ -109,7 +109,7 @@ def _path_on_fold(prototype: Any, fold: Fold, sampling: Any, reference: str) -> 
         return None
     X, weights = fold.X_test, fold.test_weight
     target = fold.y_test
-    if reference == "black_box":
+    if reference == "black_box" or not fold.has_target:
         X, weights = fold.fidelity_rows
         target = extractor.oracle_.query(X)
     node = leaves[extractor.rules_.assign(extractor.rows_of_rules(X))]

@@ -140,6 +140,7 @@ def test_search_accepts_unregistered_score() -> None:
         n_trials=3,
         measures={"lift": make_rule_scorer("lift"), "half": lambda model, X, y: 0.5},
         cv=3,
+        pruner=None,
         random_state=0,
     ).fit(X, Y)
     assert (search.leaderboard_["half"] == 0.5).all()

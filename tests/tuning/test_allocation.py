@@ -67,7 +67,10 @@ def test_extractor_without_score_is_stopped() -> None:
     values = {"a": [0.5], "b": [-math.inf], "c": [0.4]}
     allocation = Allocation(list(values), 18, None, "halving")
     assert spend(allocation, values) == {"a": 7, "b": 4, "c": 7}
-    assert allocation.stop_reasons == {"b": "no trial gave a score after 4 trials"}
+    assert list(allocation.stop_reasons) == ["b"]
+    assert allocation.stop_reasons["b"].startswith(
+        "after 4 trials no trial was measured on all folds"
+    )
 
 
 def test_late_trials_do_not_change_earlier_rounds() -> None:
@@ -76,7 +79,7 @@ def test_late_trials_do_not_change_earlier_rounds() -> None:
     assert started == {"a": 7, "b": 4, "c": 7}
 
 
-@pytest.mark.parametrize(("n_trials", "policy"), [(11, "even"), (3, "even"), (5, "halving")])
+@pytest.mark.parametrize(("n_trials", "policy"), [(11, "even"), (3, "even"), (4, "halving")])
 def test_even_shares_and_budgets_too_small_to_judge(n_trials: int, policy: str) -> None:
     values = {"a": [0.1], "b": [0.9], "c": [0.5]}
     allocation = Allocation(list(values), n_trials, None, policy)
@@ -86,7 +89,7 @@ def test_even_shares_and_budgets_too_small_to_judge(n_trials: int, policy: str) 
     assert allocation.stop_reasons == {}
 
 
-@pytest.mark.parametrize(("n_names", "n_trials"), [(5, 10), (8, 16), (3, 6), (3, 7)])
+@pytest.mark.parametrize(("n_names", "n_trials"), [(5, 4), (8, 9), (3, 3), (3, 4), (7, 9)])
 def test_small_budgets_stop_no_extractor(n_names: int, n_trials: int) -> None:
     values = {f"e{place}": [0.1 * place] for place in range(n_names)}
     allocation = Allocation(list(values), n_trials, None, "halving")
@@ -94,11 +97,22 @@ def test_small_budgets_stop_no_extractor(n_names: int, n_trials: int) -> None:
     assert allocation.stop_reasons == {}
 
 
+@pytest.mark.parametrize(("n_names", "n_trials"), [(5, 10), (8, 16), (3, 6), (3, 7)])
+def test_first_round_may_be_a_single_trial_each(n_names: int, n_trials: int) -> None:
+    values = {f"e{place}": [0.1 * place] for place in range(n_names)}
+    allocation = Allocation(list(values), n_trials, None, "halving")
+    started = spend(allocation, values)
+    last = {name: values[name] for name in list(values)[-min(2, n_names - 1) :]}
+    assert set(allocation.stop_reasons) == set(values) - set(last)
+    assert min(started.values()) == 1
+    assert min(started[name] for name in last) == max(started.values()) - (n_trials % 2)
+
+
 def test_rounds_without_trials_are_skipped() -> None:
     values = {f"e{place}": [0.1 * place] for place in range(7)}
-    allocation = Allocation(list(values), 20, None, "halving")
-    # 14 for all; of the six that are left there is none for each of four, three for each of two.
-    assert list(spend(allocation, values).values()) == [2, 2, 2, 2, 2, 5, 5]
+    allocation = Allocation(list(values), 13, None, "halving")
+    # 7 for all; of the six that are left there is none for each of four, three for each of two.
+    assert list(spend(allocation, values).values()) == [1, 1, 1, 1, 1, 4, 4]
     assert "the first 2 continued" in allocation.stop_reasons["e4"]
 
 

@@ -69,7 +69,7 @@ def check_winner(search: Any, space: SearchSpace) -> None:
 
 
 def test_a_grid_search_tries_each_candidate_of_the_grid() -> None:
-    space = gridex_space()
+    space = gridex_space().fixed(sampling=None)
     grid = space.param_grid(2)
     search = GridSearchCV(gridex(), grid, scoring=ICE, cv=3, error_score="raise").fit(*IRIS)
     tried = search.cv_results_["params"]
@@ -132,6 +132,7 @@ def test_halving_searches_give_the_winner_all_rows(kind: Any) -> None:
 
 def test_a_space_reaches_a_step_of_a_pipeline() -> None:
     space = search_space("cart", *IRIS).without("criterion", "min_samples_leaf")
+    space = space.fixed(sampling=None)
     pipeline = Pipeline(
         [("scale", StandardScaler()), ("rules", CARTExtractor(KNeighborsClassifier(9)))]
     )
@@ -171,9 +172,11 @@ def test_extractor_parameters_of_an_outer_estimator() -> None:
     steps = [make_extractor(name, KNeighborsClassifier(9)) for name in ("cart", "gridex")]
     pipeline = Pipeline([("rules", steps[0])])
     spaces = [
-        search_space("cart", *IRIS).fixed(max_leaf_nodes=3).param_grid(1, prefix="rules__"),
+        search_space("cart", *IRIS)
+        .fixed(max_leaf_nodes=3, sampling=None)
+        .param_grid(1, prefix="rules__"),
         search_space("gridex", *IRIS)
-        .fixed(depth=1, n_slices=8, importance_threshold=0.99, max_rules=None)
+        .fixed(depth=1, n_slices=8, importance_threshold=0.99, max_rules=None, sampling=None)
         .without("min_examples")
         .param_grid(1, prefix="rules__"),
     ]

@@ -51,8 +51,11 @@ def test_the_best_within_limits(plain, limits) -> None:
     [("ice", 6, 3), ("accuracy", 6, 6), ("accuracy", None, 32), (("loss", "n_rules"), 6, 3)],
 )
 def test_largest_tree_comes_first_if_size_is_free(scoring, max_rules, leaves) -> None:
-    search = search_of(extractors=("cart",), n_trials=1, scoring=scoring, max_rules=max_rules)
+    # An extractor by name has baselines instead, which include all useful sizes.
+    cart = CARTExtractor(None, random_state=0)
+    search = search_of(extractors=(cart,), n_trials=1, scoring=scoring, max_rules=max_rules)
     search.fit(X, Y)
+    assert len(search.leaderboard_) == 1
     assert search.leaderboard_["params"][0]["max_leaf_nodes"] == leaves
 
 

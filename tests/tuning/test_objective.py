@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.black_boxes import CallableClassifier
-from skescore.extractors import CARTExtractor, GridExExtractor
+from skescore.extractors import CARTExtractor, GridExExtractor, generate_rows
 from skescore.metrics import fire_score, ice_score, q_score
 from skescore.scorers import (
     ice,
@@ -46,7 +46,14 @@ X, Y = (part[::2] for part in load_iris(return_X_y=True))
 LABELS = np.array(["setosa", "versicolor", "virginica"])[Y]
 FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
 BLACK_BOX = DecisionTreeClassifier(max_depth=4, random_state=0)
-PARAMS = {"max_leaf_nodes": 4, "max_depth": 3, "min_samples_leaf": 2, "criterion": "gini"}
+PARAMS = {
+    "max_leaf_nodes": 4,
+    "max_depth": 3,
+    "min_samples_leaf": 2,
+    "criterion": "gini",
+    "merge_leaves": True,
+    "sampling": None,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -91,6 +98,7 @@ def test_the_value_in_regression() -> None:
         "min_examples": 25,
         "max_rules": None,
         "n_features_to_select": None,
+        "sampling": None,
     }
     study_objective = ExtractorObjective(
         black_box, rows, target, extractor="gridex", scoring="fire", cv=4, random_state=3
@@ -189,7 +197,12 @@ def counting() -> Counting:
 def test_black_box_is_fitted_and_queried_once_per_fold() -> None:
     black_box = counting()
     study_objective = ExtractorObjective(
-        black_box, X, LABELS, cv=FOLDS, scoring=make_ice_scorer(reference="black_box")
+        black_box,
+        X,
+        LABELS,
+        cv=FOLDS,
+        scoring=make_ice_scorer(reference="black_box"),
+        space={"max_leaf_nodes": IntDistribution(2, 9)},  # without generated query rows
     )
     study_of(study_objective, 6)
     sizes = [len(part) for fold in FOLDS.split(X, LABELS) for part in fold]
@@ -207,15 +220,16 @@ def test_a_fitted_black_box_is_never_fitted(given_y: bool) -> None:
     )
     value = study_objective(FixedTrial(PARAMS))
     assert black_box.fits == []
-    truth = LABELS if given_y else black_box.predict(X)
-    expected = cross_val_score(
-        CARTExtractor(FrozenEstimator(black_box), random_state=0, **PARAMS),
-        X,
-        truth,
-        scoring=ice,
-        cv=FOLDS,
-    )
-    assert value == pytest.approx(expected.mean())
+    expected = []
+    splits = FOLDS.split(X, LABELS if given_y else black_box.predict(X))
+    for number, (train, test) in enumerate(splits):
+        extractor = CARTExtractor(FrozenEstimator(black_box), random_state=0, **PARAMS)
+        rules = extractor.fit(X[train])
+        # Without y, predictions are compared on generated rows that the model was not fitted on.
+        unseen = generate_rows(X[test], 2000, random_state=number)
+        rows, truth = (X[test], LABELS[test]) if given_y else (unseen, black_box.predict(unseen))
+        expected.append(ice(rules, rows, truth))
+    assert value == pytest.approx(np.mean(expected))
 
 
 def test_a_function_may_be_the_black_box() -> None:
@@ -369,8 +383,8 @@ def test_a_trial_that_repeats_another_is_not_extracted_again(
 
 
 def test_a_failing_extraction_raises_its_own_error() -> None:
-    study_objective = objective(space={"max_leaf_nodes": IntDistribution(1, 1)})
-    with pytest.raises(ValueError, match="max_leaf_nodes must be an integer of 2 or more"):
+    study_objective = objective(space={"max_leaf_nodes": IntDistribution(0, 0)})
+    with pytest.raises(ValueError, match="max_leaf_nodes must be an integer of 1 or more"):
         study_of(study_objective, 1)
     study = study_of(study_objective, 2, catch=(ValueError,))
     assert [trial.state for trial in study.trials] == [TrialState.FAIL] * 2

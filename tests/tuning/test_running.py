@@ -66,6 +66,11 @@ def board_of(search: ExtractorSearchCV) -> pd.DataFrame:
     return search.leaderboard_.drop(columns="seconds")
 
 
+def baselines_of(search: ExtractorSearchCV) -> list[optuna.trial.FrozenTrial]:
+    """Return the trials that the search makes in addition to its budget."""
+    return [trial for trial in trials_of(search) if "baseline" in trial.user_attrs]
+
+
 def trials_of(search: ExtractorSearchCV) -> list[optuna.trial.FrozenTrial]:
     return [trial for study in search.studies_.values() for trial in study.trials]
 
@@ -113,9 +118,15 @@ def test_halving_stops_the_worse_extractor(
     unbroken: ExtractorSearchCV,
 ) -> None:
     assert list(unbroken.stopped_) == ["gridex"]
+    n_baselines = len(baselines_of(unbroken))
     counts = {name: len(study.trials) for name, study in unbroken.studies_.items()}
-    assert counts == {"cart": 8, "gridex": 4}  # 4 for each, then 4 for the better
-    best = {name: max(t.value for t in s.trials[:4]) for name, s in unbroken.studies_.items()}
+    # 4 for each, then 4 for the better.
+    assert counts == {"cart": 8 + n_baselines, "gridex": 4}
+    n_first = {"cart": 4 + n_baselines, "gridex": 4}
+    best = {
+        name: max(t.value for t in s.trials[: n_first[name]] if t.state == TrialState.COMPLETE)
+        for name, s in unbroken.studies_.items()
+    }
     assert best["cart"] > best["gridex"]
     reason = unbroken.stopped_["gridex"]
     assert reason.startswith("after 4 trials ")
@@ -123,7 +134,7 @@ def test_halving_stops_the_worse_extractor(
     board = unbroken.leaderboard_
     assert set(board["stopped"][board["extractor"] == "gridex"]) == {reason}
     assert set(board["stopped"][board["extractor"] == "cart"]) == {""}
-    assert len(board) == 12
+    assert len(board) == 12 + n_baselines
 
 
 def test_stop_reason_names_the_upper_bound() -> None:
@@ -181,7 +192,7 @@ def test_callbacks_receive_measurements() -> None:
     def note(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         recorded.append((study, trial))
 
-    search = search_of(n_trials=6, callbacks=[note], spaces=LEAVES).fit(X, Y)
+    search = search_of(n_trials=6, callbacks=[note], spaces=LEAVES, pruner=None).fit(X, Y)
     assert len(recorded) == 6
     for study, trial in recorded:
         name = study.study_name
@@ -227,7 +238,7 @@ def test_bound_pruner_keeps_the_winner(scoring: str) -> None:
     black_box = DecisionTreeClassifier(max_depth=5, random_state=0)
     rows = X[:, :2]  # of which more leaves always tell more apart
     bound = search_of(black_box, pruner="bound", **options).fit(rows, Y)
-    free = search_of(black_box, **options).fit(rows, Y)
+    free = search_of(black_box, pruner=None, **options).fit(rows, Y)
     assert len({trial.value for trial in trials_of(free)}) > 4
     assert bound.best_score_ == free.best_score_
     assert bound.best_params_ == free.best_params_
@@ -314,17 +325,17 @@ def test_optuna_pruner_runs_after_every_fold() -> None:
 # --- interrupts ----------------------------------------------------------------------------------
 
 
-def test_interrupt_keeps_finished_trials() -> None:
-    search = search_of(callbacks=[raising(KeyboardInterrupt(), "cart", 2)])
+@pytest.mark.parametrize("is_baseline", [True, False])
+def test_interrupt_keeps_finished_trials(unbroken: ExtractorSearchCV, is_baseline: bool) -> None:
+    n_baselines = len(baselines_of(unbroken))
+    last = 1 if is_baseline else n_baselines + 2
+    search = search_of(callbacks=[raising(KeyboardInterrupt(), "cart", last)], pruner=None)
     with pytest.raises(KeyboardInterrupt):
         search.fit(X, Y)
     board = search.leaderboard_
     assert sorted(zip(board["extractor"], board["trial"], strict=True)) == [
-        ("cart", 0),
-        ("cart", 1),
-        ("cart", 2),
-        ("gridex", 0),
-        ("gridex", 1),
+        *(("cart", number) for number in range(last + 1)),
+        *([] if is_baseline else [("gridex", 0), ("gridex", 1)]),
     ]
     assert set(board["state"]) == {"complete"}
     assert search.best_params_ == board.iloc[0]["params"]
@@ -344,23 +355,29 @@ def test_interrupt_without_results_is_raised(options: dict[str, Any], tmp_path: 
         search_of(scoring=interrupted, **options).fit(X, Y)
 
 
+@pytest.mark.parametrize("number", [1, 4])  # a baseline and a trial of the budget
 def test_interrupted_trials_are_repeated(
-    opened: Callable[[], Any],
+    opened: Callable[[], Any], unbroken: ExtractorSearchCV, number: int
 ) -> None:
     storage = opened()
-    search = search_of(storage=storage, callbacks=[raising(KeyboardInterrupt(), "cart", 1)])
+    callback = raising(KeyboardInterrupt(), "cart", number)
+    search = search_of(storage=storage, callbacks=[callback], pruner=None)
     with pytest.raises(KeyboardInterrupt):
         search.fit(X, Y)
+    n_baselines = len(baselines_of(unbroken))
+    assert 1 < n_baselines < 5
     assert len(search.leaderboard_) < 12
-    going_on = search_of(storage=opened()).fit(X, Y)
+    going_on = search_of(storage=opened(), pruner=None).fit(X, Y)
     board = going_on.leaderboard_
-    assert len(board) == 12
+    assert len(board) == 12 + n_baselines
+    expected = [trial.params for trial in baselines_of(unbroken)]
+    assert [trial.params for trial in baselines_of(going_on)] == expected
     assert set(board["state"]) == {"complete"}
     states = [trial.state for trial in trials_of(going_on)]
     assert TrialState.RUNNING not in states
     assert TrialState.WAITING not in states
-    # No starting point is lost.
-    for name, study in going_on.studies_.items():
+    # No starting point is lost; the baselines are those of CART.
+    for name, study in list(going_on.studies_.items())[1:]:
         done = [t.params for t in study.trials if t.state == TrialState.COMPLETE]
         points = starting_points(name, search_space(name, X, Y), Y, "classification")
         for point in points[: len(done)]:
@@ -418,15 +435,16 @@ def test_search_reads_its_storage_rarely(
 
 def test_callbacks_can_enqueue_trials(opened: Callable[[], Any]) -> None:
     def queues(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-        if study.study_name.endswith("cart") and trial.number == 3:
+        if study.study_name.endswith("cart") and trial.number == 6:
             other = optuna.load_study(
                 study_name=study.study_name.replace("cart", "gridex"), storage=study._storage
             )
             other.enqueue_trial({"n_slices": 2})
 
-    search = search_of(storage=opened(), callbacks=[queues]).fit(X, Y)
+    search = search_of(storage=opened(), callbacks=[queues], pruner=None).fit(X, Y)
     assert {trial.state for trial in trials_of(search)} == {TrialState.COMPLETE}
-    assert len(trials_of(search)) == 12
+    assert len(trials_of(search)) == 12 + len(baselines_of(search))
+    assert {"n_slices": 2}.items() <= search.studies_["gridex"].trials[-1].params.items()
 
 
 def test_long_queue_starts_in_batches(opened: Callable[[], Any]) -> None:
@@ -463,10 +481,11 @@ def test_new_worker_is_detected_before_extraction(
             boards.append(board_of(search_of(storage=opened(), timeout=2).fit(X, Y)))
 
     search = search_of(storage=opened(), callbacks=[joins]).fit(X, Y)
-    assert len(boards[0]) < len(board_of(search)) == 12
+    n_trials = 12 + len(baselines_of(search))
+    assert len(boards[0]) < len(board_of(search)) == n_trials
     given_back = [trial for trial in trials_of(search) if trial.state == TrialState.FAIL]
     assert all("folds" not in trial.user_attrs for trial in given_back)
-    assert len(trials_of(search)) == 12 + len(given_back)
+    assert len(trials_of(search)) == n_trials + len(given_back)
 
 
 @pytest.mark.parametrize(
@@ -515,8 +534,9 @@ def check_killed_at(lines: list[bytes], unbroken: ExtractorSearchCV, path: Path)
 def check_like(unbroken: ExtractorSearchCV, path: Path, broken: object) -> None:
     search = search_of(storage=open_storage(path)).fit(X, Y)
     columns = ["extractor", "params", "score", "state", "n_rules"]
+    # As texts, because the score of a pruned trial is not a number, which equals nothing.
     result, expected = (
-        sorted(one.leaderboard_[columns].itertuples(index=False), key=str)
+        sorted(map(str, one.leaderboard_[columns].itertuples(index=False)))
         for one in (search, unbroken)
     )
     assert result == expected, broken
@@ -529,8 +549,9 @@ def test_resume_after_kill_at_trial_creation(
     journal_of_the_dead: list[bytes], unbroken: ExtractorSearchCV, tmp_path: Path
 ) -> None:
     creates = [n for n, line in enumerate(journal_of_the_dead) if b'"op_code":4,' in line]
-    assert len(creates) == 12
-    for number in creates[:2] + creates[6:8]:
+    assert len(creates) == 12 + len(baselines_of(unbroken))
+    # The first and last baselines, and trials of the budget.
+    for number in creates[:1] + creates[2:5] + creates[9:11]:
         lines = journal_of_the_dead[: number + 1]
         check_killed_at(lines, unbroken, tmp_path / f"{number}.journal")
 
@@ -652,8 +673,8 @@ def test_callback_error_leaves_no_running_trial(
         assert all(trial.state != TrialState.RUNNING for trial in study.trials)
     # So that nobody waits for it.
     going_on = search_of(storage=storage).fit(X, Y)
-    assert len(going_on.leaderboard_) == 12
-    assert set(going_on.leaderboard_["state"]) == {"complete"}
+    assert len(going_on.leaderboard_) == 12 + len(baselines_of(going_on))
+    assert set(going_on.leaderboard_["state"]) <= {"complete", "pruned"}
     assert going_on.best_score_ == unbroken.best_score_
 
 
@@ -706,7 +727,8 @@ def test_other_rows_are_rejected(
     tmp_path: Path,
 ) -> None:
     frozen = FrozenEstimator(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, Y))
-    options = {"storage": tmp_path / "s.journal", "cv": KFold(3), "extractors": ["cart"]}
+    options = {"storage": tmp_path / "s.journal", "extractors": ["cart"]}
+    options["cv"] = KFold(3, shuffle=True, random_state=0)
     search_of(frozen, n_trials=2, **options).fit(X)
     with pytest.raises(ValueError, match="belongs to another search"):
         search_of(frozen, n_trials=4, **options).fit(X * 1.1)

@@ -63,7 +63,12 @@ def search_of(black_box: Any = BLACK_BOX, **options: Any) -> ExtractorSearchCV:
 
 @pytest.fixture(scope="module")
 def fitted() -> ExtractorSearchCV:
-    return search_of(cv=FOLDS, n_trials=8).fit(X, LABELS)
+    return search_of(cv=FOLDS, n_trials=8, pruner=None).fit(X, LABELS)
+
+
+def budgeted_trials(study: optuna.Study) -> list[optuna.trial.FrozenTrial]:
+    """Return the trials without the baselines, which a search makes in addition."""
+    return [trial for trial in study.trials if "baseline" not in trial.user_attrs]
 
 
 def without_times(board: pd.DataFrame) -> pd.DataFrame:
@@ -128,6 +133,7 @@ def test_the_black_boxs_own_quality(fitted: ExtractorSearchCV) -> None:
     assert quality == pytest.approx({"accuracy": quality["accuracy"], "f1_weighted": f1})
 
 
+@pytest.mark.filterwarnings("ignore:The best candidate by .* is a constant:UserWarning")
 @pytest.mark.parametrize("scoring", ["ice", "fire", "q"])
 def test_regression(scoring: str) -> None:
     search = search_of(REGRESSOR, scoring=scoring, n_trials=4).fit(X_NUMBERS, Y_NUMBERS)
@@ -179,6 +185,8 @@ def test_the_leaderboard_has_every_trial_the_best_first(fitted: ExtractorSearchC
         "size",
         "completeness_volume",
         "completeness_instances",
+        "correctness",
+        "fidelity",
         "seconds",
         "black_box_calls",
         "black_box_rows",
@@ -191,8 +199,9 @@ def test_the_leaderboard_has_every_trial_the_best_first(fitted: ExtractorSearchC
         "stopped",
         "error",
     ]
-    assert board.index.tolist() == list(range(8))
+    assert sum(len(budgeted_trials(study)) for study in fitted.studies_.values()) == 8
     assert board["score"].is_monotonic_decreasing
+    assert board.index.tolist() == list(range(len(board)))
     assert sorted(zip(board["extractor"], board["trial"], strict=True)) == [
         (name, number)
         for name in ("cart", "gridex")
@@ -211,8 +220,10 @@ def test_the_leaderboard_has_every_trial_the_best_first(fitted: ExtractorSearchC
 
 def test_of_equal_scores_fewer_rules_win_then_the_first_named() -> None:
     search = search_of(scoring=lambda *_: 1.0, n_trials=8, extractors=("gridex", "cart"))
-    board = search.fit(X, LABELS).leaderboard_
+    with pytest.warns(UserWarning, match="is a constant"):  # as it has the fewest rules
+        board = search.fit(X, LABELS).leaderboard_
     assert (board["score"] == 1.0).all()
+    assert board["n_rules"][0] == 1
     assert board["n_rules"].is_monotonic_increasing
     for _, tied in board.groupby("n_rules"):
         order = [(("gridex", "cart").index(r.extractor), r.trial) for r in tied.itertuples()]
@@ -221,10 +232,12 @@ def test_of_equal_scores_fewer_rules_win_then_the_first_named() -> None:
 
 def test_trials_are_shared_out_and_studies_are_named() -> None:
     search = search_of(n_trials=5).fit(X, LABELS)
-    assert {name: len(study.trials) for name, study in search.studies_.items()} == {
-        "cart": 3,
-        "gridex": 2,
-    }
+    # After one trial each, the one that is ahead gets the others.
+    numbers = {name: len(budgeted_trials(study)) for name, study in search.studies_.items()}
+    assert numbers == {"cart": 4, "gridex": 1}
+    even = search_of(n_trials=5, allocation="even").fit(X, LABELS)
+    numbers = {name: len(budgeted_trials(study)) for name, study in even.studies_.items()}
+    assert numbers == {"cart": 3, "gridex": 2}
     assert [study.study_name for study in search.studies_.values()] == ["cart", "gridex"]
     directions = {study.direction for study in search.studies_.values()}
     assert directions == {optuna.study.StudyDirection.MAXIMIZE}
@@ -232,14 +245,24 @@ def test_trials_are_shared_out_and_studies_are_named() -> None:
 
 
 def test_promising_candidates_come_first() -> None:
-    studies = search_of(n_trials=5).fit(X, LABELS).studies_
+    # CART by name has baselines instead of promising candidates.
+    extractors = (CARTExtractor(None), "gridex")
+    options = {"extractors": extractors, "allocation": "even"}
+    studies = search_of(n_trials=5, **options).fit(X, LABELS).studies_
     for name, study in studies.items():
         space = search_space(name, X, LABELS)
         promising = starting_points(name, space, LABELS, "classification")
         for trial, expected in zip(study.trials, promising, strict=False):
             assert {key: trial.params[key] for key in expected} == expected
     studies = search_of(n_trials=2).fit(X, LABELS).studies_
-    assert {name: len(study.trials) for name, study in studies.items()} == {"cart": 1, "gridex": 1}
+    assert {name: len(budgeted_trials(study)) for name, study in studies.items()} == {
+        "cart": 1,
+        "gridex": 1,
+    }
+    trials = studies["cart"].trials
+    assert ["baseline" in trial.user_attrs for trial in trials] == [True] * (len(trials) - 1) + [
+        False
+    ]
 
 
 def test_repeated_candidates_are_marked() -> None:
@@ -255,7 +278,8 @@ BROKEN = {"gridex": {"n_slices": CategoricalDistribution([0])}}
 
 def test_failed_candidates_are_on_record_and_last() -> None:
     spaces = BROKEN | {"cart": {"max_leaf_nodes": CategoricalDistribution([3])}}
-    board = search_of(n_trials=4, spaces=spaces).fit(X, LABELS).leaderboard_
+    search = search_of(n_trials=4, spaces=spaces, allocation="even")
+    board = search.fit(X, LABELS).leaderboard_
     assert board["extractor"].tolist() == ["cart", "cart", "gridex", "gridex"]
     assert board["state"].tolist() == ["complete", "complete", "fail", "fail"]
     failed = board.iloc[2:]
@@ -269,11 +293,13 @@ def test_undefined_candidates_are_on_record_with_what_is_known() -> None:
     def sometimes_nan(model: Any, X: Any, y: Any) -> float:
         return math.nan if isinstance(model, CARTExtractor) else 1.0
 
-    search = search_of(scoring=sometimes_nan, n_trials=4).fit(X, LABELS)
+    search = search_of(scoring=sometimes_nan, n_trials=4, allocation="even").fit(X, LABELS)
     assert search.best_name_ == "gridex"
+    assert search.leaderboard_["extractor"].head(2).tolist() == ["gridex", "gridex"]
     failed = search.leaderboard_.iloc[2:]
-    assert failed["extractor"].tolist() == ["cart", "cart"]
-    assert (failed["n_rules"] >= 2).all()
+    assert failed["extractor"].tolist() == ["cart"] * len(search.studies_["cart"].trials)
+    assert failed["score"].isna().all()
+    assert (failed["n_rules"] >= 1).all()
     assert failed["error"].str.contains("undefined on some fold").all()
 
 
@@ -293,6 +319,12 @@ def test_callbacks_see_every_trial_and_may_stop_a_study() -> None:
             study.stop()
 
     search = search_of(n_trials=10, callbacks=[note, stop_cart]).fit(X, LABELS)
+    # The first candidate of CART is a baseline, which does not count.
+    assert seen == [("cart", 0), *[("gridex", number) for number in range(10)]]
+    assert len(search.leaderboard_) == 11
+    seen.clear()
+    spaces = {"cart": {"max_leaf_nodes": IntDistribution(2, 8)}}
+    search = search_of(n_trials=10, callbacks=[note, stop_cart], spaces=spaces).fit(X, LABELS)
     assert seen == [("cart", 0), *[("gridex", number) for number in range(9)]]
     assert len(search.leaderboard_) == 10
 
@@ -316,21 +348,25 @@ def test_spaces_of_ones_own() -> None:
             "importance_threshold": FloatDistribution(0.9, 1),
         }
     }
-    board = search_of(n_trials=8, spaces=spaces).fit(X, LABELS).leaderboard_
-    for row in board.to_dict("records"):
+    search = search_of(n_trials=8, spaces=spaces, allocation="even").fit(X, LABELS)
+    numbers = {trial.number for trial in budgeted_trials(search.studies_["cart"])}
+    assert len(numbers) == 4
+    for row in search.leaderboard_.to_dict("records"):
         if row["extractor"] == "gridex":
             assert set(row["params"]) == {"n_slices", "importance_threshold"}
             assert row["params"]["n_slices"] in {3, 4}
             assert row["params"]["importance_threshold"] >= 0.9
-        else:
+        elif row["trial"] in numbers:
             assert set(row["params"]) >= {"max_leaf_nodes", "max_depth"}
+        else:
+            assert set(row["params"]) == {"max_leaf_nodes", "merge_leaves", "sampling"}
 
 
 # --- refit ---------------------------------------------------------------------------------------
 
 
 def test_without_refit_there_is_a_leaderboard_and_no_winner() -> None:
-    search = search_of(refit=False, n_trials=2).fit(X, LABELS)
+    search = search_of(refit=False, n_trials=2, pruner=None).fit(X, LABELS)
     assert search.best_params_
     assert search.leaderboard_["score"].notna().all()
     for name in ("best_extractor_", "classes_", "rules_", "predict_proba"):
@@ -384,7 +420,10 @@ def counting() -> Counting:
 
 
 # Without points that GridEx adds, all candidates ask about the same rows.
-SAME_ROWS = {"gridex": {"n_slices": IntDistribution(2, 8)}}
+SAME_ROWS = {
+    "gridex": {"n_slices": IntDistribution(2, 8)},
+    "cart": {"max_leaf_nodes": IntDistribution(2, 8)},
+}
 
 
 def test_black_box_is_fitted_and_queried_once_per_fold() -> None:
@@ -421,9 +460,12 @@ def test_a_fitted_black_box_needs_no_y(frozen: bool) -> None:
     assert search.black_box_quality_ == {"accuracy": 1.0, "f1_weighted": 1.0}
     answers = black_box.predict(X)
     with_answers = search_of(FrozenEstimator(black_box), n_trials=4, cv=FOLDS).fit(X, answers)
+    differing = ["seconds", "correctness"]  # without y there are no labels to compare with
     pd.testing.assert_frame_equal(
-        without_times(search.leaderboard_), without_times(with_answers.leaderboard_)
+        search.leaderboard_.drop(columns=differing),
+        with_answers.leaderboard_.drop(columns=differing),
     )
+    assert search.leaderboard_["correctness"].isna().all()
     assert search.rules_ == with_answers.rules_
     assert search.best_extractor_.estimator is model
 
@@ -740,7 +782,7 @@ def test_scikit_learns_names_tell_the_same(fitted: ExtractorSearchCV) -> None:
     assert lengths == {len(board)}
     assert results["param_extractor"].tolist() == board["extractor"].tolist()
     folds = np.stack([results[f"split{k}_test_score"] for k in range(3)])
-    assert folds.mean(axis=0) == pytest.approx(results["mean_test_score"])
+    assert folds.mean(axis=0) == pytest.approx(results["mean_test_score"], nan_ok=True)
     best = int(np.nanargmax(results["mean_test_score"]))
     assert results["rank_test_score"][best] == 1
     for name, values in results.items():
@@ -759,7 +801,7 @@ def test_extractors_are_names_classes_or_instances() -> None:
     assert search.extractors_ == ("cart", "gridex", "iter")
     board = search.leaderboard_
     for params in board.loc[board["extractor"] == "cart", "params"]:
-        assert set(params) <= {"max_leaf_nodes", "min_samples_leaf"}
+        assert set(params) <= {"max_leaf_nodes", "min_samples_leaf", "merge_leaves", "sampling"}
     for _, row in board.iterrows():
         made = search.make_candidate(row)
         assert made.estimator is search.estimator

@@ -76,6 +76,7 @@ def test_search_on_a_source_equals_the_command_line(folder, capsys, reference) -
     assert result["all_rows"]["finalists"] == search.finalists_.to_dict(orient="records")
 
 
+@pytest.mark.filterwarnings("ignore:max_leaf_nodes=:UserWarning")
 @pytest.mark.parametrize(
     "options", [{"scoring": ("loss", "n_rules")}, {"class_weight": "balanced"}]
 )

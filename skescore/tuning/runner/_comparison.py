@@ -79,9 +79,15 @@ def hypervolume_contributions(trials: Mapping[str, list[FrozenTrial]]) -> dict[s
     return result
 
 
-def measured_parts(results: Sequence[FoldResult]) -> np.ndarray:
-    """Return the parts of the score on each fold, one row per fold; greater is better."""
-    return np.array([[sign * r[name] for name, sign in _part_signs().items()] for r in results])
+def measured_parts(
+    results: Sequence[FoldResult], measures: Mapping[str, float] | None = None
+) -> np.ndarray:
+    """Return the parts of the score on each fold, one row per fold; greater is better.
+
+    `measures` are further columns: their names, and 1 if greater is better, else -1.
+    """
+    signs = _part_signs() | {**(measures or {})}
+    return np.array([[sign * r.get(name) for name, sign in signs.items()] for r in results])
 
 
 #: Measures in which a candidate must be worse to lose a race. Measures of covered rows alone are
@@ -90,9 +96,13 @@ _RACED = ("score", "loss", "size", "completeness_volume")
 
 
 def raced_parts(parts: np.ndarray) -> np.ndarray:
-    """Return the columns of :func:`measured_parts` that decide a race, the loss second."""
+    """Return the columns of :func:`measured_parts` that decide a race, the loss second.
+
+    Further measures, in the last columns, decide as well.
+    """
     names = list(_part_signs())
-    return parts[:, [names.index(name) for name in _RACED]]
+    further = range(len(names), parts.shape[1])
+    return parts[:, [*(names.index(name) for name in _RACED), *further]]
 
 
 def _part_signs() -> dict[str, float]:

@@ -31,10 +31,13 @@ class ResultCache:
     ----------
     n_folds : int
         Number of folds; trials that were measured on fewer are not included.
+    measures : mapping of str to float, optional
+        Further measures that the trials are compared by, with 1 if greater is better, else -1.
     """
 
-    def __init__(self, n_folds: int) -> None:
+    def __init__(self, n_folds: int, measures: Mapping[str, float] | None = None) -> None:
         self.n_folds = n_folds
+        self.measures = measures or {}
         self._by_params: dict[tuple[str, str], FinishedTrial] = {}
         self._parts: dict[tuple[str, int], np.ndarray] = {}
         self._n_read: dict[str, int] = {}
@@ -46,6 +49,10 @@ class ResultCache:
     def add(self, name: str, params: dict[str, Any], finished: FinishedTrial) -> None:
         """Add a trial unless there is one with equal hyper-parameters."""
         self._by_params.setdefault((name, params_key(params)), finished)
+
+    def parts_of(self, results: Sequence[FoldResult]) -> np.ndarray:
+        """Return the measures that trials are compared by, see :func:`measured_parts`."""
+        return measured_parts(results, self.measures)
 
     def rivals(self) -> list[np.ndarray]:
         """Return the measured parts of all trials whose rules of all rows have a score."""
@@ -72,4 +79,4 @@ class ResultCache:
         # A trial without rules of all rows cannot win, so it does not outrank any other.
         score = math.nan if all_rows is None else all_rows.get("score")
         if math.isfinite(score) and (name, trial.number) not in self._parts:
-            self._parts[name, trial.number] = measured_parts(folds)
+            self._parts[name, trial.number] = self.parts_of(folds)

@@ -23,7 +23,6 @@ from skescore.tuning._search_objective import SearchObjective
 from skescore.tuning.runner._allocation import Allocation, alternate, order_for_worker
 from skescore.tuning.runner._comparison import (
     hypervolume_contributions,
-    measured_parts,
     raced_parts,
     score_and_bound,
 )
@@ -75,7 +74,8 @@ class Runner:
     n_jobs : int, optional
         Number of processes, as in scikit-learn.
     pruner : optional
-        Optuna's pruner, or ``"bound"`` to stop a trial that cannot reach the best score.
+        Optuna's pruner, ``"race"`` to stop a trial that another candidate dominates, or ``"bound"``
+        to stop one that cannot reach the best score.
     callbacks : sequence of callable
         Called with study and trial after every trial.
     """
@@ -97,7 +97,7 @@ class Runner:
         self.pruner = pruner
         self.callbacks = list(callbacks)
         self.objective: SearchObjective = studies.objective
-        self._results = ResultCache(len(evaluator.folds))
+        self._results = ResultCache(len(evaluator.folds), studies.compared_measures())
         #: Extractors whose studies a callback has stopped.
         self._stopped_by_callback: set[str] = set()
         #: Whether the trials in memory are all there are, as no other worker uses the storage.
@@ -125,13 +125,16 @@ class Runner:
 
     def _run_baselines(self, workers: Workers) -> None:
         """Evaluate the candidates that every search has in addition to its budget."""
-        self._results.update(self.studies.trials)
         for name, points in self.studies.settings.baselines.items():
-            pending = [point for point in points if self._results.get(name, point) is None]
-            for number, params in enumerate(pending):
+            for number, params in enumerate(points):
                 if time.monotonic() >= self.evaluator.deadline:
                     return
-                self._run_baseline(name, number, params, workers)
+                if name in self._stopped_by_callback:
+                    break
+                if self.studies.is_shared:
+                    self.studies.read_trials(name)
+                if self.studies.find_baseline(name, params) is None:
+                    self._run_baseline(name, number, params, workers)
 
     def _run_baseline(
         self, name: str, number: int, params: dict[str, Any], workers: Workers
@@ -154,10 +157,16 @@ class Runner:
                 record.values = values if isinstance(values, tuple) else (values,)
         except optuna.TrialPruned:
             record.state = TrialState.PRUNED
+        if self.studies.is_shared:
+            self.studies.read_trials(name)
+            if self.studies.find_baseline(name, params) is not None:
+                return  # another worker was faster
         self.studies.add_baseline(name, params, record)
         self.studies.read_trials(name)
-        self._results.update(self.studies.trials)
-        run_callbacks(self.callbacks, self.studies.by_name[name], self.studies.trials[name][-1])
+        trial = self.studies.find_baseline(name, params)
+        assert trial is not None
+        if run_callbacks(self.callbacks, self.studies.by_name[name], trial):
+            self._stopped_by_callback.add(name)
 
     def _step(self, start: float, workers: Workers) -> bool:
         """Run the next batch or wait for other workers; return False when the search is over.
@@ -407,7 +416,7 @@ class Runner:
                 return False
             if math.isnan(mean_of(running.results, "score")):  # without a score nothing wins
                 return False
-            parts = measured_parts(running.results)
+            parts = self._results.parts_of(running.results)
             return not any((rival >= parts).all() for rival in rivals)
 
         if self.evaluator.all_rows is None:
@@ -448,7 +457,7 @@ class Runner:
         On a single fold it must be better by more than chance.
         """
         n_done = len(running.results)
-        own = raced_parts(measured_parts(running.results))
+        own = raced_parts(self._results.parts_of(running.results))
         margin = self._margin_on_first_fold(running.results[0]) if n_done == 1 else 0.0
         for rival_parts in self._results.rivals():
             rival = raced_parts(rival_parts[:n_done])

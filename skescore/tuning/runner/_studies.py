@@ -18,9 +18,10 @@ import optuna
 from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
+from skescore.scorers import limited_quantities, minimized_quantities
 from skescore.tuning._fold_result import FoldResult, read_all_rows, read_folds
 from skescore.tuning._limits import SearchLimits
-from skescore.tuning._objective import ExtractorObjective
+from skescore.tuning._objective import ExtractorObjective, params_key
 from skescore.tuning._search_objective import SearchObjective
 from skescore.tuning.runner._allocation import TrialUsage
 from skescore.tuning.runner._description import describe_study
@@ -310,7 +311,13 @@ class Studies:
                 constraints_func=self._violations if self.settings.limits else None,
             )
 
-    def _violations(self, trial: FrozenTrial) -> tuple[float, ...]:
+    def _constraints(self, record: BaselineRecord) -> dict[str, Any]:
+        """Return what Optuna's samplers with constraints store of a finished trial."""
+        if not self.settings.limits or record.state == TrialState.FAIL:
+            return {}
+        return {"constraints": list(self._violations(record))}
+
+    def _violations(self, trial: FrozenTrial | BaselineRecord) -> tuple[float, ...]:
         attrs = trial.user_attrs
         folds = read_folds(attrs.get("folds")) or (FoldResult({}),)
         return self.settings.limits.violations(folds, read_all_rows(attrs.get("all_rows")))
@@ -320,8 +327,34 @@ class Studies:
         return sorted(filter(counts, self.trials[name]), key=position_of)
 
     def measured_trials(self, name: str) -> list[FrozenTrial]:
-        """Return the trials of an extractor that are results of the search, baselines first."""
-        return [*filter(is_baseline, self.trials[name]), *self.counted_trials(name)]
+        """Return the trials of an extractor that are results of the search, baselines first.
+
+        Several workers may have stored the same baseline at the same time; the first one counts.
+        """
+        baselines = {params_key(t.params): t for t in reversed(self.trials[name]) if is_baseline(t)}
+        unique = sorted(baselines.values(), key=lambda trial: trial.number)
+        return [*unique, *self.counted_trials(name)]
+
+    def find_baseline(self, name: str, params: dict[str, Any]) -> FrozenTrial | None:
+        """Return the first baseline of an extractor with these hyper-parameters, if any."""
+        key = params_key(params)
+        baselines = filter(is_baseline, self.trials[name])
+        return next((trial for trial in baselines if params_key(trial.params) == key), None)
+
+    def compared_measures(self) -> dict[str, float]:
+        """Return the measures besides the parts of scores that candidates are compared by.
+
+        They are those of the objective and of the limits: 1 if greater is better, else -1.
+        """
+        losses = minimized_quantities(costs=False)
+        result = {}
+        for loss in self.objective.minimized:
+            measure, to_loss = losses[loss]
+            result[measure] = math.copysign(1.0, to_loss(0.0) - to_loss(1.0))
+        quantities = limited_quantities()
+        for limit in self.settings.limits.values:
+            result[quantities[limit].name] = quantities[limit].sign
+        return result
 
     def add_baseline(self, name: str, params: dict[str, Any], record: BaselineRecord) -> None:
         """Store a candidate that was evaluated in addition to the budget."""
@@ -333,6 +366,7 @@ class Studies:
             params=params,
             distributions=distributions,
             user_attrs=record.user_attrs | {BASELINE: True},
+            system_attrs=self._constraints(record),
         )
         self.by_name[name].add_trial(trial)
 
