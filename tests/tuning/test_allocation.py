@@ -105,7 +105,8 @@ def test_first_round_may_be_a_single_trial_each(n_names: int, n_trials: int) -> 
     last = {name: values[name] for name in list(values)[-min(2, n_names - 1) :]}
     assert set(allocation.stop_reasons) == set(values) - set(last)
     assert min(started.values()) == 1
-    assert min(started[name] for name in last) == max(started.values()) - (n_trials % 2)
+    numbers = [started[name] for name in last]
+    assert max(started.values()) == max(numbers) <= min(numbers) + 1
 
 
 def test_rounds_without_trials_are_skipped() -> None:

@@ -99,6 +99,7 @@ def test_the_value_in_regression() -> None:
         "max_rules": None,
         "n_features_to_select": None,
         "sampling": None,
+        "n_queries": 2000,
     }
     study_objective = ExtractorObjective(
         black_box, rows, target, extractor="gridex", scoring="fire", cv=4, random_state=3
@@ -234,11 +235,18 @@ def test_a_fitted_black_box_is_never_fitted(given_y: bool) -> None:
 
 def test_a_function_may_be_the_black_box() -> None:
     black_box = CallableClassifier(lambda rows: np.where(rows[:, 2] < 2.5, "small", "large"))
-    study_objective = ExtractorObjective(
-        black_box, X, None, cv=KFold(3, shuffle=True, random_state=0)
-    )
-    value = study_objective(FixedTrial(PARAMS | {"max_leaf_nodes": 2, "min_samples_leaf": 1}))
-    assert value == pytest.approx(1 / (1 + exp(-5)) / (1 + exp(0.6 - 5)))  # perfect, two rules
+    folds = KFold(3, shuffle=True, random_state=0)
+    study_objective = ExtractorObjective(black_box, X, None, cv=folds)
+    params = PARAMS | {"max_leaf_nodes": 2, "min_samples_leaf": 1}
+    value = study_objective(FixedTrial(params))
+    expected = []
+    for number, (train, test) in enumerate(folds.split(X)):
+        rules = CARTExtractor(black_box, random_state=0, **params).fit(X[train])
+        unseen = generate_rows(X[test], 2000, random_state=number)
+        expected.append(ice(rules, unseen, black_box.predict(unseen)))
+    assert value == pytest.approx(np.mean(expected))
+    best = 1 / (1 + exp(-5)) / (1 + exp(0.6 - 5))  # perfect, two rules
+    assert best - 0.02 < value <= best
 
 
 # --- the extractor and its space -----------------------------------------------------------------
