@@ -578,7 +578,7 @@ def test_a_search_in_a_pipeline_and_in_a_grid_search() -> None:
 
 
 def test_the_same_seed_gives_the_same_search(fitted: ExtractorSearchCV) -> None:
-    again = search_of(cv=FOLDS, n_trials=8).fit(X, LABELS)
+    again = search_of(cv=FOLDS, n_trials=8, pruner=None).fit(X, LABELS)
     pd.testing.assert_frame_equal(
         without_times(again.leaderboard_), without_times(fitted.leaderboard_)
     )
@@ -593,7 +593,7 @@ def test_the_same_seed_gives_the_same_search(fitted: ExtractorSearchCV) -> None:
 
 @pytest.mark.slow
 def test_the_number_of_processes_changes_nothing(fitted: ExtractorSearchCV) -> None:
-    two = search_of(cv=FOLDS, n_trials=8, n_jobs=2).fit(X, LABELS)
+    two = search_of(cv=FOLDS, n_trials=8, pruner=None, n_jobs=2).fit(X, LABELS)
     pd.testing.assert_frame_equal(
         without_times(two.leaderboard_), without_times(fitted.leaderboard_)
     )
