@@ -533,7 +533,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         compared_rules = set()
         best_row: Any = complete.iloc[0]
         try:
-            for row in complete.head(N_FINALISTS).to_dict(orient="records"):
+            different_outcomes = complete[~complete.duplicated(subset=_OUTCOME)]
+            for row in different_outcomes.head(N_FINALISTS).to_dict(orient="records"):
                 self._take(row)
                 if (rules_text := str(self.rules_)) in compared_rules:
                     continue

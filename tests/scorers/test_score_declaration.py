@@ -144,7 +144,8 @@ def test_search_accepts_unregistered_score() -> None:
         random_state=0,
     ).fit(X, Y)
     assert (search.leaderboard_["half"] == 0.5).all()
-    assert search.leaderboard_["lift"].notna().all()
+    # A rule that covers no held-out row has no lift.
+    assert search.leaderboard_["lift"].notna().any()
     folds = search.candidates_[0].folds
     assert [f["score"] for f in folds] == pytest.approx(
         [f["performance_own"] - 0.01 * f["size"] for f in folds]

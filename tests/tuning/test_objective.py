@@ -236,7 +236,7 @@ def test_a_fitted_black_box_is_never_fitted(given_y: bool) -> None:
 def test_a_function_may_be_the_black_box() -> None:
     black_box = CallableClassifier(lambda rows: np.where(rows[:, 2] < 2.5, "small", "large"))
     folds = KFold(3, shuffle=True, random_state=0)
-    study_objective = ExtractorObjective(black_box, X, None, cv=folds)
+    study_objective = ExtractorObjective(black_box, X, None, cv=folds, random_state=0)
     params = PARAMS | {"max_leaf_nodes": 2, "min_samples_leaf": 1}
     value = study_objective(FixedTrial(params))
     expected = []

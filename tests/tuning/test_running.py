@@ -325,6 +325,7 @@ def test_optuna_pruner_runs_after_every_fold() -> None:
 # --- interrupts ----------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:The best candidate by ice is a constant")
 @pytest.mark.parametrize("is_baseline", [True, False])
 def test_interrupt_keeps_finished_trials(unbroken: ExtractorSearchCV, is_baseline: bool) -> None:
     n_baselines = len(baselines_of(unbroken))
@@ -339,7 +340,7 @@ def test_interrupt_keeps_finished_trials(unbroken: ExtractorSearchCV, is_baselin
     ]
     assert set(board["state"]) == {"complete"}
     assert search.best_params_ == board.iloc[0]["params"]
-    assert (search.predict(X) == Y).mean() > 0.9
+    assert is_baseline or (search.predict(X) == Y).mean() > 0.9
     assert search.search_seconds_ > 0
     assert len(search.pareto_front_) >= 1
 
@@ -355,7 +356,8 @@ def test_interrupt_without_results_is_raised(options: dict[str, Any], tmp_path: 
         search_of(scoring=interrupted, **options).fit(X, Y)
 
 
-@pytest.mark.parametrize("number", [1, 4])  # a baseline and a trial of the budget
+@pytest.mark.filterwarnings("ignore:The best candidate by ice is a constant")
+@pytest.mark.parametrize("number", [1, 8])  # a baseline and a trial of the budget
 def test_interrupted_trials_are_repeated(
     opened: Callable[[], Any], unbroken: ExtractorSearchCV, number: int
 ) -> None:
@@ -365,8 +367,8 @@ def test_interrupted_trials_are_repeated(
     with pytest.raises(KeyboardInterrupt):
         search.fit(X, Y)
     n_baselines = len(baselines_of(unbroken))
-    assert 1 < n_baselines < 5
-    assert len(search.leaderboard_) < 12
+    assert 1 < n_baselines <= 8
+    assert len(search.leaderboard_) < 12 + n_baselines
     going_on = search_of(storage=opened(), pruner=None).fit(X, Y)
     board = going_on.leaderboard_
     assert len(board) == 12 + n_baselines

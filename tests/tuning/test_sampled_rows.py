@@ -7,6 +7,7 @@ import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
+from skescore.extractors import N_QUERIES
 from skescore.tuning import ExtractorSearchCV
 
 RNG = np.random.default_rng(0)
@@ -24,9 +25,12 @@ def search_of(black_box=None, **options) -> ExtractorSearchCV:
 
 
 def n_rows_of_trials(search: ExtractorSearchCV) -> set[int]:
-    """Return the numbers of rows that candidates without generated query rows were made of."""
-    candidates = [c for c in search.candidates_ if c.params["sampling"] is None]
-    return {fold["black_box_rows"] for c in candidates for fold in c.folds}
+    """Return the numbers of rows that candidates were made of, without generated query rows."""
+    return {
+        fold["black_box_rows"] - (0 if candidate.params["sampling"] is None else N_QUERIES)
+        for candidate in search.candidates_
+        for fold in candidate.folds
+    }
 
 
 def test_trials_use_the_sample_and_the_winner_all_rows() -> None:

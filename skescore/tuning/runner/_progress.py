@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from skescore._text import plural
 from skescore.registry import extractor_label
+from skescore.tuning.runner._trials import is_baseline
 
 
 class SearchProgress:
@@ -48,6 +49,8 @@ class SearchProgress:
         self._label, self._sign = label, sign
         self._best: dict[str, float] = {}
         self._counts: dict[str, int] = {}
+        #: Number of finished trials that belong to the total.
+        self._n_budgeted = 0
         self._bar: Progress | None = None
         self._writes_lines = False
         self._total = total
@@ -91,13 +94,17 @@ class SearchProgress:
         """Count a finished trial."""
         name = study.study_name.rpartition("/")[2]
         self._counts[name] = self._counts.get(name, 0) + 1
+        is_budgeted = not is_baseline(trial)
+        self._n_budgeted += is_budgeted
         score = trial.user_attrs.get("score", math.nan)
         if trial.state.name == "COMPLETE" and not math.isnan(score):
             self._best[name] = max(self._best.get(name, -math.inf), score)
         if self._bar is not None:
             leader = max(self._best, key=lambda name: self._best[name], default=name)
             self._bar.update(
-                self._task, advance=1, description=f"searching {self._describe(leader)}"
+                self._task,
+                advance=int(is_budgeted),
+                description=f"searching {self._describe(leader)}",
             )
 
     def _write_lines(self) -> None:
@@ -107,7 +114,7 @@ class SearchProgress:
             n_trials = sum(self._counts.values())
             trials = plural(n_trials, "trial")
             if self._total:
-                trials = f"{n_trials} of {plural(self._total, 'trial')}"
+                trials = f"{self._n_budgeted} of {plural(self._total, 'trial')}"
             leader = max(best, key=lambda name: best[name], default="")
             suffix = f"; {self._describe(leader)}" if leader else ""
             elapsed = time.perf_counter() - self._start
