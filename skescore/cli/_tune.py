@@ -282,6 +282,12 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -
         return "is the knee of the trade-off"
     if judged:
         return "is the best of the finalists on all rows"
+    limits = [name for name in limited_quantities() if getattr(options, name) is not None]
+    by_limits = f"is the best that satisfies {' and '.join(map(_option_of, limits))}"
+    if "within_limits" in board:
+        is_excluded = ~board["within_limits"].astype(bool)
+        if (is_excluded & (board["score"] > board["score"].iloc[0])).any():
+            return by_limits
     if board["tied"].iloc[0] and tied > 1:
         return (
             f"has the fewest rules of the {tied} candidates that are not clearly worse than the "
@@ -289,8 +295,7 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -
             "held-out rows and of the rules from all rows"
         )
     if "within_limits" in board:
-        limits = [name for name in limited_quantities() if getattr(options, name) is not None]
-        return f"is the best that satisfies {' and '.join(map(_option_of, limits))}"
+        return by_limits
     return "is the best if scores on held-out rows and of the rules from all rows are combined"
 
 

@@ -20,7 +20,7 @@ from sklearn.utils import _safe_indexing
 
 from skescore._rows import repeated_rows, take_rows
 from skescore._validation import plain_target
-from skescore.black_boxes import black_box_task, fit_weighted, is_prefit
+from skescore.black_boxes import black_box_task, fit_weighted, is_prefit, is_unsupervised
 from skescore.extractors import CachedBlackBox, Oracle, generate_rows
 from skescore.metrics import prediction_performance
 from skescore.registry import make_extractor
@@ -69,7 +69,7 @@ class Fold:
         Weights of the rows.
     X_unseen : array-like or DataFrame, optional
         Rows that the black box was not fitted on, to measure fidelity. None: the held-out rows are
-        unseen.
+        unseen, or the black box labels the rows that it was fitted on, as clusterers do.
     has_target : bool, default=True
         Whether `y_test` comes from the data, and not from the black box.
     """
@@ -139,6 +139,7 @@ def make_folds(
     The black box is cloned and fitted per split unless `fitted`; `cv` is as in scikit-learn,
     and an int stratifies where the task is classification.
     """
+    has_unseen = fitted and not is_unsupervised(black_box)
     folds: list[Fold] = []
     for train, test in check_cv(cv, y, classifier=task == "classification").split(X, y, groups):
         X_train = _safe_indexing(X, train)
@@ -149,7 +150,7 @@ def make_folds(
         if not fitted:
             model = fit_weighted(black_box, X_train, _safe_indexing(y, train), weights[0])
         X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
-        unseen = unseen_rows(X_test, weights[1], len(folds)) if fitted else None
+        unseen = unseen_rows(X_test, weights[1], len(folds)) if has_unseen else None
         fold = Fold(CachedBlackBox(model), X_train, X_test, y_test, np.asarray(test), *weights)
         folds.append(replace(fold, X_unseen=unseen, has_target=has_target))
     return folds
@@ -168,7 +169,8 @@ def fold_of_all_rows(
     model = black_box if fitted else fit_weighted(black_box, X, y, sample_weight)
     row_indices = np.arange(len(y))
     X, y = _safe_indexing(X, row_indices), _safe_indexing(y, row_indices)
-    unseen = unseen_rows(X, sample_weight, _SEED_OF_ALL_ROWS) if fitted else None
+    has_unseen = fitted and not is_unsupervised(black_box)
+    unseen = unseen_rows(X, sample_weight, _SEED_OF_ALL_ROWS) if has_unseen else None
     return Fold(
         CachedBlackBox(model),
         X,

@@ -530,7 +530,7 @@ def test_labels_of_a_clusterer_are_explained(model, labels, iris, save, tmp_path
     rules = RuleSet.from_json((run / "rules.json").read_text())
     assert set(rules.classes) == labels
     same = (rules.predict(iris.X) == model.predict(iris.X)).mean()
-    assert same >= pd.Series(model.predict(iris.X)).value_counts(normalize=True).max()
+    assert same > 0.65
     assert result["test"]["fidelity"] == result["best"]["fidelity"] == same
     # The page labels the rows again, if it may read the model.
     assert main(["report", str(run), "--trust"]) == 0

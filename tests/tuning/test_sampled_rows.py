@@ -42,7 +42,7 @@ def test_trials_use_the_sample_and_the_winner_all_rows() -> None:
     assert finalists.iloc[0] == finalists.max()
     second_fitted = search_of().fit(X, Y)
     assert second_fitted.rules_ == search.rules_
-    assert second_fitted.leaderboard_["score"].tolist() == search.leaderboard_["score"].tolist()
+    np.testing.assert_array_equal(second_fitted.leaderboard_["score"], search.leaderboard_["score"])
     # What was measured of the first on all rows is what its rules score there.
     assert search.score(X, Y) == pytest.approx(finalists.iloc[0])
 
