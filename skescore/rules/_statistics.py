@@ -36,7 +36,13 @@ def with_statistics(ruleset: RuleSet, X: Any, labels: np.ndarray) -> RuleSet:
     --------
     >>> import numpy as np
     >>> from skescore.rules import Interval, Rule, RuleSet, with_statistics
-    >>> rules = RuleSet([Rule([Interval(0, upper=1)], "a"), Rule([], "b")], ["x"], ordered=True)
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=1)], "a"), Rule([], "b")],
+    ...     ["x"],
+    ...     task="classification",
+    ...     classes=["a", "b"],
+    ...     ordered=True,
+    ... )
     >>> print(with_statistics(rules, [[0], [1], [2]], np.array(["a", "b", "b"])))
     1. IF x ≤ 1 THEN a   [2 rows, 50 % of this class]
     2. ELSE b   [1 row, 100 % of this class]

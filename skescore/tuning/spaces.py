@@ -707,15 +707,17 @@ def search_space(extractor: Any, X: Any, y: Any, *, task: str | None = None) -> 
     >>> space = search_space("cart", [[0.0]] * 100, ["a", "b"] * 50)
     >>> print(space)
     cart for classification: 100 rows, 1 feature
-    parameter         values             scale
-    max_leaf_nodes    2 to 32            log
-    max_depth         2 to 8             linear
-    min_samples_leaf  1 to 5             log
-    criterion         'gini', 'entropy'  choice
+    parameter         values                           scale
+    max_leaf_nodes    2 to 32                          log
+    max_depth         2 to 8                           linear
+    min_samples_leaf  1 to 5                           log
+    criterion         'gini', 'entropy'                choice
+    merge_leaves      True                             choice
+    sampling          None, 'permute', 'permute-near'  choice
     >>> space["max_leaf_nodes"]
     IntDistribution(high=32, log=True, low=2, step=1)
-    >>> space.without("min_samples_leaf", "criterion").param_grid(n_values=3)
-    {'max_leaf_nodes': [2, 8, 32], 'max_depth': [2, 5, 8]}
+    >>> space.without("min_samples_leaf", "criterion", "sampling").param_grid(n_values=3)
+    {'max_leaf_nodes': [2, 8, 32], 'max_depth': [2, 5, 8], 'merge_leaves': [True]}
     """
     name, search = _find_search(extractor)
     if search is None:
@@ -775,9 +777,9 @@ def starting_points(
     >>> y = ["a", "b"] * 50
     >>> space = search_space("cart", [[0.0]] * 100, y).without("min_samples_leaf", "criterion")
     >>> starting_points("cart", space, y, "classification")[0]
-    {'max_leaf_nodes': 2, 'max_depth': 2}
+    {'sampling': None, 'max_leaf_nodes': 2, 'max_depth': 2, 'merge_leaves': True}
     >>> starting_points("cart", space, y, "classification", max_rules=16)[0]
-    {'max_leaf_nodes': 16, 'max_depth': 8}
+    {'sampling': 'permute', 'max_leaf_nodes': 16, 'max_depth': 8, 'merge_leaves': True}
     """
     search = _find_search(extractor)[1]
     space = as_search_space(space)
