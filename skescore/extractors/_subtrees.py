@@ -33,7 +33,7 @@ def first_leaves(model: Any, n_leaves: int) -> Any:
     >>> from skescore.extractors import first_leaves
     >>> X, y = load_iris(return_X_y=True)
     >>> tree = DecisionTreeClassifier(max_leaf_nodes=8, random_state=0).fit(X, y)
-    >>> first_leaves(tree, 3).get_n_leaves()
+    >>> int(first_leaves(tree, 3).get_n_leaves())
     3
     """
     n_nodes = 2 * n_leaves - 1
