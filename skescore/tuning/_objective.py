@@ -281,7 +281,11 @@ def _evaluate(candidate: Any, fold: Fold, reference: str) -> RuleEvaluation:
         X, weights = fold.fidelity_rows
         reference = "black_box"
     y = fold.y_test if reference == "data" else None
-    return evaluate_rules(candidate, X, y, reference=reference, sample_weight=weights)
+    # Extractors of other packages may not know their black box.
+    black_box = None if hasattr(candidate, "oracle_") else fold.black_box.predict
+    return evaluate_rules(
+        candidate, X, y, reference=reference, sample_weight=weights, black_box=black_box
+    )
 
 
 def _measure_agreement(
@@ -314,7 +318,7 @@ def _called(scorer: Any, candidate: Any, fold: Fold) -> Any:
         X, weights = fold.fidelity_rows
         if weights is None:
             options = {}
-        return scorer(candidate, X, candidate.oracle_.query(X), **options)
+        return scorer(candidate, X, fold.black_box.predict(X), **options)
     return scorer(candidate, fold.X_test, fold.y_test, **options)
 
 

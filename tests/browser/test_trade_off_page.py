@@ -177,6 +177,7 @@ def test_the_page_starts_with_the_weights_of_the_search(opened, runs) -> None:
         "completeness": "instances",
         "max_rules": None,
         "min_performance": None,
+        "min_fidelity": None,
     }
     outcome = browser.run("return ['phi', 'rho', 'psi'].map((n) => byId('field-' + n).hidden)")
     assert outcome == [True, True, False]

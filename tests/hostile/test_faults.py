@@ -40,7 +40,7 @@ SEARCH = (
     "--cv",
     "2",
     "--extractors",
-    "cart,gridex",
+    "exact,gridex",
     "--format",
     "json",
     "--trials",
@@ -158,7 +158,8 @@ def test_two_workers_that_are_signalled_finish_every_trial_once(
     folder = tmp_path / "unbroken"
     folder.mkdir()
     alone = commands.run(folder, *SEARCH, *new_storage())
-    measured = {row_key(row): row["score"] for row in alone.result["leaderboard"]}
+    rows_alone = alone.result["leaderboard"]
+    measured = {row_key(row): row["score"] for row in rows_alone if row["state"] == "complete"}
     words = [*SEARCH, "--workers", "2"]
     begin = time.monotonic()
     assert commands.run(folder, *words, *new_storage(), "--study", "two").code == 0
@@ -180,8 +181,10 @@ def test_two_workers_that_are_signalled_finish_every_trial_once(
         assert {(row["extractor"], row["trial"]) for row in rows} == set(finished), told
         assert len(rows) == 8, told
         for row in rows:
-            assert row["state"] == "complete", told
-            assert measured.setdefault(row_key(row), row["score"]) == row["score"], told
+            # Whether a trial loses the race depends on those that the other worker has finished.
+            assert row["state"] in ("complete", "pruned"), told
+            if row["state"] == "complete":
+                assert measured.setdefault(row_key(row), row["score"]) == row["score"], told
         shutil.rmtree(place)
 
     attack(check, 1, 0.003)

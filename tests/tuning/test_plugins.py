@@ -148,6 +148,7 @@ def test_a_search_finds_it(plugin: Path, n_jobs: int) -> None:
         extractors=("cart", "their-name"),
         n_trials=6,
         cv=3,
+        pruner=None,
         random_state=0,
         n_jobs=n_jobs,
     ).fit(X, LABELS)

@@ -26,7 +26,7 @@ SEARCH = (
     "--cv",
     3,
     "--extractors",
-    "cart,gridex",
+    "exact,gridex",
     "--trials",
     BUDGET,
     "--format",
@@ -137,7 +137,7 @@ def test_other_search_is_rejected_without_password(
     assert commands.run(tmp_path, *words).code == 0
     other = commands.run(tmp_path, *words, "--seed", 1)
     assert (other.code, other.out) == (1, "")
-    assert "'iris-ice/cart' belongs to another search" in other.err
+    assert "'iris-ice/exact' belongs to another search" in other.err
     assert url.split(":")[2].rpartition("@")[0] not in other.err
     wrong = commands.run(tmp_path, *SEARCH, "--storage", postgresql.url("studies1", "no:@pe"))
     assert wrong.code == 1
@@ -158,7 +158,7 @@ def test_search_survives_a_server_restart(
         "--cv",
         2,
         "--extractors",
-        "cart,gridex",
+        "exact,gridex",
         "--trials",
         6,
         "--format",
@@ -177,7 +177,7 @@ def test_search_survives_a_server_restart(
     assert command.end().code == 0, command.err
     board = command.result["leaderboard"]
     assert len(set(numbers(command.result))) == len(board) == 6
-    assert {row["state"] for row in board} == {"complete"}
+    assert {row["state"] for row in board} <= {"complete", "pruned"}
     if more:  # which extractor goes on is decided while one of the workers waits for the server
         return
     assert numbers(command.result) == numbers(unbroken.result)
