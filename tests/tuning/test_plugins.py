@@ -347,6 +347,7 @@ def test_a_search_takes_one_without_our_base_class(install: Callable[..., Path])
         spaces={"duck": {}},
         n_trials=4,
         cv=3,
+        pruner=None,
         random_state=0,
     ).fit(X, LABELS)
     ducks = search.leaderboard_[search.leaderboard_["extractor"] == "duck"]

@@ -61,7 +61,7 @@ def test_search_survives_the_end_of_a_machine(
 ) -> None:
     url = postgresql.new_database()
     words = (*SEARCH, "--storage", url, "--study", "mine", "--workers", 1)
-    victim = commands.start(tmp_path, *words, wait_at=7).until_it_waits()
+    victim = commands.start(tmp_path, *words, wait_at=9).until_it_waits()
     first = commands.start(tmp_path, *words, "--output", "run", wait_at=1).until_it_waits()
     second = commands.start(tmp_path, *words, wait_at=1).until_it_waits()
     before = stored(url)
