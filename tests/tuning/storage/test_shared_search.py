@@ -91,7 +91,8 @@ def test_search_survives_the_end_of_a_machine(
     assert set(retried) == lost
     for (name, number), trial in retried.items():
         assert trial.params == before[name][number].params
-        assert trial.state == optuna.trial.TrialState.COMPLETE
+        finished = optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED
+        assert trial.state in finished
         assert "ended during the trial" in after[name][number].user_attrs["error"]
     for name, number in mine - lost:
         assert after[name][number].user_attrs == before[name][number].user_attrs
