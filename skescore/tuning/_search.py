@@ -535,7 +535,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         try:
             different_outcomes = complete[~complete.duplicated(subset=_OUTCOME)]
             for row in different_outcomes.head(N_FINALISTS).to_dict(orient="records"):
-                self._take(row)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # those of the winner follow below
+                    self._take(row)
                 if (rules_text := str(self.rules_)) in compared_rules:
                     continue
                 compared_rules.add(rules_text)
