@@ -353,7 +353,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             self.estimator_, like=X, feature_names=names, batch_size=self.batch_size
         )
         training = QueriedRows(rows, self.oracle_.query(X))
-        queried = self._query_rows(training)
+        queried = self._query_rows(X, training)
         extraction = self._make_extraction(training, queried, y, task, names)
         extraction_start = time.perf_counter()
         self.rules_ = self._extract_rules(extraction)
@@ -370,12 +370,12 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         }
         return self
 
-    def _query_rows(self, training: QueriedRows) -> QueriedRows | None:
+    def _query_rows(self, X: Any, training: QueriedRows) -> QueriedRows | None:
         """Generate rows by `sampling`, and query the black box for them; return None without."""
         if self.sampling is None:
             return None
         seed = draw_seed(getattr(self, "random_state", 0))
-        sampler = QuerySampler(self.sampling, self.n_queries, seed, self._encoder)
+        sampler = QuerySampler(self.sampling, self.n_queries, seed, self._encoder, X)
         return sampler.query(training, self.oracle_)
 
     def _prune_rules(

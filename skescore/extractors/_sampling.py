@@ -23,7 +23,7 @@ SAMPLINGS = ("permute", "permute-near", "interpolate", "boundary", "uniform")
 N_QUERIES = 8000
 #: Probability that a generated row takes a value from its second parent.
 _EXCHANGE = 0.5
-#: Number of nearest rows of another class, or with a distant prediction, that are partners.
+#: Number of nearest rows that may be the second parent of a generated row.
 _N_PARTNERS = 10
 #: Bisection steps towards the decision boundary.
 _N_BISECTIONS = 3
@@ -157,11 +157,10 @@ class RowGenerator:
         return (keys >> np.uint64(11)) * 2.0**-53
 
     def _draw_rows(self, stream: int, n_rows: int) -> np.ndarray:
-        """Draw indices of rows with replacement, each as often as any other up to one."""
-        n_parents = len(self.X)
-        shares = (np.arange(n_rows) + self._uniform(stream, n_rows)) / n_rows
-        if stream != _FIRST:  # partners are independent of the first parents
-            shares = self._uniform(stream, n_rows)
+        """Draw indices of rows with replacement; first parents are spread evenly over the rows."""
+        n_parents, shares = len(self.X), self._uniform(stream, n_rows)
+        if stream == _FIRST:
+            shares = (np.arange(n_rows) + shares) / n_rows
         return np.minimum((shares * n_parents).astype(np.intp), n_parents - 1)
 
     def permute(self, n_rows: int) -> np.ndarray:
@@ -359,12 +358,15 @@ class QuerySampler:
         Seed of the generator.
     encoder : CategoryEncoder
         Converts codes to categories.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The training rows as the user passed them, for a function of the user.
     """
 
     sampling: Sampling
     n_queries: int
     seed: int
     encoder: CategoryEncoder
+    X: Any
 
     def query(self, training: QueriedRows, oracle: Oracle) -> QueriedRows:
         """Return the query rows with their predictions.
@@ -415,7 +417,7 @@ class QuerySampler:
             The rows.
         """
         if callable(self.sampling):
-            return self._call(training.rows)
+            return self._call(training.rows.shape[1])
         generator = RowGenerator(training.rows, self.encoder.categories, self.seed)
         if self.sampling == "boundary":
             assert oracle is not None
@@ -426,23 +428,21 @@ class QuerySampler:
     def _predict(self, rows: np.ndarray, oracle: Oracle) -> np.ndarray:
         return oracle.query(self.encoder.decode(rows) if self.encoder else rows, cache=False)
 
-    def _call(self, training_rows: np.ndarray) -> np.ndarray:
-        """Return the rows of the user's function."""
+    def _call(self, n_features: int) -> np.ndarray:
+        """Return the rows of the user's function, with codes in categorical columns."""
         assert callable(self.sampling)
-        rows: Any = training_rows
+        drawn = convert_rows(self.sampling(self.X, self.n_queries, self.seed))
         if self.encoder:
-            rows = self.encoder.decode(training_rows)
-        drawn = convert_rows(self.sampling(rows, self.n_queries, self.seed))
-        n_features = training_rows.shape[1]
-        if self.encoder:
-            if not hasattr(drawn, "columns") or list(drawn.columns) != list(rows.columns):
+            names = list(self.X.columns)
+            if not hasattr(drawn, "columns") or list(drawn.columns) != names:
                 raise ValueError(
-                    "sampling must return a data frame with the columns "
-                    f"{list(rows.columns)}, got {type(drawn).__name__}."
+                    f"sampling must return a data frame with the columns {names}, got "
+                    f"{type(drawn).__name__}."
                 )
+            self._check_categories(drawn)
             encoded = self.encoder.codes(drawn).to_numpy(dtype=float)
         else:
-            encoded = np.asarray(drawn, dtype=float)
+            encoded = numbers_of(drawn)
         if encoded.ndim != 2 or encoded.shape[1] != n_features or not len(encoded):
             raise ValueError(
                 f"sampling must return at least one row with {n_features} columns, got the shape "
@@ -451,6 +451,18 @@ class QuerySampler:
         if np.isinf(encoded).any():
             raise ValueError("sampling must return finite numbers or NaN, got infinity.")
         return encoded
+
+    def _check_categories(self, drawn: Any) -> None:
+        """Raise a ValueError for categories that do not occur in the training rows."""
+        for position, values in self.encoder.categories.items():
+            column = frame_column(drawn, position)
+            unknown = column[column.notna() & ~column.isin(list(values))]
+            if len(unknown):
+                raise ValueError(
+                    f"sampling must return values of the training rows in column "
+                    f"{str(drawn.columns[position])!r}, got {unknown.iloc[0]!r}. Draw from "
+                    f"{list(values)} or return missing values."
+                )
 
 
 def generate_rows(
@@ -498,7 +510,7 @@ def generate_rows(
     X = convert_rows(X)
     encoder = CategoryEncoder(X)
     rows = encoder.codes(X).to_numpy(dtype=float) if encoder else numbers_of(X)
-    sampler = QuerySampler(sampling, n_rows, draw_seed(random_state), encoder)
+    sampler = QuerySampler(sampling, n_rows, draw_seed(random_state), encoder, X)
     generated = sampler.generate(QueriedRows(rows, np.empty(len(rows))), None)
     if encoder:
         return encoder.decode(generated)

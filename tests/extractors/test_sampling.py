@@ -144,6 +144,21 @@ def test_user_function_generates_rows():
     assert extractor.oracle_.n_rows == 90
 
 
+def test_user_function_gets_a_frame_with_its_columns():
+    X = pd.DataFrame({"a": [1, 2, 3, 4], "b": [0.5, 1.5, 2.5, 3.5]})
+    black_box = CallableClassifier(lambda rows: rows["a"].to_numpy() > 2)
+    extractor = CARTExtractor(black_box, sampling=lambda X, n, seed: X[X["a"] > 1])
+    assert extractor.fit(X).oracle_.n_rows == 7
+
+
+def test_user_function_with_an_unknown_category_is_refused():
+    X = messy_table()
+    black_box = CallableClassifier(lambda rows: rows["count"].to_numpy() > 7)
+    extractor = CARTExtractor(black_box, sampling=lambda X, n, seed: X.assign(color="pink"))
+    with pytest.raises(ValueError, match="'pink'"):
+        extractor.fit(X)
+
+
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
