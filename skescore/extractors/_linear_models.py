@@ -348,6 +348,10 @@ class LinearModels:
         """Mean absolute residual of each box's model, in the target's units."""
         return self.full_residual * self.units.unit[-1]
 
+    def is_below(self, threshold: float) -> np.ndarray:
+        """Return whether the impurity of each box is below a threshold."""
+        return np.asarray(self.impurity < threshold)
+
     @property
     def n_dropped(self) -> int:
         """Number of slopes that were dropped from all models."""

@@ -619,7 +619,7 @@ def cut_domain(
     frontier = _cut(extraction, points, root, levels[0], seed, collect)  # always cuts
     finished: list[Boxes] = []
     for level in levels[1:]:
-        final = frontier.statistics.impurity < level.threshold
+        final = frontier.statistics.is_below(level.threshold)
         finished.append(frontier.take(np.flatnonzero(final)))
         frontier = frontier.take(np.flatnonzero(~final))
         if final.all():
@@ -743,7 +743,7 @@ class _AdaptiveCutter:
         return root, max(0.0, _LEAST_GAIN * float(table.scatter[0]))
 
     def _is_final(self, node: _GridNode) -> bool:
-        return bool(node.box.statistics.impurity[0] < self._levels[0].threshold)
+        return bool(node.box.statistics.is_below(self._levels[0].threshold)[0])
 
     def _find_cut(self, node: _GridNode) -> None:
         """Find the best feature to cut a node along."""

@@ -301,6 +301,10 @@ class ClosedLinearSums:
         residuals = self._context.residuals(self.boxes, self._vectors)
         return residuals * self._context.units.unit[-1]
 
+    def is_below(self, threshold: float) -> np.ndarray:
+        """Return whether the impurity of each box is below a threshold."""
+        return np.asarray(self.impurity < threshold)
+
     def take(self, index: np.ndarray) -> ClosedLinearSums:
         """Select boxes by index."""
         return ClosedLinearSums(self._context, [self.boxes[i] for i in index.tolist()])

@@ -25,6 +25,9 @@ class StatisticsTable(Protocol):
     def impurity(self) -> np.ndarray:
         """Impurity of each box."""
 
+    def is_below(self, threshold: float) -> np.ndarray:
+        """Return whether the impurity of each box is below a threshold."""
+
     def take(self, index: np.ndarray) -> Any:
         """Return a table with a selection of the boxes."""
 
@@ -109,6 +112,10 @@ class ClassCountsTable:
         """Share of predictions outside the majority class."""
         return _class_impurity(self.counts)
 
+    def is_below(self, threshold: float) -> np.ndarray:
+        """Return whether the impurity of each box is below a threshold."""
+        return np.asarray(self.impurity < threshold)
+
     @property
     def scatter(self) -> np.ndarray:
         """Gini impurity, times the number of predictions."""
@@ -183,7 +190,7 @@ class Moments:
         ranks: list[float | None] = []
         for other in candidates:
             impurity = math.sqrt(self._union_deviation(other) / (self.n + other.n))
-            if impurity >= threshold:
+            if impurity >= threshold - tolerance:
                 ranks.append(None)
             else:
                 ranks.append(float(round(impurity / tolerance)) if tolerance else 0.0)
@@ -194,8 +201,8 @@ class MomentsTable:
     """Moments of many boxes.
 
     They are number, mean and summed squared deviation from the mean. Impurities that differ by less
-    than `tolerance` are ties when pairs of boxes are ranked, because rounding errors depend on the
-    order of rows.
+    than `tolerance` are ties when pairs of boxes are ranked or compared with a threshold, because
+    rounding errors depend on the order of rows.
     """
 
     def __init__(self, moments: np.ndarray, tolerance: float) -> None:
@@ -221,6 +228,10 @@ class MomentsTable:
         """Population standard deviation of each box's predictions."""
         return np.sqrt(self.moments[:, 2] / self.moments[:, 0])
 
+    def is_below(self, threshold: float) -> np.ndarray:
+        """Return whether the impurity of each box is below a threshold by more than a tie."""
+        return np.asarray(self.impurity < threshold - self.tolerance)
+
     @property
     def scatter(self) -> np.ndarray:
         """Summed squared deviation from the mean."""
@@ -238,7 +249,7 @@ class MomentsTable:
         between = (mean - other_mean) ** 2 * (n * m / (n + m))
         impurity = np.sqrt((deviation + other_deviation + between) / (n + m))
         ranks = np.round(impurity / self.tolerance) if self.tolerance else np.zeros_like(impurity)
-        return impurity < threshold, ranks
+        return impurity < threshold - self.tolerance, ranks
 
     def assemble(self, cells: np.ndarray, unions: Sequence[Moments]) -> MomentsTable:
         """Return a table with some boxes, followed by unions."""

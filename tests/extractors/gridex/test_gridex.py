@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -123,6 +123,8 @@ def test_rows_as_near_as_floats_can_be(n_slices, base):
 
 
 @settings(max_examples=30)
+# One of five values of 0.125 has a standard deviation of exactly 0.05.
+@example(seed=1916, n_slices=3, threshold=0.05)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.sampled_from([0.05, 0.2, 0.5]))
 def test_the_order_of_rows_does_not_matter(seed, n_slices, threshold):
     random = np.random.default_rng(seed)
