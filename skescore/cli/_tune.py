@@ -282,6 +282,13 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -
         return "is the knee of the trade-off"
     if judged:
         return "is the best of the finalists on all rows"
+    has_repeats = board["score_repeated"].notna()
+    if has_repeats.iloc[0]:
+        n_finalists = int(has_repeats.sum())
+        return (
+            f"is the best of {n_finalists} finalists on the folds and on repeated folds, or has "
+            "the fewest rules of those that are not clearly worse"
+        )
     limits = [name for name in limited_quantities() if getattr(options, name) is not None]
     by_limits = f"is the best that satisfies {' and '.join(map(_option_of, limits))}"
     if "within_limits" in board:
@@ -739,6 +746,12 @@ def _number_options() -> dict[str, tuple[Any, Any, str, str]]:
             "select the candidate in row N of the trade-off as the best",
         ),
         "--cv": (arguments.integer(2), 5, "N", "folds of the cross-validation (default 5)"),
+        "--repeats": (
+            arguments.integer(0),
+            1,
+            "N",
+            "repetitions of the cross-validation that compare the best candidates (default 1)",
+        ),
         "--seed": (arguments.integer(0, 2**32 - 1), 0, "N", "random seed (default 0)"),
         "--n-jobs": (
             arguments.jobs,
@@ -1425,6 +1438,7 @@ def _search(
         cv=folds,
         measures=options.measures,
         allocation=options.allocation,
+        n_repeats=options.repeats,
         class_weight=options.class_weight,
         features=options.features,
         **limits,

@@ -35,6 +35,7 @@ from skescore._validation import (
     check_label,
     plain_target,
     python_value,
+    row_weights,
 )
 from skescore.black_boxes import (
     black_box_task,
@@ -43,6 +44,7 @@ from skescore.black_boxes import (
     fit_black_box,
     fit_weighted,
     is_fitted,
+    is_prefit,
     is_unsupervised,
     observed_classes,
 )
@@ -63,8 +65,10 @@ from skescore.extractors._input import (
 )
 from skescore.extractors._missing import FilledTable
 from skescore.extractors._oracle import Oracle
+from skescore.extractors._out_of_fold import OUT_OF_FOLD, out_of_fold_predictions
 from skescore.extractors._sampling import (
     N_QUERIES,
+    SAMPLINGS,
     QueriedRows,
     QuerySampler,
     Sampling,
@@ -353,6 +357,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             self.estimator_, like=X, feature_names=names, batch_size=self.batch_size
         )
         training = QueriedRows(rows, self.oracle_.query(X))
+        labels = training.predictions
+        if self.sampling == OUT_OF_FOLD:
+            unseen_labels = self._predict_out_of_fold(*black_box_data, task, sample_weight)
+            training = replace(training, predictions=unseen_labels, origin=OUT_OF_FOLD)
         queried = self._query_rows(X, training)
         extraction = self._make_extraction(training, queried, y, task, names)
         extraction_start = time.perf_counter()
@@ -360,7 +368,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         pruning_start = time.perf_counter()
         if pruner is not None:
             self.rules_ = self._prune_rules(pruner, X, extraction)
-        self._describe_rules(X, extraction, len(rows))
+        self._describe_rules(X, extraction, labels)
         end_time = time.perf_counter()
         # The names are those of `characteristics`.
         self.times_ = {
@@ -372,11 +380,26 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _query_rows(self, X: Any, training: QueriedRows) -> QueriedRows | None:
         """Generate rows by `sampling`, and query the black box for them; return None without."""
-        if self.sampling is None:
+        if self.sampling is None or self.sampling == OUT_OF_FOLD:
             return None
         seed = draw_seed(getattr(self, "random_state", 0))
         sampler = QuerySampler(self.sampling, self.n_queries, seed, self._encoder, X)
         return sampler.query(training, self.oracle_)
+
+    def _predict_out_of_fold(self, X: Any, y: Any, task: str, sample_weight: Any) -> np.ndarray:
+        """Return the labels of the training rows by clones that were not fitted on them."""
+        if y is None or self.estimator_ is self.estimator or is_prefit(self.estimator):
+            raise ValueError(
+                f"sampling={OUT_OF_FOLD!r} fits clones of the black box, which is fitted already. "
+                f"Pass an unfitted estimator and y, or one of {', '.join(map(repr, SAMPLINGS))}."
+            )
+        n_rows = _num_samples(X)
+        weights = None if sample_weight is None else row_weights(sample_weight, n_rows)
+        seed = draw_seed(getattr(self, "random_state", 0))
+        predictions = out_of_fold_predictions(
+            self.estimator, X, y, task, sample_weight=weights, seed=seed
+        )
+        return predictions if weights is None else predictions[repeated_rows(weights, n_rows)]
 
     def _prune_rules(
         self, pruner: Callable[..., RuleSet], X: Any, extraction: Extraction
@@ -389,16 +412,18 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         reference = predictions if classes is None else classes[predictions]
         return pruner(self.rules_, rows, reference, self.prune)
 
-    def _describe_rules(self, X: Any, extraction: Extraction, n_rows: int) -> None:
-        """Round outputs, count the training rows of each rule, and set `coverage_`."""
+    def _describe_rules(self, X: Any, extraction: Extraction, labels: np.ndarray) -> None:
+        """Round outputs, count the training rows of each rule, and set `coverage_`.
+
+        `labels` are the black box's predictions for the training rows.
+        """
+        n_rows = len(labels)
         rows = X if self._encoder else extraction.X[:n_rows]
-        predictions = extraction.predictions
         if self.readable_bounds and extraction.classes is None:
-            self.rules_ = readable_outputs(self.rules_, predictions)
+            self.rules_ = readable_outputs(self.rules_, extraction.predictions)
         if extraction.query_rows is not None:
-            labels = predictions[:n_rows]
-            if extraction.classes is not None:
-                labels = extraction.classes[labels]
+            if extraction.classes is None:
+                labels = finite_predictions(labels)
             self.rules_ = with_statistics(self.rules_, rows, labels)
         rows_per_rule = self.rules_.conclusions.n_rows
         if self.rules_.disjoint and rows_per_rule is not None:
@@ -464,7 +489,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             settings,
             encoder.categories,
             decode=encoder.decode if encoder else None,
-            query_rows=None if queried is None else queried.origin,
+            query_rows=training.origin if queried is None else queried.origin,
         )
 
     def _extract_rules(self, extraction: Extraction) -> RuleSet:
@@ -920,7 +945,9 @@ sampling : str, callable or None, default=None
     "permute", "permute-near", "interpolate", "boundary" or "uniform", see :class:`RowGenerator`.
     None: no further rows, as in the paper. A callable ``f(X, n_rows, random_state)`` gets the
     training rows and returns rows with the same columns. The statistics of the rules count training
-    rows only.
+    rows only. "out-of-fold" generates no rows: rules are learned from labels of the training rows
+    by clones of the black box that were fitted on other folds, for an estimator that is not fitted
+    yet.
 n_queries : int, default=8000
     Number of rows that `sampling` generates.
 """

@@ -15,6 +15,7 @@ from skescore._rows import content_order
 from skescore._validation import check_integer
 from skescore.extractors._input import CategoryEncoder, frame_column
 from skescore.extractors._oracle import CachedBlackBox, FrameKinds, Oracle
+from skescore.extractors._out_of_fold import OUT_OF_FOLD
 from skescore.rules import convert_rows
 
 #: Names of the generators of query rows.
@@ -50,9 +51,10 @@ def check_sampling(sampling: Any, n_queries: Any) -> None:
     ValueError, TypeError
         If one of them is invalid.
     """
-    if sampling is not None and sampling not in SAMPLINGS and not callable(sampling):
+    names = (*SAMPLINGS, OUT_OF_FOLD)
+    if sampling is not None and sampling not in names and not callable(sampling):
         raise ValueError(
-            f"sampling must be None, one of {', '.join(map(repr, SAMPLINGS))}, or a function "
+            f"sampling must be None, one of {', '.join(map(repr, names))}, or a function "
             f"(X, n_rows, random_state) that returns rows, got {sampling!r}."
         )
     check_integer("n_queries", n_queries, 1)
@@ -502,7 +504,7 @@ def generate_rows(
     ['size', 'color']
     """
     check_sampling(sampling, n_rows)
-    if sampling is None or sampling == "boundary":
+    if sampling is None or sampling in ("boundary", OUT_OF_FOLD):
         raise ValueError(
             f"sampling={sampling!r} does not generate rows without a black box. Choose another one "
             f"of {', '.join(map(repr, SAMPLINGS))}."

@@ -15,7 +15,8 @@ from skescore.tuning._objective import (
 )
 from skescore.tuning._pareto import hypervolume, knee, pareto_front, pareto_mask
 from skescore.tuning._row_sources import CountableSource, SearchableSource
-from skescore.tuning._search import N_FINALISTS, ExtractorSearchCV
+from skescore.tuning._finalists import N_FINALISTS
+from skescore.tuning._search import ExtractorSearchCV
 from skescore.tuning._search_data import SearchData
 from skescore.tuning._search_objective import SearchObjective
 from skescore.tuning._tree_path import tree_path

@@ -19,6 +19,7 @@ from skescore.tuning._winner import choose_winner, judged, within
 _FIRST_COLUMNS = ("extractor", "score", "score_std")
 _LAST_COLUMNS = (
     "score_on_all_rows",
+    "score_repeated",
     "tied",
     "within_limits",
     "params",

@@ -45,6 +45,12 @@ from skescore.tuning._alternatives import (
     make_alternatives,
 )
 from skescore.tuning._candidates import Candidate, Candidates
+from skescore.tuning._finalists import (
+    N_FINALISTS,
+    compare_finalists,
+    find_finalists,
+    repeated_cv,
+)
 from skescore.tuning._leaderboard import leaderboard
 from skescore.tuning._limits import SearchLimits
 from skescore.tuning._objective import (
@@ -68,13 +74,12 @@ from skescore.tuning.runner import (
     SearchProgress,
     Studies,
     StudySettings,
+    Workers,
     quiet_optuna,
 )
 from skescore.tuning.spaces import Space, check_space, extractor_name, search_space, starting_points
 from skescore.tuning.storage import open_storage, search_identity
 
-#: Number of candidates to compare on all rows if trials used a sample.
-N_FINALISTS = 3
 #: Rows whose values are permuted to find features that the black box does not use.
 _MAX_PERMUTED_ROWS = 2000
 #: Candidates that may replace a winner whose rules name such features.
@@ -143,6 +148,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         `max_rules` is set and the score is one of predictions alone.
         Candidates are compared by held-out rows and by the rules extracted from all rows (see
         Notes), so the winner's `score` may be lower than that of others.
+    n_repeats : int, default=1
+        How often cross-validation is repeated with other folds to compare the finalists: the winner
+        and up to two candidates that are within one standard error of the best and have other
+        rules. The winner is then chosen by all folds. A repetition fits `estimator` once per fold
+        unless it is fitted already. With 0, with groups, with a splitter as `cv` that
+        does not shuffle, or where trials use a sample of the rows, the folds are not repeated.
     class_weight : "balanced" or dict, optional
         Weights of classes, as in scikit-learn, multiplied by the `sample_weight` of :meth:`fit`.
         ``"balanced"`` gives every class the same total weight.
@@ -238,9 +249,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     leaderboard_ : pandas.DataFrame
         One row per trial: first the winner, then by score. Columns: extractor, score and its
         standard deviation over the folds, means of the measured quantities and further measures
-        over the folds, score of the rules of all rows on these rows, whether the candidate is
-        within `standard_errors` of the best, parameters, trial number, state, number of the trial
-        that it repeats, reason for which the extractor was stopped, and error.
+        over the folds, score of the rules of all rows on these rows, score of a finalist over all
+        folds with those of `n_repeats`, whether the candidate is within `standard_errors` of the
+        best, parameters, trial number, state, number of the trial that it repeats, reason for which
+        the extractor was stopped, and error.
     cv_results_ : dict of str to array
         The leaderboard by the names of scikit-learn's searches: ``params``, ``param_extractor``,
         ``param_...``, ``mean_test_score``, ``std_test_score``, ``split0_test_score`` ...,
@@ -319,6 +331,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         measures: Sequence[Any] = (),
         allocation: str = "halving",
         standard_errors: float | None = None,
+        n_repeats: int = 1,
         class_weight: Any = None,
         features: Any = None,
         max_rows: int | None = 5_000,
@@ -347,6 +360,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.measures = measures
         self.allocation = allocation
         self.standard_errors = standard_errors
+        self.n_repeats = n_repeats
         self.class_weight = class_weight
         self.features = features
         self.max_rows = max_rows
@@ -447,6 +461,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if interrupt is not None and not (self.leaderboard_["state"] == "complete").any():
             raise interrupt
         self._choose(objective)
+        if interrupt is None and sampled_rows is None:
+            self._compare_finalists(data, runner, objective)
         self.picked_ = False
         if sampled_rows is not None and (self.refit or interrupt is None):
             with self._workers():
@@ -668,6 +684,49 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         ]
         return np.sort(np.concatenate(parts))
 
+    def _compare_finalists(
+        self, data: SearchData, runner: Runner, objective: SearchObjective
+    ) -> None:
+        """Compare the best candidates on repeated folds, and make the best of them the winner."""
+        task, deadline = black_box_task(self.estimator), runner.evaluator.deadline
+        seeds = [self.extractor_seed_ + n for n in range(1, self.n_repeats + 1)]
+        splitters = [repeated_cv(self.cv, task, seed % 2**32) for seed in seeds]
+        candidates = self.candidates_.within(self._limits)
+        if (
+            objective.minimized
+            or data.groups is not None
+            or None in splitters
+            or not len(candidates)
+        ):
+            return
+        best = self.leaderboard_.iloc[0]
+        trial = int(best["trial"] if pd.isna(best["same_as"]) else best["same_as"])
+        finalists = find_finalists(candidates, (self.best_name_, trial), objective)
+        if len(finalists) < 2 or not splitters or time.monotonic() >= deadline:
+            return
+        with self._workers():
+            folds = [fold for splitter in splitters for fold in data.folds(splitter)]
+        evaluator = FoldEvaluator(folds, objective.scorer, {})
+        evaluator.deadline = deadline
+        with quiet_optuna(), Workers(evaluator, self.n_jobs) as workers:
+            winner, scores = compare_finalists(
+                finalists,
+                lambda candidates: workers.run(
+                    [(self.make_candidate(c), k) for c in candidates for k in range(len(folds))]
+                ),
+                objective,
+                self.standard_errors_,
+            )
+        board = self.leaderboard_
+        for finalist, score in zip(finalists, scores, strict=True):
+            is_row = (board["extractor"] == finalist.extractor) & (board["trial"] == finalist.trial)
+            board.loc[is_row, "score_repeated"] = score
+        if winner:
+            key = finalists[winner].extractor, finalists[winner].trial
+            first = (board["extractor"] == key[0]) & (board["trial"] == key[1])
+            self.leaderboard_ = pd.concat([board[first], board[~first]], ignore_index=True)
+            self._name_best()
+
     def _judge_finalists(self, all_rows: Fold) -> None:
         """Extract the best candidates from all rows, and make the best of them the winner."""
         board, scorer = self.leaderboard_, self._objective().scorer
@@ -823,6 +882,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 raise ValueError(f"{parameter} names {sorted(unknown)}, not among extractors.")
         check_choice("allocation", self.allocation, ("halving", "even"))
         check_number("standard_errors", self.standard_errors, 0.0, finite=True, optional=True)
+        check_integer("n_repeats", self.n_repeats, 0)
         objective = self._objective()
         size_is_settled = self.max_rules is not None and not objective.depends_on_size
         self.standard_errors_ = 0.0 if size_is_settled else 0.5
@@ -904,7 +964,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         spaces = {}
         for name, extractor in self._given.items():
             space = (self.spaces or {}).get(name)
-            spaces[name] = search_space(extractor, X, y, task=task) if space is None else space
+            if space is None:
+                space = search_space(extractor, X, y, task=task, max_rules=self.max_rules)
+            spaces[name] = space
             check_space(spaces[name], self._make_extractor(name))
         return spaces
 

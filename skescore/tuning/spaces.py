@@ -668,7 +668,9 @@ def _values_and_scale(distribution: BaseDistribution) -> tuple[str, str]:
 _Points = list[dict[str, Any]]
 
 
-def search_space(extractor: Any, X: Any, y: Any, *, task: str | None = None) -> SearchSpace:
+def search_space(
+    extractor: Any, X: Any, y: Any, *, task: str | None = None, max_rules: float | None = None
+) -> SearchSpace:
     """Return the hyper-parameters of an extractor and their ranges for some data.
 
     Print the result to see the ranges; change it by its methods or as a dict.
@@ -686,6 +688,8 @@ def search_space(extractor: Any, X: Any, y: Any, *, task: str | None = None) -> 
         The target; its standard deviation scales thresholds.
     task : {"classification", "regression"}, optional
         By default regression for a float target, otherwise classification.
+    max_rules : float, optional
+        Limit on the number of rules, which bounds the sizes of trees.
 
     Returns
     -------
@@ -730,7 +734,7 @@ def search_space(extractor: Any, X: Any, y: Any, *, task: str | None = None) -> 
     check_choice("task", task, TASKS)
     shape = getattr(X, "shape", None) or np.shape(X)
     n_features = shape[1] if len(shape) > 1 else 1
-    space = as_search_space(search.space(_SearchProblem(len(X), n_features, y, task)))
+    space = as_search_space(search.space(_SearchProblem(len(X), n_features, y, task, max_rules)))
     if not isinstance(extractor, str | type):
         space = space.without(*_changed_params(extractor) & set(space))
     features = f"{n_features} feature{'' if n_features == 1 else 's'}"
@@ -870,7 +874,8 @@ _MOST_LEAVES = 32
 class _SearchProblem(NamedTuple):
     """Size of the data, target and task, which determine the ranges.
 
-    `max_rules` is how many rules there may be where scores do not look at their number.
+    `max_rules` is how many rules there may be: for ranges the limit of the user, for starting
+    points infinity if scores do not depend on their number.
     """
 
     n_rows: int
@@ -904,6 +909,10 @@ class _Search(NamedTuple):
 
 def _leaves(problem: _SearchProblem, max_leaves: int = _MOST_LEAVES) -> IntDistribution:
     """Return the range of the number of rules: more than classes, fewer than rows."""
+    if (
+        problem.max_rules is not None and problem.max_rules < max_leaves
+    ):  # leaves of one class are merged
+        max_leaves = min(max_leaves, math.ceil(1.5 * problem.max_rules))
     max_leaves = max(min(max_leaves, problem.n_rows // 2), problem.n_outputs + 1, 3)
     return IntDistribution(2, max_leaves, log=True)
 

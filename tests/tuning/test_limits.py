@@ -18,6 +18,7 @@ X, Y = load_iris(return_X_y=True)
 
 def search_of(**options) -> ExtractorSearchCV:
     settings = {"extractors": ("cart", "gridex"), "n_trials": 14, "cv": 3, "random_state": 0}
+    settings["n_repeats"] = 0
     return ExtractorSearchCV(KNeighborsClassifier(9), **(settings | options))
 
 

@@ -211,6 +211,12 @@ def test_black_box_is_fitted_and_queried_once_per_fold() -> None:
     assert sorted(black_box.questions) == sorted(sizes)  # training and held-out rows, each once
 
 
+def unseen_rows_of(rows: np.ndarray, number: int) -> np.ndarray:
+    """Generate the rows on which a search measures fidelity to a model that was given."""
+    samplings = ("permute", "permute-near")
+    return np.concatenate([generate_rows(rows, 1000, s, random_state=number) for s in samplings])
+
+
 @pytest.mark.parametrize("given_y", [True, False])
 def test_a_fitted_black_box_is_never_fitted(given_y: bool) -> None:
     black_box = counting().fit(X, LABELS)
@@ -227,7 +233,7 @@ def test_a_fitted_black_box_is_never_fitted(given_y: bool) -> None:
         extractor = CARTExtractor(FrozenEstimator(black_box), random_state=0, **PARAMS)
         rules = extractor.fit(X[train])
         # Without y, predictions are compared on generated rows that the model was not fitted on.
-        unseen = generate_rows(X[test], 2000, random_state=number)
+        unseen = unseen_rows_of(X[test], number)
         rows, truth = (X[test], LABELS[test]) if given_y else (unseen, black_box.predict(unseen))
         expected.append(ice(rules, rows, truth))
     assert value == pytest.approx(np.mean(expected))
@@ -242,7 +248,7 @@ def test_a_function_may_be_the_black_box() -> None:
     expected = []
     for number, (train, test) in enumerate(folds.split(X)):
         rules = CARTExtractor(black_box, random_state=0, **params).fit(X[train])
-        unseen = generate_rows(X[test], 2000, random_state=number)
+        unseen = unseen_rows_of(X[test], number)
         expected.append(ice(rules, unseen, black_box.predict(unseen)))
     assert value == pytest.approx(np.mean(expected))
     best = 1 / (1 + exp(-5)) / (1 + exp(0.6 - 5))  # perfect, two rules

@@ -38,6 +38,7 @@ def _quiet_studies() -> Any:
 
 def search_of(**options: Any) -> ExtractorSearchCV:
     settings = {"extractors": ("cart", "gridex"), "n_trials": 8, "cv": 3, "random_state": 0}
+    settings["n_repeats"] = 0
     black_box = options.pop("black_box", DecisionTreeClassifier(max_depth=4, random_state=0))
     return ExtractorSearchCV(black_box, **settings | options)
 

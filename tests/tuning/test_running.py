@@ -58,6 +58,7 @@ def _quiet_studies() -> Iterator[None]:
 
 def search_of(black_box: Any = BLACK_BOX, **options: Any) -> ExtractorSearchCV:
     settings = {"extractors": ("cart", "gridex"), "n_trials": 12, "cv": 3, "random_state": 0}
+    settings["n_repeats"] = 0
     settings |= options
     return ExtractorSearchCV(black_box, **settings)
 
@@ -1002,6 +1003,7 @@ class Together(StratifiedKFold):
 
 def search_of(**options):
     settings = {"extractors": ("cart", "gridex"), "n_trials": 12, "cv": 3, "random_state": 0}
+    settings["n_repeats"] = 0
     settings |= options
     return ExtractorSearchCV(DecisionTreeClassifier(max_depth=3, random_state=0), **settings)
 

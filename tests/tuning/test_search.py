@@ -57,6 +57,7 @@ REGRESSOR = DecisionTreeRegressor(max_depth=3, random_state=0)
 
 def search_of(black_box: Any = BLACK_BOX, **options: Any) -> ExtractorSearchCV:
     settings = {"extractors": ("cart", "gridex"), "n_trials": 6, "cv": 3, "random_state": 0}
+    settings["n_repeats"] = 0
     settings |= options
     return ExtractorSearchCV(black_box, **settings)
 
@@ -191,6 +192,7 @@ def test_the_leaderboard_has_every_trial_the_best_first(fitted: ExtractorSearchC
         "black_box_calls",
         "black_box_rows",
         "score_on_all_rows",
+        "score_repeated",
         "tied",
         "params",
         "trial",

@@ -69,6 +69,7 @@ def search_of(black_box: Any = BLACK_BOX, **options: Any) -> ExtractorSearchCV:
         "allocation": "even",
         "sampler": optuna.samplers.RandomSampler(seed=2),
         "standard_errors": 0,
+        "n_repeats": 0,
         "pruner": None,
     }
     settings |= options

@@ -1,0 +1,98 @@
+"""Finalists are compared on repeated folds."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from skescore.scorers import make_ice_scorer
+from skescore.tuning import Candidate, ExtractorSearchCV
+from skescore.tuning._finalists import compare_finalists, repeated_cv
+from skescore.tuning._fold_result import FoldResult
+from skescore.tuning._search_objective import SearchObjective
+
+X, Y = load_iris(return_X_y=True)
+
+
+def make_search(**options):
+    settings = {"extractors": ["cart", "gridex"], "n_trials": 6, "cv": 3, "random_state": 0}
+    return ExtractorSearchCV(
+        RandomForestClassifier(10, random_state=0), **(settings | options)
+    ).fit(X, Y)
+
+
+def make_fold(score):
+    parts = {"performance": score, "loss": 1 - score, "loss_q": 1 - score, "n_rules": 3}
+    return parts | {
+        "size": 3,
+        "completeness_volume": 1.0,
+        "completeness_instances": 1.0,
+        "score": score,
+        "black_box_rows": 10,
+    }
+
+
+def make_finalist(trial, *scores):
+    return Candidate.from_measures("cart", {}, trial, [make_fold(score) for score in scores])
+
+
+def test_repeated_cv_keeps_the_number_of_folds():
+    assert isinstance(repeated_cv(4, "classification", 1), StratifiedKFold)
+    assert isinstance(repeated_cv(None, "regression", 1), KFold)
+    assert repeated_cv(4, "classification", 1).get_n_splits() == 4
+    shuffled = repeated_cv(KFold(3, shuffle=True, random_state=0), "regression", 1)
+    assert (shuffled.n_splits, shuffled.random_state) == (3, 1)
+    assert repeated_cv(KFold(3), "regression", 1) is None
+
+
+def test_compare_finalists_chooses_by_all_folds():
+    finalists = [make_finalist(0, 0.9, 0.9), make_finalist(1, 0.8, 0.9)]
+    objective = SearchObjective.of("accuracy")
+    results = [FoldResult(make_fold(score)) for score in (0.5, 0.7, 0.9, 0.9)]
+    winner, scores = compare_finalists(finalists, lambda _: results, objective, 0.0)
+    assert winner == 1
+    np.testing.assert_allclose(scores, [0.75, 0.875])
+
+
+def test_compare_finalists_skips_one_that_fails():
+    finalists = [make_finalist(0, 0.9), make_finalist(1, 0.8)]
+    results = [FoldResult(make_fold(0.2)), FoldResult({}, failure="ValueError: no")]
+    winner, scores = compare_finalists(
+        finalists, lambda _: results, SearchObjective.of("accuracy"), 0.0
+    )
+    assert winner == 0
+    assert np.isnan(scores[1])
+
+
+def test_finalists_have_scores_on_the_repeated_folds():
+    search = make_search()
+    board = search.leaderboard_
+    finalists = board[board["score_repeated"].notna()]
+    assert 2 <= len(finalists) <= 3
+    assert board["score_repeated"].notna()[0]
+    splitters = [StratifiedKFold(3), repeated_cv(3, "classification", search.extractor_seed_ + 1)]
+    for _, row in finalists.iterrows():
+        scores = []
+        for splitter in splitters:
+            for train, test in splitter.split(X, Y):
+                black_box = clone(search.estimator).fit(X[train], Y[train])
+                extractor = search.make_candidate(row).set_params(estimator=black_box)
+                extractor.fit(X[train], Y[train])
+                scores.append(make_ice_scorer()(extractor, X[test], Y[test]))
+        assert row["score_repeated"] == pytest.approx(np.mean(scores))
+
+
+def test_search_without_repeats_has_no_repeated_scores():
+    for options in ({"n_repeats": 0}, {"cv": StratifiedKFold(3)}):
+        assert make_search(**options).leaderboard_["score_repeated"].isna().all()
+    with pytest.raises(ValueError, match="n_repeats"):
+        make_search(n_repeats=-1)
+
+
+def test_finalists_are_the_same_in_two_processes():
+    first, second = make_search(), make_search(n_jobs=2)
+    assert first.best_params_ == second.best_params_
+    scores = [s.leaderboard_["score_repeated"].to_numpy() for s in (first, second)]
+    np.testing.assert_array_equal(*scores)
