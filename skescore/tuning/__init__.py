@@ -3,6 +3,7 @@
 from skescore.tuning._alternatives import READABLE_RULES, Alternative, choose_alternatives
 from skescore.tuning._candidates import Candidate, Candidates
 from skescore.tuning._estimator_632 import SHARE_OF_ALL_ROWS, mixed, mixed_score
+from skescore.tuning._finalists import N_FINALISTS
 from skescore.tuning._fold_result import FoldResult
 from skescore.tuning._leaderboard import leaderboard
 from skescore.tuning._limits import SearchLimits
@@ -15,7 +16,6 @@ from skescore.tuning._objective import (
 )
 from skescore.tuning._pareto import hypervolume, knee, pareto_front, pareto_mask
 from skescore.tuning._row_sources import CountableSource, SearchableSource
-from skescore.tuning._finalists import N_FINALISTS
 from skescore.tuning._search import ExtractorSearchCV
 from skescore.tuning._search_data import SearchData
 from skescore.tuning._search_objective import SearchObjective

@@ -94,6 +94,7 @@ def test_openml_target_and_drop(weather):
         load_dataset("openml:7", target="rain")
 
 
+@pytest.mark.slow
 def test_openml_without_network(weather):
     with pytest.raises(DatasetError, match=r"openml:8 cannot be fetched from OpenML: .*refused"):
         load_dataset("openml:8")

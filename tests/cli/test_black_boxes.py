@@ -507,6 +507,7 @@ def save(tmp_path):
     return save
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("model", "labels"),
     [
@@ -539,6 +540,7 @@ def test_labels_of_a_clusterer_are_explained(model, labels, iris, save, tmp_path
     assert "the rows are not labeled again by " in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_labels_need_no_target_and_no_names(iris, save, tmp_path, capsys):
     box = save(KMeans(2, n_init=1, random_state=0).fit(iris.X.to_numpy()))
     table = tmp_path / "flowers.csv"

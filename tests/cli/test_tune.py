@@ -264,6 +264,7 @@ def test_text_shows_the_figures_of_the_json(run, result):
     assert all(line == line.rstrip() for line in lines)
 
 
+@pytest.mark.slow
 def test_losses_are_shown_as_in_the_papers_less_is_better(run, result):
     options = ("diabetes", *SHORT, "--scoring", "fire")
     found = result(*options)
@@ -436,6 +437,7 @@ def test_fidelity_ignores_the_target(run, result):
 # Folds --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_rare_classes_are_noted_once(write, flowers, run):
     flowers.loc[[0, 60], "kind"] = ["unica", "unica"]
     path = write(flowers)
@@ -495,6 +497,7 @@ def test_checksum_of_a_built_in_data_set_is_that_of_its_csv(iris, result):
     assert found["data"]["checksum_sha256"] == hashlib.sha256(text.encode()).hexdigest()
 
 
+@pytest.mark.slow
 def test_same_seed_writes_the_same_files_but_for_times(tmp_path, run):
     def files(name, seed):
         words = ("tune", "diabetes", *SHORT, "--quiet", "--seed", seed, "--output", tmp_path / name)
@@ -708,6 +711,7 @@ def model(iris):
     return make_pipeline(StandardScaler(), LogisticRegression()).fit(iris.X, iris.y)
 
 
+@pytest.mark.slow
 def test_skops_model_is_explained_as_it_is(model, iris, tmp_path, run, result):
     skops = pytest.importorskip("skops.io")
     path = tmp_path / "model.skops"
@@ -724,6 +728,7 @@ def test_skops_model_is_explained_as_it_is(model, iris, tmp_path, run, result):
     assert "(on these rows, which it may have been trained on)" in out.splitlines()[1]
 
 
+@pytest.mark.slow
 def test_given_model_is_the_default_reference(model, tmp_path, run, result):
     skops = pytest.importorskip("skops.io")
     path = tmp_path / "model.skops"
@@ -1159,6 +1164,7 @@ def test_shortcomings_compare_with_weighted_constant_class(run, tmp_path):
     assert re.search(told, " ".join(out.split()))
 
 
+@pytest.mark.slow
 def test_completeness_by_rows_ignores_class_weights(run, tmp_path):
     rng = np.random.default_rng(3)
     place = rng.choice(["hi", "mid", "lo"], 60)
@@ -1185,6 +1191,7 @@ def test_completeness_by_rows_ignores_class_weights(run, tmp_path):
     assert json.loads(out)["best"]["completeness_instances"] == pytest.approx(covered)
 
 
+@pytest.mark.slow
 def test_scores_take_another_performance(run):
     settings = ("wine", *SHORT, "--format", "json")
     plain, balanced = (
@@ -1196,6 +1203,7 @@ def test_scores_take_another_performance(run):
     assert balanced["performance"] != plain["performance"]
 
 
+@pytest.mark.slow
 def test_rules_on_named_columns_only(run, flowers, tmp_path):
     flowers.to_csv(tmp_path / "flowers.csv", index=False)
     common = (tmp_path / "flowers.csv", "--target", "kind", *SHORT, "--format", "json")
@@ -1209,6 +1217,7 @@ def test_rules_on_named_columns_only(run, flowers, tmp_path):
     assert "width" in err
 
 
+@pytest.mark.slow
 def test_columns_that_the_black_box_does_not_use_are_told(run, tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"used": rng.normal(size=300), "other": rng.normal(size=300)})
@@ -1245,6 +1254,7 @@ def test_columns_that_the_black_box_does_not_use_are_told(run, tmp_path):
     assert not out.startswith("Note: ") or "twin" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("options", "why"),
     [
@@ -1277,6 +1287,7 @@ def test_why_the_first_row_is_not_the_one_with_the_best_score(run, options, why)
 # --- rows that stay where they are ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -1323,6 +1334,7 @@ def test_tune_ignores_all_rows_stored_differently(run, tmp_path, column, options
     assert any("evaluated on the sample only" in note for note in json.loads(out)["notes"])
 
 
+@pytest.mark.slow
 def test_tune_compares_finalists_on_all_rows(run, tmp_path):
     X, y = load_iris(return_X_y=True, as_frame=True)
     rows = pd.concat([X.assign(kind=np.array(["setosa", "versicolor", "virginica"])[y])] * 4)

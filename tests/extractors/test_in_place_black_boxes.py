@@ -79,6 +79,7 @@ def test_targets_that_are_scaled_in_place_stay_as_they_are() -> None:
     np.testing.assert_array_equal(y, ROWS["regression"][1])
 
 
+@pytest.mark.slow
 def test_in_place_black_box_gives_the_same_search() -> None:
     X, y = (values.copy() for values in ROWS["classification"])
     results = []

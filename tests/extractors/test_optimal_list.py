@@ -57,6 +57,7 @@ def test_optimal_list_warns_of_a_gap_with_both_bounds(iris) -> None:
     assert few.frontier_.upper[-1] >= more.frontier_.upper[-1]
 
 
+@pytest.mark.slow
 def test_optimal_list_status_names_trees_it_cannot_express() -> None:
     # Three tests per leaf, and every class occurs in one leaf only.
     rng = np.random.default_rng(0)

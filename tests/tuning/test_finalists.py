@@ -91,6 +91,7 @@ def test_search_without_repeats_has_no_repeated_scores():
         make_search(n_repeats=-1)
 
 
+@pytest.mark.slow
 def test_finalists_are_the_same_in_two_processes():
     first, second = make_search(), make_search(n_jobs=2)
     assert first.best_params_ == second.best_params_

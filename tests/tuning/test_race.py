@@ -119,6 +119,7 @@ def test_race_has_the_best_score_of_a_full_search(load: Any) -> None:
     assert n_folds[0] < n_folds[1]
 
 
+@pytest.mark.slow
 def test_race_is_the_same_in_two_processes() -> None:
     one, two = (search_of(n_trials=10, n_jobs=n_jobs).fit(X, Y) for n_jobs in (1, 2))
     pd.testing.assert_frame_equal(

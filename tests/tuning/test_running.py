@@ -548,6 +548,7 @@ def check_like(unbroken: ExtractorSearchCV, path: Path, broken: object) -> None:
 
 # Fault: a search that was killed when a trial was in the storage, but no sign of its worker's life,
 # went on as if another worker were there: it waited two minutes, and had other trials.
+@pytest.mark.slow
 def test_resume_after_kill_at_trial_creation(
     journal_of_the_dead: list[bytes], unbroken: ExtractorSearchCV, tmp_path: Path
 ) -> None:
@@ -619,6 +620,7 @@ def test_resume_after_random_interruptions(
 
 
 # Fault: a trial that was tried again had a later number, by which the sampler and ties go.
+@pytest.mark.slow
 def test_resume_with_renumbered_trials(tmp_path: Path) -> None:
     of = functools.partial(search_of, extractors=("cart",), n_trials=24)
     first = open_storage(tmp_path / "first.journal")
@@ -903,6 +905,7 @@ def test_search_survives_storage_failures(
     storage.engine.dispose()
 
 
+@pytest.mark.slow
 def test_lasting_storage_failure_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("skescore.tuning.storage._failures.PAUSES", (0.0,) * 2)
     url = f"sqlite:///{tmp_path}/s.db"

@@ -33,6 +33,7 @@ def n_rows_of_trials(search: ExtractorSearchCV) -> set[int]:
     }
 
 
+@pytest.mark.slow
 def test_trials_use_the_sample_and_the_winner_all_rows() -> None:
     search = search_of().fit(X, Y)
     assert search.n_rows_sampled_ == 300

@@ -328,6 +328,7 @@ def test_losses_of_rule_sets_are_axes() -> None:
         SearchObjective.of(("loss", "stability"))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:max_leaf_nodes")
 def test_a_search_trades_errors_for_stability() -> None:
     X, y = load_iris(return_X_y=True)

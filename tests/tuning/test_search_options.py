@@ -189,6 +189,7 @@ def test_of_several_measures_the_knee_wins(by_several: ExtractorSearchCV) -> Non
     assert by_several.score(X, Y) == ice(by_several.best_extractor_, X, Y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("refit", "scorer"), [("ice", ice), ("neg_fire", neg_fire), (neg_q, neg_q)]
 )
@@ -214,6 +215,7 @@ def test_two_measures_without_refit() -> None:
     assert len(search.pareto_front_) == len(front_by_hand(losses))
 
 
+@pytest.mark.slow
 def test_several_measures_of_a_regression_by_the_default_sampler_in_rounds() -> None:
     black_box = DecisionTreeRegressor(max_depth=3, random_state=0)
     search = search_of(

@@ -61,6 +61,7 @@ def test_search_chooses_the_best_finalist_on_all_rows(folder) -> None:
     assert not search.picked_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", ["data", "black_box"])
 def test_search_on_a_source_equals_the_command_line(folder, capsys, reference) -> None:
     search = make_search(scoring=make_ice_scorer(reference=reference))

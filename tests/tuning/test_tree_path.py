@@ -98,6 +98,7 @@ def test_search_is_never_behind_a_tuned_tree_on_its_folds(scoring):
     assert search.leaderboard_["score"].max() >= tuned - 1e-9
 
 
+@pytest.mark.slow
 def test_given_model_is_explained_on_unseen_rows():
     X, y = load_wine(return_X_y=True)
     forest = RandomForestClassifier(20, random_state=0).fit(X[::2], y[::2])
