@@ -372,7 +372,8 @@ class ExtractorObjective:
         maximize. Several names of ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``,
         ``"incompleteness"``, ``"incompleteness_instances"``, ``"instability"`` and the losses of
         :data:`skescore.scorers.SET_MEASURES` are minimized together, by a study of as many
-        directions.
+        directions. For a fitted black box, scores that are given by name compare with its
+        predictions for rows that are generated from held-out rows, as in the search.
     cv : int, splitter or iterable, default=5
         Cross-validation, as in scikit-learn.
     space : dict of str to optuna distribution, optional
@@ -433,7 +434,8 @@ class ExtractorObjective:
         if space is None:
             space = search_space(extractor, X, y, task=task)
         check_space(space, prototype)
-        objective = SearchObjective.of(scoring)
+        reference = "black_box" if fitted else None
+        objective = SearchObjective.of(scoring, reference=reference)
         measured = measured_beside(objective, measures)
         folds = make_folds(estimator, X, y, cv, task, fitted=fitted, has_target=has_target)
         self._set(folds, prototype, space, objective, measured, extractor_name(extractor))

@@ -1107,7 +1107,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Their rules are extracted from all rows when the attribute is first read.
         """
         winner = self._winner()
-        key = self.best_name_, int(self.leaderboard_.iloc[0]["trial"])
+        key = self._winner_key()
         if getattr(self, "_alternatives", (None, ()))[0] != key:
             limit = self.max_rules
             if limit is None:
@@ -1124,6 +1124,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
             self._alternatives = key, make_alternatives(choices, extract_rules)
         return self._alternatives[1]
+
+    def _winner_key(self) -> tuple[str, int]:
+        """Return extractor and trial of the winner; an earlier trial if it repeats that one."""
+        best = self.leaderboard_.iloc[0]
+        trial = best["trial"] if pd.isna(best["same_as"]) else best["same_as"]
+        return str(best["extractor"]), int(trial)
 
     def _fit_candidate(self, candidate: Any, black_box: Any) -> Any:
         """Fit a candidate on all rows with a black box that is fitted already."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,10 +53,18 @@ def tree_path(
     errors, sizes = {}, {}
     for sampling in samplings:
         results = [_path_on_fold(prototype, fold, sampling, reference) for fold in folds]
-        if any(result is None for result in results):
+        measured = [result for result in results if isinstance(result, np.ndarray)]
+        if len(measured) < len(results):
+            failure = next(result for result in results if isinstance(result, str))
+            if sampling is not None:  # otherwise the candidates of the search report the error
+                warnings.warn(
+                    f"Trees with sampling={sampling!r} are not compared: {failure}",
+                    UserWarning,
+                    stacklevel=3,
+                )
             continue
-        n_sizes = min(result.shape[1] for result in results if result is not None)
-        means = np.mean([result[:, :n_sizes] for result in results if result is not None], axis=0)
+        n_sizes = min(result.shape[1] for result in measured)
+        means = np.mean([result[:, :n_sizes] for result in measured], axis=0)
         for position in range(n_sizes):
             errors[sampling, position + 1], sizes[sampling, position + 1] = means[:, position]
     order = sorted(errors, key=lambda key: (round(sizes[key], 9), round(errors[key], 12)))
@@ -82,11 +91,10 @@ def _params(prototype: Any, sampling: Any, n_leaves: int) -> dict[str, Any]:
     return params
 
 
-def _path_on_fold(prototype: Any, fold: Fold, sampling: Any, reference: str) -> np.ndarray | None:
+def _path_on_fold(prototype: Any, fold: Fold, sampling: Any, reference: str) -> np.ndarray | str:
     """Return the errors and the number of rules of each size on the held-out rows of a fold.
 
-    The result has the shape (2, n_sizes). It is None if the tree cannot be fitted, in which case
-    the candidates of the search report the error.
+    The result has the shape (2, n_sizes). If the tree cannot be fitted, it is the error's text.
     """
     extractor = clone(prototype).set_params(
         max_leaf_nodes=PATH_LEAVES,
@@ -101,12 +109,12 @@ def _path_on_fold(prototype: Any, fold: Fold, sampling: Any, reference: str) -> 
         extractor.fit(fold.X_train, **options)
     except ExtractionTimeoutError:
         raise
-    except Exception:
-        return None
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
     tree = extractor.tree_.tree_
     leaves = np.flatnonzero(tree.children_left < 0)
     if len(leaves) != len(extractor.rules_):
-        return None
+        return f"the tree has {len(leaves)} leaves, but there are {len(extractor.rules_)} rules."
     X, weights = fold.X_test, fold.test_weight
     target = fold.y_test
     if reference == "black_box" or not fold.has_target:

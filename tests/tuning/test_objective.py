@@ -232,10 +232,9 @@ def test_a_fitted_black_box_is_never_fitted(given_y: bool) -> None:
     for number, (train, test) in enumerate(splits):
         extractor = CARTExtractor(FrozenEstimator(black_box), random_state=0, **PARAMS)
         rules = extractor.fit(X[train])
-        # Without y, predictions are compared on generated rows that the model was not fitted on.
+        # Predictions are compared on generated rows that the model was not fitted on.
         unseen = unseen_rows_of(X[test], number)
-        rows, truth = (X[test], LABELS[test]) if given_y else (unseen, black_box.predict(unseen))
-        expected.append(ice(rules, rows, truth))
+        expected.append(ice(rules, unseen, black_box.predict(unseen)))
     assert value == pytest.approx(np.mean(expected))
 
 
@@ -369,6 +368,7 @@ def test_the_error_says_why_a_score_is_undefined() -> None:
         FrozenEstimator(DecisionTreeRegressor().fit(rows, target)),
         rows,
         target,
+        scoring=make_ice_scorer(),  # against the data
         cv=KFold(4),
         space={"max_leaf_nodes": IntDistribution(2, 2)},
     )

@@ -110,3 +110,15 @@ def test_given_model_is_explained_on_unseen_rows():
     assert len(search.rules_) <= 4
     assert search.fidelity(X[1::2]) > 0.85
     assert not np.isnan(best["correctness"])
+
+
+def test_generator_that_fails_is_reported():
+    folds = folds_of(load_iris, RandomForestClassifier)
+    prototype = CARTExtractor(RandomForestClassifier(), random_state=0)
+
+    def fail(rows, n_rows, random_state):
+        raise ValueError("no rows today")
+
+    with pytest.warns(UserWarning, match="not compared: ValueError: .*no rows today"):
+        points = tree_path(prototype, folds, [None, fail], reference="data")
+    assert {point["sampling"] for point in points} == {None}
