@@ -44,6 +44,7 @@ _FUNCTIONS = {
     "log": "ln({})",
     "log2": "log₂({})",
     "falling_sigmoid": "1 / (1 + e^({}))",
+    "slope_of_ceil": "d⌈{}⌉",
 }
 _ATOM = 4
 
@@ -123,6 +124,13 @@ class Expression:
         """Compute the expression with NumPy from a float or an array for each variable."""
         raise NotImplementedError
 
+    def derivative(self, variable: str) -> Expression:
+        """Return the partial derivative with respect to a variable.
+
+        The derivative of a ceiling is 0, and undefined (NaN) where it jumps.
+        """
+        raise NotImplementedError
+
     def to_json(self) -> Any:
         """Return nested lists of operators and functions, names of variables and numbers."""
         raise NotImplementedError
@@ -146,6 +154,9 @@ class _Constant(Expression):
 
     def evaluate(self, values: Mapping[str, Any]) -> float:
         return self.value
+
+    def derivative(self, variable: str) -> Expression:
+        return _Constant(0.0)
 
     def to_json(self) -> float:
         return self.value
@@ -175,6 +186,10 @@ class Variable(Expression):
     def evaluate(self, values: Mapping[str, Any]) -> Any:
         """Return the value of the variable."""
         return values[self.name]
+
+    def derivative(self, variable: str) -> Expression:
+        """Return 1 for the variable itself, otherwise 0."""
+        return _Constant(float(variable == self.name))
 
     def to_json(self) -> str:
         """Return the name."""
@@ -208,6 +223,19 @@ class _Operation(Expression):
             case _:
                 return left**right
 
+    def derivative(self, variable: str) -> Expression:
+        left, right = self.left.derivative(variable), self.right.derivative(variable)
+        match self.operator:
+            case "+" | "-":
+                return _Operation(self.operator, left, right)
+            case "*":
+                return left * self.right + self.left * right
+            case "/":
+                return left / self.right - self.left * right / (self.right * self.right)
+        if variable not in self.right.variables:
+            return self.right * self.left ** (self.right - 1.0) * left
+        return self * (right * self.left.log() + self.right * left / self.left)
+
     def to_json(self) -> list[Any]:
         return [self.operator, self.left.to_json(), self.right.to_json()]
 
@@ -239,11 +267,28 @@ class _Function(Expression):
         argument = self.argument.evaluate(values)
         if self.name == "ceil":
             return _ceil(argument, self.argument, values)
+        if self.name == "slope_of_ceil":
+            return np.where(_is_whole(np.asarray(argument)), np.nan, 0.0)
         if self.name == "falling_sigmoid":
             from scipy.special import expit
 
             return np.asarray(expit(-argument))
         return getattr(np, self.name)(argument)
+
+    def derivative(self, variable: str) -> Expression:
+        argument, slope = self.argument, self.argument.derivative(variable)
+        if variable not in argument.variables:
+            return _Constant(0.0)
+        match self.name:
+            case "ceil":
+                return _Function("slope_of_ceil", argument) * slope
+            case "exp":
+                return self * slope
+            case "log" | "log2":
+                return slope / (argument * (1.0 if self.name == "log" else math.log(2.0)))
+            case "falling_sigmoid":
+                return (0.0 - slope) * (self * (0.0 - argument).falling_sigmoid())
+        raise ValueError(f"The derivative of {self.name!r} is not available.")
 
     def to_json(self) -> list[Any]:
         return [self.name, self.argument.to_json()]
@@ -269,10 +314,15 @@ def _ceil(value: Any, expression: Expression, values: Mapping[str, Any]) -> Any:
             f"{expression.to_text()} must be a finite number, but it overflows for "
             f"{', '.join(smallest)}. Pass weights nearer to 1."
         )
-    nearest = np.rint(numbers)
+    return np.where(_is_whole(numbers), np.rint(numbers), np.ceil(numbers))
+
+
+def _is_whole(numbers: Any) -> Any:
+    """Return which numbers are whole but for float noise."""
+    import numpy as np
+
     tolerance = _STEP_TOLERANCE_ULPS * np.finfo(np.float64).eps
-    is_noise = np.abs(numbers - nearest) <= tolerance * np.abs(numbers)
-    return np.where(is_noise, nearest, np.ceil(numbers))
+    return np.abs(numbers - np.rint(numbers)) <= tolerance * np.abs(numbers)
 
 
 #: Kinds of completeness: share of the domain's volume, or share of the rows.
@@ -479,16 +529,59 @@ class ScoreSpec:
         if not isinstance(self.formula, Expression):
             share = (completeness,) if self.uses_completeness else ()
             return self.formula(prediction, size, *share, **chosen)
-        return evaluate_formula(
-            self.formula,
-            {
-                "p": (self.prediction, prediction),
-                "r": ("n_rules", size),
-                "c": ("completeness", completeness),
-                **{name: (name, weight) for name, weight in chosen.items()},
-            },
-            self.least_size,
-        )
+        arguments = self._arguments(prediction, size, completeness, chosen)
+        return evaluate_formula(self.formula, arguments, self.least_size)
+
+    def slopes(
+        self, prediction: Any, size: Any, completeness: Any, weights: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Compute the partial derivatives of the score.
+
+        Parameters
+        ----------
+        prediction, size, completeness, weights
+            As for :meth:`value`.
+
+        Returns
+        -------
+        dict of str to float or ndarray
+            By argument: the prediction's name, ``"n_rules"``, ``"completeness"`` and the weights,
+            as far as the score uses them.
+
+        Raises
+        ------
+        TypeError
+            If the formula is a function, whose derivatives are not known.
+        ValueError, TypeError
+            If an argument is not a number in its domain, or the shapes do not broadcast.
+        """
+        if not isinstance(self.formula, Expression):
+            raise TypeError(
+                f"The formula of {self.name!r} is a function. Its slopes are known if the formula "
+                "is an expression of skescore.scorers.Variable."
+            )
+        chosen = {name: weights[name] for name in self.weight_names}
+        arguments = self._arguments(prediction, size, completeness, chosen)
+        # The arguments are checked even if a derivative does not depend on them.
+        zero = 0.0 * self.formula
+        return {
+            name: evaluate_formula(
+                self.formula.derivative(variable) + zero, arguments, self.least_size
+            )
+            for variable, (name, _) in arguments.items()
+            if variable in self.formula.variables
+        }
+
+    def _arguments(
+        self, prediction: Any, size: Any, completeness: Any, weights: Mapping[str, Any]
+    ) -> dict[str, tuple[str, Any]]:
+        """Return name and value of each variable of the formula."""
+        return {
+            "p": (self.prediction, prediction),
+            "r": ("n_rules", size),
+            "c": ("completeness", completeness),
+            **{name: (name, weight) for name, weight in weights.items()},
+        }
 
     @property
     def sign(self) -> float:

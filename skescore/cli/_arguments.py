@@ -237,11 +237,17 @@ def jobs(text: str) -> int:
     return value
 
 
-def names_of(choices: Iterable[str], noun: str) -> Callable[[str], tuple[str, ...]]:
-    """Make an argparse type: comma-separated names that are among the choices."""
+def names_of(
+    choices: Iterable[str], noun: str, canonical: Callable[[str], str] = str
+) -> Callable[[str], tuple[str, ...]]:
+    """Make an argparse type: comma-separated names that are among the choices.
+
+    `canonical` returns the name that an alias stands for.
+    """
 
     def read(text: str) -> tuple[str, ...]:
-        names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+        parts = [part.strip() for part in text.split(",")]
+        names = tuple(dict.fromkeys(canonical(part) for part in parts if part))
         if not names:
             raise argparse.ArgumentTypeError(f"needs at least one {noun}")
         for name in names:

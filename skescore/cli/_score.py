@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from skescore._aliases import RULEKIT_RULE_MEASURES, canonical_name
 from skescore._names import DATA_SET_TASKS, MEASURE_NAMES
 from skescore._text import plural
 from skescore.cli import _arguments as arguments
@@ -246,7 +247,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _measures(text: str) -> tuple[str, ...]:
     """Read the names of measures of rules; "all" means all of them (argparse type)."""
-    names = arguments.names_of((*MEASURE_NAMES, "all"), "measure of rules")(text)
+    choices = dict.fromkeys((*MEASURE_NAMES, "all"))
+
+    def canonical(name: str) -> str:
+        return canonical_name(name, choices, RULEKIT_RULE_MEASURES)
+
+    names = arguments.names_of(choices, "measure of rules", canonical)(text)
     return MEASURE_NAMES if "all" in names else names
 
 

@@ -31,6 +31,7 @@ from skescore.metrics._knowledge import (
     ice_readability,
     ice_score,
     q_score,
+    score_slopes,
 )
 from skescore.metrics._overlap import (
     Redundancy,
@@ -133,6 +134,7 @@ __all__ = [
     "rule_quality",
     "rule_report",
     "rule_similarity",
+    "score_slopes",
     "significant_fraction",
     "stability",
     "survival_report",

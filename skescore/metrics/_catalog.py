@@ -10,7 +10,6 @@ import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import cohen_kappa_score
 
+from skescore._aliases import RULEKIT_PERFORMANCE_METRICS, AliasedTable
 from skescore._rows import deviations_from_mean
 from skescore._text import did_you_mean
 from skescore._validation import TASKS, as_numbers, check_choice, check_flag, check_number_or_nan
@@ -147,8 +147,11 @@ _NAN = math.nan
 _CLIPPED = {"clip": True, "undefined": 0.0}
 
 _METRICS: dict[str, PerformanceMetric] = {}
-#: Catalog of metrics of predictions by any model, with options, formulas and origins.
-PERFORMANCE_METRICS: Mapping[str, PerformanceMetric] = MappingProxyType(_METRICS)
+#: Catalog of metrics of predictions by any model, with options, formulas and origins. RuleKit's
+#: names, such as ``"kappa"``, are aliases.
+PERFORMANCE_METRICS: Mapping[str, PerformanceMetric] = AliasedTable(
+    _METRICS, RULEKIT_PERFORMANCE_METRICS
+)
 #: Kind of a metric by the rows that its formula gets.
 _KIND_OF_ROWS = {
     Labels: "multiclass",

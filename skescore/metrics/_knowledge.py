@@ -11,9 +11,22 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skescore._scores import ICE_PERFORMANCE, ICE_READABILITY, SCORE_SPECS, evaluate_formula
+from skescore._scores import (
+    ICE_PERFORMANCE,
+    ICE_READABILITY,
+    SCORE_SPECS,
+    evaluate_formula,
+    find_score,
+)
 
-__all__ = ["fire_score", "ice_performance", "ice_readability", "ice_score", "q_score"]
+__all__ = [
+    "fire_score",
+    "ice_performance",
+    "ice_readability",
+    "ice_score",
+    "q_score",
+    "score_slopes",
+]
 
 
 @overload
@@ -339,3 +352,66 @@ def _score(
     **weights: ArrayLike,
 ) -> Any:
     return SCORE_SPECS[name].value(prediction, n_rules, completeness, weights)
+
+
+def score_slopes(
+    score: str,
+    prediction: ArrayLike,
+    n_rules: ArrayLike,
+    completeness: ArrayLike | None = None,
+    **weights: ArrayLike,
+) -> dict[str, float | NDArray[np.float64]]:
+    r"""Compute how fast a score changes with each of its arguments.
+
+    Use it to see whether a lost point of accuracy or a further rule costs more.
+
+    Parameters
+    ----------
+    score : str
+        Name of a score in :data:`skescore.scorers.SCORE_SPECS`, such as ``"fire"`` or ``"ice"``.
+    prediction : float or array-like
+        The loss (FiRe, Q) or the performance (ICE).
+    n_rules : float or array-like
+        Number of rules.
+    completeness : float or array-like, optional
+        Share of the space that the rules cover, for scores that use it.
+    **weights : float or array-like, default=1.0
+        Weights of the score: `psi` of FiRe, `phi` and `rho` of ICE.
+
+    Returns
+    -------
+    dict of str to float or ndarray of float
+        Partial derivatives by argument: ``"loss"`` or ``"performance"``, ``"n_rules"``,
+        ``"completeness"`` and the weights. FiRe's derivatives by `n_rules` and `psi` are NaN where
+        their quotient is whole, as the number of steps jumps there.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the score or a weight is unknown, or an argument lies outside its domain.
+
+    Notes
+    -----
+    FiRe's are equations 6 and 7 of its paper. ICE is the product :math:`P R c`, so its derivative
+    by the performance is :math:`R c \, \partial P / \partial p`, with equations 11 and 12 of its
+    paper for P, and 20 and 21 for R.
+
+    References
+    ----------
+    F. Sabbatini, R. Calegari: Symbolic knowledge-extraction evaluation metrics: the FiRe score.
+    ECAI 2023, doi:10.3233/FAIA230496. Equations 6 and 7.
+    F. Sabbatini, R. Calegari: ICE: an evaluation metric to assess symbolic knowledge quality.
+    2024. Equations 11, 12, 20 and 21.
+
+    Examples
+    --------
+    >>> from skescore.metrics import score_slopes
+    >>> slopes = score_slopes("fire", 0.1, 5, psi=2)
+    >>> round(slopes["loss"], 2), round(slopes["n_rules"], 4)
+    (3.25, 0.0033)
+    >>> {name: round(slope, 3) for name, slope in score_slopes("ice", 0.9, 10, 1.0).items()}
+    {'performance': 0.048, 'n_rules': -0.031, 'completeness': 0.871, 'phi': -0.005, 'rho': -0.312}
+    """
+    spec = find_score(score)
+    neutral = spec.check_weights(dict.fromkeys(weights, 1.0))  # refuses unknown ones
+    return spec.slopes(prediction, n_rules, completeness, neutral | weights)

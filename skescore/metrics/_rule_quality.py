@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import rel_entr, xlog1py, xlogy
 
+from skescore._aliases import RULEKIT_RULE_MEASURES, AliasedTable
 from skescore._text import did_you_mean
 from skescore._validation import as_numbers, check_number_or_nan, check_shapes, plain
 
@@ -257,8 +258,9 @@ def _filled(values: ArrayLike, shape: tuple[int, ...]) -> float | Numbers:
 
 
 _MEASURES: dict[str, RuleMeasure] = {}
-#: Quality measures of single rules, functions of their counts p, n, P and N.
-RULE_MEASURES: Mapping[str, RuleMeasure] = MappingProxyType(_MEASURES)
+#: Quality measures of single rules, functions of their counts p, n, P and N. RuleKit's names, such
+#: as ``"FMeasure"``, are aliases.
+RULE_MEASURES: Mapping[str, RuleMeasure] = AliasedTable(_MEASURES, RULEKIT_RULE_MEASURES)
 
 
 def _measure(

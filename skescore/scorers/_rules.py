@@ -36,7 +36,14 @@ from skescore._scores import (
 )
 from skescore._text import did_you_mean
 from skescore._validation import check_choice, check_flag, check_number_or_nan
-from skescore.metrics import PREDICTION_METRICS, RULE_MEASURES, RuleMeasure, confusion, rule_quality
+from skescore.metrics import (
+    PERFORMANCE_METRICS,
+    PREDICTION_METRICS,
+    RULE_MEASURES,
+    RuleMeasure,
+    confusion,
+    rule_quality,
+)
 from skescore.scorers._evaluation import REFERENCES, SIZES, RuleEvaluation, Size, evaluate_rules
 from skescore.scorers._predictions import PERFORMANCE_SCORERS, FidelityScorer
 from skescore.scorers._routing import AsksForWeights
@@ -944,6 +951,8 @@ def get_rule_scorer(scoring: Any) -> Any:
         return FidelityScorer()
     scorers: dict[str, Any] = {**SET_SCORERS, **PERFORMANCE_SCORERS, **SCORERS}
     scorer = scorers.get(scoring) or scorers.get(f"neg_{scoring}")
+    if scorer is None and scoring in PERFORMANCE_METRICS:  # an alias
+        scorer = PERFORMANCE_SCORERS.get(PERFORMANCE_METRICS[scoring].scorer_name)
     if scorer is None:
         hint = did_you_mean(scoring, scorers)
         if scoring in RULE_MEASURES:

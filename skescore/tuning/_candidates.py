@@ -13,12 +13,22 @@ from optuna.trial import FrozenTrial, TrialState
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from skescore._validation import check_choice
+from skescore._text import did_you_mean
+from skescore._validation import as_numbers, check_choice
 from skescore._views import find_view
 from skescore.scorers import COMPLETENESSES, ScoreSpec, all_weights, find_score, measured_quantities
 from skescore.tuning._estimator_632 import mixed_score
 from skescore.tuning._fold_result import FoldResult, read_all_rows, read_folds
 from skescore.tuning._limits import SearchLimits
+
+#: Columns of a plain table of candidates with their domains.
+_TABLE_COLUMNS: dict[str, dict[str, Any]] = {
+    "performance": {"high": 1.0},
+    "loss": {"low": 0.0},
+    "n_rules": {"low": 0.0, "strict": True},
+    "completeness": {"low": 0.0, "high": 1.0},
+}
+_TABLE_REMEDY = "Correct the table, or leave out the row."
 
 
 @dataclass(frozen=True)
@@ -182,6 +192,63 @@ class Candidates(Sequence[Candidate]):
                         read_all_rows(attributes.get("all_rows")),
                     )
                     candidates.append(Candidate(name, params, trial.number, folds, all_rows))
+        return cls(candidates)
+
+    @classmethod
+    def from_table(cls, table: pd.DataFrame) -> Candidates:
+        """Make candidates from a plain table, such as the figures of a paper.
+
+        Parameters
+        ----------
+        table : DataFrame
+            One row per candidate, with the name of the candidate as index. Columns: ``performance``
+            (best value 1) or ``loss`` or both, ``n_rules``, and optionally ``completeness`` (a
+            share; 1 by default). A missing loss is one minus the performance, and vice versa.
+
+        Returns
+        -------
+        Candidates
+            One candidate per row, measured on a single fold.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing or unknown, or a value is missing or outside its domain.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> table = pd.DataFrame({"performance": [0.9, 0.97], "n_rules": [3, 8]}, ["CART", "ITER"])
+        >>> Candidates.from_table(table).scores("ice", rho=1).ravel().round(3).tolist()
+        [0.972, 0.924]
+        """
+        unknown = sorted(set(map(str, table.columns)) - {*_TABLE_COLUMNS})
+        if unknown:
+            raise ValueError(
+                f"candidates has an unknown column {unknown[0]!r}. "
+                f"{did_you_mean(unknown[0], _TABLE_COLUMNS)}"
+            )
+        if "n_rules" not in table or not {"performance", "loss"} & set(table.columns):
+            raise ValueError(
+                "candidates must have the column 'n_rules' and at least one of 'performance' and "
+                f"'loss', got {list(table.columns)}."
+            )
+        columns = {
+            name: as_numbers(
+                f"candidates[{name!r}]", table[name], **_TABLE_COLUMNS[name], remedy=_TABLE_REMEDY
+            )
+            for name in table.columns
+        }
+        performance = columns.get("performance", 1.0 - columns.get("loss", np.zeros(1)))
+        loss = columns.get("loss", 1.0 - performance)
+        share = columns.get("completeness", np.ones(len(table)))
+        candidates = []
+        for row, name in enumerate(table.index):
+            size = float(columns["n_rules"][row])
+            fold = {"performance": float(performance[row]), "n_rules": size, "size": size}
+            fold |= dict.fromkeys(("loss", "loss_q"), float(loss[row]))
+            fold |= {f"completeness_{kind}": float(share[row]) for kind in COMPLETENESSES}
+            candidates.append(Candidate.from_measures(str(name), {}, row, [fold]))
         return cls(candidates)
 
     @overload
@@ -374,14 +441,16 @@ def as_candidates(candidates: Any) -> Candidates:
     """Return the candidates of a search or a list; raise an error if there are none."""
     if isinstance(candidates, BaseEstimator):
         check_is_fitted(candidates)
+    if isinstance(candidates, pd.DataFrame):
+        candidates = Candidates.from_table(candidates)
     checked_candidates = getattr(candidates, "candidates_", candidates)
     if not isinstance(checked_candidates, Candidates):
         if not isinstance(checked_candidates, Sequence) or not all(
             isinstance(c, Candidate) for c in checked_candidates
         ):
             raise TypeError(
-                "candidates must be Candidates, a sequence of Candidate or a fitted search with "
-                f"candidates_, got {candidates!r}."
+                "candidates must be Candidates, a sequence of Candidate, a table or a fitted "
+                f"search with candidates_, got {candidates!r}."
             )
         checked_candidates = Candidates(checked_candidates)
     if not len(checked_candidates) or not checked_candidates[0].folds:

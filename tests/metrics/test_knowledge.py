@@ -11,7 +11,15 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from skescore.metrics import fire_score, ice_performance, ice_readability, ice_score, q_score
+from skescore.metrics import (
+    fire_score,
+    ice_performance,
+    ice_readability,
+    ice_score,
+    q_score,
+    score_slopes,
+)
+from skescore.scorers import SCORE_SPECS
 
 CEILING = 1 / (1 + math.exp(-5))  # what both sigmoids of ICE really tend to
 
@@ -280,3 +288,65 @@ def test_parts_of_ice_refuse_shapes_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match=r"performance: \(2,\), phi: \(3,\)"):
         ice_performance([0.5, 0.6], phi=[1.0, 2.0, 3.0])
     assert ice_readability(10) == pytest.approx(1 / (1 + math.exp(-2)))
+
+
+# --- slopes --------------------------------------------------------------------------------------
+
+
+@given(st.floats(0, 10), st.floats(1.01, 300), st.floats(0.1, 20))
+def test_fire_slopes_are_equations_6_and_7(loss, size, psi):
+    quotient = size / psi
+    assume(abs(quotient - round(quotient)) > 1e-6)
+    slopes = score_slopes("fire", loss, size, psi=psi)
+    assert slopes["loss"] == pytest.approx(math.ceil(quotient) * size**0.05)
+    assert slopes["n_rules"] == pytest.approx(0.05 * loss * math.ceil(quotient) / size**0.95)
+    assert slopes["psi"] == 0
+
+
+def test_fire_has_no_slope_where_steps_jump():
+    slopes = score_slopes("fire", 0.5, 21, psi=0.7)  # 30 steps, but not in floats
+    assert math.isnan(slopes["n_rules"])
+    assert slopes["loss"] == pytest.approx(30 * 21**0.05)
+
+
+@given(st.floats(-2, 1), st.floats(0.1, 60), st.floats(0, 1), st.floats(0.1, 9), st.floats(0.1, 9))
+def test_ice_slopes_are_those_of_its_paper(p, r, c, phi, rho):
+    slopes = score_slopes("ice", p, r, c, phi=phi, rho=rho)
+    e, f = 5 * (phi * (1 - p) - 1), 0.3 * rho * r - 5
+    own, readability = sigmoid(-e), sigmoid(-f)
+    of_p, of_r = own * sigmoid(e), readability * sigmoid(f)  # x / (1 + x)² of the equations
+    expected = {
+        "performance": 5 * phi * of_p * readability * c,  # equation 11
+        "phi": -5 * (1 - p) * of_p * readability * c,  # equation 12
+        "n_rules": -0.3 * rho * of_r * own * c,  # equation 20
+        "rho": -0.3 * r * of_r * own * c,  # equation 21
+        "completeness": own * readability,
+    }
+    assert slopes == pytest.approx(expected, rel=1e-9, abs=1e-300)
+
+
+@pytest.mark.parametrize("name", ["ice", "fire", "q"])
+def test_score_slopes_are_those_of_differences(name):
+    at = {"prediction": 0.3, "n_rules": 7.3, "completeness": 0.8}
+    weights = dict.fromkeys(SCORE_SPECS[name].weight_names, 1.7)
+    step = 1e-6
+
+    def value(**changes):
+        values = at | weights | changes
+        parts = [values.pop(key) for key in ("prediction", "n_rules", "completeness")]
+        return SCORE_SPECS[name].value(*parts, values)
+
+    for argument, slope in score_slopes(name, *at.values(), **weights).items():
+        key = "prediction" if argument in ("loss", "performance") else argument
+        center = (at | weights)[key]
+        difference = value(**{key: center + step}) - value(**{key: center - step})
+        assert slope == pytest.approx(difference / (2 * step), rel=1e-6, abs=1e-8), argument
+
+
+def test_score_slopes_refuse_bad_arguments():
+    with pytest.raises(TypeError, match="no weight 'rho'"):
+        score_slopes("fire", 0.1, 3, rho=2)
+    with pytest.raises(ValueError, match="performance must"):
+        score_slopes("ice", 1.5, 3, 1.0)
+    with pytest.raises(ValueError, match="score must be one of"):
+        score_slopes("fir", 0.1, 3)

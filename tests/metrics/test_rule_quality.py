@@ -580,7 +580,7 @@ def test_counts_must_be_numbers(bad):
         rule_quality("accuracy", 1, bad, 5, 5)
 
 
-@pytest.mark.parametrize("name", ["C2", "c3", "", None, 3, ["c2"]])
+@pytest.mark.parametrize("name", ["C3", "c3", "", None, 3, ["c2"]])
 def test_unknown_measures(name):
     with pytest.raises(ValueError, match=r"There is no measure of rules .*Known: accuracy, "):
         rule_quality(name, 1, 0, 5, 5)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import optuna
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from optuna.trial import TrialState, create_trial
 from sklearn.datasets import load_iris
 from sklearn.tree import DecisionTreeClassifier
 
+from skescore.metrics import fire_score, ice_score
 from skescore.tuning import (
     Candidate,
     Candidates,
@@ -27,6 +29,7 @@ from skescore.tuning import (
     judged,
     mixed,
     mixed_score,
+    winning_regions,
 )
 
 FOLD = fold_measures(0.9, 4, loss=0.1, loss_q=0.2, n_rules=3, completeness_volume=0.5)
@@ -482,3 +485,41 @@ def test_infinite_scores_do_not_take_all_rows_from_the_others() -> None:
     result = judged(scores, both)
     assert result[1:4].tolist() == [NONE, [0.6, 0.6], [0.8, 0.5]]
     assert choose(result, [1, 1, 2, 2, 1], 0.0) == 3
+
+
+def test_candidates_of_a_table_are_scored_by_its_figures() -> None:
+    table = pd.DataFrame(
+        {"performance": [0.9, 0.6], "n_rules": [5, 2], "completeness": [0.8, 1.0]}, ["a", "b"]
+    )
+    candidates = Candidates.from_table(table)
+    assert [candidate.extractor for candidate in candidates] == ["a", "b"]
+    scores = candidates.scores("ice", phi=2, rho=3).ravel()
+    assert scores == pytest.approx([ice_score(*row, phi=2, rho=3) for row in table.to_numpy()])
+    fire = candidates.scores("fire", psi=2).ravel()
+    assert fire == pytest.approx([fire_score(0.1, 5, psi=2), fire_score(0.4, 2, psi=2)])
+    losses = Candidates.from_table(table.assign(loss=[12.0, 3.0]))
+    assert losses.scores("fire").ravel() == pytest.approx([fire_score(12, 5), fire_score(3, 2)])
+
+
+def test_winning_regions_take_a_table() -> None:
+    table = pd.DataFrame({"performance": [0.99, 0.7], "n_rules": [12, 2]}, ["long", "short"])
+    regions = winning_regions(table, "ice")
+    assert {regions.winner(phi=9, rho=0.1).extractor, regions.winner(phi=0.1, rho=9).extractor} == {
+        "long",
+        "short",
+    }
+
+
+@pytest.mark.parametrize(
+    ("columns", "match"),
+    [
+        ({"performance": [0.5], "rules": [3]}, "unknown column 'rules'"),
+        ({"performance": [0.5]}, "must have the column 'n_rules'"),
+        ({"n_rules": [3]}, "at least one of 'performance' and 'loss'"),
+        ({"performance": [1.5], "n_rules": [3]}, r"candidates\['performance'\] must be"),
+        ({"performance": [0.5], "n_rules": [float("nan")]}, r"candidates\['n_rules'\] must be"),
+    ],
+)
+def test_candidates_refuse_a_bad_table(columns: dict[str, list[float]], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        Candidates.from_table(pd.DataFrame(columns))

@@ -46,9 +46,9 @@ def winning_regions(
 
     Parameters
     ----------
-    candidates : Candidates, sequence of Candidate or fitted search
-        Measured candidates. As in the search, the score of a candidate is the mean of its scores on
-        the folds.
+    candidates : Candidates, sequence of Candidate, DataFrame or fitted search
+        Measured candidates; a table has the columns of :meth:`Candidates.from_table`. As in the
+        search, the score of a candidate is the mean of its scores on the folds.
     score : {"ice", "fire"}, default="ice"
         ICE has the weights phi and rho, FiRe has psi.
     within : (float, float) or dict of str to (float, float), optional

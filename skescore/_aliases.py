@@ -1,0 +1,74 @@
+"""Tables whose entries are also found by the names that another library uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import TypeVar
+
+T = TypeVar("T")
+
+#: Names of measures of single rules in RuleKit that differ from ours in more than their case.
+RULEKIT_RULE_MEASURES: Mapping[str, str] = MappingProxyType({"cnsignificnce": "cn2_significance"})
+#: Names of measures of predictions in RuleKit that differ from ours in more than their case.
+RULEKIT_PERFORMANCE_METRICS: Mapping[str, str] = MappingProxyType(
+    {
+        "absoluteerror": "mean_absolute_error",
+        "classificationerror": "zero_one_loss",
+        "fmeasure": "f1",
+        "kappa": "cohen_kappa",
+        "sensitivity": "recall",
+        "squarederror": "mean_squared_error",
+    }
+)
+
+
+class AliasedTable(Mapping[str, T]):
+    """A table by name that also finds an entry by an alias, in any case and without underscores.
+
+    Its length and its iteration are those of the names alone.
+
+    Parameters
+    ----------
+    entries : mapping of str to object
+        The entries by name; those that are added later are found as well.
+    aliases : mapping of str to str
+        Names by alias, in lower case and without underscores.
+
+    Examples
+    --------
+    >>> table = AliasedTable({"f_measure": 1}, {"fscore": "f_measure"})
+    >>> table["FMeasure"], table["f_measure"], "F_score" in table, list(table)
+    (1, 1, True, ['f_measure'])
+    """
+
+    def __init__(self, entries: Mapping[str, T], aliases: Mapping[str, str]) -> None:
+        self._entries = entries
+        self._aliases = aliases
+
+    def __getitem__(self, name: str) -> T:
+        return self._entries[canonical_name(name, self._entries, self._aliases)]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({dict(self._entries)!r})"
+
+
+def canonical_name(name: str, names: Mapping[str, T], aliases: Mapping[str, str]) -> str:
+    """Return the name that an alias stands for; the alias itself if there is none."""
+    if not isinstance(name, str) or name in names:
+        return name
+    key = _without_case(name)
+    if key in aliases:
+        return aliases[key]
+    return next((known for known in names if _without_case(known) == key), name)
+
+
+def _without_case(name: str) -> str:
+    """Return a name in lower case, without underscores and without RuleKit's leading #."""
+    return name.lower().replace("_", "").removeprefix("#")
