@@ -25,8 +25,11 @@ _HOMES = {
     "nearest_contrasts": "_contrasts",
     "paper_formula": "_boolean_data",
     "random_formula": "_boolean_data",
+    "SufficientSubset": "_sufficient",
+    "SufficientSubsets": "_sufficient",
     "responsibility": "_responsibility",
     "rule_attribution": "_rules",
+    "sufficient_subsets": "_sufficient",
     "variable": "_formula",
 }
 

@@ -1,0 +1,178 @@
+"""Sufficient subsets, compared with an exhaustive enumeration and with fresh rows."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import binomtest
+from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
+
+from skescore import CARTExtractor
+from skescore.attribution import Formula, random_formula, sufficient_subsets
+
+X, Y = load_wine(return_X_y=True, as_frame=True)
+FOREST = RandomForestClassifier(10, random_state=0).fit(X, Y)
+
+
+def minimal_subsets(formula, x):
+    """Return all minimal sets whose values determine the decision, by trying all rows."""
+    n = len(x)
+    decision = formula.evaluate(x)
+    rows = np.array(list(itertools.product((0, 1), repeat=n)))
+    outputs = formula.evaluate(rows)
+
+    def suffices(subset):
+        same = (rows[:, list(subset)] == np.asarray(x)[list(subset)]).all(axis=1)
+        return (outputs[same] == decision).all()
+
+    sufficient = [
+        set(subset)
+        for size in range(n + 1)
+        for subset in itertools.combinations(range(n), size)
+        if suffices(subset)
+    ]
+    return [s for s in sufficient if not any(other < s for other in sufficient)]
+
+
+def check_formula(seed, largest):
+    random = np.random.default_rng(seed)
+    n = int(random.integers(1, largest + 1))
+    formula = random_formula(n, random_state=seed)
+    x = random.integers(0, 2, formula.n_inputs)
+    result = sufficient_subsets(formula, x)
+    expected = minimal_subsets(formula, x)
+    assert {s.features for s in result.subsets} == {tuple(sorted(s)) for s in expected}
+    assert set(result.necessary) == set.intersection(*expected)
+    assert all(subset.is_proven for subset in result.subsets)
+    sizes = [len(subset) for subset in result.subsets]
+    assert sizes == sorted(sizes)
+
+
+def test_subsets_of_formulas_are_those_of_an_enumeration():
+    for seed in range(15):
+        check_formula(seed, 6)
+
+
+@pytest.mark.slow
+def test_subsets_of_a_thousand_formulas_are_exact():
+    for seed in range(1000):
+        check_formula(seed, 8)
+
+
+def test_constant_formula_needs_no_value():
+    result = sufficient_subsets(Formula.parse("x1 | ~x1"), [0])
+    assert [subset.features for subset in result.subsets] == [()]
+    assert str(result) == "0 of 1 value suffice for 1: no value (for all values of the others)"
+
+
+def agreement_on_fresh_rows(row, features, seed, n_rows=2000):
+    rows = X.sample(n_rows, replace=True, random_state=seed).reset_index(drop=True)
+    for j in features:
+        rows[X.columns[j]] = row.iloc[0, j]
+    return int((FOREST.predict(rows) == FOREST.predict(row)[0]).sum())
+
+
+def test_subsets_of_a_forest_hold_on_fresh_rows():
+    n_agreeing = n_rows = 0
+    for i in range(0, len(X), 36):
+        row = X.iloc[[i]]
+        (subset,) = sufficient_subsets(FOREST, row, X, n_samples=1000).subsets
+        assert subset.values == tuple(row.iloc[0, j] for j in subset.features)
+        assert subset.agreement >= 0.95
+        assert subset.interval[0] <= subset.agreement <= subset.interval[1]
+        n_agreeing += agreement_on_fresh_rows(row, subset.features, seed=i + 1)
+        n_rows += 2000
+    assert binomtest(n_agreeing, n_rows, 0.94, alternative="less").pvalue > 0.001
+
+
+def test_interval_is_that_of_clopper_and_pearson():
+    (subset,) = sufficient_subsets(FOREST, X.iloc[[70]], X, n_samples=500).subsets
+    exact = binomtest(round(subset.agreement * 500), 500).proportion_ci(0.95, "exact")
+    assert subset.interval == pytest.approx((exact.low, exact.high))
+
+
+def test_several_subsets_are_disjoint():
+    rows = np.random.default_rng(0).normal(size=(200, 5))
+    result = sufficient_subsets(
+        lambda rows: (rows[:, 1] > 1) | (rows[:, 3] + rows[:, 4] > 1),
+        [0.0, 1.5, 0.0, 4.0, 4.0],
+        rows,
+        n_subsets=4,
+    )
+    assert result.subsets[0].features == (1,)
+    assert [set(subset.features) <= {3, 4} for subset in result.subsets[1:]] == [True, True]
+    features = [j for subset in result.subsets for j in subset.features]
+    assert len(set(features)) == len(features)
+    assert result.necessary == ()
+
+
+def test_necessary_features_are_part_of_every_subset():
+    frame = pd.DataFrame({"a": [0, 1] * 50, "b": ([0] * 5 + [1] * 5) * 10, "c": range(100)})
+    result = sufficient_subsets(
+        lambda rows: (rows["a"] == 1) & (rows["b"] == 1), frame.iloc[[9]], frame
+    )
+    assert result.prediction is True
+    assert result.necessary == (0, 1)
+    assert [subset.features for subset in result.subsets] == [(0, 1)]
+
+
+def test_rules_with_categories_are_explained():
+    frame = pd.DataFrame({"color": list("rgb") * 40, "size": np.arange(120.0)})
+    labels = np.where((frame["color"] == "r") & (frame["size"] > 50), "yes", "no")
+    rules = CARTExtractor(RandomForestClassifier(10, random_state=0), random_state=0)
+    with pytest.raises(ValueError, match="could not convert"):
+        rules.fit(frame, labels)  # forests take no text, the rules do
+    box = CARTExtractor(_Frames(), max_leaf_nodes=4, random_state=0).fit(frame)
+    result = sufficient_subsets(box.rules_, frame.iloc[[1]], frame)
+    assert [(s.names, s.values) for s in result.subsets] == [(("color",), ("g",))]
+
+
+class _Frames(RandomForestClassifier):
+    """A fitted model of frames with categories."""
+
+    classes_ = np.array(["no", "yes"])
+
+    def predict(self, X):
+        return np.where((X["color"] == "r") & (X["size"] > 50), "yes", "no")
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+
+def test_neutral_values_give_the_subsets_of_brex():
+    # With the others at their neutral values the first input suffices, whatever the data.
+    result = sufficient_subsets(
+        lambda rows: rows[:, 0] + rows[:, 1] > 1.5, [2.0, 1.0, 9.0], neutral=[0.0, 0.0, 0.0]
+    )
+    assert [subset.features for subset in result.subsets] == [(0,)]
+    assert result.subsets[0].is_proven
+
+
+def test_no_subset_within_the_largest_size():
+    result = sufficient_subsets(FOREST, X.iloc[[70]], X, confidence=1.0, max_size=1)
+    assert result.subsets == ()
+    assert "No subset" in str(result)
+
+
+def test_the_same_seed_gives_the_same_subsets():
+    row = X.iloc[[130]]
+    first, second = (
+        sufficient_subsets(FOREST, row, X, n_samples=200, random_state=1) for _ in range(2)
+    )
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("arguments", "match"),
+    [
+        ({"x": [1.0]}, "X must hold the rows"),
+        ({"x": [1.0], "X": X}, "x must be one row with 13 values"),
+        ({"x": X.iloc[0], "X": X, "confidence": 1.5}, "confidence must be"),
+        ({"x": X.iloc[0], "X": X, "n_subsets": 0}, "n_subsets must be"),
+    ],
+)
+def test_sufficient_subsets_refuse_bad_arguments(arguments, match):
+    with pytest.raises(ValueError, match=match):
+        sufficient_subsets(FOREST, **arguments)
