@@ -510,6 +510,7 @@ class Certificate:
             space = frontier.space["cuts"]
             n_cuts = sum(map(len, space["thresholds"].values()))
             n_cuts += sum(map(len, space["categories"].values()))
+            n_cuts += sum(map(len, space.get("category_sets", {}).values()))
             cuts = f"{n_cuts} stated cuts"
         elif per_feature is None:
             cuts = "all cuts between neighboring values"
