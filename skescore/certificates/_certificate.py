@@ -655,6 +655,11 @@ class Certificate:
                 f"The certificate has version {data.get('version')!r}, but this skescore reads "
                 f"version {_VERSION}. Upgrade skescore."
             )
+        if data.get("score") not in SCORE_SPECS:
+            raise ValueError(
+                f"The certificate uses the score {data.get('score')!r}, which is not known; register "
+                f"it with register_score. Known scores: {', '.join(SCORE_SPECS)}."
+            )
         try:
             frontiers = [
                 Frontier(

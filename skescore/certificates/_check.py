@@ -49,6 +49,7 @@ from threadpoolctl import threadpool_limits
 from skescore.certificates._check_schema import (
     LOSS_OF_METRIC,
     METRICS_OF_LOSS,
+    PERFORMANCES,
     Budget,
     LimitError,
     RejectedError,
@@ -75,8 +76,6 @@ _MAX_VOLUME_PARTS, _VOLUME_TOLERANCE = 200_000, 1e-6
 #: Difference of volumes that certificates may contain as estimates.
 _ESTIMATE_TOLERANCE = 0.01
 _BLACK_BOX = "the black box's predictions"
-#: Metrics of which 1 is the best value.
-_PERFORMANCES = ("accuracy", "f1_weighted", "r2")
 #: By score: label, names of its weights, and rows without a rule.
 _SCORES = {
     "ice": ("ICE", ("phi", "rho"), "ignore"),
@@ -177,6 +176,8 @@ def check_certificate(
         return _run_steps(_Check(data, rows, budget), findings)
     except RejectedError as error:
         return CheckResult("rejected", (*findings, f"Wrong: {error}."))
+    except OverflowError:
+        return CheckResult("rejected", (*findings, "Wrong: a number exceeds all floats."))
     except LimitError as error:
         sentence = f"The remaining parts are not checked: the {error} limit is reached."
         return CheckResult("not checked", (*findings, sentence))
@@ -395,7 +396,15 @@ def _require_equal(name: str, stated: Any, exact: Fraction | float, error: float
     if type(stated) not in (int, float) or abs(Fraction(stated) - exact) > max(
         Fraction(error), abs(exact) * Fraction(_ROUNDING)
     ):
-        raise RejectedError(f"{name} should be {float(exact)!r}, not {stated!r}")
+        raise RejectedError(f"{name} should be {_to_float(exact)!r}, not {stated!r}")
+
+
+def _to_float(exact: Fraction) -> float:
+    """Return the nearest float; an infinite one for numbers beyond all floats."""
+    try:
+        return float(exact)
+    except OverflowError:
+        return math.inf
 
 
 def _read_columns(X: Any) -> tuple[list[str], list[list[Any]]]:
@@ -513,14 +522,33 @@ def _check_references(rules: Any, task: str) -> None:
             check_terms(output["terms"])
         elif not (_class_key(output) in keys if task == "classification" else is_number):
             raise RejectedError(f"a rule cannot predict {repr(output)[:60]}")
+    _check_domain(rules.get("domain"), n_features)
     for rule in rules["rules"]:
         for condition in rule["if"]:
             check_condition(condition)
         if isinstance(rule.get("weight"), dict):
             check_terms(rule["weight"]["terms"])
-        counts = rule.get("statistics", {}).get("class_counts")
+    for part in [fallback, *(rule.get("statistics", {}) for rule in rules["rules"])]:
+        counts = part.get("class_counts")
         if counts is not None and len(counts) != len(keys):
             raise RejectedError("a rule does not have one count per class")
+
+
+def _check_domain(domain: Any, n_features: int) -> None:
+    """Check that the domain that is stored with rules is a box."""
+    if domain is None:
+        return
+    lower, upper = domain["lower"], domain["upper"]
+    is_box = len(lower) == len(upper) == n_features
+    is_box = is_box and all(low <= high for low, high in zip(lower, upper, strict=True))
+    features = set()
+    for j, values in domain.get("categories", ()):
+        keys = {_class_key(value) for value in values} if isinstance(values, list) else set()
+        is_box = is_box and type(j) is int and 0 <= j < n_features and j not in features
+        is_box = is_box and (lower[j], upper[j]) == (0, len(keys)) and len(keys) == len(values)
+        features.add(j)
+    if not is_box or len(domain.get("missing") or lower) != n_features:
+        raise RejectedError("the domain of rules is not a box")
 
 
 # --- 5. scores ---
@@ -545,7 +573,7 @@ def _falling_sigmoid(x: float) -> float:
 
 def _prediction_term(score: str, metric: str, value: float) -> float:
     """Return the performance or loss in the formula of a score, from a metric."""
-    return 1 - value if score != "ice" and metric in _PERFORMANCES else value
+    return 1 - value if score != "ice" and metric in PERFORMANCES else value
 
 
 # --- 6. volume ---
@@ -650,6 +678,7 @@ class _Check:
         self.all_rows = (1 << len(rows.index)) - 1
         self._condition_rows: dict[str, int] = {}
         self._test_rows: dict[str, list[int]] = {}
+        self._largest_f1: dict[tuple[float, int], float] = {}
         #: Prediction term and completeness of the given rules, as far as they are known.
         self.given_term: float | None = None
         self.given_completeness: float | None = None
@@ -673,7 +702,7 @@ class _Check:
             self.unchecked.append(f"The checker does not know the score {score!r}: not checked.")
         elif set(self.weights) != set(_SCORES[score][1]):
             raise RejectedError(f"{score} has the weights {_SCORES[score][1]}")
-        if score == "ice" and self.metric not in _PERFORMANCES:
+        if score == "ice" and self.metric not in PERFORMANCES:
             raise RejectedError("ICE needs a metric of which 1 is the best value")
         kinds = [frontier["kind"] for frontier in data["frontiers"]]
         if len(set(kinds)) < len(kinds):
@@ -813,7 +842,12 @@ class _Check:
         """Check the completeness by volume in the domain of these rows."""
         if self.data["settings"]["completeness"] == "instances":
             self.given_completeness = float(share_of_rows)
-        volume = _covered_volume(rules, self._domain_of_rows(rules))
+        domain = self._domain_of_rows(rules)
+        volume = _covered_volume(rules, domain)
+        if volume is not None and rules.get("disjoint", False):
+            volumes = [_covered_volume({"rules": [rule]}, domain) for rule in rules["rules"]]
+            if sum(one or 0 for one in volumes) > volume + Fraction(1e-12):
+                raise RejectedError("the given rules are stated to be disjoint, but they overlap")
         if volume is None:
             volume_text = "Completeness by volume of the given rules: not checked."
         elif abs(stated - volume) <= _VOLUME_TOLERANCE:
@@ -861,16 +895,10 @@ class _Check:
     def _is_volume_of_stated_domain(rules: Any, stated: float) -> bool:
         """Return whether the volume is right in the domain that is stored with the rules."""
         domain = rules.get("domain")
-        n_features = len(rules["feature_names"])
-        if domain is None or not len(domain["lower"]) == len(domain["upper"]) == n_features:
+        if domain is None:
             return False
-        if any(low > high for low, high in zip(domain["lower"], domain["upper"], strict=True)):
-            return False
-        pairs = domain.get("categories", ())
-        missing = domain.get("missing") or [0.0] * n_features
-        if len(missing) != n_features or any(type(j) is not int for j, _ in pairs):
-            return False
-        categories = {j: values for j, values in pairs if isinstance(values, list)}
+        missing = domain.get("missing") or [0.0] * len(domain["lower"])
+        categories = dict(domain.get("categories", ()))
         volume = _covered_volume(rules, {**domain, "categories": categories, "missing": missing})
         return volume is not None and abs(stated - volume) <= _VOLUME_TOLERANCE
 
@@ -1427,8 +1455,10 @@ class _Check:
         if self.metric == "accuracy":
             return float(1 - loss / total)
         if self.metric == "f1_weighted":
-            largest = largest_f1(self._class_weights, float(loss), n_rules, self.budget)
-            return largest if f1 is None else min(largest, f1)
+            key = float(loss), n_rules
+            if key not in self._largest_f1:
+                self._largest_f1[key] = largest_f1(self._class_weights, *key, self.budget)
+            return self._largest_f1[key] if f1 is None else min(self._largest_f1[key], f1)
         if self.metric == "r2":
             squares = self.rows.squares()
             return float(1 - loss / squares) if squares else 1.0
@@ -1469,7 +1499,7 @@ class _Check:
             if not any(reason.startswith(f"{kind}:") for reason in self.unchecked):
                 self.unchecked.append(sentence)
         space = self._describe_space(frontier)
-        perfect = 1.0 if self.metric in _PERFORMANCES else 0.0
+        perfect = 1.0 if self.metric in PERFORMANCES else 0.0
         n_more = len(frontier["lower"]) + 1
         if sign * self._complete_score(perfect, n_more) <= best_found:
             space += " (or of more)"

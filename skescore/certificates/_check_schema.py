@@ -21,6 +21,8 @@ METRICS_OF_LOSS = {
     "absolute_error": ("mean_absolute_error",),
 }
 LOSS_OF_METRIC = {metric: loss for loss, metrics in METRICS_OF_LOSS.items() for metric in metrics}
+#: Metrics of which 1 is the best value.
+PERFORMANCES = ("accuracy", "f1_weighted", "r2")
 
 
 class RejectedError(Exception):
@@ -180,7 +182,8 @@ def _table(item: _Schema, is_name: Callable[[str], bool], rule: str) -> _Schema:
 
 def _condition(value: Any, location: str, budget: Budget, depth: int = 0) -> None:
     """Check the schema of a condition, which may contain other conditions."""
-    if not isinstance(value, dict) or value.get("type") not in _CONDITIONS or depth > 50:
+    is_known = isinstance(value, dict) and str(value.get("type")) in _CONDITIONS
+    if not is_known or depth > 50:
         _refuse(location, f"a condition of type {list(_CONDITIONS)}, at most 50 deep", value)
     _CONDITIONS[value["type"]](value, location, budget)
     if value["type"] == "at_least":
@@ -315,6 +318,15 @@ _F1_PROOF = _record(
     {"classes": _list(_LABEL, 1), "target": _number(0, 1e6), "root": _f1_node},
 )
 _SHARE = _number(0, 1)
+_METRIC_VALUES = {
+    name: _number(high=1) if name in PERFORMANCES else _number(0) for name in LOSS_OF_METRIC
+}
+#: Metrics of the given rules by policy for rows without a rule.
+_GIVEN_METRICS = {
+    f"{name} {policy}": schema
+    for name, schema in _METRIC_VALUES.items()
+    for policy in ("ignore", "penalize")
+}
 _PER_RULES = 10_000
 _FRONTIER = _record(
     {
@@ -339,7 +351,7 @@ _FRONTIER = _record(
         "measured": _list(
             _record(
                 {"n_rules": _COUNT},
-                **{name: _number() for names in METRICS_OF_LOSS.values() for name in names},
+                **_METRIC_VALUES,
             )
         ),
         "rules": _list(_RULES),
@@ -359,11 +371,6 @@ _FRONTIER = _record(
 )
 
 
-def _is_metric_key(name: str) -> bool:
-    metric, _, policy = name.partition(" ")
-    return metric in LOSS_OF_METRIC and policy in ("ignore", "penalize")
-
-
 _CERTIFICATE = _record(
     {
         "format": _choice("skescore.Certificate"),
@@ -374,7 +381,7 @@ _CERTIFICATE = _record(
                 "metric": _choice(*LOSS_OF_METRIC),
                 "completeness": _choice("volume", "instances"),
                 "weights": _table(_number(5e-324), str.isidentifier, "a name"),
-                "cuts_per_feature": _either(_NONE, _number(1, 2**53, whole=True)),
+                "cuts_per_feature": _either(_NONE, _number(1, 2**31 - 1, whole=True)),
             },
             stated_cuts=_FLAG,
         ),
@@ -392,9 +399,9 @@ _CERTIFICATE = _record(
         "given": _record(
             {
                 "n_rules": _number(1, 2**53, whole=True),
-                "completeness_volume": _number(-1e-6, 1 + 1e-6),
-                "completeness_instances": _number(-1e-6, 1 + 1e-6),
-                "metrics": _table(_number(), _is_metric_key, "a metric and a policy"),
+                "completeness_volume": _SHARE,
+                "completeness_instances": _SHARE,
+                "metrics": _record({}, **_GIVEN_METRICS),
                 "rules": _either(_NONE, _RULES),
             }
         ),

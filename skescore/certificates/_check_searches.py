@@ -23,6 +23,8 @@ from skescore.certificates._check_schema import Budget
 _BOUND_FACTOR, _MAX_STORED = 1.05, 256
 #: Up to this number of products, the losses of all pairs of tests are computed at once.
 _MAX_PAIR_PRODUCTS = 2e9
+#: Precision of the largest weighted F1 at a number of errors, and largest number of intervals.
+_F1_PRECISION, _MAX_INTERVALS = 1e-5, 1000
 
 
 class _Search:
@@ -588,12 +590,12 @@ def _largest_f1_of_classes(
     ]
     heapq.heapify(heap)
     attained = 0.0
-    for _ in range(3000):
+    for _ in range(_MAX_INTERVALS):
         budget.check_time()
         top, k, j, low, high = heap[0]
         middle = (low + high) / 2
         attained = max(attained, bound(k, j, middle, middle))
-        if -top <= attained + 1e-8 or not low < middle < high:
+        if -top <= attained + _F1_PRECISION or not low < middle < high:
             break
         heapq.heapreplace(heap, (-bound(k, j, low, middle), k, j, low, middle))
         heapq.heappush(heap, (-bound(k, j, middle, high), k, j, middle, high))
