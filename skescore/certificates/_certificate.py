@@ -657,8 +657,8 @@ class Certificate:
             )
         if data.get("score") not in SCORE_SPECS:
             raise ValueError(
-                f"The certificate uses the score {data.get('score')!r}, which is not known; register "
-                f"it with register_score. Known scores: {', '.join(SCORE_SPECS)}."
+                f"The certificate has the score {data.get('score')!r}, which is not known. Known "
+                f"are {', '.join(SCORE_SPECS)}; register others with register_score."
             )
         try:
             frontiers = [

@@ -236,7 +236,8 @@ class _Rows:
         self.is_weighted = sample_weight is not None
         self.w = [1.0] * len(self.y)
         if self.is_weighted:
-            self.w = [float(weight) for weight in _json_values(sample_weight)]
+            weights = _json_values(sample_weight)
+            self.w = [math.nan if weight is None else float(weight) for weight in weights]
             if not all(0 <= w < math.inf for w in self.w) or not any(self.w):
                 raise ValueError(
                     "sample_weight must hold finite numbers of 0 or more, at least one of them "

@@ -359,7 +359,7 @@ class Oracle:
     # --- claims ---
 
     def false_claims(self, text: str, result: CheckResult) -> list[str]:
-        """Return what is false in the claims of the checker and, if confirmed, in the certificate."""
+        """Return false claims of the checker and, if it is confirmed, of the certificate."""
         if result.verdict == "rejected":
             return []
         try:
