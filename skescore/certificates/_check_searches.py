@@ -11,6 +11,7 @@ import heapq
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -556,12 +557,16 @@ def largest_f1(
     elif m < n_classes:
         pairs = zip(class_weights[:m], class_weights[-m:], strict=True)
         sets[tuple(class_weights[:m])] = max(large - small for large, small in pairs)
-    bounds = (_largest_f1_of_classes(n, total, errors, slack, budget) for n, slack in sets.items())
+    bounds = []
+    for n, slack in sets.items():
+        budget.check_time()
+        bounds.append(_largest_f1_of_classes(n, total, errors, slack))
     return min(1.0, max(bounds) * (1 + 1e-12))
 
 
+@lru_cache(maxsize=4096)
 def _largest_f1_of_classes(
-    n: Sequence[float], total: float, errors: float, slack: float, budget: Budget
+    n: tuple[float, ...], total: float, errors: float, slack: float
 ) -> float:
     """Return an upper bound of the weighted F1 of predictions of these classes.
 
@@ -591,7 +596,6 @@ def _largest_f1_of_classes(
     heapq.heapify(heap)
     attained = 0.0
     for _ in range(_MAX_INTERVALS):
-        budget.check_time()
         top, k, j, low, high = heap[0]
         middle = (low + high) / 2
         attained = max(attained, bound(k, j, middle, middle))

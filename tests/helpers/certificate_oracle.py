@@ -269,8 +269,8 @@ class Oracle:
             return self.tests_of(cuts)
         described = candidate_cuts(self.case.X, certificate.settings["cuts_per_feature"])
         rules = certificate.given_rules["rules"]
-        assert rules is not None
-        return self.tests_of(described.with_rules([rules], self.case.X).to_json())
+        rule_sets = [] if rules is None else [rules]
+        return self.tests_of(described.with_rules(rule_sets, self.case.X).to_json())
 
     def partitions(
         self, kind: str, tests: frozenset[int], size: int, max_conditions: int
