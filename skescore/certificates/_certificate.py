@@ -510,6 +510,7 @@ class Certificate:
             space = frontier.space["cuts"]
             n_cuts = sum(map(len, space["thresholds"].values()))
             n_cuts += sum(map(len, space["categories"].values()))
+            n_cuts += sum(map(len, space.get("category_sets", {}).values()))
             cuts = f"{n_cuts} stated cuts"
         elif per_feature is None:
             cuts = "all cuts between neighboring values"
@@ -653,6 +654,11 @@ class Certificate:
             raise ValueError(
                 f"The certificate has version {data.get('version')!r}, but this skescore reads "
                 f"version {_VERSION}. Upgrade skescore."
+            )
+        if data.get("score") not in SCORE_SPECS:
+            raise ValueError(
+                f"The certificate has the score {data.get('score')!r}, which is not known. Known "
+                f"are {', '.join(SCORE_SPECS)}; register others with register_score."
             )
         try:
             frontiers = [

@@ -224,6 +224,10 @@ def _check(options: argparse.Namespace) -> str:
     options.exit_code = _EXIT_CODES[result.verdict]
     if options.format == "json":
         return output.json_for_stdout(
-            {"verdict": result.verdict, "findings": list(result.findings)}
+            {
+                "verdict": result.verdict,
+                "findings": list(result.findings),
+                "claims": list(result.claims),
+            }
         )
     return f"{result}\n"

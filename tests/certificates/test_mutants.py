@@ -1,0 +1,159 @@
+"""Changed certificates: each is rejected, or what is confirmed is true on all rows.
+
+Every field of ten certificates is changed in every way that its type allows. An exhaustive oracle
+decides whether a claim is true.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from functools import reduce
+from itertools import islice
+from typing import Any
+
+import pytest
+from certificate_oracle import Case, Oracle, example_cases
+
+from skescore.certificates import Certificate, check_certificate
+
+#: Names and texts that the format knows, which replace each other.
+NAMES = (
+    "",
+    "ice",
+    "fire",
+    "q",
+    "tree",
+    "list",
+    "errors",
+    "squared_error",
+    "absolute_error",
+    "accuracy",
+    "f1_weighted",
+    "r2",
+    "mean_absolute_error",
+    "volume",
+    "instances",
+    "optimal",
+    "time_limit",
+    "classification",
+    "regression",
+    "interval",
+    "one_of",
+    "missing",
+    "yes",
+    "no",
+    "the black box's predictions",
+)
+#: Factors and constants, extreme ones included.
+FACTORS = (-1.0, 0.5, 2.0, 1 + 1e-12, 1 + 1e-7, 1 + 1e-3, 1e-300, 1e300)
+CONSTANTS = (
+    0,
+    1,
+    -1,
+    0.5,
+    7,
+    2**53,
+    2**63,
+    10**30,
+    1e308,
+    -1e308,
+    5e-324,
+    math.nan,
+    math.inf,
+    -math.inf,
+    "1",
+    None,
+    True,
+    [],
+    {},
+)
+
+
+def paths(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the path of each value of a certificate."""
+    yield path
+    items = enumerate(value) if isinstance(value, list) else getattr(value, "items", list)()
+    for key, inner in items:
+        yield from paths(inner, (*path, key))
+
+
+def changes(value: Any) -> Iterator[Any]:
+    """Yield other values for a value."""
+    if isinstance(value, bool):
+        yield from (not value, int(value), int(not value), None, "true", [value])
+    elif isinstance(value, int | float):
+        yield from (value * factor for factor in FACTORS)
+        yield from (value + 1, value - 1, math.nextafter(value, math.inf), float(value))
+        yield from CONSTANTS
+    elif isinstance(value, str):
+        yield from (value + "x", value.upper(), value[:-1], value * 2, None, 1, True, [value])
+        yield from NAMES
+    elif value is None:
+        yield from (0, 1.5, "", "x", [], {}, False)
+    elif isinstance(value, list):
+        yield from ([], None, {}, value[::-1], [*value, *value], value * 50, [value])
+        for i, one in enumerate(value):
+            yield from ([*value[:i], *value[i + 1 :]], [*value[:i], one, *value[i:]])
+            yield [value[(i + 1) % len(value)] if k == i else v for k, v in enumerate(value)]
+    else:
+        yield from ({}, None, [], value | {"unknown": 1}, [value])
+        for name, one in value.items():
+            yield {k: v for k, v in value.items() if k != name}
+            yield {k + "_" * (k == name): v for k, v in value.items()}
+            yield from (value | {other: one} for other in value if other != name)
+
+
+def mutants() -> Iterator[tuple[Case, tuple[Any, ...], Any]]:
+    """Yield each path of all certificates with each other value; neighbors are similar."""
+    for case in example_cases().values():
+        data = case.data
+        for path in paths(data):
+            if path:
+                value = reduce(lambda part, key: part[key], path, data)
+                yield from ((case, path, other) for other in changes(value))
+
+
+def mutated_text(case: Case, path: tuple[Any, ...], value: Any) -> str:
+    """Return the text of a certificate with another value."""
+    data = case.data
+    reduce(lambda part, key: part[key], path[:-1], data)[path[-1]] = value
+    return json.dumps(data)
+
+
+def check_mutants(n: int, offset: int) -> dict[str, int]:
+    """Check at least n mutants, evenly from all of them; return the number of each verdict."""
+    oracles = {name: Oracle(case) for name, case in example_cases().items()}
+    verdicts = {"confirmed": 0, "rejected": 0, "not checked": 0}
+    step = sum(1 for _ in mutants()) // n
+    for case, path, value in islice(mutants(), offset, None, step):
+        text = mutated_text(case, path, value)
+        result = check_certificate(text, case.X, case.y, case.weights, time_limit=20)
+        false_claims = oracles[case.name].false_claims(text, result)
+        assert not false_claims, (case.name, path, value, false_claims, str(result))
+        verdicts[result.verdict] += 1
+    return verdicts
+
+
+def test_checker_confirms_no_false_mutant() -> None:
+    verdicts = check_mutants(200, 7)
+    assert sum(verdicts.values()) >= 200
+    assert verdicts["rejected"] > 100
+
+
+@pytest.mark.slow
+def test_checker_confirms_no_false_mutant_of_10_000() -> None:
+    verdicts = check_mutants(10_000, 3)
+    assert sum(verdicts.values()) >= 10_000
+    assert verdicts["rejected"] > 7_000
+
+
+@pytest.mark.parametrize("name", list(example_cases()))
+def test_checker_confirms_honest_certificate(name: str) -> None:
+    case = example_cases()[name]
+    result = check_certificate(case.text, case.X, case.y, case.weights)
+    assert result.verdict == "confirmed", str(result)
+    assert not Oracle(case).false_claims(case.text, result)
+    stated = Certificate.from_json(case.text).to_text().split("\n")
+    assert len(result.claims) == len(stated) - 1
