@@ -233,7 +233,7 @@ def test_folder_of_a_killed_run_is_gone_on_with(commands, unbroken, tmp_path):
     words = (*SHORT, "--output", "run")
     folder = tmp_path / "run"
     commands.start(tmp_path, *words, wait_at=LATE).until_it_waits().end(signal.SIGKILL)
-    assert names(folder) == {"trials.journal", "trials.unfinished"}
+    assert names(folder) == {"trials.journal", "trials.lock", "trials.unfinished"}
     assert "Repeat its command to resume it" in (folder / "trials.unfinished").read_text()
     second_outcome = commands.run(tmp_path, *words)
     assert second_outcome.code == 0
