@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from uuid import uuid4
@@ -78,6 +79,8 @@ class SqlTable:
         Returns all rows of a query.
     stream : callable, optional
         Reads the rows of a query in Arrow batches; only for databases in this process.
+    random : str
+        SQL expression of a random number from 0 to 1; ``{}`` is the seed.
     """
 
     name: str
@@ -86,6 +89,7 @@ class SqlTable:
     types: Mapping[str, ColumnType]
     run: Callable[[str], Sequence[Any]]
     stream: Callable[[str, int], Iterator[Any]] | None = None
+    random: str = "random()"
 
     @property
     def columns(self) -> list[str]:
@@ -224,6 +228,7 @@ def open_spark(frame: Any) -> Iterator[SqlTable]:
             "spark",
             {column: type_of_spark(kind) for column, kind in types.items()},
             lambda query: [tuple(row) for row in session.sql(query).collect()],
+            random="rand({})",
         )
     finally:
         session.catalog.dropTempView(view)
@@ -293,8 +298,18 @@ def _sqlite(path: str, table: str, name: str) -> Iterator[SqlTable]:
     with failing(name):
         uri = f"{Path(path).absolute().as_uri()}?mode=rw"
         opened = sqlite3.connect(uri, uri=True, isolation_level=None)
+    generators: dict[int, Random] = {}
+
+    def random_number(seed: int) -> float:
+        return generators.setdefault(seed, Random(seed)).random()
+
+    def run(query: str) -> list[Any]:
+        generators.clear()
+        return connection.execute(query).fetchall()
+
     with closing(opened) as connection:
         with failing(name):
+            connection.create_function("skescore_random", 1, random_number)
             connection.execute("PRAGMA query_only = ON")
             connection.execute("BEGIN")  # all queries see the same rows
             source = _path(table, "`")
@@ -304,7 +319,8 @@ def _sqlite(path: str, table: str, name: str) -> Iterator[SqlTable]:
             source,
             "sqlite",
             {row[0]: ColumnType("any", "any", "{} COLLATE BINARY") for row in described},
-            lambda query: connection.execute(query).fetchall(),
+            run,
+            random="skescore_random({})",
         )
 
 
@@ -366,6 +382,7 @@ def _sqlalchemy(url: str, table: str, name: str) -> Iterator[SqlTable]:
                 dialect,
                 types,
                 lambda query: connection.exec_driver_sql(query).fetchall(),
+                random="((random() & 1048575) / 1048576.0)" if dialect == "sqlite" else "random()",
             )
     finally:
         engine.dispose()
