@@ -394,7 +394,7 @@ class Terms:
         whole = [int(v) for v in values if math.isfinite(v) and v == int(v)]
         floats = [v for v in values if v not in whole]
         if kind == "integer":
-            return [v for v in whole if -_LARGEST_WHOLE <= v <= _LARGEST_WHOLE]
+            return [v for v in whole if -(2**63) <= v < 2**64]
         if kind == "any":
             floats += [float(v) for v in whole if abs(v) > _LARGEST_WHOLE and float(v) == v]
             return [v for v in whole if abs(v) <= _LARGEST_WHOLE] + floats
