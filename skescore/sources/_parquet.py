@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -176,6 +177,10 @@ def _check_exact(name: str, column: str, file: str, ends: Sequence[Any]) -> None
 # --- DuckDB ---------------------------------------------------------------------------------------
 
 
+#: Types to which the types of several files are cast.
+_CASTS = {"integer": "BIGINT", "float": "DOUBLE"}
+
+
 def _file_list(files: Sequence[str]) -> str:
     """Write paths for DuckDB, which takes them for patterns."""
     literal = (re.sub(r"([*?\[])", r"[\1]", os.path.abspath(file)) for file in files)
@@ -215,36 +220,35 @@ def _rows_of_files(
     representatives = [os.path.abspath(files[0]), *sorted({row[1] for row in written})]
     # All files of the same columns have the same columns as one of these.
     types = {file: _described(connection, file) for file in dict.fromkeys(representatives)}
-    names = {column for file_types in types.values() for column in file_types}
-    first = next(iter(types.values()))
-    relation = f"read_parquet({paths}, hive_partitioning = false, union_by_name = true)"
-    if len(files) == 1:
-        return f"read_parquet({paths}, hive_partitioning = false)"
-    n_files = {
-        column: sum(row[2] for row in written if row[0] == column)
-        for column in (names if required is None else required)
-    }
+    names = list(dict.fromkeys(column for columns in types.values() for column in columns))
+    n_files = Counter[str]()
+    for column, _, n_with_type in written:
+        n_files[column] += n_with_type
     if required is None:
         _same_columns(name, types)
-    columns = {}
-    for column in first if required is None else required:
-        if column not in names:
-            continue
+    columns = [c for c in dict.fromkeys(required or names) if c in names]
+    selected = []
+    for column in columns:
         if n_files[column] < len(files):
             incomplete = [file for file in files if column not in _described(connection, file)]
             if incomplete:
                 raise _no_column(name, incomplete[0], column)
         of_files = {f: t[column] for f, t in types.items() if t.get(column, '"NULL"') != '"NULL"'}
         reading = reconciled_type(name, column, of_files, NUMBERS_OF_DUCKDB)
-        columns[column] = reading
         if reading == "float":
             _check_whole_numbers(connection, files, name, column)
-    casts = {"integer": "BIGINT", "float": "DOUBLE"}
-    selected = []
-    for column in [*columns, *(c for c in first if c not in columns and required is not None)]:
-        quoted = '"' + column.replace('"', '""') + '"'
-        cast = casts.get(columns.get(column) or "")
-        selected.append(quoted if cast is None else f"CAST({quoted} AS {cast}) AS {quoted}")
+        expression = quoted = '"' + column.replace('"', '""') + '"'
+        if reading in _CASTS:
+            expression = f"CAST({quoted} AS {_CASTS[reading]})"
+        if set(of_files.values()) & {"FLOAT", "DOUBLE"}:
+            # Statistics of files ignore NaN, and DuckDB would omit comparisons that they decide.
+            expression = f"CASE WHEN isnan({expression}) THEN NULL ELSE {expression} END"
+        selected.append(f"{expression} AS {quoted}")
+    # Other columns can be named in messages.
+    others = [c for c in names if c not in columns and n_files[c] >= len(files)]
+    selected += ['"' + column.replace('"', '""') + '"' for column in others]
+    union = ", union_by_name = true" if len(files) > 1 else ""
+    relation = f"read_parquet({paths}, hive_partitioning = false{union})"
     return f"(SELECT {', '.join(selected)} FROM {relation}) AS files"
 
 
