@@ -401,9 +401,7 @@ def _plain_type(arrow: Any, kind: Any) -> Any:
     return arrow.string() if arrow.types.is_large_string(kind) else kind
 
 
-def _check_whole_columns(
-    dataset: Any, types: Mapping[str, Any], name: str, column: str
-) -> None:
+def _check_whole_columns(dataset: Any, types: Mapping[str, Any], name: str, column: str) -> None:
     compute = import_optional("pyarrow.compute", extra="parquet", purpose=f"Reading {name}")
     for file, kind in types.items():
         if re.fullmatch(_INTEGERS, str(kind)):

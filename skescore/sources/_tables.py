@@ -45,7 +45,9 @@ _SNAPSHOT_LEVELS = {
     "oracle": "SERIALIZABLE",
 }
 #: Names of the types of columns, by their identifiers.
-_TYPES_OF_POSTGRESQL = "SELECT oid, format_type(oid, NULL), typtype FROM pg_type WHERE oid = ANY(%s)"
+_TYPES_OF_POSTGRESQL = (
+    "SELECT oid, format_type(oid, NULL), typtype FROM pg_type WHERE oid = ANY(%s)"
+)
 
 
 class SourceError(OSError):

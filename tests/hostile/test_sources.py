@@ -76,7 +76,9 @@ def expected_counts(ruleset, table, tables):
     """Counts of a loop over rows: rows, weights by rule and label, in fractions."""
     rows = list(zip(*(column.values for column in table.features), strict=True))
     labels = table.label.values
-    weights = [Fraction(w) for w in table.weight.values] if table.weight else [Fraction(1)] * len(rows)
+    weights = (
+        [Fraction(w) for w in table.weight.values] if table.weight else [Fraction(1)] * len(rows)
+    )
     counts, alone, assigned, sums = Counter(), Counter(), Counter(), Counter()
     n_covered = 0
     for row, label, weight in zip(rows, labels, weights, strict=True):
@@ -131,9 +133,19 @@ def check_case(rng, tables, name, store, folder, results):
         return
     np.testing.assert_array_equal(counts.numbers.by_rule[0, 0], [float(sums[i]) for i in rules])
     for i in rules:
-        exact = sum(w * (Fraction(y) - Fraction(counts.numbers.center)) for (j, y), w in by_label.items() if j == i)
-        size = sum(w * abs(Fraction(y) - Fraction(counts.numbers.center)) for (j, y), w in by_label.items() if j == i)
-        assert math.isclose(counts.numbers.by_rule[0, 1, i], exact, rel_tol=1e-12, abs_tol=1e-12 * size), told
+        exact = sum(
+            w * (Fraction(y) - Fraction(counts.numbers.center))
+            for (j, y), w in by_label.items()
+            if j == i
+        )
+        size = sum(
+            w * abs(Fraction(y) - Fraction(counts.numbers.center))
+            for (j, y), w in by_label.items()
+            if j == i
+        )
+        assert math.isclose(
+            counts.numbers.by_rule[0, 1, i], exact, rel_tol=1e-12, abs_tol=1e-12 * size
+        ), told
 
 
 @pytest.fixture(scope="module")

@@ -81,7 +81,9 @@ def test_labels_stay_apart_in_samples(url: str) -> None:
     assert set(sample.frame["kind"]) == {"a", "A", "a ", "á"}
 
 
-@pytest.mark.parametrize(("name", "condition"), [("kind", Interval(0, 0)), ("big", OneOf(0, ["1"]))])
+@pytest.mark.parametrize(
+    ("name", "condition"), [("kind", Interval(0, 0)), ("big", OneOf(0, ["1"]))]
+)
 def test_columns_of_other_kinds_are_refused(name: str, condition: Any, url: str) -> None:
     rules = RuleSet([Rule([condition], "yes")], [name], task="classification")
     with pytest.raises(ValueError, match=rf"{name}' .*(holds|must hold).*[Cc]onvert"):

@@ -135,7 +135,11 @@ def test_integers_beyond_floats_stay_apart(reader: str, tmp_path: Path) -> None:
     for source in (tmp_path, pa.table({"x": values, "label": [1] * 5})):
         assert count_source(SPLIT, source, "label").alone.tolist() == [2, 1]
     labels = write(tmp_path / "b" / "b.parquet", x=[1.0] * 4, label=values[:4])
-    assert count_source(POSITIVE, labels, "label").classes.labels == (0, 1, *sorted(set(values[:4])))
+    assert count_source(POSITIVE, labels, "label").classes.labels == (
+        0,
+        1,
+        *sorted(set(values[:4])),
+    )
 
 
 def test_integers_and_floats_are_not_merged(reader: str, tmp_path: Path) -> None:

@@ -398,7 +398,9 @@ class Terms:
         if kind == "any":
             floats += [float(v) for v in whole if abs(v) > _LARGEST_WHOLE and float(v) == v]
             return [v for v in whole if abs(v) <= _LARGEST_WHOLE] + floats
-        return [float(v) for v in (*whole, *floats) if abs(v) <= sys.float_info.max and float(v) == v]
+        return [
+            float(v) for v in (*whole, *floats) if abs(v) <= sys.float_info.max and float(v) == v
+        ]
 
     def affine(self, intercept: float | None, terms: Iterable[tuple[int, float]]) -> str:
         """Return a sum of features, added up in the order given."""
