@@ -144,7 +144,7 @@ class BatchReader:
 
     def _check_labels(self, labels: Any) -> None:
         """Raise a ColumnError if labels are dates, bytes or other objects."""
-        kind = np.asarray(labels[:0].to_numpy()).dtype.kind
+        kind: str = np.asarray(labels[:0].to_numpy()).dtype.kind
         if kind == "O" and not isinstance(labels.dtype, pd.CategoricalDtype):
             inferred = pd.api.types.infer_dtype(labels.to_numpy(), skipna=True)
             if inferred.startswith(("date", "time", "bytes", "period", "interval", "complex")):
@@ -183,7 +183,7 @@ class BatchReader:
         """Return the rows of positive weight for counts of rules; None if there are none."""
         if _is_arrow(batch):
             self.check(batch.schema.names)
-        frame = _frame_from_arrow(batch) if _is_arrow(batch) else batch
+        frame: Any = _frame_from_arrow(batch) if _is_arrow(batch) else batch
         self._check_frame(frame)
         if self.target is not None:
             self._check_labels(frame[self.target])

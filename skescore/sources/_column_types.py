@@ -1,7 +1,7 @@
 """Types of the columns of databases, and the one meaning of their values in all of them.
 
-The guide states the contract (``docs/guide/sources.md``). Each table is read through a subquery that
-gives every column this meaning, so that no other query needs to know its type.
+The guide states the contract (``docs/guide/sources.md``). Each table is read through a subquery
+that gives every column this meaning, so that no other query needs to know its type.
 """
 
 from __future__ import annotations

@@ -168,9 +168,9 @@ def _check_exact(name: str, column: str, file: str, ends: Sequence[Any]) -> None
     for value in ends:
         if value is not None and abs(int(value)) > _MAX_EXACT:
             raise ColumnError(
-                f"Column {column!r} of {name} must have one type in all files, but {file} holds the "
-                f"whole number {value}, which the floats of other files cannot represent. Write "
-                "the files with one type."
+                f"Column {column!r} of {name} must have one type in all files, but {file} holds "
+                f"the whole number {value}, which the floats of other files cannot represent. "
+                "Write the files with one type."
             )
 
 
@@ -225,7 +225,7 @@ def _rows_of_files(
     for column, _, n_with_type in written:
         n_files[column] += n_with_type
     if required is None:
-        _same_columns(name, types)
+        _same_columns(name, {file: list(columns) for file, columns in types.items()})
     columns = [c for c in dict.fromkeys(required or names) if c in names]
     selected = []
     for column in columns:

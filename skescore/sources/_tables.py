@@ -149,7 +149,9 @@ class SqlTable:
         (values,) = self.fetch(f"SELECT {', '.join(examples)} FROM {self.source}")
         for (column, expected, _), value in zip(unexpected, values, strict=True):
             if value is not None:
-                kind = {str: "text", bytes: "bytes"}.get(type(value), "number")
+                kind = "number"
+                if isinstance(value, str | bytes):
+                    kind = "text" if isinstance(value, str) else "bytes"
                 raise ColumnError(
                     f"Column {column!r} of {self.name} must hold {expected}, but it holds the "
                     f"{kind} {value!r}. Store another value or NULL in its place, or convert it "

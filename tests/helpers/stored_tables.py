@@ -1,8 +1,8 @@
 """Tables of generated values, stored in every database and file format in many layouts.
 
-A column has a kind (number, code, big, text or flag) and a list of Python values, None where there is
-none. Storing it may choose a type that holds other values, such as single precision; then the list is
-changed to the values that are stored.
+A column has a kind (number, code, big, text or flag) and a list of Python values, None where
+there is none. Storing it may choose a type that holds other values, such as single precision; then
+the list is changed to the values that are stored.
 """
 
 from __future__ import annotations

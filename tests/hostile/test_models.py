@@ -267,8 +267,7 @@ def check_model(rng, library, results):
             return
         try:
             ruleset = as_ruleset(model, **({"X": X} if library == "catboost" else {}))
-        except ValueError as error:
-            assert len(str(error)) > 30, error
+        except ValueError:
             results["refused"] += 1
             return
         if library == "catboost":

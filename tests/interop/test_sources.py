@@ -228,7 +228,7 @@ def test_collations_of_postgresql_merge_nothing(database: str) -> None:
     assert covered(OneOf(0, [2**53 + 1]), "big") == [1, 2]
     assert covered(Interval(0, upper=2.0**53), "big") == [2, 1]
     assert set(sample_source(url, "label").strata) == {"yes", "Yes", "YES"}
-    with pytest.raises(ValueError, match="'code' .* its type is character.*Convert it in a view"):
+    with pytest.raises(ValueError, match=r"'code' .* its type is character.*Convert it in a view"):
         covered(OneOf(0, ["ab"]), "code")
     with pytest.raises(ValueError, match="'kind' with numbers, but it holds texts"):
         covered(Interval(0, upper=1), "kind")

@@ -90,7 +90,7 @@ def test_names_of_columns_are_case_sensitive(reader: str, tmp_path: Path) -> Non
         assert covered(path, rules)[0] == sum(value > 0 for value in values)
     assert sorted(sample_source(path, "label").frame.columns) == sorted([*columns, "label"])
     lower = write(tmp_path / "b" / "b.parquet", x=[1.0], label=[1])
-    with pytest.raises(ValueError, match="feature 'X'.*Did you mean 'x'"):
+    with pytest.raises(ValueError, match=r"feature 'X'.*Did you mean 'x'"):
         covered(lower, POSITIVE.replace(feature_names=["X"]))
 
 
@@ -146,7 +146,7 @@ def test_integers_and_floats_are_not_merged(reader: str, tmp_path: Path) -> None
     folder = tmp_path / "both"
     write(folder / "0.parquet", x=[BIG, BIG + 1], label=[1, 1])
     write(folder / "1.parquet", x=[float(BIG), 0.5], label=[1, 1])
-    with pytest.raises(ValueError, match="one type in all files.*cannot represent"):
+    with pytest.raises(ValueError, match=r"one type in all files.*cannot represent"):
         covered(folder)
     write(folder / "0.parquet", x=[BIG, 7], label=[1, 1])
     assert count_source(SPLIT, folder, "label").alone.tolist() == [0, 2]
@@ -161,7 +161,7 @@ def test_differing_columns_are_refused(reader: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"must have the same columns.*'z'"):
         sample_source(tmp_path, "label")
     write(tmp_path / "1.parquet", y=["a"], label=[1])
-    with pytest.raises(ValueError, match="must have the column 'x', but .*1.parquet has none"):
+    with pytest.raises(ValueError, match=r"must have the column 'x', but .*1\.parquet has none"):
         covered(tmp_path)
     for values in (["1"], [True], [pd.Timestamp("2024-01-01")]):
         write(tmp_path / "1.parquet", x=values, label=[1])

@@ -130,8 +130,8 @@ def _dump(model: Any, X: Any) -> dict[str, Any]:
                 raise
             raise ValueError(
                 "The model has an infinite border, as rows that it was trained on exceed single "
-                "precision (3.4e38), and CatBoost cannot describe it. Scale such columns, and train "
-                "again."
+                "precision (3.4e38), and CatBoost cannot describe it. Scale such columns, and "
+                "train again."
             ) from error
         result: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return result
