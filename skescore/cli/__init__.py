@@ -141,6 +141,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     SystemExit
         After ``--help`` and ``--version`` (code 0) and wrong usage (code 2), as argparse does.
     """
+    is_closed = sys.stdout is None
     if sys.stdout is None or sys.stderr is None:  # closed by the parent process
         nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - until the process ends
         sys.stdout, sys.stderr = sys.stdout or nowhere, sys.stderr or nowhere
@@ -166,7 +167,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         options.parser.check_inputs(options)
         with safe_children(), terminated_like_interrupted():
             text = options.run(options)
-        _write(text)
+        if is_closed and text:
+            raise OSError("standard output is closed, so that the result cannot be written.")
+        if not _write(text):
+            return 1
+    except SystemExit as stop:
+        if is_closed and not stop.code:  # after --help or --version
+            _show_error(OSError("standard output is closed, so that nothing can be written."))
+            raise SystemExit(1) from stop
+        raise
     except KeyboardInterrupt:
         sys.stderr.write("skescore: interrupted\n")
         return 1
@@ -176,16 +185,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     return options.exit_code
 
 
-def _write(text: str) -> None:
-    """Write results; a reader that closes the pipe early, such as head, is no failure."""
+def _write(text: str) -> bool:
+    """Write results; return False if the reader closed the pipe before it had read all of them.
+
+    That needs no message: the reader, such as head, wants no more.
+    """
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
         _abandon(sys.stdout)
+        return False
     except OSError as error:
         _abandon(sys.stdout)
         raise OSError(f"standard output cannot be written: {error.strerror or error}.") from error
+    return True
 
 
 def _abandon(stream: Any) -> None:

@@ -135,6 +135,8 @@ class Workers:
 
 #: File of the trials of a run, in its folder.
 JOURNAL = "trials.journal"
+#: Lock file, which a search holds in its folder.
+LOCK = "trials.lock"
 #: Marker file, which exists until the search is finished.
 UNFINISHED = "trials.unfinished"
 _UNFINISHED_TEXT = "This search is not finished. Repeat its command to resume it."

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skescore._io import at_home, package_versions, write_atomically
+from skescore._io import at_home, package_versions, try_lock, write_atomically
 from skescore._names import (
     BLACK_BOX_NAMES,
     DATA_SET_TASKS,
@@ -47,6 +47,7 @@ from skescore.cli._arguments import (
 )
 from skescore.cli._rule_files import read_table
 from skescore.cli._trials import (
+    LOCK,
     TrialStorage,
     Workers,
     add_trial_options,
@@ -436,8 +437,12 @@ def check_output(options: argparse.Namespace) -> None:
 
 
 @contextlib.contextmanager
-def output_folder(folder: Path | None) -> Iterator[None]:
-    """Make the output folder before the search, and remove it if the search fails."""
+def output_folder(options: argparse.Namespace) -> Iterator[None]:
+    """Make the output folder before the search, and remove it if the search fails.
+
+    A lock ensures that no two searches write into one folder at a time.
+    """
+    folder: Path | None = options.output
     if folder is None:
         yield
         return
@@ -452,7 +457,14 @@ def output_folder(folder: Path | None) -> Iterator[None]:
                 f"--output {folder} cannot be written to: {error.strerror or error}. Name another "
                 "folder."
             ) from error
-        yield
+        with try_lock(folder / LOCK) as is_locked:
+            if not is_locked:
+                raise ValueError(
+                    f"--output {folder} is in use by another search. Wait until it ends, or name "
+                    "another folder."
+                )
+            check_output(options)  # another search may have ended since the first check
+            yield
     except BaseException:
         if not existed:
             with contextlib.suppress(OSError):
@@ -797,7 +809,7 @@ def run(options: argparse.Namespace) -> str:
         )
         return ""
     with (
-        output_folder(options.output),
+        output_folder(options),
         kept_trials(options, dataset, about_model, notes) as trial_storage,
     ):
         search = _search(options, dataset, model, notes, trial_storage)

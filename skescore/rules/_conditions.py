@@ -313,6 +313,11 @@ class Interval:
         return self.to_text()
 
 
+def _are_decimals(values: np.ndarray) -> bool:
+    """Return whether a column holds decimals, which are compared as the nearest floats."""
+    return pd.api.types.infer_dtype(values, skipna=True) == "decimal"
+
+
 def _comparable(values: Iterable[Any], kind: str) -> np.ndarray:
     """Return the numbers that a column of this kind can hold without rounding."""
     numbers = [value for value in values if not isinstance(value, str)]
@@ -380,6 +385,8 @@ class OneOf:
     def holds(self, columns: Columns) -> np.ndarray:
         """Return for every row whether the condition holds."""
         column = np.asarray(columns(self.feature))
+        if column.dtype.kind == "O" and _are_decimals(column):
+            column = as_numbers(column)
         if column.dtype.kind in "OUST":
             decimals = (Decimal(repr(value)) for value in self.values if type(value) is float)
             listed = pd.Series(column, dtype=object).isin([*self.values, *decimals]).to_numpy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -141,9 +142,24 @@ class BatchReader:
             )
         self.check(list(map(str, batch.columns)))
 
+    def _check_labels(self, labels: Any) -> None:
+        """Raise a ColumnError if labels are dates, bytes or other objects."""
+        kind: str = np.asarray(labels[:0].to_numpy()).dtype.kind
+        if kind == "O" and not isinstance(labels.dtype, pd.CategoricalDtype):
+            inferred = pd.api.types.infer_dtype(labels.to_numpy(), skipna=True)
+            if inferred.startswith(("date", "time", "bytes", "period", "interval", "complex")):
+                kind = inferred
+        if kind in "biufOUT":
+            return
+        raise ColumnError(
+            f"The target {self.target!r} of {self.name} must hold texts, numbers, or true and "
+            f"false, but its type is {labels.dtype}. Convert it to a text or a number."
+        )
+
     def labels(self, frame: pd.DataFrame) -> pd.Series:
         """Return the labels: the target, or the predictions of the black box."""
         if self.target is not None:
+            self._check_labels(frame[self.target])
             return frame[self.target]
         return pd.Series(self._predict(frame[list(self.features)]), index=frame.index)
 
@@ -165,8 +181,12 @@ class BatchReader:
 
     def rule_rows(self, batch: Any, ruleset: RuleSet) -> RowPasses | None:
         """Return the rows of positive weight for counts of rules; None if there are none."""
-        frame = batch.to_pandas() if _is_arrow(batch) else batch
+        if _is_arrow(batch):
+            self.check(batch.schema.names)
+        frame: Any = _frame_from_arrow(batch) if _is_arrow(batch) else batch
         self._check_frame(frame)
+        if self.target is not None:
+            self._check_labels(frame[self.target])
         weights = None if self.weight is None else np.asarray(frame[self.weight], dtype=float)
         if weights is not None and (weights == 0).any():
             positive_rows = np.flatnonzero(weights)
@@ -299,6 +319,30 @@ def _decode(codes: NDArray[Any], column: Column) -> NDArray[Any]:
     return values[codes]
 
 
+def _frame_from_arrow(batch: Any) -> pd.DataFrame:
+    frame = batch.to_pandas()
+    for position, kind in enumerate(batch.schema.types):
+        if re.fullmatch(r"u?int64", str(kind)) and _are_rounded(batch.column(position)):
+            exact = _exact_integers(batch.column(position))
+            frame.isetitem(position, exact.set_axis(frame.index))
+    return frame
+
+
+def _are_rounded(column: Any) -> bool:
+    """Return whether whole numbers beside missing values would be rounded to floats."""
+    if not column.null_count:
+        return False
+    import pyarrow.compute as pc
+
+    ends = pc.min_max(column).as_py().values()
+    return any(end is not None and abs(end) > 2**53 for end in ends)
+
+
+def _exact_integers(column: Any) -> pd.Series:
+    dtype = "UInt64" if str(column.type).startswith("u") else "Int64"
+    return pd.Series(column.to_pylist(), dtype=dtype)
+
+
 def _series_from_arrow(column: Any) -> Any:
     import pyarrow as pa
 
@@ -310,6 +354,8 @@ def _series_from_arrow(column: Any) -> Any:
         return pd.Series(column.to_pandas(), dtype=object)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return column.dictionary_encode().to_pandas()
+    if pa.types.is_integer(kind) and _are_rounded(column):
+        return _exact_integers(column)
     return column.to_pandas()
 
 

@@ -18,10 +18,16 @@ from joblib import delayed, effective_n_jobs
 from skescore._optional import import_optional
 from skescore._processes import parallel
 from skescore._text import listed
-from skescore._validation import check_integer
+from skescore._validation import check_choice, check_integer
 from skescore.extractors import Column
 from skescore.sources._batch_reader import BatchReader
 from skescore.sources._encoding import EncodedRows
+from skescore.sources._parquet import (
+    arrow_dataset,
+    has_distinct_names,
+    open_parquet,
+    unchanged_files,
+)
 from skescore.sources._reducers import EncodedReducer, Reducer, Result, RowSource
 from skescore.sources._table_queries import TableQueries
 from skescore.sources._tables import (
@@ -29,14 +35,11 @@ from skescore.sources._tables import (
     SourceError,
     SqlTable,
     check_columns,
-    check_types,
     failing,
     is_spark,
     is_url,
-    open_parquet,
     open_spark,
     open_url,
-    parquet_files,
 )
 
 if TYPE_CHECKING:
@@ -74,7 +77,7 @@ class StreamedTableSource(TableSource):
             encoded = self._encoded_batches(reducer)
             return reducer.combine((reducer.reduce_rows(rows) for rows in encoded), self.name)
         if reducer.needs_rows:
-            batches = self._batches(self.table.source, map(self.identifier, self.reader.columns))
+            batches = self._batches(self.rows, map(self.identifier, self.reader.columns))
             parts = (reducer.reduce_batch(self.reader, batch) for batch in batches)
             return reducer.combine(parts, self.name)
         return super().reduce(reducer)
@@ -127,8 +130,6 @@ class StreamedTableSource(TableSource):
         return f"CAST(CASE {column} {' '.join(cases)} ELSE {missing} END AS SMALLINT)"
 
 
-#: Types of Arrow that hold numbers.
-_NUMBERS_OF_ARROW = "u?int|float|double|halffloat|decimal"
 #: Applies a function to every batch; the results may come in any order.
 BatchMapper = Callable[[Callable[[Any], Any]], Iterable[Any]]
 
@@ -184,9 +185,7 @@ def batch_mapper(
     if module == "dask" or hasattr(source, "to_delayed"):
         return _on_dask(source, reader)
     batches: Callable[[], Iterable[Any]]
-    if isinstance(source, str | Path):
-        batches = _parquet_batches(source, reader, batch_size)
-    elif hasattr(source, "to_batches"):  # an Arrow dataset or table
+    if hasattr(source, "to_batches"):  # an Arrow dataset or table
         batches = _arrow_batches(source, reader, batch_size)
     elif module == "polars" and hasattr(source, "collect"):
         reader.check(source.collect_schema().names())
@@ -243,40 +242,6 @@ def _arrow_batches(
     return lambda: source.select(reader.columns).to_batches(max_chunksize=batch_size)
 
 
-def _parquet_batches(
-    source: str | Path, reader: BatchReader, batch_size: int
-) -> Callable[[], Iterable[Any]]:
-    dataset = import_optional("pyarrow.dataset", extra="parquet", purpose=f"Reading {reader.name}")
-    files = parquet_files(source)
-    with failing(reader.name):
-        schema = _schema_of(dataset, files, reader)
-        return _arrow_batches(dataset.dataset(files, schema, format="parquet"), reader, batch_size)
-
-
-def _schema_of(dataset: Any, files: Sequence[str], reader: BatchReader) -> Any:
-    """Return a schema for several files; by default, Arrow would take the types of the first."""
-    arrow = import_optional("pyarrow", extra="parquet", purpose=f"Reading {reader.name}")
-    schemas = [dataset.dataset(file, format="parquet").schema for file in files]
-    result = schemas[0]
-    for column in set(reader.columns) & set(result.names):
-        index = result.get_field_index(column)
-        for file, schema in zip(files, schemas, strict=True):
-            if column not in schema.names:
-                raise ColumnError(f"{file} has no column {column!r}. Add it.")
-            kind, other = result.field(index).type, schema.field(column).type
-            if other in (kind, arrow.null()):
-                continue
-            if kind != arrow.null():
-                types = {files[0]: str(kind), file: str(other)}
-                check_types(reader.name, column, types, _NUMBERS_OF_ARROW)
-                both_integers = arrow.types.is_signed_integer(
-                    kind
-                ) and arrow.types.is_signed_integer(other)
-                other = arrow.int64() if both_integers else arrow.float64()
-            result = result.set(index, result.field(index).with_type(other))
-    return result
-
-
 def _on_dask(source: Any, reader: BatchReader) -> BatchMapper:
     """Let the workers of dask reduce their partitions; only the results come back."""
     dask = import_optional("dask", extra="distributed", purpose=f"Reading {reader.name}")
@@ -293,11 +258,6 @@ def _on_dask(source: Any, reader: BatchReader) -> BatchMapper:
 
 def column_names(source: Any, batch_size: int) -> list[str]:
     """Return the names of the columns of a source that is read batch by batch."""
-    if isinstance(source, str | Path):
-        dataset = import_optional("pyarrow.dataset", extra="parquet", purpose=f"Reading {source}")
-        files = parquet_files(source)
-        with failing(str(source)):
-            return list(dataset.dataset(files[0], format="parquet").schema.names)
     if hasattr(source, "collect_schema"):
         return list(source.collect_schema().names())
     if hasattr(source, "schema") or hasattr(source, "columns"):
@@ -334,6 +294,13 @@ class DataSource:
         Processes that reduce batches, for sources that are read batch by batch; None is one, -1
         all processors, see :func:`joblib.parallel_config`. The results are the same. DuckDB and
         dask use all processors they are given.
+    partitioning : {"hive"}, optional
+        Whether the names of folders of Parquet files, such as ``year=2025``, are columns as well.
+        By default they are not. They never replace a column of the files.
+
+    Notes
+    -----
+    The guide "Meaning of values in sources" states which values are equal in all sources.
 
     Examples
     --------
@@ -351,8 +318,11 @@ class DataSource:
     batch_size: int = 1 << 17
     memory: str | None = None
     n_jobs: int | None = None
+    partitioning: str | None = None
 
     def __post_init__(self) -> None:
+        if self.partitioning is not None:
+            check_choice("partitioning", self.partitioning, ("hive",))
         check_integer("batch_size", self.batch_size, 1)
         check_integer("n_jobs", self.n_jobs, -1, optional=True)
 
@@ -462,41 +432,63 @@ class DataSource:
         RowSource
             The rows.
         """
-        opened_table = None if self.target is None else self._open_table()
+        required = None if features is None else self._required_columns(features)
+        opened_table = None if self.target is None else self._open_table(required)
         if opened_table is not None:
             with opened_table as table:
-                features = self._features(table.columns, features, table.name)
-                assert self.target is not None
-                if table.stream is None:
-                    yield TableSource(table, features, self.target, self.sample_weight)
-                else:
-                    yield StreamedTableSource(
-                        table,
-                        features,
-                        self.target,
-                        self.sample_weight,
-                        batch_size=self.batch_size,
-                    )
+                yield self._table_source(table, features)
             return
         if is_url(self.source) or is_spark(self.source):
             raise ValueError(
                 "The black box predicts batches of rows, but a database hands over none. Store its "
                 "predictions in a column and pass target=..., or export the table to Parquet."
             )
+        if isinstance(self.source, str | Path):
+            dataset, files = arrow_dataset(self.source, required, self.partitioning)
+            with unchanged_files(files, self.name):
+                yield self._batch_source(dataset, features, black_box)
+            return
+        yield self._batch_source(self.source, features, black_box)
+
+    def _required_columns(self, features: Sequence[str]) -> list[str]:
+        names = [*features, self.target, self.sample_weight]
+        return list(dict.fromkeys(name for name in names if name is not None))
+
+    def _table_source(self, table: SqlTable, features: Sequence[str] | None) -> TableSource:
+        features = self._features(table.columns, features, table.name)
+        assert self.target is not None
+        arguments = table, features, self.target, self.sample_weight
+        if table.stream is None:
+            return TableSource(*arguments)
+        return StreamedTableSource(*arguments, batch_size=self.batch_size)
+
+    def _batch_source(
+        self, source: Any, features: Sequence[str] | None, black_box: Any
+    ) -> BatchSource:
         if features is None:
-            columns = column_names(self.source, self.batch_size)
+            columns = column_names(source, self.batch_size)
             features = self._features(columns, features, self.name)
         reader = BatchReader(self.name, tuple(features), self.target, self.sample_weight, black_box)
-        yield BatchSource(reader, batch_mapper(self.source, reader, self.batch_size, self.n_jobs))
+        return BatchSource(reader, batch_mapper(source, reader, self.batch_size, self.n_jobs))
 
-    def _open_table(self) -> AbstractContextManager[SqlTable] | None:
-        """Open the table of a source that is queried with SQL; return None for others."""
+    def _open_table(
+        self, required: Sequence[str] | None
+    ) -> AbstractContextManager[SqlTable] | None:
+        """Open the table of a source that is queried with SQL; return None for others.
+
+        DuckDB ignores case in names, so Arrow reads files whose names differ only in case.
+        """
         if is_url(self.source):
             return open_url(self.source)
         if is_spark(self.source):
             return open_spark(self.source)
-        if isinstance(self.source, str | Path) and importlib.util.find_spec("duckdb"):
-            return open_parquet(self.source, self.memory)
+        if (
+            isinstance(self.source, str | Path)
+            and self.partitioning is None
+            and importlib.util.find_spec("duckdb")
+            and has_distinct_names(self.source)
+        ):
+            return open_parquet(self.source, self.memory, required)
         return None
 
     def _features(

@@ -212,7 +212,8 @@ class SurveyReducer(Reducer[Survey]):
 
     def _numeric_features(self, table: TableQueries) -> set[str]:
         """Return the features that hold numbers, judged by their smallest and largest value."""
-        names = [name for name in table.features if name not in table.table.booleans]
+        types = table.table.types
+        names = [name for name in table.features if types[name].kind != "flag"]
         if not names:
             return set()
         ends = [f"{end}({table.identifier(name)})" for name in names for end in ("min", "max")]

@@ -120,6 +120,7 @@ class RuleQueries:
         self._weight = None if weight is None else self._parts.identifier(weight)
         number_label = table.target if self._is_regression else None
         table.check_numbers([*self._parts.numeric, number_label, weight])
+        table.table.check_values(texts=self._parts.texts)
         self._n_words = max(1, math.ceil(len(ruleset) / _BITS))
 
     def _rows(self, *expressions: str) -> str:
@@ -142,9 +143,7 @@ class RuleQueries:
         if self._weight is not None:
             condition = f" WHERE {self._weight} IS NULL OR {self._weight} <> 0"
         selected = ", ".join([*words, f"{self._label} AS label", *expressions])
-        return (
-            f"(SELECT {selected}{weight} FROM {self._table.table.source}{condition}) AS some_rows"
-        )
+        return f"(SELECT {selected}{weight} FROM {self._table.rows}{condition}) AS some_rows"
 
     def _sum(self, value: str) -> str:
         # DuckDB offers compensated summation, which does not lose digits over many rows.

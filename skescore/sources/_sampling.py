@@ -117,8 +117,9 @@ def sample_source(
         Minimum number of rows of a rare class, if it has as many; 0 draws all classes in
         proportion.
     random_state : int, default=0
-        Seed of the sample. Databases other than DuckDB and PostgreSQL ignore it. Where rows are
-        read batch by batch, other batches lead to other rows.
+        Seed of the sample. In DuckDB, PostgreSQL and SQLite the sample depends on the rows and the
+        seed alone. Other databases may draw other rows each time; where rows are read batch by
+        batch, other batches lead to other rows.
 
     Returns
     -------
@@ -278,17 +279,11 @@ class DrawReducer(Reducer[pd.DataFrame]):
 
     def reduce_table(self, table: TableQueries) -> pd.DataFrame:
         """Let the database draw rows."""
-        if table.dialect == "postgres":
-            table.table.fetch(f"SELECT setseed({(self.seed % 2**20) / 2**20})")
-        elif table.dialect == "tsql":
+        if table.dialect == "tsql":
             raise ValueError(
                 f"A sample of {table.name} cannot be drawn, as this database gives all rows the "
                 "same random number. Export some rows to Parquet."
             )
-        random_number = {
-            "sqlite": "((random() & 1048575) / 1048576.0)",
-            "spark": f"rand({self.seed})",
-        }.get(table.dialect, "random()")
         if None in self.probabilities:
             probability = table.style.number(self.probabilities[None])
         else:
@@ -297,10 +292,40 @@ class DrawReducer(Reducer[pd.DataFrame]):
                 for label, p in self.probabilities.items()
             )
             probability = f"CASE {table.label} {' '.join(cases)} END"
-        conjunction = "WHERE" if table.weight is None else "AND"
         columns = table.reader.columns
-        rows = table.fetch(
-            f"SELECT {', '.join(map(table.identifier, columns))} FROM {table.weighted_rows} "
-            f"{conjunction} {random_number} < {probability}"
-        )
+        names = ", ".join(map(table.identifier, columns))
+        if table.dialect == "postgres":
+            query = self._seeded_query(table, names, probability)
+        else:
+            random_number = table.table.random.format(self.seed)
+            conjunction = "WHERE" if table.weight is None else "AND"
+            query = (
+                f"SELECT {names} FROM {table.weighted_rows} {conjunction} {random_number} < "
+                f"{probability}"
+            )
+        rows = table.fetch(query)
         return pd.DataFrame([tuple(map(plain_value, row)) for row in rows], columns=columns)
+
+    def _seeded_query(self, table: TableQueries, names: str, probability: str) -> str:
+        """Return a query that draws by a hash of the row, its number among equal rows, the seed.
+
+        PostgreSQL reads rows in any order, so a sequence of random numbers would not be enough.
+        """
+        values = []
+        for name in dict.fromkeys(table.reader.columns):
+            is_number = table.table.types[name].kind == "number"
+            # -0.0 and 0.0 are equal and need the same text.
+            values.append(f"{table.identifier(name)}{' + 0' if is_number else ''}")
+        text = f"CAST(ROW({', '.join(values)}) AS TEXT)"
+        grouped = (
+            f"(SELECT {names}, {text} AS skescore_text, count(*) AS skescore_count "
+            f"FROM {table.weighted_rows} GROUP BY {names}) AS grouped_rows"
+        )
+        number = f"hashtextextended(skescore_text || ' ' || skescore_copy, {self.seed})"
+        return (
+            f"SELECT {names} FROM (SELECT {names}, skescore_text, {number} AS skescore_hash "
+            f"FROM {grouped} CROSS JOIN LATERAL generate_series(1, skescore_count) "
+            "AS copies(skescore_copy)) AS numbered_rows "
+            f"WHERE (skescore_hash & {2**52 - 1}) / {float(2**52)!r} < {probability} "
+            "ORDER BY skescore_hash, skescore_text"
+        )

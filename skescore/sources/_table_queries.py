@@ -9,10 +9,10 @@ from typing import Any
 
 from skescore.extractors import Column
 from skescore.rules import Rule, RuleSet
-from skescore.rules.exporters._sql import SqlParts, sql_parts, translated
+from skescore.rules.exporters._sql import ColumnKindError, SqlParts, sql_parts, translated
 from skescore.sources._batch_reader import BatchReader
 from skescore.sources._scale import Scale
-from skescore.sources._tables import SourceError, SqlTable
+from skescore.sources._tables import ColumnError, SourceError, SqlTable
 
 
 class TableQueries:
@@ -37,23 +37,50 @@ class TableQueries:
         self.dialect = table.dialect
         self.target, self.weight_column = target, weight
         self.reader = BatchReader(table.name, tuple(features), target, weight)
+        self._check_types()
+        #: The rows, with columns of one meaning in all databases.
+        self.rows = table.typed_rows([*self.features, *self._label_columns])
         self._n_rows: int | None = None
         self._number_columns: set[str] = set()
+
+    @property
+    def _label_columns(self) -> list[str]:
+        return [name for name in (self.target, self.weight_column) if name is not None]
+
+    def _check_types(self) -> None:
+        self.table.check_labels(self.target)
+        if self.weight_column is not None:
+            weight_type = self.table.types[self.weight_column]
+            if weight_type.kind not in ("number", "integer", "any", "null"):
+                raise ColumnError(
+                    f"The weights {self.weight_column!r} of {self.name} must be numbers, but their "
+                    f"type is {weight_type.name}. Convert them in a view."
+                )
 
     # --- queries
 
     def parts_of(self, nodes: RuleSet) -> SqlParts:
         """Translate rules to SQL expressions."""
-        booleans = [name for name in nodes.feature_names if name in self.table.booleans]
-        return sql_parts(nodes, dialect=self.dialect, columns={}, booleans=booleans)
+        types = {n: self.table.types[n] for n in nodes.feature_names if n in self.table.types}
+        kinds = {name: column_type.kind for name, column_type in types.items()}
+        used = {nodes.feature_names[j] for j in nodes.used_features}
+        for name in sorted(used):
+            if kinds[name] == "other":
+                raise ColumnError(
+                    f"Column {name!r} of {self.name} must hold numbers, texts, or true and false, "
+                    f"but its type is {types[name].name}. Convert it in a view, for example by "
+                    "CAST to a text or a number."
+                )
+        try:
+            return sql_parts(nodes, dialect=self.dialect, kinds=kinds)
+        except ColumnKindError as error:
+            raise ColumnError(f"{error.args[0]} {self.name}: {error.args[1]}") from error
 
     @cached_property
     def parts(self) -> SqlParts:
         """The SQL expressions of a rule without conditions."""
         rule = Rule((), 0)
-        return self.parts_of(
-            RuleSet([rule], self.features or [self.target], task="classification", classes=[0])
-        )
+        return self.parts_of(RuleSet([rule], [self.target], task="classification", classes=[0]))
 
     @property
     def style(self) -> Any:
@@ -72,13 +99,19 @@ class TableQueries:
     def weighted_rows(self) -> str:
         """The rows of nonzero weight; rows without a weight remain, so that they are reported."""
         if self.weight is None:
-            return self.table.source
-        return f"{self.table.source} WHERE ({self.weight} IS NULL OR {self.weight} <> 0)"
+            return self.rows
+        return f"{self.rows} WHERE ({self.weight} IS NULL OR {self.weight} <> 0)"
 
     def check_numbers(self, columns: Sequence[str | None]) -> None:
         """Raise a ColumnError if columns of numbers hold texts; check each column once."""
         names = {name for name in columns if name is not None} - self._number_columns
-        self.table.check_numbers(sorted(names))
+        for name in sorted(names):
+            if self.table.types[name].kind == "text":
+                raise ColumnError(
+                    f"Column {name!r} of {self.name} must hold numbers, but its type is "
+                    f"{self.table.types[name].name}. Convert it in a view, for example by CAST."
+                )
+        self.table.check_values(numbers=sorted(names))
         self._number_columns |= names
 
     def check_row_count(self, n_rows: int) -> None:

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-import glob
-import re
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 from uuid import uuid4
 
 from skescore._optional import import_optional
 from skescore._text import did_you_mean, listed
+from skescore.sources._column_types import (
+    ColumnType,
+    selected_columns,
+    type_of_duckdb,
+    type_of_postgresql,
+    type_of_spark,
+    type_of_sqlalchemy,
+)
 
 __all__ = [
     "ColumnError",
@@ -22,17 +30,24 @@ __all__ = [
     "check_columns",
     "is_spark",
     "is_url",
-    "open_parquet",
     "open_spark",
     "open_url",
 ]
 
 #: Names of dialects in SQLAlchemy and in sqlglot.
 _DIALECTS = {"postgresql": "postgres", "mssql": "tsql", "mariadb": "mysql"}
-#: Object identifier of the type BOOLEAN in PostgreSQL.
-_BOOLEAN_OID = 16
-#: Numeric types of DuckDB.
-_NUMBERS_OF_DUCKDB = r"U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL"
+#: Isolation levels in which all queries of a transaction see the same rows.
+_SNAPSHOT_LEVELS = {
+    "postgresql": "REPEATABLE READ",
+    "mysql": "REPEATABLE READ",
+    "mariadb": "REPEATABLE READ",
+    "mssql": "SERIALIZABLE",
+    "oracle": "SERIALIZABLE",
+}
+#: Names of the types of columns, by their identifiers.
+_TYPES_OF_POSTGRESQL = (
+    "SELECT oid, format_type(oid, NULL), typtype FROM pg_type WHERE oid = ANY(%s)"
+)
 
 
 class SourceError(OSError):
@@ -50,37 +65,97 @@ class SourceError(OSError):
 
 @dataclass(frozen=True)
 class SqlTable:
-    """A table of an open connection."""
+    """A table of an open connection.
+
+    Parameters
+    ----------
+    name : str
+        The name of the source in messages.
+    source : str
+        The relation in SQL.
+    dialect : str
+        The dialect of queries.
+    types : mapping of str to ColumnType
+        The type of each column.
+    run : callable
+        Returns all rows of a query.
+    stream : callable, optional
+        Reads the rows of a query in Arrow batches; only for databases in this process.
+    random : str
+        SQL expression of a random number from 0 to 1; ``{}`` is the seed.
+    """
 
     name: str
     source: str
     dialect: str
-    columns: tuple[str, ...]
-    booleans: frozenset[str]
+    types: Mapping[str, ColumnType]
     run: Callable[[str], Sequence[Any]]
     stream: Callable[[str, int], Iterator[Any]] | None = None
+    random: str = "random()"
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the columns."""
+        return list(self.types)
+
+    def typed_rows(self, columns: Iterable[str]) -> str:
+        """Return a relation in which the values of columns have the same meaning everywhere."""
+        mark = "`" if self.dialect == "sqlite" else '"'
+        return selected_columns(self.source, columns, self.types, mark)
 
     def fetch(self, query: str) -> Sequence[Any]:
         """Return all rows of a query, or raise a SourceError."""
         with failing(self.name):
             return self.run(query)
 
-    def check_numbers(self, columns: Iterable[str | None]) -> None:
-        """Raise a ColumnError for numeric columns in which SQLite also stores texts.
+    def check_labels(self, column: str) -> None:
+        """Raise a ColumnError if a column cannot be that of labels."""
+        if self.types[column].kind == "other":
+            raise ColumnError(
+                f"The target {column!r} of {self.name} must hold texts, numbers, or true and "
+                f"false, but its type is {self.types[column].name}. Convert it in a view, for "
+                "example by CAST to a text or a number."
+            )
+        self.check_values(blobs=[column])
 
-        SQLite sorts texts after all numbers, and casts them to 0.
+    def check_values(
+        self,
+        numbers: Iterable[str] = (),
+        texts: Iterable[str] = (),
+        blobs: Iterable[str] = (),
+    ) -> None:
+        """Raise a ColumnError if columns of SQLite hold values of an unexpected type.
+
+        SQLite sorts texts after all numbers, casts them to 0, and converts texts that are compared
+        with numeric columns.
+
+        Parameters
+        ----------
+        numbers, texts, blobs : iterable of str
+            Columns that must hold numbers, columns that must hold texts, and columns that must not
+            hold bytes.
         """
-        names = [column for column in columns if column is not None]
-        if self.dialect != "sqlite" or not names:
+        unexpected = [
+            *((column, "numbers", "'text', 'blob'") for column in numbers),
+            *((column, "texts", "'integer', 'real', 'blob'") for column in texts),
+            *((column, "texts or numbers", "'blob'") for column in blobs),
+        ]
+        if self.dialect != "sqlite" or not unexpected:
             return
-        quoted = [_path_part(name, "`") for name in names]
-        texts = (f"min(CASE WHEN typeof({c}) IN ('text', 'blob') THEN {c} END)" for c in quoted)
-        (text_values,) = self.fetch(f"SELECT {', '.join(texts)} FROM {self.source}")
-        for column, text in zip(names, text_values, strict=True):
-            if text is not None:
+        examples = []
+        for column, _, kinds in unexpected:
+            quoted = _path_part(column, "`")
+            examples.append(f"min(CASE WHEN typeof({quoted}) IN ({kinds}) THEN {quoted} END)")
+        (values,) = self.fetch(f"SELECT {', '.join(examples)} FROM {self.source}")
+        for (column, expected, _), value in zip(unexpected, values, strict=True):
+            if value is not None:
+                kind = "number"
+                if isinstance(value, str | bytes):
+                    kind = "text" if isinstance(value, str) else "bytes"
                 raise ColumnError(
-                    f"Column {column!r} of {self.name} must hold numbers, but it holds the text "
-                    f"{text!r}. Store a number or NULL in its place, or convert it in a view."
+                    f"Column {column!r} of {self.name} must hold {expected}, but it holds the "
+                    f"{kind} {value!r}. Store another value or NULL in its place, or convert it "
+                    "in a view."
                 )
 
     def read(self, query: str, batch_size: int) -> Iterator[Any]:
@@ -124,6 +199,11 @@ def check_columns(
                 f"{name} must have a column for {role} {column!r}, but its columns are "
                 f"{listed(columns)}. {did_you_mean(column, columns)}"
             )
+        if column is not None and list(columns).count(column) > 1:
+            raise ColumnError(
+                f"{name} must have one column for {role} {column!r}, but it has several of that "
+                "name. Rename or drop all but one of them."
+            )
 
 
 def is_url(source: Any) -> bool:
@@ -146,14 +226,13 @@ def open_spark(frame: Any) -> Iterator[SqlTable]:
         frame.createOrReplaceTempView(view)
         types = dict(frame.dtypes)
     try:
-        flags = frozenset(column for column, kind in types.items() if kind == "boolean")
         yield SqlTable(
             name,
             _path(view),
             "spark",
-            tuple(types),
-            flags,
+            {column: type_of_spark(kind) for column, kind in types.items()},
             lambda query: [tuple(row) for row in session.sql(query).collect()],
+            random="rand({})",
         )
     finally:
         session.catalog.dropTempView(view)
@@ -177,8 +256,7 @@ def open_url(url: str) -> AbstractContextManager[SqlTable]:
         path = unquote(parts.path.removeprefix("/"))
         if not Path(path).is_file():
             raise SourceError(f"There is no database {path!r}. Check the path in {name!r}.")
-        if backend == "duckdb":
-            return _duckdb(path, table, name)
+        return (_duckdb if backend == "duckdb" else _sqlite)(path, table, name)
     if parts.scheme in ("postgresql", "postgres"):
         return _postgresql(bare, table, name)
     return _sqlalchemy(bare, table, name)
@@ -199,97 +277,55 @@ def _duckdb(path: str, table: str, name: str) -> Iterator[SqlTable]:
     with failing(name):
         connection = duckdb.connect(path, read_only=True)
     try:
-        yield _duckdb_table(connection, _path(table), name)
+        yield duckdb_table(connection, _path(table), name)
     finally:
         connection.close()
 
 
-def _duckdb_table(connection: Any, source: str, name: str) -> SqlTable:
+def duckdb_table(connection: Any, source: str, name: str) -> SqlTable:
+    """Return a relation of an open connection of DuckDB."""
     with failing(name):
         connection.execute("BEGIN TRANSACTION")  # all queries see the same rows
         described = connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()
-    columns = tuple(row[0] for row in described)
-    flags = frozenset(row[0] for row in described if row[1] == "BOOLEAN")
     return SqlTable(
         name,
         source,
         "duckdb",
-        columns,
-        flags,
+        {row[0]: type_of_duckdb(row[1]) for row in described},
         lambda query: connection.execute(query).fetchall(),
         lambda query, size: connection.sql(query).to_arrow_reader(size),
     )
 
 
-def parquet_files(source: str | Path) -> list[str]:
-    """Return the sorted paths of a Parquet file, folder or glob."""
-    path = Path(source)
-    if path.is_dir():
-        paths = sorted(str(file) for file in path.rglob("*.parquet"))
-    else:
-        paths = [str(path)] if path.is_file() else sorted(glob.glob(str(source), recursive=True))
-    if not paths:
-        raise SourceError(f"There is no Parquet file at {str(source)!r}. Check the path.")
-    return paths
-
-
-def _rows_of_parquet(connection: Any, files: Sequence[str], name: str) -> str:
-    """Return the relation of several files; by default, DuckDB would use the types of the first."""
-    quoted = ["'" + path.replace("'", "''") + "'" for path in files]
-    listed_files = f"[{', '.join(quoted)}]"
-    if len(files) == 1:
-        return f"read_parquet({listed_files})"
-    written = connection.execute(
-        "SELECT name, min(file_name), count(DISTINCT file_name) FROM parquet_schema("
-        f"{listed_files}) GROUP BY name, type, converted_type, logical_type"
-    ).fetchall()
-    types: dict[str, dict[str, str]] = {}  # of one file for each combination of types
-    for file in [files[0], *sorted({row[1] for row in written} - {files[0]})]:
-        path = file.replace("'", "''")
-        description = connection.execute(
-            f"DESCRIBE SELECT * FROM read_parquet('{path}')"
-        ).fetchall()
-        types[file] = {row[0]: row[1] for row in description}
-    columns, mixed = types[files[0]], False
-    stored = {row[0] for row in written} & set(columns)  # other columns come from names of folders
-    for column, kind in columns.items():
-        for file, file_types in types.items():
-            file_type = file_types.get(column, kind) if column in stored else kind
-            if file_type != kind:
-                mixed = True
-                if '"NULL"' not in (kind, file_type):  # all values of the file are missing
-                    check_types(name, column, {files[0]: kind, file: file_type}, _NUMBERS_OF_DUCKDB)
-    if not mixed:
-        return f"read_parquet({listed_files})"
-    for column in stored:  # DuckDB would fill a missing column with NULL
-        if sum(row[2] for row in written if row[0] == column) < len(files):
-            raise ColumnError(f"Some files of {name} have no column {column!r}. Add it.")
-    chosen = ", ".join(map(_path_part, columns))
-    return f"(SELECT {chosen} FROM read_parquet({listed_files}, union_by_name = true)) AS files"
-
-
-def check_types(name: str, column: str, kinds: Mapping[str, str], numbers: str) -> None:
-    """Raise a ColumnError if the types of a column in several files are not all numeric."""
-    if not all(re.match(numbers, kind) for kind in kinds.values()):
-        type_list = " and ".join(f"{kind} in {file}" for file, kind in kinds.items())
-        raise ColumnError(
-            f"Column {column!r} of {name} must have one type in all files, but it is {type_list}. "
-            "Write the files with one type."
-        )
-
-
 @contextmanager
-def open_parquet(source: str | Path, memory: str | None = None) -> Iterator[SqlTable]:
-    """Open Parquet files with DuckDB."""
-    duckdb = import_optional("duckdb", extra="sql", purpose=f"Scoring {source} by DuckDB")
-    files, name = parquet_files(source), str(source)
-    connection = duckdb.connect(config={} if memory is None else {"memory_limit": memory})
-    try:
+def _sqlite(path: str, table: str, name: str) -> Iterator[SqlTable]:
+    with failing(name):
+        uri = f"{Path(path).absolute().as_uri()}?mode=rw"
+        opened = sqlite3.connect(uri, uri=True, isolation_level=None)
+    generators: dict[int, Random] = {}
+
+    def random_number(seed: int) -> float:
+        return generators.setdefault(seed, Random(seed)).random()
+
+    def run(query: str) -> list[Any]:
+        generators.clear()
+        return connection.execute(query).fetchall()
+
+    with closing(opened) as connection:
         with failing(name):
-            rows = _rows_of_parquet(connection, files, name)
-        yield _duckdb_table(connection, rows, name)
-    finally:
-        connection.close()
+            connection.create_function("skescore_random", 1, random_number)
+            connection.execute("PRAGMA query_only = ON")
+            connection.execute("BEGIN")  # all queries see the same rows
+            source = _path(table, "`")
+            described = connection.execute(f"SELECT * FROM {source} LIMIT 0").description
+        yield SqlTable(
+            name,
+            source,
+            "sqlite",
+            {row[0]: ColumnType("any", "any", "{} COLLATE BINARY") for row in described},
+            run,
+            random="skescore_random({})",
+        )
 
 
 @contextmanager
@@ -303,16 +339,16 @@ def _postgresql(url: str, table: str, name: str) -> Iterator[SqlTable]:
     try:
         source = _path(table)
         with failing(name):
-            described = connection.execute(f"SELECT * FROM {source} LIMIT 0").description
-        columns = tuple(column.name for column in described or ())
-        flags = frozenset(c.name for c in described or () if c.type_code == _BOOLEAN_OID)
+            described = connection.execute(f"SELECT * FROM {source} LIMIT 0").description or ()
+            codes = [column.type_code for column in described]
+            rows = connection.execute(_TYPES_OF_POSTGRESQL, (codes,)).fetchall()
+        named = {code: (type_name, form in ("e", b"e")) for code, type_name, form in rows}
+        types = {}
+        for column in described:
+            type_name, is_enum = named[column.type_code]
+            types[column.name] = type_of_postgresql(type_name, is_enum=is_enum)
         yield SqlTable(
-            name,
-            source,
-            "postgres",
-            columns,
-            flags,
-            lambda query: connection.execute(query).fetchall(),
+            name, source, "postgres", types, lambda query: connection.execute(query).fetchall()
         )
     finally:
         connection.close()
@@ -325,24 +361,32 @@ def _sqlalchemy(url: str, table: str, name: str) -> Iterator[SqlTable]:
         engine = sqlalchemy.create_engine(url)
     try:
         with failing(name):
+            level = _SNAPSHOT_LEVELS.get(engine.dialect.name)
             connection = engine.connect()
+            if level is not None:
+                connection = connection.execution_options(isolation_level=level)
         with connection:
             schema, _, bare = table.rpartition(".")
             with failing(name):
                 descriptions = sqlalchemy.inspect(connection).get_columns(
                     bare, schema=schema or None
                 )
-            flags = {c["name"] for c in descriptions if isinstance(c["type"], sqlalchemy.Boolean)}
             dialect = _DIALECTS.get(engine.dialect.name, engine.dialect.name)
+            types = {
+                c["name"]: type_of_sqlalchemy(c["type"], dialect, sqlalchemy.types)
+                for c in descriptions
+            }
+            if dialect == "sqlite":
+                connection.exec_driver_sql("BEGIN")  # its driver begins none before a query
             # Queries are written in standard SQL, except for SQLite, and then translated.
             source = _path(table, "`" if dialect == "sqlite" else '"')
             yield SqlTable(
                 name,
                 source,
                 dialect,
-                tuple(c["name"] for c in descriptions),
-                frozenset() if dialect == "sqlite" else frozenset(flags),
+                types,
                 lambda query: connection.exec_driver_sql(query).fetchall(),
+                random="((random() & 1048575) / 1048576.0)" if dialect == "sqlite" else "random()",
             )
     finally:
         engine.dispose()

@@ -233,7 +233,7 @@ def test_folder_of_a_killed_run_is_gone_on_with(commands, unbroken, tmp_path):
     words = (*SHORT, "--output", "run")
     folder = tmp_path / "run"
     commands.start(tmp_path, *words, wait_at=LATE).until_it_waits().end(signal.SIGKILL)
-    assert names(folder) == {"trials.journal", "trials.unfinished"}
+    assert names(folder) == {"trials.journal", "trials.lock", "trials.unfinished"}
     assert "Repeat its command to resume it" in (folder / "trials.unfinished").read_text()
     second_outcome = commands.run(tmp_path, *words)
     assert second_outcome.code == 0
@@ -284,6 +284,30 @@ def test_output_folder_of_other_search_is_refused(commands, tmp_path):
     assert other.code == 1
     assert "--output run holds another search that was interrupted" in other.err
     assert (tmp_path / "run" / "trials.journal").read_bytes() == before
+
+
+@pytest.mark.parametrize("seeds", [(0, 1, 2, 3), (0, 0, 0, 0)], ids=["different", "equal"])
+@pytest.mark.parametrize("more", [(), ("--overwrite",)], ids=["new", "overwritten"])
+def test_simultaneous_searches_do_not_share_a_folder(seeds, more, commands, tmp_path):
+    """The first one has the folder, and the others say so at once; then it is free again."""
+    if more:
+        assert commands.run(tmp_path, *SHORT, "--output", "run").code == 0
+    words = (*SHORT, "--output", "run", *more)
+    first = commands.start(tmp_path, *words, "--seed", seeds[0], wait_at=EARLY).until_it_waits()
+    others = [commands.start(tmp_path, *words, "--seed", seed) for seed in seeds[1:]]
+    for other in others:
+        assert other.end().code == 1
+        assert other.err == (
+            "skescore: error: --output run is in use by another search. Wait until it ends, or "
+            "name another folder.\n"
+        )
+    assert first.go_on().end().code == 0
+    assert names(tmp_path / "run") == FILES
+    alone = commands.run(tmp_path, *SHORT, "--seed", seeds[0])
+    assert table(first.result) == table(alone.result)
+    again = commands.run(tmp_path, *words, "--seed", seeds[-1])
+    assert again.code == (0 if more else 1)
+    assert more or "already holds rules.json" in again.err
 
 
 # In the cache -------------------------------------------------------------------------------------

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -304,3 +306,19 @@ def test_measures_of_a_search_are_of_rules_or_of_rule_sets():
         "min_rule_c2",
         "stability",
     )
+
+
+# Standard output ----------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell")
+@pytest.mark.parametrize("command", ["doctor", "--version"])
+@pytest.mark.parametrize(("output", "told"), [(">&-", "standard output is closed"), ("| true", "")])
+def test_output_that_cannot_be_written_is_an_error(command: str, output: str, told: str) -> None:
+    if command == "--version" and not told:
+        pytest.skip("argparse writes the version")
+    script = f"set -o pipefail; {shlex.quote(sys.executable)} -m skescore {command} {output}"
+    result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert told in result.stderr
+    assert bool(told) == ("error" in result.stderr)

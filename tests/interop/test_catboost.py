@@ -124,6 +124,24 @@ def test_missing_numbers_and_rows_beside_the_borders(nan_mode: str, table: Any) 
     assert rules.predict(rows) == pytest.approx(model.predict(rows), abs=1e-12)
 
 
+@pytest.mark.parametrize("nan_mode", ["Min", "Max"])
+def test_numbers_beyond_single_precision(nan_mode: str) -> None:
+    """They become infinite, and are on the side of missing values."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=300) * 1e37, rng.normal(size=300)])
+    X[:60, 0] = np.nan
+    y = np.where(np.isnan(X[:, 0]), 9.0, X[:, 0] > 0) + X[:, 1]
+    model = CatBoostRegressor(**QUIET, nan_mode=nan_mode).fit(X, y)
+    largest = float(np.finfo(np.float32).max)
+    ends = [largest * (1 + 2.0**-k) for k in range(20, 30)]
+    ends += [1e37, largest, np.nextafter(largest, np.inf), 3.5e38, 1e300, np.inf]
+    rows = np.array([[sign * end, 0.1] for end in ends for sign in (1, -1)])
+    assert as_ruleset(model).predict(rows) == pytest.approx(model.predict(rows), abs=1e-12)
+    broken = CatBoostRegressor(**QUIET).fit(np.where(np.isnan(X), np.nan, X * 30), y)
+    with pytest.raises(ValueError, match="exceed single precision"):
+        as_ruleset(broken)
+
+
 @pytest.mark.parametrize("kind", ["truth values", "categories", "numbers", "texts"])
 @pytest.mark.parametrize("most", [1, 10])
 def test_categories_of_every_kind(kind: str, most: int) -> None:

@@ -26,7 +26,7 @@ from skescore.extractors import (
     GridRExExtractor,
     OptimalTreeExtractor,
 )
-from skescore.rules import RuleSet
+from skescore.rules import Interval, OneOf, Rule, RuleSet
 from skescore.sources import SourceError, count_source, extract_source, sample_source
 
 TESTS = Path(__file__).parents[1]
@@ -164,6 +164,74 @@ def test_a_lost_connection_is_an_error(database: str) -> None:
         extract_source(CARTExtractor(None), dying, "label")
     with pytest.raises(SourceError, match="no part of it was"):
         sample_source(dying, "label", features=["size"])
+
+
+def execute(url: str, *commands: str) -> None:
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        for command in commands:
+            connection.execute(command)
+
+
+def test_samples_depend_on_the_seed_alone(database: str) -> None:
+    """PostgreSQL starts a scan of a large table where another one is, and moves changed rows."""
+    execute(
+        database,
+        "DROP TABLE IF EXISTS large",
+        "CREATE TABLE large AS SELECT i % 50 AS x, i % 3 AS label, repeat('x', 900) AS text "
+        "FROM generate_series(1, 40000) AS i",
+    )
+    url = f"{database}?table=large"
+    options: dict[str, Any] = {"features": ["x"], "n_rows": 500}
+
+    def draw(seed: int = 0) -> pd.DataFrame:
+        return sample_source(url, "label", random_state=seed, **options).frame
+
+    expected = draw()
+    assert not expected.equals(draw(1))
+    execute(
+        database,
+        "SELECT count(*) FROM (SELECT * FROM large LIMIT 17000) AS part",
+        "UPDATE large SET x = x WHERE x < 25",
+    )
+    pd.testing.assert_frame_equal(draw(), expected)
+    shares = expected["x"].value_counts(normalize=True)
+    assert len(shares) == 50
+    assert shares.max() < 0.06
+
+
+def test_collations_of_postgresql_merge_nothing(database: str) -> None:
+    execute(
+        database,
+        "DROP TABLE IF EXISTS folded",
+        "CREATE COLLATION IF NOT EXISTS folding (provider = icu, deterministic = false, "
+        "locale = 'und-u-ks-level2')",
+        "CREATE TYPE size AS ENUM ('small', 'large')",
+        "CREATE TABLE folded (kind TEXT COLLATE folding, label TEXT COLLATE folding, size size, "
+        "code CHAR(5), number NUMERIC, big BIGINT)",
+        "INSERT INTO folded VALUES ('a', 'Yes', 'small', 'ab', 0.1, 9007199254740993), "
+        "('A', 'yes', 'large', 'ab ', 'NaN', 9007199254740992), ('á', 'YES', NULL, 'a', 7, NULL)",
+    )
+    url = f"{database}?table=folded"
+
+    def covered(condition: Any, name: str) -> list[int]:
+        rules = RuleSet([Rule([condition], "yes")], [name], task="classification")
+        counts = count_source(rules, url, "label")
+        assert set(counts.classes.labels) == {"yes", "Yes", "YES"}
+        return [int(n) for n in counts.n_rows]
+
+    assert covered(OneOf(0, ["a"]), "kind") == [1, 2]
+    assert covered(OneOf(0, ["small", "large"]), "size") == [2, 1]
+    assert covered(OneOf(0, [0.1]), "number") == [1, 2]
+    assert covered(Interval(0, upper=1, missing=True), "number") == [2, 1]
+    assert covered(OneOf(0, [2**53 + 1]), "big") == [1, 2]
+    assert covered(Interval(0, upper=2.0**53), "big") == [2, 1]
+    assert set(sample_source(url, "label").strata) == {"yes", "Yes", "YES"}
+    with pytest.raises(ValueError, match=r"'code' .* its type is character.*Convert it in a view"):
+        covered(OneOf(0, ["ab"]), "code")
+    with pytest.raises(ValueError, match="'kind' with numbers, but it holds texts"):
+        covered(Interval(0, upper=1), "kind")
 
 
 # --- Spark ----------------------------------------------------------------------------------------

@@ -151,6 +151,25 @@ def test_codes_of_an_array_are_its_categories(ragged_table: Any) -> None:
     assert rules.predict(frame) == pytest.approx(booster.predict(named), abs=1e-4)
 
 
+@pytest.mark.parametrize("categories", [["m", "c", "x"], [20, 10, 40]])
+@pytest.mark.parametrize("most", [1, 10])
+def test_unseen_categories_equal_no_other(categories: list[Any], most: int) -> None:
+    """For a frame, XGBoost 3 takes an unseen category for the next larger one, or fails."""
+    rng = np.random.default_rng(0)
+    codes, number = rng.integers(0, 3, 300), rng.normal(size=300)
+    y = np.array([1.0, 20.0, 300.0])[codes] + number
+    settings = SMALL | {"max_cat_to_onehot": most}
+    on_codes = XGBRegressor(**settings, feature_types=["c", "q"])
+    on_codes.fit(np.column_stack([codes, number]), y)
+    frame = pd.DataFrame({"c": pd.Categorical.from_codes(codes, pd.Index(categories)), "x": number})
+    rules = as_ruleset(XGBRegressor(**settings).fit(frame, y))
+    unseen = np.column_stack([np.full(300, 77), number])
+    assert as_ruleset(on_codes).predict(unseen) == pytest.approx(on_codes.predict(unseen), rel=1e-5)
+    for category in ("d", "zz") if isinstance(categories[0], str) else (15, 99):
+        rows = frame.assign(c=pd.Series([category] * 300, dtype=object))
+        assert rules.predict(rows) == pytest.approx(on_codes.predict(unseen), rel=1e-5)
+
+
 def test_what_rules_cannot_say() -> None:
     X = np.arange(200.0).reshape(-1, 1)
     y = X[:, 0] % 7

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -49,6 +50,10 @@ _LARGEST_WHOLE = 2**63 - 1
 _PLAIN_DIGITS = 15
 #: SQLite reads smaller numbers only nearly.
 _LEAST_IN_SQLITE = 1e-290
+
+
+class ColumnKindError(ValueError):
+    """Raised if rules compare a column of a table with values of another kind."""
 
 
 @dataclass(frozen=True)
@@ -196,8 +201,10 @@ def added(summands: Sequence[str], style: Dialect) -> str:
 class Terms:
     """Writes the conditions of a rule set with the names of a table's columns.
 
-    Features in `booleans` have BOOLEAN columns, although rules compare them with numbers. Rules
-    that can never predict, behind one that always does, are not looked at unless `every` rule is.
+    Features in `booleans` have BOOLEAN columns, although rules compare them with numbers. `kinds`
+    are the kinds of the columns of a table, by feature: then comparisons are exact, as in memory.
+    Rules that can never predict, behind one that always does, are ignored unless `all_rules` is
+    set.
     """
 
     def __init__(
@@ -207,6 +214,7 @@ class Terms:
         columns: Mapping[str, str],
         booleans: Sequence[str] = (),
         *,
+        kinds: Mapping[str, str] | None = None,
         all_rules: bool = False,
     ) -> None:
         booleans = check_sequence("booleans", booleans, "names")
@@ -222,6 +230,11 @@ class Terms:
         order = range(len(ruleset)) if all_rules else rules_in_order(ruleset)
         rules = [ruleset.rules[i] for i in order]
         self._kinds = _column_kinds(rules, ruleset)
+        self._table_kinds: dict[int, str] = {}
+        if kinds is not None:
+            table_kinds = (kinds.get(name) for name in ruleset.feature_names)
+            self._table_kinds = {j: kind for j, kind in enumerate(table_kinds) if kind is not None}
+            self._agree_with_table(ruleset.feature_names)
         self._flags = {feature for feature, kind in self._kinds.items() if kind == "flags"}
         self._columns: dict[int, str] = {}
         for feature in sorted(_used(rules)):
@@ -230,6 +243,26 @@ class Terms:
             if ruleset.feature_names[feature] in booleans and feature not in self._flags:
                 column = f"CAST({column} AS INTEGER)"
             self._columns[feature] = column
+
+    def _agree_with_table(self, names: Sequence[str]) -> None:
+        """Adapt the kinds that rules imply to those of the table, or raise an error."""
+        for feature, table_kind in self._table_kinds.items():
+            kind = self._kinds.get(feature)
+            if kind is None or table_kind in ("null", "other"):
+                continue
+            if table_kind == "any":  # SQLite, whose flags are numbers
+                self._kinds[feature] = "numbers" if kind == "flags" else kind
+                continue
+            if (kind == "texts") != (table_kind == "text"):
+                stored = {"text": "texts", "flag": "true and false"}.get(table_kind, "numbers")
+                wanted = {"flags": "true and false"}.get(kind, kind)
+                raise ColumnKindError(
+                    f"Rules compare column {names[feature]!r} with {wanted}, but it holds {stored} "
+                    "in",
+                    "Convert the column in a view, or make rules with values of its type.",
+                )
+            if kind == "flags" and table_kind != "flag":
+                self._kinds[feature] = "numbers"
 
     def _check_name(self, feature: int) -> None:
         name = self._names[feature]
@@ -245,6 +278,11 @@ class Terms:
     def numeric(self) -> tuple[str, ...]:
         """Columns that rules compare with numbers, or with True and False."""
         return tuple(self._names[f] for f, kind in self._kinds.items() if kind != "texts")
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """Columns that rules compare with texts."""
+        return tuple(self._names[f] for f, kind in self._kinds.items() if kind == "texts")
 
     def premise(self, rule: Rule) -> str | None:
         """Write the conditions of a rule, joined by AND; None if it has no conditions."""
@@ -276,7 +314,13 @@ class Terms:
         """Write a condition on an observed value; a missing one does not satisfy it."""
         if isinstance(condition, OneOf):
             return self._one_of(condition)
-        return self._between(self._columns[condition.feature], condition)
+        return self._between(self._number(condition.feature), condition)
+
+    def _number(self, feature: int) -> str:
+        """Return a column as a number, rounded to a float as in memory."""
+        column = self._columns[feature]
+        is_wide = self._table_kinds.get(feature) in ("integer", "any")
+        return f"CAST({column} AS FLOAT8)" if is_wide else column
 
     def _between(self, value: str, bounds: Interval | Linear) -> str:
         lower, upper, bound = bounds.lower, bounds.upper, self._style.bound
@@ -331,7 +375,9 @@ class Terms:
         flags = condition.feature in self._flags
         # Where a column holds numbers, True and False stand for 1 and 0.
         values = [v if flags or type(v) is not bool else int(v) for v in condition.values]
-        written = [self._style.label(value) for value in values]
+        written = [self._style.label(value) for value in self._representable(condition, values)]
+        if not written:  # no value of the column can be equal
+            return self._is_known(condition.feature) if condition.negated else "1 = 0"
         if len(written) == 1:
             text = f"{column} {'<>' if condition.negated else '='} {written[0]}"
         else:
@@ -340,11 +386,27 @@ class Terms:
             return f"{text} AND {self.is_number(column)}"
         return text
 
+    def _representable(self, condition: OneOf, values: Sequence[Any]) -> list[Any]:
+        """Return the values that the column of a table can hold; others would be rounded."""
+        kind = self._table_kinds.get(condition.feature)
+        if kind not in ("number", "integer", "any") or isinstance(values[0], str):
+            return list(values)
+        whole = [int(v) for v in values if math.isfinite(v) and v == int(v)]
+        floats = [v for v in values if v not in whole]
+        if kind == "integer":
+            return [v for v in whole if -(2**63) <= v < 2**64]
+        if kind == "any":
+            floats += [float(v) for v in whole if abs(v) > _LARGEST_WHOLE and float(v) == v]
+            return [v for v in whole if abs(v) <= _LARGEST_WHOLE] + floats
+        return [
+            float(v) for v in (*whole, *floats) if abs(v) <= sys.float_info.max and float(v) == v
+        ]
+
     def affine(self, intercept: float | None, terms: Iterable[tuple[int, float]]) -> str:
         """Return a sum of features, added up in the order given."""
         text = "" if intercept is None else self._style.number(intercept)
         for feature, coefficient in terms:
-            column = self._columns[feature]
+            column = self._number(feature)
             if text:
                 sign = "-" if coefficient < 0 else "+"
                 text += f" {sign} {self._style.number(abs(coefficient))} * {column}"
@@ -453,6 +515,7 @@ class SqlParts:
     outputs: Mapping[int, str]
     is_number: Callable[[str], str]
     numeric: tuple[str, ...]
+    texts: tuple[str, ...]
 
     def identifier(self, *names: str) -> str:
         """Write the name of a column, or a path of names."""
@@ -460,15 +523,18 @@ class SqlParts:
 
 
 def sql_parts(
-    ruleset: RuleSet, *, dialect: str | None, columns: Mapping[str, str], booleans: Sequence[str]
+    ruleset: RuleSet, *, dialect: str | None, kinds: Mapping[str, str] | None = None
 ) -> SqlParts:
     """Write the premises of all rules, what they predict together, and linear outputs by rule.
 
+    `kinds` are the kinds of the columns of a table, see :class:`Terms`.
     Missing values are as in :meth:`RuleSet.to_sql` with ``exact=True``. The number of the assigned
     rule stands where one predicts, the prediction in regressions and where rules predict together.
     """
     style = find_dialect(dialect, exact=True)
-    terms = Terms(ruleset, style, columns, booleans, all_rules=True)
+    booleans = [name for name, kind in (kinds or {}).items() if kind == "flag"]
+    booleans = [name for name in booleans if name in ruleset.feature_names]
+    terms = Terms(ruleset, style, {}, booleans, kinds=kinds, all_rules=True)
     writer = _Writer(ruleset, style, terms)
     truth = "1 = 1"
     predicts = ruleset.voting is not None or ruleset.classes is None
@@ -484,6 +550,7 @@ def sql_parts(
         },
         terms.is_number,
         terms.numeric,
+        terms.texts,
     )
 
 

@@ -123,7 +123,16 @@ def _dump(model: Any, X: Any) -> dict[str, Any]:
         pool = library.Pool(X, cat_features=categorical)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "model.json"
-        model.save_model(str(file), format="json", pool=pool)
+        try:
+            model.save_model(str(file), format="json", pool=pool)
+        except Exception as error:
+            if "invalid float value" not in str(error):
+                raise
+            raise ValueError(
+                "The model has an infinite border, as rows that it was trained on exceed single "
+                "precision (3.4e38), and CatBoost cannot describe it. Scale such columns, and "
+                "train again."
+            ) from error
         result: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return result
 
@@ -181,12 +190,10 @@ class _SplitFeatures:
         """Return the feature, its numbers up to the border after rounding, and those above."""
         column = self._numeric[index]
         missing_left = column["nan_value_treatment"] != "AsTrue"
-        # Only missing values are below the smallest float32 number.
-        lowest = border <= float(np.finfo(np.float32).min)
-        cut = -np.inf if lowest else float32_cut(border)
-        if border >= float(np.finfo(np.float32).max):
-            cut = np.inf
-        left = NumberSet((), missing_left) if lowest else at_most(cut, missing=missing_left)
+        # The smallest and the largest float32 number separate missing values, but also numbers
+        # beyond them, which become infinite.
+        cut = float32_cut(border)
+        left = at_most(cut, missing=missing_left)
         return int(column["flat_feature_index"]), left, above(cut, missing=not missing_left)
 
     def _split_category(self, index: int, code: int) -> tuple[int, CategorySet, CategorySet]:

@@ -166,6 +166,8 @@ def _number_sides(node: Mapping[str, Any]) -> tuple[NumberSet, NumberSet]:
     threshold, missing_type = float(node["threshold"]), node["missing_type"]
     if abs(threshold) >= _INFINITY:
         threshold = math.copysign(math.inf, threshold)
+    elif -_ZERO <= threshold < _ZERO:  # numbers of up to this size count as 0
+        threshold = math.nextafter(-_ZERO, -math.inf) if threshold < 0 else _ZERO
     if missing_type == "NaN":
         missing_left = bool(node["default_left"])
     elif missing_type == "None":  # a missing value counts as 0

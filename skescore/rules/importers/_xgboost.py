@@ -83,6 +83,10 @@ def read_xgboost(
     float64 numbers. The sums agree to about 1e-6 of the largest one, so a label can only differ if
     two classes are closer to each other than that. A hinge objective has no class probabilities;
     the rules interpret its margin as log odds.
+
+    The rules treat a category that the model was not trained on as different from all others, as
+    XGBoost does with codes in arrays. For data frames, XGBoost 3 looks categories up by binary
+    search and takes an unknown one for the next larger one, or raises an error if there is none.
     """
     booster = model if hasattr(model, "save_raw") else model.get_booster()
     missing = getattr(model, "missing", None)

@@ -1,0 +1,158 @@
+"""Types of the columns of databases, and the one meaning of their values in all of them.
+
+The guide states the contract (``docs/guide/sources.md``). Each table is read through a subquery
+that gives every column this meaning, so that no other query needs to know its type.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["text", "flag", "number", "integer", "null", "any", "other"]
+
+#: Types of Arrow that hold numbers.
+NUMBERS_OF_ARROW = "u?int|float|double|halffloat|decimal"
+#: Numeric types of DuckDB.
+NUMBERS_OF_DUCKDB = r"U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL"
+
+#: Digits of a decimal that become the nearest float by one division.
+_EXACT_DIGITS = 15
+_TEXT = "CAST({} AS TEXT) COLLATE "
+
+
+@dataclass(frozen=True)
+class ColumnType:
+    """Type of a column of a database.
+
+    Parameters
+    ----------
+    kind : str
+        ``"text"``, ``"flag"``, ``"number"`` (a float, or whole numbers that floats represent
+        exactly), ``"integer"`` (of up to 64 bits), ``"null"`` (all values are missing), ``"any"``
+        (each value has its own type, in SQLite), or ``"other"``, which neither rules nor labels
+        can use.
+    name : str
+        The type as the database names it, for messages.
+    expression : str
+        SQL expression of the column in its one meaning; ``{}`` is the quoted column.
+    """
+
+    kind: Kind
+    name: str
+    expression: str = "{}"
+
+
+def type_of_decimal(name: str, digits: int | None) -> ColumnType:
+    """Return the type of a decimal column, which is read as the nearest floats."""
+    if digits is not None and digits <= _EXACT_DIGITS:
+        return ColumnType("number", name, "CAST({} AS FLOAT8)")
+    # Databases may round twice, unless they read the digits.
+    return ColumnType("number", name, "CAST(CAST({} AS VARCHAR) AS FLOAT8)")
+
+
+def type_of_duckdb(name: str) -> ColumnType:
+    """Return the type of a column of DuckDB from its name."""
+    if name == "BOOLEAN":
+        return ColumnType("flag", name)
+    if name == '"NULL"':
+        return ColumnType("null", name)
+    if name == "VARCHAR":
+        return ColumnType("text", name, "{} COLLATE C")
+    if name.startswith("ENUM"):
+        return ColumnType("text", name, "CAST({} AS VARCHAR) COLLATE C")
+    if name in ("BIGINT", "UBIGINT"):
+        return ColumnType("integer", name)
+    if name == "FLOAT":
+        return ColumnType("number", name, "CAST({} AS FLOAT8)")
+    if name in ("HUGEINT", "UHUGEINT"):
+        return type_of_decimal(name, None)
+    if decimal := re.fullmatch(r"DECIMAL\((\d+),\d+\)", name):
+        return type_of_decimal(name, int(decimal[1]))
+    if re.fullmatch(NUMBERS_OF_DUCKDB, name):
+        return ColumnType("number", name)
+    return ColumnType("other", name)
+
+
+def type_of_spark(name: str) -> ColumnType:
+    """Return the type of a column of Spark from its name; text with a collation is of no use."""
+    if name in ("boolean", "string", "bigint", "void"):
+        kinds: dict[str, Kind] = {"boolean": "flag", "string": "text", "bigint": "integer"}
+        return ColumnType(kinds.get(name, "null"), name)
+    if name in ("tinyint", "smallint", "int", "float", "double"):
+        return ColumnType("number", name, "CAST({} AS FLOAT8)" if name == "float" else "{}")
+    if decimal := re.fullmatch(r"decimal\((\d+),\d+\)", name):
+        return type_of_decimal(name, int(decimal[1]))
+    return ColumnType("other", name)
+
+
+_NAMES_OF_POSTGRESQL: Mapping[str, ColumnType] = {
+    "boolean": ColumnType("flag", "boolean"),
+    "smallint": ColumnType("number", "smallint"),
+    "integer": ColumnType("number", "integer"),
+    "bigint": ColumnType("integer", "bigint"),
+    "oid": ColumnType("integer", "oid", "CAST({} AS BIGINT)"),
+    "real": ColumnType("number", "real", "CAST({} AS FLOAT8)"),
+    "numeric": ColumnType("number", "numeric", "CAST({} AS FLOAT8)"),
+    "double precision": ColumnType("number", "double precision"),
+    **{
+        name: ColumnType("text", name, _TEXT + '"C"')
+        for name in ("text", "character varying", "name", "citext", "public.citext")
+    },
+}
+
+
+def type_of_postgresql(name: str, *, is_enum: bool = False) -> ColumnType:
+    """Return the type of a column of PostgreSQL; CHAR(n) ignores trailing blanks and is refused."""
+    if is_enum:
+        return ColumnType("text", name, _TEXT + '"C"')
+    return _NAMES_OF_POSTGRESQL.get(name, ColumnType("other", name))
+
+
+#: Databases whose texts compare without case or trailing blanks unless a collation prevents it.
+_FOLDING_DIALECTS = ("mysql", "tsql")
+
+
+def type_of_sqlalchemy(declared: Any, dialect: str, types: Any) -> ColumnType:
+    """Return the type of a column that SQLAlchemy describes.
+
+    Parameters
+    ----------
+    declared : object
+        The type as SQLAlchemy describes it.
+    dialect : str
+        The database.
+    types : module
+        ``sqlalchemy.types``.
+    """
+    name = str(declared) if type(declared).__name__ != "NullType" else "an unknown type"
+    if dialect == "sqlite":
+        return ColumnType("any", name, "{} COLLATE BINARY")
+    if isinstance(declared, types.Boolean):
+        return ColumnType("flag", name)
+    if isinstance(declared, types.String) and not isinstance(declared, types.LargeBinary):
+        if dialect in _FOLDING_DIALECTS or (dialect == "postgres" and name.startswith("CHAR")):
+            return ColumnType("other", name)
+        return ColumnType("text", name, _TEXT + '"C"' if dialect == "postgres" else "{}")
+    if isinstance(declared, types.Integer):
+        return ColumnType("integer", name)
+    if isinstance(declared, types.Float):
+        return ColumnType("number", name, "CAST({} AS FLOAT8)")
+    if isinstance(declared, types.Numeric):
+        if dialect == "postgres":
+            return type_of_postgresql("numeric")
+        return type_of_decimal(name, declared.precision)
+    return ColumnType("other", name)
+
+
+def selected_columns(
+    source: str, columns: Iterable[str], types: Mapping[str, ColumnType], mark: str
+) -> str:
+    """Return a subquery that reads columns of a relation in their one meaning."""
+    expressions = []
+    for column in dict.fromkeys(columns):
+        quoted = mark + column.replace(mark, 2 * mark) + mark
+        expressions.append(f"{types[column].expression.format(quoted)} AS {quoted}")
+    return f"(SELECT {', '.join(expressions)} FROM {source}) AS typed_rows"

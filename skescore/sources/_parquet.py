@@ -1,0 +1,410 @@
+"""Parquet files: which files a path stands for, and how files of different schemas are read.
+
+Names of files are literal, names of columns are case-sensitive, and names of folders such as
+``year=2025`` are columns only on request, whichever package reads the files.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from skescore._optional import import_optional
+from skescore.sources._column_types import NUMBERS_OF_ARROW, NUMBERS_OF_DUCKDB
+from skescore.sources._tables import ColumnError, SourceError, SqlTable, duckdb_table, failing
+
+#: Largest whole number up to which floats represent all whole numbers.
+_MAX_EXACT = 2**53
+_INTEGERS = r"U?(TINY|SMALL|BIG|HUGE)INT|U?INTEGER|u?int\d+"
+#: Folder of missing values in the convention of Hive.
+_NULL_FOLDER = "__HIVE_DEFAULT_PARTITION__"
+_WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
+
+
+def parquet_files(source: str | Path) -> list[str]:
+    """Return the sorted paths of a Parquet file, folder or glob.
+
+    An existing file or folder is taken literally. All files in a folder and in its subfolders
+    belong to it, also through links, apart from those whose name, or whose folder's name, begins
+    with a dot or an underscore; the rules are those of :func:`pyarrow.dataset.dataset`.
+    """
+    path = Path(source)
+    if path.is_dir():
+        paths = _files_of_folder(path)
+    elif path.is_file():
+        paths = [str(path)]
+    else:
+        paths = []
+        for match in sorted(_visible_matches(str(source))):
+            paths += _files_of_folder(Path(match)) if Path(match).is_dir() else [match]
+    if not paths:
+        raise SourceError(f"There is no Parquet file at {str(source)!r}. Check the path.")
+    return list(dict.fromkeys(paths))
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_"))
+
+
+def _files_of_folder(folder: Path) -> list[str]:
+    paths: list[str] = []
+    real_parents: dict[str, set[str]] = {str(folder): {os.path.realpath(folder)}}
+    for parent, folders, files in os.walk(folder, followlinks=True):
+        parents = real_parents[parent]
+        visible = []
+        for name in sorted(folders):
+            path = os.path.join(parent, name)
+            target = os.path.realpath(path)
+            if _is_hidden(name) or target in parents:  # a link to a parent would never end
+                continue
+            real_parents[path] = parents | {target}
+            visible.append(name)
+        folders[:] = visible
+        paths += [os.path.join(parent, name) for name in files if not _is_hidden(name)]
+    return sorted(paths)
+
+
+def _visible_matches(pattern: str) -> Iterator[str]:
+    """Generate the matches of a glob; hidden names match only where they are spelled out."""
+    parts = Path(pattern).parts
+    spelled_out = {part[0] for part in parts if _is_hidden(part)}
+    literal = [part for part in parts if not glob.has_magic(part)]
+    for match in glob.glob(pattern, recursive=True):
+        names = [name for name in Path(match).parts if name not in literal]
+        if not any(_is_hidden(name) and name[0] not in spelled_out for name in names):
+            yield match
+
+
+@contextmanager
+def unchanged_files(files: Sequence[str], name: str) -> Iterator[None]:
+    """Raise a SourceError if files change in the block, as several passes read them."""
+
+    def states() -> list[tuple[int, int, int]]:
+        with failing(name):
+            stats = [os.stat(file) for file in files]
+        return [(stat.st_ino, stat.st_size, stat.st_mtime_ns) for stat in stats]
+
+    before = states()
+    yield
+    for file, old, new in zip(files, before, states(), strict=True):
+        if old != new:
+            raise SourceError(
+                f"{file} changed while it was read. Read files at rest, or a copy of them."
+            )
+
+
+# --- reconciling the schemas of several files -----------------------------------------------------
+
+
+def _same_columns(name: str, names_by_file: Mapping[str, Sequence[str]]) -> None:
+    """Raise a ColumnError if files differ in their columns, of which none was selected."""
+    (first, expected), *others = names_by_file.items()
+    for file, names in others:
+        if difference := sorted(set(names) ^ set(expected)):
+            owner, other = (first, file) if difference[0] in expected else (file, first)
+            raise ColumnError(
+                f"The files of {name} must have the same columns, but {owner} has "
+                f"{difference[0]!r} and {other} does not. Pass features=... with columns that all "
+                "files have."
+            )
+
+
+def _no_column(name: str, file: str, column: str) -> ColumnError:
+    return ColumnError(
+        f"All files of {name} must have the column {column!r}, but {file} has none. Write it there."
+    )
+
+
+def reconciled_type(name: str, column: str, types: Mapping[str, str], numbers: str) -> str | None:
+    """Return how a column of several types is read: ``"integer"``, ``"float"`` or ``"decimal"``.
+
+    Parameters
+    ----------
+    name, column : str
+        The source and the column, for messages.
+    types : mapping of str to str
+        The type of the column in each file, or in a file of each type, except those in which all
+        values are missing.
+    numbers : str
+        Regular expression of numeric types.
+
+    Returns
+    -------
+    str or None
+        None if there is one type.
+
+    Raises
+    ------
+    ColumnError
+        If the types have no common meaning.
+    """
+    kinds = set(types.values())
+    if len(kinds) < 2:
+        return None
+    if all(re.fullmatch(_INTEGERS, kind) for kind in kinds):
+        return "integer"
+    if all(re.match(numbers, kind) for kind in kinds):
+        is_decimal = [kind.lower().startswith("decimal") for kind in kinds]
+        if all(is_decimal):
+            return "decimal"
+        if not any(is_decimal):
+            return "float"
+    type_list = " and ".join(f"{kind} in {file}" for file, kind in list(types.items())[:2])
+    raise ColumnError(
+        f"Column {column!r} of {name} must have one type in all files, but it is {type_list}. "
+        "Write the files with one type."
+    )
+
+
+def _check_exact(name: str, column: str, file: str, ends: Sequence[Any]) -> None:
+    """Raise a ColumnError if whole numbers of a file would be rounded among floats of others."""
+    for value in ends:
+        if value is not None and abs(int(value)) > _MAX_EXACT:
+            raise ColumnError(
+                f"Column {column!r} of {name} must have one type in all files, but {file} holds "
+                f"the whole number {value}, which the floats of other files cannot represent. "
+                "Write the files with one type."
+            )
+
+
+# --- DuckDB ---------------------------------------------------------------------------------------
+
+
+#: Types to which the types of several files are cast.
+_CASTS = {"integer": "BIGINT", "float": "DOUBLE"}
+
+
+def _file_list(files: Sequence[str]) -> str:
+    """Write paths for DuckDB, which takes them for patterns."""
+    literal = (re.sub(r"([*?\[])", r"[\1]", os.path.abspath(file)) for file in files)
+    return "[" + ", ".join("'" + path.replace("'", "''") + "'" for path in literal) + "]"
+
+
+def _described(connection: Any, file: str) -> dict[str, str]:
+    relation = f"read_parquet({_file_list([file])}, hive_partitioning = false)"
+    rows = connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()
+    return {row[0]: row[1] for row in rows}
+
+
+def has_distinct_names(source: str | Path) -> bool:
+    """Return whether names of columns of Parquet files differ not only in case."""
+    duckdb = import_optional("duckdb", extra="sql", purpose=f"Scoring {source} by DuckDB")
+    files = parquet_files(source)
+    with failing(str(source)), duckdb.connect() as connection:
+        written = connection.execute(
+            f"SELECT name, min(file_name) FROM parquet_schema({_file_list(files)}) GROUP BY ALL"
+        ).fetchall()
+        names: set[str] = set()
+        for file in {row[1] for row in written}:
+            names.update(_described(connection, file))
+    # DuckDB renames columns that it takes to be equal.
+    return names <= {row[0] for row in written} and len({n.casefold() for n in names}) == len(names)
+
+
+def _rows_of_files(
+    connection: Any, files: Sequence[str], name: str, required: Sequence[str] | None
+) -> str:
+    """Return the relation of files; by default, DuckDB would use the types of the first."""
+    paths = _file_list(files)
+    written = connection.execute(
+        "SELECT name, min(file_name), count(DISTINCT file_name) FROM parquet_schema("
+        f"{paths}) GROUP BY name, type, converted_type, logical_type"
+    ).fetchall()
+    representatives = [os.path.abspath(files[0]), *sorted({row[1] for row in written})]
+    # All files of the same columns have the same columns as one of these.
+    types = {file: _described(connection, file) for file in dict.fromkeys(representatives)}
+    names = list(dict.fromkeys(column for columns in types.values() for column in columns))
+    n_files = Counter[str]()
+    for column, _, n_with_type in written:
+        n_files[column] += n_with_type
+    if required is None:
+        _same_columns(name, {file: list(columns) for file, columns in types.items()})
+    columns = [c for c in dict.fromkeys(required or names) if c in names]
+    selected = []
+    for column in columns:
+        if n_files[column] < len(files):
+            incomplete = [file for file in files if column not in _described(connection, file)]
+            if incomplete:
+                raise _no_column(name, incomplete[0], column)
+        of_files = {f: t[column] for f, t in types.items() if t.get(column, '"NULL"') != '"NULL"'}
+        reading = reconciled_type(name, column, of_files, NUMBERS_OF_DUCKDB)
+        if reading == "float":
+            _check_whole_numbers(connection, files, name, column)
+        expression = quoted = '"' + column.replace('"', '""') + '"'
+        if reading in _CASTS:
+            expression = f"CAST({quoted} AS {_CASTS[reading]})"
+        if set(of_files.values()) & {"FLOAT", "DOUBLE"}:
+            # Statistics of files ignore NaN, and DuckDB would omit comparisons that they decide.
+            expression = f"CASE WHEN isnan({expression}) THEN NULL ELSE {expression} END"
+        selected.append(f"{expression} AS {quoted}")
+    # Other columns can be named in messages.
+    others = [c for c in names if c not in columns and n_files[c] >= len(files)]
+    selected += ['"' + column.replace('"', '""') + '"' for column in others]
+    union = ", union_by_name = true" if len(files) > 1 else ""
+    relation = f"read_parquet({paths}, hive_partitioning = false{union})"
+    return f"(SELECT {', '.join(selected)} FROM {relation}) AS files"
+
+
+def _check_whole_numbers(connection: Any, files: Sequence[str], name: str, column: str) -> None:
+    quoted = '"' + column.replace('"', '""') + '"'
+    for file in files:
+        if re.fullmatch(_INTEGERS, _described(connection, file)[column]):
+            relation = f"read_parquet({_file_list([file])}, hive_partitioning = false)"
+            ends = connection.execute(f"SELECT min({quoted}), max({quoted}) FROM {relation}")
+            _check_exact(name, column, file, ends.fetchall()[0])
+
+
+@contextmanager
+def open_parquet(
+    source: str | Path, memory: str | None = None, required: Sequence[str] | None = None
+) -> Iterator[SqlTable]:
+    """Open Parquet files with DuckDB.
+
+    Parameters
+    ----------
+    source : str or path
+        The file, folder or glob.
+    memory : str, optional
+        How much memory DuckDB may use.
+    required : sequence of str, optional
+        The columns that will be read; None stands for all, which must be the same in all files.
+    """
+    duckdb = import_optional("duckdb", extra="sql", purpose=f"Scoring {source} by DuckDB")
+    files, name = parquet_files(source), str(source)
+    connection = duckdb.connect(config={} if memory is None else {"memory_limit": memory})
+    try:
+        with unchanged_files(files, name):
+            with failing(name):
+                rows = _rows_of_files(connection, files, name, required)
+            yield duckdb_table(connection, rows, name)
+    finally:
+        connection.close()
+
+
+# --- Arrow ----------------------------------------------------------------------------------------
+
+
+def arrow_dataset(
+    source: str | Path, required: Sequence[str] | None = None, partitioning: str | None = None
+) -> tuple[Any, list[str]]:
+    """Return an Arrow dataset of Parquet files, and the paths of the files.
+
+    Parameters
+    ----------
+    source : str or path
+        The file, folder or glob.
+    required : sequence of str, optional
+        The columns that will be read; None stands for all, which must be the same in all files.
+    partitioning : {"hive"}, optional
+        Names of folders such as ``year=2025`` are columns as well.
+    """
+    purpose = f"Reading {source}"
+    dataset = import_optional("pyarrow.dataset", extra="parquet", purpose=purpose)
+    fs = import_optional("pyarrow.fs", extra="parquet", purpose=purpose)
+    files, name = parquet_files(source), str(source)
+    with failing(name):
+        schema = _arrow_schema(dataset, files, name, required)
+        if partitioning is None:
+            return dataset.dataset(files, schema, format="parquet"), files
+        base = str(source) if Path(source).is_dir() else ""
+        folders = _schema_of_folders(files, base, schema.names, name)
+        options = dataset.FileSystemFactoryOptions(
+            partition_base_dir=base, partitioning=dataset.partitioning(folders, flavor="hive")
+        )
+        factory = dataset.FileSystemDatasetFactory(
+            fs.LocalFileSystem(), files, dataset.ParquetFileFormat(), options
+        )
+        for field in folders:
+            schema = schema.append(field)
+        return factory.finish(schema), files
+
+
+def _schema_of_folders(files: Sequence[str], base: str, columns: Sequence[str], name: str) -> Any:
+    """Return the columns of folders called ``name=value``; none replaces a column of a file."""
+    arrow = import_optional("pyarrow", extra="parquet", purpose=f"Reading {name}")
+    values: dict[str, list[str]] = {}
+    for file in files:
+        folders = Path(os.path.relpath(file, base) if base else file).parent.parts
+        for folder in folders:
+            key, is_partition, value = folder.partition("=")
+            if is_partition:
+                values.setdefault(unquote(key), []).append(value)
+    for key, key_values in values.items():
+        if key in columns:
+            raise ColumnError(
+                f"The folders of {name} must not be called like the column {key!r} of its files. "
+                "Rename the folders, or leave out partitioning='hive' to read the column."
+            )
+        if len(key_values) != len(files):
+            raise ColumnError(
+                f"All files of {name} must lie in one folder {key}=..., as partitioning='hive' "
+                "makes it a column. Move the others."
+            )
+    is_integer = {
+        key: all(_WHOLE.fullmatch(value) for value in set(key_values) - {_NULL_FOLDER})
+        for key, key_values in values.items()
+    }
+    return arrow.schema(
+        [(key, arrow.int64() if is_integer[key] else arrow.string()) for key in values]
+    )
+
+
+def _arrow_schema(
+    dataset: Any, files: Sequence[str], name: str, required: Sequence[str] | None
+) -> Any:
+    """Return a schema for several files; by default, Arrow would take the types of the first."""
+    arrow = import_optional("pyarrow", extra="parquet", purpose=f"Reading {name}")
+    schemas = {file: dataset.dataset(file, format="parquet").schema for file in files}
+    result = schemas[files[0]]
+    names = {file: schema.names for file, schema in schemas.items()}
+    if required is None:
+        _same_columns(name, names)
+    all_names = {column for file_names in names.values() for column in file_names}
+    columns = result.names if required is None else [c for c in required if c in all_names]
+    for column in dict.fromkeys(columns):
+        incomplete = [file for file, file_names in names.items() if column not in file_names]
+        if incomplete:
+            raise _no_column(name, incomplete[0], column)
+        if any(file_names.count(column) > 1 for file_names in names.values()):
+            continue  # reported when the column is read
+        fields = {file: schema.field(column).type for file, schema in schemas.items()}
+        fields = {file: _plain_type(arrow, kind) for file, kind in fields.items()}
+        observed = {file: kind for file, kind in fields.items() if kind != arrow.null()}
+        kinds = {file: str(kind) for file, kind in observed.items()}
+        reading = reconciled_type(name, column, kinds, NUMBERS_OF_ARROW)
+        kind = next(iter(observed.values()), arrow.null())
+        if reading == "integer":
+            kind = arrow.int64()
+        elif reading == "float":
+            kind = arrow.float64()
+            _check_whole_columns(dataset, observed, name, column)
+        elif reading == "decimal":
+            scale = max(decimal.scale for decimal in observed.values())
+            digits = max(decimal.precision - decimal.scale for decimal in observed.values())
+            kind = arrow.decimal256(digits + scale, scale)
+        index = result.get_field_index(column)
+        result = result.set(index, result.field(index).with_type(kind))
+    return result
+
+
+def _plain_type(arrow: Any, kind: Any) -> Any:
+    """Return the type of the values of dictionaries, and one type of texts."""
+    if arrow.types.is_dictionary(kind):
+        kind = kind.value_type
+    return arrow.string() if arrow.types.is_large_string(kind) else kind
+
+
+def _check_whole_columns(dataset: Any, types: Mapping[str, Any], name: str, column: str) -> None:
+    compute = import_optional("pyarrow.compute", extra="parquet", purpose=f"Reading {name}")
+    for file, kind in types.items():
+        if re.fullmatch(_INTEGERS, str(kind)):
+            values = dataset.dataset(file, format="parquet").to_table(columns=[column])[column]
+            ends = compute.min_max(values).as_py()
+            _check_exact(name, column, file, list(ends.values()))

@@ -1,0 +1,132 @@
+"""Values of SQLite and DuckDB have the meaning that they have in memory, in one snapshot."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pytest
+
+from skescore.metrics import confusion
+from skescore.rules import Interval, OneOf, Rule, RuleSet
+from skescore.sources import count_source, sample_source
+from skescore.sources._tables import SqlTable
+
+TABLE = """
+CREATE TABLE folded (
+    kind TEXT COLLATE NOCASE, label TEXT COLLATE NOCASE, big BIGINT, number {number}, day DATE
+)
+"""
+ROWS = """
+INSERT INTO folded VALUES
+    ('a', 'Yes', 9007199254740993, 0.1, '2024-01-01'), ('A', 'yes', 9007199254740992, 5, NULL),
+    ('a ', 'YES', NULL, NULL, NULL), ('á', 'yes', -9007199254740993, -0.0, NULL)
+"""
+
+
+def in_sqlite(folder: Path, *commands: str) -> str:
+    connection = sqlite3.connect(folder / "some.sqlite")
+    with connection:
+        for command in commands:
+            connection.execute(command)
+    connection.close()
+    return f"sqlite:///{folder}/some.sqlite?table=folded"
+
+
+def in_duckdb(folder: Path, *commands: str) -> str:
+    with duckdb.connect(str(folder / "some.duckdb")) as connection:
+        for command in commands:
+            connection.execute(command)
+    return f"duckdb:///{folder}/some.duckdb?table=folded"
+
+
+@pytest.fixture(params=["sqlite", "duckdb"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """A table whose collations ignore case, with numbers that floats do not represent."""
+    if request.param == "sqlite":
+        return in_sqlite(tmp_path, TABLE.format(number="REAL"), ROWS)
+    return in_duckdb(tmp_path, TABLE.format(number="DECIMAL(38, 20)"), ROWS)
+
+
+@pytest.mark.parametrize(
+    ("name", "condition", "expected"),
+    [
+        ("kind", OneOf(0, ["a"]), 1),
+        ("kind", OneOf(0, ["A", "á"]), 2),
+        ("kind", OneOf(0, ["a"], negated=True), 3),
+        ("big", OneOf(0, [2**53 + 1]), 1),
+        ("big", OneOf(0, [2.0**53]), 1),
+        ("big", OneOf(0, [0.5], negated=True), 3),
+        ("big", Interval(0, 0, 2.0**53), 2),  # both become the same float
+        ("big", Interval(0, upper=0, missing=True), 2),
+        ("number", OneOf(0, [0.1, 2**53 + 1]), 1),
+        ("number", OneOf(0, [0]), 1),
+    ],
+)
+def test_values_are_compared_as_in_memory(
+    name: str, condition: Any, expected: int, url: str
+) -> None:
+    rules = RuleSet([Rule([condition], "yes")], [name], task="classification")
+    counts = count_source(rules, url, "label")
+    assert counts.n_rows == (expected, 4 - expected)
+    assert set(counts.classes.labels) == {"yes", "Yes", "YES"}
+
+
+def test_labels_stay_apart_in_samples(url: str) -> None:
+    sample = sample_source(url, "label", features=["kind"])
+    assert {label: n for label, (_, n) in sample.strata.items()} == {"YES": 1, "Yes": 1, "yes": 2}
+    assert set(sample.frame["kind"]) == {"a", "A", "a ", "á"}
+
+
+@pytest.mark.parametrize(
+    ("name", "condition"), [("kind", Interval(0, 0)), ("big", OneOf(0, ["1"]))]
+)
+def test_columns_of_other_kinds_are_refused(name: str, condition: Any, url: str) -> None:
+    rules = RuleSet([Rule([condition], "yes")], [name], task="classification")
+    with pytest.raises(ValueError, match=rf"{name}' .*(holds|must hold).*[Cc]onvert"):
+        count_source(rules, url, "label")
+
+
+def test_samples_of_sqlite_depend_on_the_seed(tmp_path: Path) -> None:
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) "
+    url = in_sqlite(tmp_path, f"CREATE TABLE folded AS {numbers} SELECT i, i % 2 AS label FROM n")
+    first, again, other = (
+        sample_source(url, "label", n_rows=300, random_state=seed).frame for seed in (3, 3, 4)
+    )
+    pd.testing.assert_frame_equal(first, again)
+    assert set(first["i"]) != set(other["i"])
+    assert len(first) == 300
+
+
+def test_all_queries_of_sqlite_see_one_snapshot(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between any two queries, another process replaces every row by others."""
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200) "
+    url = in_sqlite(
+        tmp_path,
+        "PRAGMA journal_mode = WAL",
+        f"CREATE TABLE folded AS {numbers} SELECT i AS x, i % 7 AS label FROM n",
+    )
+    rules = RuleSet(
+        [Rule([Interval(0, upper=100)], 1.0), Rule([Interval(0, lower=50)], 4.0)],
+        ["x"],
+        task="regression",
+    )
+    expected = count_source(rules, url, "label")
+    fetch, n_queries = SqlTable.fetch, []
+
+    def fetch_and_change(table: SqlTable, query: str) -> Any:
+        result = fetch(table, query)
+        in_sqlite(tmp_path, "UPDATE folded SET x = 201 - x, label = 6 - label")
+        n_queries.append(query)
+        return result
+
+    monkeypatch.setattr(SqlTable, "fetch", fetch_and_change)
+    counts = count_source(rules, url, "label")
+    assert len(n_queries) > 2
+    assert counts.to_json() == expected.to_json()
+    assert confusion(rules, counts).covered.tolist() == [100, 150]
