@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 import math
 import time
@@ -20,6 +21,7 @@ from joblib import parallel_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -131,7 +133,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         black boxes and the winner is not included. Results then depend on the speed of the
         machine.
     cv : int, splitter or iterable, default=5
-        Cross-validation, as in scikit-learn.
+        Cross-validation, as in scikit-learn. If :meth:`fit` gets groups, an int makes folds that
+        keep the rows of a group together (``StratifiedGroupKFold``, ``GroupKFold``). For rows in
+        the order of time, pass a ``TimeSeriesSplit``.
     spaces : dict of str to dict, optional
         Search space per extractor, instead of :func:`search_space`.
     measures : sequence of str or callable, default=()
@@ -397,7 +401,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             The target. Without it the black box must be fitted, and its predictions are the target
             (fidelity).
         groups : array-like of shape (n_rows,), optional
-            Groups of rows that a splitter such as ``GroupKFold`` keeps together.
+            Groups of rows that belong together, such as the patient of each row. All rows of a
+            group are in the same fold. A black box that tunes itself by one of scikit-learn's
+            searches gets them as well. With metadata routing enabled, the splitter of `cv` gets
+            groups that an outer estimator, such as a pipeline, passes.
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows for the black box, for extraction (as repeated rows) and for
             measures on held-out rows. A user's scorer gets them if it has a parameter
@@ -755,6 +762,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         data = self.data_
         options = {} if data.row_weights is None else {"sample_weight": data.row_weights}
         best = self.make_candidate(self.leaderboard_.iloc[0])
+        if black_box is None and data.groups is not None and not data.is_fitted:
+            black_box = data.fold_of_all_rows().black_box
         if data.y is None:
             best.fit(data.X, **options)
         else:
@@ -1541,6 +1550,24 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "leaderboard_")
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return which parameters of `fit` the search and the splitter of `cv` request.
+
+        Returns
+        -------
+        MetadataRouter
+            A splitter such as ``GroupKFold`` requests ``groups`` by itself; for a number of folds,
+            ``set_fit_request(groups=True)`` requests them.
+        """
+        request = copy.deepcopy(self._get_metadata_request())
+        router = MetadataRouter(owner=self)
+        if hasattr(self.cv, "get_metadata_routing"):
+            if request.fit.requests.get("groups") is None:
+                request.fit.requests.pop("groups", None)
+            mapping = MethodMapping().add(caller="fit", callee="split")
+            router.add(splitter=self.cv, method_mapping=mapping)
+        return router.add_self_request(request)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -112,6 +112,7 @@ class SearchData:
             self.X,
             self.target,
             fitted=self.is_fitted,
+            groups=self.groups,
             sample_weight=self.row_weights,
             has_target=self.y is not None,
         )
