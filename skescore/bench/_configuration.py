@@ -188,6 +188,8 @@ _DATA_OPTIONS = (
     "decimal",
     "encoding",
     "sample",
+    "groups",
+    "time",
 )
 
 

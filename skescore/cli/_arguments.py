@@ -332,6 +332,28 @@ def add_data_options(parser: argparse.ArgumentParser, *, elsewhere: str = "") ->
     return group
 
 
+def add_split_options(group: Any) -> None:
+    """Add the columns that decide how rows are split into folds."""
+    group.add_argument(
+        "--groups",
+        metavar="COLUMN",
+        help="column of rows that belong together, such as the patient: all rows of a group are in "
+        "the same fold, and the column is no feature",
+    )
+    group.add_argument(
+        "--time",
+        metavar="COLUMN",
+        help="column of dates or numbers in whose order rows are split: held-out rows come after "
+        "the training rows",
+    )
+
+
+def check_split_options(options: argparse.Namespace) -> None:
+    """Report --groups and --time together."""
+    if options.groups is not None and options.time is not None:
+        options.parser.error("argument --time: goes without --groups; choose one of them")
+
+
 def add_reading_options(group: Any) -> None:
     """Add the options for reading a table; see `reading_from`."""
     names: dict[str, Any] = {"metavar": "COLUMN,...", "type": names_from, "action": "extend"}
@@ -556,6 +578,11 @@ def data_from(
     """Load the data that the options name; errors include the corrected command."""
     from skescore.datasets import load_dataset
 
+    is_training_data = not isinstance(data, str)
+    structure = {
+        name: getattr(options, name, None) if is_training_data else None
+        for name in ("groups", "time")
+    }
     with with_remedies(options):
         return load_dataset(
             options.data if data is None else data,
@@ -566,6 +593,7 @@ def data_from(
             max_categories=max_categories,
             missing=options.missing,
             sample=options.sample if data is None else None,
+            **structure,
             **reading_from(options),
         )
 
@@ -604,6 +632,11 @@ def describe_data(options: argparse.Namespace, dataset: Dataset) -> dict[str, An
         "reading": {
             name: getattr(options, name)
             for name in ("missing", "na_values", "sep", "decimal", "encoding", "sample")
+        }
+        | {
+            name: value
+            for name in ("groups", "time")
+            if (value := getattr(options, name, None)) is not None
         },
     }
 

@@ -196,7 +196,8 @@ def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.Da
         try:
             with with_remedies(options):
                 preparation = preparation_of(path, ruleset)
-                table, findings, _ = read_prepared(data, preparation=preparation, **reading)
+                prepared = read_prepared(data, preparation=preparation, **reading)
+                table, findings = prepared.frame, prepared.findings
         except FileNotFoundError:
             raise FileNotFoundError(no_data_text(data)) from None
         Notes().add_findings(data, findings)

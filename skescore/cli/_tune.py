@@ -31,6 +31,7 @@ from skescore._names import (
 from skescore._optional import import_optional
 from skescore._quantities import MeasuredQuantity, limited_quantities, measured_quantities
 from skescore._scores import SCORE_SPECS
+from skescore._splitters import make_group_splitter, make_time_splitter
 from skescore._text import csv_of, did_you_mean, plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
@@ -123,7 +124,7 @@ def tune_text(
         f"{output.MEASURE_NAMES.get(name, name)} {output.number(value)}"
         for name, value in search.black_box_quality_.items()
     )
-    how = f"held-out rows, {options.cv} folds"
+    how = f"held-out rows, {options.cv} folds{_split_text(dataset)}"
     if not result["black_box"]["trained_here"]:
         how = "on these rows, which it may have been trained on"
     if options.class_weight is not None:
@@ -169,6 +170,13 @@ def tune_text(
         printer.line(sentence)
     print_alternatives(printer, options, search, result["alternatives"])
     return printer.text()
+
+
+def _split_text(dataset: Dataset) -> str:
+    """Describe folds of whole groups or in the order of time, after the number of folds."""
+    if dataset.groups is not None:
+        return f" of whole groups ({dataset.groups.nunique()} different {dataset.groups.name})"
+    return "" if dataset.times is None else f" in the order of {dataset.times.name}"
 
 
 def _without_noise(spread: float, score: float) -> float:
@@ -580,6 +588,7 @@ _ELSEWHERE = (
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     group = arguments.add_data_options(parser, elsewhere=_ELSEWHERE)
+    arguments.add_split_options(group)
     group.add_argument(
         "--test",
         action=OF_DATA,
@@ -892,6 +901,7 @@ def _set_reference(options: argparse.Namespace) -> None:
 
 def _check_usage(options: argparse.Namespace) -> None:
     """Report options that exclude each other, before any data are read."""
+    arguments.check_split_options(options)
     if options.extractors is not None and options.trials < len(options.extractors):
         options.parser.error(
             f"argument --trials: must be at least one per extractor ({len(options.extractors)}), "
@@ -1384,10 +1394,18 @@ def _black_box(
 
 
 def splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> Any:
-    """Make shuffled folds, stratified if a class has enough rows."""
+    """Make folds: in the order of time, of whole groups, or shuffled.
+
+    Shuffled folds and groups are stratified if a class has enough rows.
+    """
     from sklearn.model_selection import KFold, StratifiedKFold
 
     n_rows = len(dataset.X)
+    if dataset.times is not None:
+        return make_time_splitter(cv, n_rows)
+    if dataset.groups is not None:
+        labels = dataset.y if dataset.class_counts else None
+        return make_group_splitter(cv, dataset.groups, labels, random_state=seed)
     if cv > n_rows:
         raise ValueError(
             f"--cv {cv} asks for more folds than {dataset.name} has rows ({n_rows}). Pass at most "
@@ -1456,7 +1474,7 @@ def _search(
     with notes.instead_of_warnings(*ignored) as further:
         try:
             with Workers(options, trial_storage, notes), progress:
-                search.fit(dataset.X, dataset.y)
+                search.fit(dataset.X, dataset.y, groups=dataset.groups)
         except KeyboardInterrupt:
             if not hasattr(search, "best_extractor_"):
                 raise
@@ -1542,6 +1560,8 @@ def _result(
             "trials_failed": _count_failed(board),
             "trials_stopped": _count_stopped(board),
             "cv": options.cv,
+            "groups": options.groups,
+            "time": options.time,
             "class_weight": options.class_weight,
             "seed": options.seed,
             "timeout": options.timeout,

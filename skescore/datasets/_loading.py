@@ -32,6 +32,7 @@ from skescore.datasets._reading import (
     prepare,
     quoted,
 )
+from skescore.datasets._row_structure import order_by_time, read_groups
 
 __all__ = [
     "BUILT_IN",
@@ -71,6 +72,12 @@ def _check_names(names: list[str], where: str, target: str | None, options: Read
     _check_known(names, where, target, options)
     features, drop = options.features, options.drop
     typed_columns = [*options.categories, *options.numeric]
+    for parameter in ("groups", "time"):
+        if target == getattr(options, parameter):
+            raise DatasetError(
+                f"{where}: {parameter} must not be the target, got {target!r} as both. Name "
+                f"another column (on the command line: --{parameter}, --target)."
+            )
     contradictory = [name for name in (target, *(features or ()), *typed_columns) if name in drop]
     if contradictory:
         raise DatasetError(
@@ -115,6 +122,7 @@ def _check_known(names: list[str], where: str, target: str, options: ReadingOpti
     for parameter, columns in [
         ("target", (target,)),
         *((p, getattr(options, p) or ()) for p in ("drop", "features", "categories", "numeric")),
+        *((p, [n]) for p in ("groups", "time") if (n := getattr(options, p)) is not None),
     ]:
         unknown = [name for name in columns if name not in names]
         if parameter == "features":
@@ -447,6 +455,12 @@ class Dataset:
         should not use.
     preparation : Preparation, optional
         Record that lets other rows be read in the same way.
+    groups : pandas.Series, optional
+        Group of each row, such as the patient.
+    times : pandas.Series, optional
+        Time of each row; the rows are in this order.
+    identifiers : pandas.DataFrame, optional
+        Columns that were left out because they identify rows.
     """
 
     X: pd.DataFrame = field(repr=False)
@@ -458,6 +472,9 @@ class Dataset:
     n_rows_dropped: int = 0
     findings: tuple[str, ...] = ()
     preparation: Preparation | None = field(default=None, repr=False)
+    groups: pd.Series | None = field(default=None, repr=False)
+    times: pd.Series | None = field(default=None, repr=False)
+    identifiers: pd.DataFrame | None = field(default=None, repr=False)
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -590,6 +607,8 @@ def load_dataset(
     labels = rows[target].dropna()
     if len(labels) < 2:
         problems.check()
+    rows, times = order_by_time(rows, raw, reading, findings)
+    labels = rows[target].dropna()
     try:
         y, resolved = _resolve_target(labels, f"target {target!r}", origin.task)
     except DatasetError as error:
@@ -600,6 +619,8 @@ def load_dataset(
     if reading.features is None:
         findings += note_equal(X)
         findings += _note_leaks(X, y) if resolved == "classification" else []
+    cells = raw.frame.rename(columns=str).loc[rows.index]
+    groups = None if reading.groups is None else read_groups(cells[reading.groups], findings)
     return Dataset(
         X,
         y,
@@ -610,6 +631,9 @@ def load_dataset(
         len(table.frame) - len(rows),
         tuple(findings),
         table.preparation,
+        groups=groups,
+        times=times,
+        identifiers=cells[[n for n in table.identifiers if n in cells]].reset_index(drop=True),
     )
 
 

@@ -90,6 +90,8 @@ _DATE_PART = re.compile(
     r"(?P<name>.*): (?P<part>year|month|weekday|hour|days since (?P<first>\d{4}-\d\d-\d\d))",
     re.DOTALL,
 )
+#: Time span from which months occur again.
+_TWO_YEARS = pd.Timedelta(days=730)
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 #: Names of identifiers: a separate word, the end of a word, or a usual name of row numbers.
@@ -281,11 +283,14 @@ class Table(NamedTuple):
         Sentences for the user, such as columns left out and words that were read as missing.
     preparation : Preparation
         Record that lets other rows be read in the same way.
+    identifiers : tuple of str, default=()
+        Columns that are left out because they identify rows.
     """
 
     frame: pd.DataFrame
     findings: tuple[str, ...]
     preparation: Preparation
+    identifiers: tuple[str, ...] = ()
 
 
 @dataclass
@@ -415,6 +420,33 @@ def _date_format(texts: pd.Series) -> str | None:
     return None
 
 
+def read_times(column: pd.Series, na_values: Sequence[str] = ()) -> pd.Series | None:
+    """Return dates or numbers as sortable values; None if the column holds other text.
+
+    Parameters
+    ----------
+    column : pandas.Series
+        The cells.
+    na_values : sequence of str
+        Texts that mean a missing value.
+    """
+    if _is_dates(column):
+        return _dates(column, None, None).rename(column.name)
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return _numbers(column, na_values)
+    cells = _Cells.of(column, na_values)
+    texts = cells.texts[~_are_null_words(cells.texts)]
+    values = as_numbers(texts.tolist(), *style_of(texts.tolist()))
+    if len(texts) and not np.isnan(values).any():
+        return _number_series(
+            cells.per_row(as_numbers(cells.texts.tolist()), np.nan), column.index
+        ).rename(column.name)
+    date_format = _date_format(texts)
+    if date_format is None:
+        return None
+    return _dates(column, cells, date_format).rename(column.name)
+
+
 def _is_dates(column: pd.Series) -> bool:
     kind = pd.api.types.infer_dtype(column, skipna=True)
     return kind in ("datetime64", "datetime", "date", "period")
@@ -542,6 +574,9 @@ def _numbers(column: pd.Series, na_values: Sequence[str]) -> pd.Series:
     return pd.Series(column.to_numpy(dtype=float, na_value=np.nan), index=column.index)
 
 
+#: Reasons for leaving a column out that identifies rows.
+_IDENTIFYING = ("identifiers", "row numbers")
+
 _Read: TypeAlias = tuple[ColumnReading, dict[str, pd.Series]] | None
 
 
@@ -565,7 +600,9 @@ class _Reader:
         names = [name for name in names if name != target and name not in self.options.drop]
         results: list[tuple[ColumnReading, dict[str, pd.Series]]] = []
         for name in names:
-            if features is None and _is_copy(self.frame, name):
+            if features is None and name == self.options.groups:
+                self.findings.append(f"column {name!r} holds groups of rows and is no feature")
+            elif features is None and _is_copy(self.frame, name):
                 self.leave(name, "copies under the same name")
             elif (result := self.read(name, chosen=features is not None)) is not None:
                 results.append(result)
@@ -578,12 +615,23 @@ class _Reader:
 
     def read(self, name: str, *, chosen: bool) -> _Read:
         """Detect the type of a column and read it; return None if it is left out."""
+        result = self._read_column(name, chosen=chosen)
+        if result is None or chosen or name != self.options.time:
+            return result
+        if result[0].kind == "date":
+            return result
+        self.findings.append(f"column {name!r} holds the time of the rows and is no feature")
+        return None
+
+    def _read_column(self, name: str, *, chosen: bool) -> _Read:
+        """Detect the type of a column and read it; return None if it is left out."""
         column = _cells_of(self.frame[name])
         forced = name in self.options.numeric or name in self.options.categories
         if name in self.options.categories:
             return self._category(name, column, _Cells.of(column, self.options.na_values), True)
+        is_order = name == self.options.time and not chosen
         if _is_dates(column):
-            return self._date(name, column, None, None)
+            return self._date(name, _dates(column, None, None), None, is_order=is_order)
         if pd.api.types.is_numeric_dtype(column.dtype):
             return self._number(name, column, chosen or forced)
         cells = _Cells.of(column, self.options.na_values)
@@ -602,7 +650,8 @@ class _Reader:
         date_format = _date_format(cells.texts[~words])
         if date_format is not None:
             _note_words(name, cells, words, self.findings)
-            return self._date(name, column, cells, date_format)
+            dates = _dates(column, cells, date_format)
+            return self._date(name, dates, date_format, is_order=is_order)
         return self._category(name, column, cells, chosen)
 
     def _is_numeric(self, name: str, cells: _Cells, number_mask: np.ndarray) -> bool:
@@ -709,9 +758,9 @@ class _Reader:
         return reading, _apply(column, cells, reading, self.options.na_values)
 
     def _date(
-        self, name: str, column: pd.Series, cells: _Cells | None, date_format: str | None
+        self, name: str, dates: pd.Series, date_format: str | None, *, is_order: bool
     ) -> _Read:
-        dates = _dates(column, cells, date_format)
+        """Read dates; of dates that order the rows, only parts that occur again in the future."""
         first = dates.min()
         if pd.isna(first):
             return self.leave(name, "without any value")
@@ -725,10 +774,16 @@ class _Reader:
             parts.append("weekday")
         if dates.dt.normalize().nunique() > 1 and not yearly:
             parts.append("days")
+        if is_order:
+            recurring = [*(("month",) if dates.max() - first > _TWO_YEARS else ()), "weekday", "hour"]
+            parts = [part for part in parts if part in recurring]
         reading = ColumnReading(
             name, "date", format=date_format, first=f"{first:%Y-%m-%d}", parts=tuple(parts)
         )
         format_note = f" (written as {date_format})" if date_format else ""
+        if not parts and is_order:
+            self.findings.append(f"column {name!r} holds the time of the rows and is no feature")
+            return None
         if not parts:
             return self.leave(name, "one point in time only")
         self.findings.append(
@@ -866,6 +921,13 @@ class ReadingOptions:
         A column with more categories keeps the most frequent ones; the others become ``"other"``.
     preparation : Preparation, optional
         Record of how another table was read. Its columns are read in the same way, and no others.
+    groups : str, optional
+        Column of groups of rows that belong together, such as patients. It is no feature, unless
+        `features` names it.
+    time : str, optional
+        Column of dates or numbers by which rows are ordered. Of dates only month, weekday and hour
+        are features, since days and years do not repeat; a number is no feature, unless `features`
+        names it.
 
     Examples
     --------
@@ -884,6 +946,8 @@ class ReadingOptions:
     random_state: int = 0
     max_categories: int = MAX_CATEGORIES
     preparation: Preparation | None = None
+    groups: str | None = None
+    time: str | None = None
 
     def __post_init__(self) -> None:
         if self.decimal not in (None, ".", ","):
@@ -935,7 +999,9 @@ def prepare(
         columns[target] = _target(_without_categorical(frame[target]), reader)
     if problems is None:
         table_problems.check()
-    return Table(pd.DataFrame(columns, index=frame.index), tuple(findings), preparation)
+    identifiers = tuple(n for why in _IDENTIFYING for n in reader.left_out.get(why, ()))
+    table = pd.DataFrame(columns, index=frame.index)
+    return Table(table, tuple(findings), preparation, identifiers)
 
 
 def _read_as_prepared(
