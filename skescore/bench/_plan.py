@@ -25,6 +25,7 @@ from skescore.black_boxes import BlackBoxError, check_matches
 from skescore.datasets import Dataset, load_dataset
 from skescore.registry import extractor_spec, suitable_extractors
 from skescore.rules import RuleSet
+from skescore.suspicions import TableFacts, find_suspicions
 
 __all__ = ["Cell", "Plan", "make_plan", "split_rows"]
 
@@ -115,6 +116,15 @@ def make_plan(
     plan = Plan(config, datasets, [])
     for label, dataset in datasets.items():
         _check_rows(plan, label, dataset)
+        facts = TableFacts(
+            dataset.X,
+            dataset.y,
+            dataset.task,
+            groups=dataset.groups,
+            is_shuffled=dataset.times is None,
+            identifiers=dataset.identifiers,
+        )
+        plan.notes += [f"{label}: {suspicion}" for suspicion in find_suspicions(facts)]
         plan.notes += [f"{label}: {finding}" for finding in dataset.findings]
     for entry in config.extractors:
         _add_extractor(plan, entry)

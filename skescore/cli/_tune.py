@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from skescore.metrics import RuleCounts
     from skescore.rules import RuleSet
     from skescore.sources import DataSource
+    from skescore.suspicions import Suspicion
     from skescore.tuning import ExtractorSearchCV
 
 __all__ = [
@@ -117,6 +118,8 @@ def tune_text(
 ) -> str:
     """Write the data, the black box, the leaderboard and the best rules."""
     printer = output.Printer(options.format == "markdown")
+    for sentence in result["suspicions"]:
+        printer.line(f"Warning: {sentence}")
     for sentence in result["best"]["shortcomings"]:
         printer.line(f"Note: {sentence}.")
     printer.line(_describe(dataset))
@@ -791,8 +794,11 @@ def run(options: argparse.Namespace) -> str:
     dataset = _data(options, model_file) if stored is None else stored.dataset
     _choose_extractors(options, dataset, notes)
     arguments.check_features(dataset)
-    notes.add_findings(dataset.name, dataset.findings)
     test = _test_rows(options, dataset, model_file, notes)
+    suspicions = _find_table_suspicions(dataset, test)
+    for suspicion in suspicions:
+        notes.warn(suspicion.with_command(options.command_line))
+    notes.add_findings(dataset.name, dataset.findings)
     model, about_model = _black_box(options, dataset, model_file)
     from skescore.report import alternatives_record
 
@@ -818,11 +824,20 @@ def run(options: argparse.Namespace) -> str:
                     all_rows = _evaluate_all_rows(options, search, stored)
                 except _StoredDifferentlyError:
                     notes.add(_SAMPLE_ONLY)
+        of_results = _result_suspicions(search)
+        for suspicion in of_results:
+            text = suspicion.with_command(options.command_line)
+            notes.warn(text, is_shown=options.format == "json")
+        suspicions += of_results
         shortcomings = _shortcomings(dataset, search, idle)
         for sentence in shortcomings:
             notes.add(sentence, is_shown=options.format == "json")
         result = _result(options, dataset, search) | {"notes": notes.texts}
         result["best"]["shortcomings"] = shortcomings
+        result["suspicions"] = [
+            suspicion.with_command(shown_command_line(options.command_line))
+            for suspicion in suspicions
+        ]
         result["black_box"] |= about_model
         if all_rows is not None:
             result["all_rows"] = all_rows | {"finalists": finalists}
@@ -841,6 +856,30 @@ def run(options: argparse.Namespace) -> str:
     if options.format == "json":
         return _json(search, result)
     return tune_text(options, dataset, search, result)
+
+
+def _find_table_suspicions(dataset: Dataset, test: Dataset | None) -> list[Suspicion]:
+    """Return everything suspicious about the rows of the search and of the test."""
+    from skescore.suspicions import TableFacts, find_suspicions
+
+    facts = TableFacts(
+        dataset.X,
+        dataset.y,
+        dataset.task,
+        groups=dataset.groups,
+        is_shuffled=dataset.times is None,
+        identifiers=dataset.identifiers,
+        test=None if test is None else test.X,
+    )
+    return find_suspicions(facts)
+
+
+def _result_suspicions(search: ExtractorSearchCV) -> list[Suspicion]:
+    """Return everything suspicious about the result of the search."""
+    from skescore.suspicions import SUSPICION_CHECKS, ResultFacts
+
+    names = {check.name for check in SUSPICION_CHECKS if check.facts is ResultFacts}
+    return [suspicion for suspicion in search.suspicions_ if suspicion.name in names]
 
 
 def _select_best(
@@ -961,13 +1000,7 @@ def _weak_predictions(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
     quality = search.black_box_quality_
     if dataset.task == "regression":
         shortcomings = []
-        if quality["r2"] <= 0:
-            shortcomings.append(
-                f"the black box predicts {target} no better than its mean (R² "
-                f"{output.number(quality['r2'])} on held-out rows), so its rules tell nothing of "
-                "it: try another --black-box, or columns that have to do with it"
-            )
-        elif r2_score(y, predicted.fillna(y.mean())) <= 1e-9:
+        if quality["r2"] > 0 and r2_score(y, predicted.fillna(y.mean())) <= 1e-9:
             shortcomings.append(
                 f"these rules predict {target} no better than its mean: allow more rules, or "
                 "--scoring neg_root_relative_squared_error"
@@ -978,21 +1011,16 @@ def _weak_predictions(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
     weights = compute_sample_weight(search.class_weight, y)
     shares = {name: round(np.average(y == name, weights=weights), 9) for name, _ in counts}
     label, share = max(shares.items(), key=lambda item: item[1])
-    constant_scores = {"accuracy": share, "f1_weighted": share * 2 * share / (1 + share)}
-    if all(quality[name] <= value + 1e-9 for name, value in constant_scores.items()):
-        return [
-            f"the black box predicts {target} no better than always {label!r} (accuracy "
-            f"{output.number(quality['accuracy'])} on held-out rows, {output.number(share)} "
-            "without it), so its rules tell nothing of it: try another --black-box, or columns "
-            "that have to do with it"
-        ]
+    constant_f1 = share * 2 * share / (1 + share)
+    if quality["accuracy"] <= share + 1e-9:
+        return []  # the black box itself is no better, which is a suspicion
     shortcomings = []
     is_correct = predicted.to_numpy() == y.to_numpy()
     if float(np.average(is_correct, weights=weights)) <= share + 1e-9:
         balanced = f1_score(
             y.astype(str), predicted.astype(str), average="weighted", sample_weight=weights
         )
-        if balanced <= constant_scores["f1_weighted"] + 1e-9:
+        if balanced <= constant_f1 + 1e-9:
             shortcomings.append(
                 f"these rules predict {target} no better than always {label!r}: allow more rules, "
                 "or try --scoring balanced_accuracy"
@@ -1440,6 +1468,7 @@ def _search(
     trial_storage: TrialStorage,
 ) -> ExtractorSearchCV:
     from skescore.cli._progress import FirstRules, ReportingSearch, write_start
+    from skescore.suspicions import SuspiciousDataWarning
     from skescore.tuning import SearchProgress
 
     folds = splitter(dataset, options.cv, options.seed, notes)
@@ -1472,6 +1501,7 @@ def _search(
     # A constant is reported by its shortcomings, and the alternatives are printed.
     ignored = ("The least populated class", "The best candidate by .* is a constant")
     with notes.instead_of_warnings(*ignored) as further:
+        warnings.simplefilter("ignore", SuspiciousDataWarning)  # reported before the notes
         try:
             with Workers(options, trial_storage, notes), progress:
                 search.fit(dataset.X, dataset.y, groups=dataset.groups)

@@ -56,8 +56,6 @@ _MAX_LISTED = 12
 DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2}")
 ROW_NOTE = "(data rows are counted from 1, without the header)"
 DROP = "drop (on the command line: --drop)"
-#: Largest number of values of a feature that is reported as a leak, and smallest number of rows.
-_LEAK_VALUES, _LEAK_ROWS = 50, 50
 
 
 def _check_names(names: list[str], where: str, target: str | None, options: ReadingOptions) -> str:
@@ -349,25 +347,6 @@ def _refuse_dates(column: pd.Series, subject: str) -> None:
         )
 
 
-def _note_leaks(X: pd.DataFrame, y: pd.Series) -> list[str]:
-    """Report features that determine the class in every row, which may be leaks."""
-    if len(X) < _LEAK_ROWS:
-        return []
-    classes, labels = pd.factorize(y)
-    leaking = []
-    for name, column in X.items():
-        codes, values = pd.factorize(column, use_na_sentinel=False)
-        if len(labels) <= len(values) <= _LEAK_VALUES:
-            pairs = len(np.unique(codes * len(labels) + classes))
-            if pairs == len(values):
-                leaking.append(str(name))
-    return [
-        f"column {name!r} determines {y.name!r} in every row; if it is not known beforehand, leave "
-        f"it out: --drop {quoted(name)}"
-        for name in leaking
-    ]
-
-
 def _first_cell(column: pd.Series, where: np.ndarray) -> tuple[str, object]:
     """Return the first cell marked in `where`, in words and as it is."""
     first = int(where.argmax())
@@ -618,7 +597,6 @@ def load_dataset(
     y = y.reset_index(drop=True)
     if reading.features is None:
         findings += note_equal(X)
-        findings += _note_leaks(X, y) if resolved == "classification" else []
     cells = raw.frame.rename(columns=str).loc[rows.index]
     groups = None if reading.groups is None else read_groups(cells[reading.groups], findings)
     return Dataset(

@@ -20,6 +20,7 @@ import pandas as pd
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import TimeSeriesSplit
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
@@ -33,11 +34,18 @@ from skescore.registry import EXTRACTORS, extractor_spec, make_extractor, suitab
 from skescore.rules import RuleSet, convert_rows
 from skescore.scorers import (
     SCORE_SPECS,
+    FidelityScorer,
     ScoreSpec,
     all_weights,
     evaluate_rules,
     find_score,
     limited_quantities,
+)
+from skescore.suspicions import (
+    ResultFacts,
+    SuspiciousDataWarning,
+    TableFacts,
+    find_suspicions,
 )
 from skescore.tuning._alternatives import (
     READABLE_RULES,
@@ -246,6 +254,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     finalists_ : pandas.DataFrame or None
         Finalists compared on all rows of a data source, see :meth:`compare_on_source`. Only if
         :meth:`fit` got a source and `refit` is set.
+    suspicions_ : tuple of Suspicion
+        Suspicious data and results, the most serious first, which :meth:`fit` also reports as
+        warnings of the category :class:`skescore.suspicions.SuspiciousDataWarning`.
     data_ : SearchData
         Rows, target, groups and weights of :meth:`fit`, which :meth:`choose`,
         :meth:`held_out_scores`, reports and certificates use. The rows are referenced, not copied;
@@ -449,6 +460,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.extractors_ = tuple(self._given)
         objective = self._check_parameters()
         self.data_ = self._prepare(X, y, groups, sample_weight, self._check_rows(X, y, task))
+        table_facts = self._table_facts(task)
+        self.suspicions_ = tuple(find_suspicions(table_facts))
         begin = time.perf_counter()
         sampled_rows = self._sample(self.data_.target, task)
         self.n_rows_sampled_ = None if sampled_rows is None else len(sampled_rows)
@@ -480,9 +493,37 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             # The black box of `all_rows` was fitted on the same rows.
             self._refit(None if self.data_.is_fitted else all_rows.black_box)
             self._warn_of_constant()
+            result_facts = self._result_facts(task, table_facts.target_name, objective)
+            self.suspicions_ = (*self.suspicions_, *find_suspicions(result_facts))
+        for suspicion in self.suspicions_:
+            warnings.warn(str(suspicion), SuspiciousDataWarning, stacklevel=2)
         if interrupt is not None:
             raise interrupt
         return self
+
+    def _table_facts(self, task: str) -> TableFacts:
+        """Return the rows of the search for the checks of suspicious data."""
+        data = self.data_
+        return TableFacts.from_arrays(
+            data.X,
+            data.y,
+            task,
+            groups=data.groups,
+            is_shuffled=not isinstance(self.cv, TimeSeriesSplit),
+        )
+
+    def _result_facts(self, task: str, target_name: str, objective: SearchObjective) -> ResultFacts:
+        """Return the figures of the search for the checks of suspicious results."""
+        has_target = self.data_.y is not None
+        return ResultFacts(
+            task,
+            target_name,
+            self.black_box_quality_ if has_target else {},
+            self.data_.constant_quality() if has_target else {},
+            float(self.leaderboard_.iloc[0].get("fidelity", math.nan)),
+            len(self.rules_),
+            is_fidelity_search=isinstance(objective.scorer, FidelityScorer),
+        )
 
     def _warn_of_constant(self) -> None:
         """Warn if the winner is a constant, and name a list that is not."""
