@@ -190,6 +190,8 @@ _DATA_OPTIONS = (
     "sample",
     "groups",
     "time",
+    "header",
+    "skip_rows",
 )
 
 

@@ -395,6 +395,16 @@ def add_reading_options(group: Any) -> None:
         help="decimal separator, point or comma (detected by default)",
     )
     group.add_argument(
+        "--header",
+        metavar="ROW,...",
+        type=_header_rows,
+        help="rows of a file that hold the names of the columns, the first row being 1; those of "
+        "several rows are joined (detected by default, with titles, units and totals)",
+    )
+    group.add_argument(
+        "--skip-rows", metavar="N", type=integer(0), help="number of rows above the header"
+    )
+    group.add_argument(
         "--encoding",
         metavar="NAME",
         help="encoding of a text file, such as cp1252 (detected by default)",
@@ -411,6 +421,8 @@ def reading_from(options: argparse.Namespace) -> dict[str, Any]:
         "sep": options.sep,
         "decimal": options.decimal,
         "encoding": options.encoding,
+        "header": options.header,
+        "skip_rows": options.skip_rows,
     }
 
 
@@ -440,6 +452,12 @@ def _decimal(text: str) -> str:
     if text not in (".", ","):
         raise argparse.ArgumentTypeError(f"must be '.' or ',', got {text!r}")
     return text
+
+
+def _header_rows(text: str) -> list[int]:
+    """Read numbers of rows, as in 3 or 3,4 (argparse type)."""
+    read = integer(1)
+    return [read(part.strip()) for part in text.split(",")]
 
 
 def names_from(text: str) -> list[str]:
@@ -635,7 +653,7 @@ def describe_data(options: argparse.Namespace, dataset: Dataset) -> dict[str, An
         }
         | {
             name: value
-            for name in ("groups", "time")
+            for name in ("groups", "time", "header", "skip_rows")
             if (value := getattr(options, name, None)) is not None
         },
     }

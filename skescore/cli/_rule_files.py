@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from skescore._io import at_home, json_of, write_atomically
 from skescore._names import DATA_SET_TASKS, no_data_text
-from skescore._text import listed
+from skescore._text import listed, nearest
 from skescore.cli._arguments import (
     OF_DATA,
     OF_FILE,
@@ -164,15 +164,22 @@ def used_features(ruleset: RuleSet) -> list[str]:
     return [ruleset.feature_names[feature] for feature in sorted(ruleset.used_features)]
 
 
-def read_table(data: str, *, sep: str | None = None, encoding: str | None = None) -> pd.DataFrame:
+def read_table(data: str, options: argparse.Namespace) -> pd.DataFrame:
     """Read the columns of a built-in data set or a file as they are, missing cells and all."""
-    from skescore.datasets import load_dataset
+    from skescore.datasets import ReadingOptions, load_dataset
     from skescore.datasets._files import read_file
 
     if data in DATA_SET_TASKS:
         return load_dataset(data).X
     try:
-        return read_file(at_home(data), data, separator=sep, encoding=encoding).frame
+        layout = ReadingOptions(header=options.header, skip_rows=options.skip_rows).layout
+        return read_file(
+            at_home(data),
+            data,
+            separator=options.sep,
+            encoding=options.encoding,
+            layout=layout,
+        ).frame
     except FileNotFoundError:
         raise FileNotFoundError(no_data_text(data)) from None
 
@@ -203,11 +210,14 @@ def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.Da
         Notes().add_findings(data, findings)
     missing = [name for name in used if name not in table.columns]
     if missing:
-        columns = listed(list(read_table(data, sep=options.sep, encoding=options.encoding)))
+        columns = list(map(str, read_table(data, options)))
+        similar = {name: nearest(name, columns) for name in missing}
+        guesses = [f"{other!r} for {name!r}" for name, other in similar.items() if other]
+        guess = f" Did you mean {', '.join(guesses)}? Then rename it in the table." if guesses else ""
         raise ValueError(
             f"{data} lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} of the "
-            f"rules; its columns are {columns}. Name a table with the columns that the rules were "
-            "made with."
+            f"rules; its columns are {listed(columns)}.{guess} Name a table with the columns that "
+            "the rules were made with."
         )
     return table.reindex(columns=names)
 

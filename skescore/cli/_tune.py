@@ -1309,7 +1309,7 @@ def _check_outputs(options: argparse.Namespace, model: Any) -> None:
             f"--target must be one of --outputs {','.join(options.outputs)}, got "
             f"{options.target!r}: it says which of them is explained."
         )
-    columns = set(read_table(options.data, sep=options.sep, encoding=options.encoding).columns)
+    columns = set(read_table(options.data, options).columns)
     unexplained = [name for name in options.outputs if name != options.target and name in columns]
     options.drop = [*options.drop, *unexplained]
 

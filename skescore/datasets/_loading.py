@@ -22,7 +22,14 @@ import pandas as pd
 from skescore._io import at_home
 from skescore._names import BUILT_IN, PACKAGED, BuiltIn, Task, no_data_text
 from skescore._text import listed, nearest_names
-from skescore.datasets._files import DatasetError, FileTable, check_unique, header_hint, read_file
+from skescore.datasets._files import (
+    DatasetError,
+    FileTable,
+    LayoutOptions,
+    check_unique,
+    header_hint,
+    read_file,
+)
 from skescore.datasets._packaged import read_packaged
 from skescore.datasets._reading import (
     Preparation,
@@ -557,7 +564,7 @@ def load_dataset(
     _check_choice("task", task, ("auto", "classification", "regression"))
     _check_choice("missing", missing, ("keep", "error", "drop"))
     reading = ReadingOptions(**options)
-    origin = _open_data(data, target, task, sep, encoding)
+    origin = _open_data(data, target, task, sep, encoding, reading.layout)
     raw, where, target = origin.raw, origin.where, origin.target
     reading = _with_nominal(reading, origin.nominal)
     names = [str(column) for column in raw.frame.columns]
@@ -628,7 +635,12 @@ class _Origin(NamedTuple):
 
 
 def _open_data(
-    data: Any, target: str | None, task: str, sep: str | None, encoding: str | None
+    data: Any,
+    target: str | None,
+    task: str,
+    sep: str | None,
+    encoding: str | None,
+    layout: LayoutOptions,
 ) -> _Origin:
     """Read the raw table of a name, a path or a data frame."""
     if isinstance(data, str) and data in BUILT_IN:
@@ -646,7 +658,7 @@ def _open_data(
         path, where = at_home(data), os.fspath(data)
         name = re.sub(r"(\.[a-z]+)(\.gz)?$", "", path.name, flags=re.IGNORECASE)
         try:
-            raw = read_file(path, where, separator=sep, encoding=encoding)
+            raw = read_file(path, where, separator=sep, encoding=encoding, layout=layout)
         except FileNotFoundError as error:
             raise DatasetNotFoundError(no_data_text(where)) from error
         return _Origin(raw, where, name, where, target, task)

@@ -20,8 +20,14 @@ import pandas as pd
 
 from skescore._column_names import is_code_name, is_identifier_name
 from skescore._io import at_home
-from skescore._text import listed
-from skescore.datasets._files import DatasetError, FileTable, check_unique, read_file
+from skescore._text import listed, nearest_names
+from skescore.datasets._files import (
+    DatasetError,
+    FileTable,
+    LayoutOptions,
+    check_unique,
+    read_file,
+)
 from skescore.datasets._units import main_unit, split_units, unit_factor
 
 __all__ = [
@@ -1054,6 +1060,12 @@ class ReadingOptions:
         Column of dates or numbers by which rows are ordered. Of dates only month, weekday and hour
         are features, since days and years do not repeat; a number is no feature, unless `features`
         names it.
+    header : int or sequence of int, optional
+        Rows of a file that hold the names of the columns, the first row being 1; names of several
+        rows are joined. By default the header is detected, as are titles above it, units below it
+        and totals below the data, which are left out.
+    skip_rows : int, optional
+        Number of rows above the header.
 
     Examples
     --------
@@ -1074,10 +1086,26 @@ class ReadingOptions:
     preparation: Preparation | None = None
     groups: str | None = None
     time: str | None = None
+    header: int | Sequence[int] | None = None
+    skip_rows: int | None = None
+
+    @property
+    def layout(self) -> LayoutOptions:
+        """The rows of the header, as far as they are stated."""
+        header = self.header
+        if header is not None:
+            header = (header,) if isinstance(header, int) else tuple(header)
+        return LayoutOptions(header, self.skip_rows)
 
     def __post_init__(self) -> None:
         if self.decimal not in (None, ".", ","):
             raise DatasetError(f"decimal must be '.' or ',', got {self.decimal!r} (--decimal).")
+        numbers = (*(self.layout.header or ()), (self.skip_rows or 0) + 1)
+        if not all(isinstance(n, int) and n >= 1 for n in numbers):
+            raise DatasetError(
+                "header must be numbers of rows from 1 (--header), and skip_rows an integer of at "
+                f"least 0 (--skip-rows), got {self.header!r} and {self.skip_rows!r}."
+            )
         for name in ("na_values", "numeric", "categories", "drop"):
             object.__setattr__(self, name, _tuple(getattr(self, name)))
         if self.features is not None:
@@ -1307,16 +1335,22 @@ def _target(column: pd.Series, reader: _Reader) -> pd.Series:
 
 
 def read_raw(
-    data: str | os.PathLike[str] | pd.DataFrame, *, sep: str | None, encoding: str | None
+    data: str | os.PathLike[str] | pd.DataFrame,
+    *,
+    sep: str | None,
+    encoding: str | None,
+    layout: LayoutOptions,
 ) -> tuple[FileTable, str]:
     """Read a file or a data frame; also return its name in messages."""
     if isinstance(data, pd.DataFrame):
-        table = data.reset_index(drop=True).rename(columns=str)
-        check_unique(list(table.columns), "the data frame")
-        return FileTable(table, ""), "the data frame"
+        frame = data.reset_index(drop=True).rename(columns=str)
+        check_unique(list(frame.columns), "the data frame")
+        return FileTable(frame, ""), "the data frame"
     if isinstance(data, str | os.PathLike):
         where = os.fspath(data)
-        return read_file(at_home(data), where, separator=sep, encoding=encoding), where
+        path = at_home(data)
+        table = read_file(path, where, separator=sep, encoding=encoding, layout=layout)
+        return table, where
     raise TypeError(f"data must be a path or a data frame, got {type(data).__name__}.")
 
 
@@ -1384,14 +1418,16 @@ def read_table(
     "'?' in column 'price' is read as missing (1 row)"
     """
     reading = ReadingOptions(**options)
-    raw, where = read_raw(data, sep=sep, encoding=encoding)
+    raw, where = read_raw(data, sep=sep, encoding=encoding, layout=reading.layout)
     columns = [str(name) for name in raw.frame.columns]
     for parameter in ("numeric", "categories", "drop", "features"):
         names = getattr(reading, parameter) or ()
         unknown = [n for n in names if n not in columns and not _sources([n], columns)]
         if unknown:
+            close = nearest_names(unknown[0], columns)
+            guess = f" Did you mean {close}?" if close else ""
             raise DatasetError(
-                f"{where}: {parameter} must be among the columns, got {listed(unknown)}. The "
+                f"{where}: {parameter} must be among the columns, got {listed(unknown)}.{guess} The "
                 f"columns are {listed(columns)}."
             )
     table = prepare(raw, where, reading, target=target)
