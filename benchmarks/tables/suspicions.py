@@ -1,8 +1,8 @@
 """Count how often planted faults are reported, and how often clean tables raise an alarm.
 
 Clean tables are the 22 of ``run.py`` and 37 of the KEEL repository, each read as `skescore tune`
-reads it. Faults are planted three times in 20 of the latter. A fault counts as reported if a warning of its
-check names it. Rows at predict time are held-out halves of the tables, as they are or in other
+reads it. Faults are planted three times in 20 of the latter. A fault counts as reported if there is
+a warning of its check. Rows at predict time are held-out halves of the tables, as they are or in other
 units.
 
 Usage: ``python benchmarks/tables/suspicions.py [--folder DIR] [--output suspicions.md]``
@@ -29,54 +29,58 @@ from shipped import SHIPPED
 from skescore.datasets import Dataset, load_dataset
 from skescore.suspicions import TableFacts, find_drift, find_suspicions, profile_columns
 
-#: Tables of KEEL without exact copies of rows (movement_libras, segment, spambase, splice and tae have some)
-#: and without codes (marketing numbers occupations).
-CLEAN = tuple(
-    [
-        "australian",
-        "banana",
-        "bands",
-        "breast",
-        "bupa",
-        "chess",
-        "contraceptive",
-        "crx",
-        "german",
-        "hayes-roth",
-        "heart",
-        "housevotes",
-        "ionosphere",
-        "iris",
-        "led7digit",
-        "letter",
-        "magic",
-        "mammographic",
-        "monk-2",
-        "mushroom",
-        "optdigits",
-        "penbased",
-        "phoneme",
-        "pima",
-        "ring",
-        "saheart",
-        "satimage",
-        "sonar",
-        "texture",
-        "tic-tac-toe",
-        "titanic",
-        "twonorm",
-        "vehicle",
-        "vowel",
-        "wdbc",
-        "wine",
-        "wisconsin",
-    ]
+#: Tables of KEEL without exact copies of rows (movement_libras, segment, spambase, splice and tae
+#: have some) and without codes (marketing numbers occupations).
+CLEAN = (
+    "australian",
+    "banana",
+    "bands",
+    "breast",
+    "bupa",
+    "chess",
+    "contraceptive",
+    "crx",
+    "german",
+    "hayes-roth",
+    "heart",
+    "housevotes",
+    "ionosphere",
+    "iris",
+    "led7digit",
+    "letter",
+    "magic",
+    "mammographic",
+    "monk-2",
+    "mushroom",
+    "optdigits",
+    "penbased",
+    "phoneme",
+    "pima",
+    "ring",
+    "saheart",
+    "satimage",
+    "sonar",
+    "texture",
+    "tic-tac-toe",
+    "titanic",
+    "twonorm",
+    "vehicle",
+    "vowel",
+    "wdbc",
+    "wine",
+    "wisconsin",
 )
 #: Tables without numbers, in which no units can be planted.
 WITHOUT_NUMBERS = ("breast", "chess", "housevotes", "mushroom", "tic-tac-toe")
 #: Tables whose rows repeat anyway, in which copies cannot be told from other rows.
-REPEATING = tuple(
-    ["hayes-roth", "housevotes", "led7digit", "mammographic", "monk-2", "titanic", "wisconsin"]
+REPEATING = (
+    "hayes-roth",
+    "housevotes",
+    "led7digit",
+    "mammographic",
+    "monk-2",
+    "titanic",
+    "wisconsin",
 )
 N_PLANTED, N_REPEATS = 20, 3
 _MAX_ROWS = 2000
@@ -234,13 +238,14 @@ def main() -> int:
     lines = [
         "# Suspicious data: reported faults and false alarms",
         "",
-        f"Written by `python benchmarks/tables/suspicions.py`. Every fault is planted {N_REPEATS} times "
-        f"in each of {N_PLANTED} tables.",
+        "Written by `python benchmarks/tables/suspicions.py`. Every fault is planted "
+        f"{N_REPEATS} times in each of {N_PLANTED} tables.",
         "",
         f"| planted fault | reported, of {n_planted} | not reported in |",
         "| --- | --: | --- |",
         *(
-            f"| {fault} | {n_planted - len(names)} ({1 - len(names) / n_planted:.0%}) | {', '.join(names) or '-'} |"
+            f"| {fault} | {n_planted - len(names)} ({1 - len(names) / n_planted:.0%}) | "
+            f"{', '.join(names) or '-'} |"
             for fault, names in unreported.items()
         ),
         "",

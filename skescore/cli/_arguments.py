@@ -635,6 +635,8 @@ def _mended(command: Sequence[str], error: DatasetError) -> str:
 
 def describe_data(options: argparse.Namespace, dataset: Dataset) -> dict[str, Any]:
     """Describe the data for a result, so that they can be read again."""
+    from skescore.suspicions import profile_columns
+
     reading = dataset.preparation
     return {
         "name": dataset.name,
@@ -647,6 +649,9 @@ def describe_data(options: argparse.Namespace, dataset: Dataset) -> dict[str, An
         "features": list(dataset.X.columns),
         "categories": list(dataset.categories),
         "table": None if reading is None else reading.to_dict(),
+        "distribution": {
+            name: profile.to_dict() for name, profile in profile_columns(dataset.X).items()
+        },
         "reading": {
             name: getattr(options, name)
             for name in ("missing", "na_values", "sep", "decimal", "encoding", "sample")

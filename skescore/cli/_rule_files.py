@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from skescore.datasets import Preparation
     from skescore.rules import Condition, RuleSet
+    from skescore.suspicions import ColumnProfile
 
 __all__ = [
     "add_output_options",
@@ -33,6 +35,7 @@ __all__ = [
     "as_text",
     "check_output",
     "preparation_of",
+    "profiles_of",
     "read_rows",
     "read_rules",
     "read_table",
@@ -112,6 +115,39 @@ def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:
         pass  # not the run that made these rules
     check_texts(path, ruleset)
     return Preparation.for_features(ruleset.feature_names, text_features(ruleset))
+
+
+def profiles_of(path: Path, ruleset: RuleSet) -> dict[str, ColumnProfile]:
+    """Return the distribution of the training rows, from the run.json next to the rules.
+
+    Without one, the domain of the rules gives the limits of the numbers.
+    """
+    from skescore.suspicions import ColumnProfile
+
+    try:
+        data = json_of((path.parent / "run.json").read_text(encoding="utf-8"))["data"]
+        if data["features"] == list(ruleset.feature_names) and data.get("distribution"):
+            stored = data["distribution"].items()
+            return {name: ColumnProfile.from_dict(profile) for name, profile in stored}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass  # not the run that made these rules
+    return profiles_of_domain(ruleset)
+
+
+def profiles_of_domain(ruleset: RuleSet) -> dict[str, ColumnProfile]:
+    """Return profiles with the limits of numbers and the categories of a rule set's domain."""
+    from skescore.suspicions import ColumnProfile
+
+    domain = ruleset.domain
+    if domain is None:
+        return {}
+    categories = dict(domain.categories)
+    profiles = {}
+    for feature, name in enumerate(ruleset.feature_names):
+        low, high = float(domain.lower[feature]), float(domain.upper[feature])
+        if feature not in categories and math.isfinite(low) and math.isfinite(high):
+            profiles[name] = ColumnProfile.from_limits(low, high)
+    return profiles
 
 
 def check_texts(path: Path, ruleset: RuleSet) -> None:
@@ -213,7 +249,9 @@ def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.Da
         columns = list(map(str, read_table(data, options)))
         similar = {name: nearest(name, columns) for name in missing}
         guesses = [f"{other!r} for {name!r}" for name, other in similar.items() if other]
-        guess = f" Did you mean {', '.join(guesses)}? Then rename it in the table." if guesses else ""
+        guess = (
+            f" Did you mean {', '.join(guesses)}? Then rename it in the table." if guesses else ""
+        )
         raise ValueError(
             f"{data} lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} of the "
             f"rules; its columns are {listed(columns)}.{guess} Name a table with the columns that "

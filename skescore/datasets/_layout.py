@@ -195,7 +195,7 @@ def _is_group_row(rows: list[list[str]], index: int) -> bool:
     """Return whether a row holds the upper names of a header in two rows."""
     if index + 2 >= len(rows):
         return False
-    upper, lower = rows[index], rows[index + 1]
+    upper = rows[index]
     n_upper = _n_filled(upper)
     if n_upper < 2 or any(upper[i] and not _is_text(upper[i]) for i in range(len(upper))):
         return False

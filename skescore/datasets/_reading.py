@@ -1427,8 +1427,8 @@ def read_table(
             close = nearest_names(unknown[0], columns)
             guess = f" Did you mean {close}?" if close else ""
             raise DatasetError(
-                f"{where}: {parameter} must be among the columns, got {listed(unknown)}.{guess} The "
-                f"columns are {listed(columns)}."
+                f"{where}: {parameter} must be among the columns, got {listed(unknown)}.{guess} "
+                f"The columns are {listed(columns)}."
             )
     table = prepare(raw, where, reading, target=target)
     frame = table.frame.reset_index(drop=True)

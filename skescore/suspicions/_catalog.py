@@ -31,16 +31,16 @@ SUSPICION_CHECKS = (
         when="at least 5 % of the rows repeat an earlier one, far more than by chance",
         facts=TableFacts,
         find=tables.find_duplicates,
-        remedy="A repeated row is in the training rows and in the held-out rows, so figures are too "
-        "good; remove repeated rows, or keep them together with a column of groups",
+        remedy="A repeated row is in the training rows and in the held-out rows, so figures are "
+        "too good; remove repeated rows, or keep them together with a column of groups",
     ),
     SuspicionCheck(
         name="repeated_groups",
         when="an identifier occurs in several rows, and these rows resemble each other",
         facts=TableFacts,
         find=tables.find_repeated_groups,
-        remedy="Rows of one {subject} are in the training rows and in the held-out rows, so figures "
-        "are too good for new ones; keep them together",
+        remedy="Rows of one {subject} are in the training rows and in the held-out rows, so "
+        "figures are too good for new ones; keep them together",
     ),
     SuspicionCheck(
         name="shuffled_time",

@@ -13,7 +13,7 @@ from scipy import stats
 
 from skescore._text import plural
 
-__all__ = ["ColumnProfile", "find_drift", "profile_columns"]
+__all__ = ["ColumnProfile", "count_outside", "find_drift", "profile_columns"]
 
 #: Quantiles that a profile of numbers holds.
 _LEVELS = np.linspace(0, 1, 11)
@@ -29,6 +29,8 @@ _FAR = 10.0
 _UNITS_SHARE = 0.9
 #: Number of training rows from which whole numbers are no coincidence.
 _MIN_WHOLE = 20
+#: Number of training rows that is assumed if it is unknown.
+_MANY_ROWS = 1000
 #: Factors between usual units.
 _FACTORS = (1000.0, 100.0, 10.0, 2.54, 2.2046, 1.609, 3.785, 12.0, 60.0, 1e6)
 
@@ -65,6 +67,11 @@ class ColumnProfile:
         if self.quantiles is not None:
             values["quantiles"] = list(self.quantiles)
         return values
+
+    @classmethod
+    def from_limits(cls, low: float, high: float) -> ColumnProfile:
+        """Make a profile of which only the smallest and the largest number are known."""
+        return cls(_MANY_ROWS, quantiles=(low, high))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> ColumnProfile:
@@ -114,6 +121,46 @@ def profile_columns(X: pd.DataFrame) -> dict[str, ColumnProfile]:
     return profiles
 
 
+def count_outside(profiles: Mapping[str, ColumnProfile], rows: pd.DataFrame) -> dict[str, int]:
+    """Count the rows whose values are outside of the range or the categories of training rows.
+
+    Parameters
+    ----------
+    profiles : mapping of str to ColumnProfile
+        Profiles of the training rows.
+    rows : DataFrame
+        Later rows; columns without a profile are ignored.
+
+    Returns
+    -------
+    dict of str to int
+        Number of rows by column, without columns of which no row is outside.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skescore.suspicions import count_outside, profile_columns
+    >>> profiles = profile_columns(pd.DataFrame({"age": [20, 80], "sex": ["f", "m"]}))
+    >>> count_outside(profiles, pd.DataFrame({"age": [19, 50, 81], "sex": ["f", "m", "m"]}))
+    {'age': 2}
+    """
+    counts = {}
+    for name, profile in profiles.items():
+        if name not in rows.columns:
+            continue
+        column = rows[name].dropna()
+        if profile.quantiles is not None:
+            values = pd.to_numeric(column, errors="coerce").to_numpy(float)
+            outside = (values < profile.quantiles[0]) | (values > profile.quantiles[-1])
+        elif profile.shares and len(profile.shares) < _MAX_CATEGORIES:
+            outside = ~column.astype(str).isin(list(profile.shares)).to_numpy()
+        else:
+            continue
+        if outside.any():
+            counts[name] = int(outside.sum())
+    return counts
+
+
 def find_drift(profiles: Mapping[str, ColumnProfile], rows: pd.DataFrame) -> list[str]:
     """Compare rows with the profiles of the training rows.
 
@@ -156,7 +203,8 @@ def _column_drift(
     if profile.quantiles is not None:
         values = pd.to_numeric(column, errors="coerce").dropna().to_numpy(float)
         text = _range_drift(name, profile, values, level) if len(values) else None
-        text = text or _distribution_drift(name, profile.quantiles, values, level)
+        if len(profile.quantiles) == len(_LEVELS):
+            text = text or _distribution_drift(name, profile.quantiles, values, level)
         text = text or _fraction_drift(name, profile, values)
     else:
         text = _category_drift(name, profile, column[~is_missing].astype(str), level)
@@ -198,7 +246,9 @@ def _range_drift(name: str, profile: ColumnProfile, values: np.ndarray, level: f
     text = f"{_of_rows(n_outside, n_rows)} {'is' if n_outside == 1 else 'are'} "
     text += " or ".join(parts)
     if max(n_below, n_above) >= _UNITS_SHARE * n_rows:
-        text += f": other units?{_factor_text(float(np.median(values)), profile.quantiles[5])}"
+        middle = profile.quantiles[len(profile.quantiles) // 2]
+        factor = "" if len(profile.quantiles) == 2 else _factor_text(np.median(values), middle)
+        text += f": other units?{factor}"
     return text
 
 
