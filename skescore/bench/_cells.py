@@ -28,6 +28,7 @@ from threadpoolctl import threadpool_limits
 
 from skescore._deadline import time_limit
 from skescore._processes import end_with_parent
+from skescore._splitters import make_time_splitter
 from skescore.bench._configuration import BlackBoxEntry, ExtractorEntry, text_of_object
 from skescore.bench._plan import Cell, split_rows
 from skescore.black_boxes import fit_black_box, make_black_box
@@ -44,7 +45,7 @@ from skescore.scorers import (
     knowledge,
     register_score,
 )
-from skescore.tuning import ExtractorSearchCV
+from skescore.tuning import ExtractorSearchCV, group_options
 
 __all__ = ["Group", "failed_row", "measure_group", "measure_limited", "work"]
 
@@ -99,13 +100,16 @@ def measure_group(
         warnings.simplefilter("ignore", UserWarning)  # rare classes have a note
         train, test = list(splits)[group.fold]
     X, y = group.dataset.X, group.dataset.y
-    rows = _Rows(X.iloc[train], y.iloc[train], X.iloc[test], y.iloc[test])
+    groups = None if group.dataset.groups is None else group.dataset.groups.iloc[train]
+    rows = _Rows(X.iloc[train], y.iloc[train], X.iloc[test], y.iloc[test], groups)
     with threadpool_limits(limits=1):
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the rows contain the quality of the black box
                 # A model from a file is frozen and is not fitted again.
-                model = fit_black_box(_black_box(group), rows.X_train, rows.y_train)
+                black_box = _black_box(group)
+                options = group_options(black_box, groups)
+                model = fit_black_box(black_box, rows.X_train, rows.y_train, **options)
                 y_box = Oracle(model, like=rows.X_test).query(rows.X_test)
         except Exception as error:
             for entry in group.entries:
@@ -132,6 +136,7 @@ class _Rows(NamedTuple):
     y_train: Any
     X_test: Any
     y_test: Any
+    groups_train: Any = None
 
 
 def _black_box(group: Group) -> Any:
@@ -212,14 +217,17 @@ def _extract(
         return ruleset, {"seconds": 0.0, "black_box_calls": 0, "black_box_rows": 0}
     if entry.kind == "search":
         # The black box is unfitted: it must not have seen the held-out rows of the inner folds.
+        cv = params["cv"]
+        if group.dataset.times is not None:
+            cv = make_time_splitter(cv, len(rows.X_train))
         search = ExtractorSearchCV(
             _black_box(group),
             extractors=tuple(params["extractors"]),
             scoring=get_rule_scorer(params["scoring"]),
             n_trials=params["trials"],
-            cv=params["cv"],
+            cv=cv,
             random_state=group.seed,
-        ).fit(rows.X_train, rows.y_train)
+        ).fit(rows.X_train, rows.y_train, groups=rows.groups_train)
         seconds = time.perf_counter() - begin
         board, best = search.leaderboard_, search.best_extractor_
         best_params = {"extractor": search.best_name_, **search.best_params_}

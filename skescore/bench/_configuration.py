@@ -188,6 +188,10 @@ _DATA_OPTIONS = (
     "decimal",
     "encoding",
     "sample",
+    "groups",
+    "time",
+    "header",
+    "skip_rows",
 )
 
 

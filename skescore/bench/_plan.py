@@ -10,14 +10,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
+from sklearn.model_selection import (
+    GroupShuffleSplit,
+    KFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    StratifiedShuffleSplit,
+)
 
+from skescore._splitters import make_group_splitter, make_time_splitter
 from skescore._text import listed
 from skescore.bench._configuration import BenchConfig, BlackBoxEntry, ExtractorEntry
 from skescore.black_boxes import BlackBoxError, check_matches
 from skescore.datasets import Dataset, load_dataset
 from skescore.registry import extractor_spec, suitable_extractors
 from skescore.rules import RuleSet
+from skescore.suspicions import TableFacts, find_suspicions
 
 __all__ = ["Cell", "Plan", "make_plan", "split_rows"]
 
@@ -108,6 +116,15 @@ def make_plan(
     plan = Plan(config, datasets, [])
     for label, dataset in datasets.items():
         _check_rows(plan, label, dataset)
+        facts = TableFacts(
+            dataset.X,
+            dataset.y,
+            dataset.task,
+            groups=dataset.groups,
+            is_shuffled=dataset.times is None,
+            identifiers=dataset.identifiers,
+        )
+        plan.notes += [f"{label}: {suspicion}" for suspicion in find_suspicions(facts)]
         plan.notes += [f"{label}: {finding}" for finding in dataset.findings]
     for entry in config.extractors:
         _add_extractor(plan, entry)
@@ -244,10 +261,20 @@ def _subject(name: str, entry: ExtractorEntry) -> str:
     return "it" if name == entry.label else name
 
 
+def _group_splitter(dataset: Dataset, seed: int, folds: int, test_size: float) -> Any:
+    """Return a splitter that keeps the rows of a group together."""
+    if folds == 1:
+        return GroupShuffleSplit(1, test_size=test_size, random_state=seed)
+    labels = dataset.y if dataset.class_counts else None
+    return make_group_splitter(folds, dataset.groups, labels, random_state=seed)
+
+
 def split_rows(
     dataset: Dataset, seed: int, folds: int, test_size: float
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yield the training and held-out rows of each fold.
+
+    Rows of a group stay together, and rows with times are held out after the training rows.
 
     Parameters
     ----------
@@ -270,7 +297,19 @@ def split_rows(
     if folds == 0:
         yield all_rows, all_rows
         return
+    if dataset.times is not None:
+        if folds == 1:
+            n_train = round((1 - test_size) * len(all_rows))
+            yield all_rows[:n_train], all_rows[n_train:]
+            return
+        yield from make_time_splitter(folds, len(all_rows)).split(all_rows)
+        return
     splitter: Any
+    if dataset.groups is not None:
+        yield from _group_splitter(dataset, seed, folds, test_size).split(
+            all_rows, dataset.y, dataset.groups
+        )
+        return
     if folds == 1:
         can_stratify = bool(counts) and min(counts.values()) >= 2
         kind: Any = StratifiedShuffleSplit if can_stratify else ShuffleSplit

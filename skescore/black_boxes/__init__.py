@@ -16,6 +16,7 @@ from skescore.black_boxes._catalog import (
 from skescore.black_boxes._compatibility import check_matches, type_name
 from skescore.black_boxes._errors import BlackBoxError, SavedModelError, UnknownEndingError
 from skescore.black_boxes._fitting import (
+    accepts_groups,
     black_box_task,
     encode_labels,
     explained_refusal,
@@ -40,6 +41,7 @@ __all__ = [
     "LabelCodingClassifier",
     "SavedModelError",
     "UnknownEndingError",
+    "accepts_groups",
     "black_box_task",
     "check_matches",
     "encode_labels",

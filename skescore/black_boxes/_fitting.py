@@ -17,6 +17,8 @@ from sklearn.base import (
     is_regressor,
 )
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_parameter
 
@@ -218,6 +220,35 @@ def is_prefit(estimator: Any) -> bool:
     return is_fitted(clone(estimator))
 
 
+def accepts_groups(estimator: Any) -> bool:
+    """Return whether `fit` of a black box uses groups of rows, as searches of parameters do.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The black box.
+
+    Returns
+    -------
+    bool
+        With metadata routing enabled, whether it or one of its parts requests ``groups``;
+        otherwise whether it is one of scikit-learn's searches.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skescore.black_boxes import accepts_groups
+    >>> tree = DecisionTreeClassifier()
+    >>> accepts_groups(tree), accepts_groups(GridSearchCV(tree, {"max_depth": [2, 3]}))
+    (False, True)
+    """
+    if sklearn.get_config()["enable_metadata_routing"]:
+        routing = get_routing_for_object(estimator)
+        return bool(routing.consumes("fit", ["groups"]))
+    return isinstance(estimator, GridSearchCV | RandomizedSearchCV)
+
+
 def fit_weighted(estimator: Any, X: Any, y: Any, weights: Any, /, **options: Any) -> Any:
     """Fit a clone of a black box on weighted rows; repeat the rows if it accepts no weights."""
     if weights is None:
@@ -229,6 +260,8 @@ def fit_weighted(estimator: Any, X: Any, y: Any, weights: Any, /, **options: Any
         weights = row_weights(weights, _num_samples(X))
         return fit_black_box(estimator, X, y, **(options | {"sample_weight": weights}))
     row_index = repeated_rows(weights, _num_samples(X))
+    if "groups" in options:
+        options = options | {"groups": take_rows(options["groups"], row_index)}
     return fit_black_box(estimator, take_rows(X, row_index), take_rows(y, row_index), **options)
 
 

@@ -332,6 +332,28 @@ def add_data_options(parser: argparse.ArgumentParser, *, elsewhere: str = "") ->
     return group
 
 
+def add_split_options(group: Any) -> None:
+    """Add the columns that decide how rows are split into folds."""
+    group.add_argument(
+        "--groups",
+        metavar="COLUMN",
+        help="column of rows that belong together, such as the patient: all rows of a group are in "
+        "the same fold, and the column is no feature",
+    )
+    group.add_argument(
+        "--time",
+        metavar="COLUMN",
+        help="column of dates or numbers in whose order rows are split: held-out rows come after "
+        "the training rows",
+    )
+
+
+def check_split_options(options: argparse.Namespace) -> None:
+    """Report --groups and --time together."""
+    if options.groups is not None and options.time is not None:
+        options.parser.error("argument --time: goes without --groups; choose one of them")
+
+
 def add_reading_options(group: Any) -> None:
     """Add the options for reading a table; see `reading_from`."""
     names: dict[str, Any] = {"metavar": "COLUMN,...", "type": names_from, "action": "extend"}
@@ -373,6 +395,16 @@ def add_reading_options(group: Any) -> None:
         help="decimal separator, point or comma (detected by default)",
     )
     group.add_argument(
+        "--header",
+        metavar="ROW,...",
+        type=_header_rows,
+        help="rows of a file that hold the names of the columns, the first row being 1; those of "
+        "several rows are joined (detected by default, with titles, units and totals)",
+    )
+    group.add_argument(
+        "--skip-rows", metavar="N", type=integer(0), help="number of rows above the header"
+    )
+    group.add_argument(
         "--encoding",
         metavar="NAME",
         help="encoding of a text file, such as cp1252 (detected by default)",
@@ -389,6 +421,8 @@ def reading_from(options: argparse.Namespace) -> dict[str, Any]:
         "sep": options.sep,
         "decimal": options.decimal,
         "encoding": options.encoding,
+        "header": options.header,
+        "skip_rows": options.skip_rows,
     }
 
 
@@ -418,6 +452,12 @@ def _decimal(text: str) -> str:
     if text not in (".", ","):
         raise argparse.ArgumentTypeError(f"must be '.' or ',', got {text!r}")
     return text
+
+
+def _header_rows(text: str) -> list[int]:
+    """Read numbers of rows, as in 3 or 3,4 (argparse type)."""
+    read = integer(1)
+    return [read(part.strip()) for part in text.split(",")]
 
 
 def names_from(text: str) -> list[str]:
@@ -556,6 +596,11 @@ def data_from(
     """Load the data that the options name; errors include the corrected command."""
     from skescore.datasets import load_dataset
 
+    is_training_data = not isinstance(data, str)
+    structure = {
+        name: getattr(options, name, None) if is_training_data else None
+        for name in ("groups", "time")
+    }
     with with_remedies(options):
         return load_dataset(
             options.data if data is None else data,
@@ -566,6 +611,7 @@ def data_from(
             max_categories=max_categories,
             missing=options.missing,
             sample=options.sample if data is None else None,
+            **structure,
             **reading_from(options),
         )
 
@@ -589,6 +635,8 @@ def _mended(command: Sequence[str], error: DatasetError) -> str:
 
 def describe_data(options: argparse.Namespace, dataset: Dataset) -> dict[str, Any]:
     """Describe the data for a result, so that they can be read again."""
+    from skescore.suspicions import profile_columns
+
     reading = dataset.preparation
     return {
         "name": dataset.name,
@@ -601,9 +649,17 @@ def describe_data(options: argparse.Namespace, dataset: Dataset) -> dict[str, An
         "features": list(dataset.X.columns),
         "categories": list(dataset.categories),
         "table": None if reading is None else reading.to_dict(),
+        "distribution": {
+            name: profile.to_dict() for name, profile in profile_columns(dataset.X).items()
+        },
         "reading": {
             name: getattr(options, name)
             for name in ("missing", "na_values", "sep", "decimal", "encoding", "sample")
+        }
+        | {
+            name: value
+            for name in ("groups", "time", "header", "skip_rows")
+            if (value := getattr(options, name, None)) is not None
         },
     }
 

@@ -402,6 +402,8 @@ _FILE_OPTIONS = {
     "drop": "drop",
     "category": "categories",
     "missing": "missing",
+    "groups": "groups",
+    "time": "time",
 }
 
 
@@ -453,6 +455,7 @@ def _add_benchmark_options(parser: argparse.ArgumentParser) -> None:
         help="missing values of features in these files: keep them (default), stop with an error, "
         "or drop their rows; use --config for files with different settings",
     )
+    arguments.add_split_options(group)
     _add_method_options(group)
 
 
@@ -653,6 +656,7 @@ def _parse_level(text: str) -> float:
 
 def _make_config(options: argparse.Namespace) -> BenchConfig:
     """Return the configuration of the suite or file with the changes of other options."""
+    arguments.check_split_options(options)
     if options.suite is None and options.config is None and options.data is None:
         options.parser.error(
             f"name a benchmark: --suite NAME ({', '.join(SUITES)}), --config FILE or --data NAME"

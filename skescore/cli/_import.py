@@ -297,7 +297,7 @@ def _check_usage(options: argparse.Namespace) -> None:
 
 def _columns(options: argparse.Namespace) -> pd.DataFrame:
     """Return the columns of the data that can be features."""
-    table = read_table(options.data, sep=options.sep, encoding=options.encoding)
+    table = read_table(options.data, options)
     excluded = [name for name in [options.target, *options.drop] if name is not None]
     for name in (*excluded, *options.category, *options.numeric):
         # A built-in data set comes without its target.

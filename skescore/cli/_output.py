@@ -174,12 +174,20 @@ class Notes:
     def __init__(self, quiet: bool = False) -> None:
         self.quiet = quiet
         self.texts: list[str] = []
+        self._n_warnings = 0
 
     def add(self, text: str, *, is_shown: bool = True) -> None:
         """Add a note."""
         self.texts.append(text)
         if is_shown and not self.quiet:
             sys.stderr.write(printable(f"skescore: note: {text}\n"))
+
+    def warn(self, text: str, *, is_shown: bool = True) -> None:
+        """Add a warning about suspicious data or results, before all notes."""
+        self.texts.insert(self._n_warnings, text)
+        self._n_warnings += 1
+        if is_shown and not self.quiet:
+            sys.stderr.write(printable(f"skescore: warning: {text}\n"))
 
     def add_findings(self, name: str, texts: Sequence[str]) -> None:
         """Add the findings about a table in one message."""

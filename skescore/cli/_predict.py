@@ -4,50 +4,93 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from skescore._text import csv_of
-from skescore.cli._output import check_encoding
+from skescore._text import csv_of, did_you_mean, listed, nearest, plural
+from skescore.cli._arguments import names_from
+from skescore.cli._output import Notes, check_encoding
 from skescore.cli._rule_files import (
     add_output_options,
     add_rules_and_rows,
     check_output,
+    profiles_of,
     read_rows,
     read_rules,
+    read_table,
     write_output,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skescore.rules import RuleSet
 
 DESCRIPTION = """\
 Predict the rows of a table by rules that `skescore tune --output`, `skescore import` or
 RuleSet.to_json saved. Writes CSV: the prediction of each row, in the table's order, and the number
 of the rule that it comes from; none where no rule holds, or where all rules that hold vote.
+
+Rows that lie outside of the range of the training rows, or are distributed in another way, are
+counted and reported for each feature on standard error.
 """
 EXAMPLES = """\
 examples:
   skescore predict run/rules.json new_houses.csv
   skescore predict run/rules.json new_houses.csv --output predictions.csv
+  skescore predict run/rules.json patients.csv --keep id,name --labels healthy,ill
+  skescore predict run/rules.json new_houses.csv --strict
 """
+_COLUMNS = ("prediction", "rule")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add what the command takes."""
+    """Add the options of the command."""
     add_rules_and_rows(parser)
+    parser.add_argument(
+        "--keep",
+        metavar="COLUMN,...",
+        type=names_from,
+        action="extend",
+        default=[],
+        help="columns of the table to write in front of the predictions, such as identifiers; "
+        "repeatable",
+    )
+    parser.add_argument(
+        "--labels",
+        metavar="NAME,...",
+        type=names_from,
+        help="names to write for the classes, in their order (0,1 become no,yes), or pairs as in "
+        "0=no,1=yes",
+    )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="fail, instead of writing predictions, if rows are unlike the training rows",
+    )
     add_output_options(parser)
 
 
 def run(options: argparse.Namespace) -> str:
-    """Carry out the command; gives the text for standard output."""
+    """Run the command and return the text for standard output."""
     check_output(options.output, overwrite=options.overwrite)
     import numpy as np
     import pandas as pd
 
     ruleset = read_rules(options.rules)
+    labels = None if options.labels is None else _labels_of(ruleset, options.labels)
     rows = read_rows(options, ruleset, options.data)
+    columns = _passed_columns(options, len(rows))
+    _report_drift(options, ruleset, rows)
     if ruleset.voting is None:
         index = np.asarray(ruleset.assign(rows))
         rule = [str(i + 1) if i >= 0 else "" for i in index.tolist()]
     else:
         rule = [""] * len(rows)
-    table = pd.DataFrame({"prediction": ruleset.predict(rows), "rule": rule})
+    predictions = pd.Series(ruleset.predict(rows))
+    if labels is not None:
+        predictions = predictions.map(lambda value: labels.get(value, value))
+    table = pd.DataFrame({**columns, "prediction": predictions, "rule": rule})
     text = csv_of(table)
     if options.output is None:
         check_encoding(text, "CSV")
@@ -55,3 +98,76 @@ def run(options: argparse.Namespace) -> str:
     write_output(options.output, text)
     sys.stderr.write(f"wrote {options.output}\n")
     return ""
+
+
+def _labels_of(ruleset: RuleSet, names: Sequence[str]) -> Mapping[Any, str]:
+    """Return the name of each class, from names in order or pairs."""
+    classes = list(ruleset.classes or ())
+    if not classes:
+        raise ValueError("--labels names classes, but these rules predict numbers. Leave it out.")
+    if all("=" in name for name in names):
+        pairs = dict(name.split("=", 1) for name in names)
+        by_text = {str(label): label for label in classes}
+        unknown = [name for name in pairs if name not in by_text]
+        if unknown:
+            raise ValueError(
+                f"--labels: the rules have no class {unknown[0]!r}. "
+                f"{did_you_mean(unknown[0], list(by_text))}"
+            )
+        return {by_text[name]: label for name, label in pairs.items()}
+    if len(names) != len(classes):
+        raise ValueError(
+            f"--labels must name each of the {len(classes)} classes ({listed(classes)}) in this "
+            f"order, got {len(names)}. Name them all, or write pairs such as {classes[0]}=NAME."
+        )
+    return dict(zip(classes, names, strict=True))
+
+
+def _passed_columns(options: argparse.Namespace, n_rows: int) -> dict[str, pd.Series]:
+    """Return the columns of the table that are written with the predictions."""
+    if not options.keep:
+        return {}
+    table = read_table(options.data, options)
+    columns = list(map(str, table.columns))
+    table.columns = columns
+    for name in options.keep:
+        if name not in columns:
+            similar = nearest(name, columns)
+            guess = f" Did you mean {similar!r}?" if similar else ""
+            raise ValueError(
+                f"--keep: {options.data} has no column {name!r}.{guess} Its columns are "
+                f"{listed(columns)}."
+            )
+        if name in _COLUMNS:
+            raise ValueError(
+                f"--keep {name}: the predictions have a column of this name. Rename that of the "
+                "table."
+            )
+    if len(table) != n_rows:
+        raise ValueError(
+            f"--keep: {options.data} has {len(table)} rows, but {n_rows} are predicted. Remove "
+            "rows that cannot be read."
+        )
+    return {name: table[name].reset_index(drop=True) for name in dict.fromkeys(options.keep)}
+
+
+def _report_drift(options: argparse.Namespace, ruleset: RuleSet, rows: pd.DataFrame) -> None:
+    """Report rows that are unlike the training rows, or raise an error with --strict."""
+    from skescore.suspicions import count_outside, find_drift
+
+    profiles = profiles_of(options.rules, ruleset)
+    observed = rows.loc[:, rows.notna().any()]
+    differences = find_drift(profiles, observed)
+    if differences and options.strict:
+        raise ValueError(
+            f"--strict: rows of {options.data} are unlike the training rows: "
+            f"{'; '.join(differences)}. Correct them, or leave out --strict."
+        )
+    notes = Notes()
+    for text in differences:
+        notes.warn(text)
+    reported = [name for name in profiles if any(repr(name) in text for text in differences)]
+    counts = {n: c for n, c in count_outside(profiles, observed).items() if n not in reported}
+    if counts:
+        features = ", ".join(f"{name!r} ({plural(count, 'row')})" for name, count in counts.items())
+        notes.add(f"values outside of the range of the training rows: {features}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from skescore._io import at_home, json_of, write_atomically
 from skescore._names import DATA_SET_TASKS, no_data_text
-from skescore._text import listed
+from skescore._text import listed, nearest
 from skescore.cli._arguments import (
     OF_DATA,
     OF_FILE,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from skescore.datasets import Preparation
     from skescore.rules import Condition, RuleSet
+    from skescore.suspicions import ColumnProfile
 
 __all__ = [
     "add_output_options",
@@ -33,6 +35,7 @@ __all__ = [
     "as_text",
     "check_output",
     "preparation_of",
+    "profiles_of",
     "read_rows",
     "read_rules",
     "read_table",
@@ -114,6 +117,39 @@ def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:
     return Preparation.for_features(ruleset.feature_names, text_features(ruleset))
 
 
+def profiles_of(path: Path, ruleset: RuleSet) -> dict[str, ColumnProfile]:
+    """Return the distribution of the training rows, from the run.json next to the rules.
+
+    Without one, the domain of the rules gives the limits of the numbers.
+    """
+    from skescore.suspicions import ColumnProfile
+
+    try:
+        data = json_of((path.parent / "run.json").read_text(encoding="utf-8"))["data"]
+        if data["features"] == list(ruleset.feature_names) and data.get("distribution"):
+            stored = data["distribution"].items()
+            return {name: ColumnProfile.from_dict(profile) for name, profile in stored}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass  # not the run that made these rules
+    return profiles_of_domain(ruleset)
+
+
+def profiles_of_domain(ruleset: RuleSet) -> dict[str, ColumnProfile]:
+    """Return profiles with the limits of numbers and the categories of a rule set's domain."""
+    from skescore.suspicions import ColumnProfile
+
+    domain = ruleset.domain
+    if domain is None:
+        return {}
+    categories = dict(domain.categories)
+    profiles = {}
+    for feature, name in enumerate(ruleset.feature_names):
+        low, high = float(domain.lower[feature]), float(domain.upper[feature])
+        if feature not in categories and math.isfinite(low) and math.isfinite(high):
+            profiles[name] = ColumnProfile.from_limits(low, high)
+    return profiles
+
+
 def check_texts(path: Path, ruleset: RuleSet) -> None:
     """Raise a ValueError for rules that name texts as which no cell of a table is read."""
     from skescore.datasets._reading import is_read_as
@@ -164,15 +200,22 @@ def used_features(ruleset: RuleSet) -> list[str]:
     return [ruleset.feature_names[feature] for feature in sorted(ruleset.used_features)]
 
 
-def read_table(data: str, *, sep: str | None = None, encoding: str | None = None) -> pd.DataFrame:
+def read_table(data: str, options: argparse.Namespace) -> pd.DataFrame:
     """Read the columns of a built-in data set or a file as they are, missing cells and all."""
-    from skescore.datasets import load_dataset
+    from skescore.datasets import ReadingOptions, load_dataset
     from skescore.datasets._files import read_file
 
     if data in DATA_SET_TASKS:
         return load_dataset(data).X
     try:
-        return read_file(at_home(data), data, separator=sep, encoding=encoding).frame
+        layout = ReadingOptions(header=options.header, skip_rows=options.skip_rows).layout
+        return read_file(
+            at_home(data),
+            data,
+            separator=options.sep,
+            encoding=options.encoding,
+            layout=layout,
+        ).frame
     except FileNotFoundError:
         raise FileNotFoundError(no_data_text(data)) from None
 
@@ -196,17 +239,23 @@ def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.Da
         try:
             with with_remedies(options):
                 preparation = preparation_of(path, ruleset)
-                table, findings, _ = read_prepared(data, preparation=preparation, **reading)
+                prepared = read_prepared(data, preparation=preparation, **reading)
+                table, findings = prepared.frame, prepared.findings
         except FileNotFoundError:
             raise FileNotFoundError(no_data_text(data)) from None
         Notes().add_findings(data, findings)
     missing = [name for name in used if name not in table.columns]
     if missing:
-        columns = listed(list(read_table(data, sep=options.sep, encoding=options.encoding)))
+        columns = list(map(str, read_table(data, options)))
+        similar = {name: nearest(name, columns) for name in missing}
+        guesses = [f"{other!r} for {name!r}" for name, other in similar.items() if other]
+        guess = (
+            f" Did you mean {', '.join(guesses)}? Then rename it in the table." if guesses else ""
+        )
         raise ValueError(
             f"{data} lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} of the "
-            f"rules; its columns are {columns}. Name a table with the columns that the rules were "
-            "made with."
+            f"rules; its columns are {listed(columns)}.{guess} Name a table with the columns that "
+            "the rules were made with."
         )
     return table.reindex(columns=names)
 

@@ -169,7 +169,10 @@ _ELSEWHERE = (
     "duckdb:///FILE?table=T, postgresql://USER@HOST/DATABASE?table=T, any URL of SQLAlchemy"
 )
 #: Options that say how a file is read into memory.
-_READING = ("drop", "category", "numeric", "na_values", "sep", "decimal", "encoding", "sample")
+_READING = (
+    *("drop", "category", "numeric", "na_values", "sep", "decimal", "encoding", "header"),
+    *("skip_rows", "sample"),
+)
 #: Columns of each rule in addition to the requested measures.
 _COLUMNS = (
     "text",

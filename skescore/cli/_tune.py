@@ -31,6 +31,7 @@ from skescore._names import (
 from skescore._optional import import_optional
 from skescore._quantities import MeasuredQuantity, limited_quantities, measured_quantities
 from skescore._scores import SCORE_SPECS
+from skescore._splitters import make_group_splitter, make_time_splitter
 from skescore._text import csv_of, did_you_mean, plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from skescore.metrics import RuleCounts
     from skescore.rules import RuleSet
     from skescore.sources import DataSource
+    from skescore.suspicions import Suspicion
     from skescore.tuning import ExtractorSearchCV
 
 __all__ = [
@@ -117,6 +119,8 @@ def tune_text(
 ) -> str:
     """Write the data, the black box, the leaderboard and the best rules."""
     printer = output.Printer(options.format == "markdown")
+    for sentence in result["suspicions"]:
+        printer.line(f"Warning: {sentence}")
     for sentence in result["best"]["shortcomings"]:
         printer.line(f"Note: {sentence}.")
     printer.line(_describe(dataset))
@@ -124,7 +128,7 @@ def tune_text(
         f"{output.MEASURE_NAMES.get(name, name)} {output.number(value)}"
         for name, value in search.black_box_quality_.items()
     )
-    how = f"held-out rows, {options.cv} folds"
+    how = f"held-out rows, {options.cv} folds{_split_text(dataset)}"
     if not result["black_box"]["trained_here"]:
         how = "on these rows, which it may have been trained on"
     if options.class_weight is not None:
@@ -170,6 +174,13 @@ def tune_text(
         printer.line(sentence)
     print_alternatives(printer, options, search, result["alternatives"])
     return printer.text()
+
+
+def _split_text(dataset: Dataset) -> str:
+    """Describe folds of whole groups or in the order of time, after the number of folds."""
+    if dataset.groups is not None:
+        return f" of whole groups ({dataset.groups.nunique()} different {dataset.groups.name})"
+    return "" if dataset.times is None else f" in the order of {dataset.times.name}"
 
 
 def _without_noise(spread: float, score: float) -> float:
@@ -592,6 +603,7 @@ _ELSEWHERE = (
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     group = arguments.add_data_options(parser, elsewhere=_ELSEWHERE)
+    arguments.add_split_options(group)
     group.add_argument(
         "--test",
         action=OF_DATA,
@@ -794,8 +806,11 @@ def run(options: argparse.Namespace) -> str:
     dataset = _data(options, model_file) if stored is None else stored.dataset
     _choose_extractors(options, dataset, notes)
     arguments.check_features(dataset)
-    notes.add_findings(dataset.name, dataset.findings)
     test = _test_rows(options, dataset, model_file, notes)
+    suspicions = _find_table_suspicions(dataset, test)
+    for suspicion in suspicions:
+        notes.warn(suspicion.with_command(options.command_line))
+    notes.add_findings(dataset.name, dataset.findings)
     model, about_model = _black_box(options, dataset, model_file)
     from skescore.report import alternatives_record
 
@@ -821,11 +836,20 @@ def run(options: argparse.Namespace) -> str:
                     all_rows = _evaluate_all_rows(options, search, stored)
                 except _StoredDifferentlyError:
                     notes.add(_SAMPLE_ONLY)
+        of_results = _result_suspicions(search)
+        for suspicion in of_results:
+            text = suspicion.with_command(options.command_line)
+            notes.warn(text, is_shown=options.format == "json")
+        suspicions += of_results
         shortcomings = _shortcomings(dataset, search, idle)
         for sentence in shortcomings:
             notes.add(sentence, is_shown=options.format == "json")
         result = _result(options, dataset, search) | {"notes": notes.texts}
         result["best"]["shortcomings"] = shortcomings
+        result["suspicions"] = [
+            suspicion.with_command(shown_command_line(options.command_line))
+            for suspicion in suspicions
+        ]
         result["black_box"] |= about_model
         if all_rows is not None:
             result["all_rows"] = all_rows | {"finalists": finalists}
@@ -844,6 +868,30 @@ def run(options: argparse.Namespace) -> str:
     if options.format == "json":
         return _json(search, result)
     return tune_text(options, dataset, search, result)
+
+
+def _find_table_suspicions(dataset: Dataset, test: Dataset | None) -> list[Suspicion]:
+    """Return everything suspicious about the rows of the search and of the test."""
+    from skescore.suspicions import TableFacts, find_suspicions
+
+    facts = TableFacts(
+        dataset.X,
+        dataset.y,
+        dataset.task,
+        groups=dataset.groups,
+        is_shuffled=dataset.times is None,
+        identifiers=dataset.identifiers,
+        test=None if test is None else test.X,
+    )
+    return find_suspicions(facts)
+
+
+def _result_suspicions(search: ExtractorSearchCV) -> list[Suspicion]:
+    """Return everything suspicious about the result of the search."""
+    from skescore.suspicions import SUSPICION_CHECKS, ResultFacts
+
+    names = {check.name for check in SUSPICION_CHECKS if check.facts is ResultFacts}
+    return [suspicion for suspicion in search.suspicions_ if suspicion.name in names]
 
 
 def _select_best(
@@ -904,6 +952,7 @@ def _set_reference(options: argparse.Namespace) -> None:
 
 def _check_usage(options: argparse.Namespace) -> None:
     """Report options that exclude each other, before any data are read."""
+    arguments.check_split_options(options)
     if options.extractors is not None and options.trials < len(options.extractors):
         options.parser.error(
             f"argument --trials: must be at least one per extractor ({len(options.extractors)}), "
@@ -963,13 +1012,7 @@ def _weak_predictions(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
     quality = search.black_box_quality_
     if dataset.task == "regression":
         shortcomings = []
-        if quality["r2"] <= 0:
-            shortcomings.append(
-                f"the black box predicts {target} no better than its mean (R² "
-                f"{output.number(quality['r2'])} on held-out rows), so its rules tell nothing of "
-                "it: try another --black-box, or columns that have to do with it"
-            )
-        elif r2_score(y, predicted.fillna(y.mean())) <= 1e-9:
+        if quality["r2"] > 0 and r2_score(y, predicted.fillna(y.mean())) <= 1e-9:
             shortcomings.append(
                 f"these rules predict {target} no better than its mean: allow more rules, or "
                 "--scoring neg_root_relative_squared_error"
@@ -980,21 +1023,16 @@ def _weak_predictions(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
     weights = compute_sample_weight(search.class_weight, y)
     shares = {name: round(np.average(y == name, weights=weights), 9) for name, _ in counts}
     label, share = max(shares.items(), key=lambda item: item[1])
-    constant_scores = {"accuracy": share, "f1_weighted": share * 2 * share / (1 + share)}
-    if all(quality[name] <= value + 1e-9 for name, value in constant_scores.items()):
-        return [
-            f"the black box predicts {target} no better than always {label!r} (accuracy "
-            f"{output.number(quality['accuracy'])} on held-out rows, {output.number(share)} "
-            "without it), so its rules tell nothing of it: try another --black-box, or columns "
-            "that have to do with it"
-        ]
+    constant_f1 = share * 2 * share / (1 + share)
+    if quality["accuracy"] <= share + 1e-9:
+        return []  # the black box itself is no better, which is a suspicion
     shortcomings = []
     is_correct = predicted.to_numpy() == y.to_numpy()
     if float(np.average(is_correct, weights=weights)) <= share + 1e-9:
         balanced = f1_score(
             y.astype(str), predicted.astype(str), average="weighted", sample_weight=weights
         )
-        if balanced <= constant_scores["f1_weighted"] + 1e-9:
+        if balanced <= constant_f1 + 1e-9:
             shortcomings.append(
                 f"these rules predict {target} no better than always {label!r}: allow more rules, "
                 "or try --scoring balanced_accuracy"
@@ -1283,7 +1321,7 @@ def _check_outputs(options: argparse.Namespace, model: Any) -> None:
             f"--target must be one of --outputs {','.join(options.outputs)}, got "
             f"{options.target!r}: it says which of them is explained."
         )
-    columns = set(read_table(options.data, sep=options.sep, encoding=options.encoding).columns)
+    columns = set(read_table(options.data, options).columns)
     unexplained = [name for name in options.outputs if name != options.target and name in columns]
     options.drop = [*options.drop, *unexplained]
 
@@ -1396,10 +1434,18 @@ def _black_box(
 
 
 def splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> Any:
-    """Make shuffled folds, stratified if a class has enough rows."""
+    """Make folds: in the order of time, of whole groups, or shuffled.
+
+    Shuffled folds and groups are stratified if a class has enough rows.
+    """
     from sklearn.model_selection import KFold, StratifiedKFold
 
     n_rows = len(dataset.X)
+    if dataset.times is not None:
+        return make_time_splitter(cv, n_rows)
+    if dataset.groups is not None:
+        labels = dataset.y if dataset.class_counts else None
+        return make_group_splitter(cv, dataset.groups, labels, random_state=seed)
     if cv > n_rows:
         raise ValueError(
             f"--cv {cv} asks for more folds than {dataset.name} has rows ({n_rows}). Pass at most "
@@ -1434,6 +1480,7 @@ def _search(
     trial_storage: TrialStorage,
 ) -> ExtractorSearchCV:
     from skescore.cli._progress import FirstRules, ReportingSearch, write_start
+    from skescore.suspicions import SuspiciousDataWarning
     from skescore.tuning import SearchProgress
 
     folds = splitter(dataset, options.cv, options.seed, notes)
@@ -1466,9 +1513,10 @@ def _search(
     # A constant is reported by its shortcomings, and the alternatives are printed.
     ignored = ("The least populated class", "The best candidate by .* is a constant")
     with notes.instead_of_warnings(*ignored) as further:
+        warnings.simplefilter("ignore", SuspiciousDataWarning)  # reported before the notes
         try:
             with Workers(options, trial_storage, notes), progress:
-                search.fit(dataset.X, dataset.y)
+                search.fit(dataset.X, dataset.y, groups=dataset.groups)
         except KeyboardInterrupt:
             if not hasattr(search, "best_extractor_"):
                 raise
@@ -1554,6 +1602,8 @@ def _result(
             "trials_failed": _count_failed(board),
             "trials_stopped": _count_stopped(board),
             "cv": options.cv,
+            "groups": options.groups,
+            "time": options.time,
             "class_weight": options.class_weight,
             "seed": options.seed,
             "timeout": options.timeout,

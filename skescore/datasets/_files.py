@@ -26,8 +26,17 @@ import pandas as pd
 from skescore._io import check_regular
 from skescore._optional import import_optional
 from skescore._text import listed, repeated
+from skescore.datasets._layout import LayoutOptions, TableLayout, count_total_rows, detect_layout
 
-__all__ = ["DatasetError", "FileTable", "check_unique", "header_hint", "read_file"]
+__all__ = [
+    "DatasetError",
+    "FileTable",
+    "LayoutOptions",
+    "check_unique",
+    "header_hint",
+    "read_file",
+    "unique_names",
+]
 
 # The usual separator of each kind of text file; the header line may show another one.
 TEXT_KINDS = {".csv": ",", ".txt": ",", ".tsv": "\t", ".tab": "\t"}
@@ -52,6 +61,8 @@ _POINTLESS = r"[+-]?\d+\.0+"
 #: A cell that begins with a zero and another digit.
 _PADDED = re.compile(rb"(?<![^,;|\s\"'])0\d")
 LINE_NOTE = "(the header is line 1)"
+#: Rows in which the header is looked for, and rows at the end that may be totals.
+_LAYOUT_ROWS, _TAIL_ROWS = 70, 30
 #: Rows that must agree with the header for blanks to be a separator.
 _SEEN_ROWS = 20
 #: What a cell is that is missing; "none" and "?" are words, which only their column explains.
@@ -149,12 +160,19 @@ class FileTable:
 
 
 def read_file(
-    path: Path, where: str, *, separator: str | None = None, encoding: str | None = None
+    path: Path,
+    where: str,
+    *,
+    separator: str | None = None,
+    encoding: str | None = None,
+    layout: LayoutOptions | None = None,
 ) -> FileTable:
     """Read the raw table of a file, with rows numbered from 0.
 
-    `where` names the file in errors, as its user did.
+    `where` names the file in errors, as its user did. Rows above the header, units and totals are
+    left out; `layout` states where the header is.
     """
+    layout = LayoutOptions() if layout is None else layout
     try:
         check_regular(path, where)
         with path.open("rb") as raw:
@@ -178,7 +196,8 @@ def read_file(
     suffix, compressed = Path(stem).suffix, stem != path.name.lower()
     if suffix in TEXT_KINDS:
         kind = TEXT_KINDS[suffix]
-        return _read_text(path, where, checksum, kind, compressed, separator, encoding)
+        text_format = _TextFormat(kind, compressed, separator, encoding)
+        return _read_text(path, where, checksum, text_format, layout)
     if suffix in (*PARQUET_KINDS, *SHEET_KINDS) and not compressed:
         for option, argument in (("sep", separator), ("encoding", encoding)):
             if argument is not None:
@@ -188,7 +207,7 @@ def read_file(
                 )
         if suffix in PARQUET_KINDS:
             return FileTable(_read_parquet(path, where, start), checksum)
-        return _read_sheet(path, where, start, checksum)
+        return _read_sheet(path, where, start, checksum, layout)
     raise DatasetError(
         f"{where} has the unknown ending {path.suffix!r}: it must be .csv, .tsv, .tab, .txt (each "
         "also with .gz), .xlsx, .parquet or .pq. Save the table as CSV."
@@ -243,7 +262,9 @@ def _read_parquet(path: Path, where: str, start: bytes) -> pd.DataFrame:
     return table.reset_index(drop=True)
 
 
-def _read_sheet(path: Path, where: str, start: bytes, checksum: str) -> FileTable:
+def _read_sheet(
+    path: Path, where: str, start: bytes, checksum: str, layout_options: LayoutOptions
+) -> FileTable:
     if not start.startswith(b"PK\x03\x04"):
         raise DatasetError(
             f"{where} is not an Excel workbook: rename it to match its format, such as .csv."
@@ -252,20 +273,37 @@ def _read_sheet(path: Path, where: str, start: bytes, checksum: str) -> FileTabl
         import_optional("openpyxl", extra="excel", purpose="Reading an Excel workbook")
     except ImportError as error:
         raise DatasetError(f"{where} cannot be read. {error}") from error
+    findings: list[str] = []
     try:
         with warnings.catch_warnings(), pd.ExcelFile(path, engine="openpyxl") as book:
             warnings.simplefilter("ignore")  # of styles and extensions that do not matter here
             sheets = [str(name) for name in book.sheet_names]
             nulls: dict[str, Any] = {"keep_default_na": False, "na_values": list(NULL_CELLS)}
-            table = book.parse(sheets[0], **nulls)
-            cells = book.parse(sheets[0], dtype=object, **nulls)
+            grid = book.parse(sheets[0], header=None, dtype=object, **nulls)
+            layout, n_rows = _sheet_layout(grid, layout_options, findings)
+            if layout is None:
+                table = book.parse(sheets[0], nrows=n_rows, **nulls)
+                cells = grid.iloc[1:]
+            else:
+                table = book.parse(
+                    sheets[0],
+                    header=None,
+                    names=unique_names(layout.names),
+                    skiprows=layout.first_row,
+                    nrows=n_rows,
+                    **nulls,
+                )
+                cells = grid.iloc[layout.first_row :]
+            cells = cells.head(len(table)).reset_index(drop=True)
+    except DatasetError:
+        raise
     except (ValueError, OSError, KeyError, IndexError, zlib.error) as error:
         raise DatasetError(f"{where} is a damaged Excel workbook: {error}") from error
     if not len(table.columns):
         raise DatasetError(f"{where} is empty: it needs a header line and data rows.")
     table.columns = pd.Index([str(column) for column in table.columns])
     more = f"the first of {len(sheets)} sheets is read, {sheets[0]!r}"
-    findings = [more] if len(sheets) > 1 else []
+    findings = [more, *findings] if len(sheets) > 1 else findings
     nonempty_rows = table.notna().any(axis=1)
 
     def texts(positions: list[int]) -> pd.DataFrame:
@@ -275,22 +313,137 @@ def _read_sheet(path: Path, where: str, start: bytes, checksum: str) -> FileTabl
     return FileTable(table, checksum, None, findings, None, texts, True)
 
 
+def _sheet_layout(
+    grid: pd.DataFrame, options: LayoutOptions, findings: list[str]
+) -> tuple[TableLayout | None, int | None]:
+    """Return the layout of a sheet, if it is not a header above data, and its number of rows."""
+    texts = grid.map(lambda cell: "" if pd.isna(cell) else str(cell).strip())
+    head = texts.head(_LAYOUT_ROWS).to_numpy().tolist()
+    layout = _find_layout(head, options)
+    first_row = 1 if layout is None else layout.first_row
+    tail = texts.iloc[first_row:].tail(_TAIL_ROWS).to_numpy().tolist()
+    n_total, totals = count_total_rows(tail, grid.shape[1])
+    findings += [] if layout is None else layout.findings
+    findings += _totals_finding(totals)
+    return layout, len(texts) - first_row - n_total if n_total else None
+
+
+def _find_layout(rows: list[list[str]], options: LayoutOptions) -> TableLayout | None:
+    try:
+        return detect_layout(rows, options)
+    except ValueError as error:
+        raise DatasetError(str(error)) from error
+
+
+def _totals_finding(totals: Sequence[str]) -> list[str]:
+    if not totals:
+        return []
+    rows = "row" if len(totals) == 1 else "rows"
+    return [f"{rows} below the data left out: {listed(totals, 3)}"]
+
+
+def unique_names(names: Sequence[str]) -> list[str]:
+    """Return names of columns as pandas reads them: empty and repeated ones get numbers."""
+    seen_counts: dict[str, int] = {}
+    unique = []
+    for position, name in enumerate(names):
+        name = name or f"Unnamed: {position}"
+        count = seen_counts.get(name, 0)
+        seen_counts[name] = count + 1
+        unique.append(f"{name}.{count}" if count else name)
+    return unique
+
+
+def _without_surroundings(
+    content: bytes, encoding: str, text_format: _TextFormat, options: LayoutOptions
+) -> tuple[bytes, str, str | None, list[str]]:
+    """Return text with one header line above the data and nothing below.
+
+    Also return its encoding and separator, and what was left out. The content is returned as it is
+    if it has this form.
+    """
+    unchanged = content, encoding, text_format.separator, list[str]()
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError:
+        return unchanged  # reported by the reader
+    lines = text.splitlines(keepends=True)
+    separator = _separator_of_grid(lines[:_LAYOUT_ROWS], text_format)
+    if separator is None or len(separator) > 1:
+        return unchanged
+    rows, ends = _grid(lines[: 2 * _LAYOUT_ROWS], separator)
+    layout = _find_layout(rows[:_LAYOUT_ROWS], options)
+    first_line = ends[0] if layout is None else ends[layout.first_row - 1]
+    tail = lines[max(first_line, len(lines) - _TAIL_ROWS) :]
+    n_total, totals = 0, list[str]()
+    if not any(line.count('"') % 2 for line in tail):
+        tail_rows = [next(csv.reader([line], delimiter=separator), []) for line in tail]
+        n_total, totals = count_total_rows(tail_rows, max(map(len, rows)))
+    if layout is None and not totals:
+        return unchanged
+    header = lines[:first_line]
+    if layout is not None:
+        written = io.StringIO()
+        names = [name.replace("\n", " ") for name in layout.names]
+        csv.writer(written, delimiter=separator, lineterminator="\n").writerow(names)
+        header = [written.getvalue()]
+    data = lines[first_line : len(lines) - n_total]
+    findings = [*(() if layout is None else layout.findings), *_totals_finding(totals)]
+    return "".join([*header, *data]).encode("utf-8"), "utf-8", separator, findings
+
+
+def _separator_of_grid(lines: Sequence[str], text_format: _TextFormat) -> str | None:
+    """Return the separator by which most lines have the same number of cells, at least two."""
+    if text_format.separator is not None:
+        return SEPARATOR_NAMES.get(text_format.separator, text_format.separator)
+    best, best_count = None, 0
+    for separator in dict.fromkeys((text_format.usual, *SEPARATORS)):
+        try:
+            widths = [len(row) for row in _grid(lines, separator)[0] if row]
+        except csv.Error:
+            continue
+        usual = max(set(widths), key=widths.count, default=1)
+        count = widths.count(usual) if usual > 1 else 0
+        if count > best_count:
+            best, best_count = separator, count
+    return best
+
+
+def _grid(lines: Sequence[str], separator: str) -> tuple[list[list[str]], list[int]]:
+    """Return the records of lines, blank ones included, and the number of lines up to each."""
+    reader = csv.reader(iter(lines), delimiter=separator, skipinitialspace=True)
+    rows, ends = [], []
+    for row in reader:
+        rows.append(row)
+        ends.append(reader.line_num)
+    return rows, ends
+
+
+@dataclass(frozen=True)
+class _TextFormat:
+    """Usual separator of a kind of text file, compression, and what the user states."""
+
+    usual: str
+    is_compressed: bool
+    separator: str | None
+    encoding: str | None
+
+
 def _read_text(
-    path: Path,
-    where: str,
-    checksum: str,
-    usual: str,
-    compressed: bool,
-    separator: str | None,
-    encoding: str | None,
+    path: Path, where: str, checksum: str, text_format: _TextFormat, layout: LayoutOptions
 ) -> FileTable:
-    opener: Any = gzip.open if compressed else open
+    opener: Any = gzip.open if text_format.is_compressed else open
+    usual = text_format.usual
     findings: list[str] = []
     try:
         with opener(path, "rb") as raw:
             content = raw.read()
-        _refuse_binary(content[:4096], where, encoding)
-        encoding = _encoding(content, where, encoding, findings)
+        _refuse_binary(content[:4096], where, text_format.encoding)
+        encoding = _encoding(content, where, text_format.encoding, findings)
+        content, encoding, separator, notes = _without_surroundings(
+            content, encoding, text_format, layout
+        )
+        findings += notes
         try:
             with io.TextIOWrapper(io.BytesIO(content), encoding=encoding, newline="") as text:
                 if separator is None:
@@ -319,7 +472,8 @@ def _read_text(
     except pd.errors.EmptyDataError as error:
         raise DatasetError(f"{where} is empty: it needs a header line and data rows.") from error
     except csv.Error as error:
-        raise DatasetError(_malformed(str(error), where, separator or usual)) from error
+        separator = text_format.separator or usual
+        raise DatasetError(_malformed(str(error), where, separator)) from error
     except (OSError, EOFError, zlib.error) as error:
         raise DatasetError(f"{where} is damaged or cannot be read: {error}") from error
 

@@ -22,7 +22,14 @@ import pandas as pd
 from skescore._io import at_home
 from skescore._names import BUILT_IN, PACKAGED, BuiltIn, Task, no_data_text
 from skescore._text import listed, nearest_names
-from skescore.datasets._files import DatasetError, FileTable, check_unique, header_hint, read_file
+from skescore.datasets._files import (
+    DatasetError,
+    FileTable,
+    LayoutOptions,
+    check_unique,
+    header_hint,
+    read_file,
+)
 from skescore.datasets._packaged import read_packaged
 from skescore.datasets._reading import (
     Preparation,
@@ -32,6 +39,7 @@ from skescore.datasets._reading import (
     prepare,
     quoted,
 )
+from skescore.datasets._row_structure import order_by_time, read_groups
 
 __all__ = [
     "BUILT_IN",
@@ -55,8 +63,6 @@ _MAX_LISTED = 12
 DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2}")
 ROW_NOTE = "(data rows are counted from 1, without the header)"
 DROP = "drop (on the command line: --drop)"
-#: Largest number of values of a feature that is reported as a leak, and smallest number of rows.
-_LEAK_VALUES, _LEAK_ROWS = 50, 50
 
 
 def _check_names(names: list[str], where: str, target: str | None, options: ReadingOptions) -> str:
@@ -71,6 +77,12 @@ def _check_names(names: list[str], where: str, target: str | None, options: Read
     _check_known(names, where, target, options)
     features, drop = options.features, options.drop
     typed_columns = [*options.categories, *options.numeric]
+    for parameter in ("groups", "time"):
+        if target == getattr(options, parameter):
+            raise DatasetError(
+                f"{where}: {parameter} must not be the target, got {target!r} as both. Name "
+                f"another column (on the command line: --{parameter}, --target)."
+            )
     contradictory = [name for name in (target, *(features or ()), *typed_columns) if name in drop]
     if contradictory:
         raise DatasetError(
@@ -115,6 +127,7 @@ def _check_known(names: list[str], where: str, target: str, options: ReadingOpti
     for parameter, columns in [
         ("target", (target,)),
         *((p, getattr(options, p) or ()) for p in ("drop", "features", "categories", "numeric")),
+        *((p, [n]) for p in ("groups", "time") if (n := getattr(options, p)) is not None),
     ]:
         unknown = [name for name in columns if name not in names]
         if parameter == "features":
@@ -341,25 +354,6 @@ def _refuse_dates(column: pd.Series, subject: str) -> None:
         )
 
 
-def _note_leaks(X: pd.DataFrame, y: pd.Series) -> list[str]:
-    """Report features that determine the class in every row, which may be leaks."""
-    if len(X) < _LEAK_ROWS:
-        return []
-    classes, labels = pd.factorize(y)
-    leaking = []
-    for name, column in X.items():
-        codes, values = pd.factorize(column, use_na_sentinel=False)
-        if len(labels) <= len(values) <= _LEAK_VALUES:
-            pairs = len(np.unique(codes * len(labels) + classes))
-            if pairs == len(values):
-                leaking.append(str(name))
-    return [
-        f"column {name!r} determines {y.name!r} in every row; if it is not known beforehand, leave "
-        f"it out: --drop {quoted(name)}"
-        for name in leaking
-    ]
-
-
 def _first_cell(column: pd.Series, where: np.ndarray) -> tuple[str, object]:
     """Return the first cell marked in `where`, in words and as it is."""
     first = int(where.argmax())
@@ -447,6 +441,12 @@ class Dataset:
         should not use.
     preparation : Preparation, optional
         Record that lets other rows be read in the same way.
+    groups : pandas.Series, optional
+        Group of each row, such as the patient.
+    times : pandas.Series, optional
+        Time of each row; the rows are in this order.
+    identifiers : pandas.DataFrame, optional
+        Columns that were left out because they identify rows.
     """
 
     X: pd.DataFrame = field(repr=False)
@@ -458,6 +458,9 @@ class Dataset:
     n_rows_dropped: int = 0
     findings: tuple[str, ...] = ()
     preparation: Preparation | None = field(default=None, repr=False)
+    groups: pd.Series | None = field(default=None, repr=False)
+    times: pd.Series | None = field(default=None, repr=False)
+    identifiers: pd.DataFrame | None = field(default=None, repr=False)
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -561,7 +564,7 @@ def load_dataset(
     _check_choice("task", task, ("auto", "classification", "regression"))
     _check_choice("missing", missing, ("keep", "error", "drop"))
     reading = ReadingOptions(**options)
-    origin = _open_data(data, target, task, sep, encoding)
+    origin = _open_data(data, target, task, sep, encoding, reading.layout)
     raw, where, target = origin.raw, origin.where, origin.target
     reading = _with_nominal(reading, origin.nominal)
     names = [str(column) for column in raw.frame.columns]
@@ -590,6 +593,8 @@ def load_dataset(
     labels = rows[target].dropna()
     if len(labels) < 2:
         problems.check()
+    rows, times = order_by_time(rows, raw, reading, findings)
+    labels = rows[target].dropna()
     try:
         y, resolved = _resolve_target(labels, f"target {target!r}", origin.task)
     except DatasetError as error:
@@ -599,7 +604,8 @@ def load_dataset(
     y = y.reset_index(drop=True)
     if reading.features is None:
         findings += note_equal(X)
-        findings += _note_leaks(X, y) if resolved == "classification" else []
+    cells = raw.frame.rename(columns=str).loc[rows.index]
+    groups = None if reading.groups is None else read_groups(cells[reading.groups], findings)
     return Dataset(
         X,
         y,
@@ -610,6 +616,9 @@ def load_dataset(
         len(table.frame) - len(rows),
         tuple(findings),
         table.preparation,
+        groups=groups,
+        times=times,
+        identifiers=cells[[n for n in table.identifiers if n in cells]].reset_index(drop=True),
     )
 
 
@@ -626,7 +635,12 @@ class _Origin(NamedTuple):
 
 
 def _open_data(
-    data: Any, target: str | None, task: str, sep: str | None, encoding: str | None
+    data: Any,
+    target: str | None,
+    task: str,
+    sep: str | None,
+    encoding: str | None,
+    layout: LayoutOptions,
 ) -> _Origin:
     """Read the raw table of a name, a path or a data frame."""
     if isinstance(data, str) and data in BUILT_IN:
@@ -644,7 +658,7 @@ def _open_data(
         path, where = at_home(data), os.fspath(data)
         name = re.sub(r"(\.[a-z]+)(\.gz)?$", "", path.name, flags=re.IGNORECASE)
         try:
-            raw = read_file(path, where, separator=sep, encoding=encoding)
+            raw = read_file(path, where, separator=sep, encoding=encoding, layout=layout)
         except FileNotFoundError as error:
             raise DatasetNotFoundError(no_data_text(where)) from error
         return _Origin(raw, where, name, where, target, task)

@@ -18,9 +18,17 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
+from skescore._column_names import is_code_name, is_identifier_name
 from skescore._io import at_home
-from skescore._text import listed
-from skescore.datasets._files import DatasetError, FileTable, check_unique, read_file
+from skescore._text import listed, nearest_names
+from skescore.datasets._files import (
+    DatasetError,
+    FileTable,
+    LayoutOptions,
+    check_unique,
+    read_file,
+)
+from skescore.datasets._units import main_unit, split_units, unit_factor
 
 __all__ = [
     "MAX_CATEGORIES",
@@ -58,6 +66,10 @@ _SIGN_ROWS = 2000
 _MIN_COUNTED = 10
 #: A column with more values, on half of the rows, holds identifiers or free text.
 _MAX_NAMES = 20
+#: Smallest number of codes in a column, and mean number of rows for each.
+_MIN_CODES, _MIN_ROWS_OF_CODE = 3, 2
+#: Mean number of rows for each value of an identifier that occurs in several rows.
+_MAX_ROWS_OF_IDENTIFIER = 20
 #: Smallest share of the rows that the most frequent categories must cover.
 _MIN_CATEGORY_SHARE = 0.1
 #: Largest share of rows and largest number of values of accidental text in a column of numbers.
@@ -83,6 +95,27 @@ _FORMATS = (
     "%b %Y",
     "%B %Y",
 )
+#: Date formats that may occur together in a column; of two orders of day and month, the first.
+_MIXED_FORMATS = (
+    "%Y-%m-%d",
+    "%d.%m.%Y",
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%d-%m-%Y",
+    "%Y/%m/%d",
+    "%Y%m%d",
+    "%d.%m.%y",
+    "%Y-%m-%d %H:%M:%S",
+    *_FORMATS,
+)
+#: Sign between the formats of a column that has several, and their largest number.
+_FORMAT_SIGN, _MAX_FORMATS = " | ", 4
+#: Number of texts from which several formats are detected, and a pattern of their dates.
+_MIN_MIXED = 5
+_MIXED_DATE = re.compile(
+    r"\d{4}[-/]?\d{2}[-/]?\d{2}( \d{2}:\d{2}:\d{2})?|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}"
+    r"|.*[^\W\d]{3}.*\d{4}"
+)
 #: A date format that no text matches, which disables the parsing of dates.
 _NO_DATES = "%Y-%m-%d no date"
 _DIGIT = re.compile(r"\d")
@@ -90,6 +123,8 @@ _DATE_PART = re.compile(
     r"(?P<name>.*): (?P<part>year|month|weekday|hour|days since (?P<first>\d{4}-\d\d-\d\d))",
     re.DOTALL,
 )
+#: Time span from which months occur again.
+_TWO_YEARS = pd.Timedelta(days=730)
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 #: Names of identifiers: a separate word, the end of a word, or a usual name of row numbers.
@@ -148,6 +183,8 @@ class ColumnReading:
         The day from which days are counted, as ``2024-01-31``.
     parts : tuple of str, default=()
         Features made of a date: ``"year"``, ``"month"``, ``"weekday"``, ``"hour"``, ``"days"``.
+    unit : str, default=""
+        Unit that is written behind the numbers.
     """
 
     name: str
@@ -158,6 +195,7 @@ class ColumnReading:
     format: str | None = None
     first: str | None = None
     parts: tuple[str, ...] = ()
+    unit: str = ""
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -281,11 +319,14 @@ class Table(NamedTuple):
         Sentences for the user, such as columns left out and words that were read as missing.
     preparation : Preparation
         Record that lets other rows be read in the same way.
+    identifiers : tuple of str, default=()
+        Columns that are left out because they identify rows.
     """
 
     frame: pd.DataFrame
     findings: tuple[str, ...]
     preparation: Preparation
+    identifiers: tuple[str, ...] = ()
 
 
 @dataclass
@@ -415,6 +456,56 @@ def _date_format(texts: pd.Series) -> str | None:
     return None
 
 
+def _mixed_date_formats(texts: pd.Series) -> str | None:
+    """Return the fewest date formats that all texts have, joined by `_FORMAT_SIGN`, or None.
+
+    Of formats that differ in the order of day and month only, the one that more texts have is
+    taken, or the one with the day first.
+    """
+    if len(texts) < _MIN_MIXED or not all(map(_MIXED_DATE.fullmatch, texts)):
+        return None
+    parsed = {
+        date_format: pd.to_datetime(texts, format=date_format, errors="coerce").notna().to_numpy()
+        for date_format in _MIXED_FORMATS
+    }
+    unread = np.ones(len(texts), dtype=bool)
+    formats: list[str] = []
+    while unread.any():
+        best = max(parsed, key=lambda date_format: int((parsed[date_format] & unread).sum()))
+        if not (parsed[best] & unread).any():
+            return None
+        formats.append(best)
+        unread &= ~parsed[best]
+    return _FORMAT_SIGN.join(formats) if len(formats) <= _MAX_FORMATS else None
+
+
+def read_times(column: pd.Series, na_values: Sequence[str] = ()) -> pd.Series | None:
+    """Return dates or numbers as sortable values; None if the column holds other text.
+
+    Parameters
+    ----------
+    column : pandas.Series
+        The cells.
+    na_values : sequence of str
+        Texts that mean a missing value.
+    """
+    if _is_dates(column):
+        return _dates(column, None, None).rename(column.name)
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return _numbers(column, na_values)
+    cells = _Cells.of(column, na_values)
+    texts = cells.texts[~_are_null_words(cells.texts)]
+    values = as_numbers(texts.tolist(), *style_of(texts.tolist()))
+    if len(texts) and not np.isnan(values).any():
+        return _number_series(
+            cells.per_row(as_numbers(cells.texts.tolist()), np.nan), column.index
+        ).rename(column.name)
+    date_format = _date_format(texts) or _mixed_date_formats(texts)
+    if date_format is None:
+        return None
+    return _dates(column, cells, date_format).rename(column.name)
+
+
 def _is_dates(column: pd.Series) -> bool:
     kind = pd.api.types.infer_dtype(column, skipna=True)
     return kind in ("datetime64", "datetime", "date", "period")
@@ -432,6 +523,15 @@ def _dates(column: pd.Series, cells: _Cells | None, date_format: str | None) -> 
 
 
 def _parsed_dates(cells: _Cells, date_format: str | None) -> pd.Series:
+    if date_format is not None and _FORMAT_SIGN in date_format:
+        columns = [
+            pd.to_datetime(cells.texts, errors="coerce", utc=True, format=one)
+            for one in date_format.split(_FORMAT_SIGN)
+        ]
+        parsed = columns[0]
+        for column in columns[1:]:
+            parsed = parsed.fillna(column)
+        return parsed
     format_options: dict[str, Any] = {"format": date_format or "mixed"}
     return pd.to_datetime(cells.texts, errors="coerce", utc=True, **format_options)
 
@@ -470,7 +570,7 @@ def _apply(
     if reading.kind == "number":
         if cells is None:
             return {reading.name: _numbers(column, na_values)}
-        values = as_numbers(cells.texts.tolist(), reading.decimal, reading.thousands)
+        values = _numbers_in(cells.texts.tolist(), reading)
         return {reading.name: _number_series(cells.per_row(values, np.nan), column.index)}
     cells = _Cells.of(column, na_values) if cells is None else cells
     missing = _null_texts(cells.texts)
@@ -542,6 +642,9 @@ def _numbers(column: pd.Series, na_values: Sequence[str]) -> pd.Series:
     return pd.Series(column.to_numpy(dtype=float, na_value=np.nan), index=column.index)
 
 
+#: Reasons for leaving a column out that identifies rows.
+_IDENTIFYING = ("identifiers", "row numbers")
+
 _Read: TypeAlias = tuple[ColumnReading, dict[str, pd.Series]] | None
 
 
@@ -565,7 +668,9 @@ class _Reader:
         names = [name for name in names if name != target and name not in self.options.drop]
         results: list[tuple[ColumnReading, dict[str, pd.Series]]] = []
         for name in names:
-            if features is None and _is_copy(self.frame, name):
+            if features is None and name == self.options.groups:
+                self.findings.append(f"column {name!r} holds groups of rows and is no feature")
+            elif features is None and _is_copy(self.frame, name):
                 self.leave(name, "copies under the same name")
             elif (result := self.read(name, chosen=features is not None)) is not None:
                 results.append(result)
@@ -578,31 +683,46 @@ class _Reader:
 
     def read(self, name: str, *, chosen: bool) -> _Read:
         """Detect the type of a column and read it; return None if it is left out."""
+        result = self._read_column(name, chosen=chosen)
+        if result is None or chosen or name != self.options.time:
+            return result
+        if result[0].kind == "date":
+            return result
+        self.findings.append(f"column {name!r} holds the time of the rows and is no feature")
+        return None
+
+    def _read_column(self, name: str, *, chosen: bool) -> _Read:
+        """Detect the type of a column and read it; return None if it is left out."""
         column = _cells_of(self.frame[name])
         forced = name in self.options.numeric or name in self.options.categories
         if name in self.options.categories:
             return self._category(name, column, _Cells.of(column, self.options.na_values), True)
+        is_order = name == self.options.time and not chosen
         if _is_dates(column):
-            return self._date(name, column, None, None)
+            return self._date(name, _dates(column, None, None), None, is_order=is_order)
         if pd.api.types.is_numeric_dtype(column.dtype):
             return self._number(name, column, chosen or forced)
         cells = _Cells.of(column, self.options.na_values)
         if not len(cells.texts):
             return self._number(name, pd.Series(np.nan, index=column.index), chosen or forced)
-        texts = cells.texts.tolist()
-        style = style_of(texts, self.options.decimal, comma_first=self.comma_first)
-        values = as_numbers(texts, *style)
+        reading = self._number_reading(name, cells)
+        values = _numbers_in(cells.texts.tolist(), reading)
         number_mask = ~np.isnan(values)
         if name in self.options.numeric or self._is_numeric(name, cells, number_mask):
-            _note_words(name, cells, ~number_mask, self.findings)
-            self._note_units(name, cells.texts[number_mask].tolist())
             numbers = _number_series(cells.per_row(values, np.nan), column.index)
-            return ColumnReading(name, "number", *style), {name: numbers}
+            if not (chosen or forced) and _is_identifier(name, numbers):
+                return self.leave(name, "identifiers")
+            self._note_strays(name, cells, number_mask)
+            self._note_units(reading, cells, number_mask)
+            return reading, {name: numbers}
         words = _are_null_words(cells.texts)
         date_format = _date_format(cells.texts[~words])
+        if date_format is None:
+            date_format = _mixed_date_formats(cells.texts[~words])
         if date_format is not None:
             _note_words(name, cells, words, self.findings)
-            return self._date(name, column, cells, date_format)
+            dates = _dates(column, cells, date_format)
+            return self._date(name, dates, date_format, is_order=is_order)
         return self._category(name, column, cells, chosen)
 
     def _is_numeric(self, name: str, cells: _Cells, number_mask: np.ndarray) -> bool:
@@ -619,6 +739,9 @@ class _Reader:
             return False
         if stray_mask.sum() > _STRAY_VALUES and n_stray > _STRAY_SHARE * n_rows:
             return False
+        is_single_word = stray_mask.sum() == 1 and n_rows >= _MIN_COUNTED
+        if is_single_word or n_stray <= _STRAY_SHARE * n_rows:
+            return True  # read as missing, and reported
         words = cells.texts[stray_mask].tolist()
         first = int(np.isin(cells.codes, np.flatnonzero(stray_mask)).argmax())
         row = self.frame.index[first] + 1
@@ -639,12 +762,54 @@ class _Reader:
         )
         return True
 
-    def _note_units(self, name: str, texts: Sequence[str]) -> None:
+    def _number_reading(self, name: str, cells: _Cells) -> ColumnReading:
+        """Detect the style of the numbers of a text column, and the unit behind them."""
+        texts = cells.texts.tolist()
+        options: dict[str, Any] = {"comma_first": self.comma_first}
+        style = style_of(texts, self.options.decimal, **options)
+        n_plain = cells.count_rows(fits(texts, *style))
+        divided = split_units(texts)
+        unit = main_unit(divided.units, cells.counts)
+        numbers = [text for text in divided.numbers if text]
+        if unit is None or n_plain >= cells.count_rows(np.array(divided.units) != ""):
+            return ColumnReading(name, "number", *style)
+        style = style_of(numbers, self.options.decimal, **options)
+        return ColumnReading(name, "number", *style, unit=unit)
+
+    def _note_strays(self, name: str, cells: _Cells, number_mask: np.ndarray) -> None:
+        """Report the words of a column of numbers, which are read as missing."""
+        null_mask = _are_null_words(cells.texts)
+        _note_words(name, cells, ~number_mask & null_mask, self.findings)
+        stray_mask = ~(number_mask | null_mask)
+        count = cells.count_rows(stray_mask)
+        if count and name in self.options.numeric:
+            _note_words(name, cells, stray_mask, self.findings)
+        elif count:
+            first = int(np.isin(cells.codes, np.flatnonzero(stray_mask)).argmax())
+            self.findings.append(
+                f"{listed(cells.texts[stray_mask].tolist(), 5)} in column {name!r} is read as "
+                f"missing ({count} of {len(cells.codes)} rows, first data row "
+                f"{self.frame.index[first] + 1}), as the others are numbers; to read the column as "
+                f"names: --category {quoted(name)}"
+            )
+
+    def _note_units(self, reading: ColumnReading, cells: _Cells, number_mask: np.ndarray) -> None:
+        """Report the units of numbers."""
+        texts = cells.texts[number_mask].tolist()
+        if reading.unit:
+            others = sorted({unit for unit in split_units(texts).units if unit} - {reading.unit})
+            converted = f"; {listed(others)} is converted to it" if others else ""
+            self.findings.append(
+                f"column {reading.name!r} holds numbers with the unit {reading.unit!r}, read "
+                f"without it{converted}"
+            )
+            return
         units, has_unitless = units_of(texts)
         if len(units) > 1 or (units == ["%"] and has_unitless):
             unit_list = ", ".join(units) + (" and without" if has_unitless else "")
             self.findings.append(
-                f"column {name!r} holds numbers in several units, read as they stand: {unit_list}"
+                f"column {reading.name!r} holds numbers in several units, read as they stand: "
+                f"{unit_list}"
             )
 
     def _number(self, name: str, column: pd.Series, keep: bool) -> _Read:
@@ -692,6 +857,7 @@ class _Reader:
             if not n_values:
                 return self.leave(name, "without any value")
             unique = n_values == n_rows >= _MIN_COUNTED
+            unique |= _is_repeated_identifier(name, n_values, n_rows)
             if unique or (n_values > _MAX_NAMES and n_values > n_rows / 2):
                 return self.leave(name, "identifiers")
         kept_values = None
@@ -709,9 +875,9 @@ class _Reader:
         return reading, _apply(column, cells, reading, self.options.na_values)
 
     def _date(
-        self, name: str, column: pd.Series, cells: _Cells | None, date_format: str | None
+        self, name: str, dates: pd.Series, date_format: str | None, *, is_order: bool
     ) -> _Read:
-        dates = _dates(column, cells, date_format)
+        """Read dates; of dates that order the rows, only parts that occur again in the future."""
         first = dates.min()
         if pd.isna(first):
             return self.leave(name, "without any value")
@@ -725,10 +891,20 @@ class _Reader:
             parts.append("weekday")
         if dates.dt.normalize().nunique() > 1 and not yearly:
             parts.append("days")
+        if is_order:
+            recurring = [
+                *(("month",) if dates.max() - first > _TWO_YEARS else ()),
+                "weekday",
+                "hour",
+            ]
+            parts = [part for part in parts if part in recurring]
         reading = ColumnReading(
             name, "date", format=date_format, first=f"{first:%Y-%m-%d}", parts=tuple(parts)
         )
         format_note = f" (written as {date_format})" if date_format else ""
+        if not parts and is_order:
+            self.findings.append(f"column {name!r} holds the time of the rows and is no feature")
+            return None
         if not parts:
             return self.leave(name, "one point in time only")
         self.findings.append(
@@ -781,18 +957,29 @@ def _is_whole(values: pd.Series) -> bool:
 def _is_identifier(name: str, values: pd.Series) -> bool:
     """Return whether a column with a name such as "id" has integers that hardly ever repeat."""
     observed = values.dropna()
-    if len(observed) < _MIN_COUNTED or not _ID_NAME.search(name) or not _is_whole(observed):
+    if len(observed) < _MIN_COUNTED or not _is_whole(observed):
         return False
     n_values = observed.nunique()
+    if _is_repeated_identifier(name, n_values, len(observed)):
+        return True
+    if not _ID_NAME.search(name):
+        return False
     return n_values == len(observed) or (n_values > _MAX_NAMES and n_values > len(observed) / 2)
+
+
+def _is_repeated_identifier(name: str, n_values: int, n_rows: int) -> bool:
+    """Return whether a column named like an identifier has many values of few rows each."""
+    has_few_rows_each = n_rows <= _MAX_ROWS_OF_IDENTIFIER * n_values
+    return is_identifier_name(name) and n_values > _MAX_NAMES and has_few_rows_each
 
 
 def _counts_rows(values: pd.Series) -> bool:
     """Return whether integers are consecutive, in any order and from any start."""
-    numbers = values.to_numpy()
-    if numbers.dtype.kind != "i" or len(numbers) < _MIN_COUNTED:
+    observed = values.dropna()
+    if len(observed) < max(_MIN_COUNTED, 0.95 * len(values)) or not _is_whole(observed):
         return False
-    return bool(numbers.max() - numbers.min() == len(numbers) - 1) and values.is_unique
+    n_values = observed.max() - observed.min() + 1
+    return bool(len(observed) <= n_values <= len(values)) and bool(observed.is_unique)
 
 
 def note_equal(frame: pd.DataFrame) -> list[str]:
@@ -825,7 +1012,7 @@ def note_equal(frame: pd.DataFrame) -> list[str]:
                 f"columns {twin!r} and {name!r} are equal, and rules may use either; to leave one "
                 f"out: --drop {quoted(name)}"
             )
-        if column.dtype.kind == "i" and _counts_rows(column):
+        if column.dtype.kind in "if" and _counts_rows(column):
             findings.append(
                 f"column {name!r} looks like row numbers, on which rules mean nothing for other "
                 f"rows; to leave it out: --drop {quoted(name)}"
@@ -866,6 +1053,19 @@ class ReadingOptions:
         A column with more categories keeps the most frequent ones; the others become ``"other"``.
     preparation : Preparation, optional
         Record of how another table was read. Its columns are read in the same way, and no others.
+    groups : str, optional
+        Column of groups of rows that belong together, such as patients. It is no feature, unless
+        `features` names it.
+    time : str, optional
+        Column of dates or numbers by which rows are ordered. Of dates only month, weekday and hour
+        are features, since days and years do not repeat; a number is no feature, unless `features`
+        names it.
+    header : int or sequence of int, optional
+        Rows of a file that hold the names of the columns, the first row being 1; names of several
+        rows are joined. By default the header is detected, as are titles above it, units below it
+        and totals below the data, which are left out.
+    skip_rows : int, optional
+        Number of rows above the header.
 
     Examples
     --------
@@ -884,10 +1084,28 @@ class ReadingOptions:
     random_state: int = 0
     max_categories: int = MAX_CATEGORIES
     preparation: Preparation | None = None
+    groups: str | None = None
+    time: str | None = None
+    header: int | Sequence[int] | None = None
+    skip_rows: int | None = None
+
+    @property
+    def layout(self) -> LayoutOptions:
+        """The rows of the header, as far as they are stated."""
+        header = self.header
+        if header is not None:
+            header = (header,) if isinstance(header, int) else tuple(header)
+        return LayoutOptions(header, self.skip_rows)
 
     def __post_init__(self) -> None:
         if self.decimal not in (None, ".", ","):
             raise DatasetError(f"decimal must be '.' or ',', got {self.decimal!r} (--decimal).")
+        numbers = (*(self.layout.header or ()), (self.skip_rows or 0) + 1)
+        if not all(isinstance(n, int) and n >= 1 for n in numbers):
+            raise DatasetError(
+                "header must be numbers of rows from 1 (--header), and skip_rows an integer of at "
+                f"least 0 (--skip-rows), got {self.header!r} and {self.skip_rows!r}."
+            )
         for name in ("na_values", "numeric", "categories", "drop"):
             object.__setattr__(self, name, _tuple(getattr(self, name)))
         if self.features is not None:
@@ -918,6 +1136,15 @@ def prepare(
     if preparation is not None:
         categories |= {column.name for column in preparation.columns if column.kind == "category"}
     categories -= set(options.numeric)
+    if preparation is None:
+        codes = _code_columns(raw.frame, options, target)
+        categories |= {name for name, _ in codes}
+        options = replace(options, categories=(*options.categories, *(name for name, _ in codes)))
+        findings += [
+            f"column {name!r} holds {count} integers and is named like a code, so it is read as "
+            f"categories; to read it as numbers: --numeric {quoted(name)}"
+            for name, count in codes
+        ]
     frame = raw.frame.assign(**_named(raw, categories, target, findings)).rename(columns=str)
     if options.sample is not None and options.sample < len(frame):
         findings.append(
@@ -935,7 +1162,29 @@ def prepare(
         columns[target] = _target(_without_categorical(frame[target]), reader)
     if problems is None:
         table_problems.check()
-    return Table(pd.DataFrame(columns, index=frame.index), tuple(findings), preparation)
+    identifiers = tuple(n for why in _IDENTIFYING for n in reader.left_out.get(why, ()))
+    table = pd.DataFrame(columns, index=frame.index)
+    return Table(table, tuple(findings), preparation, identifiers)
+
+
+def _code_columns(
+    frame: pd.DataFrame, options: ReadingOptions, target: str | None
+) -> list[tuple[str, int]]:
+    """Return columns of integers that are named like codes, with their numbers of values."""
+    if options.features is not None:
+        return []
+    excluded = {target, options.groups, options.time, *options.drop}
+    excluded |= {*options.numeric, *options.categories}
+    codes = []
+    for name, column in frame.items():
+        is_number = pd.api.types.is_numeric_dtype(column.dtype) and column.dtype != bool
+        if str(name) in excluded or not is_number or not is_code_name(str(name)):
+            continue
+        values = column.dropna().astype(float)
+        n_values = int(values.nunique())
+        if _is_whole(values) and _MIN_CODES <= n_values <= len(values) / _MIN_ROWS_OF_CODE:
+            codes.append((str(name), n_values))
+    return codes
 
 
 def _read_as_prepared(
@@ -1028,21 +1277,19 @@ def _read_prepared(
         style = _STYLE_OF[decimal] if decimal else (reading.decimal, reading.thousands)
         texts = cells.texts.tolist()
         detected_style = style_of(texts)
-        missing_masks = {
-            signs: np.isnan(as_numbers(texts, *signs)) for signs in (style, detected_style)
-        }
-        style = (
-            detected_style
-            if missing_masks[detected_style].sum() < missing_masks[style].sum()
-            else style
-        )
-        reading = ColumnReading(reading.name, "number", *style)
-        _note_words(reading.name, cells, missing_masks[style], findings)
+        readings = [
+            replace(reading, decimal=signs[0], thousands=signs[1])
+            for signs in dict.fromkeys((style, detected_style))
+        ]
+        missing_masks = [np.isnan(_numbers_in(texts, one)) for one in readings]
+        best = int(np.argmin([mask.sum() for mask in missing_masks]))
+        reading = readings[best]
+        _note_words(reading.name, cells, missing_masks[best], findings)
     if reading.kind == "date" and not _is_dates(column):
         cells = _Cells.of(column, na_values)
         if reading.format is None:
             dates = cells.texts[~_are_null_words(cells.texts)]
-            reading = replace(reading, format=_date_format(dates))
+            reading = replace(reading, format=_date_format(dates) or _mixed_date_formats(dates))
         date_mask = _parsed_dates(cells, reading.format).notna().to_numpy()
         _note_words(reading.name, cells, ~date_mask, findings)
     return _apply(column, cells, reading, na_values)
@@ -1088,16 +1335,22 @@ def _target(column: pd.Series, reader: _Reader) -> pd.Series:
 
 
 def read_raw(
-    data: str | os.PathLike[str] | pd.DataFrame, *, sep: str | None, encoding: str | None
+    data: str | os.PathLike[str] | pd.DataFrame,
+    *,
+    sep: str | None,
+    encoding: str | None,
+    layout: LayoutOptions,
 ) -> tuple[FileTable, str]:
     """Read a file or a data frame; also return its name in messages."""
     if isinstance(data, pd.DataFrame):
-        table = data.reset_index(drop=True).rename(columns=str)
-        check_unique(list(table.columns), "the data frame")
-        return FileTable(table, ""), "the data frame"
+        frame = data.reset_index(drop=True).rename(columns=str)
+        check_unique(list(frame.columns), "the data frame")
+        return FileTable(frame, ""), "the data frame"
     if isinstance(data, str | os.PathLike):
         where = os.fspath(data)
-        return read_file(at_home(data), where, separator=sep, encoding=encoding), where
+        path = at_home(data)
+        table = read_file(path, where, separator=sep, encoding=encoding, layout=layout)
+        return table, where
     raise TypeError(f"data must be a path or a data frame, got {type(data).__name__}.")
 
 
@@ -1165,15 +1418,17 @@ def read_table(
     "'?' in column 'price' is read as missing (1 row)"
     """
     reading = ReadingOptions(**options)
-    raw, where = read_raw(data, sep=sep, encoding=encoding)
+    raw, where = read_raw(data, sep=sep, encoding=encoding, layout=reading.layout)
     columns = [str(name) for name in raw.frame.columns]
     for parameter in ("numeric", "categories", "drop", "features"):
         names = getattr(reading, parameter) or ()
         unknown = [n for n in names if n not in columns and not _sources([n], columns)]
         if unknown:
+            close = nearest_names(unknown[0], columns)
+            guess = f" Did you mean {close}?" if close else ""
             raise DatasetError(
-                f"{where}: {parameter} must be among the columns, got {listed(unknown)}. The "
-                f"columns are {listed(columns)}."
+                f"{where}: {parameter} must be among the columns, got {listed(unknown)}.{guess} "
+                f"The columns are {listed(columns)}."
             )
     table = prepare(raw, where, reading, target=target)
     frame = table.frame.reset_index(drop=True)
@@ -1259,6 +1514,21 @@ def as_numbers(texts: Sequence[str], decimal: str = ".", thousands: str = ",") -
         if len(text) < 6 and np.isnan(result[i]):
             result[i] = _TRUTH.get(text.lower(), np.nan)
     return result
+
+
+def _numbers_in(texts: Sequence[str], reading: ColumnReading) -> np.ndarray:
+    """Convert texts to numbers in the unit of a column; other text and other units become NaN."""
+    values = as_numbers(texts, reading.decimal, reading.thousands)
+    if not reading.unit:
+        return values
+    divided = split_units(texts)
+    unread = np.flatnonzero(np.isnan(values) & (np.array(divided.units, dtype=object) != ""))
+    numbers = as_numbers(
+        [divided.numbers[int(i)] for i in unread], reading.decimal, reading.thousands
+    )
+    factors = [unit_factor(divided.units[int(i)], reading.unit) for i in unread]
+    values[unread] = numbers * np.array([np.nan if f is None else f for f in factors], dtype=float)
+    return values
 
 
 def units_of(texts: Sequence[str]) -> tuple[list[str], bool]:

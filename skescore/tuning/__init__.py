@@ -12,6 +12,7 @@ from skescore.tuning._objective import (
     Fold,
     evaluate_on_fold,
     fold_of_all_rows,
+    group_options,
     make_folds,
 )
 from skescore.tuning._pareto import hypervolume, knee, pareto_front, pareto_mask
@@ -71,6 +72,7 @@ __all__ = [
     "describe_study",
     "evaluate_on_fold",
     "fold_of_all_rows",
+    "group_options",
     "hypervolume",
     "judged",
     "knee",

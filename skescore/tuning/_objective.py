@@ -10,6 +10,7 @@ import time
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,15 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
 
 from skescore._rows import repeated_rows, take_rows
+from skescore._splitters import make_group_splitter
 from skescore._validation import plain_target
-from skescore.black_boxes import black_box_task, fit_weighted, is_prefit, is_unsupervised
+from skescore.black_boxes import (
+    accepts_groups,
+    black_box_task,
+    fit_weighted,
+    is_prefit,
+    is_unsupervised,
+)
 from skescore.extractors import CachedBlackBox, Oracle, generate_rows
 from skescore.metrics import prediction_performance
 from skescore.registry import make_extractor
@@ -152,23 +160,42 @@ def make_folds(
     """Split the data and fit the black box on each training part.
 
     The black box is cloned and fitted per split unless `fitted`; `cv` is as in scikit-learn,
-    and an int stratifies where the task is classification.
+    and an int stratifies where the task is classification. With `groups`, an int keeps the rows
+    of a group together, and a black box that accepts groups gets those of its training rows.
     """
     has_unseen = fitted and not is_unsupervised(black_box)
     folds: list[Fold] = []
-    for train, test in check_cv(cv, y, classifier=task == "classification").split(X, y, groups):
+    for train, test in _splitter(cv, y, task, groups).split(X, y, groups):
         X_train = _safe_indexing(X, train)
         weights = (
             (None, None) if sample_weight is None else (sample_weight[train], sample_weight[test])
         )
         model = black_box
         if not fitted:
-            model = fit_weighted(black_box, X_train, _safe_indexing(y, train), weights[0])
+            options = group_options(black_box, groups, train)
+            y_train = _safe_indexing(y, train)
+            model = fit_weighted(black_box, X_train, y_train, weights[0], **options)
         X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
         unseen = unseen_rows(X_test, weights[1], len(folds)) if has_unseen else None
         fold = Fold(CachedBlackBox(model), X_train, X_test, y_test, np.asarray(test), *weights)
         folds.append(replace(fold, X_unseen=unseen, has_target=has_target))
     return folds
+
+
+def _splitter(cv: Any, y: Any, task: str, groups: Any) -> Any:
+    """Return the splitter of `cv`; a number of folds keeps the rows of a group together."""
+    is_classification = task == "classification"
+    if groups is not None and (cv is None or isinstance(cv, Integral)):
+        n_folds = 5 if cv is None else int(cv)
+        return make_group_splitter(n_folds, groups, y if is_classification else None)
+    return check_cv(cv, y, classifier=is_classification)
+
+
+def group_options(black_box: Any, groups: Any, rows: np.ndarray | None = None) -> dict[str, Any]:
+    """Return the groups of rows as an argument of `fit` if the black box accepts groups."""
+    if groups is None or not accepts_groups(black_box):
+        return {}
+    return {"groups": groups if rows is None else _safe_indexing(groups, rows)}
 
 
 def fold_of_all_rows(
@@ -177,11 +204,15 @@ def fold_of_all_rows(
     y: Any,
     *,
     fitted: bool,
+    groups: Any = None,
     sample_weight: np.ndarray | None = None,
     has_target: bool = True,
 ) -> Fold:
     """Return a split whose training rows and scored rows are all rows, as for the final rules."""
-    model = black_box if fitted else fit_weighted(black_box, X, y, sample_weight)
+    model = black_box
+    if not fitted:
+        options = group_options(black_box, groups)
+        model = fit_weighted(black_box, X, y, sample_weight, **options)
     row_indices = np.arange(len(y))
     X, y = _safe_indexing(X, row_indices), _safe_indexing(y, row_indices)
     has_unseen = fitted and not is_unsupervised(black_box)

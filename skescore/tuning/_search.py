@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 import math
 import time
@@ -19,7 +20,9 @@ import pandas as pd
 from joblib import parallel_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import TimeSeriesSplit
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
@@ -31,11 +34,18 @@ from skescore.registry import EXTRACTORS, extractor_spec, make_extractor, suitab
 from skescore.rules import RuleSet, convert_rows
 from skescore.scorers import (
     SCORE_SPECS,
+    FidelityScorer,
     ScoreSpec,
     all_weights,
     evaluate_rules,
     find_score,
     limited_quantities,
+)
+from skescore.suspicions import (
+    ResultFacts,
+    SuspiciousDataWarning,
+    TableFacts,
+    find_suspicions,
 )
 from skescore.tuning._alternatives import (
     READABLE_RULES,
@@ -131,7 +141,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         black boxes and the winner is not included. Results then depend on the speed of the
         machine.
     cv : int, splitter or iterable, default=5
-        Cross-validation, as in scikit-learn.
+        Cross-validation, as in scikit-learn. If :meth:`fit` gets groups, an int makes folds that
+        keep the rows of a group together (``StratifiedGroupKFold``, ``GroupKFold``). For rows in
+        the order of time, pass a ``TimeSeriesSplit``.
     spaces : dict of str to dict, optional
         Search space per extractor, instead of :func:`search_space`.
     measures : sequence of str or callable, default=()
@@ -242,6 +254,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     finalists_ : pandas.DataFrame or None
         Finalists compared on all rows of a data source, see :meth:`compare_on_source`. Only if
         :meth:`fit` got a source and `refit` is set.
+    suspicions_ : tuple of Suspicion
+        Suspicious data and results, the most serious first, which :meth:`fit` also reports as
+        warnings of the category :class:`skescore.suspicions.SuspiciousDataWarning`.
     data_ : SearchData
         Rows, target, groups and weights of :meth:`fit`, which :meth:`choose`,
         :meth:`held_out_scores`, reports and certificates use. The rows are referenced, not copied;
@@ -397,7 +412,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             The target. Without it the black box must be fitted, and its predictions are the target
             (fidelity).
         groups : array-like of shape (n_rows,), optional
-            Groups of rows that a splitter such as ``GroupKFold`` keeps together.
+            Groups of rows that belong together, such as the patient of each row. All rows of a
+            group are in the same fold. A black box that tunes itself by one of scikit-learn's
+            searches gets them as well. With metadata routing enabled, the splitter of `cv` gets
+            groups that an outer estimator, such as a pipeline, passes.
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows for the black box, for extraction (as repeated rows) and for
             measures on held-out rows. A user's scorer gets them if it has a parameter
@@ -442,6 +460,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.extractors_ = tuple(self._given)
         objective = self._check_parameters()
         self.data_ = self._prepare(X, y, groups, sample_weight, self._check_rows(X, y, task))
+        table_facts = self._table_facts(task)
+        self.suspicions_ = tuple(find_suspicions(table_facts))
         begin = time.perf_counter()
         sampled_rows = self._sample(self.data_.target, task)
         self.n_rows_sampled_ = None if sampled_rows is None else len(sampled_rows)
@@ -473,9 +493,37 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             # The black box of `all_rows` was fitted on the same rows.
             self._refit(None if self.data_.is_fitted else all_rows.black_box)
             self._warn_of_constant()
+            result_facts = self._result_facts(task, table_facts.target_name, objective)
+            self.suspicions_ = (*self.suspicions_, *find_suspicions(result_facts))
+        for suspicion in self.suspicions_:
+            warnings.warn(str(suspicion), SuspiciousDataWarning, stacklevel=2)
         if interrupt is not None:
             raise interrupt
         return self
+
+    def _table_facts(self, task: str) -> TableFacts:
+        """Return the rows of the search for the checks of suspicious data."""
+        data = self.data_
+        return TableFacts.from_arrays(
+            data.X,
+            data.y,
+            task,
+            groups=data.groups,
+            is_shuffled=not isinstance(self.cv, TimeSeriesSplit),
+        )
+
+    def _result_facts(self, task: str, target_name: str, objective: SearchObjective) -> ResultFacts:
+        """Return the figures of the search for the checks of suspicious results."""
+        has_target = self.data_.y is not None
+        return ResultFacts(
+            task,
+            target_name,
+            self.black_box_quality_ if has_target else {},
+            self.data_.constant_quality() if has_target else {},
+            float(self.leaderboard_.iloc[0].get("fidelity", math.nan)),
+            len(self.rules_),
+            is_fidelity_search=isinstance(objective.scorer, FidelityScorer),
+        )
 
     def _warn_of_constant(self) -> None:
         """Warn if the winner is a constant, and name a list that is not."""
@@ -755,6 +803,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         data = self.data_
         options = {} if data.row_weights is None else {"sample_weight": data.row_weights}
         best = self.make_candidate(self.leaderboard_.iloc[0])
+        if black_box is None and data.groups is not None and not data.is_fitted:
+            black_box = data.fold_of_all_rows().black_box
         if data.y is None:
             best.fit(data.X, **options)
         else:
@@ -1541,6 +1591,24 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "leaderboard_")
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Return which parameters of `fit` the search and the splitter of `cv` request.
+
+        Returns
+        -------
+        MetadataRouter
+            A splitter such as ``GroupKFold`` requests ``groups`` by itself; for a number of folds,
+            ``set_fit_request(groups=True)`` requests them.
+        """
+        request = copy.deepcopy(self._get_metadata_request())
+        router = MetadataRouter(owner=self)
+        if hasattr(self.cv, "get_metadata_routing"):
+            if request.fit.requests.get("groups") is None:
+                request.fit.requests.pop("groups", None)
+            mapping = MethodMapping().add(caller="fit", callee="split")
+            router.add(splitter=self.cv, method_mapping=mapping)
+        return router.add_self_request(request)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -91,6 +91,16 @@ class SearchData:
             row_weights=None if self.row_weights is None else self.row_weights[rows],
         )
 
+    def constant_quality(self) -> dict[str, float]:
+        """Return the performance of the best constant prediction, by measure."""
+        if black_box_task(self.estimator) == "regression":
+            return {"r2": 0.0}
+        target = np.ravel(np.asarray(self.target))
+        weights = np.ones(len(target)) if self.row_weights is None else self.row_weights
+        codes = np.unique(target, return_inverse=True)[1]
+        share = float(np.bincount(codes, weights=weights).max() / weights.sum())
+        return {"accuracy": share, "f1_weighted": share * 2 * share / (1 + share)}
+
     def folds(self, cv: Any) -> list[Fold]:
         """Split the rows, and fit the black box on the training rows of each split."""
         return make_folds(
@@ -112,6 +122,7 @@ class SearchData:
             self.X,
             self.target,
             fitted=self.is_fitted,
+            groups=self.groups,
             sample_weight=self.row_weights,
             has_target=self.y is not None,
         )

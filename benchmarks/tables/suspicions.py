@@ -1,0 +1,268 @@
+"""Count how often planted faults are reported, and how often clean tables raise an alarm.
+
+Clean tables are the 22 of ``run.py`` and 37 of the KEEL repository, each read as `skescore tune`
+reads it. Faults are planted three times in 20 of the latter. A fault counts as reported if there is
+a warning of its check. Rows at predict time are held-out halves of the tables, as they are or in other
+units.
+
+Usage: ``python benchmarks/tables/suspicions.py [--folder DIR] [--output suspicions.md]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from nasty import GENERATED
+from run import make
+from shipped import SHIPPED
+
+from skescore.datasets import Dataset, load_dataset
+from skescore.suspicions import TableFacts, find_drift, find_suspicions, profile_columns
+
+#: Tables of KEEL without exact copies of rows (movement_libras, segment, spambase, splice and tae
+#: have some) and without codes (marketing numbers occupations).
+CLEAN = (
+    "australian",
+    "banana",
+    "bands",
+    "breast",
+    "bupa",
+    "chess",
+    "contraceptive",
+    "crx",
+    "german",
+    "hayes-roth",
+    "heart",
+    "housevotes",
+    "ionosphere",
+    "iris",
+    "led7digit",
+    "letter",
+    "magic",
+    "mammographic",
+    "monk-2",
+    "mushroom",
+    "optdigits",
+    "penbased",
+    "phoneme",
+    "pima",
+    "ring",
+    "saheart",
+    "satimage",
+    "sonar",
+    "texture",
+    "tic-tac-toe",
+    "titanic",
+    "twonorm",
+    "vehicle",
+    "vowel",
+    "wdbc",
+    "wine",
+    "wisconsin",
+)
+#: Tables without numbers, in which no units can be planted.
+WITHOUT_NUMBERS = ("breast", "chess", "housevotes", "mushroom", "tic-tac-toe")
+#: Tables whose rows repeat anyway, in which copies cannot be told from other rows.
+REPEATING = (
+    "hayes-roth",
+    "housevotes",
+    "led7digit",
+    "mammographic",
+    "monk-2",
+    "titanic",
+    "wisconsin",
+)
+N_PLANTED, N_REPEATS = 20, 3
+_MAX_ROWS = 2000
+
+
+def facts_of(dataset: Dataset, test: pd.DataFrame | None = None) -> TableFacts:
+    """Return the facts that `skescore tune` checks."""
+    return TableFacts(
+        dataset.X,
+        dataset.y,
+        dataset.task,
+        groups=dataset.groups,
+        is_shuffled=dataset.times is None,
+        identifiers=dataset.identifiers,
+        test=test,
+    )
+
+
+def clean_tables(folder: Path) -> Iterator[tuple[str, Dataset]]:
+    """Yield the clean tables with their names."""
+    for name in (*SHIPPED, *GENERATED):
+        request = make(name, folder)
+        yield name, load_dataset(request.path, target=request.target)
+    for name in CLEAN:
+        yield name, load_dataset(f"keel:balanced/{name}", sample=_MAX_ROWS)
+
+
+def plant_leak(table: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
+    """Add a number that was measured afterwards: a range for each class, with 0.2 % mistakes."""
+    codes = pd.factorize(table["class"])[0]
+    mistakes = random.random(len(codes)) < 0.002
+    codes = np.where(mistakes, random.permutation(codes), codes)
+    return table.assign(measured=10 * codes + random.uniform(0, 9, len(codes)))
+
+
+def plant_duplicates(table: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
+    """Repeat a fifth of the rows."""
+    repeated = table.sample(frac=0.2, random_state=int(random.integers(1 << 30)))
+    return _shuffle(pd.concat([table, repeated]), random)
+
+
+def plant_copies(table: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
+    """Write every row three times."""
+    return _shuffle(pd.concat([table] * 3), random)
+
+
+def plant_groups(table: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
+    """Measure every row three times, with noise, and number the subjects."""
+    numbers = random.permutation(len(table)) + 1000
+    measured = []
+    for _ in range(3):
+        again = table.assign(patient=numbers)
+        for name in table.columns.drop("class"):
+            if pd.api.types.is_float_dtype(table[name].dtype):
+                again[name] = table[name] + random.normal(0, 0.2 * table[name].std(), len(table))
+        measured.append(again)
+    return _shuffle(pd.concat(measured), random)
+
+
+def plant_identifier(table: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
+    """Number the rows class by class, and shuffle them."""
+    ordered = table.sort_values("class", key=lambda column: column.astype(str), kind="stable")
+    return _shuffle(ordered.assign(record_id=np.arange(len(table)) * 3 + 17), random)
+
+
+def plant_codes(table: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
+    """Add the codes of twelve places in which the classes have other shares."""
+    classes, n_codes = table["class"].astype(str), 12
+    shares = {label: random.dirichlet(np.full(n_codes, 1.0)) for label in classes.unique()}
+    codes = [int(random.choice(n_codes, p=shares[label])) for label in classes]
+    return table.assign(place=np.array(codes) + 1)
+
+
+def _shuffle(table: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
+    return table.sample(frac=1, random_state=int(random.integers(1 << 30)), ignore_index=True)
+
+
+#: Checks by the fault that is planted, and what plants it.
+PLANTED: dict[str, tuple[str, Callable[..., pd.DataFrame]]] = {
+    "leak": ("leakage", plant_leak),
+    "duplicates (a fifth of the rows)": ("duplicated_rows", plant_duplicates),
+    "duplicates (every row three times)": ("duplicated_rows", plant_copies),
+    "groups": ("repeated_groups", plant_groups),
+    "identifiers": ("identifier_target", plant_identifier),
+    "codes": ("integer_codes", plant_codes),
+}
+
+
+def count_reported(folder: Path, random: np.random.Generator) -> dict[str, list[str]]:
+    """Return the tables in which a planted fault is not reported, by fault."""
+    unreported: dict[str, list[str]] = {fault: [] for fault in (*PLANTED, "test set", "units")}
+    names = [name for name in CLEAN if name not in (*WITHOUT_NUMBERS, *REPEATING)]
+    for name in names[:N_PLANTED]:
+        dataset = load_dataset(f"keel:balanced/{name}", sample=_MAX_ROWS)
+        for _ in range(N_REPEATS):
+            for fault, is_reported in _plant(dataset, name, folder, random):
+                if not is_reported:
+                    unreported[fault].append(name)
+    return unreported
+
+
+def _plant(
+    dataset: Dataset, name: str, folder: Path, random: np.random.Generator
+) -> Iterator[tuple[str, bool]]:
+    """Plant each fault in a table, and yield whether it is reported."""
+    table = dataset.X.assign(**{"class": dataset.y})
+    path = folder / f"planted_{name}.csv"
+    for fault, (check, plant) in PLANTED.items():
+        plant(table, random).to_csv(path, index=False)
+        suspicions = find_suspicions(facts_of(load_dataset(path, target="class")))
+        yield fault, check in {suspicion.name for suspicion in suspicions}
+    test = dataset.X.sample(int(random.integers(3, 25)), random_state=0)
+    names = {suspicion.name for suspicion in find_suspicions(facts_of(dataset, test))}
+    yield "test set", "few_rows" in names
+    train, later = _halves(dataset.X, random)
+    column = _widest(train)
+    factor = float(random.choice([1000, 0.001, 2.54, 0.4536, 100]))
+    drift = find_drift(profile_columns(train), later.assign(**{column: later[column] * factor}))
+    yield "units", any(repr(column) in text for text in drift)
+
+
+def _halves(X: pd.DataFrame, random: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
+    order = random.permutation(len(X))
+    return X.iloc[order[: len(X) // 2]], X.iloc[order[len(X) // 2 :]]
+
+
+def _widest(X: pd.DataFrame) -> str:
+    """Return the numeric column with the most different values."""
+    numeric = X.select_dtypes("number")
+    return str(numeric.nunique().idxmax())
+
+
+def main() -> int:
+    """Write the table; return 1 if a figure misses its goal."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, help="folder in which tables are kept")
+    parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".md"))
+    options = parser.parse_args()
+    begin = time.process_time()
+    random = np.random.default_rng(0)
+    alarms, drift_alarms, n_tables = [], [], 0
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, dataset in clean_tables(folder):
+            n_tables += 1
+            suspicions = find_suspicions(facts_of(dataset))
+            if suspicions:
+                alarms.append(f"{name}: {suspicions[0].name}: {suspicions[0].evidence}")
+            train, later = _halves(dataset.X, random)
+            if drift := find_drift(profile_columns(train), later):
+                drift_alarms.append(f"{name}: {drift[0]}")
+        unreported = count_reported(folder, random)
+    n_planted = N_PLANTED * N_REPEATS
+    lines = [
+        "# Suspicious data: reported faults and false alarms",
+        "",
+        "Written by `python benchmarks/tables/suspicions.py`. Every fault is planted "
+        f"{N_REPEATS} times in each of {N_PLANTED} tables.",
+        "",
+        f"| planted fault | reported, of {n_planted} | not reported in |",
+        "| --- | --: | --- |",
+        *(
+            f"| {fault} | {n_planted - len(names)} ({1 - len(names) / n_planted:.0%}) | "
+            f"{', '.join(names) or '-'} |"
+            for fault, names in unreported.items()
+        ),
+        "",
+        f"| alarms in {n_tables} clean tables | number | alarms |",
+        "| --- | --: | --- |",
+        f"| table | {len(alarms)} ({len(alarms) / n_tables:.1%}) | {'; '.join(alarms) or '-'} |",
+        f"| later rows (half of the table) | {len(drift_alarms)} "
+        f"({len(drift_alarms) / n_tables:.1%}) | {'; '.join(drift_alarms) or '-'} |",
+        "",
+    ]
+    options.output.write_text("\n".join(lines), encoding="utf-8")
+    print("\n".join(lines))
+    print(f"{time.process_time() - begin:.0f} s of CPU")
+    worst = max(len(names) for names in unreported.values())
+    is_missed = worst > 0.05 * n_planted
+    return int(is_missed or max(len(alarms), len(drift_alarms)) > 0.02 * n_tables)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,297 @@
+"""Layout of tables that people made for people: titles, headers in several rows, units, totals.
+
+A grid of texts, as a file or sheet has it, is searched for the rows that hold the header and the
+data. Rows around them are left out, and reported.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from skescore._text import listed
+
+__all__ = ["LayoutOptions", "TableLayout", "count_total_rows", "detect_layout"]
+
+#: Rows in which the header is looked for, and rows of data that decide.
+_MAX_TITLE_ROWS, _SAMPLE_ROWS = 30, 40
+#: Beginning of rows that sum up others.
+_TOTAL = re.compile(
+    r"(?i)(grand |sub-?|overall )?(totals?|sums?|averages?|mean|count)\b|summe\b|gesamt(summe)?\b"
+    r"|insgesamt\b|zwischensumme\b|durchschnitt\b|mittelwert\b|ø|total général\b|totale?\b|σ|∑"
+)
+#: Beginning of footnotes.
+_FOOTNOTE = re.compile(
+    r"(?i)(source|sources|notes?|quelle|anmerkung|stand|as of|\*|¹|fuente|legend|©|generated"
+    r"|exported|created)\b|\*|¹|©|--"
+)
+_NUMBER = re.compile(r"[^\w]*[+-]?[\d.,' ]*\d[\d.,' ]*([eE][+-]?\d+)?\s*([%€$£]|EUR|USD)?")
+#: Units alone in a cell, with or without brackets.
+_UNIT = re.compile(
+    r"[\[(]\s*[^\d\])]{1,20}[\])]|(?i:%|€|\$|£|eur|usd|[munµμkcd]?(g|m|l|s|v|a|w|hz|pa|mol)"
+    r"|[munµμkcd]?(g|mol|iu|u)/d?l|mm ?hg|km/h|m/s|kg/m[²2]|h|min|days?|years?|yrs?|jahre|tage"
+    r"|°\s?[cf]|pct|kcal|kj|m[²³23]|bpm|n|no\.|cm|inches|in|lbs?|miles)"
+)
+
+
+@dataclass(frozen=True)
+class LayoutOptions:
+    """Rows of a file that hold the header, as the user states them.
+
+    Parameters
+    ----------
+    header : tuple of int, optional
+        Numbers of the rows of the header, the first row of the file being 1. Names of several
+        rows are joined. None detects them.
+    skip_rows : int, optional
+        Number of rows above the header. None detects it.
+    """
+
+    header: tuple[int, ...] | None = None
+    skip_rows: int | None = None
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether the header is detected."""
+        return self.header is None and self.skip_rows is None
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """Rows of a grid that hold the header and the data.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Names of the columns.
+    first_row : int
+        Index of the first row of data.
+    findings : tuple of str, default=()
+        Sentences on what was detected.
+    """
+
+    names: tuple[str, ...]
+    first_row: int
+    findings: tuple[str, ...] = field(default=())
+
+
+def _is_text(cell: str) -> bool:
+    """Return whether a cell holds a word, not a number."""
+    return bool(cell) and _NUMBER.fullmatch(cell) is None
+
+
+def _n_filled(row: Sequence[str]) -> int:
+    return sum(1 for cell in row if cell)
+
+
+def detect_layout(grid: Sequence[Sequence[str]], options: LayoutOptions) -> TableLayout | None:
+    """Find the rows of the header and of the data in the first rows of a grid.
+
+    Parameters
+    ----------
+    grid : sequence of sequence of str
+        The first rows; empty cells are empty texts.
+    options : LayoutOptions
+        What the user states.
+
+    Returns
+    -------
+    TableLayout or None
+        The layout; None if the first row is the header and all others are data.
+
+    Raises
+    ------
+    ValueError
+        If the rows that the user states do not exist.
+    """
+    rows = [[cell.strip() for cell in row] for row in grid]
+    width = max((len(row) for row in rows), default=0)
+    rows = [row + [""] * (width - len(row)) for row in rows]
+    if not options.is_automatic:
+        return _stated_layout(rows, options)
+    start = _header_row(rows)
+    if start is None or start + 1 >= len(rows):
+        return None
+    n_header = 2 if _is_merged_header(rows, start) else 1
+    has_units = _is_unit_row(rows, start + n_header)
+    if start == 0 and n_header == 1 and not has_units:
+        return None
+    findings = []
+    titles = [next(cell for cell in row if cell) for row in rows[:start] if any(row)]
+    first = next((i for i, row in enumerate(rows) if any(row)), 0)
+    if titles:
+        findings.append(
+            f"row{'s' if len(titles) > 1 else ''} above the header left out: "
+            f"{listed([_shortened(title) for title in titles], 3)}; the header is row {start + 1} "
+            f"(to name another one: --header)"
+        )
+    elif start > first:
+        findings.append(f"the header is row {start + 1} (to name another one: --header)")
+    if n_header == 2:
+        findings.append(
+            f"the names of rows {start + 1} and {start + 2} are joined to one header (to take one "
+            f"row only: --header {start + 2})"
+        )
+    first_row = start + n_header
+    if has_units:
+        units = [cell for cell in rows[first_row] if cell]
+        findings.append(f"row {first_row + 1} holds units and is left out: {listed(units, 6)}")
+        first_row += 1
+    names = _joined_names(rows[start : start + n_header])
+    return TableLayout(tuple(names), first_row, tuple(findings))
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 50 else f"{text[:47]}..."
+
+
+def _stated_layout(rows: list[list[str]], options: LayoutOptions) -> TableLayout:
+    """Return the layout that the user states."""
+    header = options.header
+    if header is None:
+        header = ((options.skip_rows or 0) + 1,)
+        while header[0] < len(rows) and not any(rows[header[0] - 1]):
+            header = (header[0] + 1,)
+    if min(header) < 1 or max(header) >= len(rows):
+        raise ValueError(
+            f"header must be rows of the table with data below them, got {list(header)} for "
+            f"{len(rows)} rows. Name another row (on the command line: --header, --skip-rows)."
+        )
+    names = _joined_names([rows[number - 1] for number in header])
+    return TableLayout(tuple(names), max(header))
+
+
+def _header_row(rows: list[list[str]]) -> int | None:
+    """Return the index of the first row that is as wide as the data and holds no numbers."""
+    sample = [row for row in rows[: _MAX_TITLE_ROWS + _SAMPLE_ROWS] if any(row)]
+    if len(sample) < 3:
+        return None
+    widths = sorted(_n_filled(row) for row in sample)
+    usual = widths[len(widths) // 2]
+    if usual < 2:
+        return None
+    for index, row in enumerate(rows[:_MAX_TITLE_ROWS]):
+        filled = _n_filled(row)
+        if filled == 1 and not row[0] and usual == 2:  # row numbers without a name
+            return index
+        if not filled or (filled == 1 and row[0] and usual >= 2 and not _is_group_row(rows, index)):
+            continue
+        is_wide = filled >= max(2, 0.6 * usual) or _is_group_row(rows, index)
+        if is_wide and not _precedes_header(rows, index, usual):
+            return index
+    return None
+
+
+def _precedes_header(rows: list[list[str]], index: int, usual: int) -> bool:
+    """Return whether a row that is not full stands above one that names all columns."""
+    if _n_filled(rows[index]) >= usual or _is_merged_header(rows, index):
+        return False
+    lower = next((row for row in rows[index + 1 : index + 4] if any(row)), [])
+    return _n_filled(lower) >= usual and all(_is_text(cell) for cell in lower if cell)
+
+
+def _is_group_row(rows: list[list[str]], index: int) -> bool:
+    """Return whether a row holds the upper names of a header in two rows."""
+    if index + 2 >= len(rows):
+        return False
+    upper = rows[index]
+    n_upper = _n_filled(upper)
+    if n_upper < 2 or any(upper[i] and not _is_text(upper[i]) for i in range(len(upper))):
+        return False
+    return _is_merged_header(rows, index)
+
+
+def _is_merged_header(rows: list[list[str]], start: int) -> bool:
+    """Return whether a row continues the names of the row above it, which has merged cells."""
+    if start + 2 >= len(rows):
+        return False
+    upper, lower = rows[start], rows[start + 1]
+    last = max((i for i, cell in enumerate(lower) if cell), default=0)
+    gaps = [i for i in range(1, last + 1) if not upper[i]]
+    if not gaps or any(not lower[i] for i in gaps) or not any(upper):
+        return False
+    if not all(_is_text(cell) for cell in lower if cell):
+        return False
+    if any(cell and not _is_text(cell) for cell in upper):
+        return False
+    below = [row for row in rows[start + 2 : start + 2 + _SAMPLE_ROWS] if any(row)]
+    numeric_below = [i for i in gaps if any(row[i] and not _is_text(row[i]) for row in below)]
+    return 2 * len(numeric_below) >= len(gaps) and len(set(filter(None, lower))) > 1
+
+
+def _is_unit_row(rows: list[list[str]], index: int) -> bool:
+    """Return whether a row holds the units of numbers below it."""
+    if index + 1 >= len(rows):
+        return False
+    row = rows[index]
+    filled = [i for i, cell in enumerate(row) if cell]
+    if not filled or not all(_is_text(row[i]) for i in filled):
+        return False
+    units = [i for i in filled if _UNIT.fullmatch(row[i]) or row[i] in ("-", "–", "—")]
+    below = [other for other in rows[index + 1 : index + 1 + _SAMPLE_ROWS] if any(other)]
+    numeric = [
+        i
+        for i in units
+        if below
+        and sum(bool(other[i]) and not _is_text(other[i]) for other in below) > len(below) / 2
+    ]
+    return bool(numeric) and len(units) >= max(1, 0.6 * len(filled))
+
+
+def _joined_names(header: list[list[str]]) -> list[str]:
+    """Return names of columns, with those of merged cells in front of the names below them."""
+    if len(header) == 1:
+        return header[0]
+    width = len(header[-1])
+    names = [""] * width
+    for level, row in enumerate(header):
+        current = ""
+        for i in range(width):
+            is_upper = level < len(header) - 1
+            current = row[i] or (current if is_upper else "")
+            text = current if is_upper else row[i]
+            if text and text != names[i]:
+                names[i] = f"{names[i]} {text}".strip()
+    return names
+
+
+def count_total_rows(rows: Sequence[Sequence[str]], n_columns: int) -> tuple[int, list[str]]:
+    """Count the rows at the end of a table that sum up the others, or are footnotes.
+
+    Parameters
+    ----------
+    rows : sequence of sequence of str
+        The last rows of the table.
+    n_columns : int
+        Number of columns.
+
+    Returns
+    -------
+    n_rows : int
+        Number of rows to leave out, with blank rows between them.
+    texts : list of str
+        First cell of each.
+    """
+    n_left_out, texts = 0, []
+    for position, row in enumerate(reversed(rows), start=1):
+        cells = [cell.strip() for cell in row]
+        filled = [cell for cell in cells if cell]
+        if not filled:
+            continue
+        first = filled[0]
+        is_total = _TOTAL.match(first) is not None and not _is_text_row(filled)
+        is_footnote = len(filled) == 1 < n_columns and (
+            _FOOTNOTE.match(first) is not None or (len(first) > 20 and _is_text(first))
+        )
+        if not (is_total or is_footnote):
+            break
+        n_left_out = position
+        texts.append(_shortened(first))
+    return n_left_out, texts[::-1]
+
+
+def _is_text_row(filled: Sequence[str]) -> bool:
+    """Return whether most other cells of a row are words, as in a row of data."""
+    others = filled[1:]
+    return 2 * sum(map(_is_text, others)) > len(others) if others else False

@@ -1,0 +1,90 @@
+"""Groups and times of rows, which decide how rows may be split into folds."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skescore.datasets._files import DatasetError, FileTable
+from skescore.datasets._reading import ReadingOptions, read_times
+
+__all__ = ["order_by_time", "read_groups"]
+
+
+def read_groups(column: pd.Series, findings: list[str]) -> pd.Series:
+    """Return the group of each row as text; a row without one is a group of its own.
+
+    Parameters
+    ----------
+    column : pandas.Series
+        Identifiers of the groups.
+    findings : list of str
+        Sentences for the user, which are extended.
+    """
+    labels = column.map(_group_label, na_action="ignore").astype(object)
+    is_missing = labels.isna().to_numpy()
+    if is_missing.any():
+        numbers = np.flatnonzero(is_missing)
+        labels[is_missing] = [f"row {number + 1} without a group" for number in numbers]
+        findings.append(
+            f"{len(numbers)} rows have no {str(column.name)!r}, so each of them is a group of its "
+            "own"
+        )
+    return labels.reset_index(drop=True)
+
+
+def _group_label(value: Any) -> str:
+    """Return the text of an identifier; whole numbers have no point."""
+    is_whole = isinstance(value, float) and value.is_integer()
+    return re.sub(r"\s+", " ", str(int(value) if is_whole else value)).strip()
+
+
+def order_by_time(
+    rows: pd.DataFrame, raw: FileTable, options: ReadingOptions, findings: list[str]
+) -> tuple[pd.DataFrame, pd.Series | None]:
+    """Sort rows by the time column; rows without a time are left out.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        The rows, indexed by their numbers in the file.
+    raw : FileTable
+        The file, which has the time column.
+    options : ReadingOptions
+        Options whose `time` names the column.
+    findings : list of str
+        Sentences for the user, which are extended.
+
+    Returns
+    -------
+    rows : pandas.DataFrame
+        The sorted rows.
+    times : pandas.Series or None
+        Their times, or None without a time column.
+    """
+    if options.time is None:
+        return rows, None
+    column = raw.frame.rename(columns=str).loc[rows.index, options.time]
+    times = read_times(column, options.na_values)
+    if times is None:
+        raise DatasetError(
+            f"time must be a column of dates or numbers, but {options.time!r} has text such as "
+            f"{column.dropna().astype(str).iloc[0]!r}. Name another column (on the command line: "
+            "--time)."
+        )
+    n_missing = int(times.isna().sum())
+    if n_missing:
+        findings.append(
+            f"{n_missing} of {len(rows)} rows are left out, because their time "
+            f"({options.time!r}) is missing"
+        )
+    times = times.dropna().sort_values(kind="stable")
+    if len(times) < 2:
+        raise DatasetError(
+            f"time must have a value in at least 2 rows, but {options.time!r} has {len(times)}. "
+            "Name another column (on the command line: --time)."
+        )
+    return rows.loc[times.index], times.reset_index(drop=True)

@@ -1,0 +1,120 @@
+"""Numbers that are written with units, such as ``1,4 mg/dl`` or ``3 kg``."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["UnitTexts", "main_unit", "split_units", "unit_factor"]
+
+#: A number in any style, and a unit without digits behind it.
+_WITH_UNIT = re.compile(
+    r"(?P<number>[+-]?\d[\d.,' ]*(?:[eE][+-]?\d+)?)\s*"
+    r"(?P<unit>[^\W\d_][^\d,;]{0,14}|[%°‰µμΩ][^\d,;]{0,14}|[^\W\d_]+(?:/[^\W\d_]+)*\^?[23²³])"
+)
+#: Words behind numbers that make them ranks or times of the day.
+_NO_UNITS = frozenset(["st", "nd", "rd", "th", "am", "pm", "uhr", "a.m.", "p.m.", "x"])
+#: Smallest share of the rows with a unit that must have the most frequent one.
+_MAIN_SHARE = 0.8
+#: Sizes of units by their dimension.
+_SIZES: dict[str, dict[str, float]] = {
+    "mass": {"µg": 1e-6, "μg": 1e-6, "ug": 1e-6, "mg": 1e-3, "g": 1.0, "kg": 1e3, "t": 1e6},
+    "length": {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "km": 1e3},
+    "volume": {"µl": 1e-6, "ml": 1e-3, "cl": 1e-2, "dl": 1e-1, "l": 1.0},
+    "amount": {"nmol": 1e-9, "µmol": 1e-6, "umol": 1e-6, "mmol": 1e-3, "mol": 1.0},
+    "time": {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "std": 3600.0},
+}
+
+
+class UnitTexts(NamedTuple):
+    """Texts divided into numbers and units; both are empty for other texts."""
+
+    numbers: list[str]
+    units: list[str]
+
+
+def split_units(texts: Sequence[str]) -> UnitTexts:
+    """Divide texts into numbers and units.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        The texts.
+
+    Returns
+    -------
+    UnitTexts
+        The numbers as they are written, and the units.
+
+    Examples
+    --------
+    >>> from skescore.datasets._units import split_units
+    >>> split_units(["1,4 mg/dl", "12", "3rd", "B12"])
+    UnitTexts(numbers=['1,4', '', '', ''], units=['mg/dl', '', '', ''])
+    """
+    numbers, units = [], []
+    for text in texts:
+        match = _WITH_UNIT.fullmatch(text)
+        is_unit = match is not None and match["unit"].strip().lower() not in _NO_UNITS
+        numbers.append(match["number"].strip() if match is not None and is_unit else "")
+        units.append(match["unit"].strip() if match is not None and is_unit else "")
+    return UnitTexts(numbers, units)
+
+
+def main_unit(units: Sequence[str], counts: np.ndarray) -> str | None:
+    """Return the unit that nearly all rows with a unit have, or None.
+
+    Parameters
+    ----------
+    units : sequence of str
+        Units of texts, some of them empty.
+    counts : ndarray of int
+        Number of rows of each text.
+    """
+    rows = Counter[str]()
+    for unit, count in zip(units, counts.tolist(), strict=True):
+        if unit:
+            rows[unit] += count
+    if not rows:
+        return None
+    unit, count = rows.most_common(1)[0]
+    convertible = sum(n for other, n in rows.items() if unit_factor(other, unit) is not None)
+    is_main = max(count, convertible) >= _MAIN_SHARE * rows.total()
+    return unit if is_main else None
+
+
+def unit_factor(unit: str, target: str) -> float | None:
+    """Return the factor that converts numbers in a unit to another one, or None.
+
+    Examples
+    --------
+    >>> from skescore.datasets._units import unit_factor
+    >>> unit_factor("kg", "g"), unit_factor("g/l", "mg/dl"), unit_factor("kg", "years")
+    (1000.0, 100.0, None)
+    """
+    if unit == target:
+        return 1.0
+    parts, target_parts = unit.split("/"), target.split("/")
+    if len(parts) != len(target_parts):
+        return None
+    factor = 1.0
+    for position, (one, other) in enumerate(zip(parts, target_parts, strict=True)):
+        ratio = _ratio(one.strip(), other.strip())
+        if ratio is None:
+            return None
+        factor = factor * ratio if position == 0 else factor / ratio
+    return round(factor, 12)
+
+
+def _ratio(unit: str, other: str) -> float | None:
+    """Return the ratio of the sizes of two units of one dimension, or None."""
+    if unit.lower() == other.lower():
+        return 1.0
+    for sizes in _SIZES.values():
+        if unit.lower() in sizes and other.lower() in sizes:
+            return sizes[unit.lower()] / sizes[other.lower()]
+    return None

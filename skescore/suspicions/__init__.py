@@ -1,0 +1,31 @@
+"""Checks for suspicious data and results, which report evidence and a remedy."""
+
+from skescore.suspicions._catalog import SUSPICION_CHECKS, find_suspicions
+from skescore.suspicions._drift import (
+    ColumnProfile,
+    count_outside,
+    find_drift,
+    profile_columns,
+)
+from skescore.suspicions._facts import ResultFacts, TableFacts
+from skescore.suspicions._record import (
+    Evidence,
+    Suspicion,
+    SuspicionCheck,
+    SuspiciousDataWarning,
+)
+
+__all__ = [
+    "SUSPICION_CHECKS",
+    "ColumnProfile",
+    "Evidence",
+    "ResultFacts",
+    "Suspicion",
+    "SuspicionCheck",
+    "SuspiciousDataWarning",
+    "TableFacts",
+    "count_outside",
+    "find_drift",
+    "find_suspicions",
+    "profile_columns",
+]

@@ -1,0 +1,343 @@
+"""Profiles of the columns of a table, and the comparison of later rows with them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from skescore._text import plural
+
+__all__ = ["ColumnProfile", "count_outside", "find_drift", "profile_columns"]
+
+#: Quantiles that a profile of numbers holds.
+_LEVELS = np.linspace(0, 1, 11)
+#: Number of categories that a profile holds.
+_MAX_CATEGORIES = 100
+#: Largest probability with which a reported difference would be chance, for all columns together.
+_SIGNIFICANCE = 1e-3
+#: Smallest difference of distributions that is reported, between 0 and 1.
+_MIN_DISTANCE = 0.3
+#: A number is far outside if it exceeds the limits by this multiple of the range.
+_FAR = 10.0
+#: Share of rows beyond a limit from which other units are likely.
+_UNITS_SHARE = 0.9
+#: Number of training rows from which whole numbers are no coincidence.
+_MIN_WHOLE = 20
+#: Number of training rows that is assumed if it is unknown.
+_MANY_ROWS = 1000
+#: Factors between usual units.
+_FACTORS = (1000.0, 100.0, 10.0, 2.54, 2.2046, 1.609, 3.785, 12.0, 60.0, 1e6)
+
+
+@dataclass(frozen=True)
+class ColumnProfile:
+    """Distribution of a column of training rows.
+
+    Parameters
+    ----------
+    n_rows : int
+        Number of rows with a value.
+    missing : float
+        Share of rows without one.
+    quantiles : tuple of float, optional
+        Smallest value, deciles and largest value of numbers.
+    shares : dict of str to float, optional
+        Shares of categories among the rows with a value.
+    is_whole : bool, default=False
+        Whether all numbers are integers.
+    """
+
+    n_rows: int
+    missing: float = 0.0
+    quantiles: tuple[float, ...] | None = None
+    shares: Mapping[str, float] | None = None
+    is_whole: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, without those that are None."""
+        values = {name: value for name, value in asdict(self).items() if value or value == 0.0}
+        if not self.is_whole:
+            values.pop("is_whole")
+        if self.quantiles is not None:
+            values["quantiles"] = list(self.quantiles)
+        return values
+
+    @classmethod
+    def from_limits(cls, low: float, high: float) -> ColumnProfile:
+        """Make a profile of which only the smallest and the largest number are known."""
+        return cls(_MANY_ROWS, quantiles=(low, high))
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ColumnProfile:
+        """Restore a profile from the result of `to_dict`."""
+        values = dict(data)
+        if values.get("quantiles") is not None:
+            values["quantiles"] = tuple(map(float, values["quantiles"]))
+        return cls(**values)
+
+
+def profile_columns(X: pd.DataFrame) -> dict[str, ColumnProfile]:
+    """Return the distribution of each column of training rows.
+
+    Parameters
+    ----------
+    X : DataFrame of shape (n_rows, n_features)
+        Numbers, or text for categories.
+
+    Returns
+    -------
+    dict of str to ColumnProfile
+        Profiles by column.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skescore.suspicions import profile_columns
+    >>> profile = profile_columns(pd.DataFrame({"age": range(11), "sex": ["f"] * 10 + ["m"]}))
+    >>> profile["age"].quantiles[:3], profile["sex"].shares
+    ((0.0, 1.0, 2.0), {'f': 0.9091, 'm': 0.0909})
+    """
+    profiles = {}
+    for name, column in X.items():
+        observed = column.dropna()
+        missing = round(1 - len(observed) / max(len(column), 1), 4)
+        quantiles = shares = None
+        is_whole = False
+        if pd.api.types.is_numeric_dtype(column.dtype):
+            values = observed.to_numpy(float)
+            if len(values):
+                quantiles = tuple(map(float, np.quantile(values, _LEVELS)))
+                is_whole = bool((values == np.floor(values)).all())
+        else:
+            counts = observed.astype(str).value_counts(normalize=True).head(_MAX_CATEGORIES)
+            shares = {str(value): round(float(share), 4) for value, share in counts.items()}
+        profiles[str(name)] = ColumnProfile(len(observed), missing, quantiles, shares, is_whole)
+    return profiles
+
+
+def count_outside(profiles: Mapping[str, ColumnProfile], rows: pd.DataFrame) -> dict[str, int]:
+    """Count the rows whose values are outside of the range or the categories of training rows.
+
+    Parameters
+    ----------
+    profiles : mapping of str to ColumnProfile
+        Profiles of the training rows.
+    rows : DataFrame
+        Later rows; columns without a profile are ignored.
+
+    Returns
+    -------
+    dict of str to int
+        Number of rows by column, without columns of which no row is outside.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skescore.suspicions import count_outside, profile_columns
+    >>> profiles = profile_columns(pd.DataFrame({"age": [20, 80], "sex": ["f", "m"]}))
+    >>> count_outside(profiles, pd.DataFrame({"age": [19, 50, 81], "sex": ["f", "m", "m"]}))
+    {'age': 2}
+    """
+    counts = {}
+    for name, profile in profiles.items():
+        if name not in rows.columns:
+            continue
+        column = rows[name].dropna()
+        if profile.quantiles is not None:
+            values = pd.to_numeric(column, errors="coerce").to_numpy(float)
+            outside = (values < profile.quantiles[0]) | (values > profile.quantiles[-1])
+        elif profile.shares and len(profile.shares) < _MAX_CATEGORIES:
+            outside = ~column.astype(str).isin(list(profile.shares)).to_numpy()
+        else:
+            continue
+        if outside.any():
+            counts[name] = int(outside.sum())
+    return counts
+
+
+def find_drift(profiles: Mapping[str, ColumnProfile], rows: pd.DataFrame) -> list[str]:
+    """Compare rows with the profiles of the training rows.
+
+    Parameters
+    ----------
+    profiles : mapping of str to ColumnProfile
+        Profiles of the training rows.
+    rows : DataFrame
+        Later rows; columns without a profile are ignored.
+
+    Returns
+    -------
+    list of str
+        A sentence for each column with values outside of the training range, or distributed in
+        another way, than chance would explain.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skescore.suspicions import find_drift, profile_columns
+    >>> grams = pd.DataFrame({"weight": range(1000, 5000, 20)})
+    >>> find_drift(profile_columns(grams), grams / 1000)
+    ["all 200 rows are below the training minimum of 'weight' (1000): other units? (their median is about 0.001 times that of the training rows)"]
+    """  # noqa: E501 - as it is printed
+    shared = [name for name in profiles if name in rows.columns]
+    level = _SIGNIFICANCE / max(len(shared), 1)
+    texts: list[str] = []
+    for name in shared:
+        profile, column = profiles[name], rows[name]
+        if profile.n_rows:
+            texts += _column_drift(name, profile, column, level)
+    return texts
+
+
+def _column_drift(
+    name: str, profile: ColumnProfile, column: pd.Series, level: float
+) -> Iterable[str]:
+    """Yield the differences of a column, the most specific one only."""
+    is_missing = column.isna()
+    if profile.quantiles is not None:
+        values = pd.to_numeric(column, errors="coerce").dropna().to_numpy(float)
+        text = _range_drift(name, profile, values, level) if len(values) else None
+        if len(profile.quantiles) == len(_LEVELS):
+            text = text or _distribution_drift(name, profile.quantiles, values, level)
+        text = text or _fraction_drift(name, profile, values)
+    else:
+        text = _category_drift(name, profile, column[~is_missing].astype(str), level)
+    if text is not None:
+        yield text
+    share = float(is_missing.mean()) if len(column) else 0.0
+    n_missing = int(is_missing.sum())
+    expected = max(profile.missing, 1 / (profile.n_rows + 1))
+    is_rare = stats.binom.sf(n_missing - 1, len(column), min(expected, 1.0)) < level
+    if share - profile.missing >= _MIN_DISTANCE and is_rare:
+        yield (
+            f"{name!r} is missing in {_of_rows(n_missing, len(column))}, but in "
+            f"{profile.missing:.0%} of the training rows"
+        )
+
+
+def _range_drift(name: str, profile: ColumnProfile, values: np.ndarray, level: float) -> str | None:
+    """Describe numbers beyond the training range, if they are more or farther than by chance."""
+    assert profile.quantiles is not None
+    low, high = profile.quantiles[0], profile.quantiles[-1]
+    margin = _FAR * (high - low) or math.inf
+    below, above = values < low, values > high
+    n_below, n_above, n_rows = int(below.sum()), int(above.sum()), len(values)
+    n_far = int(((values < low - margin) | (values > high + margin)).sum())
+    n_outside = n_below + n_above
+    chance = min(1.0, 2 / (profile.n_rows + 1))
+    is_rare = stats.binom.sf(n_outside - 1, n_rows, chance) < level
+    is_frequent = n_outside >= 0.05 * n_rows and is_rare
+    if not n_outside or not (n_far or is_frequent):
+        return None
+    parts = [
+        f"{side} the training {limit_name} of {name!r} ({limit:.6g})"
+        for count, side, limit_name, limit in (
+            (n_below, "below", "minimum", low),
+            (n_above, "above", "maximum", high),
+        )
+        if count
+    ]
+    text = f"{_of_rows(n_outside, n_rows)} {'is' if n_outside == 1 else 'are'} "
+    text += " or ".join(parts)
+    if max(n_below, n_above) >= _UNITS_SHARE * n_rows:
+        middle = profile.quantiles[len(profile.quantiles) // 2]
+        factor = "" if len(profile.quantiles) == 2 else _factor_text(np.median(values), middle)
+        text += f": other units?{factor}"
+    return text
+
+
+def _factor_text(median: float, training_median: float) -> str:
+    """Return the ratio of medians if it is that of usual units."""
+    if not training_median or not median or median * training_median < 0:
+        return ""
+    ratio = median / training_median
+    for factor in (*_FACTORS, *(1 / factor for factor in _FACTORS)):
+        if abs(math.log(ratio / factor)) < 0.2:
+            return f" (their median is about {factor:.3g} times that of the training rows)"
+    return f" (their median is {median:.4g}, that of the training rows {training_median:.4g})"
+
+
+def _distribution_drift(
+    name: str, quantiles: tuple[float, ...], values: np.ndarray, level: float
+) -> str | None:
+    """Describe numbers that are distributed in another way than the training rows."""
+    if not len(values) or quantiles[0] == quantiles[-1]:
+        return None
+    knots = np.unique(quantiles)
+    training = np.interp(knots, *_step(quantiles))
+    at_most = np.searchsorted(np.sort(values), knots, side="right") / len(values)
+    below = np.searchsorted(np.sort(values), knots, side="left") / len(values)
+    # Values that repeat make steps, in which any share between both sides is possible.
+    lowest = np.array([_LEVELS[np.asarray(quantiles) == knot].min() for knot in knots])
+    distance = float(np.maximum(lowest - at_most, below - training).max())
+    critical = math.sqrt(-math.log(level / 2) / (2 * len(values)))
+    if distance < max(_MIN_DISTANCE, critical):
+        return None
+    return (
+        f"{name!r} is distributed in another way than in the training rows: median "
+        f"{float(np.median(values)):.4g}, there {quantiles[5]:.4g}"
+    )
+
+
+def _fraction_drift(name: str, profile: ColumnProfile, values: np.ndarray) -> str | None:
+    """Describe fractions in a column that holds whole numbers."""
+    n_fractions = int((values != np.floor(values)).sum())
+    if not profile.is_whole or profile.n_rows < _MIN_WHOLE or n_fractions < 0.05 * len(values):
+        return None
+    return (
+        (
+            f"{_of_rows(n_fractions, len(values))} have fractions in {name!r}, which holds whole "
+            "numbers in the training rows: other units?"
+        )
+        if n_fractions
+        else None
+    )
+
+
+def _step(quantiles: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Return different quantiles with the largest level of each."""
+    knots, first = np.unique(np.asarray(quantiles)[::-1], return_index=True)
+    return knots, _LEVELS[::-1][first]
+
+
+def _category_drift(
+    name: str, profile: ColumnProfile, texts: pd.Series, level: float
+) -> str | None:
+    """Describe categories that the training rows do not have, or have with other shares."""
+    shares = dict(profile.shares or {})
+    if not len(texts) or not shares:
+        return None
+    is_new = ~texts.isin(list(shares))
+    n_new = int(is_new.sum())
+    chance = min(1.0, 2 / (profile.n_rows + 1) + max(0.0, 1 - sum(shares.values())))
+    is_frequent = n_new > 0 and n_new >= 0.05 * len(texts)
+    if is_frequent and stats.binom.sf(n_new - 1, len(texts), chance) < level:
+        examples = ", ".join(map(repr, texts[is_new].value_counts().index[:3]))
+        verb = "has" if n_new == 1 else "have"
+        return (
+            f"{_of_rows(n_new, len(texts))} {verb} categories of {name!r} that the training "
+            f"rows do not have: {examples}"
+        )
+    observed = texts.value_counts(normalize=True)
+    distance = 0.5 * sum(
+        abs(float(observed.get(value, 0.0)) - shares.get(str(value), 0.0))
+        for value in {*shares, *observed.index}
+    )
+    critical = math.sqrt(len(shares) / len(texts)) + math.sqrt(-math.log(level) / len(texts))
+    if distance < max(_MIN_DISTANCE, critical):
+        return None
+    most = str(observed.index[0])
+    return (
+        f"{name!r} is distributed in another way than in the training rows: {most!r} has "
+        f"{observed.iloc[0]:.0%} of the rows, there {shares.get(most, 0.0):.0%}"
+    )
+
+
+def _of_rows(count: int, n_rows: int) -> str:
+    return f"all {plural(n_rows, 'row')}" if count == n_rows else f"{count} of {n_rows} rows"

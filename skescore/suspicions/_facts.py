@@ -1,0 +1,137 @@
+"""Facts that checks for suspicious data examine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+__all__ = ["ResultFacts", "TableFacts"]
+
+#: Rows on which single features are compared with the target.
+_MAX_ROWS = 5000
+
+
+@dataclass(frozen=True, eq=False)
+class TableFacts:
+    """Rows of a search as a table.
+
+    Parameters
+    ----------
+    X : DataFrame of shape (n_rows, n_features)
+        Features: numbers, or text for categories.
+    y : Series of shape (n_rows,) or None
+        The target, or None if there is none but the predictions of the black box.
+    task : {"classification", "regression"}
+        The task.
+    groups : array-like of shape (n_rows,), optional
+        Groups of rows that the folds keep together.
+    is_shuffled : bool, default=True
+        Whether rows are assigned to folds without regard to their order.
+    identifiers : DataFrame of shape (n_rows, n_identifiers), optional
+        Columns that are no features because they identify rows.
+    test : DataFrame, optional
+        Further rows with the same features, on which the rules are tested.
+    """
+
+    X: pd.DataFrame
+    y: pd.Series | None
+    task: str
+    groups: Any = None
+    is_shuffled: bool = True
+    identifiers: pd.DataFrame | None = None
+    test: pd.DataFrame | None = None
+
+    @classmethod
+    def from_arrays(
+        cls, X: Any, y: Any, task: str, *, groups: Any = None, is_shuffled: bool = True
+    ) -> TableFacts:
+        """Make facts of the rows and the target that a search got.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows.
+        y : array-like of shape (n_rows,) or None
+            The target.
+        task : {"classification", "regression"}
+            The task.
+        groups : array-like of shape (n_rows,), optional
+            Groups of rows.
+        is_shuffled : bool, default=True
+            Whether folds ignore the order of the rows.
+
+        Returns
+        -------
+        TableFacts
+            The facts.
+        """
+        if hasattr(X, "columns"):
+            columns = {str(name): np.asarray(X[name]) for name in X.columns}
+            frame = pd.DataFrame(columns)
+        else:
+            values = np.asarray(X)
+            frame = pd.DataFrame(values, columns=[f"x{i}" for i in range(values.shape[1])])
+        frame = frame.infer_objects()
+        target = None
+        if y is not None:
+            target = pd.Series(np.ravel(np.asarray(y)), name=getattr(y, "name", None) or "y")
+        return cls(frame, target, task, groups, is_shuffled)
+
+    @property
+    def target_name(self) -> str:
+        """Name of the target."""
+        return "y" if self.y is None else str(self.y.name)
+
+    @cached_property
+    def sampled_rows(self) -> np.ndarray:
+        """Rows on which features are compared with the target: all, or a sample."""
+        n_rows = len(self.X)
+        if n_rows <= _MAX_ROWS:
+            return np.arange(n_rows)
+        return np.sort(np.random.default_rng(0).choice(n_rows, _MAX_ROWS, replace=False))
+
+    @cached_property
+    def numeric_features(self) -> dict[str, np.ndarray]:
+        """Values of the numeric features as floats."""
+        return {
+            str(name): column.to_numpy(float, na_value=np.nan)
+            for name, column in self.X.items()
+            if pd.api.types.is_numeric_dtype(column.dtype)
+        }
+
+
+@dataclass(frozen=True)
+class ResultFacts:
+    """Figures of a finished search.
+
+    Parameters
+    ----------
+    task : {"classification", "regression"}
+        The task.
+    target_name : str
+        Name of the target.
+    black_box_quality : mapping of str to float
+        Held-out ``accuracy`` and ``f1_weighted``, or ``r2``, of the black box.
+    constant_quality : mapping of str to float
+        The same measures of the best constant prediction.
+    fidelity : float
+        Agreement of the rules with the black box on held-out or generated rows: a share of rows,
+        or R².
+    n_rules : int
+        Number of rules.
+    is_fidelity_search : bool, default=False
+        Whether the search looked for agreement with the black box.
+    """
+
+    task: str
+    target_name: str
+    black_box_quality: Mapping[str, float]
+    constant_quality: Mapping[str, float]
+    fidelity: float
+    n_rules: int
+    is_fidelity_search: bool = False

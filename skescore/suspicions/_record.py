@@ -1,0 +1,168 @@
+"""Records of checks for suspicious data, and of what they report."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Evidence", "Suspicion", "SuspicionCheck", "SuspiciousDataWarning"]
+
+
+class SuspiciousDataWarning(UserWarning):
+    """Category of all warnings about data or results that are probably not what they seem.
+
+    Use it to ignore these warnings, or to turn them into errors.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from skescore.suspicions import SuspiciousDataWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", SuspiciousDataWarning)
+    """
+
+    __module__ = "skescore.suspicions"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Observation that a check makes, with the options that remedy it.
+
+    Parameters
+    ----------
+    text : str
+        What was observed, with its figures; a clause that begins a sentence.
+    subject : str, optional
+        The column concerned.
+    options : tuple of str, default=()
+        Options of the command line that remedy it, such as ``("--drop", "weight")``.
+    """
+
+    text: str
+    subject: str | None = None
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class SuspicionCheck:
+    """Declaration of a check for suspicious data or results.
+
+    Parameters
+    ----------
+    name : str
+        Name of the check, such as ``"leakage"``.
+    when : str
+        Condition under which it reports something.
+    facts : type
+        Class of the facts that it examines: :class:`TableFacts` or :class:`ResultFacts`.
+    find : callable
+        Function of the facts that yields the evidence.
+    remedy : str
+        What to do about it; ``{subject}`` stands for the column.
+    """
+
+    name: str
+    when: str
+    facts: type
+    find: Callable[[Any], Iterable[Evidence]] = field(repr=False)
+    remedy: str
+
+    def report(self, facts: Any) -> list[Suspicion]:
+        """Return what the check reports about these facts.
+
+        Parameters
+        ----------
+        facts : TableFacts or ResultFacts
+            The facts.
+
+        Returns
+        -------
+        list of Suspicion
+            One for each piece of evidence.
+        """
+        return [
+            Suspicion(
+                self.name,
+                evidence.text,
+                self.remedy.format(subject=repr(evidence.subject)),
+                evidence.subject,
+                evidence.options,
+            )
+            for evidence in self.find(facts)
+        ]
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """Suspicious data or a suspicious result, with its evidence and a remedy.
+
+    Parameters
+    ----------
+    name : str
+        Name of the check.
+    evidence : str
+        What was observed.
+    remedy : str
+        What to do.
+    subject : str, optional
+        The column concerned.
+    options : tuple of str, default=()
+        Options of the command line that remedy it.
+
+    Examples
+    --------
+    >>> from skescore.suspicions import Suspicion
+    >>> suspicion = Suspicion("leakage", "'a' equals 'y'", "Leave it out", "a", ("--drop", "a"))
+    >>> str(suspicion)
+    "'a' equals 'y'. Leave it out (on the command line: --drop a)."
+    >>> suspicion.with_command(["skescore", "tune", "t.csv", "--target", "y"])
+    "'a' equals 'y'. Leave it out: skescore tune t.csv --target y --drop a"
+    """
+
+    name: str
+    evidence: str
+    remedy: str
+    subject: str | None = None
+    options: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        options = f" (on the command line: {shlex.join(self.options)})" if self.options else ""
+        return f"{self.evidence}. {self.remedy}{options}."
+
+    def with_command(self, command: Sequence[str]) -> str:
+        """Return the text with the complete command that remedies it.
+
+        Parameters
+        ----------
+        command : sequence of str
+            The words of the command that the user ran.
+
+        Returns
+        -------
+        str
+            One or two sentences.
+        """
+        if not self.options:
+            return f"{self.evidence}. {self.remedy}."
+        words = list(command)
+        for option in self.options:
+            if option.startswith("--") and option not in _REPEATABLE:
+                words = _without_option(words, option)
+        return f"{self.evidence}. {self.remedy}: {shlex.join([*words, *self.options])}"
+
+
+#: Options whose occurrences add up.
+_REPEATABLE = ("--drop", "--category", "--numeric", "--na-values")
+
+
+def _without_option(words: list[str], option: str) -> list[str]:
+    """Return the words of a command without an option and its value."""
+    remaining: list[str] = []
+    skips_value = False
+    for word in words:
+        if not skips_value and word != option and not word.startswith(f"{option}="):
+            remaining.append(word)
+        skips_value = not skips_value and word == option
+    return remaining

@@ -1,0 +1,41 @@
+"""Checks for suspicious results of a search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from skescore._text import plural
+from skescore.suspicions._facts import ResultFacts
+from skescore.suspicions._record import Evidence
+
+#: Smallest agreement of rules with the black box: share of rows, and R².
+_MIN_AGREEMENT, _MIN_FIDELITY_R2 = 0.8, 0.6
+_LABELS = {"accuracy": "accuracy", "f1_weighted": "weighted F1", "r2": "R²"}
+
+
+def find_useless_black_box(facts: ResultFacts) -> Iterator[Evidence]:
+    """Yield the quality of a black box that is no better than a constant."""
+    for name in ("accuracy", "r2"):
+        quality = facts.black_box_quality.get(name, math.nan)
+        constant = facts.constant_quality.get(name, math.nan)
+        if quality <= constant + 1e-9:
+            label = _LABELS[name]
+            yield Evidence(
+                f"The black box predicts {facts.target_name!r} no better than a constant: {label} "
+                f"{quality:.3f} on held-out rows, of the best constant {constant:.3f}"
+            )
+
+
+def find_low_fidelity(facts: ResultFacts) -> Iterator[Evidence]:
+    """Yield the fidelity of rules that do not describe the black box."""
+    is_classification = facts.task == "classification"
+    limit = _MIN_AGREEMENT if is_classification else _MIN_FIDELITY_R2
+    if not facts.fidelity < limit:
+        return
+    rules = plural(facts.n_rules, "rule")
+    if is_classification:
+        text = f"The {rules} agree with the black box on {facts.fidelity:.0%} of unseen rows only"
+    else:
+        text = f"The {rules} agree with the black box with an R² of {facts.fidelity:.2f} only"
+    yield Evidence(text, options=() if facts.is_fidelity_search else ("--scoring", "fidelity"))

@@ -1,0 +1,395 @@
+"""Checks for suspicious rows, features and targets of a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+
+from skescore._column_names import (
+    is_calendar_name,
+    is_code_name,
+    is_identifier_name,
+    is_time_name,
+)
+from skescore._text import plural
+from skescore.suspicions._facts import TableFacts
+from skescore.suspicions._record import Evidence
+from skescore.suspicions._single_features import (
+    count_errors,
+    count_tree_errors,
+    measure_order,
+    measure_resemblance,
+    measure_tree_r2,
+)
+
+#: Smallest number of rows for checks that compare features with the target.
+_MIN_ROWS = 50
+#: Largest share of errors of a feature that determines the target, also in relation to a constant.
+_LEAK_ERRORS, _LEAK_RELATIVE_ERRORS = 0.01, 0.05
+#: Largest share of features that may be leaks.
+_LEAK_FEATURE_SHARE = 0.2
+#: Smallest number of rows that a constant must predict wrongly.
+_MIN_CONSTANT_ERRORS = 5
+#: Smallest R² of a feature that determines a numeric target.
+_LEAK_R2 = 0.985
+#: Smallest share of repeated rows, and how often chance must produce fewer.
+_DUPLICATE_SHARE, _DUPLICATE_RATIO = 0.05, 5.0
+#: Smallest share of copies of rows that occur at most three times, and largest ratio of the number
+#: of equal rows without one of the columns.
+_RARE_PATTERNS, _NEAR_RATIO = 0.7, 1.3
+#: Smallest share of rows whose identifier occurs before, and number of different identifiers.
+_REPEATED_SHARE, _MIN_IDENTIFIERS = 0.1, 8
+#: Smallest resemblance of rows with the same identifier, from 0 (none) to 1 (equal).
+_RESEMBLANCE = 0.5
+#: Smallest number of different times of rows in order.
+_MIN_TIMES = 20
+#: Fewer rows do not support any figure.
+_FEW_ROWS = 30
+#: Smallest number of different integers that may be codes, and of rows for each of them.
+_MIN_CODES, _MIN_ROWS_PER_CODE = 6, 5
+#: Largest share of the rows of a class whose name may be a spelling mistake.
+_TYPO_SHARE = 0.02
+_MIN_TYPO_LENGTH = 5
+#: Largest number of classes that are compared with codes.
+_MAX_CLASSES = 30
+_MAX_LISTED = 3
+
+
+def find_leaks(facts: TableFacts) -> Iterator[Evidence]:
+    """Yield features that alone determine the target."""
+    if facts.y is None or len(facts.X) < _MIN_ROWS:
+        return
+    rows = facts.sampled_rows
+    y = facts.y.to_numpy()[rows]
+    identifying = {evidence.subject for evidence in find_identifier_targets(facts)}
+    if facts.task == "regression":
+        for name, values in facts.numeric_features.items():
+            r2 = measure_tree_r2(values[rows], y.astype(float))
+            if r2 >= _LEAK_R2 and name not in identifying:
+                yield _leak(name, f"{name!r} alone determines {facts.target_name!r} (R² {r2:.3f})")
+        return
+    codes = pd.factorize(y)[0]
+    class_counts = pd.Series(y).value_counts()
+    n_constant = len(y) - int(class_counts.iloc[0])
+    limit = min(_LEAK_ERRORS * len(y), _LEAK_RELATIVE_ERRORS * n_constant)
+    if n_constant < _MIN_CONSTANT_ERRORS:
+        return
+    errors = {
+        str(name): count_errors(column.iloc[rows], codes)
+        for name, column in facts.X.items()
+        if str(name) not in identifying
+    }
+    leaks = {name: count for name, count in errors.items() if count <= limit}
+    if len(leaks) > max(1, _LEAK_FEATURE_SHARE * len(errors)):
+        return  # classes that most features separate are merely easy
+    for name, n_errors in leaks.items():
+        yield _leak(
+            name,
+            f"{name!r} alone determines {facts.target_name!r} in {len(y) - n_errors} of "
+            f"{len(y)} rows (always {class_counts.index[0]!s}: {int(class_counts.iloc[0])})",
+        )
+
+
+def _leak(name: str, text: str) -> Evidence:
+    return Evidence(text, name, ("--drop", name))
+
+
+def find_identifier_targets(facts: TableFacts) -> Iterator[Evidence]:
+    """Yield identifiers whose order or prefix determines the target."""
+    if facts.y is None or len(facts.X) < _MIN_ROWS:
+        return
+    target = facts.y.to_numpy()
+    for name, column, is_feature in _identifier_columns(facts):
+        ranks = _identifier_ranks(column)
+        n_values = int(ranks.nunique())
+        if n_values < len(ranks) / 5 or (not is_feature and _is_sorted(facts, ranks)):
+            continue
+        options = ("--drop", name) if is_feature else ()
+        values = ranks.to_numpy(float)
+        if facts.task == "regression":
+            r2 = measure_tree_r2(values, target.astype(float))
+            if r2 >= _LEAK_R2:
+                text = f"The identifier {name!r} determines {facts.target_name!r} (R² {r2:.3f})"
+                yield Evidence(text, name, options)
+            continue
+        codes = pd.factorize(target)[0]
+        n_constant = len(codes) - int(np.bincount(codes).max())
+        n_errors = count_tree_errors(values, codes)
+        if n_constant >= _MIN_CONSTANT_ERRORS and n_errors <= _LEAK_RELATIVE_ERRORS * n_constant:
+            yield Evidence(
+                f"The identifier {name!r} determines {facts.target_name!r} in "
+                f"{len(codes) - n_errors} of {len(codes)} rows, as its values are sorted by class",
+                name,
+                options,
+            )
+
+
+def _is_sorted(facts: TableFacts, ranks: pd.Series) -> bool:
+    """Return whether rows are in the order of an identifier or of the classes in the table itself.
+
+    Then an identifier that is no feature says no more than the order of the rows.
+    """
+    if ranks.is_monotonic_increasing or ranks.is_monotonic_decreasing:
+        return True
+    if facts.task == "regression":
+        return False
+    codes = pd.factorize(facts.y)[0]
+    return bool((np.diff(codes) != 0).sum() <= codes.max() + 1)
+
+
+def _identifier_columns(facts: TableFacts) -> Iterator[tuple[str, pd.Series, bool]]:
+    """Yield columns that identify rows, and whether they are features."""
+    if facts.identifiers is not None:
+        for name, column in facts.identifiers.items():
+            yield str(name), column, False
+    for name, column in facts.X.items():
+        if is_identifier_name(str(name)):
+            yield str(name), column, True
+
+
+def _identifier_ranks(column: pd.Series) -> pd.Series:
+    """Return identifiers as numbers in their natural order: by prefix, then by number."""
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return column.astype(float).rank(method="dense")
+    texts = column.astype(str)
+    prefixes = texts.str.extract(r"^(\D*)", expand=False).fillna("")
+    numbers = pd.to_numeric(texts.str.extract(r"(\d+)", expand=False), errors="coerce").fillna(-1)
+    keys = pd.DataFrame({"prefix": prefixes, "number": numbers, "text": texts})
+    order = keys.drop_duplicates().sort_values(["prefix", "number", "text"])
+    position = {text: rank for rank, text in enumerate(order["text"])}
+    return texts.map(position).astype(float)
+
+
+def find_duplicates(facts: TableFacts) -> Iterator[Evidence]:
+    """Yield the number of rows that repeat an earlier one, if chance does not explain it."""
+    table = facts.X if facts.y is None else facts.X.assign(**{"the target": facts.y.to_numpy()})
+    if facts.groups is not None or len(table) < _FEW_ROWS:
+        return
+    n_repeated = int(table.duplicated().sum())
+    if n_repeated < _DUPLICATE_SHARE * len(table):
+        return
+    counts = table.value_counts(dropna=False).to_numpy()
+    multiple = int(np.gcd.reduce(counts))
+    if multiple == 1 and not _are_copies(table, n_repeated, counts):
+        return
+    often = f"; every row occurs {multiple} times or a multiple of it" if multiple > 1 else ""
+    yield Evidence(
+        f"{n_repeated} of {len(table)} rows are exact copies of an earlier row, target "
+        f"included{often}"
+    )
+
+
+def _are_copies(table: pd.DataFrame, n_repeated: int, counts: np.ndarray) -> bool:
+    """Return whether repeated rows are copies, and not rows that happen to be equal.
+
+    Rows that happen to be equal repeat after a permutation of the columns as well, are joined by
+    many that differ in one column only, or are all of the same few patterns.
+    """
+    generator = np.random.default_rng(0)
+    varying = [name for name, column in table.items() if column.nunique() > 1]
+    is_fine = [table[name].nunique() > max(20, len(table) / 20) for name in varying]
+    fine = {name for name, is_one in zip(varying, is_fine, strict=True) if is_one}
+    permuted = {
+        name: table[name].to_numpy()[generator.permutation(len(table))]
+        for name in varying
+        if name in fine or not fine
+    }
+    by_chance = int(table.assign(**{str(n): v for n, v in permuted.items()}).duplicated().sum())
+    if by_chance * _DUPLICATE_RATIO > n_repeated:
+        return False
+    if fine:
+        return True
+    in_few = float((counts[(counts > 1) & (counts <= 3)] - 1).sum()) / n_repeated
+    if in_few < _RARE_PATTERNS:
+        return False
+    without_one = [int(table.drop(columns=[name]).duplicated().sum()) for name in varying]
+    return float(np.median(without_one)) <= _NEAR_RATIO * n_repeated
+
+
+def find_repeated_test_rows(facts: TableFacts) -> Iterator[Evidence]:
+    """Yield the number of test rows that are among the training rows."""
+    if facts.test is None or len(facts.test) < 5:
+        return
+    names = [name for name in facts.X.columns if name in facts.test.columns]
+    train, test = facts.X[names].drop_duplicates(), facts.test[names]
+    both = pd.concat([train, test], ignore_index=True)
+    is_repeated = both.duplicated(keep="first").to_numpy()[len(train) :]
+    first_in_test = test.duplicated().to_numpy()
+    n_repeated = int((is_repeated & ~first_in_test).sum())
+    share_within = 1 - len(train) / len(facts.X)
+    if n_repeated < _DUPLICATE_SHARE * len(test) or share_within > n_repeated / len(test) / 2:
+        return
+    yield Evidence(f"{n_repeated} of {len(test)} test rows are among the training rows")
+
+
+def find_repeated_groups(facts: TableFacts) -> Iterator[Evidence]:
+    """Yield identifiers that occur in several rows which resemble each other."""
+    if facts.groups is not None:
+        return
+    for name, column, _ in _identifier_columns(facts):
+        observed = column.notna().to_numpy()
+        labels = pd.factorize(column[observed])[0]
+        n_values = int(labels.max(initial=-1)) + 1
+        n_repeated = len(labels) - n_values
+        if n_values < _MIN_IDENTIFIERS or n_repeated < max(5, _REPEATED_SHARE * len(labels)):
+            continue
+        others = facts.X.drop(columns=[name], errors="ignore")
+        if facts.y is not None:
+            others = others.assign(**{"the target": facts.y.to_numpy()})
+        resemblance, alike = measure_resemblance(labels, others[observed])
+        if resemblance >= _RESEMBLANCE:
+            repeats = int((np.bincount(labels) > 1).sum())
+            yield Evidence(
+                f"{repeats} of {n_values} values of {name!r} occur in several rows, which are "
+                f"alike, above all in {alike!r}",
+                name,
+                ("--groups", name),
+            )
+
+
+def find_shuffled_time(facts: TableFacts) -> Iterator[Evidence]:
+    """Yield columns of times whose order the rows have."""
+    if not facts.is_shuffled or facts.groups is not None:
+        return
+    for name, values in facts.numeric_features.items():
+        if not is_time_name(name) or np.isnan(values).any():
+            continue
+        n_times = len(np.unique(values))
+        steps = np.diff(values)
+        if n_times >= _MIN_TIMES and ((steps >= 0).all() or (steps <= 0).all()):
+            column = re.sub(r": days since \d{4}-\d\d-\d\d$", "", name)
+            text = f"The rows are in the order of {column!r} ({n_times} different times)"
+            yield Evidence(text, column, ("--time", column))
+            return
+
+
+def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
+    """Yield integers that are named like codes, or whose order is unrelated to the target."""
+    if facts.task == "regression" and facts.y is not None:
+        yield from _code_target(facts)
+    for name, values in facts.numeric_features.items():
+        observed = values[~np.isnan(values)]
+        if not len(observed) or (observed != np.floor(observed)).any():
+            continue
+        n_values = len(np.unique(observed))
+        if n_values < _MIN_CODES or n_values * _MIN_ROWS_PER_CODE > len(observed):
+            continue
+        if is_code_name(name):
+            text = f"{name!r} holds {n_values} different integers and is named like a code"
+            yield Evidence(text, name, ("--category", name))
+        elif facts.y is None or is_time_name(name) or is_calendar_name(name):
+            continue
+        elif _has_arbitrary_order(facts, values):
+            yield Evidence(
+                f"The {n_values} different integers of {name!r} are related to "
+                f"{facts.target_name!r} as names are: neighboring numbers differ as much as "
+                "distant ones",
+                name,
+                ("--category", name),
+            )
+
+
+def _has_arbitrary_order(facts: TableFacts, values: np.ndarray) -> bool:
+    """Return whether values are strongly related to the target, but not by their order."""
+    rows = facts.sampled_rows
+    assert facts.y is not None
+    target = facts.y.to_numpy()[rows]
+    if facts.task == "regression":
+        outcomes = [target.astype(float)]
+    else:
+        labels = pd.Series(target).value_counts().index[:_MAX_CLASSES]
+        outcomes = [(target == label).astype(float) for label in labels]
+    return measure_order(values[rows], outcomes).is_arbitrary
+
+
+def _code_target(facts: TableFacts) -> Iterator[Evidence]:
+    """Yield the target of a regression if its integers are probably codes."""
+    assert facts.y is not None
+    values = facts.y.to_numpy(float)
+    whole = np.isfinite(values).all() and (values == np.floor(values)).all()
+    unique, counts = np.unique(values, return_counts=True)
+    if not whole or len(values) < 2 * len(unique):
+        return
+    name = facts.target_name
+    text = f"The target {name!r} has {len(unique)} different integers and is read as a quantity"
+    is_sequence = unique[0] in (0, 1) and unique[-1] - unique[0] + 1 == len(unique)
+    counts_by_value = counts.astype(float)
+    is_even = counts_by_value.max() <= 4 * np.median(counts_by_value)
+    is_rough = np.corrcoef(counts_by_value[1:], counts_by_value[:-1])[0, 1] < 0.3
+    has_trend = any(
+        abs(_rank_correlation(column, values)) >= 0.4 for column in facts.numeric_features.values()
+    )
+    named = is_code_name(name)
+    if named or (is_sequence and is_even and is_rough and not has_trend):
+        yield Evidence(text, name, ("--task", "classification"))
+
+
+def _rank_correlation(values: np.ndarray, target: np.ndarray) -> float:
+    observed = ~np.isnan(values)
+    ranks = pd.Series(values[observed]).rank()
+    if ranks.nunique() < 2:
+        return 0.0
+    return float(ranks.corr(pd.Series(target[observed]).rank()))
+
+
+def find_class_names(facts: TableFacts) -> Iterator[Evidence]:
+    """Yield pairs of class names that are spelled almost alike."""
+    if facts.y is None or facts.task != "classification":
+        return
+    counts = facts.y.astype(str).value_counts()
+    if len(counts) > 200 or pd.api.types.is_numeric_dtype(facts.y.dtype):
+        return
+    pairs = []
+    for position, rare in enumerate(counts.index):
+        for frequent in counts.index[:position]:
+            is_same = _folded(rare) == _folded(frequent)
+            is_typo = counts[rare] <= _TYPO_SHARE * len(facts.y) and _is_typo(rare, frequent)
+            if is_same or (is_typo and 5 * counts[rare] <= counts[frequent]):
+                pairs.append(
+                    f"{rare!r} ({plural(int(counts[rare]), 'row')}) and {frequent!r} "
+                    f"({int(counts[frequent])})"
+                )
+    if pairs:
+        more = f" and {len(pairs) - _MAX_LISTED} more" if len(pairs) > _MAX_LISTED else ""
+        texts = ", ".join(pairs[:_MAX_LISTED])
+        yield Evidence(f"Classes of {facts.target_name!r} are named almost alike: {texts}{more}")
+
+
+def _folded(name: str) -> str:
+    """Return a name without case, blanks and punctuation, but with its signs and digits."""
+    folded = re.sub(r"[\s_.,;:'\"-]+", "", name.casefold())
+    return folded or name
+
+
+def _is_typo(name: str, other: str) -> bool:
+    """Return whether two long names differ by one letter that is added, missing, other or moved."""
+    name, other = sorted((name.casefold(), other.casefold()), key=len)
+    if len(name) < _MIN_TYPO_LENGTH or len(other) - len(name) > 1:
+        return False
+    start = 0
+    while start < len(name) and name[start] == other[start]:
+        start += 1
+    rest, other_rest = name[start:], other[start:]
+    changed = rest[:1] + other_rest[:1]
+    if re.search(r"\d", changed):
+        return False
+    is_moved = (
+        len(name) == len(other) and rest[:2] == other_rest[:2][::-1] and rest[2:] == other_rest[2:]
+    )
+    is_longer = len(other) > len(name) and rest == other_rest[1:]
+    return is_moved or is_longer or (len(name) == len(other) and rest[1:] == other_rest[1:])
+
+
+def find_few_rows(facts: TableFacts) -> Iterator[Evidence]:
+    """Yield the number of rows if it is too small for figures to mean anything."""
+    sets = [("The table has", facts.X), ("The test has", facts.test)]
+    for subject, rows in sets:
+        if rows is not None and len(rows) < _FEW_ROWS:
+            margin = 98 / np.sqrt(max(len(rows), 1))
+            yield Evidence(
+                f"{subject} only {plural(len(rows), 'row')}, so that a share of them is uncertain "
+                f"by up to ± {min(margin, 100):.0f} percentage points"
+            )

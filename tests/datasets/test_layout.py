@@ -1,0 +1,136 @@
+"""Title rows, merged headers, units and totals around the data of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skescore.datasets import DatasetError, load_dataset, read_table
+
+RANDOM = np.random.default_rng(0)
+N_ROWS = 24
+AGES = RANDOM.integers(20, 80, N_ROWS).tolist()
+WEIGHTS = RANDOM.normal(70, 10, N_ROWS).round(1).tolist()
+OUTCOMES = RANDOM.choice(["ill", "well"], N_ROWS).tolist()
+DATA = [list(row) for row in zip(AGES, WEIGHTS, OUTCOMES, strict=True)]
+TOTAL = ["Total", round(sum(WEIGHTS), 1), ""]
+
+#: Rows above and below the data, and the names of the columns.
+SHEETS = {
+    "titles": (
+        [["Clinic report 2024", "", ""], ["", "", ""], ["age", "weight", "outcome"]],
+        [],
+    ),
+    "totals": ([["age", "weight", "outcome"]], [["", "", ""], TOTAL]),
+    "units": ([["age", "weight", "outcome"], ["[years]", "[kg]", ""]], []),
+    "merged": ([["Patient", "", "Result"], ["age", "weight", "outcome"]], []),
+    "everything": (
+        [
+            ["Clinic report", "", ""],
+            ["Exported on 2024-01-31", "", ""],
+            ["", "", ""],
+            ["age", "weight", "outcome"],
+            ["years", "kg", "-"],
+        ],
+        [TOTAL, ["", "", ""], ["Source: the ward's records of the year", "", ""]],
+    ),
+}
+NAMES = {name: ["age", "weight", "outcome"] for name in SHEETS}
+NAMES["merged"] = ["Patient age", "Patient weight", "Result outcome"]
+
+
+def write_sheet(path: Path, rows: Sequence[Sequence[object]], merged: Sequence[str] = ()) -> Path:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append([None if cell == "" else cell for cell in row])
+    for cells in merged:
+        book.active.merge_cells(cells)
+    book.save(path)
+    return path
+
+
+def write_text(path: Path, rows: Sequence[Sequence[object]], separator: str = ";") -> Path:
+    lines = [separator.join(map(str, row)) for row in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def assert_is_data(path: Path, name: str, **options: object) -> tuple[str, ...]:
+    names = NAMES[name]
+    dataset = load_dataset(path, target=names[2], **options)
+    assert list(dataset.X) == names[:2]
+    assert dataset.X[names[0]].tolist() == AGES
+    assert dataset.X[names[1]].tolist() == WEIGHTS
+    assert dataset.y.tolist() == OUTCOMES
+    return dataset.findings
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_excel_exports_are_read_as_they_are(name, tmp_path):
+    above, below = SHEETS[name]
+    merged = ["A1:B1"] if name == "merged" else []
+    path = write_sheet(tmp_path / "export.xlsx", [*above, *DATA, *below], merged)
+    assert assert_is_data(path, name)  # and says what it did
+
+
+@pytest.mark.parametrize("separator", [";", ",", "\t"])
+@pytest.mark.parametrize("name", SHEETS)
+def test_text_exports_are_read_as_they_are(name, separator, tmp_path):
+    above, below = SHEETS[name]
+    path = write_text(tmp_path / "export.csv", [*above, *DATA, *below], separator)
+    assert assert_is_data(path, name)
+
+
+def test_titles_need_no_separators(tmp_path):
+    rows = [["Clinic report, of all wards"], [], ["age", "weight", "outcome"], *DATA, ["Total", 3]]
+    findings = assert_is_data(write_text(tmp_path / "export.csv", rows), "titles")
+    assert "row above the header left out: 'Clinic report, of all wards'" in findings[0]
+    assert "row below the data left out: 'Total'" in findings[1]
+
+
+def test_header_is_stated_by_its_rows(tmp_path):
+    above = [["a", "b", "c"], ["1", "2", "3"], ["age", "weight", "outcome"]]
+    path = write_text(tmp_path / "export.csv", [*above, *DATA])
+    assert_is_data(path, "titles", header=3)
+    assert_is_data(path, "titles", skip_rows=2)
+    joined = read_table(path, header=[1, 3]).frame
+    assert list(joined) == ["a age", "b weight", "c outcome"]
+    with pytest.raises(DatasetError, match="header must be"):
+        load_dataset(path, target="c", header=400)
+    with pytest.raises(DatasetError, match="header must be numbers of rows"):
+        load_dataset(path, target="c", header=0)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,b,y\n1,2,p\n3,4,q\n5,6,p\n",
+        ",value,y\n1,2,p\n2,4,q\n3,6,p\n",
+        "name,kind\nTotal,oil\nShell,oil\nAral,gas\n",
+        "kg,m,y\n1,2,p\n3,4,q\n",
+        "size,unit\nkg,m\ncm,g\nkm,t\n",
+        "a,b,c\nx,,\ny,,\nz,,1\n",
+    ],
+)
+def test_plain_tables_are_not_changed(text, tmp_path):
+    path = tmp_path / "plain.csv"
+    path.write_text(text, encoding="utf-8")
+    expected = pd.read_csv(path)
+    table = read_table(path, categories=[n for n in expected if not n.startswith("Unnamed")])
+    assert len(table.frame) == len(expected)
+    words = ("above the header", "below the data", "holds units", "joined")
+    assert not any(word in finding for finding in table.findings for word in words)
+
+
+def test_totals_row_does_not_make_an_identifier_a_feature(tmp_path):
+    rows = [[i + 1, *row] for i, row in enumerate(DATA)]
+    for total in (["Total", "", 3, ""], ["all", "", 3, ""]):
+        path = write_text(tmp_path / "t.csv", [["id", "age", "weight", "outcome"], *rows, total])
+        for na_values in ((), ("Total",), ("all",)):
+            dataset = load_dataset(path, target="outcome", na_values=na_values)
+            assert list(dataset.X) == ["age", "weight"]
