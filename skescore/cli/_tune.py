@@ -781,7 +781,7 @@ def run(options: argparse.Namespace) -> str:
     stored = _draw_sample(options, notes) if _is_source(options.data) else None
     dataset = _data(options, model_file) if stored is None else stored.dataset
     _choose_extractors(options, dataset, notes)
-    arguments.check_features(dataset)
+    arguments.check_features(dataset, options.features)
     notes.add_findings(dataset.name, dataset.findings)
     test = _test_rows(options, dataset, model_file, notes)
     model, about_model = _black_box(options, dataset, model_file)
@@ -829,9 +829,26 @@ def run(options: argparse.Namespace) -> str:
         if options.output is not None:
             write_files(options, search, result, certificate)
     write_page(options, dataset, model)
+    _report_limits(options, search)
     if options.format == "json":
         return _json(search, result)
     return tune_text(options, dataset, search, result)
+
+
+def _report_limits(options: argparse.Namespace, search: ExtractorSearchCV) -> None:
+    """Set the exit code, and write an error with --quiet, if no candidate keeps the limits."""
+    board = search.leaderboard_
+    complete = board[board["state"] == "complete"]
+    if "within_limits" not in board or complete["within_limits"].astype(bool).any():
+        return
+    options.exit_code = 1
+    if options.quiet:  # otherwise the note of the search says so
+        limits = [name for name in limited_quantities() if getattr(options, name) is not None]
+        stated = ", ".join(f"{_option_of(name)} {getattr(options, name):g}" for name in limits)
+        sys.stderr.write(
+            f"skescore: error: no candidate satisfies {stated}; the best of all is shown. Allow "
+            "more, or try more candidates with --trials.\n"
+        )
 
 
 def _select_best(
@@ -927,13 +944,17 @@ def _pick(options: argparse.Namespace, dataset: Dataset, search: ExtractorSearch
 def _shortcomings(dataset: Dataset, search: ExtractorSearchCV, idle: Sequence[str]) -> list[str]:
     """Return sentences on shortcomings of the black box and of the best rules.
 
-    `idle` are features of the rules on which the black box does not depend.
+    `idle` are features of the rules whose permutation changes no output of the black box.
     """
+    from skescore.tuning import MAX_PERMUTED_ROWS
+
     shortcomings = _weak_predictions(dataset, search)
     if idle:
+        n_rows = min(len(dataset.X), MAX_PERMUTED_ROWS)
         shortcomings.append(
-            f"these rules name {', '.join(idle)}, on which the black box does not depend "
-            "(permuting the values changes none of its predictions), so a correlated feature "
+            f"these rules name {', '.join(idle)}, but permuting the values changes no output of "
+            f"the black box on {n_rows} rows (with 95 % confidence, at most "
+            f"{min(1.0, 3 / n_rows):.2%} of its outputs depend on them), so a correlated feature "
             "decides: name other columns with --features, or leave it out with --drop"
         )
     return shortcomings
@@ -1545,6 +1566,14 @@ def _result(
             "class_weight": options.class_weight,
             "seed": options.seed,
             "timeout": options.timeout,
+            "performance": options.performance,
+            "measures": list(options.measures),
+            "features": options.features,
+            "n_trials": options.trials,
+            "pick": options.pick,
+            "certify": options.certify,
+            "tolerance": options.tolerance,
+            **{name: getattr(options, name) for name in limited_quantities()},
             "seconds": round(search.search_seconds_, 3),
         },
         "best": {

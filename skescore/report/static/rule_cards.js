@@ -15,6 +15,16 @@ function predictionHint(rules) {
     : "Of several rules that hold, the one that is right most often decides.";
 }
 
+// States what the counts of the cards compare with, and on which rows.
+function countedHint(content, rules) {
+  const { view } = rules;
+  if (!view.quality) return "";
+  const agrees = view.rules.some((rule) => typeof rule.agreement === "number");
+  return `${rules.regression ? "Counts" : "Right and wrong"}: compared with ${rules.target || "the target"} in ` +
+    `${plural(view.total, "row")}${content.kind === "tune" ? ", from which the rules were made" : ""}.` +
+    (agrees && !rules.regression ? " Agreement: with the model, on the same rows." : "");
+}
+
 function showCards(list, rules, rows, { details = true } = {}) {
   const cards = rules.view.rules.map((_, i) => ruleCard(rules, rows, i, details));
   const last = otherwiseCard(rules, rows);
@@ -82,8 +92,10 @@ function recordText(rules, i) {
   const verb = rules.voting ? "holds for" : "decides";
   const rows = `${verb} ${found.rows} of ${plural(found.total, "row")}`;
   if (found.right === null) return rows;
-  const wrong = found.rows - found.right;
-  return `${rows}, ${wrong <= 0 ? (found.rows === 1 ? "right" : "all right") : `${wrong} wrong`}`;
+  const wrong = found.rows - found.right, { agreement, weighted } = rules.view.rules[i];
+  const counted = `${rows}, ${wrong <= 0 ? (found.rows === 1 ? "right" : "all right") : `${wrong} wrong`}`;
+  return typeof agreement !== "number" ? counted
+    : `${counted} · ${percentText(100 * agreement)} % agree with the model${weighted ? ", as rows are weighed" : ""}`;
 }
 
 function outcome(rules, i) {
