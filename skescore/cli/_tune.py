@@ -132,7 +132,7 @@ def tune_text(
     judged = bool((result.get("all_rows") or {}).get("finalists"))
     _leaderboard(printer, options, dataset, search, judged=judged)
     best, name = result["best"], label(options)
-    _trade_off(printer, dataset, search)
+    _trade_off(printer, options, dataset, search)
     knee = ", the knee of the trade-off" if options.scoring == "pareto" else ""
     first = "best" if options.pick is None else "picked"
     printer.heading(
@@ -142,14 +142,16 @@ def tune_text(
     )
     printer.verbatim(str(search.rules_.standalone() if options.standalone else search.rules_))
     if options.class_weight is not None:
-        printer.line(
-            "(Rows of a rule are counted by their weight, in whole numbers; below, every "
-            "row counts once.)"
-        )
+        printer.line("(Weighted rows are counted by their weight, in whole numbers.)")
     print_winner_figures(printer, options, result["alternatives"])
     measure = "accuracy" if dataset.task == "classification" else "R²"
     is_trained_here = result["black_box"]["trained_here"]
-    where = "on all rows, which the model was trained on" if is_trained_here else "on these rows"
+    where = (
+        f"on all {len(dataset.X)} rows, which the model "
+        f"{'was' if is_trained_here else 'may have been'} trained on"
+    )
+    if options.class_weight is not None:
+        where += " (each counts once)"
     printer.line(
         f"{where}: fidelity ({measure} against the black box) "
         f"{output.number(best['fidelity'])}, completeness "
@@ -160,8 +162,8 @@ def tune_text(
         _print_all_rows(printer, options, everything)
     if (test := result.get("test")) is not None:
         printer.line(
-            f"on the {plural(test['rows'], 'row')} of {test['source']}: fidelity "
-            f"{output.number(test['fidelity'])}; {measure} of the rules "
+            f"on the {plural(test['rows'], 'row')} of {test['source']}: fidelity ({measure} "
+            f"against the black box) {output.number(test['fidelity'])}; {measure} (data) of the rules "
             f"{output.number(test['rules'])}, of the black box {output.number(test['black_box'])}; "
             f"completeness by rows {output.number(test['completeness_instances'])}"
         )
@@ -253,7 +255,7 @@ def _leaderboard_notes(
 ) -> None:
     """Explain the columns and the order of the leaderboard, and which extractors were stopped."""
     board, name = search.leaderboard_, label(options)
-    truth = "the black box's predictions" if options.reference == "black-box" else dataset.y.name
+    truth = _truth(options, dataset)
     better = "greater" if sign(options) == 1 else "less"
     printer.line(
         f"({name}: {better} is better. Means over held-out folds, compared with {truth}; ± is the "
@@ -271,6 +273,11 @@ def _leaderboard_notes(
         printer.line("no more trials for:")
         for stopped, reason in search.stopped_.items():
             printer.line(f"   {extractor_label(stopped)}: {reason}")
+
+
+def _truth(options: argparse.Namespace, dataset: Dataset) -> str:
+    """Return what predictions of the rules are compared with."""
+    return "the black box's predictions" if options.reference == "black-box" else dataset.y.name
 
 
 def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -> str:
@@ -324,7 +331,12 @@ def _parameters(params: dict[str, Any]) -> str:
     )
 
 
-def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearchCV) -> None:
+def _trade_off(
+    printer: output.Printer,
+    options: argparse.Namespace,
+    dataset: Dataset,
+    search: ExtractorSearchCV,
+) -> None:
     """Write the best trade-offs: candidates that no other candidate dominates."""
     front = search.pareto_front_
     if len(front) < 2:
@@ -338,6 +350,8 @@ def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearc
     printer.heading(
         f"best trade-offs of loss, rules and completeness: {count}{len(front)} candidates"
     )
+    truth = _truth(options, dataset)
+    weighted = "" if search.data_.row_weights is None else "; rows are weighted"
     loss = "errors" if dataset.task == "classification" else "mean absolute error"
     rows = [
         [
@@ -355,7 +369,8 @@ def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearc
     columns = ["rules", loss, space, "", "pick", "extractor", "parameters"]
     printer.table(columns, rows, left=("extractor", "parameters"))
     printer.line(
-        "(To show the rules of a row, repeat the command with --pick N, from 1 to "
+        f"({loss.capitalize()}: on held-out rows, compared with {truth}{weighted}. To show the "
+        "rules of a row, repeat the command with --pick N, from 1 to "
         f"{len(front)}; it uses the stored trials.)"
     )
 

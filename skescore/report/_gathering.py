@@ -21,7 +21,7 @@ from skescore._io import check_regular, json_of
 from skescore._names import NO_RUN_TEXT
 from skescore._quantities import limited_quantities, measured_quantities
 from skescore._text import cell_text, listed
-from skescore.black_boxes import fit_black_box, is_prefit
+from skescore.black_boxes import fit_weighted, is_prefit
 from skescore.certificates import Certificate
 from skescore.datasets import BUILT_IN, Dataset, Preparation, load_dataset
 from skescore.registry import extractor_label, make_extractor
@@ -188,7 +188,7 @@ def _fitted_black_box(data: Dataset, settings: RemakeSettings) -> Any:
         return settings.black_box
     from sklearn.frozen import FrozenEstimator
 
-    model = fit_black_box(settings.black_box, data.X, data.y, **settings.fit_params)
+    model = fit_weighted(settings.black_box, data.X, data.y, settings.row_weights)
     return FrozenEstimator(model)
 
 
@@ -551,6 +551,9 @@ def _run_content(
         "picked": saved.picked,
         "alternatives": alternatives,
         "scored_by": score_label(search["scoring"]),
+        "fidelity_weighed": bool(
+            (run.get("alternatives") or {}).get("fidelity", {}).get("weighted")
+        ),
         "unseen_generated": not run["black_box"].get("trained_here", True),
         "failures": failures,
         "standard_errors": saved.standard_errors,

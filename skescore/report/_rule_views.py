@@ -317,12 +317,23 @@ def _agreement_of(rule: Rule, ruleset: RuleSet) -> dict[str, Any]:
     """Return the agreement of a rule with the model on its training rows, None if unknown."""
     statistics = rule.statistics
     agreement = None
-    if statistics is not None and ruleset.reference == "black_box" and statistics.n_points is None:
+    if statistics is not None and ruleset.reference == "black_box":
         agreement = rule.purity(ruleset.output_index(rule))
     return {
         "agreement": agreement,
+        "points": None if statistics is None else statistics.n_points,
         "model_error": None if statistics is None else statistics.model_error,
         "weighted": statistics is not None and statistics.weighted,
+    }
+
+
+def _summary(y: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
+    """Return quantiles of numbers, the median prediction and the mean absolute error."""
+    names = ("low", "q1", "median", "q3", "high")
+    quantiles = map(float, np.quantile(y, SUMMARY))
+    return dict(zip(names, quantiles, strict=True)) | {
+        "predicted": plain(float(np.median(predicted))),
+        "error": plain(float(np.abs(y - predicted).mean())),
     }
 
 
@@ -335,10 +346,10 @@ def _target_by_rule(ruleset: RuleSet, data: Dataset, members: np.ndarray) -> lis
     groups = [*members.T, ~members.any(axis=1)]
     if ruleset.classes is None:
         y = data.y.to_numpy(float)
-        names = ("low", "q1", "median", "q3", "high")
+        predicted = np.asarray(predictions_on(ruleset, data)[0], dtype=float)
         return [
             {"rows": int(group.sum())}
-            | (dict(zip(names, np.quantile(y[group], SUMMARY), strict=True)) if group.any() else {})
+            | (_summary(y[group], predicted[group]) if group.any() else {})
             for group in groups
         ]
     codes = pd.Index(ruleset.classes).get_indexer(pd.Index(data.y.to_numpy()))

@@ -15,7 +15,7 @@ function showGlance(box, rules) {
   const draw = rules.regression ? numberLine(rules, lines) : classLine(rules, lines);
   const caption = rules.regression
     ? `Each line: ${target} in the data, for the rows that a rule ${rules.voting ? "holds for" : "decides"} ` +
-      "(from the smallest to the largest; the box has the middle half). The mark is what the rules predict there."
+      "(from the smallest to the largest; the box has the middle half). The mark is the median prediction."
     : `Each bar: the rows that a rule ${rules.voting ? "holds for" : "decides"}, by the value of ${target} in the data. ` +
       "Hatched parts are wrong.";
   box.replaceChildren(
@@ -26,7 +26,8 @@ function showGlance(box, rules) {
 
 function lineOf(rules, one, track, text) {
   const isRule = one.i < rules.rules.length;
-  const output = isRule ? rules.view.rules[one.i].output : rules.fallbackText || "otherwise";
+  const isFormula = isRule && rules.regression && typeof rules.rules[one.i].then !== "number";
+  const output = isFormula ? "formula" : isRule ? rules.view.rules[one.i].output : "";
   const kind = isRule && !rules.regression ? ` class-${rules.codes[one.i] % 8}` : "";
   return element("li", {}, element("span", { class: "glance-number", "aria-hidden": "true", text: isRule ? String(one.i + 1) : "–" }),
     element("span", { class: `glance-output outcome${kind}`, text: isRule ? output : "no rule" }),
@@ -57,7 +58,8 @@ function legendOf(rules) {
 }
 
 function numberLine(rules, lines) {
-  const values = lines.filter((one) => one.rows).flatMap((one) => [one.low, one.high]);
+  const values = lines.filter((one) => one.rows).flatMap((one) => [one.low, one.high, one.predicted])
+    .filter((value) => typeof value === "number");
   const low = Math.min(...values), high = Math.max(...values);
   const at = (value) => `${high > low ? Math.max(0, Math.min(100, 100 * (value - low) / (high - low))) : 50}%`;
   return (one) => {
@@ -71,8 +73,7 @@ function numberLine(rules, lines) {
     };
     part("whisker", one.low, one.high);
     part("middle-half", one.q1, one.q3);
-    const output = one.i < rules.rules.length ? rules.rules[one.i].then : null;
-    if (typeof output === "number") part("predicted-mark", output);
+    if (typeof one.predicted === "number") part("predicted-mark", one.predicted);
     return lineOf(rules, one, bar, `${plural(one.rows, "row")}, median ${shortNumber(one.median)} (data)`);
   };
 }

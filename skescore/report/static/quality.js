@@ -44,7 +44,7 @@ function collectMeasures(content, group, place, rules) {
 
 function tile(number, unit, text, note) {
   return element("li", { class: "tile" },
-    element("p", { class: "big" }, element("strong", { text: number }), unit ? ` ${unit}` : ""),
+    element("p", { class: "big" }, element("strong", { text: number, class: number.length > 5 ? "long" : null }), unit ? ` ${unit}` : ""),
     element("p", { class: "what", text }), note ? element("p", { class: "note-line", text: note }) : "");
 }
 
@@ -71,6 +71,11 @@ function tiles(content, group, place, rules) {
 }
 
 function errorTile(m, weighed) {
+  if (m.tested) {
+    const notes = m.error === null ? [] : [`average error on held-out rows${weighed}: ± ${shortNumber(m.error)}`];
+    return tile(tableNumber(m.tested.rules), "", "R² on test rows (data)",
+      [...notes, `black box on test rows: ${tableNumber(m.tested.black_box)}`].join(" · "));
+  }
   if (m.error === null || m.error === undefined) return null;
   const always = m.always && !m.byModel ? `always the mean: ± ${shortNumber(m.always.error)}` : "";
   const from = m.byModel ? "difference from the model" : "error (data)";
@@ -96,16 +101,21 @@ function correctTile(group, m, weighed) {
 }
 
 function agreementTile(group, m, weighed) {
-  if (m.tested && !m.regression) {
+  const own = group.fidelity_weighed ? weighed : "", kind = group.unseen_generated ? "generated" : "held-out";
+  if (m.tested && m.regression) {
+    return tile(tableNumber(m.tested.fidelity), "", "R² against the model on test rows",
+      m.agreeExplained === null ? "" : `${kind} rows${own}: ${tableNumber(m.agreeExplained / 100)}`);
+  }
+  if (m.tested) {
     return tile(percentText(100 * m.tested.fidelity), "of 100", "test rows: agree with the model",
-      m.agree === null ? "" : `${group.unseen_generated ? "generated" : "held-out"} rows: ${percentText(m.agree)}`);
+      m.agree === null ? "" : `${kind} rows${own}: ${percentText(m.agree)}`);
   }
   if (m.regression) {
     return m.agreeExplained === null ? null
-      : tile(tableNumber(m.agreeExplained / 100), "", `R² against the model${weighed}`, `on ${unseenRows(group)}`);
+      : tile(tableNumber(m.agreeExplained / 100), "", `R² against the model${own}`, `on ${unseenRows(group)}`);
   }
   return m.agree === null ? null
-    : tile(percentText(m.agree), "of 100", `agree with the model${weighed}`, `on ${unseenRows(group)}`);
+    : tile(percentText(m.agree), "of 100", `agree with the model${own}`, `on ${unseenRows(group)}`);
 }
 
 // Makes bars from 0 to 100, each with its number as text.
@@ -156,7 +166,7 @@ function agreementPanel(content, group, place, rules) {
     element("h3", { text: m.regression ? "How much of the model they explain" : "Agree with the model, of 100 rows" }),
     bars([{ name: "These rules", value, text, kind: "ours" }]),
     element("p", { class: "hint", text: `Compared with the predictions of the black box (${group.black_box}), on ` +
-      `${unseenRows(group)}${m.weighed && !group.unseen_generated ? "; rows are weighed" : ""}.` }));
+      `${unseenRows(group)}${group.fidelity_weighed ? "; rows are weighed" : ""}.` }));
 }
 
 // Shows what --test measured.
