@@ -163,7 +163,8 @@ def tune_text(
     if (test := result.get("test")) is not None:
         printer.line(
             f"on the {plural(test['rows'], 'row')} of {test['source']}: fidelity ({measure} "
-            f"against the black box) {output.number(test['fidelity'])}; {measure} (data) of the rules "
+            f"against the black box) {output.number(test['fidelity'])}; {measure} (data) of the "
+            "rules "
             f"{output.number(test['rules'])}, of the black box {output.number(test['black_box'])}; "
             f"completeness by rows {output.number(test['completeness_instances'])}"
         )
