@@ -1248,7 +1248,8 @@ def test_columns_that_the_black_box_does_not_use_are_told(run, tmp_path):
     )
     code, out, _ = run(*common, "--features", "twin,other")
     assert code == 0
-    assert out.startswith("Note: these rules name twin, on which the black box does not depend")
+    assert out.startswith("Note: these rules name twin, but permuting the values changes no output")
+    assert "with 95 % confidence, at most " in out
     code, out, _ = run(*common)
     assert code == 0
     assert not out.startswith("Note: ") or "twin" in out
@@ -1375,3 +1376,21 @@ def test_rows_that_stay_need_a_target_and_judge_by_it(run, tmp_path):
     code, _, err = run("tune", url, "--target", "y", "--reference", "black-box")
     assert code == 2
     assert "a database hands over no rows" in err
+
+
+def test_limits_that_nothing_keeps_fail_also_quietly(run):
+    words = ("tune", "iris", "--black-box", "decision-tree", "--extractors", "cart")
+    words = (*words, "--trials", 1, "--cv", 2, "--max-rules", 1, "--min-fidelity", 0.9)
+    code, out, err = run(*words, "--quiet")
+    assert code == 1
+    assert "no candidate satisfies --max-rules 1, --min-fidelity 0.9" in err
+    assert "best: " in out
+    code, _, err = run(*words)
+    assert code == 1
+    assert "No candidate has at most 1 rule" in err
+
+
+def test_features_of_another_case_are_suggested(run):
+    code, _, err = run("tune", "titanic", "--features", "Sex", "--black-box", "decision-tree")
+    assert code == 1
+    assert "--features must name features of titanic, got 'Sex'. Did you mean 'sex'?" in err
