@@ -203,9 +203,17 @@ class RuleStatistics:
         kind = "weighted row" if self.weighted else "row"
         return f"{format_number(self.n_rows)} {kind}{'' if self.n_rows == 1 else 's'}"
 
+    def points_text(self, reference: str | None) -> str:
+        """Write what a share counts if it does not count the rows: queried points, or weights."""
+        if self.n_points is None:
+            return ""
+        if reference == "black_box":
+            return f" of {format_number(self.n_points)} points"
+        return " of the weight"
+
     @property
     def n_points(self) -> float | None:
-        """Number of training rows and queried points; None if no points were queried."""
+        """Sum of the counts of classes; None if it is the number of rows."""
         if self.class_counts is None:
             return None
         n_points = sum(self.class_counts)
@@ -404,8 +412,7 @@ class Rule:
         purity = self.purity(output_index)
         if purity is not None:
             # Points that were queried for the extraction are no training rows.
-            points = statistics.n_points
-            of_points = "" if points is None else f" of {format_number(points)} points"
+            of_points = statistics.points_text(self.reference)
             parts.append(f"{percent_text(purity)}{of_points} {REFERENCES[self.reference]}")
         correctness = self.correctness(output_index)
         if correctness is not None:

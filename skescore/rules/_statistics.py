@@ -66,7 +66,8 @@ def with_target(
 ) -> RuleSet:
     """Add the target of the training rows to the statistics of rules.
 
-    Rows are counted as by :func:`with_statistics`, and other statistics do not change.
+    Rows are counted as by :func:`with_statistics`. Other statistics do not change, and rules
+    without statistics get none.
 
     Parameters
     ----------
@@ -138,8 +139,9 @@ def _with_values(ruleset: RuleSet, n_rows: np.ndarray, values: dict[str, Any]) -
         own = {name: array[number].tolist() for name, array in values.items()}
         if not n_rows[number]:  # a mean over no rows
             own = {name: value for name, value in own.items() if not name.endswith("_error")}
-        statistics = rule.statistics or RuleStatistics(n_rows[number].item())
-        rules.append(replace(rule, statistics=replace(statistics, **own)))
+        if rule.statistics is not None:
+            rule = replace(rule, statistics=replace(rule.statistics, **own))
+        rules.append(rule)
     return ruleset.replace(rules=rules)
 
 

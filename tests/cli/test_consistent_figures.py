@@ -98,15 +98,22 @@ def searched(arguments, files, tmp_path, capsys):
     return text, run
 
 
+#: Lines of an alternative that are printed.
+MAX_LINES = 12
+
+
+def _text_of(rules):
+    return str(RuleSet.from_json(json.dumps(rules)))
+
+
 class PrintedFigures:
     """Checks each line of the output of a search; lines that it does not know have no number."""
 
     def __init__(self, text, run):
         self.lines, self.run, self.n_checked = text.splitlines(), run, 0
-        self.lists = {str(RuleSet.from_json(json.dumps(one["rules"]))): one for one in self.records}
-        self.lists.setdefault(
-            str(RuleSet.from_json(json.dumps(run.rules))), {"rules": run.rules, "roles": ["best"]}
-        )
+        self.lists = [(_text_of(one["rules"]), one) for one in self.records]
+        if not any("best" in one["roles"] for one in self.records):
+            self.lists.insert(0, (_text_of(run.rules), {"rules": run.rules, "roles": ["best"]}))
         self.current = None
 
     @property
@@ -124,8 +131,10 @@ class PrintedFigures:
 
     def check_at(self, position):
         """Check what begins at a line; return the number of its lines."""
-        lines, record = self.list_at(position)
+        k, lines, record = self.list_at(position)
         if lines:
+            # Lists come in the order of their records, and equal rules may have several.
+            del self.lists[: k + 1]
             self.check_rules(lines, record)
             return len(lines)
         line = self.lines[position]
@@ -279,15 +288,18 @@ class PrintedFigures:
         self.equal(limit, self.run.record["alternatives"]["max_rules"])
 
     def list_at(self, position):
-        """Return the record of the rules that stand at a line, with their lines."""
-        for text, record in self.lists.items():
+        """Return the lines of the rules that stand at a line, and the record of the next list."""
+        for k, (text, record) in enumerate(self.lists):
             lines = text.splitlines()
-            if self.lines[position : position + len(lines)] == lines:
-                return lines, record
-        return [], None
+            if len(lines) > MAX_LINES and self.current is not None:
+                lines = [*lines[:MAX_LINES], f"... and {len(lines) - MAX_LINES} rule"]
+            printed = self.lines[position : position + len(lines)]
+            if printed[:MAX_LINES] == lines[:MAX_LINES] and len(printed) == len(lines):
+                return k, lines, record
+        return None, [], None
 
     def check_count(self, position, n_rules):
-        self.equal(n_rules, self.list_at(position + 1)[1]["n_rules"])
+        self.equal(n_rules, self.list_at(position + 1)[2]["n_rules"])
         self.check_limits_of(self.lines[position])
 
     def check_limits_of(self, line):
@@ -316,7 +328,7 @@ class PrintedFigures:
         r"on the (\d+) rows of .*: fidelity \([^)]*\) ([\d.-]+); .* of the rules ([\d.-]+), of the "
         r"black box ([\d.-]+); completeness by rows ([\d.]+)": check_test,
         r"   \w+: after \d+ trials? .*": ignore,
-        r"\(The first has the fewest rules of the \d+ candidates.*\)": ignore,
+        r"\(The first (?:has the fewest rules of the|is the best of) \d+ .*\)": ignore,
         r"Note: .*": ignore,
     }
 

@@ -257,7 +257,8 @@ def test_text_shows_the_figures_of_the_json(run, result):
         + "\n"
     ) in out
     assert (
-        "on all rows, which the model was trained on: fidelity (accuracy against the black box) "
+        "on all 150 rows, which the model was trained on: "
+        "fidelity (accuracy against the black box) "
         f"{best['fidelity']:.3f}, completeness {best['completeness_volume']:.3f} by volume, "
         f"{best['completeness_instances']:.3f} by rows"
     ) in lines
@@ -398,7 +399,8 @@ def test_other_measures_may_be_what_is_best(scoring, result):
 def test_text_offers_the_alternatives_of_the_json(run, result):
     found = result("titanic", *SHORT)["alternatives"]
     assert found["measure"] == "accuracy"
-    assert found["correctness"] == {"reference": "data", "rows": "held-out rows, 2 folds"}
+    rows = {"rows": "held-out rows, 2 folds", "weighted": False}
+    assert found["correctness"] == {"reference": "data"} | rows
     assert found["fidelity"]["rows"].startswith("held-out rows, on which the model was not fitted")
     roles = [role for one in found["lists"] for role in one["roles"]]
     assert sorted(roles) == ["best", "most faithful", "shortest"]
@@ -1153,7 +1155,8 @@ def test_shortcomings_compare_with_weighted_constant_class(run, tmp_path):
     assert not out.startswith("Note: ")
     assert "all classes have the same total weight" in out
     assert "counted by their weight" in out
-    assert "below, every row counts once" in out
+    assert "of weighted held-out rows (data)" in out
+    assert "(each counts once)" in out
     rules = json.loads((tmp_path / "run" / "rules.json").read_text(encoding="utf-8"))
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "; each class weighs the same, on held-out rows" in page

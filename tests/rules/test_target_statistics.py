@@ -11,6 +11,7 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeClassifier
 
 from skescore.extractors import (
     CARTExtractor,
@@ -21,7 +22,7 @@ from skescore.extractors import (
     REALExtractor,
     TrepanExtractor,
 )
-from skescore.rules import Interval, Rule, RuleSet, RuleStatistics, with_target
+from skescore.rules import Interval, Rule, RuleSet, RuleStatistics, as_ruleset, with_target
 from skescore.rules._rule import combined
 
 CLASSIFIERS = [
@@ -105,7 +106,8 @@ def test_weighted_statistics_say_so():
 
 
 def test_unknown_labels_of_the_target_are_not_right():
-    rules = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
+    rule = Rule([], "a", RuleStatistics(4))
+    rules = RuleSet([rule], ["x"], task="classification", classes=["a", "b"])
     described = with_target(rules, [[0], [1], [2], [3]], np.array(["a", "z", "b", "z"]))
     assert described.rules[0].statistics.target_counts == (1, 1)
     assert described.rules[0].correctness(0) == 0.25
@@ -113,13 +115,29 @@ def test_unknown_labels_of_the_target_are_not_right():
 
 def test_overlapping_rules_count_every_row_they_cover():
     rules = RuleSet(
-        [Rule([Interval(0, upper=2)], "a"), Rule([Interval(0, lower=1)], "b")],
+        [
+            Rule([Interval(0, upper=2)], "a", RuleStatistics(2)),
+            Rule([Interval(0, lower=1)], "b", RuleStatistics(2)),
+        ],
         ["x"],
         task="classification",
         ordered=False,
     )
     described = with_target(rules, [[0], [1.5], [3]], np.array(["a", "b", "b"]))
     assert [r.statistics.target_counts for r in described] == [(1, 1), (0, 2)]
+
+
+def test_rules_without_statistics_get_none():
+    rules = RuleSet([Rule([], "a")], ["x"], task="classification")
+    assert with_target(rules, [[0]], np.array(["a"])).rules[0].statistics is None
+
+
+def test_weights_of_trees_are_no_rows():
+    X, y = load_iris(return_X_y=True)
+    tree = DecisionTreeClassifier(max_leaf_nodes=2, random_state=0).fit(X, y, np.full(150, 2.5))
+    rules = as_ruleset(tree)
+    assert "50 rows, 100 % of the weight right (data)" in str(rules)
+    assert "50 rows, all of the weight right in the data" in rules.to_sentences()
 
 
 def test_combined_statistics_are_those_of_all_rows():

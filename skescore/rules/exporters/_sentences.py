@@ -135,7 +135,7 @@ def _statistics(rule: Rule, index: int | None) -> str:
     parts = [statistics.rows_text()]
     if purity is not None:
         points = statistics.n_points
-        of_points = "" if points is None else f" of {format_number(points)} points"
+        of_points = statistics.points_text(rule.reference)
         words = _SHARE_WORDS[rule.reference][0 if is_single and points is None else 1]
         parts.append(_share(purity, words, of_points, is_single=is_single and points is None))
     if correctness is not None:
