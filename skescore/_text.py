@@ -19,6 +19,7 @@ __all__ = [
     "nearest_names",
     "plural",
     "printable",
+    "rename_hint",
     "repeated",
     "short_repr",
     "without_formula",
@@ -99,6 +100,24 @@ def did_you_mean(name: object, known_names: Iterable[str]) -> str:
     sentence = f"Known: {', '.join(names)}."
     near = nearest(name, names)
     return f"Did you mean {near!r}? {sentence}" if near else sentence
+
+
+def rename_hint(missing: Iterable[str], column_names: Iterable[str]) -> str:
+    """Return a sentence that names similar columns of missing ones; empty if there are none.
+
+    Examples
+    --------
+    >>> from skescore._text import rename_hint
+    >>> rename_hint(["bwt", "age"], ["BWT", "smoke"])
+    " Did you mean 'BWT' for 'bwt'? Rename it."
+    """
+    columns = list(column_names)
+    pairs = [(nearest(name, columns), name) for name in missing]
+    similar = [f"{near!r} for {name!r}" for near, name in pairs if near is not None]
+    if not similar:
+        return ""
+    rename = "it" if len(similar) == 1 else "them"
+    return f" Did you mean {', '.join(similar)}? Rename {rename}."
 
 
 def nearest(name: object, known_names: Iterable[str]) -> str | None:

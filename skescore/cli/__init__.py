@@ -51,7 +51,8 @@ errors, few rules and completeness.
 
 Results go to standard output, progress and errors to standard error.
 
-Exit codes: 0 success, 1 failure (unusable data, files or models), 2 wrong usage.
+Exit codes: 0 success, 1 failure (unusable data, files or models; limits of the search that no
+candidate satisfies), 2 wrong usage.
 """
 
 _EXAMPLES = """\

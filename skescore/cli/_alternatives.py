@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skescore._names import BLACK_BOX_NAMES
@@ -39,22 +39,32 @@ def percentage(value: float, *, digits: int = 0) -> str:
 
 
 def figures_text(
-    correctness: float | None, fidelity: float | None, measure: str, *, digits: int = 0
+    correctness: float | None,
+    fidelity: float | None,
+    measure: str,
+    *,
+    digits: int = 0,
+    weighted: Collection[str] = (),
 ) -> str:
-    """Return correctness and fidelity as a phrase that names their rows and references."""
+    """Return correctness and fidelity as a phrase that names their rows and references.
+
+    `weighted` names those of both that are measured on weighted rows.
+    """
     parts = []
+    held_out = f"{'weighted ' if 'correctness' in weighted else ''}held-out rows"
+    unseen = f"{'weighted ' if 'fidelity' in weighted else ''}unseen rows"
     if measure == "accuracy":
         if correctness is not None:
             share = percentage(correctness, digits=digits)
-            parts.append(f"right for {share} of held-out rows (data)")
+            parts.append(f"right for {share} of {held_out} (data)")
         if fidelity is not None:
             share = percentage(fidelity, digits=digits)
-            parts.append(f"agrees with the model on {share} of unseen rows")
+            parts.append(f"agrees with the model on {share} of {unseen}")
     else:
         if correctness is not None:
-            parts.append(f"R² {correctness:.3f} on held-out rows (data)")
+            parts.append(f"R² {correctness:.3f} on {held_out} (data)")
         if fidelity is not None:
-            parts.append(f"R² {fidelity:.3f} against the model on unseen rows")
+            parts.append(f"R² {fidelity:.3f} against the model on {unseen}")
     return ", ".join(parts)
 
 
@@ -141,7 +151,9 @@ def _print_best_larger_list(
         name: None if row[name] != row[name] else float(row[name])
         for name in ("correctness", "fidelity")
     }
-    text = figures_text(figures["correctness"], figures["fidelity"], record["measure"])
+    text = figures_text(
+        figures["correctness"], figures["fidelity"], record["measure"], weighted=_weighted(record)
+    )
     printer.line(
         f"(A constant predicts the same for all rows. The best candidate with more rules is "
         f"{extractor_label(row['extractor'])} with {row['n_rules']:.3g} rules: {text}.)"
@@ -164,8 +176,17 @@ def _figures_of(figures: Mapping[str, Any], record: Mapping[str, Any]) -> str:
         if len({percentage(value) for value in values}) < len(values):
             digits = 1
     return figures_text(
-        figures["correctness"], figures["fidelity"], record["measure"], digits=digits
+        figures["correctness"],
+        figures["fidelity"],
+        record["measure"],
+        digits=digits,
+        weighted=_weighted(record),
     )
+
+
+def _weighted(record: Mapping[str, Any]) -> list[str]:
+    """Return the names of the figures that are measured on weighted rows."""
+    return [name for name in ("correctness", "fidelity") if record[name]["weighted"]]
 
 
 def _gain_text(figures: Mapping[str, Any], measure: str) -> str:

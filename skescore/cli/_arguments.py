@@ -664,8 +664,15 @@ def describe_data(options: argparse.Namespace, dataset: Dataset) -> dict[str, An
     }
 
 
-def check_features(dataset: Dataset) -> None:
-    """Raise an error if all features are constant."""
+def check_features(dataset: Dataset, names: Sequence[str] | None = None) -> None:
+    """Raise an error if all features are constant, or if `names` are not among them."""
+    for name in names or ():
+        if name not in dataset.X.columns:
+            columns = list(map(str, dataset.X.columns))
+            raise ValueError(
+                f"--features must name features of {dataset.name}, got {name!r}. "
+                f"{did_you_mean(name, columns)}"
+            )
     constant = dataset.constant_columns
     if len(constant) == dataset.X.shape[1]:
         raise ValueError(

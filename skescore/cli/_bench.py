@@ -13,7 +13,6 @@ import os
 import shutil
 import sys
 import tempfile
-import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -362,19 +361,22 @@ def _print_failures(printer: output.Printer, result: BenchResult) -> None:
     groups = list(table.groupby(["black_box", "extractor", "error"], sort=False))
     rows = [
         [
+            str(number),
             part["data"].iloc[0] + (f" and {len(part) - 1} more" if len(part) > 1 else ""),
             str(black_box),
             extractor_label(str(extractor)),
             str(part["count"].sum()),
-            textwrap.shorten(str(error), 160, placeholder=" ..."),
         ]
-        for (black_box, extractor, error), part in groups[:_MAX_ERRORS]
+        for number, ((black_box, extractor, _), part) in enumerate(groups[:_MAX_ERRORS], 1)
     ]
     printer.table(
-        ["data", "black box", "extractor", "rows", "error"],
+        ["error", "data", "black box", "extractor", "rows"],
         rows,
-        left=("data", "black box", "extractor", "error"),
+        left=("data", "black box", "extractor"),
     )
+    # Whole, because the remedy of an error is at its end.
+    for number, ((_, _, error), _) in enumerate(groups[: len(rows)], 1):
+        printer.line(f"error {number}: {' '.join(str(error).split())}")
     if len(groups) > len(rows):
         printer.line(
             f"({plural(len(groups) - len(rows), 'further error')}; --format json lists all.)"
@@ -483,8 +485,11 @@ def _add_method_options(group: argparse._ArgumentGroup) -> None:
         type=Path,
         action=OF_FILE,
         metavar="FILE",
-        help="a Python file that defines a dict METHODS from labels to rule learners (with "
-        "fit(X, y), or functions) or extractors, which are added to the benchmark; the file is run",
+        help="a Python file that defines a dict METHODS from labels to extractors or rule "
+        "learners, which are added to the benchmark: estimators with fit(X, y) that derive from "
+        "sklearn.base.BaseEstimator, or functions of (X, y, random_state), where X is a data frame "
+        "of numbers and y the predictions of the black box (labels 0, 1, ... or numbers), that "
+        "return a fitted model or a RuleSet; the file is run",
     )
     group.add_argument(
         "--quick",

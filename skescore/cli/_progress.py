@@ -7,7 +7,7 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from sklearn.base import is_classifier
@@ -65,10 +65,19 @@ class FirstRules:
         self._start = math.nan
         self._has_shown_rules = False
         self._measure = "accuracy"
+        self._weighted: Collection[str] = ()
 
-    def watch(self, extract: Callable[[str, dict[str, Any]], RuleSet], measure: str) -> None:
-        """Set the function that extracts the rules of a candidate from all rows."""
-        self._extract, self._measure = extract, measure
+    def watch(
+        self,
+        extract: Callable[[str, dict[str, Any]], RuleSet],
+        measure: str,
+        weighted: Collection[str] = (),
+    ) -> None:
+        """Set the function that extracts the rules of a candidate from all rows.
+
+        `measure` is the measure of agreement, and `weighted` names the figures of weighted rows.
+        """
+        self._extract, self._measure, self._weighted = extract, measure, weighted
 
     def __call__(self, study: Any, trial: Any) -> None:
         """Write about a finished trial if it is the best so far."""
@@ -126,7 +135,9 @@ class FirstRules:
             key: None if math.isnan(attrs.get(key, math.nan)) else float(attrs[key])
             for key in ("correctness", "fidelity")
         }
-        agreement = figures_text(figures["correctness"], figures["fidelity"], self._measure)
+        agreement = figures_text(
+            figures["correctness"], figures["fidelity"], self._measure, weighted=self._weighted
+        )
         score = number(self._sign * attrs["score"], 4)
         parts = [f"{extractor_label(name)} with {count}", f"{self._label} {score}", agreement]
         return ", ".join(filter(None, parts))
@@ -140,7 +151,10 @@ class ReportingSearch(ExtractorSearchCV):
         for callback in runner.callbacks:
             if fold is not None and isinstance(callback, FirstRules):
                 measure = "accuracy" if is_classifier(self.estimator) else "r2"
-                callback.watch(self._extract_from(fold), measure)
+                weighted = [] if self.data_.row_weights is None else ["correctness", "fidelity"]
+                callback.watch(
+                    self._extract_from(fold), measure, weighted[: 1 if self.data_.is_fitted else 2]
+                )
         return super()._run(runner, score_name)
 
     def _extract_from(self, fold: Any) -> Callable[[str, dict[str, Any]], RuleSet]:
@@ -149,7 +163,8 @@ class ReportingSearch(ExtractorSearchCV):
         def extract(name: str, params: dict[str, Any]) -> RuleSet:
             candidate = self._seeded(name).set_params(estimator=fold.black_box, **params)
             options = {} if fold.train_weight is None else {"sample_weight": fold.train_weight}
-            rules: RuleSet = candidate.fit(fold.X_train, **options).rules_
+            target = fold.y_test if fold.has_target else None  # all rows are test rows
+            rules: RuleSet = candidate.fit(fold.X_train, target, **options).rules_
             return rules
 
         return extract

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from skescore._io import at_home, json_of, write_atomically
 from skescore._names import DATA_SET_TASKS, no_data_text
-from skescore._text import listed, nearest
+from skescore._text import listed, rename_hint
 from skescore.cli._arguments import (
     OF_DATA,
     OF_FILE,
@@ -246,16 +246,12 @@ def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.Da
         Notes().add_findings(data, findings)
     missing = [name for name in used if name not in table.columns]
     if missing:
-        columns = list(map(str, read_table(data, options)))
-        similar = {name: nearest(name, columns) for name in missing}
-        guesses = [f"{other!r} for {name!r}" for name, other in similar.items() if other]
-        guess = (
-            f" Did you mean {', '.join(guesses)}? Then rename it in the table." if guesses else ""
-        )
+        columns = list(read_table(data, options))
+        hint = rename_hint(missing, map(str, columns))
         raise ValueError(
             f"{data} lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} of the "
-            f"rules; its columns are {listed(columns)}.{guess} Name a table with the columns that "
-            "the rules were made with."
+            f"rules; its columns are {listed(columns)}."
+            f"{hint or ' Name a table with the columns that the rules were made with.'}"
         )
     return table.reindex(columns=names)
 

@@ -137,7 +137,7 @@ def tune_text(
     judged = bool((result.get("all_rows") or {}).get("finalists"))
     _leaderboard(printer, options, dataset, search, judged=judged)
     best, name = result["best"], label(options)
-    _trade_off(printer, dataset, search)
+    _trade_off(printer, options, dataset, search)
     knee = ", the knee of the trade-off" if options.scoring == "pareto" else ""
     first = "best" if options.pick is None else "picked"
     printer.heading(
@@ -147,14 +147,16 @@ def tune_text(
     )
     printer.verbatim(str(search.rules_.standalone() if options.standalone else search.rules_))
     if options.class_weight is not None:
-        printer.line(
-            "(Rows of a rule are counted by their weight, in whole numbers; below, every "
-            "row counts once.)"
-        )
+        printer.line("(Weighted rows are counted by their weight, in whole numbers.)")
     print_winner_figures(printer, options, result["alternatives"])
     measure = "accuracy" if dataset.task == "classification" else "R²"
     is_trained_here = result["black_box"]["trained_here"]
-    where = "on all rows, which the model was trained on" if is_trained_here else "on these rows"
+    where = (
+        f"on all {len(dataset.X)} rows, which the model "
+        f"{'was' if is_trained_here else 'may have been'} trained on"
+    )
+    if options.class_weight is not None:
+        where += " (each counts once)"
     printer.line(
         f"{where}: fidelity ({measure} against the black box) "
         f"{output.number(best['fidelity'])}, completeness "
@@ -165,8 +167,9 @@ def tune_text(
         _print_all_rows(printer, options, everything)
     if (test := result.get("test")) is not None:
         printer.line(
-            f"on the {plural(test['rows'], 'row')} of {test['source']}: fidelity "
-            f"{output.number(test['fidelity'])}; {measure} of the rules "
+            f"on the {plural(test['rows'], 'row')} of {test['source']}: fidelity ({measure} "
+            f"against the black box) {output.number(test['fidelity'])}; {measure} (data) of the "
+            "rules "
             f"{output.number(test['rules'])}, of the black box {output.number(test['black_box'])}; "
             f"completeness by rows {output.number(test['completeness_instances'])}"
         )
@@ -265,7 +268,7 @@ def _leaderboard_notes(
 ) -> None:
     """Explain the columns and the order of the leaderboard, and which extractors were stopped."""
     board, name = search.leaderboard_, label(options)
-    truth = "the black box's predictions" if options.reference == "black-box" else dataset.y.name
+    truth = _truth(options, dataset)
     better = "greater" if sign(options) == 1 else "less"
     printer.line(
         f"({name}: {better} is better. Means over held-out folds, compared with {truth}; ± is the "
@@ -283,6 +286,11 @@ def _leaderboard_notes(
         printer.line("no more trials for:")
         for stopped, reason in search.stopped_.items():
             printer.line(f"   {extractor_label(stopped)}: {reason}")
+
+
+def _truth(options: argparse.Namespace, dataset: Dataset) -> str:
+    """Return what predictions of the rules are compared with."""
+    return "the black box's predictions" if options.reference == "black-box" else dataset.y.name
 
 
 def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -> str:
@@ -336,7 +344,12 @@ def _parameters(params: dict[str, Any]) -> str:
     )
 
 
-def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearchCV) -> None:
+def _trade_off(
+    printer: output.Printer,
+    options: argparse.Namespace,
+    dataset: Dataset,
+    search: ExtractorSearchCV,
+) -> None:
     """Write the best trade-offs: candidates that no other candidate dominates."""
     front = search.pareto_front_
     if len(front) < 2:
@@ -350,6 +363,8 @@ def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearc
     printer.heading(
         f"best trade-offs of loss, rules and completeness: {count}{len(front)} candidates"
     )
+    truth = _truth(options, dataset)
+    weighted = "" if search.data_.row_weights is None else "; rows are weighted"
     loss = "errors" if dataset.task == "classification" else "mean absolute error"
     rows = [
         [
@@ -367,7 +382,8 @@ def _trade_off(printer: output.Printer, dataset: Dataset, search: ExtractorSearc
     columns = ["rules", loss, space, "", "pick", "extractor", "parameters"]
     printer.table(columns, rows, left=("extractor", "parameters"))
     printer.line(
-        "(To show the rules of a row, repeat the command with --pick N, from 1 to "
+        f"({loss.capitalize()}: on held-out rows, compared with {truth}{weighted}. To show the "
+        "rules of a row, repeat the command with --pick N, from 1 to "
         f"{len(front)}; it uses the stored trials.)"
     )
 
@@ -805,7 +821,7 @@ def run(options: argparse.Namespace) -> str:
     stored = _draw_sample(options, notes) if _is_source(options.data) else None
     dataset = _data(options, model_file) if stored is None else stored.dataset
     _choose_extractors(options, dataset, notes)
-    arguments.check_features(dataset)
+    arguments.check_features(dataset, options.features)
     test = _test_rows(options, dataset, model_file, notes)
     suspicions = _find_table_suspicions(dataset, test)
     for suspicion in suspicions:
@@ -865,6 +881,7 @@ def run(options: argparse.Namespace) -> str:
         if options.output is not None:
             write_files(options, search, result, certificate)
     write_page(options, dataset, model)
+    _report_limits(options, search)
     if options.format == "json":
         return _json(search, result)
     return tune_text(options, dataset, search, result)
@@ -892,6 +909,22 @@ def _result_suspicions(search: ExtractorSearchCV) -> list[Suspicion]:
 
     names = {check.name for check in SUSPICION_CHECKS if check.facts is ResultFacts}
     return [suspicion for suspicion in search.suspicions_ if suspicion.name in names]
+
+
+def _report_limits(options: argparse.Namespace, search: ExtractorSearchCV) -> None:
+    """Set the exit code, and write an error with --quiet, if no candidate keeps the limits."""
+    board = search.leaderboard_
+    complete = board[board["state"] == "complete"]
+    if "within_limits" not in board or complete["within_limits"].astype(bool).any():
+        return
+    options.exit_code = 1
+    if options.quiet:  # otherwise the note of the search says so
+        limits = [name for name in limited_quantities() if getattr(options, name) is not None]
+        stated = ", ".join(f"{_option_of(name)} {getattr(options, name):g}" for name in limits)
+        sys.stderr.write(
+            f"skescore: error: no candidate satisfies {stated}; the best of all is shown. Allow "
+            "more, or try more candidates with --trials.\n"
+        )
 
 
 def _select_best(
@@ -988,13 +1021,17 @@ def _pick(options: argparse.Namespace, dataset: Dataset, search: ExtractorSearch
 def _shortcomings(dataset: Dataset, search: ExtractorSearchCV, idle: Sequence[str]) -> list[str]:
     """Return sentences on shortcomings of the black box and of the best rules.
 
-    `idle` are features of the rules on which the black box does not depend.
+    `idle` are features of the rules whose permutation changes no output of the black box.
     """
+    from skescore.tuning import MAX_PERMUTED_ROWS
+
     shortcomings = _weak_predictions(dataset, search)
     if idle:
+        n_rows = min(len(dataset.X), MAX_PERMUTED_ROWS)
         shortcomings.append(
-            f"these rules name {', '.join(idle)}, on which the black box does not depend "
-            "(permuting the values changes none of its predictions), so a correlated feature "
+            f"these rules name {', '.join(idle)}, but permuting the values changes no output of "
+            f"the black box on {n_rows} rows (with 95 % confidence, at most "
+            f"{min(1.0, 3 / n_rows):.2%} of its outputs depend on them), so a correlated feature "
             "decides: name other columns with --features, or leave it out with --drop"
         )
     return shortcomings
@@ -1607,6 +1644,14 @@ def _result(
             "class_weight": options.class_weight,
             "seed": options.seed,
             "timeout": options.timeout,
+            "performance": options.performance,
+            "measures": list(options.measures),
+            "features": options.features,
+            "n_trials": options.trials,
+            "pick": options.pick,
+            "certify": options.certify,
+            "tolerance": options.tolerance,
+            **{name: getattr(options, name) for name in limited_quantities()},
             "seconds": round(search.search_seconds_, 3),
         },
         "best": {

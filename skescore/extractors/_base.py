@@ -62,6 +62,7 @@ from skescore.extractors._input import (
     frame_column,
     is_plain,
     name_categories,
+    without_vacuous_conditions,
 )
 from skescore.extractors._missing import FilledTable
 from skescore.extractors._oracle import Oracle
@@ -75,7 +76,14 @@ from skescore.extractors._sampling import (
     check_sampling,
 )
 from skescore.metrics import volume_completeness
-from skescore.rules import Domain, Fallback, RuleSet, convert_rows, with_statistics
+from skescore.rules import (
+    Domain,
+    Fallback,
+    RuleSet,
+    convert_rows,
+    with_statistics,
+    with_target,
+)
 from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label, label_array
 from skescore.rules.exporters import readable_bounds, readable_outputs
 
@@ -369,6 +377,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         if pruner is not None:
             self.rules_ = self._prune_rules(pruner, X, extraction)
         self._describe_rules(X, extraction, labels)
+        if y is not None and not is_unsupervised(self.estimator):
+            self._describe_target(X, y, labels, extraction, weighted=sample_weight is not None)
         end_time = time.perf_counter()
         # The names are those of `characteristics`.
         self.times_ = {
@@ -431,6 +441,17 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             self.coverage_ = float(rows_per_rule.sum()) / n_rows
         else:
             self.coverage_ = float(np.mean(self.rules_.covers(rows)))
+
+    def _describe_target(
+        self, X: Any, y: Any, labels: np.ndarray, extraction: Extraction, *, weighted: bool
+    ) -> None:
+        """Add the target of the training rows to the statistics of the rules.
+
+        `labels` are the black box's predictions for these rows.
+        """
+        rows = X if self._encoder else extraction.X[: len(y)]
+        predictions = finite_predictions(labels) if extraction.classes is None else None
+        self.rules_ = with_target(self.rules_, rows, y, predictions, weighted=weighted)
 
     def _check_settings_of_fit(self) -> Callable[..., RuleSet] | None:
         """Check the parameters that all extractors have; return the function that prunes."""
@@ -500,7 +521,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             chosen = chosen_features(self.features, extraction.settings["feature_names"])
             narrow_rules = self._named_rules(narrowed(extraction, chosen))
             rules = widened(narrow_rules, chosen, extraction.settings)
-        rules = rules.replace(reference="black_box")
+        rules = without_vacuous_conditions(rules.replace(reference="black_box"))
         if self.readable_bounds:
             rules = readable_bounds(rules, extraction.X).without_repeated_end()
         return rules
@@ -831,10 +852,12 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     def features_without_influence(
         self, X: Any, *, n_repeats: int = 3, random_state: int = 0
     ) -> list[str]:
-        """List features in the rules on which the black box does not depend.
+        """List features in the rules that do not change the black box when they are permuted.
 
         A feature that is correlated with another may occur in the rules although the black box does
-        not use it.
+        not use it. Class probabilities are compared if the black box has them, otherwise labels or
+        numbers. If no output of n rows changes, then with 95 % confidence at most 3 / n of all
+        outputs depend on the feature.
 
         Parameters
         ----------
@@ -849,11 +872,11 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         list of str
-            Names of features whose permutation changes no prediction.
+            Names of features whose permutation changes no output.
         """
         self._rows(X)  # raises an error if there are no rules yet
         X = X if hasattr(X, "iloc") else np.asarray(X)
-        before = self.oracle_.query(X)
+        before = self.oracle_.query_outputs(X)
 
         def permuted(feature: int, order: np.ndarray) -> Any:
             rows = X.copy()
@@ -868,7 +891,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             random = np.random.default_rng([random_state, feature])
             orders = (random.permutation(len(before)) for _ in range(n_repeats))
             if all(
-                np.array_equal(self.oracle_.query(permuted(feature, order)), before)
+                np.array_equal(self.oracle_.query_outputs(permuted(feature, order)), before)
                 for order in orders
             ):
                 idle.append(self.rules_.feature_names[feature])

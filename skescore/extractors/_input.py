@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -222,6 +223,38 @@ def _one_of(interval: Interval, values: tuple[Any, ...]) -> OneOf | bool:
     if len(outside) < len(inside) and len(inside) > 1:
         return OneOf(interval.feature, tuple(outside), negated=True)
     return OneOf(interval.feature, tuple(inside))
+
+
+def without_vacuous_conditions(ruleset: RuleSet) -> RuleSet:
+    """Drop conditions on categories that hold for all values of the domain.
+
+    A condition such as ``sex in {female, male}`` says nothing about a column without missing values
+    and other categories.
+    """
+    domain = ruleset.domain
+    if domain is None or not domain.categories:
+        return ruleset
+    values_of = {
+        feature: values
+        for feature, values in domain.categories
+        if not (domain.missing and domain.missing[feature])
+    }
+
+    def is_vacuous(condition: Condition) -> bool:
+        if not isinstance(condition, OneOf) or condition.feature not in values_of:
+            return False
+        return all(
+            (value in condition.values) != condition.negated
+            for value in values_of[condition.feature]
+        )
+
+    if not any(is_vacuous(c) for rule in ruleset.rules for c in rule.conditions):
+        return ruleset
+    rules = [
+        replace(rule, conditions=tuple(c for c in rule.conditions if not is_vacuous(c)))
+        for rule in ruleset.rules
+    ]
+    return ruleset.replace(rules=rules)
 
 
 class CategoryEncoder:

@@ -551,11 +551,12 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
     >>> labels = data.target_names[data.target]
     >>> extractor = OptimalTreeExtractor(KNeighborsClassifier(9), max_leaf_nodes=3)
     >>> print(extractor.fit(data.data, labels).rules_)  # doctest: +NORMALIZE_WHITESPACE
-    1. IF petal width (cm) ≤ 0.8 THEN setosa   [50 rows, 100 % agree with the model]
+    1. IF petal width (cm) ≤ 0.8 THEN setosa
+       [50 rows, 100 % agree with the model, 100 % right (data)]
     2. IF petal length (cm) ≤ 4.75 AND petal width (cm) > 0.8 THEN versicolor
-       [45 rows, 100 % agree with the model]
+       [45 rows, 100 % agree with the model, 98 % right (data)]
     3. IF petal length (cm) > 4.75 AND petal width (cm) > 0.8 THEN virginica
-       [55 rows, 93 % agree with the model]
+       [55 rows, 93 % agree with the model, 89 % right (data)]
     otherwise, where no rule holds: virginica
     >>> extractor.lower_bounds_.tolist(), extractor.gap_, extractor.status_
     ([99.0, 49.0, 4.0], 0.0, 'optimal over all cuts')
@@ -762,9 +763,10 @@ class OptimalListExtractor(BaseOptimalExtractor):
     >>> extractor = extractor.fit(data.data.iloc[:, 2:], labels)
     >>> print(extractor.rules_)  # doctest: +NORMALIZE_WHITESPACE
     1. IF petal length (cm) > 4.75 AND petal width (cm) > 1.55 THEN virginica
-       [49 rows, 100 % agree with the model]
-    2. ELSE IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % agree with the model]
-    3. ELSE versicolor   [51 rows, 98 % agree with the model]
+       [49 rows, 100 % agree with the model, 94 % right (data)]
+    2. ELSE IF petal length (cm) ≤ 2.45 THEN setosa
+       [50 rows, 100 % agree with the model, 100 % right (data)]
+    3. ELSE versicolor   [51 rows, 98 % agree with the model, 92 % right (data)]
     >>> extractor.lower_bounds_.tolist(), extractor.gap_, extractor.status_
     ([100.0, 50.0, 1.0], 0.0, 'optimal over all cuts')
     """

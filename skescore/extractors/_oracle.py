@@ -172,6 +172,38 @@ class Oracle:
         X = X if hasattr(X, "columns") else np.asarray(X)
         return self._query(X, _content_key(X) if cache else None, cache)
 
+    def query_outputs(self, X: Any) -> np.ndarray:
+        """Return class probabilities if the black box has them, otherwise its predictions.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_classes)
+            The outputs, which are not cached.
+        """
+        estimator = self.estimator
+        if isinstance(estimator, CachedBlackBox):
+            estimator = estimator.oracle.estimator
+        predict_proba = getattr(estimator, "predict_proba", None)
+        if predict_proba is None:
+            return self.query(X, cache=False)
+        X = convert_rows(X)
+        converted = self._convert_rows(X if hasattr(X, "columns") else np.asarray(X))
+        n_rows, parts = len(converted), []
+        size = self.batch_size or max(1, n_rows)
+        for start in range(0, n_rows, size):
+            rows = converted[start : start + size]
+            if hasattr(converted, "iloc"):
+                rows = converted.iloc[start : start + size]
+            parts.append(np.asarray(predict_proba(rows)))
+            self.n_calls += 1
+        self.n_rows += n_rows
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
     def _query(self, X: Any, key: bytes | None, cache: bool) -> np.ndarray:
         check_deadline()
         if self.n_calls == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 from typing import Any
 
@@ -103,6 +104,11 @@ class SurrogateExtractor(BaseExtractor):
                 f"mapping of either by task or None, got {self.learner!r}."
             )
 
+        if hasattr(learner, "fit"):
+            _check_clonable(learner)
+        else:
+            _check_signature(learner)
+
     def _learner(self, task: str) -> Any:
         if self.learner is None:
             kind = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
@@ -148,6 +154,33 @@ class SurrogateExtractor(BaseExtractor):
         return rules.replace(
             feature_names=settings["feature_names"], domain=settings["domain"], fallback=fallback
         )
+
+
+def _check_clonable(learner: Any) -> None:
+    """Raise a TypeError if scikit-learn cannot clone a learner."""
+    if not hasattr(learner, "get_params"):
+        name = type(learner).__name__
+        raise TypeError(
+            f"learner {name} has no get_params, so it cannot be cloned for each fit. Derive the "
+            "class from sklearn.base.BaseEstimator, or pass a function: lambda X, y, random_state: "
+            f"{name}().fit(X, y)."
+        )
+
+
+def _check_signature(function: Any) -> None:
+    """Raise a TypeError if a function does not accept (X, y, random_state)."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some functions written in C have none
+        return
+    try:
+        signature.bind(None, None, None)
+    except TypeError as error:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise TypeError(
+            f"learner {name}{signature} must accept the three arguments (X, y, random_state): "
+            f"{error}."
+        ) from error
 
 
 def _on_columns(ruleset: RuleSet, learner: Any, names: list[str]) -> RuleSet:
@@ -203,7 +236,11 @@ def _relabeled(ruleset: RuleSet, present: np.ndarray, classes: list[Any]) -> Rul
             rule,
             output=name(rule.output),
             statistics=rule.statistics
-            and replace(rule.statistics, class_counts=spread(rule.statistics.class_counts)),
+            and replace(
+                rule.statistics,
+                class_counts=spread(rule.statistics.class_counts),
+                target_counts=spread(rule.statistics.target_counts),
+            ),
         )
         for rule in ruleset.rules
     ]

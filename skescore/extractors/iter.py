@@ -905,9 +905,12 @@ class ITERExtractor(BaseExtractor):
     ...     KNeighborsClassifier(9), n_points=1, min_examples=250, threshold=0.3, random_state=0
     ... )
     >>> print(extractor.fit(data.data, labels).rules_)
-    1. IF petal length (cm) < 2.28 THEN setosa   [50 rows, 100 % agree with the model]
-    2. IF 2.87 ≤ petal length (cm) < 4.64 THEN versicolor   [40 rows, 100 % agree with the model]
-    3. IF petal length (cm) ≥ 4.64 THEN virginica   [60 rows, 85 % agree with the model]
+    1. IF petal length (cm) < 2.28 THEN setosa
+       [50 rows, 100 % agree with the model, 100 % right (data)]
+    2. IF 2.87 ≤ petal length (cm) < 4.64 THEN versicolor
+       [40 rows, 100 % agree with the model, 98 % right (data)]
+    3. IF petal length (cm) ≥ 4.64 THEN virginica
+       [60 rows, 85 % agree with the model, 82 % right (data)]
     otherwise, where no rule holds: virginica
     >>> extractor.n_iterations_, extractor.oracle_.n_calls
     (36, 22)

@@ -23,10 +23,11 @@ def alternatives_record(search: ExtractorSearchCV) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``measure`` (accuracy or R²); what ``correctness`` and ``fidelity`` compare with and on
-        which rows; ``max_rules`` of the most faithful list; and the ``lists``: roles, extractor,
-        parameters, trial, number of rules, both figures, the same of the best larger candidate
-        (``next``, None if none is better), and the rules. Figures that are undefined are None.
+        ``measure`` (accuracy or R²); what ``correctness`` and ``fidelity`` compare with, on which
+        rows, and whether these are weighted; ``max_rules`` of the most faithful list; and the
+        ``lists``: roles, extractor, parameters, trial, number of rules, both figures, the same of
+        the best larger candidate (``next``, None if none is better), and the rules. Figures that
+        are undefined are None.
 
     Examples
     --------
@@ -46,6 +47,7 @@ def alternatives_record(search: ExtractorSearchCV) -> dict[str, Any]:
     unseen = f"held-out rows, on which the model was not fitted, {n_folds} folds"
     if data.is_fitted:
         unseen = f"rows generated from held-out rows, which the model has not seen, {n_folds} folds"
+    is_weighted = data.row_weights is not None
     limit = search.max_rules
     if limit is None:
         limit = max(READABLE_RULES, len(getattr(search, "classes_", ())))
@@ -54,8 +56,16 @@ def alternatives_record(search: ExtractorSearchCV) -> dict[str, Any]:
         alternatives = search.alternatives_
     return {
         "measure": "r2" if search.rules_.task == "regression" else "accuracy",
-        "correctness": {"reference": "data", "rows": f"held-out rows, {n_folds} folds"},
-        "fidelity": {"reference": "black-box", "rows": unseen},
+        "correctness": {
+            "reference": "data",
+            "rows": f"held-out rows, {n_folds} folds",
+            "weighted": is_weighted,
+        },
+        "fidelity": {
+            "reference": "black-box",
+            "rows": unseen,
+            "weighted": is_weighted and not data.is_fitted,
+        },
         "max_rules": limit,
         "lists": [_list_record(search, alternative) for alternative in alternatives],
     }

@@ -21,7 +21,7 @@ from skescore._io import check_regular, json_of
 from skescore._names import NO_RUN_TEXT
 from skescore._quantities import limited_quantities, measured_quantities
 from skescore._text import cell_text, listed
-from skescore.black_boxes import fit_black_box, is_prefit
+from skescore.black_boxes import fit_weighted, is_prefit
 from skescore.certificates import Certificate
 from skescore.datasets import BUILT_IN, Dataset, Preparation, load_dataset
 from skescore.registry import extractor_label, make_extractor
@@ -37,6 +37,7 @@ from skescore.tuning import (
     Candidate,
     Candidates,
     ExtractorSearchCV,
+    SearchLimits,
     SearchObjective,
     choose_winner,
     judged,
@@ -73,13 +74,21 @@ def front_of(candidates: Candidates) -> list[int]:
 
 
 def slider_stops(
-    saved: SavedCandidates, score: str, completeness: str, weights: Mapping[str, float]
+    saved: SavedCandidates,
+    score: str,
+    completeness: str,
+    weights: Mapping[str, float],
+    limits: Mapping[str, float] | None = None,
 ) -> list[int]:
-    """Return the indices of the candidates that the page's slider leads to."""
+    """Return the indices of the candidates that the page's slider leads to, within the limits."""
     spec = SCORE_SPECS.get(score)
     if spec is None or spec.expression is None or not spec.weights or not len(saved.candidates):
         return []
+    search_limits, candidates = SearchLimits(**(limits or {})), saved.candidates
+    allowed = np.flatnonzero([search_limits.allow(c.folds, c.all_rows) for c in candidates])
     stops: dict[int, None] = {}
+    if not len(allowed):
+        return []
     for position in np.linspace(-1, 1, SLIDER_STEPS):
         moved = {
             weight.name: weights[weight.name] * 10 ** (position * weight.direction)
@@ -89,6 +98,7 @@ def slider_stops(
         scores = spec.signed(saved.candidates.scores(**choice))
         size = saved.candidates.means("size")
         order = np.lexsort([size, -scores.mean(axis=1)])
+        order = order[np.isin(order, allowed)]
         with_all_rows = spec.signed(saved.candidates.scores_with_all_rows(**choice))
         best = choose_winner(
             judged(scores, with_all_rows)[order],
@@ -153,12 +163,12 @@ def remake_rules(
                 )
             try:
                 extractor = _make_extractor(saved, index, model, settings)
-                rules_by_index[index] = extractor.fit(data.X, **settings.fit_params).rules_
+                rules_by_index[index] = extractor.fit(data.X, data.y, **settings.fit_params).rules_
             except Exception as error:
                 if index == saved.winner:
                     return {}, f"the winner's rules could not be made again: {error}"
                 continue
-            if index == saved.winner and rules_by_index[index].to_text() != winners_rules.to_text():
+            if index == saved.winner and not _are_same(rules_by_index[index], winners_rules):
                 return {}, (
                     "the winner's rules differ from those of the run (another machine, or other "
                     "versions), so that other rules would not be trustworthy"
@@ -167,13 +177,18 @@ def remake_rules(
     return rules_by_index, "" if is_complete else "some could not be extracted again"
 
 
+def _are_same(one: RuleSet, other: RuleSet) -> bool:
+    """Return whether rules are equal, or at least written alike."""
+    return one == other or one.to_text() == other.to_text()
+
+
 def _fitted_black_box(data: Dataset, settings: RemakeSettings) -> Any:
     """Return the fitted black box: fitted once, so that all candidates explain the same model."""
     if is_prefit(settings.black_box):
         return settings.black_box
     from sklearn.frozen import FrozenEstimator
 
-    model = fit_black_box(settings.black_box, data.X, data.y, **settings.fit_params)
+    model = fit_weighted(settings.black_box, data.X, data.y, settings.row_weights)
     return FrozenEstimator(model)
 
 
@@ -402,6 +417,8 @@ def _describe_search(search: ExtractorSearchCV, data: Dataset | None) -> dict[st
             "trials": len(search.leaderboard_),
             "cv": max((len(c.folds) for c in search.candidates_), default=0),
             "class_weight": search.class_weight,
+            "performance": settings.get("performance"),
+            **{name: getattr(search, name) for name in limited_quantities()},
             "sample_weight": search.data_.is_weighted,
             "seed": search.random_state if isinstance(search.random_state, int) else None,
             "seconds": search.search_seconds_,
@@ -485,7 +502,11 @@ def _run_content(
     about, search = run["data"], run["search"]
     score, recorded = _score_of(search["scoring"])
     weights = {**all_weights(), **search["weights"]}
+    limits = {name: search[name] for name in limited_quantities() if search.get(name) is not None}
+    serious_warnings = list((run.get("best") or {}).get("shortcomings", ()))
     stops = slider_stops(saved, score, search["completeness"], weights)
+    if limits:
+        stops += slider_stops(saved, score, search["completeness"], weights, limits)
     alternatives, offered_rules = _alternatives(run, saved)
     other_indices = [
         index
@@ -518,6 +539,9 @@ def _run_content(
         "black_box": run["black_box"]["name"],
         "task": about["task"],
         "quality": run["black_box"]["quality"],
+        "trained_here": bool(run["black_box"].get("trained_here", True)),
+        "reference": search.get("reference", "data"),
+        "performance_name": performance_label(about["task"], search),
         "weighed": bool(search.get("class_weight") or search.get("sample_weight")),
         "always": _always(data, remake.row_weights),
         "candidates": [
@@ -527,6 +551,9 @@ def _run_content(
         "picked": saved.picked,
         "alternatives": alternatives,
         "scored_by": score_label(search["scoring"]),
+        "fidelity_weighed": bool(
+            (run.get("alternatives") or {}).get("fidelity", {}).get("weighted")
+        ),
         "unseen_generated": not run["black_box"].get("trained_here", True),
         "failures": failures,
         "standard_errors": saved.standard_errors,
@@ -537,12 +564,37 @@ def _run_content(
         "run": run,
         "groups": [group],
         "scores": page_scores([group], recorded),
-        "start": {"score": score, "completeness": search["completeness"], **weights},
+        "start": {"score": score, "completeness": search["completeness"], **weights, **limits},
         "views": {str(index): view for index, view in views.items()},
         "rows": None if data is None else sample_rows(data, rules, included_rules),
         "target": about["target"],
-        "notes": [*run.get("notes", []), *notes],
+        "warnings": serious_warnings,
+        "notes": [*(n for n in run.get("notes", []) if n not in serious_warnings), *notes],
     }
+
+
+def performance_label(task: str, search: Mapping[str, Any]) -> str:
+    """Return the name of the measure of predictions in the column ``performance``.
+
+    Parameters
+    ----------
+    task : {"classification", "regression"}
+        Task of the search.
+    search : mapping
+        Settings of the search, as ``run.json`` holds them.
+
+    Returns
+    -------
+    str
+        Such as ``weighted F1``, or the measure that replaces it in the score of the search.
+    """
+    default = "r2" if task == "regression" else "f1_weighted"
+    name, _ = _score_of(search["scoring"])
+    spec = SCORE_SPECS.get(name)
+    chosen = search.get("performance")
+    if not isinstance(chosen, str) or spec is None or spec.prediction != "performance":
+        chosen = default
+    return {"r2": "R²", "f1_weighted": "weighted F1"}.get(chosen, chosen.replace("_", " "))
 
 
 def _alternatives(

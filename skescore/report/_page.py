@@ -39,6 +39,7 @@ SCRIPTS = (
     "certificate.js",
     "quality.js",
     "rule_cards.js",
+    "pictures.js",
     "try_row.js",
     "comparison.js",
     "page.js",
@@ -240,6 +241,8 @@ def _rendered(
         run=run,
         picked=_is_picked(content),
         notes=content["notes"],
+        warnings=content.get("warnings", ()),
+        differences=content.get("differences", ()),
         certificate=content.get("certificate"),
         rankings=rankings,
         kept_rules=kept_rules,
@@ -293,13 +296,63 @@ def _side_by_side(
         "runs": contents,
         "names": names,
         "agreement": _agreement(contents, tables),
+        "differences": _differences(contents, names),
         "notes": [
-            f"{name}: {note}"
-            for name, content in zip(names, contents, strict=True)
-            for note in content["notes"]
-            if not note.startswith("Only the winner's rules")
+            *(
+                f"{name}: {warning}"
+                for name, content in zip(names, contents, strict=True)
+                for warning in content.get("warnings", ())
+            ),
+            *(
+                f"{name}: {note}"
+                for name, content in zip(names, contents, strict=True)
+                for note in content["notes"]
+                if not note.startswith("Only the winner's rules")
+            ),
         ],
     }
+
+
+#: Settings that must be equal for figures of two runs to be comparable, by their name in the page.
+_COMPARED = {
+    "rows": ("data", "checksum_sha256"),
+    "target": ("data", "target"),
+    "reference": ("search", "reference"),
+    "measure of predictions": ("groups", "performance_name"),
+    "completeness": ("search", "completeness"),
+    "weights of classes": ("search", "class_weight"),
+    "weights of the score": ("search", "weights"),
+}
+
+
+def _differences(contents: Sequence[dict[str, Any]], names: Sequence[str]) -> list[str]:
+    """Write a sentence for each setting by which the figures of two runs are not comparable."""
+    if any(content["kind"] != "tune" for content in contents):
+        return []
+    sentences = []
+    for label, (part, name) in _COMPARED.items():
+        values = [
+            content["groups"][0].get(name) if part == "groups" else content["run"][part].get(name)
+            for content in contents
+        ]
+        if values[0] == values[1]:
+            continue
+        if label == "rows":
+            sentences.append(
+                "The runs have different rows, so none of their figures are comparable."
+            )
+        else:
+            texts = [f"{_setting_text(v)} in {n}" for v, n in zip(values, names, strict=True)]
+            sentences.append(f"Different {label}: {', '.join(texts)}.")
+    return sentences
+
+
+def _setting_text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return " ".join(f"{name}={number:g}" for name, number in value.items())
+    return {None: "none", "data": "the data", "black-box": "the predictions of the model"}.get(
+        value, str(value)
+    )
 
 
 def _agreement(contents: list[dict[str, Any]], tables: Sequence[Dataset | None]) -> str:

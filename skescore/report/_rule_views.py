@@ -15,7 +15,7 @@ import pandas as pd
 from skescore._rows import deviations_from_mean
 from skescore.datasets import Dataset
 from skescore.metrics import redundancy, rule_overlap, rule_report
-from skescore.rules import AtLeast, Condition, RuleSet, truth_table
+from skescore.rules import AtLeast, Condition, Rule, RuleSet, truth_table
 from skescore.rules._text import feature_name, format_label
 from skescore.rules.exporters._sentences import last_sentence, premise_words
 
@@ -38,6 +38,8 @@ _MAX_SEGMENTS, _MIN_ROWS, _MIN_SHARE, _MAX_SHARE = 5, 10, 0.02, 0.6
 _CLEARLY = 2.0
 #: Larger tables are looked at by a part of their rows and columns.
 _ROWS, _COLUMNS = 5000, 200
+#: Quantiles that summarize the numbers of a rule's rows.
+SUMMARY = (0.0, 0.25, 0.5, 0.75, 1.0)
 #: Columns with more values are cut into quarters.
 _VALUES = 6
 
@@ -285,6 +287,7 @@ def rule_view(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
                 None if classes is None else classes.index(rule.output), names, weighted=False
             ),
             "weight": rule.weight_text(names) if ruleset.voting else None,
+            **_agreement_of(rule, ruleset),
             "conditions": [_condition_text(c, ruleset) for c in rule.conditions],
             "words": premise_words(rule, ruleset),
             "used": sorted({j for c in rule.conditions for j in c.features}),
@@ -308,6 +311,57 @@ def rule_view(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
     if data is not None:
         view |= _measured(ruleset, data)
     return view
+
+
+def _agreement_of(rule: Rule, ruleset: RuleSet) -> dict[str, Any]:
+    """Return the agreement of a rule with the model on its training rows, None if unknown."""
+    statistics = rule.statistics
+    agreement = None
+    if statistics is not None and ruleset.reference == "black_box":
+        agreement = rule.purity(ruleset.output_index(rule))
+    return {
+        "agreement": agreement,
+        "points": None if statistics is None else statistics.n_points,
+        "model_error": None if statistics is None else statistics.model_error,
+        "weighted": statistics is not None and statistics.weighted,
+    }
+
+
+def _summary(y: np.ndarray, predicted: np.ndarray) -> dict[str, float]:
+    """Return quantiles of numbers, the median prediction and the mean absolute error."""
+    names = ("low", "q1", "median", "q3", "high")
+    quantiles = map(float, np.quantile(y, SUMMARY))
+    return dict(zip(names, quantiles, strict=True)) | {
+        "predicted": plain(float(np.median(predicted))),
+        "error": plain(float(np.abs(y - predicted).mean())),
+    }
+
+
+def _target_by_rule(ruleset: RuleSet, data: Dataset, members: np.ndarray) -> list[dict[str, Any]]:
+    """Describe the target in the rows of each rule, and last in the rows without a rule.
+
+    `members` has a row per row of the data and a column per rule. The counts of classes are in
+    the order of the rule set's classes; the last one is that of other labels.
+    """
+    groups = [*members.T, ~members.any(axis=1)]
+    if ruleset.classes is None:
+        y = data.y.to_numpy(float)
+        predicted = np.asarray(predictions_on(ruleset, data)[0], dtype=float)
+        return [
+            {"rows": int(group.sum())}
+            | (_summary(y[group], predicted[group]) if group.any() else {})
+            for group in groups
+        ]
+    codes = pd.Index(ruleset.classes).get_indexer(pd.Index(data.y.to_numpy()))
+    n_classes = len(ruleset.classes)
+    codes = np.where(codes < 0, n_classes, codes)
+    return [
+        {
+            "rows": int(group.sum()),
+            "counts": np.bincount(codes[group], minlength=n_classes + 1).tolist(),
+        }
+        for group in groups
+    ]
 
 
 def _truth(condition: Condition) -> list[Any]:
@@ -361,6 +415,10 @@ def _measured(ruleset: RuleSet, data: Dataset) -> dict[str, Any]:
     if ruleset.voting is None:
         assigned = ruleset.assign(data.X)
         result["assigned"] = np.bincount(assigned[assigned >= 0], minlength=len(ruleset)).tolist()
+        members = assigned[:, None] == np.arange(len(ruleset))
+    else:
+        members = matches
+    result["by_rule"] = _target_by_rule(ruleset, data, members)
     result["uncovered"] = int((~matches.any(axis=1)).sum())
     try:
         result["quality"] = quality_on(ruleset, data)

@@ -21,7 +21,7 @@ from skescore.rules._explanation import Explanation
 from skescore.rules._row_table import RowTable, convert_rows
 from skescore.rules._rule import Conclusions, LinearOutput, Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
-from skescore.rules._statistics import with_statistics
+from skescore.rules._statistics import with_statistics, with_target
 from skescore.rules._survival import (
     SurvivalCurve,
     SurvivalRules,
@@ -55,4 +55,5 @@ __all__ = [
     "read_outcomes",
     "truth_table",
     "with_statistics",
+    "with_target",
 ]

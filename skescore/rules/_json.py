@@ -68,12 +68,15 @@ def _rule_to_json(rule: Rule) -> dict[str, Any]:
         data["weight"] = _value_to_json(rule.weight)
     if rule.statistics is not None:
         statistics = rule.statistics
-        counts = None if statistics.class_counts is None else list(statistics.class_counts)
         fields = {
             "n_rows": statistics.n_rows,
-            "class_counts": counts,
+            "class_counts": statistics.class_counts and list(statistics.class_counts),
             "mean": statistics.mean,
             "standard_deviation": statistics.standard_deviation,
+            "target_counts": statistics.target_counts and list(statistics.target_counts),
+            "model_error": statistics.model_error,
+            "target_error": statistics.target_error,
+            "weighted": statistics.weighted or None,
         }
         data["statistics"] = {name: value for name, value in fields.items() if value is not None}
     return data
@@ -240,6 +243,17 @@ def _value_from_json(value: Any) -> Any:
     return LinearOutput(value["intercept"], tuple(_terms(value["terms"])))
 
 
+_OPTIONAL_STATISTICS = (
+    "class_counts",
+    "mean",
+    "standard_deviation",
+    "target_counts",
+    "model_error",
+    "target_error",
+    "weighted",
+)
+
+
 def _rule_from_json(data: Any) -> Rule:
     _fields("a rule", data, ("if", "then"), ("weight", "statistics"))
     _check_depth({"conditions": data["if"]})
@@ -247,10 +261,8 @@ def _rule_from_json(data: Any) -> Rule:
     statistics = data.get("statistics")
     if statistics is not None:
         statistics = _under_todays_name(statistics)
-        _fields(
-            "statistics", statistics, ("n_rows",), ("class_counts", "mean", "standard_deviation")
-        )
-        statistics = RuleStatistics(**_with_counts(statistics))
+        _fields("statistics", statistics, ("n_rows",), _OPTIONAL_STATISTICS)
+        statistics = RuleStatistics(**_with_counts(statistics, "class_counts", "target_counts"))
     return Rule(_conditions_from_json("'if'", data["if"]), output, statistics, weight)
 
 
@@ -261,14 +273,14 @@ def _under_todays_name(data: Any) -> Any:
     return data
 
 
-def _with_counts(data: dict[str, Any]) -> dict[str, Any]:
-    counts = data.get("class_counts")
-    return {**data, "class_counts": None if counts is None else _list("class_counts", counts)}
+def _with_counts(data: dict[str, Any], *names: str) -> dict[str, Any]:
+    counts = {name: data.get(name) for name in names}
+    return data | {n: None if c is None else _list(n, c) for n, c in counts.items()}
 
 
 def _fallback_from_json(data: Any) -> Fallback:
     _fields("fallback", data, ("policy", "output"), ("class_counts", "abstain_label"))
-    return Fallback(**_with_counts(data))
+    return Fallback(**_with_counts(data, "class_counts"))
 
 
 def _domain_from_json(data: Any) -> Domain:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from skescore._text import listed
+from skescore._text import listed, rename_hint
 from skescore.rules._conditions import Condition, as_numbers, is_missing
 
 #: Arrow's types whose values NumPy reads without a copy.
@@ -88,6 +88,7 @@ class RowTable:
                 raise ValueError(
                     f"X lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} "
                     f"that the rules were made with; its columns are {listed(column_names)}."
+                    f"{rename_hint(missing, column_names)}"
                 )
             self._frame = None  # numbered columns are taken by position
         array = X.tocsc() if self._sparse and X.ndim == 2 else _as_array(X)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from skescore._validation import check_feature, check_label, check_number
+from skescore._validation import check_feature, check_flag, check_label, check_number
 from skescore.rules._boxes import BoxTable
 from skescore.rules._conditions import (
     Columns,
@@ -124,6 +124,20 @@ REFERENCES = {
     None: "of this class",
 }
 
+#: Words before the standard deviation of the labels that were counted.
+_SPREADS = {"black_box": "predictions of the model ± ", "data": "target ± ", None: "± "}
+
+#: Statistics of rules that arrays hold, one value or row of class counts per rule.
+_STATISTICS = (
+    "n_rows",
+    "class_counts",
+    "mean",
+    "standard_deviation",
+    "target_counts",
+    "model_error",
+    "target_error",
+)
+
 #: What a rule concludes: a class label, a number, or an affine function of the features.
 Output: TypeAlias = str | int | float | bool | LinearOutput
 
@@ -143,39 +157,78 @@ class RuleStatistics:
     mean, standard_deviation : float, optional
         Regression: mean and population standard deviation of the labels there. Queried points,
         as for `min_examples` of a grid, count as well.
+    target_counts : tuple of float, optional
+        Classification, where `class_counts` are predictions of the black box: number of the
+        training rows of each class of the target.
+    model_error, target_error : float, optional
+        Regression: mean absolute difference between the conclusion and the predictions of the
+        black box, and between the conclusion and the target, on the training rows of the rule.
+    weighted : bool, default=False
+        Whether rows were counted with weights.
+
+    Notes
+    -----
+    Equality ignores the last four, because rules are learned without the target.
     """
 
     n_rows: float
     class_counts: tuple[float, ...] | None = None
     mean: float | None = None
     standard_deviation: float | None = None
+    # Rules are learned without the target, so these do not distinguish rules.
+    target_counts: tuple[float, ...] | None = field(default=None, compare=False)
+    model_error: float | None = field(default=None, compare=False)
+    target_error: float | None = field(default=None, compare=False)
+    weighted: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
         put(self, "n_rows", _count("n_rows", self.n_rows))
-        if self.class_counts is not None:
-            put(self, "class_counts", tuple(_count("class_counts", c) for c in self.class_counts))
-        for name in ("mean", "standard_deviation"):
+        for name in ("class_counts", "target_counts"):
+            counts = getattr(self, name)
+            if counts is not None:
+                put(self, name, tuple(_count(name, c) for c in counts))
+        for name in ("mean", "standard_deviation", "model_error", "target_error"):
             value = getattr(self, name)
             if value is not None:
                 put(self, name, check_number(name, value, finite=True))
-        if self.standard_deviation is not None and self.standard_deviation < 0:
-            raise ValueError(
-                f"standard_deviation must be 0 or more, got {self.standard_deviation!r}."
-            )
+        for name in ("standard_deviation", "model_error", "target_error"):
+            value = getattr(self, name)
+            if value is not None and value < 0:
+                raise ValueError(f"{name} must be 0 or more, got {value!r}.")
+        put(self, "weighted", check_flag("weighted", self.weighted))
+
+    def rows_text(self) -> str:
+        """Write the number of rows, such as ``50 rows`` or ``12.5 weighted rows``."""
+        kind = "weighted row" if self.weighted else "row"
+        return f"{format_number(self.n_rows)} {kind}{'' if self.n_rows == 1 else 's'}"
+
+    def points_text(self, reference: str | None) -> str:
+        """Write what a share counts if it does not count the rows: queried points, or weights."""
+        if self.n_points is None:
+            return ""
+        if reference == "black_box":
+            return f" of {format_number(self.n_points)} points"
+        return " of the weight"
+
+    @property
+    def n_points(self) -> float | None:
+        """Sum of the counts of classes; None if it is the number of rows."""
+        if self.class_counts is None:
+            return None
+        n_points = sum(self.class_counts)
+        return None if math.isclose(n_points, self.n_rows) else n_points
 
 
 def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleStatistics | None:
     """Combine the statistics of two rules; return None if one of them has none.
 
-    Rows and class counts are summed. Means are weighted by their rows, and the standard deviation
-    is pooled.
+    Rows and counts of classes are summed. Means and errors are weighted by their rows, and the
+    standard deviation is pooled. Both rules must have the same output.
     """
     if one is None or other is None:
         return None
-    counts = None
-    if one.class_counts is not None and other.class_counts is not None:
-        counts = tuple(a + b for a, b in zip(one.class_counts, other.class_counts, strict=True))
+    counts = _summed(one.class_counts, other.class_counts)
     n_rows = one.n_rows + other.n_rows
     share = other.n_rows / n_rows if n_rows > 0 else 0.5
     mean = standard_deviation = None
@@ -189,7 +242,30 @@ def combined(one: RuleStatistics | None, other: RuleStatistics | None) -> RuleSt
             )
             between = math.sqrt(share * (1 - share)) * abs(other.mean / 2 - one.mean / 2) * 2
             standard_deviation = math.hypot(within, between)
-    return RuleStatistics(n_rows, counts, mean, standard_deviation)
+    errors = {
+        name: None if a is None or b is None else (1 - share) * a + share * b
+        for name in ("model_error", "target_error")
+        for a, b in [(getattr(one, name), getattr(other, name))]
+    }
+    target_counts = _summed(one.target_counts, other.target_counts)
+    return RuleStatistics(
+        n_rows,
+        counts,
+        mean,
+        standard_deviation,
+        target_counts,
+        **errors,
+        weighted=one.weighted or other.weighted,
+    )
+
+
+def _summed(
+    one: tuple[float, ...] | None, other: tuple[float, ...] | None
+) -> tuple[float, ...] | None:
+    """Add counts per class; None if one of them is unknown."""
+    if one is None or other is None:
+        return None
+    return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
 def _count(name: str, value: Any) -> float:
@@ -322,22 +398,55 @@ class Rule:
         """Write the statistics, such as ``50 rows, 100 % of this class``; empty if there are none.
 
         A rule of a rule set names the labels that were counted, by the set's `reference`:
-        ``50 rows, 98 % agree with the model`` or ``50 rows, 96 % right (data)``. The weight comes
-        first if `weighted`; by default if it is not 1.
+        ``50 rows, 98 % agree with the model, 96 % right (data)``, or only one of both shares. Rows
+        that were counted with weights are called weighted rows. The weight of the rule comes first
+        if `weighted`; by default if it is not 1.
         """
         if self.weight != 1.0 if weighted is None else weighted:
             statistics = self.statistics_text(output_index, weighted=False)
             return f"weight {self.weight_text(names)}{', ' if statistics else ''}{statistics}"
-        if self.statistics is None:
+        statistics = self.statistics
+        if statistics is None:
             return ""
-        rows = self.statistics.n_rows
-        parts = [f"{format_number(rows)} row{'' if rows == 1 else 's'}"]
+        parts = [statistics.rows_text()]
         purity = self.purity(output_index)
         if purity is not None:
-            parts.append(f"{percent_text(purity)} {REFERENCES[self.reference]}")
-        elif self.statistics.standard_deviation is not None:
-            parts.append(f"± {format_number(self.statistics.standard_deviation)}")
+            # Points that were queried for the extraction are no training rows.
+            of_points = statistics.points_text(self.reference)
+            parts.append(f"{percent_text(purity)}{of_points} {REFERENCES[self.reference]}")
+        correctness = self.correctness(output_index)
+        if correctness is not None:
+            parts.append(f"{percent_text(correctness)} {REFERENCES['data']}")
+        errors = [
+            f"{format_number(error)} ({name})"
+            for name, error in (
+                ("model", statistics.model_error),
+                ("data", statistics.target_error),
+            )
+            if error is not None
+        ]
+        if errors:
+            parts.append(f"mean error {', '.join(errors)}")
+        elif purity is None and statistics.standard_deviation is not None:
+            spread = format_number(statistics.standard_deviation)
+            parts.append(f"{_SPREADS[self.reference]}{spread}")
         return ", ".join(parts)
+
+    def correctness(self, output_index: int | None = None) -> float | None:
+        """Return the share of the training rows whose target is the output of the rule.
+
+        None if the target was not counted apart from the predictions of the black box; the counted
+        labels are the target already if the reference of the rule set is ``"data"``.
+        """
+        statistics = self.statistics
+        counts = None if statistics is None else statistics.target_counts
+        if statistics is None or counts is None or not statistics.n_rows > 0:
+            return None
+        # The target may have labels that are no classes of the rules.
+        index = output_index
+        if index is None:
+            index = int(np.argmax(statistics.class_counts or counts))
+        return counts[index] / statistics.n_rows
 
     @property
     def reference(self) -> str | None:
@@ -477,11 +586,12 @@ def check_rules(
                 f"Rule {number} concludes {rule.output!r}, which is not among the classes "
                 f"{list(classes)}."
             )
-        counts = None if rule.statistics is None else rule.statistics.class_counts
-        if counts is not None and len(counts) != len(classes):
-            raise ValueError(
-                f"Rule {number} has {len(counts)} class_counts for {len(classes)} classes."
-            )
+        for name in ("class_counts", "target_counts"):
+            counts = getattr(rule.statistics, name, None)
+            if counts is not None and len(counts) != len(classes):
+                raise ValueError(
+                    f"Rule {number} has {len(counts)} {name} for {len(classes)} classes."
+                )
 
 
 def _locked(values: Any, dtype: Any = None) -> np.ndarray:
@@ -509,6 +619,12 @@ class Conclusions:
         The rules that conclude an affine function.
     weights : ndarray of shape (n_rules,), optional
         Weight of each rule's vote in a set with `voting`; 1 by default.
+    target_counts : ndarray of shape (n_rules, n_classes), optional
+        Classification: number of training rows of each class of the target.
+    model_error, target_error : ndarray of shape (n_rules,), optional
+        Regression: mean absolute differences, as in :class:`RuleStatistics`.
+    weighted : bool, default=False
+        Whether rows were counted with weights.
     """
 
     outputs: np.ndarray
@@ -518,9 +634,13 @@ class Conclusions:
     standard_deviation: np.ndarray | None = None
     linear: Mapping[int, LinearOutput] = field(default_factory=dict)
     weights: np.ndarray | None = None
+    target_counts: np.ndarray | None = None
+    model_error: np.ndarray | None = None
+    target_error: np.ndarray | None = None
+    weighted: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("outputs", "n_rows", "class_counts", "mean", "standard_deviation", "weights"):
+        for name in ("outputs", "weights", *_STATISTICS):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, _locked(getattr(self, name)))
 
@@ -533,6 +653,10 @@ class Conclusions:
             self.standard_deviation,
             dict(self.linear),
             self.weights,
+            self.target_counts,
+            self.model_error,
+            self.target_error,
+            self.weighted,
         )
 
     def check(self, n_rules: int, n_classes: int | None) -> None:
@@ -545,18 +669,14 @@ class Conclusions:
         n_classes : int or None
             Number of classes; None for a regression.
         """
-        for name in ("outputs", "n_rows", "class_counts", "mean", "standard_deviation", "weights"):
+        for name in ("outputs", "weights", *_STATISTICS):
             array = getattr(self, name)
-            shape = (n_rules, n_classes) if name == "class_counts" else (n_rules,)
+            shape = (n_rules, n_classes) if name.endswith("_counts") else (n_rules,)
             if array is not None and array.shape != shape:
                 raise ValueError(f"{name} must have the shape {shape}, got {array.shape}.")
         if self.weights is not None and not np.isfinite(self.weights).all():
             raise ValueError(f"weights must be finite numbers, got {self.weights!r}.")
-        statistics = [
-            n
-            for n in ("class_counts", "mean", "standard_deviation")
-            if getattr(self, n) is not None
-        ]
+        statistics = [n for n in _STATISTICS if n != "n_rows" and getattr(self, n) is not None]
         if statistics and self.n_rows is None:
             raise ValueError(
                 f"{statistics[0]} needs n_rows as well: the rows assigned to each rule."
@@ -608,13 +728,12 @@ class Conclusions:
                 output = classes[output]
         statistics = None
         if self.n_rows is not None:
-            counts = self.class_counts
-            statistics = RuleStatistics(
-                self.n_rows[index],
-                None if counts is None else tuple(counts[index].tolist()),
-                None if self.mean is None else self.mean[index],
-                None if self.standard_deviation is None else self.standard_deviation[index],
-            )
+            values = {
+                name: None if array is None else array[index].tolist()
+                for name in _STATISTICS
+                for array in [getattr(self, name)]
+            }
+            statistics = RuleStatistics(**values, weighted=self.weighted)
         weight = 1.0 if self.weights is None else self.weights[index]
         return Rule(boxes.intervals(index), output, statistics, weight)
 

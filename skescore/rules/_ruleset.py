@@ -1178,8 +1178,10 @@ class RuleSet(Sequence[Rule]):
         -------
         pandas.DataFrame
             Indexed by rule number from 1, with the columns ``premise``, ``output``,
-            ``conditions``, ``rows`` and ``purity`` (classification: share of the rule's class among
-            the labels of its `reference`) or ``mean`` and ``standard_deviation``.
+            ``conditions``, ``rows`` and, for a classification, ``purity`` (share of the rule's
+            class among the labels of its `reference`) and ``correctness`` (among the labels of the
+            target, if they were counted apart); for a regression ``mean`` and
+            ``standard_deviation`` of the labels, ``model_error`` and ``target_error``.
         """
         from skescore.rules.exporters import to_frame
 

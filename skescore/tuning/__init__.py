@@ -17,7 +17,7 @@ from skescore.tuning._objective import (
 )
 from skescore.tuning._pareto import hypervolume, knee, pareto_front, pareto_mask
 from skescore.tuning._row_sources import CountableSource, SearchableSource
-from skescore.tuning._search import ExtractorSearchCV
+from skescore.tuning._search import MAX_PERMUTED_ROWS, ExtractorSearchCV
 from skescore.tuning._search_data import SearchData
 from skescore.tuning._search_objective import SearchObjective
 from skescore.tuning._tree_path import tree_path
@@ -39,6 +39,7 @@ from skescore.tuning.weights import (
 )
 
 __all__ = [
+    "MAX_PERMUTED_ROWS",
     "N_FINALISTS",
     "READABLE_RULES",
     "SHARE_OF_ALL_ROWS",

@@ -91,7 +91,7 @@ from skescore.tuning.spaces import Space, check_space, extractor_name, search_sp
 from skescore.tuning.storage import open_storage, search_identity
 
 #: Rows whose values are permuted to find features that the black box does not use.
-_MAX_PERMUTED_ROWS = 2000
+MAX_PERMUTED_ROWS = 2000
 #: Candidates that may replace a winner whose rules name such features.
 _MAX_REPLACEMENTS = 5
 #: Generators of query rows for the trees that every search compares.
@@ -683,13 +683,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Returns
         -------
         list of str
-            Features that the winner's rules name although permuting them changes no prediction of
-            the black box. Empty if another candidate took its place, which the leaderboard marks
-            as ``tied`` with the best and which has no more rules.
+            Features that the winner's rules name although permuting them changes no output of
+            the black box, on at most 2,000 rows. Empty if another candidate took its place, which
+            the leaderboard marks as ``tied`` with the best and which has no more rules.
         """
-        probe_rows = _safe_indexing(
-            self.data_.X, np.arange(min(len(self.data_), _MAX_PERMUTED_ROWS))
-        )
+        probe_rows = self._probe_rows()
         winner = self._winner()
         idle_features: list[str] = winner.features_without_influence(probe_rows)
         board: pd.DataFrame = self.leaderboard_
@@ -704,6 +702,14 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.leaderboard_, self.best_extractor_ = board, winner
         self._name_best()
         return idle_features
+
+    def _probe_rows(self) -> Any:
+        """Return all rows, or a random sample of many rows in their order."""
+        rows = np.arange(len(self.data_))
+        if len(rows) > MAX_PERMUTED_ROWS:
+            random = np.random.default_rng(0)
+            rows = np.sort(random.choice(rows, MAX_PERMUTED_ROWS, replace=False))
+        return _safe_indexing(self.data_.X, rows)
 
     def _workers(self) -> Any:
         """Return a context in which black boxes without `n_jobs` of their own use the search's."""
@@ -1190,7 +1196,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         options = {} if data.row_weights is None else {"sample_weight": data.row_weights}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a candidate of the search, which reported them
-            return extractor.fit(data.X, **options)
+            return extractor.fit(data.X, None if data.y is None else data.target, **options)
 
     @property
     def pareto_front_(self) -> pd.DataFrame:

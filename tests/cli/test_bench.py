@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -361,3 +362,18 @@ def test_narrow_terminal_splits_tables(run, measured, monkeypatch):
     covered = ["completeness_volume", "completeness_instances"]
     labels = " ".join(measured_quantities()[name].heading for name in covered)
     assert heads[1] == ["extractor", *labels.split(), "fidelity", "seconds"]
+
+
+def test_errors_of_methods_are_whole(run, tmp_path):
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "class Mine:\n    def fit(self, X, y):\n        return self\n"
+        "METHODS = {'mine': Mine(), 'two': lambda X, y: None}\n"
+    )
+    words = ["bench", "--data", "iris", "--quick", "--extractors", "cart", "--methods", str(path)]
+    code, out, _ = run(*words, "--black-boxes", "knn")
+    assert code == 0
+    errors = re.findall(r"^error \d: (.*)$", out, flags=re.M)
+    assert errors[0].endswith("lambda X, y, random_state: Mine().fit(X, y).")
+    assert "must accept the three arguments (X, y, random_state)" in errors[1]
+    assert "..." not in "".join(errors)

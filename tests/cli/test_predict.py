@@ -184,3 +184,15 @@ def test_a_batch_is_explained_row_by_row() -> None:
     assert explanation[2] is explanation[4]
     with pytest.raises(ValueError, match="at least one row to explain, got 0 rows"):
         RULES.explain(frame[:0])
+
+
+def test_columns_of_another_case_are_suggested(tmp_path, capsys):
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], "a"), Rule([], "b")], ["bwt"], task="classification"
+    )
+    (tmp_path / "rules.json").write_text(rules.to_json(), encoding="utf-8")
+    (tmp_path / "rows.csv").write_text("BWT,age\n1,2\n", encoding="utf-8")
+    assert main(["predict", str(tmp_path / "rules.json"), str(tmp_path / "rows.csv")]) == 1
+    assert "Did you mean 'BWT' for 'bwt'? Rename it." in capsys.readouterr().err
+    with pytest.raises(ValueError, match="Did you mean 'BWT' for 'bwt'"):
+        rules.predict(pd.DataFrame({"BWT": [1.0]}))

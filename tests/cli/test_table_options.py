@@ -70,7 +70,8 @@ def test_a_german_table_and_its_rules_on_other_rows(shop, write, run, tmp_path):
     test = about["test"]
     assert (test["rows"], test["source"]) == (40, str(later))
     # Lines are broken where the path is long.
-    line = f"on the 40 rows of {later}: fidelity {test['fidelity']:.3f}; accuracy of"
+    line = f"on the 40 rows of {later}: fidelity (accuracy against the black box) "
+    line += f"{test['fidelity']:.3f}; accuracy (data) of"
     assert "".join(line.split()) in "".join(out.split())
     rules = tmp_path / "run" / "rules.json"
     code, out, _ = run("score", rules, later, "--target", "gut", "--format", "json")

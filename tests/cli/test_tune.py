@@ -257,7 +257,8 @@ def test_text_shows_the_figures_of_the_json(run, result):
         + "\n"
     ) in out
     assert (
-        "on all rows, which the model was trained on: fidelity (accuracy against the black box) "
+        "on all 150 rows, which the model was trained on: "
+        "fidelity (accuracy against the black box) "
         f"{best['fidelity']:.3f}, completeness {best['completeness_volume']:.3f} by volume, "
         f"{best['completeness_instances']:.3f} by rows"
     ) in lines
@@ -398,7 +399,8 @@ def test_other_measures_may_be_what_is_best(scoring, result):
 def test_text_offers_the_alternatives_of_the_json(run, result):
     found = result("titanic", *SHORT)["alternatives"]
     assert found["measure"] == "accuracy"
-    assert found["correctness"] == {"reference": "data", "rows": "held-out rows, 2 folds"}
+    rows = {"rows": "held-out rows, 2 folds", "weighted": False}
+    assert found["correctness"] == {"reference": "data"} | rows
     assert found["fidelity"]["rows"].startswith("held-out rows, on which the model was not fitted")
     roles = [role for one in found["lists"] for role in one["roles"]]
     assert sorted(roles) == ["best", "most faithful", "shortest"]
@@ -1153,7 +1155,8 @@ def test_shortcomings_compare_with_weighted_constant_class(run, tmp_path):
     assert not out.startswith("Note: ")
     assert "all classes have the same total weight" in out
     assert "counted by their weight" in out
-    assert "below, every row counts once" in out
+    assert "of weighted held-out rows (data)" in out
+    assert "(each counts once)" in out
     rules = json.loads((tmp_path / "run" / "rules.json").read_text(encoding="utf-8"))
     page = (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "; each class weighs the same, on held-out rows" in page
@@ -1248,7 +1251,8 @@ def test_columns_that_the_black_box_does_not_use_are_told(run, tmp_path):
     )
     code, out, _ = run(*common, "--features", "twin,other")
     assert code == 0
-    assert out.startswith("Note: these rules name twin, on which the black box does not depend")
+    assert out.startswith("Note: these rules name twin, but permuting the values changes no output")
+    assert "with 95 % confidence, at most " in out
     code, out, _ = run(*common)
     assert code == 0
     assert not out.startswith("Note: ") or "twin" in out
@@ -1375,3 +1379,21 @@ def test_rows_that_stay_need_a_target_and_judge_by_it(run, tmp_path):
     code, _, err = run("tune", url, "--target", "y", "--reference", "black-box")
     assert code == 2
     assert "a database hands over no rows" in err
+
+
+def test_limits_that_nothing_keeps_fail_also_quietly(run):
+    words = ("tune", "iris", "--black-box", "decision-tree", "--extractors", "cart")
+    words = (*words, "--trials", 1, "--cv", 2, "--max-rules", 1, "--min-fidelity", 0.9)
+    code, out, err = run(*words, "--quiet")
+    assert code == 1
+    assert "no candidate satisfies --max-rules 1, --min-fidelity 0.9" in err
+    assert "best: " in out
+    code, _, err = run(*words)
+    assert code == 1
+    assert "No candidate has at most 1 rule" in err
+
+
+def test_features_of_another_case_are_suggested(run):
+    code, _, err = run("tune", "titanic", "--features", "Sex", "--black-box", "decision-tree")
+    assert code == 1
+    assert "--features must name features of titanic, got 'Sex'. Did you mean 'sex'?" in err

@@ -21,8 +21,9 @@ from sklearn.preprocessing import OneHotEncoder
 from skescore import CARTExtractor, ExtractorSearchCV
 from skescore.black_boxes import CallableClassifier, CallableRegressor
 from skescore.extractors import BaseExtractor, CategoryEncoder, category_order
+from skescore.extractors._input import without_vacuous_conditions
 from skescore.registry import EXTRACTORS, extractor_class
-from skescore.rules import OneOf, RuleSet
+from skescore.rules import Domain, Interval, OneOf, Rule, RuleSet
 
 TAKING = [extractor_class(n) for n, spec in EXTRACTORS.items() if "classification" in spec.tasks]
 
@@ -294,3 +295,23 @@ def test_text_is_a_name_only_where_all_of_it_is():
         0: ("1", "a", "b"),
         3: ("1", "2"),
     }
+
+
+def test_conditions_on_all_categories_are_dropped() -> None:
+    domain = Domain((0, 0), (2, 1), [(0, ("female", "male"))])
+    rules = RuleSet(
+        [
+            Rule([OneOf(0, ["female", "male"]), Interval(1, upper=0.5)], "a"),
+            Rule([OneOf(0, ["other"], negated=True)], "b"),
+            Rule([OneOf(0, ["female"])], "a"),
+        ],
+        ["sex", "x"],
+        task="classification",
+        domain=domain,
+    )
+    shown = without_vacuous_conditions(rules)
+    assert [rule.n_conditions for rule in shown] == [1, 0, 1]
+    rows = pd.DataFrame({"sex": ["female", "male"] * 3, "x": [0.1, 0.2, 0.6, 0.9, 0.5, 0.4]})
+    assert shown.assign(rows).tolist() == rules.assign(rows).tolist()
+    gaps = rules.replace(domain=Domain((0, 0), (2, 1), domain.categories, missing=(0.1, 0)))
+    assert without_vacuous_conditions(gaps) == gaps

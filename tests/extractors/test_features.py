@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.frozen import FrozenEstimator
 
 from skescore.black_boxes import CallableClassifier, CallableRegressor
-from skescore.extractors import CARTExtractor
+from skescore.extractors import CARTExtractor, Oracle
 from skescore.registry import EXTRACTORS, extractor_class
 
 RNG = np.random.default_rng(0)
@@ -83,3 +84,43 @@ def test_features_that_change_no_prediction() -> None:
     assert CARTExtractor(named, features=["q"]).fit(frame).features_without_influence(frame) == [
         "q"
     ]
+
+
+class _Sure(ClassifierMixin, BaseEstimator):
+    """Black box whose second feature changes probabilities, but no label of these rows."""
+
+    def fit(self, rows: np.ndarray, y: np.ndarray) -> _Sure:
+        self.classes_, self.n_features_in_ = np.unique(y), rows.shape[1]
+        return self
+
+    def predict_proba(self, rows: np.ndarray) -> np.ndarray:
+        second = np.where(rows[:, 0] > 0.5, 0.75, 0.15) + 0.1 * rows[:, 1]
+        return np.column_stack([1 - second, second])
+
+    def predict(self, rows: np.ndarray) -> np.ndarray:
+        return self.classes_[(self.predict_proba(rows)[:, 1] > 0.5).astype(int)]
+
+
+def test_features_that_change_probabilities_have_influence() -> None:
+    twins = np.column_stack([X[:, 0], X[:, 1], X[:, 1]])
+    y = (twins[:, 0] > 0.5).astype(int)
+    black_box = FrozenEstimator(_Sure().fit(twins, y))
+    noticed = CARTExtractor(black_box, features=[1], max_leaf_nodes=3).fit(twins)
+    before = noticed.oracle_.query(twins)
+    shuffled = twins.copy()
+    shuffled[:, 1] = shuffled[::-1, 1]
+    assert (noticed.oracle_.query(shuffled) == before).all()
+    assert noticed.features_without_influence(twins) == []
+    copied = CARTExtractor(black_box, features=[2], max_leaf_nodes=3).fit(twins)
+    assert copied.features_without_influence(twins) == ["x2"]
+
+
+def test_outputs_of_black_boxes_respect_batches() -> None:
+    y = (X[:, 0] > 0.5).astype(int)
+    model = _Sure().fit(X, y)
+    oracle = Oracle(FrozenEstimator(model), batch_size=7)
+    np.testing.assert_array_equal(oracle.query_outputs(X), model.predict_proba(X))
+    assert oracle.n_rows == len(X)
+    assert oracle.n_calls == -(-len(X) // 7)
+    labels = Oracle(CallableClassifier(model.predict, classes=[0, 1]))
+    np.testing.assert_array_equal(labels.query_outputs(X), model.predict(X))

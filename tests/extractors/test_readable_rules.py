@@ -298,7 +298,8 @@ def test_two_valued_columns_are_named():
     X = pd.DataFrame({"smoker": [0, 1, 0, 1, 0, 1], "age": [1.5, 2, 3, 4, 5, 6]})
     rules = tree_of(X, ["a", "b", "a", "b", "a", "b"], simplify=False).rules_
     assert [rule.conditions for rule in rules] == [(OneOf(0, [0]),), (OneOf(0, [1]),)]
-    assert str(rules[0]) == "IF smoker = 0 THEN a   [3 rows, 100 % agree with the model]"
+    text = "IF smoker = 0 THEN a   [3 rows, 100 % agree with the model, 100 % right (data)]"
+    assert str(rules[0]) == text
     assert rules.domain.values_of(0) == (0, 1)
     assert rules.predict([[1, 9.0]]).tolist() == ["b"]
 

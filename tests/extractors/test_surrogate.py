@@ -9,6 +9,7 @@ from sklearn.datasets import load_diabetes, load_iris
 from sklearn.dummy import DummyClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -164,3 +165,28 @@ def test_a_category_is_not_multiplied(part):
     with pytest.raises(ValueError, match="A rule multiplies 'color' by a number, but the column"):
         SurrogateExtractor(box, learn).fit(X)
     assert SurrogateExtractor(box, learn).fit(X.assign(color=1.0)).n_rules_ == 1
+
+
+class _Plain:
+    """Learner without get_params."""
+
+    def fit(self, X, y):
+        return DecisionTreeClassifier(max_depth=1).fit(X, y)
+
+
+def test_learner_that_cannot_be_cloned_names_the_remedy():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(TypeError, match=r"learner _Plain has no get_params.*BaseEstimator"):
+        SurrogateExtractor(GaussianNB(), _Plain()).fit(X, y)
+    learner = lambda X, y, random_state: _Plain().fit(X, y)  # noqa: E731
+    assert len(SurrogateExtractor(GaussianNB(), learner).fit(X, y).rules_) == 2
+
+
+def test_learner_function_states_its_arguments():
+    X, y = load_iris(return_X_y=True)
+
+    def learner(X, y):
+        return DecisionTreeClassifier().fit(X, y)
+
+    with pytest.raises(TypeError, match=r"learner learner\(X, y\) must accept .*random_state"):
+        SurrogateExtractor(GaussianNB(), learner).fit(X, y)

@@ -21,10 +21,12 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.certificates import certify
+from skescore.cli import main
 from skescore.datasets import Dataset, load_dataset
 from skescore.metrics import redundancy, rule_report
 from skescore.optimal import SearchSpace, SolverLimits
 from skescore.report import candidates_json, rule_view, write_report
+from skescore.report._gathering import performance_label
 from skescore.rules import Fallback, Interval, OneOf, Rule, RuleSet
 from skescore.scorers import SCORE_SPECS
 from skescore.tuning import ExtractorSearchCV, pareto_front
@@ -626,3 +628,57 @@ def test_report_of_a_run_weighs_rows_by_class(folder, tmp_path) -> None:
     (copy / "run.json").write_text(json.dumps(run), encoding="utf-8")
     always = content_of(write_report(copy))["groups"][0]["always"]
     assert always == {"text": "setosa", "share": pytest.approx(0.6)}
+
+
+@pytest.mark.parametrize(
+    ("task", "scoring", "performance", "label"),
+    [
+        ("classification", "ice", None, "weighted F1"),
+        ("classification", "ice", "balanced_accuracy", "balanced accuracy"),
+        ("classification", "neg_fire", "balanced_accuracy", "weighted F1"),
+        ("regression", "ice", None, "R²"),
+        ("classification", "cohen_kappa", "balanced_accuracy", "weighted F1"),
+    ],
+)
+def test_heading_names_the_measure_of_predictions(task, scoring, performance, label):
+    search = {"scoring": scoring, "performance": performance}
+    assert performance_label(task, search) == label
+
+
+def test_page_starts_with_the_limits_of_the_search(runs, tmp_path):
+    folder = runs.write_run(tmp_path, search={"max_rules": 7, "min_fidelity": None})
+    content = content_of(write_report(folder))
+    assert content["start"]["max_rules"] == 7
+    assert "min_fidelity" not in content["start"]
+
+
+def test_target_of_each_rule_is_counted(runs, tmp_path):
+    iris, rules = load_dataset("iris"), runs.iris_rules()
+    view = content_of(write_report(rules, iris.X, iris.y, path=tmp_path / "a.html"))["views"]["-1"]
+    assigned = rules.assign(iris.X)
+    for k, one in enumerate(view["by_rule"]):
+        labels = iris.y[assigned == (k if k < 3 else -1)].tolist()
+        assert one["rows"] == len(labels)
+        assert one["counts"] == [*(labels.count(name) for name in rules.classes), 0]
+
+
+def test_weighted_black_boxes_are_made_again(tmp_path):
+    command = ["tune", "titanic", "--black-box", "decision-tree", "--extractors", "cart"]
+    command += ["--trials", "1", "--cv", "2", "--class-weight", "balanced", "--quiet"]
+    assert main([*command, "--output", str(tmp_path / "run"), "--report"]) == 0
+    content = content_of(tmp_path / "run" / "report.html")
+    assert len(content["views"]) > 1
+    assert not [note for note in content["notes"] if "could not be made again" in note]
+
+
+def test_comparison_names_every_difference(runs, tmp_path):
+    one = runs.write_run(tmp_path / "a")
+    two = runs.write_run(
+        tmp_path / "b", about={"checksum_sha256": "0" * 64}, search={"class_weight": "balanced"}
+    )
+    content = content_of(write_report([one, two]))
+    assert content["differences"] == [
+        "The runs have different rows, so none of their figures are comparable.",
+        "Different weights of classes: none in a, balanced in b.",
+    ]
+    assert content_of(write_report([one, one]))["differences"] == []

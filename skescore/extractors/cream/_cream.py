@@ -319,9 +319,11 @@ class CREAMExtractor(BoxExtractor):
     ...     KNeighborsClassifier(9), depth=2, ignore_threshold=0.9, random_state=0
     ... )
     >>> print(extractor.fit(data.data, labels).explain())
-    1. IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % agree with the model]
-    2. ELSE IF petal length (cm) ≤ 4.85 THEN versicolor   [49 rows, 96 % agree with the model]
-    3. ELSE virginica   [51 rows, 96 % agree with the model]
+    1. IF petal length (cm) ≤ 2.45 THEN setosa
+       [50 rows, 100 % agree with the model, 100 % right (data)]
+    2. ELSE IF petal length (cm) ≤ 4.85 THEN versicolor
+       [49 rows, 96 % agree with the model, 94 % right (data)]
+    3. ELSE virginica   [51 rows, 96 % agree with the model, 92 % right (data)]
     >>> extractor.completeness_, extractor.oracle_.n_calls
     (1.0, 1)
     """
@@ -421,9 +423,11 @@ class ExACTExtractor(BoxExtractor):
     ...     KNeighborsClassifier(9), depth=2, ignore_threshold=0.9, random_state=0
     ... )
     >>> print(extractor.fit(data.data, labels).explain())
-    1. IF petal length (cm) ≥ 4.75 THEN virginica   [55 rows, 93 % agree with the model]
-    2. ELSE IF petal length (cm) ≥ 2.45 THEN versicolor   [45 rows, 100 % agree with the model]
-    3. ELSE setosa   [50 rows, 100 % agree with the model]
+    1. IF petal length (cm) ≥ 4.75 THEN virginica
+       [55 rows, 93 % agree with the model, 89 % right (data)]
+    2. ELSE IF petal length (cm) ≥ 2.45 THEN versicolor
+       [45 rows, 100 % agree with the model, 98 % right (data)]
+    3. ELSE setosa   [50 rows, 100 % agree with the model, 100 % right (data)]
     """
 
     _split_outside = False

@@ -141,9 +141,12 @@ class GridExExtractor(BaseExtractor):
     ...     KNeighborsClassifier(9), n_slices=8, importance_threshold=0.99, depth=1
     ... )
     >>> print(extractor.fit(data.data, labels).rules_)
-    1. IF petal length (cm) ≥ 4.688 THEN virginica   [60 rows, 85 % agree with the model]
-    2. IF petal length (cm) < 2.475 THEN setosa   [50 rows, 100 % agree with the model]
-    3. IF 2.475 ≤ petal length (cm) < 4.688 THEN versicolor   [40 rows, 100 % agree with the model]
+    1. IF petal length (cm) ≥ 4.688 THEN virginica
+       [60 rows, 85 % agree with the model, 82 % right (data)]
+    2. IF petal length (cm) < 2.475 THEN setosa
+       [50 rows, 100 % agree with the model, 100 % right (data)]
+    3. IF 2.475 ≤ petal length (cm) < 4.688 THEN versicolor
+       [40 rows, 100 % agree with the model, 98 % right (data)]
     otherwise, where no rule holds: virginica
     >>> extractor.completeness_, extractor.oracle_.n_calls
     (1.0, 1)

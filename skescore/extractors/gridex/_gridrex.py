@@ -108,8 +108,8 @@ class GridRExExtractor(GridExExtractor):
     ...     return (2 + 0.3 * rows.km + rows.bags).where(rows.km < 100, 17 + 0.15 * rows.km)
     >>> extractor = GridRExExtractor(CallableRegressor(fare), importance_threshold=0.5)
     >>> print(extractor.fit(journeys).rules_)
-    1. IF km ≤ 99 THEN 2 + 0.3·km + bags   [100 rows, ± 8.775]
-    2. IF km > 99 THEN 17 + 0.15·km   [100 rows, ± 4.33]
+    1. IF km ≤ 99 THEN 2 + 0.3·km + bags   [100 rows, predictions of the model ± 8.775]
+    2. IF km > 99 THEN 17 + 0.15·km   [100 rows, predictions of the model ± 4.33]
     otherwise, where no rule holds: 28.89
     >>> extractor.oracle_.n_calls, round(extractor.fidelity(journeys), 6)
     (1, 1.0)

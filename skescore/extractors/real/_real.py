@@ -124,13 +124,15 @@ class REALExtractor(BaseExtractor):
     >>> extractor = REALExtractor(KNeighborsClassifier(9), min_precision=0.95)
     >>> extractor = extractor.fit(data.data, labels)
     >>> print(extractor.rules_)
-    1. IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % agree with the model]
+    1. IF petal length (cm) ≤ 2.45 THEN setosa
+       [50 rows, 100 % agree with the model, 100 % right (data)]
     2. ELSE IF 2.45 < petal length (cm) ≤ 5.05 AND petal width (cm) ≤ 1.75 THEN versicolor
-       [50 rows, 96 % agree with the model]
+       [50 rows, 96 % agree with the model, 96 % right (data)]
     3. ELSE IF petal length (cm) > 4.75 AND petal width (cm) > 1.75 THEN virginica
-       [46 rows, 98 % agree with the model]
+       [46 rows, 98 % agree with the model, 98 % right (data)]
     4. ELSE IF sepal width (cm) ≤ 3.35 AND petal length (cm) > 5.05 AND petal width (cm) > 0.8
-       THEN virginica   [4 rows, 100 % agree with the model]
+       THEN virginica
+       [4 rows, 100 % agree with the model, 75 % right (data)]
     otherwise, where no rule holds: virginica
     >>> extractor.n_rules_made_, extractor.oracle_.n_calls
     (7, 8)

@@ -56,6 +56,7 @@ function rowsText(group) {
   const isShare = group.task !== "regression";
   const rows = group.unseen_generated ? "generated rows that the model has not seen"
     : "held-out rows that the model was not fitted on";
-  return isShare ? `Right: compared with the data, on held-out rows. Agree: compared with the model, on ${rows}.`
-    : `R² on held-out rows (data), and against the model on ${rows}.`;
+  const weighed = group.weighed ? ` Rows are weighed${group.fidelity_weighed ? "" : ", generated ones are not"}.` : "";
+  return isShare ? `Right: compared with the data, on held-out rows. Agree: compared with the model, on ${rows}.${weighed}`
+    : `R² on held-out rows (data), and against the model on ${rows}.${weighed}`;
 }

@@ -28,17 +28,20 @@ class Comparison {
     const rows = [["Rules", (m) => String(m.rules.rules.length)],
       ["Conditions", (m) => String(m.rules.rules.reduce((sum, rule) => sum + rule.if.length, 0))],
       ["Columns used", (m) => String(m.rules.view.used.length)]];
-    if (measured.some((m) => m.right !== null)) rows.unshift(["Right", (m) => of(m.right)]);
+    if (measured.some((m) => m.right !== null)) rows.unshift(["Right (data)", (m) => of(m.right)]);
     if (measured.some((m) => m.error !== null)) {
-      rows.unshift(["Average error", (m) => (m.error === null ? "–" : shortNumber(m.error))]);
+      rows.unshift(["Average error", (m) => (m.error === null ? "–"
+        : `${shortNumber(m.error)} (${m.byModel ? "model" : "data"})`)]);
     }
     rows.push(["Left without a rule", (m) => of(m.without)]);
     const accuracy = (m) => m.group.quality && m.group.quality.accuracy;
     if (measured.some((m) => Number.isFinite(accuracy(m)))) {
       rows.push(["Black box right", (m) => of(100 * accuracy(m))]);
     }
+    const agree = (m) => of(m.agree);
+    if (measured.some((m) => m.agree !== null)) rows.push(["Agrees with the model", agree]);
     for (const [name, score] of Object.entries(SCORES)) {
-      if (score.recorded) continue;
+      if (score.recorded || this.content.differences.length) continue;
       rows.push([score.label, (m) => {
         if (m.candidate === null) return "–";
         const { start } = this.runs[measured.indexOf(m)].run;
@@ -61,7 +64,7 @@ class Comparison {
         front: front.has(c.place) || c.place === candidate, candidate: c, axis: axes[at],
       }));
     });
-    byId("both").hidden = !points.length || axes[0].title !== axes[1].title;
+    byId("both").hidden = !points.length || axes[0].title !== axes[1].title || this.content.differences.length > 0;
     if (byId("both").hidden) return;
     const pointByKey = new Map(points.map((point) => [point.key, point]));
     this.scatter = new Scatter(byId("plot"), {

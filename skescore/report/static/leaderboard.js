@@ -12,8 +12,8 @@ function caption(text) {
 
 function qualityNames(group) {
   const regression = group.task === "regression";
-  return { performance: regression ? "R²" : "F1", loss: regression ? "mean absolute error"
-    : "1 − accuracy" };
+  return { performance: group.performance_name || (regression ? "R²" : "weighted F1"),
+           loss: regression ? "mean absolute error" : "1 − accuracy" };
 }
 
 class Leaderboard {
@@ -66,7 +66,8 @@ class Leaderboard {
     byId("board-caption").textContent =
       `${plural(count, "candidate")}${this.content.kind === "bench" ? ` on ${group.name}` : ""}: means ` +
       `over ${this.content.kind === "bench" ? "seeds and folds" : "the folds, on held-out rows"}; ` +
-      "± is the standard deviation between them";
+      "± is the standard deviation between them" + (this.content.kind === "bench" ? ""
+        : `; compared with ${group.reference === "black-box" ? "the predictions of the model" : this.content.target}`);
     byId("board-print").textContent = count > N_PRINTED_ROWS
       ? `Printed are the first ${N_PRINTED_ROWS} of ${count} candidates.` : "";
     this.makeFailures();
@@ -211,8 +212,8 @@ function showCandidate(group, place, ranking, settings) {
     ["Parameters", params.length ? paramsText(candidate.params) : "none searched"],
     [scoreLabel(settings), `${tableNumber(entry.score, 4)} ± ${tableNumber(entry.spread, 4)}, rank ` +
       `${entry.rank} of ${group.candidates.length}`],
-    ["Held-out rows", `performance ${tableNumber(candidate.means.performance)}, errors ` +
-      `${tableNumber(candidate.means.loss)}, ${tableNumber(candidate.means.size, 1)} rules, complete ` +
+    ["Held-out rows", `${qualityNames(group).performance} ${tableNumber(candidate.means.performance)}, ` +
+      `${qualityNames(group).loss} ${tableNumber(candidate.means.loss)}, ${tableNumber(candidate.means.size, 1)} rules, complete ` +
       `${tableNumber(candidate.means.completeness_volume)} by volume and ` +
       `${tableNumber(candidate.means.completeness_instances)} by rows`],
   ];
@@ -223,12 +224,12 @@ function showCandidate(group, place, ranking, settings) {
   const list = element("dl", { class: "facts" }, ...facts.map(([name, text]) =>
     element("div", {}, element("dt", { text: name }), element("dd", { text }))));
   const parts = [list];
-  if (candidate.count && candidate.count <= MAX_SHOWN_FOLDS) parts.push(foldTable(candidate, entry, settings));
+  if (candidate.count && candidate.count <= MAX_SHOWN_FOLDS) parts.push(foldTable(candidate, entry, settings, qualityNames(group)));
   byId("chosen-body").replaceChildren(...parts);
 }
 
-function foldTable(candidate, entry, settings) {
-  const names = { performance: "performance", loss: "errors", size: "rules",
+function foldTable(candidate, entry, settings, { performance, loss }) {
+  const names = { performance, loss, size: "rules",
                   completeness_volume: HEADINGS.completeness_volume,
                   completeness_instances: HEADINGS.completeness_instances };
   const row = (title, values, digits) => element("tr", {},

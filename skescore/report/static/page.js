@@ -64,10 +64,12 @@ function showHero(content, group, place, rules) {
     showQuality(content, group, place, rules);
   }
   byId("rules").hidden = isBench;
-  byId("rules-hint").textContent = rules ? predictionHint(rules) : "";
+  byId("rules-hint").textContent = rules ? [predictionHint(rules), countedHint(content, rules)].filter(Boolean).join(" ") : "";
   byId("no-rules").hidden = rules !== null || isBench;
   byId("cards").hidden = rules === null;
+  byId("glance").hidden = true;
   if (rules === null) return;
+  showGlance(byId("glance"), rules);
   showCards(byId("cards"), rules, content.rows);
   tryRow.show(rules, content.rows);
   showExports(rules.view);

@@ -2,23 +2,32 @@
 // class, and the parts of the data with most errors.
 
 // Collects the measures of a candidate on held-out rows, or of its rules on the rows of the page.
+// `right` and `explained` compare with the data, `agree` and `agreeExplained` with the model.
 function collectMeasures(content, group, place, rules) {
   const candidate = place === null || place === undefined ? null : group.candidates[place];
   const view = rules ? rules.view : null, quality = view && view.quality;
   const heldOut = Boolean(candidate && candidate.count);
   const regression = (rules ? rules.set.task : group.task) === "regression";
-  const found = { heldOut, regression, right: null, error: null, explained: null, without: null,
+  const byModel = group.reference === "black-box";
+  const found = { heldOut, regression, byModel, right: null, error: null, explained: null, without: null,
+                  agree: null, agreeExplained: null, tested: null,
                   size: rules ? rules.rules.length : heldOut ? candidate.means.size : null,
                   always: quality ? quality.always : null, total: quality ? quality.total : null };
   // Counted for rules in the page; otherwise only the mean of the folds is known.
   if (view && view.uncovered !== undefined) found.without = 100 * view.uncovered / view.total;
   else if (heldOut) found.without = 100 * (1 - candidate.means.completeness_instances);
+  if (place !== null && place === group.winner && content.run) found.tested = content.run.test || null;
   if (heldOut) {
-    const { means } = candidate;
+    const { means } = candidate, measured = (value) => (Number.isFinite(value) ? 100 * value : null);
     if (regression) {
       found.error = means.loss;
-      found.explained = 100 * means.performance;
-    } else found.right = 100 * (1 - means.loss);
+      found.explained = measured(means.correctness);
+      found.agreeExplained = measured(means.fidelity);
+    } else {
+      found.right = measured(means.correctness);
+      if (found.right === null && !byModel) found.right = measured(1 - means.loss);
+      found.agree = measured(means.fidelity);
+    }
     // A constant prediction is right on the share of weight of its class.
     found.weighed = group.weighed;
     if (group.always && quality) {
@@ -35,25 +44,21 @@ function collectMeasures(content, group, place, rules) {
 
 function tile(number, unit, text, note) {
   return element("li", { class: "tile" },
-    element("p", { class: "big" }, element("strong", { text: number }), unit ? ` ${unit}` : ""),
+    element("p", { class: "big" }, element("strong", { text: number, class: number.length > 5 ? "long" : null }), unit ? ` ${unit}` : ""),
     element("p", { class: "what", text }), note ? element("p", { class: "note-line", text: note }) : "");
+}
+
+// Names the rows on which agreement with the model was measured.
+function unseenRows(group) {
+  return group.unseen_generated ? "generated rows, which the model has not seen"
+    : "held-out rows, on which the model was not fitted";
 }
 
 function tiles(content, group, place, rules) {
   const m = collectMeasures(content, group, place, rules), made = [];
-  const accuracy = group.quality && group.quality.accuracy;
-  if (m.regression && m.error !== null && m.error !== undefined) {
-    made.push(tile(`± ${shortNumber(m.error)}`, "", m.weighed ? "average error on new rows, as rows are weighed"
-      : m.heldOut ? "average error on new rows"
-      : "average error on these rows",
-      m.always ? `always the mean: ± ${shortNumber(m.always.error)}` : ""));
-  } else if (m.right !== null) {
-    const references = [];
-    if (m.heldOut && Number.isFinite(accuracy)) references.push(`black box: ${percentText(100 * accuracy)}`);
-    if (m.always) references.push(`always ${m.always.text}: ${percentText(100 * m.always.right / m.total)}`);
-    made.push(tile(percentText(m.right), "of 100", m.weighed ? "new rows are right, as rows are weighed" : m.heldOut ? "new rows are right" : "of these rows are right",
-      references.join(" · ")));
-  }
+  const weighed = m.weighed ? ", as rows are weighed" : "";
+  made.push(m.regression ? errorTile(m, weighed) : correctTile(group, m, weighed));
+  made.push(agreementTile(group, m, weighed));
   if (m.without !== null) {
     made.push(tile(percentText(m.without), "of 100", "rows are left without a rule",
       rules && rules.view.otherwise && m.without > 0 ? rules.view.otherwise : ""));
@@ -62,7 +67,55 @@ function tiles(content, group, place, rules) {
     const columns = rules ? `using ${rules.view.used.length} of ${plural(rules.names.length, "column")}` : "";
     made.push(tile(countText(m.size), "", m.size === 1 ? "rule" : "rules", columns));
   }
-  return made;
+  return made.filter(Boolean);
+}
+
+function errorTile(m, weighed) {
+  if (m.tested) {
+    const notes = m.error === null ? [] : [`average error on held-out rows${weighed}: ± ${shortNumber(m.error)}`];
+    return tile(tableNumber(m.tested.rules), "", "R² on test rows (data)",
+      [...notes, `black box on test rows: ${tableNumber(m.tested.black_box)}`].join(" · "));
+  }
+  if (m.error === null || m.error === undefined) return null;
+  const always = m.always && !m.byModel ? `always the mean: ± ${shortNumber(m.always.error)}` : "";
+  const from = m.byModel ? "difference from the model" : "error (data)";
+  return tile(`± ${shortNumber(m.error)}`, "", m.heldOut
+    ? `average ${from} on held-out rows${weighed}` : `average ${from} on these rows`, always);
+}
+
+function correctTile(group, m, weighed) {
+  const accuracy = group.quality && group.quality.accuracy, notes = [];
+  if (m.tested) {
+    if (m.right !== null) notes.push(`held-out rows${weighed}: ${percentText(m.right)}`);
+    notes.push(`black box on test rows: ${percentText(100 * m.tested.black_box)}`);
+    return tile(percentText(100 * m.tested.rules), "of 100", "test rows are right (data)", notes.join(" · "));
+  }
+  if (m.right === null) return null;
+  if (m.heldOut && Number.isFinite(accuracy)) {
+    notes.push(`black box${group.trained_here === false ? ", on rows that it may know" : ""}: ` +
+      percentText(100 * accuracy));
+  }
+  if (m.always) notes.push(`always ${m.always.text}: ${percentText(100 * m.always.right / m.total)}`);
+  return tile(percentText(m.right), "of 100", m.heldOut ? `held-out rows are right (data)${weighed}`
+    : "of these rows are right (data)", notes.join(" · "));
+}
+
+function agreementTile(group, m, weighed) {
+  const own = group.fidelity_weighed ? weighed : "", kind = group.unseen_generated ? "generated" : "held-out";
+  if (m.tested && m.regression) {
+    return tile(tableNumber(m.tested.fidelity), "", "R² against the model on test rows",
+      m.agreeExplained === null ? "" : `${kind} rows${own}: ${tableNumber(m.agreeExplained / 100)}`);
+  }
+  if (m.tested) {
+    return tile(percentText(100 * m.tested.fidelity), "of 100", "test rows: agree with the model",
+      m.agree === null ? "" : `${kind} rows${own}: ${percentText(m.agree)}`);
+  }
+  if (m.regression) {
+    return m.agreeExplained === null ? null
+      : tile(tableNumber(m.agreeExplained / 100), "", `R² against the model${own}`, `on ${unseenRows(group)}`);
+  }
+  return m.agree === null ? null
+    : tile(percentText(m.agree), "of 100", `agree with the model${own}`, `on ${unseenRows(group)}`);
 }
 
 // Makes bars from 0 to 100, each with its number as text.
@@ -76,34 +129,60 @@ function bars(entries) {
   }));
 }
 
+// Compares the rules with the black box and a constant, each on the rows that the hint names.
 function comparisonPanel(content, group, place, rules) {
   const m = collectMeasures(content, group, place, rules), entries = [];
-  const of = (value) => `${percentText(value)} of 100`;
   const { accuracy, r2 } = group.quality || {};
-  if (!m.regression && m.right !== null) {
-    entries.push({ name: "These rules", value: m.right, text: of(m.right), kind: "ours" });
-    if (m.heldOut && Number.isFinite(accuracy)) {
-      entries.push({ name: `Black box (${group.black_box})`, value: 100 * accuracy, text: of(100 * accuracy) });
-    }
-    if (m.always) {
-      const share = 100 * m.always.right / m.total;
-      entries.push({ name: `Always “${m.always.text}”`, value: share, text: of(share), kind: "base" });
-    }
-  } else if (m.regression && m.explained !== null) {
-    const part = (value) => `${value < 0 ? "worse than the mean" : `${percentText(value)} %`}`;
-    entries.push({ name: "These rules", value: m.explained, text: part(m.explained), kind: "ours" });
-    if (m.heldOut && Number.isFinite(r2)) {
-      entries.push({ name: `Black box (${group.black_box})`, value: 100 * r2, text: part(100 * r2) });
-    }
-    entries.push({ name: "Always the mean", value: 0, text: "0 %", kind: "base" });
+  const knows = group.trained_here === false ? ", on rows that it may have been trained on" : "";
+  const box = `Black box (${group.black_box})${knows}`;
+  const of = (value) => `${percentText(value)} of 100`;
+  const part = (value) => `${value < 0 ? "worse than the mean" : `${percentText(value)} %`}`;
+  const text = m.regression ? part : of, own = m.regression ? m.explained : m.right;
+  if (own === null) return null;
+  entries.push({ name: "These rules", value: own, text: text(own), kind: "ours" });
+  const quality = m.regression ? r2 : accuracy;
+  if (m.heldOut && Number.isFinite(quality)) {
+    entries.push({ name: box, value: 100 * quality, text: text(100 * quality) });
   }
-  if (!entries.length) return null;
-  return element("div", { class: "panel" },
-    element("h3", { text: m.regression ? "How much of the differences they explain" : "Right, of 100 rows" }),
-    bars(entries), element("p", { class: "hint", text: m.heldOut
-      ? "Measured on rows that were held back while rules and black box were made" +
-        (m.weighed ? "; rows are weighed." : m.always ? "; “always” on all rows." : ".")
-      : "Counted on the rows that were given." }));
+  if (m.regression) entries.push({ name: "Always the mean", value: 0, text: "0 %", kind: "base" });
+  else if (m.always) {
+    const share = 100 * m.always.right / m.total;
+    entries.push({ name: `Always “${m.always.text}”`, value: share, text: of(share), kind: "base" });
+  }
+  const hint = m.heldOut ? `Compared with the data, on held-out rows${m.weighed ? "; rows are weighed"
+    : m.always && !m.regression ? "; “always” on all rows" : ""}.` : "Compared with the data, on the rows that were given.";
+  return element("div", { class: "panel", id: "right-panel" },
+    element("h3", { text: m.regression ? "How much of the differences in the data they explain"
+      : "Right (data), of 100 rows" }),
+    bars(entries), element("p", { class: "hint", text: hint }));
+}
+
+function agreementPanel(content, group, place, rules) {
+  const m = collectMeasures(content, group, place, rules);
+  const value = m.regression ? m.agreeExplained : m.agree;
+  if (value === null) return null;
+  const text = m.regression ? `R² ${tableNumber(value / 100)}` : `${percentText(value)} of 100`;
+  return element("div", { class: "panel", id: "agreement-panel" },
+    element("h3", { text: m.regression ? "How much of the model they explain" : "Agree with the model, of 100 rows" }),
+    bars([{ name: "These rules", value, text, kind: "ours" }]),
+    element("p", { class: "hint", text: `Compared with the predictions of the black box (${group.black_box}), on ` +
+      `${unseenRows(group)}${group.fidelity_weighed ? "; rows are weighed" : ""}.` }));
+}
+
+// Shows what --test measured.
+function testPanel(content, group, place) {
+  const test = content.run && place !== null && place === group.winner ? content.run.test : null;
+  if (!test) return null;
+  const isShare = group.task !== "regression";
+  const text = (value) => (isShare ? `${percentText(100 * value)} of 100` : `R² ${tableNumber(value)}`);
+  const entry = (name, value, kind) => ({ name, value: 100 * value, text: text(value), kind });
+  return element("div", { class: "panel", id: "test-panel" },
+    element("h3", { text: `On ${plural(test.rows, "test row")}` }),
+    bars([entry("These rules: right (data)", test.rules, "ours"),
+          entry(`Black box (${group.black_box}): right (data)`, test.black_box),
+          entry("These rules: agree with the model", test.fidelity, "ours")]),
+    element("p", { class: "hint", text: `Rows of ${test.source}, which had no part in the search; ` +
+      `${percentText(100 * test.completeness_instances)} of 100 have a rule.` }));
 }
 
 function classTable(rules, made) {
@@ -124,7 +203,8 @@ function classTable(rules, made) {
           element("th", { scope: "row", class: "text", text: one.name }), cell("Rows", String(one.rows)),
           cell("Found", share(one.right, one.rows)),
           cell("Right when predicted", one.said ? share(one.right, one.said) : "never predicted")))))),
-    element("p", { class: "hint", text: `Counted on all ${quality.total} rows${made ? ", of which the rules were made" : ""}.` }));
+    element("p", { class: "hint", text: `Compared with the data, on all ${quality.total} rows` +
+      `${made ? ", from which the rules were made" : ""}.` }));
 }
 
 function weakSegmentsPanel(rules) {
@@ -145,7 +225,7 @@ function weakSegmentsPanel(rules) {
     element("li", {}, element("span", { class: "condition", text: one.text }),
       element("span", { class: "segment-error", text: `${text(one.error)}` }),
       element("small", { text: ` ${plural(one.rows, "row")}` })))),
-    element("p", { class: "hint", text: `Over all rows: ${text(overall)}. Parts of the data, one column at a ` +
+    element("p", { class: "hint", text: `Compared with the data, over all ${quality.total} rows: ${text(overall)}. Parts of the data, one column at a ` +
       "time, in which errors are more frequent than chance explains." }));
   return box;
 }
@@ -169,7 +249,8 @@ function furtherMeasuresPanel(rules) {
 }
 
 function showQuality(content, group, place, rules) {
-  const parts = [comparisonPanel(content, group, place, rules)];
+  const parts = [testPanel(content, group, place), comparisonPanel(content, group, place, rules),
+                 agreementPanel(content, group, place, rules)];
   if (rules) parts.push(classTable(rules, content.kind === "tune"), weakSegmentsPanel(rules), furtherMeasuresPanel(rules));
   const shown = parts.filter(Boolean);
   byId("quality").hidden = !shown.length;

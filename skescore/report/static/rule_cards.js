@@ -15,6 +15,17 @@ function predictionHint(rules) {
     : "Of several rules that hold, the one that is right most often decides.";
 }
 
+// States what the counts of the cards compare with, and on which rows.
+function countedHint(content, rules) {
+  const { view } = rules;
+  if (!view.quality) return "";
+  const agrees = view.rules.some((rule) => typeof rule.agreement === "number");
+  return `${rules.regression ? "Counts" : "Right and wrong"}: compared with ${rules.target || "the target"} in ` +
+    `${plural(view.total, "row")}${content.kind === "tune" ? ", from which the rules were made" : ""}.` +
+    (agrees && !rules.regression ? ` Agreement: with the model, on the ${content.kind === "tune" ? "same" : "training"} rows` +
+      `${view.rules.some((rule) => typeof rule.points === "number") ? " and queried points" : ""}.` : "");
+}
+
 function showCards(list, rules, rows, { details = true } = {}) {
   const cards = rules.view.rules.map((_, i) => ruleCard(rules, rows, i, details));
   const last = otherwiseCard(rules, rows);
@@ -81,9 +92,21 @@ function recordText(rules, i) {
   if (!found) return rules.view.rules[i].seen;
   const verb = rules.voting ? "holds for" : "decides";
   const rows = `${verb} ${found.rows} of ${plural(found.total, "row")}`;
-  if (found.right === null) return rows;
-  const wrong = found.rows - found.right;
-  return `${rows}, ${wrong <= 0 ? (found.rows === 1 ? "right" : "all right") : `${wrong} wrong`}`;
+  if (found.right === null) return errorText(rules, i, rows);
+  const wrong = found.rows - found.right, { agreement, weighted, points } = rules.view.rules[i];
+  const counted = `${rows}, ${wrong <= 0 ? (found.rows === 1 ? "right" : "all right") : `${wrong} wrong`}`;
+  return typeof agreement !== "number" ? counted
+    : `${counted} · ${percentText(100 * agreement)} %${points === null ? "" : ` of ${shortNumber(points)} points`} agree with the model${weighted ? ", as rows are weighed" : ""}`;
+}
+
+// Adds the mean error of a regression rule, against the data and the model.
+function errorText(rules, i, rows) {
+  const byRule = rules.view.by_rule && rules.view.by_rule[i], errors = [];
+  if (!rules.regression || rules.voting || !byRule || !byRule.rows) return rows;
+  if (typeof byRule.error === "number") errors.push(`${shortNumber(byRule.error)} (data)`);
+  const { model_error: modelError, weighted } = rules.view.rules[i];
+  if (typeof modelError === "number") errors.push(`${shortNumber(modelError)} (model${weighted ? ", as rows are weighed" : ""})`);
+  return errors.length ? `${rows}, mean error ${errors.join(", ")}` : rows;
 }
 
 function outcome(rules, i) {

@@ -215,12 +215,14 @@ function qualityAxis(group, settings) {
     return { title: score.label, greater: score.greater, of: (c) => c.means[settings.score],
              text: (value) => `${score.label} ${tableNumber(value)}` };
   }
+  const byModel = group.reference === "black-box";
   if (group.task === "regression") {
-    return { title: "average error", greater: false, of: (c) => c.means.loss,
-             text: (value) => `average error ${shortNumber(value)}` };
+    const title = `average error (${byModel ? "model" : "data"})`;
+    return { title, greater: false, of: (c) => c.means.loss, text: (value) => `${title} ${shortNumber(value)}` };
   }
-  return { title: "right, of 100 rows", greater: true, of: (c) => 100 * (1 - c.means.loss),
-           text: (value) => `${percentText(value)} of 100 right` };
+  return { title: byModel ? "agree with the model, of 100 rows" : "right (data), of 100 rows", greater: true,
+           of: (c) => 100 * (1 - c.means.loss), byModel,
+           text: (value) => `${percentText(value)} of 100 ${byModel ? "agree" : "right"}` };
 }
 
 // Returns the indices of the best trade-offs between size and errors, fewest rules first.

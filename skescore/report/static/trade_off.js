@@ -259,7 +259,8 @@ class TradeOff {
     if (!points.length) return;
     const hundred = this.axis.greater && group.task !== "regression" && !SCORES[this.settings.score].recorded;
     const lines = [];
-    if (hundred && Number.isFinite(group.quality.accuracy)) {
+    // The model's own agreement is 100, and its correctness on rows that it knows says little.
+    if (hundred && !this.axis.byModel && group.trained_here !== false && Number.isFinite(group.quality.accuracy)) {
       const value = 100 * group.quality.accuracy;
       lines.push({ y: value, text: `black box ${percentText(value)}` });
     }

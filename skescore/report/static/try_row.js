@@ -121,6 +121,7 @@ class TryRow {
     }[reason];
     const parts = [element("p", { class: "verdict" },
       element("strong", { text: `Prediction: ${rules.predictionText(prediction)}` }), `, ${why}.`)];
+    parts.push(...rowPicture(rules, explained, this.read()));
     if (prediction.sums) {
       const sums = rules.view.class_texts.map((text, k) => `${text} ${shortNumber(prediction.sums[k])}`);
       parts.push(element("p", { text: `Sums: ${sums.join(", ")}` }));

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf, truth_table
-from skescore.rules._rule import LinearOutput, Rule
+from skescore.rules._rule import LinearOutput, Rule, RuleStatistics
 from skescore.rules._text import (
     can_be_lost,
     exact_number,
@@ -44,6 +44,12 @@ _SHARE_WORDS = {
     "black_box": ("which agrees with the model", "agree with the model"),
     "data": ("right in the data", "right in the data"),
     None: ("of this class", "of this class"),
+}
+#: Words before the standard deviation of the labels, by what was counted.
+_SPREAD_WORDS = {
+    "black_box": "predictions of the model with the standard deviation",
+    "data": "target with the standard deviation",
+    None: "standard deviation",
 }
 
 
@@ -122,18 +128,43 @@ def _statistics(rule: Rule, index: int | None) -> str:
     statistics = rule.statistics
     if statistics is None:
         return ""
-    text = f"{format_number(statistics.n_rows)} row{'' if statistics.n_rows == 1 else 's'}"
-    purity = rule.purity(index)
-    if purity is None:
-        if statistics.standard_deviation is not None:
-            text += f", standard deviation {format_number(statistics.standard_deviation)}"
-        return text
-    one, several = _SHARE_WORDS[rule.reference]
-    if purity == 1:
-        return f"{text}, {one}" if statistics.n_rows == 1 else f"{text}, all {several}"
-    share = percent_text(purity) if purity else "none"
-    share = share.replace("> ", "more than ").replace("< ", "less than ")
-    return f"{text}, {share} {several}"
+    purity, correctness = rule.purity(index), rule.correctness(index)
+    if purity is None and correctness is None:
+        return f"{statistics.rows_text()}{_distances(statistics, rule.reference)}"
+    is_single = statistics.n_rows == 1
+    parts = [statistics.rows_text()]
+    if purity is not None:
+        points = statistics.n_points
+        of_points = statistics.points_text(rule.reference)
+        words = _SHARE_WORDS[rule.reference][0 if is_single and points is None else 1]
+        parts.append(_share(purity, words, of_points, is_single=is_single and points is None))
+    if correctness is not None:
+        parts.append(_share(correctness, _SHARE_WORDS["data"][1], is_single=is_single))
+    return ", ".join(parts)
+
+
+def _distances(statistics: RuleStatistics, reference: str | None) -> str:
+    """Write how far the labels of a regression rule are from its conclusion or from each other."""
+    errors = [
+        f"by {format_number(error)} from the {name}"
+        for name, error in (("model", statistics.model_error), ("data", statistics.target_error))
+        if error is not None
+    ]
+    if errors:
+        return f", on average off {' and '.join(errors)}"
+    if statistics.standard_deviation is None:
+        return ""
+    return f", {_SPREAD_WORDS[reference]} {format_number(statistics.standard_deviation)}"
+
+
+def _share(share: float, words: str, of_points: str = "", *, is_single: bool) -> str:
+    """Write the share of rows, such as ``all agree with the model``."""
+    if share == 1 and is_single:
+        return words
+    if share in (0, 1):
+        return f"{'all' if share else 'none'}{of_points} {words}"
+    text = percent_text(share).replace("> ", "more than ").replace("< ", "less than ")
+    return f"{text}{of_points} {words}"
 
 
 def _premise(conditions: Sequence[Condition], names: Sequence[str] | None) -> str:

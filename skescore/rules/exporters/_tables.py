@@ -72,6 +72,10 @@ def _comparisons(
         )
 
 
+#: Columns of the statistics of regression rules.
+_MEASURES = ["mean", "standard_deviation", "model_error", "target_error"]
+
+
 def to_frame(ruleset: RuleSet) -> pd.DataFrame:
     """Write one row per rule; see :meth:`RuleSet.to_frame`."""
     import pandas as pd
@@ -92,17 +96,14 @@ def to_frame(ruleset: RuleSet) -> pd.DataFrame:
             row_by_row = isinstance(weight, LinearOutput)
             record["weight"] = rule.weight_text(ruleset.feature_names) if row_by_row else weight
         if ruleset.classes is not None:
-            record["purity"] = rule.purity(ruleset.output_index(rule))
+            index = ruleset.output_index(rule)
+            record["purity"], record["correctness"] = rule.purity(index), rule.correctness(index)
         else:
-            record["mean"] = None if rule.statistics is None else rule.statistics.mean
-            statistics = rule.statistics
-            record["standard_deviation"] = (
-                None if statistics is None else statistics.standard_deviation
-            )
+            record |= {name: getattr(rule.statistics, name, None) for name in _MEASURES}
         records.append(record)
     columns = ["premise", "output", "conditions", "rows"]
     columns += ["weight"] if ruleset.voting else []
-    columns += ["purity"] if ruleset.classes is not None else ["mean", "standard_deviation"]
+    columns += ["purity", "correctness"] if ruleset.classes is not None else _MEASURES
     index = pd.RangeIndex(1, len(records) + 1, name="rule")
     return pd.DataFrame.from_records(records, columns=columns).set_axis(index)
 

@@ -250,8 +250,8 @@ def as_rulesets(model: Any, **options: Any) -> tuple[RuleSet, ...]:
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> forest = RandomForestClassifier(3, max_depth=1, random_state=0).fit(X, y)
     >>> print(as_rulesets(forest)[1].shorten(X, reach=0.001))
-    1. IF petal width (cm) ≤ 0.8 THEN 0   [33 rows, 100 % right (data)]
-    2. IF petal width (cm) > 0.8 THEN 1   [67 rows, 60 % right (data)]
+    1. IF petal width (cm) ≤ 0.8 THEN 0   [33 rows, 100 % of the weight right (data)]
+    2. IF petal width (cm) > 0.8 THEN 1   [67 rows, 60 % of the weight right (data)]
     """
     from skescore.rules.importers._sklearn import FORESTS, trees_of_forest
 

@@ -216,7 +216,8 @@ def test_frame_of_a_classification():
     assert frame["conditions"].tolist() == [1, 1, 0]
     assert frame["rows"].tolist() == [50, 54, 46]
     assert frame["purity"].tolist() == [1.0, 49 / 54, 45 / 46]
-    assert list(frame.columns) == ["premise", "output", "conditions", "rows", "purity"]
+    measures = ["purity", "correctness"]
+    assert list(frame.columns) == ["premise", "output", "conditions", "rows", *measures]
 
 
 def test_frame_of_a_regression():
@@ -228,6 +229,8 @@ def test_frame_of_a_regression():
         "rows",
         "mean",
         "standard_deviation",
+        "model_error",
+        "target_error",
     ]
     assert frame["output"].tolist() == [1.23456, "1 + 2·a"]
     assert frame["mean"].iloc[0] == 1.23456
@@ -450,7 +453,8 @@ def test_text_of_rules_that_answer_together():
 
 def test_tables_of_rules_that_answer_together():
     frame = VOTES.to_frame()
-    assert list(frame.columns) == ["premise", "output", "conditions", "rows", "weight", "purity"]
+    measures = ["weight", "purity", "correctness"]
+    assert list(frame.columns) == ["premise", "output", "conditions", "rows", *measures]
     assert frame["weight"].tolist() == [0.8, "0.5 - 2·y"]
     assert "weight" not in VOTES.replace(voting=None).to_frame()
     table = cells(VOTES)

@@ -200,8 +200,8 @@ def test_bounds_are_readable_in_the_user_s_units():
         X, [0, 0, 1, 1]
     )
     assert str(as_ruleset(pipeline)).splitlines() == [
-        "1. IF x0 ≤ 250 THEN 0   [2 rows, ± 0]",
-        "2. IF x0 > 250 THEN 1   [2 rows, ± 0]",
+        "1. IF x0 ≤ 250 THEN 0   [2 rows, target ± 0]",
+        "2. IF x0 > 250 THEN 1   [2 rows, target ± 0]",
     ]
 
 

@@ -1,0 +1,388 @@
+"""Every figure that a search prints is the one that its rows and predictions give."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import ClassVar
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from recomputed import NUMBER, Run, is_rounded, predict, rule_of_rows
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+from skescore.cli import main
+from skescore.rules import RuleSet
+
+QUICK = ("--black-box", "decision-tree", "--extractors", "cart", "--trials", "1", "--cv", "2")
+TABLE = ("TABLE", "--target", "risk", "--drop", "price")
+NUMBERS = ("TABLE", "--target", "price", "--drop", "risk")
+BALANCED, BY_MODEL = ("--class-weight", "balanced"), ("--reference", "black-box")
+GIVEN = ("--black-box", "MODEL", "--trust")
+
+#: Searches by name; TABLE, TEST and MODEL are files that a fixture writes.
+FAST = {
+    "iris": ("iris", *QUICK, "--max-rules", "3"),
+    "weighted": (*TABLE, *QUICK, *BALANCED, "--max-rules", "4", "--test", "TEST"),
+    "given": (*TABLE, *QUICK[2:], *GIVEN, "--max-rules", "5"),
+    "numbers": (*NUMBERS, *QUICK, "--max-rules", "4", "--test", "TEST"),
+    "by-model": ("iris", *QUICK, *BY_MODEL, "--performance", "balanced_accuracy"),
+    "fidelity": ("iris", *QUICK, "--scoring", "fidelity", "--max-rules", "2"),
+}
+
+
+def _slow_cases():
+    """Combine data, extractors, weights, references, models and limits to further searches."""
+    cases = {}
+    for extractor in ("cart", "gridex", "iter", "real", "trepan", "cream"):
+        quick = ("--black-box", "knn", "--extractors", extractor, "--trials", "2", "--cv", "3")
+        cases[f"{extractor}-iris"] = ("iris", *quick, "--max-rules", "6")
+        cases[f"{extractor}-table"] = (*TABLE, *quick, "--seed", "3", "--test", "TEST")
+        cases[f"{extractor}-weighted"] = (*TABLE, *quick, *BALANCED, *BY_MODEL)
+    for extractor in ("cart", "gridex", "gridrex", "cream"):
+        quick = ("--black-box", "gradient-boosting", "--extractors", extractor, "--trials", "2")
+        cases[f"{extractor}-numbers"] = (*NUMBERS, *quick, "--cv", "3", "--min-fidelity", "0.5")
+        cases[f"{extractor}-by-model"] = (*NUMBERS, *quick, "--cv", "3", *BY_MODEL)
+        given = (*NUMBERS, "--extractors", extractor, "--trials", "2", "--cv", "3")
+        cases[f"{extractor}-given"] = (*given, *GIVEN, "--test", "TEST")
+    return cases
+
+
+SLOW = _slow_cases()
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Write a table of classes and numbers, test rows, and fitted models."""
+    folder = tmp_path_factory.mktemp("figures")
+    random, n_rows = np.random.default_rng(5), 190
+    table = pd.DataFrame(
+        {
+            "weight": random.normal(3000, 500, n_rows).round(),
+            "age": random.integers(15, 45, n_rows),
+            "smokes": random.choice(["yes", "no"], n_rows),
+        }
+    )
+    price = table["weight"] / 100 + 8 * (table["smokes"] == "yes") + random.normal(0, 2, n_rows)
+    table["price"] = price.round(2)
+    table["risk"] = np.where(price > 38, "high", np.where(price > 30, "mid", "low"))
+    table.iloc[:120].to_csv(folder / "table.csv", index=False)
+    table.iloc[120:].to_csv(folder / "test.csv", index=False)
+    X = table.iloc[:120][["weight", "age"]]
+    for kind, target in ((RandomForestClassifier, "risk"), (RandomForestRegressor, "price")):
+        model = kind(5, random_state=0).fit(X, table.iloc[:120][target])
+        joblib.dump(model, folder / f"{target}.joblib")
+    return folder
+
+
+def searched(arguments, files, tmp_path, capsys):
+    """Run a search; return its text and its run."""
+    target = "price" if "price" in arguments[:3] else "risk"
+    names = {"TABLE": "table.csv", "TEST": "test.csv", "MODEL": f"{target}.joblib"}
+    argv = [str(files / names[part]) if part in names else part for part in arguments]
+    out = tmp_path / "run"
+    code = main(["tune", *argv, "--output", str(out), "--quiet"])
+    text = capsys.readouterr().out
+    reading = {}
+    if "TABLE" in arguments:
+        reading["drop"] = ["price" if target == "risk" else "risk"]
+        if "MODEL" in arguments:
+            reading = {"features": ["weight", "age"]}
+    run = Run(out, argv[0], **reading)
+    limits = run.board["within_limits"] if "within_limits" in run.board else pd.Series([True])
+    assert code == (0 if limits.any() else 1)
+    if "TEST" in arguments:
+        run.test = Run(out, str(files / "test.csv"), **reading)
+    return text, run
+
+
+#: Lines of an alternative that are printed.
+MAX_LINES = 12
+
+
+def _text_of(rules):
+    return str(RuleSet.from_json(json.dumps(rules)))
+
+
+class PrintedFigures:
+    """Checks each line of the output of a search; lines that it does not know have no number."""
+
+    def __init__(self, text, run):
+        self.lines, self.run, self.n_checked = text.splitlines(), run, 0
+        self.lists = [(_text_of(one["rules"]), one) for one in self.records]
+        if not any("best" in one["roles"] for one in self.records):
+            self.lists.insert(0, (_text_of(run.rules), {"rules": run.rules, "roles": ["best"]}))
+        self.current = None
+
+    @property
+    def records(self):
+        return self.run.record["alternatives"]["lists"]
+
+    def equal(self, text, value):
+        assert is_rounded(text, value), (text, value)
+        self.n_checked += 1
+
+    def check(self):
+        position = 0
+        while position < len(self.lines):
+            position += self.check_at(position)
+
+    def check_at(self, position):
+        """Check what begins at a line; return the number of its lines."""
+        k, lines, record = self.list_at(position)
+        if lines:
+            # Lists come in the order of their records, and equal rules may have several.
+            del self.lists[: k + 1]
+            self.check_rules(lines, record)
+            return len(lines)
+        line = self.lines[position]
+        for pattern, method in self.patterns.items():
+            if match := re.fullmatch(pattern, line):
+                return method(self, position, *match.groups()) or 1
+        assert not NUMBER.search(line), f"unchecked: {line}"
+        return 1
+
+    def check_rules(self, lines, record):
+        self.current = record
+        statistics = self.run.statistics(record["rules"])
+        for line, own in zip(lines, statistics, strict=False):
+            kind = "weighted rows?" if self.run.is_weighted else "rows?"
+            rows = re.search(rf"\[([\d.]+) {kind}[,\]]", line)
+            self.equal(rows[1], own["rows"])
+            for pattern, name, scale in (
+                (r"([<>]? ?[\d.]+) % agree with the model", "agree", 100),
+                (r"([<>]? ?[\d.]+) % right \(data\)", "right", 100),
+                (r"mean error ([\d.e-]+) \(model\)", "model_error", 1),
+                (r"([\d.e-]+) \(data\)\]", "target_error", 1),
+            ):
+                if (printed := re.search(pattern, line)) and name in own:
+                    self.equal(printed[1], scale * own[name])
+            queried = " points agree" in line
+            assert queried or ("agree with the model" in line) == self.run.is_classification
+
+    def check_header(self, _, rows, features, classes):
+        self.equal(rows, len(self.run.y))
+        self.equal(features, self.run.X.shape[1])
+        for label, count in re.findall(r"(\w+) \((\d+)\)", classes):
+            self.equal(count, int((self.run.y == label).sum()))
+        for bound, value in zip(
+            re.findall(r"from ([\d.]+) to ([\d.]+)", classes), [0], strict=False
+        ):
+            self.equal(bound[0], self.run.y.min() + value)
+            self.equal(bound[1], self.run.y.max())
+
+    def check_quality(self, _, figures, where):
+        if self.run.trained_here:
+            assert where.startswith(f"held-out rows, {len(self.run.folds)} folds")
+        else:
+            assert "may have been trained on" in where
+        quality = self.run.black_box_quality()
+        for name, value in re.findall(r"([^\d,]+) (-?[\d.]+)", figures):
+            self.equal(value, quality[name.strip()])
+        assert (self.run.is_weighted) == ("same total weight" in where)
+
+    def check_leaderboard(self, position, n_trials):
+        self.equal(n_trials, len(self.run.board))
+        board = self.run.board[self.run.board["state"] == "complete"]
+        heading = re.split(r"\s{2,}", self.lines[position + 1].strip())
+        names = {"rules": "n_rules", "space covered": "completeness_volume"}
+        names |= {"rows covered": "completeness_instances", "±": "score_std"}
+        search = self.run.record["search"]
+        names |= {heading[1]: "score", heading[3]: "performance"}
+        expected = (search["performance"] or "weighted F1").replace("_", " ")
+        assert heading[3] == (expected if self.run.is_classification else "R²")
+        n_lines = 2
+        while self.lines[position + n_lines][:2].strip().isdigit():
+            cells = re.split(r"\s{2,}", self.lines[position + n_lines].strip(), maxsplit=9)[1:]
+            cells[:1] = cells[0].split(" ", 1) if cells[0][0].isdigit() else cells[:1]
+            values = dict(zip(heading, cells, strict=False))
+            assert any(
+                all(is_rounded(values[h], abs(row[n])) for h, n in names.items())
+                for _, row in board.iterrows()
+            ), self.lines[position + n_lines]
+            self.n_checked += len(names)
+            n_lines += 1
+        return n_lines
+
+    def check_trade_off(self, position, *_):
+        n_lines = 2
+        while NUMBER.match(self.lines[position + n_lines].strip()):
+            rules, loss, covered = self.lines[position + n_lines].split()[:3]
+            assert any(
+                is_rounded(rules, row["n_rules"])
+                and is_rounded(loss, row["loss"])
+                and is_rounded(covered, row["completeness_volume"])
+                for _, row in self.run.board.iterrows()
+            ), self.lines[position + n_lines]
+            n_lines += 1
+        return n_lines
+
+    def check_truth(self, _, truth):
+        by_model = self.run.record["search"]["reference"] == "black-box"
+        name = self.run.record["data"]["target"]
+        assert truth == ("the black box's predictions" if by_model else name)
+
+    def check_winner(self, _, score, n_rules):
+        self.equal(score, abs(self.run.record["best"]["score"]))
+        self.equal(n_rules, len(self.run.rules["rules"]))
+
+    def check_list(self, _, figures):
+        record = self.current
+        own = self.run.held_out(record["extractor"], record["params"])
+        assert record["correctness"] == pytest.approx(own["correctness"], rel=1e-9)
+        if self.run.trained_here:
+            assert record["fidelity"] == pytest.approx(own["fidelity"], rel=1e-9)
+        else:
+            assert "generated" in self.run.record["alternatives"]["fidelity"]["rows"]
+        scale = 100 if self.run.is_classification else 1
+        printed = re.findall(r"(?:R² |right for |model on )([<>]? ?-?[\d.]+)", figures)
+        self.equal(printed[0], scale * record["correctness"])
+        self.equal(printed[1], scale * record["fidelity"])
+        weighted = figures.count("weighted ")
+        assert weighted == (1 + self.run.trained_here if self.run.is_weighted else 0)
+
+    def check_gain(self, _, n_more, figures):
+        following = self.current["next"]
+        self.equal(n_more, round(following["n_rules"] - self.current["n_rules"]))
+        numbers = [text for text in re.findall(r"([\d.]+)(?: %| instead|,|$)", figures) if text]
+        scale = 100 if self.run.is_classification else 1
+        for name, pair in zip(
+            ("correctness", "fidelity"), zip(numbers[::2], numbers[1::2], strict=True), strict=True
+        ):
+            self.equal(pair[0], scale * following[name])
+            self.equal(pair[1], scale * self.current[name])
+
+    def check_all_rows(self, _, n_rows, fidelity, volume, covered):
+        run = self.run
+        ones = np.ones(len(run.y))
+        self.equal(n_rows, len(run.y))
+        self.equal(fidelity, run.agreement(run.answers, predict(run.rules, run.X), ones))
+        self.equal(covered, float(np.mean(rule_of_rows(run.rules, run.X) >= 0)))
+        assert abs(float(volume) - self.sampled_volume()) < 0.04
+
+    def sampled_volume(self, n_points=4000):
+        """Estimate the share of the domain that rules cover."""
+        random, domain = np.random.default_rng(0), self.run.rules["domain"]
+        categories = dict(map(tuple, domain.get("categories", [])))
+        columns = {
+            name: random.choice(np.array(categories[j], dtype=object), n_points)
+            if j in categories
+            else random.uniform(domain["lower"][j], domain["upper"][j], n_points)
+            for j, name in enumerate(self.run.rules["feature_names"])
+        }
+        return float(np.mean(rule_of_rows(self.run.rules, pd.DataFrame(columns)) >= 0))
+
+    def check_test(self, _, n_rows, fidelity, rules, black_box, covered):
+        test, ones = self.run.test, np.ones(len(self.run.test.y))
+        answers = np.asarray(self.run.model.predict(test.X))
+        predicted = predict(self.run.rules, test.X)
+        self.equal(n_rows, len(test.y))
+        self.equal(fidelity, test.agreement(answers, predicted, ones))
+        self.equal(rules, test.agreement(test.y, predicted, ones))
+        self.equal(black_box, test.agreement(test.y, answers, ones))
+        self.equal(covered, float(np.mean(rule_of_rows(self.run.rules, test.X) >= 0)))
+
+    def check_limit(self, _, limit):
+        self.equal(limit, self.run.record["alternatives"]["max_rules"])
+
+    def list_at(self, position):
+        """Return the lines of the rules that stand at a line, and the record of the next list."""
+        for k, (text, record) in enumerate(self.lists):
+            lines = text.splitlines()
+            if len(lines) > MAX_LINES and self.current is not None:
+                lines = [*lines[:MAX_LINES], f"... and {len(lines) - MAX_LINES} rule"]
+            printed = self.lines[position : position + len(lines)]
+            if printed[:MAX_LINES] == lines[:MAX_LINES] and len(printed) == len(lines):
+                return k, lines, record
+        return None, [], None
+
+    def check_count(self, position, n_rules):
+        self.equal(n_rules, self.list_at(position + 1)[2]["n_rules"])
+        self.check_limits_of(self.lines[position])
+
+    def check_limits_of(self, line):
+        for limit in re.findall(r"at most (\d+) rule", line):
+            self.equal(limit, self.run.record["alternatives"]["max_rules"])
+
+    def ignore(self, *_):
+        """Skip a line without figures of rules, such as numbers of rows to pick."""
+
+    patterns: ClassVar = {
+        r".*: (\d+) rows, (\d+) features?; (.*)": check_header,
+        r"black box .*?: (.*?) \((.*)\)": check_quality,
+        r"leaderboard: (\d+) trials.*": check_leaderboard,
+        r"best trade-offs of loss, rules and completeness: .*": check_trade_off,
+        r"\(\w+: (?:greater|less) is better.*compared with (.*?); ± is.*\)": check_truth,
+        r"\([\w ]+: on held-out rows, compared with (.*?)(?:; rows are weighted)?"
+        r"\. .*\)": check_truth,
+        r"best: \w+ with [\w ]+ (-?[\d.]+); its (\d+) rules?, extracted from "
+        r"all rows.*": check_winner,
+        r"this list: (.*)": check_list,
+        r"with (\d+) more rules?: (.*)": check_gain,
+        r"it is also .* at most (\d+) rules?": check_limit,
+        r"- .* with (\d+) rules?": check_count,
+        r"on all (\d+) rows.*?: fidelity \([^)]*\) ([\d.-]+), completeness ([\d.]+) by volume, "
+        r"([\d.]+) by rows": check_all_rows,
+        r"on the (\d+) rows of .*: fidelity \([^)]*\) ([\d.-]+); .* of the rules ([\d.-]+), of the "
+        r"black box ([\d.-]+); completeness by rows ([\d.]+)": check_test,
+        r"   \w+: after \d+ trials? .*": ignore,
+        r"\(The first (?:has the fewest rules of the|is the best of) \d+ .*\)": ignore,
+        r"Note: .*": ignore,
+    }
+
+
+def check_case(arguments, files, tmp_path, capsys):
+    text, run = searched(arguments, files, tmp_path, capsys)
+    printed = PrintedFigures(text, run)
+    printed.check()
+    assert printed.n_checked > 25
+    winner = run.board.iloc[0]
+    record = run.record["best"]
+    own = run.held_out(record["extractor"], record["params"])
+    assert winner["completeness_instances"] == pytest.approx(own["completeness_instances"])
+    assert winner["n_rules"] == pytest.approx(own["n_rules"])
+    assert winner["correctness"] == pytest.approx(own["correctness"], rel=1e-9)
+    search = run.record["search"]
+    is_usual = search["reference"] == "data" and search["performance"] is None
+    if run.is_classification and is_usual:
+        assert winner["performance"] == pytest.approx(own["f1"], rel=1e-9)
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_printed_figures_equal_recomputed_ones(name, files, tmp_path, capsys):
+    check_case(FAST[name], files, tmp_path, capsys)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SLOW)
+def test_printed_figures_of_more_searches(name, files, tmp_path, capsys):
+    check_case(SLOW[name], files, tmp_path, capsys)
+
+
+def test_run_records_every_setting_of_the_search(tmp_path, capsys):
+    command = ("tune", "iris", *QUICK, "--max-rules", "3", "--min-performance", "0.2")
+    more = ("--min-fidelity", "0.3", "--features", "petal length (cm)", "--measures", "c2")
+    settings = ("--performance", "balanced_accuracy", "--seed", "4", "--allocation", "even")
+    assert main([*command, *more, *settings, "--output", str(tmp_path / "run"), "--quiet"]) == 0
+    capsys.readouterr()
+    search = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))["search"]
+    expected = {
+        "max_rules": 3,
+        "min_performance": 0.2,
+        "min_fidelity": 0.3,
+        "features": ["petal length (cm)"],
+        "measures": ["mean_rule_c2"],
+        "performance": "balanced_accuracy",
+        "seed": 4,
+        "allocation": "even",
+        "n_trials": 1,
+        "cv": 2,
+        "pick": None,
+        "certify": None,
+        "tolerance": None,
+        "timeout": None,
+        "class_weight": None,
+    }
+    assert {name: search[name] for name in expected} == expected

@@ -1,0 +1,245 @@
+"""Figures of a run of ``skescore tune``, recomputed from rows and predictions.
+
+Rules are evaluated from their JSON text by loops over rules, without the package's matching,
+metrics and scorers. The black box is fitted again, because it is the subject of the figures.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import warnings
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils.class_weight import compute_sample_weight
+
+from skescore.black_boxes import fit_weighted, load_black_box, make_black_box
+from skescore.datasets import load_dataset
+from skescore.extractors import repeated_rows
+from skescore.registry import make_extractor
+
+
+def condition_holds(condition: dict[str, Any], X: pd.DataFrame) -> np.ndarray:
+    """Return for every row whether a condition of a JSON rule holds."""
+    if condition["type"] == "at_least":
+        parts = [condition_holds(part, X) for part in condition["conditions"]]
+        return np.sum(parts, axis=0) >= condition["m"]
+    column = X.iloc[:, condition["feature"]]
+    is_missing = column.isna().to_numpy()
+    if condition["type"] == "missing":
+        return is_missing != condition["negated"]
+    if condition["type"] == "one_of":
+        is_member = np.array([value in condition["values"] for value in column])
+        holds = is_member != condition["negated"]
+    else:
+        values = column.to_numpy(float, na_value=np.nan)
+        lower, upper = condition.get("lower", -math.inf), condition.get("upper", math.inf)
+        above = values >= lower if condition.get("lower_closed") else values > lower
+        below = values <= upper if condition.get("upper_closed") else values < upper
+        holds = (above | (lower == -math.inf)) & (below | (upper == math.inf))
+    return np.where(is_missing, condition.get("missing", False), holds)
+
+
+def rule_of_rows(rules: dict[str, Any], X: pd.DataFrame) -> np.ndarray:
+    """Return the index of the rule that predicts each row; -1 for none."""
+    order = range(len(rules["rules"]))
+    if not (rules["ordered"] or rules["disjoint"]):
+        order = sorted(order, key=lambda k: _priority(rules, k))
+    result = np.full(len(X), -1)
+    for k in order:
+        holds = np.ones(len(X), dtype=bool)
+        for condition in rules["rules"][k]["if"]:
+            holds &= condition_holds(condition, X)
+        result[holds & (result < 0)] = k
+    return result
+
+
+def _priority(rules: dict[str, Any], k: int) -> tuple[float, float]:
+    rule = rules["rules"][k]
+    counts = rule["statistics"]["class_counts"]
+    own = counts[rules["classes"].index(rule["then"])]
+    return -own / max(sum(counts), 1e-300), -rule["statistics"]["n_rows"]
+
+
+def predict(rules: dict[str, Any], X: pd.DataFrame) -> np.ndarray:
+    """Return the prediction of JSON rules for every row."""
+    assigned = rule_of_rows(rules, X)
+    predictions = [rules["fallback"]["output"]] * len(X)
+    for row, k in enumerate(assigned.tolist()):
+        if k >= 0:
+            predictions[row] = _output(rules["rules"][k]["then"], X.iloc[row])
+    return np.array(predictions)
+
+
+def _output(then: Any, row: pd.Series) -> Any:
+    if not isinstance(then, dict):
+        return then
+    return then["intercept"] + sum(slope * row.iloc[j] for j, slope in then["terms"])
+
+
+def share_equal(one: Any, other: Any, weights: np.ndarray) -> float:
+    """Return the weighted share of equal labels."""
+    return float(np.average([a == b for a, b in zip(one, other, strict=True)], weights=weights))
+
+
+def explained(truth: Any, predicted: Any, weights: np.ndarray) -> float:
+    """Return R²."""
+    truth, predicted = np.asarray(truth, float), np.asarray(predicted, float)
+    around = np.average((truth - np.average(truth, weights=weights)) ** 2, weights=weights)
+    return float(1 - np.average((truth - predicted) ** 2, weights=weights) / around)
+
+
+def weighted_f1(truth: Any, predicted: Any, weights: np.ndarray) -> float:
+    """Return the mean F1 of the classes, by their weight."""
+    truth, predicted, total = np.asarray(truth), np.asarray(predicted), 0.0
+    for label in np.unique(truth):
+        hit = weights[(truth == label) & (predicted == label)].sum()
+        both = weights[truth == label].sum() + weights[predicted == label].sum()
+        total += weights[truth == label].sum() * (2 * hit / both if both else 0.0)
+    return total / weights.sum()
+
+
+class Run:
+    """A folder of ``skescore tune --output`` with its rows and black box."""
+
+    def __init__(self, folder: Path, source: str, **reading: Any) -> None:
+        self.record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+        self.rules = json.loads((folder / "rules.json").read_text(encoding="utf-8"))
+        self.board = pd.read_csv(folder / "leaderboard.csv")
+        candidates = json.loads((folder / "candidates.json").read_text(encoding="utf-8"))
+        self.extractor_seed = candidates["extractor_seed"]
+        about, search = self.record["data"], self.record["search"]
+        self.data = load_dataset(source, target=about["target"], task=about["task"], **reading)
+        self.X, self.y = self.data.X, self.data.y.to_numpy()
+        self.is_classification = about["task"] == "classification"
+        self.trained_here = self.record["black_box"]["trained_here"]
+        self.weights = np.ones(len(self.y))
+        if search["class_weight"] is not None:
+            self.weights = compute_sample_weight(search["class_weight"], self.y)
+        self.is_weighted = search["class_weight"] is not None
+
+    def fit(self, rows: np.ndarray) -> Any:
+        """Return the black box fitted on some rows, or the model of a file."""
+        name = self.record["black_box"]["name"]
+        if not self.trained_here:
+            return load_black_box(name, trust=True)
+        model = make_black_box(
+            name,
+            self.record["data"]["task"],
+            self.record["search"]["seed"],
+            self.data.categories,
+        )
+        weights = self.weights[rows] if self.is_weighted else None
+        return fit_weighted(model, self.X.iloc[rows], self.data.y.iloc[rows], weights)
+
+    @cached_property
+    def model(self) -> Any:
+        """The black box of all rows."""
+        return self.fit(np.arange(len(self.y)))
+
+    @cached_property
+    def answers(self) -> np.ndarray:
+        """Predictions of the black box for all rows."""
+        return np.asarray(self.model.predict(self.X))
+
+    @cached_property
+    def folds(self) -> list[tuple[np.ndarray, np.ndarray, Any]]:
+        """Training rows, held-out rows and black box of each fold."""
+        search = self.record["search"]
+        splitter = StratifiedKFold if self.is_classification else KFold
+        splits = splitter(search["cv"], shuffle=True, random_state=search["seed"]).split(
+            self.X, self.y
+        )
+        return [(train, test, self.fit(train)) for train, test in splits]
+
+    def agreement(self, truth: Any, predicted: Any, weights: np.ndarray) -> float:
+        """Return accuracy or R²."""
+        return (share_equal if self.is_classification else explained)(truth, predicted, weights)
+
+    def held_out(self, extractor: str, params: dict[str, Any]) -> dict[str, float]:
+        """Return means over the folds for rules that are extracted again."""
+        figures: dict[str, list[float]] = {}
+        for train, test, model in self.folds:
+            made = make_extractor(extractor, FrozenEstimator(model)).set_params(**params)
+            if "random_state" in made.get_params(deep=False):
+                made.set_params(random_state=self.extractor_seed)
+            if self.record["search"]["features"]:
+                made.set_params(features=self.record["search"]["features"])
+            options = {"sample_weight": self.weights[train]} if self.is_weighted else {}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the search has reported them
+                rules = json.loads(made.fit(self.X.iloc[train], **options).rules_.to_json())
+            X, y, weights = self.X.iloc[test], self.y[test], self.weights[test]
+            predicted, answers = predict(rules, X), np.asarray(model.predict(X))
+            measured = {
+                "correctness": self.agreement(y, predicted, weights),
+                "fidelity": self.agreement(answers, predicted, weights),
+                "n_rules": len(rules["rules"]),
+                "completeness_instances": np.average(rule_of_rows(rules, X) >= 0, weights=weights),
+            }
+            if self.is_classification:
+                measured["f1"] = weighted_f1(y, predicted, weights)
+            for name, value in measured.items():
+                figures.setdefault(name, []).append(float(value))
+        return {name: float(np.mean(values)) for name, values in figures.items()}
+
+    def black_box_quality(self) -> dict[str, float]:
+        """Return what the black box gets right: on held-out rows, or on all rows."""
+        folds = self.folds
+        if not self.trained_here:
+            folds = [(np.arange(0), test, model) for _, test, model in folds]
+        quality: dict[str, list[float]] = {}
+        for _, test, model in folds:
+            predicted, weights = np.asarray(model.predict(self.X.iloc[test])), self.weights[test]
+            if self.is_classification:
+                quality.setdefault("accuracy", []).append(
+                    share_equal(self.y[test], predicted, weights)
+                )
+                quality.setdefault("weighted F1", []).append(
+                    weighted_f1(self.y[test], predicted, weights)
+                )
+            else:
+                quality.setdefault("R²", []).append(explained(self.y[test], predicted, weights))
+        return {name: float(np.mean(values)) for name, values in quality.items()}
+
+    def statistics(self, rules: dict[str, Any]) -> list[dict[str, float]]:
+        """Count the training rows of each rule, as often as they weigh."""
+        rows = np.arange(len(self.y))
+        if self.is_weighted:
+            rows = repeated_rows(self.weights, len(rows))
+        assigned, predicted = rule_of_rows(rules, self.X)[rows], predict(rules, self.X)[rows]
+        y, answers = self.y[rows], self.answers[rows]
+        result = []
+        for k in range(len(rules["rules"])):
+            own = assigned == k
+            figures: dict[str, float] = {"rows": int(own.sum())}
+            if self.is_classification:
+                figures["right"] = float(np.mean(y[own] == predicted[own]))
+                figures["agree"] = float(np.mean(answers[own] == predicted[own]))
+            else:
+                figures["target_error"] = float(np.mean(np.abs(y[own] - predicted[own])))
+                figures["model_error"] = float(np.mean(np.abs(answers[own] - predicted[own])))
+            result.append(figures)
+        return result
+
+
+def is_rounded(text: str, value: float) -> bool:
+    """Return whether a printed number is a value, rounded to the digits that it has."""
+    text = text.strip()
+    if text.startswith((">", "<")):
+        bound = float(text[1:])
+        return value > bound if text[0] == ">" else 0 < value < bound
+    mantissa, _, exponent = text.partition("e")
+    decimals = len(mantissa.partition(".")[2]) - int(exponent or 0)
+    return abs(float(text) - value) <= 0.5000001 * 10.0**-decimals + 1e-9 * abs(value)
+
+
+#: Numbers in a text, with their sign.
+NUMBER = re.compile(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?")

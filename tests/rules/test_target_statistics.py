@@ -1,0 +1,191 @@
+"""Tests of the target in the statistics of rules: both references, text, JSON, weights."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore.extractors import (
+    CARTExtractor,
+    CREAMExtractor,
+    GridExExtractor,
+    GridRExExtractor,
+    ITERExtractor,
+    REALExtractor,
+    TrepanExtractor,
+)
+from skescore.rules import Interval, Rule, RuleSet, RuleStatistics, as_ruleset, with_target
+from skescore.rules._rule import combined
+
+CLASSIFIERS = [
+    CARTExtractor,
+    CREAMExtractor,
+    GridExExtractor,
+    ITERExtractor,
+    REALExtractor,
+    TrepanExtractor,
+]
+
+
+def members(rules, X):
+    """Return the rows of each rule by a loop over rows."""
+    if rules.ordered or rules.disjoint:
+        assigned = [int(rules.assign(X.iloc[[i]])[0]) for i in range(len(X))]
+        return [[i for i, a in enumerate(assigned) if a == k] for k in range(len(rules))]
+    return [np.flatnonzero(column).tolist() for column in rules.match(X).T]
+
+
+@pytest.mark.parametrize("extractor", CLASSIFIERS)
+def test_rules_count_both_references_on_training_rows(extractor):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X, y = X.iloc[::2], y.iloc[::2].map({0: "a", 1: "b", 2: "c"})
+    fitted = extractor(GaussianNB()).fit(X, y)
+    rules, answers = fitted.rules_, fitted.estimator_.predict(X)
+    for rule, rows in zip(rules, members(rules, X), strict=True):
+        statistics = rule.statistics
+        assert statistics.n_rows == len(rows)
+        labels = y.iloc[rows].tolist()
+        assert statistics.target_counts == tuple(labels.count(label) for label in "abc")
+        if statistics.n_points is None:
+            agreeing = answers[rows].tolist()
+            assert statistics.class_counts == tuple(agreeing.count(label) for label in "abc")
+    assert RuleSet.from_json(rules.to_json()).to_json() == rules.to_json()
+    assert all("agree with the model" in line for line in str(rules).splitlines() if "[" in line)
+    assert all("right (data)" in line for line in str(rules).splitlines() if "[" in line)
+
+
+@pytest.mark.parametrize("extractor", [CARTExtractor, GridRExExtractor, ITERExtractor])
+def test_regression_rules_have_both_mean_errors(extractor):
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    X, y = X.iloc[:150], y.iloc[:150]
+    fitted = extractor(RandomForestRegressor(5, random_state=0)).fit(X, y)
+    rules, answers = fitted.rules_, fitted.estimator_.predict(X)
+    predicted = rules.predict(X)
+    for rule, rows in zip(rules, members(rules, X), strict=True):
+        model = np.mean([abs(predicted[i] - answers[i]) for i in rows])
+        target = np.mean([abs(predicted[i] - y.iloc[i]) for i in rows])
+        assert rule.statistics.model_error == pytest.approx(model, rel=1e-9, abs=1e-9)
+        assert rule.statistics.target_error == pytest.approx(target, rel=1e-9)
+    assert RuleSet.from_json(rules.to_json()).to_json() == rules.to_json()
+    assert "(model), " in str(rules)
+    assert "± " not in str(rules)
+    assert "from the model and by " in rules.to_sentences()
+
+
+def test_rules_without_target_name_one_reference():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    fitted = CARTExtractor(FrozenEstimator(GaussianNB().fit(X, y))).fit(X)
+    assert "agree with the model" in str(fitted.rules_)
+    assert "(data)" not in str(fitted.rules_)
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    model = RandomForestRegressor(3, random_state=0).fit(X, y)
+    fitted = CARTExtractor(FrozenEstimator(model)).fit(X)
+    assert "predictions of the model ± " in str(fitted.rules_)
+
+
+def test_weighted_statistics_say_so():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    weights = np.where(y == 2, 3, 1)
+    rules = CARTExtractor(GaussianNB(), max_leaf_nodes=3).fit(X, y, sample_weight=weights).rules_
+    repeated = np.repeat(np.arange(len(X)), weights)
+    same = CARTExtractor(GaussianNB(), max_leaf_nodes=3).fit(X.iloc[repeated], y.iloc[repeated])
+    counts = [rule.statistics.target_counts for rule in rules]
+    assert counts == [rule.statistics.target_counts for rule in same.rules_]
+    assert all("weighted rows, " in line for line in str(rules).splitlines())
+    assert "weighted" not in str(same.rules_)
+    assert all(rule.statistics.weighted for rule in RuleSet.from_json(rules.to_json()))
+    assert "weighted rows" in rules.to_sentences()
+
+
+def test_unknown_labels_of_the_target_are_not_right():
+    rule = Rule([], "a", RuleStatistics(4))
+    rules = RuleSet([rule], ["x"], task="classification", classes=["a", "b"])
+    described = with_target(rules, [[0], [1], [2], [3]], np.array(["a", "z", "b", "z"]))
+    assert described.rules[0].statistics.target_counts == (1, 1)
+    assert described.rules[0].correctness(0) == 0.25
+
+
+def test_overlapping_rules_count_every_row_they_cover():
+    rules = RuleSet(
+        [
+            Rule([Interval(0, upper=2)], "a", RuleStatistics(2)),
+            Rule([Interval(0, lower=1)], "b", RuleStatistics(2)),
+        ],
+        ["x"],
+        task="classification",
+        ordered=False,
+    )
+    described = with_target(rules, [[0], [1.5], [3]], np.array(["a", "b", "b"]))
+    assert [r.statistics.target_counts for r in described] == [(1, 1), (0, 2)]
+
+
+def test_rules_without_statistics_get_none():
+    rules = RuleSet([Rule([], "a")], ["x"], task="classification")
+    assert with_target(rules, [[0]], np.array(["a"])).rules[0].statistics is None
+
+
+def test_weights_of_trees_are_no_rows():
+    X, y = load_iris(return_X_y=True)
+    tree = DecisionTreeClassifier(max_leaf_nodes=2, random_state=0).fit(X, y, np.full(150, 2.5))
+    rules = as_ruleset(tree)
+    assert "50 rows, 100 % of the weight right (data)" in str(rules)
+    assert "50 rows, all of the weight right in the data" in rules.to_sentences()
+
+
+def test_combined_statistics_are_those_of_all_rows():
+    one = RuleStatistics(4, (3, 1), target_counts=(2, 2))
+    two = RuleStatistics(2, (2, 0), target_counts=(1, 1))
+    assert combined(one, two).target_counts == (3, 3)
+    assert combined(one, RuleStatistics(2, (2, 0))).target_counts is None
+    one = RuleStatistics(4, mean=1.0, target_error=0.5, weighted=True)
+    two = RuleStatistics(12, mean=1.0, target_error=0.1)
+    assert combined(one, two).target_error == pytest.approx(0.2)
+    assert combined(one, two).weighted
+
+
+def test_queried_points_are_not_called_rows():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    rules = TrepanExtractor(GaussianNB(), min_sample=500).fit(X, y).rules_
+    points = [rule.statistics.n_points for rule in rules]
+    assert max(p for p in points if p is not None) >= 500
+    assert " of 500 points agree with the model" in str(rules)
+
+
+@pytest.mark.parametrize("field", ["model_error", "target_error"])
+def test_statistics_reject_negative_errors(field):
+    with pytest.raises(ValueError, match=f"{field} must be 0 or more"):
+        RuleStatistics(3, **{field: -1.0})
+
+
+def test_rules_reject_counts_of_other_classes():
+    rule = Rule([], "a", RuleStatistics(2, target_counts=(1, 1, 1)))
+    with pytest.raises(ValueError, match="3 target_counts for 2 classes"):
+        RuleSet([rule], ["x"], task="classification", classes=["a", "b"])
+
+
+def test_exports_contain_both_references():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    rules = CARTExtractor(RandomForestClassifier(5, random_state=0), max_leaf_nodes=3).fit(X, y)
+    for text in (
+        rules.rules_.to_python(),
+        rules.rules_.to_prolog(),
+        rules.rules_.to_html(),
+        str(rules.rules_.explain(X.iloc[[0]])),
+    ):
+        assert "agree with the model" in text
+        assert "right (data)" in text
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        frame = rules.rules_.to_frame()
+    assert isinstance(frame, pd.DataFrame)
+    assert frame["correctness"].tolist() == [
+        rule.correctness(rules.rules_.output_index(rule)) for rule in rules.rules_
+    ]
