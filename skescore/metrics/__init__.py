@@ -16,6 +16,14 @@ from skescore.metrics._completeness import (
     volume_completeness,
 )
 from skescore.metrics._confusion import RuleConfusion, confusion
+from skescore.metrics._decisions import (
+    DecisionCounts,
+    RowDecisions,
+    check_label_types,
+    count_decisions,
+    decide_rows,
+    domain_limits,
+)
 from skescore.metrics._fidelity import (
     OFF_DATA,
     FeatureAgreement,
@@ -87,12 +95,14 @@ __all__ = [
     "PREDICTION_METRICS",
     "RULE_MEASURES",
     "Completeness",
+    "DecisionCounts",
     "FeatureAgreement",
     "GroupFidelity",
     "LogRank",
     "PerformanceMetric",
     "PredictionMetric",
     "Redundancy",
+    "RowDecisions",
     "RuleCalibration",
     "RuleConfusion",
     "RuleCounts",
@@ -103,8 +113,12 @@ __all__ = [
     "attribution_agreement",
     "attribution_complexity",
     "characteristics",
+    "check_label_types",
     "confusion",
+    "count_decisions",
     "count_rows",
+    "decide_rows",
+    "domain_limits",
     "faithfulness",
     "feature_agreement",
     "fidelity",
