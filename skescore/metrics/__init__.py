@@ -20,9 +20,11 @@ from skescore.metrics._decisions import (
     DecisionCounts,
     RowDecisions,
     check_label_types,
+    compare_labels,
     count_decisions,
     decide_rows,
     domain_limits,
+    has_default,
 )
 from skescore.metrics._fidelity import (
     OFF_DATA,
@@ -114,6 +116,7 @@ __all__ = [
     "attribution_complexity",
     "characteristics",
     "check_label_types",
+    "compare_labels",
     "confusion",
     "count_decisions",
     "count_rows",
@@ -125,6 +128,7 @@ __all__ = [
     "fire_score",
     "fisher_p_value",
     "group_fidelity",
+    "has_default",
     "ice_performance",
     "ice_readability",
     "ice_score",

@@ -19,9 +19,11 @@ __all__ = [
     "DecisionCounts",
     "RowDecisions",
     "check_label_types",
+    "compare_labels",
     "count_decisions",
     "decide_rows",
     "domain_limits",
+    "has_default",
 ]
 
 Counts = NDArray[np.int64]
@@ -178,9 +180,9 @@ def decide_rows(
     assigned = np.asarray(ruleset.assign(table), dtype=np.intp)
     assigned[assigned < 0] = len(ruleset)
     is_outside, is_incomplete = _check_values(ruleset, table)
-    predicted, has_default = None, _has_default(ruleset)
+    predicted, predicts_all = None, has_default(ruleset)
     if y is not None or model_predictions is not None:
-        predicted = _predict(ruleset, table, has_default)
+        predicted = _predict(ruleset, table, predicts_all)
     outcomes = []
     for name, labels, tolerances in (
         ("y", y, error_tolerances),
@@ -192,7 +194,7 @@ def decide_rows(
             if ruleset.classes is None:
                 widths = _checked_tolerances(name, tolerances, len(ruleset))[assigned]
             outcome = compare_labels(ruleset, name, predicted, labels, widths)
-            if not has_default:
+            if not predicts_all:
                 outcome[assigned == len(ruleset)] = UNKNOWN
         outcomes.append(outcome)
     return RowDecisions(assigned, outcomes[0], outcomes[1], is_outside, is_incomplete, len(ruleset))
@@ -211,13 +213,14 @@ def count_decisions(ruleset: RuleSet, X: Any, y: Any = None, **options: Any) -> 
     return decide_rows(ruleset, X, y, **options).counts()
 
 
-def _has_default(ruleset: RuleSet) -> bool:
+def has_default(ruleset: RuleSet) -> bool:
+    """Return whether rows of no rule get a default prediction, which can be wrong."""
     return ruleset.fallback is not None and ruleset.fallback.policy == "default"
 
 
-def _predict(ruleset: RuleSet, table: RowTable, has_default: bool) -> NDArray[Any]:
+def _predict(ruleset: RuleSet, table: RowTable, predicts_all: bool) -> NDArray[Any]:
     """Predict all rows; the prediction for rows of no rule is arbitrary without a default."""
-    if not has_default:
+    if not predicts_all:
         output = 0.0 if ruleset.classes is None else ruleset.classes[0]
         ruleset = ruleset.replace(fallback=Fallback(output))
     return np.asarray(ruleset.predict(table))
@@ -235,7 +238,19 @@ def _checked_tolerances(name: str, tolerances: Any, n_rules: int) -> NDArray[np.
 def compare_labels(
     ruleset: RuleSet, name: str, predicted: Any, labels: Any, widths: Any
 ) -> NDArray[np.int8]:
-    """Return the outcome of each row, see :class:`RowDecisions`."""
+    """Return 0 for rows whose prediction agrees with the label, 1 for others, -1 without label.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    name : str
+        The parameter of the labels, for messages.
+    predicted, labels : array-like of shape (n_rows,)
+        Predictions and labels; None and NaN are unknown labels.
+    widths : array-like of shape (n_rows,) or None
+        Regression: largest difference that is not an error.
+    """
     labels = labels.to_numpy() if hasattr(labels, "to_numpy") else labels
     labels = np.asarray(labels, dtype=None if hasattr(labels, "dtype") else object)
     if labels.shape != np.shape(predicted):
