@@ -37,6 +37,8 @@ _BASELINE_SHIFT_PRIOR = np.array([0.05, 0.35, 0.43, 0.14, 0.03])
 #: Prior of the time of change, in rows: a probability of a change before the first row, and a
 #: power law for later ones.
 _P_AT_START, _TIME_SCALE, _TIME_EXPONENT = 0.6, 50.0, 0.3
+#: Evidence beyond these sums is not distinguished.
+_MAX_LOG, _MAX_SUM = 600.0, 1e300
 
 
 def remaining_prior(n_rows: Any) -> Floats:
@@ -150,7 +152,7 @@ class RateMonitors:
         is_tested = alternatives > nulls
         self._if_event = np.where(is_tested, np.log(alternatives / nulls), 0.0)
         self._if_none = np.where(is_tested, np.log((1 - alternatives) / (1 - nulls)), 0.0)
-        self._log_sums = np.full(is_tested.shape, -np.inf)
+        self._sums = np.zeros(is_tested.shape)
         self.n_rows = np.zeros(len(events), dtype=np.int64)
         self._n_prior = np.full(len(events), -1, dtype=np.int64)
         self.log_evidence = np.full(len(events), -np.inf)
@@ -178,10 +180,11 @@ class RateMonitors:
         )
         now = remaining_prior(self.n_rows[active])
         self._n_prior[active] = self.n_rows[active]
-        with np.errstate(divide="ignore"):
-            new = np.log(np.maximum(before - now, 0.0))[:, np.newaxis, np.newaxis]
-        sums = np.logaddexp(self._log_sums[active], new)
-        self._log_sums[active] = sums + x * self._if_event[active] + (n - x) * self._if_none[active]
+        gains = x * self._if_event[active] + (n - x) * self._if_none[active]
+        sums = self._sums[active] + (before - now)[:, np.newaxis, np.newaxis]
+        with np.errstate(over="ignore"):
+            sums *= np.exp(np.minimum(gains, _MAX_LOG))
+        self._sums[active] = np.minimum(sums, _MAX_SUM)
         self.n_rows[active] += trials[active]
         self._weigh(active)
 
@@ -189,13 +192,10 @@ class RateMonitors:
         """Compute the e-process from the sums over alternatives and times of change."""
         n_prior = self._n_prior[active]
         remaining = np.where(n_prior < 0, 1.0, remaining_prior(np.maximum(n_prior, 0)))
-        sums = self._log_sums[active]
-        largest = np.maximum(sums.max(axis=2), 0.0)
-        mixed = np.exp(sums - largest[:, :, np.newaxis]) @ _ODDS_RATIO_PRIOR
-        log_martingale = largest + np.log(mixed + remaining[:, np.newaxis] * np.exp(-largest))
+        martingale = self._sums[active] @ _ODDS_RATIO_PRIOR + remaining[:, np.newaxis]
         log_baseline = self._log_baseline[active]
         evidence = np.minimum(
-            (log_baseline[:, :-1] + log_martingale).min(axis=1), log_baseline[:, -1]
+            (log_baseline[:, :-1] + np.log(martingale)).min(axis=1), log_baseline[:, -1]
         )
         self.log_evidence[active] = evidence
         self.max_log_evidence[active] = np.maximum(self.max_log_evidence[active], evidence)
@@ -206,7 +206,7 @@ class RateMonitors:
             "n_rows": self.n_rows.tolist(),
             "n_prior": self._n_prior.tolist(),
             "max_log_evidence": _packed(self.max_log_evidence),
-            "log_sums": _packed(self._log_sums),
+            "sums": _packed(self._sums),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -215,7 +215,7 @@ class RateMonitors:
         self.n_rows = np.array(state["n_rows"], dtype=np.int64)
         self._n_prior = np.array(state["n_prior"], dtype=np.int64)
         self.max_log_evidence = _unpacked(state["max_log_evidence"], (n_monitors,))
-        self._log_sums = _unpacked(state["log_sums"], self._log_sums.shape)
+        self._sums = _unpacked(state["sums"], self._sums.shape)
         if not len(self.n_rows) == len(self._n_prior) == n_monitors:
             raise ValueError(
                 f"The state must have {n_monitors} monitors, got {len(self.n_rows)}. Use the rules "
