@@ -25,6 +25,7 @@ from skescore.metrics._decisions import (
     decide_rows,
     domain_limits,
     has_default,
+    predict_all_rows,
 )
 from skescore.metrics._fidelity import (
     OFF_DATA,
@@ -140,6 +141,7 @@ __all__ = [
     "performance_table",
     "performance_value",
     "plausibility",
+    "predict_all_rows",
     "prediction_agreement",
     "prediction_loss",
     "prediction_performance",

@@ -24,6 +24,7 @@ __all__ = [
     "decide_rows",
     "domain_limits",
     "has_default",
+    "predict_all_rows",
 ]
 
 Counts = NDArray[np.int64]
@@ -182,7 +183,7 @@ def decide_rows(
     is_outside, is_incomplete = _check_values(ruleset, table)
     predicted, predicts_all = None, has_default(ruleset)
     if y is not None or model_predictions is not None:
-        predicted = _predict(ruleset, table, predicts_all)
+        predicted = predict_all_rows(ruleset, table)
     outcomes = []
     for name, labels, tolerances in (
         ("y", y, error_tolerances),
@@ -218,12 +219,12 @@ def has_default(ruleset: RuleSet) -> bool:
     return ruleset.fallback is not None and ruleset.fallback.policy == "default"
 
 
-def _predict(ruleset: RuleSet, table: RowTable, predicts_all: bool) -> NDArray[Any]:
+def predict_all_rows(ruleset: RuleSet, X: Any) -> NDArray[Any]:
     """Predict all rows; the prediction for rows of no rule is arbitrary without a default."""
-    if not predicts_all:
+    if not has_default(ruleset):
         output = 0.0 if ruleset.classes is None else ruleset.classes[0]
         ruleset = ruleset.replace(fallback=Fallback(output))
-    return np.asarray(ruleset.predict(table))
+    return np.asarray(ruleset.predict(X))
 
 
 def _checked_tolerances(name: str, tolerances: Any, n_rules: int) -> NDArray[np.float64]:

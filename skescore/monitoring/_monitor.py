@@ -555,8 +555,8 @@ class RuleMonitor:
         evidence = float(self._log_prior[index] + self._rates.max_log_evidence[index])
         return RuleChange(
             monitor.kind,
-            self._group_name(monitor.group),
-            self._group_text(monitor.group),
+            self.group_name(monitor.group),
+            self.group_text(monitor.group),
             "decrease" if monitor.is_decrease else "increase",
             *rates,
             *intervals,
@@ -597,13 +597,52 @@ class RuleMonitor:
         first = self._history.entries[entry]
         return {"batch": first.batches[0], "time": first.times[0], "row": first.first_row}
 
-    def _group_name(self, group: int) -> str:
+    def rate_history(
+        self, kind: str, group: int
+    ) -> tuple[list[int], list[float], tuple[float, float]] | None:
+        """Return the rate of a group of rows over time.
+
+        Parameters
+        ----------
+        kind : str
+            Kind of the monitor.
+        group : int
+            Index of the rule; the number of rules for rows of no rule, and one more for all rows.
+
+        Returns
+        -------
+        tuple or None
+            The last row of each period, its rate (NaN without rows), and the 95 % confidence
+            interval of the baseline; None if this rate is not monitored.
+        """
+        positions = [
+            position
+            for position, m in enumerate(self._monitors)
+            if (m.kind, m.group, m.is_decrease) == (kind, group, False)
+        ]
+        if not positions:
+            return None
+        index = positions[0]
+        entries = self._history.entries
+        baseline = self._series([self.baseline.counts])
+        low, high = rate_interval(*(values[index] for values in baseline))
+        rates: list[float] = []
+        if entries:
+            events, trials = self._series([e.counts for e in entries])
+            with np.errstate(invalid="ignore"):
+                rates = (events[index] / trials[index]).tolist()
+        last_rows = [entry.first_row - 1 for entry in entries[1:]] + [self.n_rows] * bool(entries)
+        return last_rows, rates, (float(low[0]), float(high[0]))
+
+    def group_name(self, group: int) -> str:
+        """Return the name of a rule, of rows of no rule, or of all rows."""
         n_rules = len(self.ruleset)
         return {n_rules: "no rule", n_rules + 1: "all rows"}.get(group, f"rule {group + 1}")
 
-    def _group_text(self, group: int) -> str:
+    def group_text(self, group: int) -> str:
+        """Return a rule in words, or the name of another group."""
         if group >= len(self.ruleset):
-            return self._group_name(group)
+            return self.group_name(group)
         return self.ruleset.line(group)
 
     def to_frame(self) -> pd.DataFrame:
@@ -616,7 +655,7 @@ class RuleMonitor:
         events, trials = self._series([total])
         before = self._series([self.baseline.counts])
         for group in range(len(self.ruleset) + 2):
-            line: dict[str, Any] = {"rule": self._group_name(group), "status": "unchanged"}
+            line: dict[str, Any] = {"rule": self.group_name(group), "status": "unchanged"}
             alarms = []
             for index, monitor in enumerate(self._monitors):
                 if monitor.group != group or monitor.is_decrease:
