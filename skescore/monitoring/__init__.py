@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from skescore.monitoring._baseline import RuleBaseline, rate_interval, rules_fingerprint
+from skescore.monitoring._conformal import CalibratedRules, conformal_rank
 from skescore.monitoring._e_process import RateMonitors
 from skescore.monitoring._exports import log_to_mlflow, prometheus_text
 from skescore.monitoring._history import (
@@ -17,6 +18,7 @@ from skescore.monitoring._state import WatchState, locked
 
 __all__ = [
     "MONITOR_KINDS",
+    "CalibratedRules",
     "ChangeEstimate",
     "MonitorKind",
     "PendingLabels",
@@ -26,6 +28,7 @@ __all__ = [
     "RuleChange",
     "RuleMonitor",
     "WatchState",
+    "conformal_rank",
     "estimate_change",
     "locked",
     "log_to_mlflow",
