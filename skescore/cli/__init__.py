@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "rules": ("_rules", "convert saved rules to text, SQL, Python, Prolog, ..."),
         "predict": ("_predict", "predict the rows of a table with saved rules"),
         "explain": ("_explain", "explain what saved rules predict for a row"),
+        "watch": ("_watch", "notice when saved rules stop holding on new rows"),
         "import": ("_import", "import rules from other tools and models"),
         "report": ("_report", "write one run or a comparison of two as an HTML page"),
         "bench": ("_bench", "compare extractors over data sets, black boxes and seeds"),
@@ -135,7 +136,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code, 0 or 1.
+        The exit code: 0, 1 or that of the command.
 
     Raises
     ------
@@ -152,6 +153,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments[:1] == ["help"]:  # what many type first
         arguments = [*arguments[1:], "--help"]
+    if arguments[:2] == ["watch", "init"]:
+        arguments[1] = "--init"
     try:
         if set(arguments) & _SCORING and entry_points(group="skescore.scores"):
             from skescore.scorers import register_installed_scores

@@ -175,6 +175,10 @@ OF_FILE: Any = functools.partial(_Value, kind="file")
 OF_FOLDER: Any = functools.partial(_Value, kind="folder")
 OF_DATA: Any = functools.partial(_Value, kind="data", missing=_missing_data)
 OF_SOURCE: Any = functools.partial(_Value, kind="data", missing=_missing_source)
+#: Rows of a source, or - for standard input.
+OF_ROWS: Any = functools.partial(
+    _Value, kind="data", missing=lambda data: "" if data == "-" else _missing_source(data)
+)
 OF_RULES: Any = functools.partial(
     _Value, kind="file", missing=_missing("There is no file {}; name the rules.json of a run.")
 )

@@ -1,0 +1,280 @@
+"""False alarms and delays of the monitors of rule lists, in simulations with known changes.
+
+    python benchmarks/monitoring/simulate.py false-alarms --runs 1000
+    python benchmarks/monitoring/simulate.py delays --runs 1000
+    python benchmarks/monitoring/simulate.py detectors --runs 200     (needs river)
+
+Each command writes a CSV file next to this one; `report.py` makes the page of them.
+
+Rules have equal shares, and rows are independent, so that counts per block of rows are drawn
+directly. All runs are vectorized over the monitors of :class:`skescore.monitoring.RateMonitors`
+with the prior weights of :class:`skescore.monitoring.RuleMonitor`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binom
+
+from skescore.metrics import DecisionCounts
+from skescore.monitoring import RateMonitors, RuleBaseline, RuleMonitor, rules_fingerprint
+from skescore.rules import Domain, Interval, Rule, RuleSet
+
+HERE = Path(__file__).parent
+ALPHA = 0.05
+N_RULES = (4, 8, 16, 32)
+#: Rates of an unchanged list: errors, rows outside of the domain, rows with missing values.
+RATES = {"error": 0.1, "outside": 0.01, "missing": 0.02}
+BASELINE_ROWS_PER_RULE = 1000
+#: Row counts of blocks, and how many blocks of each: short ones first, when most alarms occur.
+BLOCKS = ((50, 40), (250, 72), (1000, 80))
+
+
+def make_rules(n_rules: int) -> RuleSet:
+    """Return a list of rules with equal shares of rows that are uniform on [0, 1]."""
+    rules = [Rule([Interval(0, upper=(k + 1) / n_rules)], "ab"[k % 2]) for k in range(n_rules - 1)]
+    return RuleSet(
+        [*rules, Rule([], "ab"[(n_rules - 1) % 2])],
+        ["x"],
+        task="classification",
+        ordered=True,
+        domain=Domain((0.0,), (1.0,)),
+    )
+
+
+def draw_counts(rng: np.random.Generator, n_rules: int, n_rows: int) -> DecisionCounts:
+    """Draw the counts of a block of unchanged rows with labels."""
+    rows = np.append(rng.multinomial(n_rows, np.full(n_rules, 1 / n_rules)), 0)
+    return DecisionCounts(
+        rows,
+        rows,
+        rng.binomial(rows, RATES["error"]),
+        0 * rows,
+        0 * rows,
+        rng.binomial(rows, RATES["outside"]),
+        rng.binomial(rows, RATES["missing"]),
+    )
+
+
+def delay_labels(
+    rng: np.random.Generator, counts: list[DecisionCounts], pending: np.ndarray
+) -> tuple[list[DecisionCounts], np.ndarray]:
+    """Let 30 % of the labels never come, and the others with a geometric delay of 5 blocks."""
+    pending = pending + rng.binomial(np.array([c.n_rows for c in counts]), 0.7)
+    arrived = rng.binomial(pending, 0.2)
+    errors = rng.binomial(arrived, RATES["error"])
+    late = [
+        DecisionCounts(c.n_rows, a, e, c.n_queried, c.n_disagreements, c.n_outside, c.n_missing)
+        for c, a, e in zip(counts, arrived, errors, strict=True)
+    ]
+    return late, pending - arrived
+
+
+def run_unchanged(n_rules: int, n_runs: int, seed: int, late: bool) -> np.ndarray:
+    """Return for each run whether any monitor of an unchanged list raised an alarm."""
+    rng = np.random.default_rng([n_rules, seed, late])
+    rules = make_rules(n_rules)
+    baselines = [draw_counts(rng, n_rules, BASELINE_ROWS_PER_RULE * n_rules) for _ in range(n_runs)]
+    layout = RuleMonitor(rules, RuleBaseline(rules_fingerprint(rules), baselines[0]))
+    events, trials = layout._series(baselines)
+    shape = events.shape
+    tolerance = [[layout.tolerances[m.kind]] for m in layout._monitors]
+    monitors = RateMonitors(
+        events.ravel(), trials.ravel(), np.broadcast_to(tolerance, shape).ravel()
+    )
+    is_alarmed = np.zeros(n_runs, dtype=bool)
+    pending = np.zeros((n_runs, n_rules + 1), dtype=np.int64)
+    for n_rows, n_blocks in BLOCKS:
+        for _ in range(n_blocks):
+            counts = [draw_counts(rng, n_rules, n_rows) for _ in range(n_runs)]
+            if late:
+                counts, pending = delay_labels(rng, counts, pending)
+            events, trials = layout._series(counts)
+            monitors.update(events.ravel(), trials.ravel())
+            weighted = layout._log_prior[:, np.newaxis] + monitors.log_evidence.reshape(shape)
+            # The mean of all e-processes includes the union bound.
+            is_alarmed |= np.logaddexp.reduce(weighted, axis=0) >= -math.log(ALPHA)
+    return is_alarmed
+
+
+def false_alarms(n_runs: int, chunk: int = 50) -> None:
+    """Write the frequency of false alarms over 100,000 rows."""
+    lines = []
+    for n_rules in N_RULES:
+        for late in (False, True):
+            alarms = np.concatenate(
+                [
+                    run_unchanged(n_rules, min(chunk, n_runs - i), i, late)
+                    for i in range(0, n_runs, chunk)
+                ]
+            )
+            lines.append(
+                {
+                    "rules": n_rules,
+                    "labels": "late, 30 % missing" if late else "at once",
+                    "runs": n_runs,
+                    "rows": sum(a * b for a, b in BLOCKS),
+                    "alarms": int(alarms.sum()),
+                }
+            )
+            print(lines[-1], flush=True)
+            pd.DataFrame(lines).to_csv(HERE / "false_alarms.csv", index=False)
+
+
+def fixed_horizon(n_rules: int, power: float) -> int:
+    """Return the fewest rows with which a binomial test of .1 against .2 has the power.
+
+    The test knows both rates and the time of the change, and has the level 5 % divided by the
+    number of rules.
+    """
+    for n in range(1, 10_000):
+        critical = binom.ppf(1 - ALPHA / n_rules, n, 0.1) + 1
+        if binom.sf(critical - 1, n, 0.2) >= power:
+            return n
+    raise AssertionError("no sample size suffices")
+
+
+def delays(n_runs: int) -> None:
+    """Write the median number of rows of a rule from a change of its errors to its alarm."""
+    lines = []
+    for n_rules in N_RULES:
+        rules = make_rules(n_rules)
+        rng = np.random.default_rng(n_rules)
+        counts = draw_counts(rng, n_rules, 1000 * n_rules)
+        layout = RuleMonitor(rules, RuleBaseline(rules_fingerprint(rules), counts))
+        log_prior = layout._log_prior[0]
+        for n_baseline in (500, 1000, 3000, 10_000):
+            for n_before in (0, 1000, 10_000):
+                delay = simulate_delay(rng, n_runs, n_baseline, n_before, log_prior)
+                lines.append(
+                    {
+                        "rules": n_rules,
+                        "baseline_rows": n_baseline,
+                        "rows_before": n_before,
+                        "runs": n_runs,
+                        "median": float(np.median(delay)),
+                        "lower_quartile": float(np.quantile(delay, 0.25)),
+                        "upper_quartile": float(np.quantile(delay, 0.75)),
+                        "fixed_50": fixed_horizon(n_rules, 0.5),
+                        "fixed_80": fixed_horizon(n_rules, 0.8),
+                    }
+                )
+                print(lines[-1], flush=True)
+        pd.DataFrame(lines).to_csv(HERE / "delays.csv", index=False)
+
+
+def simulate_delay(
+    rng: np.random.Generator, n_runs: int, n_baseline: int, n_before: int, log_prior: float
+) -> np.ndarray:
+    """Return the rows of the rule from a change of its error rate from .1 to .2 to the alarm."""
+    monitors = RateMonitors(rng.binomial(n_baseline, 0.1, n_runs), np.full(n_runs, n_baseline))
+    for _ in range(n_before // 50):
+        monitors.update(rng.binomial(50, 0.1, n_runs), np.full(n_runs, 50))
+    delay = np.full(n_runs, np.inf)
+    row = 0
+    while np.isinf(delay).mean() > 0.2 and row < 3000:
+        size = 1 if row < 250 else 5  # rows of the rule between two looks
+        row += size
+        monitors.update(rng.binomial(size, 0.2, n_runs), np.full(n_runs, size))
+        is_new = np.isinf(delay) & (log_prior + monitors.log_evidence >= -math.log(ALPHA))
+        delay[is_new] = row
+    return delay
+
+
+class RepeatedTests:
+    """One-sided z-tests of all rows so far against the baseline, every 100 rows."""
+
+    def __init__(self, n_rules: int, baseline: np.ndarray) -> None:
+        from scipy.stats import norm
+
+        self._critical = norm.isf(ALPHA / n_rules)
+        self._x0, self._n0 = int(baseline.sum()), len(baseline)
+        self._x = self._n = 0
+        self.drift_detected = False
+
+    def update(self, x: int) -> None:
+        """Add a row."""
+        self._x, self._n = self._x + x, self._n + 1
+        self.drift_detected = False
+        if self._n % 100 == 0:
+            pooled = (self._x + self._x0) / (self._n + self._n0)
+            error = math.sqrt(pooled * (1 - pooled) * (1 / self._n + 1 / self._n0))
+            difference = self._x / self._n - self._x0 / self._n0
+            self.drift_detected = difference > self._critical * error
+
+
+def make_detectors(n_rules: int, baseline: np.ndarray) -> dict:
+    """Return detectors that have seen the baseline, with their default settings."""
+    from river import drift
+
+    detectors = {
+        "river ADWIN": drift.ADWIN(),
+        "river ADWIN, delta = .05 / rules": drift.ADWIN(delta=ALPHA / n_rules),
+        "river DDM": drift.binary.DDM(),
+        "river Page-Hinkley": drift.PageHinkley(mode="up"),
+    }
+    for detector in detectors.values():
+        for x in baseline.tolist():
+            detector.update(x)
+    detectors["repeated z-tests"] = RepeatedTests(n_rules, baseline)
+    return detectors
+
+
+def detectors(n_runs: int, n_rules: int = 4, n_rows: int = 100_000) -> None:
+    """Write false alarms and delays of other detectors on the errors of each rule."""
+    alarms: dict[str, list[bool]] = {}
+    delay: dict[str, list[float]] = {}
+    for run in range(n_runs):
+        rng = np.random.default_rng([7, run])
+        is_alarmed: dict[str, bool] = {}
+        for _ in range(n_rules):
+            baseline = (rng.random(BASELINE_ROWS_PER_RULE) < 0.1).astype(int)
+            stream = (rng.random(n_rows // n_rules) < 0.1).astype(int).tolist()
+            for name, detector in make_detectors(n_rules, baseline).items():
+                is_alarmed[name] = is_alarmed.get(name, False) or first_alarm(
+                    detector, stream
+                ) < len(stream)
+        baseline = (rng.random(BASELINE_ROWS_PER_RULE) < 0.1).astype(int)
+        changed = (rng.random(3000) < 0.2).astype(int).tolist()
+        for name, detector in make_detectors(n_rules, baseline).items():
+            alarms.setdefault(name, []).append(is_alarmed[name])
+            delay.setdefault(name, []).append(first_alarm(detector, changed) + 1)
+        lines = [
+            {
+                "detector": name,
+                "rules": n_rules,
+                "runs": run + 1,
+                "rows": n_rows,
+                "alarms": sum(alarms[name]),
+                "median_delay": float(np.median(delay[name])),
+                "never": sum(d > 3000 for d in delay[name]),
+            }
+            for name in alarms
+        ]
+        if run % 20 == 19:
+            print(lines, flush=True)
+            pd.DataFrame(lines).to_csv(HERE / "detectors.csv", index=False)
+
+
+def first_alarm(detector: object, stream: list[int]) -> int:
+    """Return the index of the first alarm, the length of the stream without one."""
+    for index, x in enumerate(stream):
+        detector.update(x)  # type: ignore[attr-defined]
+        if detector.drift_detected:  # type: ignore[attr-defined]
+            return index
+    return len(stream)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("part", choices=("false-alarms", "delays", "detectors"))
+    parser.add_argument("--runs", type=int, default=1000)
+    options = parser.parse_args()
+    {"false-alarms": false_alarms, "delays": delays, "detectors": detectors}[options.part](
+        options.runs
+    )

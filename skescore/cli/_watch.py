@@ -1,0 +1,537 @@
+"""``skescore watch``: notice when saved rules stop holding on new rows."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import hashlib
+import json
+import shlex
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skescore._io import at_home
+from skescore._text import listed, plural
+from skescore.cli import _arguments as arguments
+from skescore.cli import _output as output
+from skescore.cli._arguments import OF_FILE, OF_ROWS, OF_RULES
+from skescore.cli._rule_files import as_text, read_rows, read_rules, read_table, write_output
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+
+    from skescore.metrics import DecisionCounts
+    from skescore.monitoring import RuleChange, RuleMonitor, WatchState
+    from skescore.rules import RuleSet
+
+DESCRIPTION = """\
+Notice when saved rules stop holding: `skescore watch init` counts held-out rows, and `skescore
+watch` adds new rows batch by batch. It reports which rule changed, since when and how much. The
+probability that unchanged rules ever raise an alarm is at most --alpha, however often it runs.
+
+Every batch counts once, even if the command is repeated or killed. Exit codes: 0 no change, 1
+failure, 2 wrong usage, 3 a rule changed (as long as the alarm stands).
+"""
+EXAMPLES = """\
+examples:
+  skescore watch init run/rules.json held_out.csv --target price --state state.json
+  skescore watch run/rules.json monday.csv --state state.json --target price --page watch.html
+  skescore watch run/rules.json monday.csv --state state.json --key id
+  skescore watch run/rules.json labels.csv --state state.json --key id --target price --labels
+  skescore watch run/rules.json 'sales/*.parquet' --state state.json --target price --batch 2026-05
+"""
+#: Exit code as long as an alarm stands.
+_CHANGED = 3
+_STDIN = "-"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "rules", action=OF_RULES, metavar="RULES.json", type=Path, help="file with the saved rules"
+    )
+    parser.add_argument(
+        "data",
+        action=OF_ROWS,
+        metavar="ROWS",
+        help="a table, - for CSV from standard input, or rows that are counted in their source: a "
+        "folder or glob of Parquet files, duckdb:///FILE?table=T, "
+        "postgresql://USER@HOST/DATABASE?table=T, any URL of SQLAlchemy",
+    )
+    parser.add_argument(
+        "--init",
+        action="store_true",
+        help="make the state from held-out rows, which neither the model nor the rules were "
+        "fitted to; `skescore watch init` is the same",
+    )
+    parser.add_argument(
+        "--state",
+        action=OF_FILE,
+        type=Path,
+        metavar="FILE",
+        required=True,
+        help="the state, which every update replaces as a whole",
+    )
+    parser.add_argument(
+        "--target", metavar="COLUMN", help="column of labels; empty cells are not known yet"
+    )
+    parser.add_argument(
+        "--batch",
+        metavar="NAME",
+        help="name of the batch, which counts once (default: the content of a file; required for "
+        "rows in a source)",
+    )
+    parser.add_argument(
+        "--time", metavar="TIME", help="when the rows came, for reports (default: now)"
+    )
+    group = parser.add_argument_group("late labels")
+    group.add_argument(
+        "--key",
+        metavar="COLUMN",
+        help="column that identifies rows; rows without a label wait for it in FILE.pending",
+    )
+    group.add_argument(
+        "--labels",
+        action="store_true",
+        help="ROWS is a table of --key and --target: labels of earlier rows",
+    )
+    _add_model_options(parser)
+    _add_output_options(parser)
+    group = parser.add_argument_group("settings of `watch init`")
+    group.add_argument(
+        "--alpha",
+        type=arguments.number_above(0),
+        metavar="P",
+        help="largest probability that unchanged rules ever raise an alarm (default 0.05)",
+    )
+    group.add_argument(
+        "--tolerance",
+        action="append",
+        type=_tolerance,
+        default=[],
+        metavar="KIND=CHANGE",
+        help="change of a rate that is not reported, as in error=0.02, for error, disagreement, "
+        "share, outside or missing (default 0 for the first two, 0.02 for the others); repeatable",
+    )
+    group.add_argument("--overwrite", action="store_true", help="replace an existing state")
+    arguments.add_reading_options(parser.add_argument_group("reading a table"))
+
+
+def _add_model_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("the model")
+    group.add_argument(
+        "--black-box",
+        action=OF_FILE,
+        metavar="FILE",
+        help="fitted scikit-learn model (.skops; .joblib and .pkl with --trust), whose agreement "
+        "with the rules is monitored",
+    )
+    arguments.add_trust_option(group)
+    group.add_argument(
+        "--model-column",
+        metavar="COLUMN",
+        help="column with the predictions of the model, instead of --black-box",
+    )
+
+
+def _add_output_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("output")
+    arguments.add_format_option(group)
+    group.add_argument(
+        "--page", action=OF_FILE, type=Path, metavar="FILE", help="write an HTML page"
+    )
+    group.add_argument(
+        "--prometheus",
+        action=OF_FILE,
+        type=Path,
+        metavar="FILE",
+        help="write metrics in the text format of Prometheus",
+    )
+    group.add_argument(
+        "--mlflow", metavar="RUN", help="log metrics to this run of MLflow, by its id"
+    )
+    group.add_argument(
+        "--on-alarm",
+        metavar="COMMAND",
+        help="run this command after new alarms, with their JSON as standard input; it is repeated "
+        "at the next update until it succeeds",
+    )
+
+
+def _tolerance(text: str) -> tuple[str, float]:
+    """Read the tolerance of a kind of monitor (argparse type)."""
+    kind, _, number = text.partition("=")
+    try:
+        return kind.strip(), float(number)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be like error=0.02, got {text!r}") from None
+
+
+def run(options: argparse.Namespace) -> str:
+    """Run the command and return the text for standard output."""
+    from skescore.monitoring import locked
+
+    _check(options)
+    ruleset = read_rules(options.rules)
+    notes = output.Notes()
+    options.state = at_home(options.state)
+    with _table_file(options), locked(options.state):
+        if options.init:
+            state, new = _initialize(options, ruleset, notes), []
+        else:
+            state, new = _update(options, ruleset, notes)
+        _announce(options, state, notes)
+    _export(options, state)
+    changes = state.monitor.changes()
+    options.exit_code = _CHANGED if changes else 0
+    return _report(options, state, new, notes)
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Report options that do not go together."""
+    error = options.parser.error
+    if options.labels and (options.key is None or options.target is None):
+        error("--labels needs --key and --target")
+    if options.init and (options.labels or options.key):
+        error("`watch init` needs rows with their labels; leave --key and --labels out")
+    if not options.init and (options.alpha or options.tolerance or options.overwrite):
+        error("--alpha, --tolerance and --overwrite go with `watch init`")
+    if options.black_box and options.model_column:
+        error("--black-box and --model-column exclude each other")
+    if arguments.lies_elsewhere(options.data) and options.data != _STDIN:
+        if options.black_box:
+            error("rows in a source need the predictions of the model in a --model-column")
+        if options.key:
+            error("--key needs a table in a file; rows in a source are not read one by one")
+        if options.batch is None and not options.init:
+            error("rows in a source need --batch NAME, so that they count once")
+
+
+@contextmanager
+def _table_file(options: argparse.Namespace) -> Iterator[None]:
+    """Store standard input in a temporary file while it is read."""
+    options.data_name = "standard input" if options.data == _STDIN else options.data
+    if options.data != _STDIN:
+        yield
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.csv"
+        path.write_bytes(sys.stdin.buffer.read())
+        options.data = str(path)
+        yield
+
+
+def _now(options: argparse.Namespace) -> str:
+    if options.time is not None:
+        return str(options.time)
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _batch_name(options: argparse.Namespace) -> str:
+    """Return the name of the batch, by default a hash of the file."""
+    if options.batch is not None:
+        return str(options.batch)
+    path = at_home(options.data)
+    if not path.is_file():
+        return str(options.data)
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
+    return f"{Path(options.data_name).name}:{digest}"
+
+
+class _Rows:
+    """Features of the rules, labels, predictions of the model and keys of a table."""
+
+    def __init__(self, options: argparse.Namespace, ruleset: RuleSet) -> None:
+        self.X: pd.DataFrame = read_rows(options, ruleset, options.data)
+        self._options = options
+        self._table: pd.DataFrame | None = None
+        self.y = self.labels(ruleset, options.target)
+        self.model: Any = self.labels(ruleset, options.model_column)
+        if options.black_box:
+            from skescore.black_boxes import load_black_box
+            from skescore.extractors import Oracle
+
+            model = load_black_box(options.black_box, trust=options.trust)
+            self.model = Oracle(model, like=self.X).query(self.X)
+
+    def column(self, name: str) -> pd.Series:
+        """Return a column as it is in the file."""
+        if self._table is None:
+            self._table = _raw_table(self._options)
+            if len(self._table) != len(self.X):
+                raise ValueError(
+                    f"{self._options.data_name} has {plural(len(self._table), 'row')}, but "
+                    f"{len(self.X)} of them hold values. Remove the empty ones."
+                )
+        return _column(self._options, self._table, name)
+
+    def labels(self, ruleset: RuleSet, name: str | None) -> Any:
+        """Return a column of labels; None without one."""
+        return None if name is None else _labels(ruleset, self.column(name))
+
+
+def _raw_table(options: argparse.Namespace) -> pd.DataFrame:
+    return read_table(options.data, sep=options.sep, encoding=options.encoding)
+
+
+def _column(options: argparse.Namespace, table: pd.DataFrame, name: str) -> pd.Series:
+    if name not in table.columns:
+        raise ValueError(
+            f"{options.data_name} has no column {name!r}; its columns are {listed(list(table))}."
+        )
+    return table[name]
+
+
+def _labels(ruleset: RuleSet, column: pd.Series) -> Any:
+    """Return labels of the type of the classes, and None where they are unknown."""
+    import pandas as pd
+
+    if ruleset.classes is None:
+        return pd.to_numeric(column).to_numpy(dtype=float, na_value=float("nan"))
+    if all(isinstance(label, str) for label in ruleset.classes):
+        return as_text(column).to_numpy(dtype=object)
+    return column.astype(object).where(column.notna(), None).to_numpy(dtype=object)
+
+
+def _initialize(options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes) -> WatchState:
+    """Make a state from held-out rows."""
+    from skescore.monitoring import RuleBaseline, RuleMonitor, WatchState, rules_fingerprint
+
+    if options.state.exists() and not options.overwrite:
+        raise ValueError(
+            f"--state {options.state} is already there. Pass --overwrite to forget what it has "
+            "counted."
+        )
+    if arguments.lies_elsewhere(options.data):
+        if ruleset.classes is None and options.target:
+            raise ValueError(
+                "The tolerances of a regression are quantiles, which are estimated from a table in "
+                f"a file. Export a sample of {options.data_name} to Parquet."
+            )
+        counts = _count_source(options, ruleset, None)
+        baseline = RuleBaseline(rules_fingerprint(ruleset), counts)
+    else:
+        rows = _Rows(options, ruleset)
+        baseline = RuleBaseline.from_rows(ruleset, rows.X, rows.y, model_predictions=rows.model)
+    monitor = RuleMonitor(
+        ruleset, baseline, alpha=options.alpha or 0.05, tolerances=dict(options.tolerance)
+    )
+    if "error" not in monitor.kinds:
+        notes.add("errors are not monitored, since there are no labels; name them as --target")
+    state = WatchState(options.state, monitor)
+    pending = options.state.with_name(options.state.name + ".pending")
+    pending.unlink(missing_ok=True)
+    state.write()
+    return state
+
+
+def _count_source(
+    options: argparse.Namespace, ruleset: RuleSet, monitor: RuleMonitor | None
+) -> DecisionCounts:
+    """Count the rows of a source with one query."""
+    from skescore.sources import count_source_decisions
+
+    reading = {k: v for k, v in arguments.reading_from(options).items() if v}
+    if reading:
+        options.parser.error(
+            f"--{next(iter(reading)).replace('_', '-')} is an option of reading files, but the "
+            "rows of a source are counted as stored; leave it out"
+        )
+    tolerances = {}
+    if monitor is not None:
+        tolerances = {
+            "error_tolerances": monitor.baseline.error_tolerances,
+            "model_tolerances": monitor.baseline.model_tolerances,
+        }
+    return count_source_decisions(
+        ruleset, options.data, options.target, model_column=options.model_column, **tolerances
+    )
+
+
+def _update(
+    options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes
+) -> tuple[WatchState, list[RuleChange]]:
+    """Add a batch to the state, unless it has been added before."""
+    from skescore.monitoring import WatchState
+
+    state = WatchState.load(options.state, ruleset)
+    batch, time = _batch_name(options), _now(options)
+    if batch in state.batches:
+        notes.add(f"batch {batch} has been counted before; nothing is changed")
+        return state, []
+    monitor = state.monitor
+    if options.labels:
+        new = _add_labels(options, ruleset, state, notes, batch, time)
+    elif arguments.lies_elsewhere(options.data):
+        counts = _count_source(options, ruleset, monitor)
+        new = monitor.update_counts(counts, batch=batch, time=time)
+    else:
+        rows = _Rows(options, ruleset)
+        if options.key is not None:
+            _wait_for_labels(options, state, rows)
+        new = monitor.update(rows.X, rows.y, model_predictions=rows.model, batch=batch, time=time)
+    state.save(batch)
+    return state, new
+
+
+def _wait_for_labels(options: argparse.Namespace, state: WatchState, rows: _Rows) -> None:
+    """Store rows without a label with what was predicted for them."""
+    import numpy as np
+    import pandas as pd
+
+    from skescore.metrics import predict_all_rows
+
+    keys = as_text(rows.column(options.key))
+    if keys.isna().any():
+        raise ValueError(
+            f"--key {options.key}: {plural(int(keys.isna().sum()), 'row')} of "
+            f"{options.data_name} have no key. Fill them in, or drop the rows."
+        )
+    ruleset = state.monitor.ruleset
+    waiting = np.arange(len(rows.X))
+    if rows.y is not None:
+        waiting = np.flatnonzero(pd.isna(rows.y))
+    rule = np.asarray(ruleset.assign(rows.X))
+    rule[rule < 0] = len(ruleset)
+    predicted: np.ndarray[Any, Any] = predict_all_rows(ruleset, rows.X)
+    state.pending.add(
+        keys.iloc[waiting].tolist(),
+        rule[waiting].tolist(),
+        predicted[waiting].tolist(),
+        state.monitor.block_numbers(len(rows.X))[waiting],
+    )
+
+
+def _add_labels(
+    options: argparse.Namespace,
+    ruleset: RuleSet,
+    state: WatchState,
+    notes: output.Notes,
+    batch: str,
+    time: str,
+) -> list[RuleChange]:
+    """Match late labels with the rows that wait for them."""
+    import numpy as np
+    import pandas as pd
+
+    table = _raw_table(options)
+    labels = _labels(ruleset, _column(options, table, options.target))
+    keys = as_text(_column(options, table, options.key))
+    is_known = np.asarray(~pd.isna(labels)) & keys.notna().to_numpy()
+    matched = state.pending.match(keys[is_known].tolist(), labels[is_known].tolist())
+    if matched.n_unmatched:
+        notes.add(
+            f"{plural(matched.n_unmatched, 'label')} of {int(is_known.sum())} match no row that "
+            "waits for one; they are ignored"
+        )
+    if not matched.rules:
+        return []
+    counts = state.monitor.count_labels(
+        matched.rules, matched.predicted, matched.blocks, np.array(matched.labels, dtype=object)
+    )
+    return state.monitor.update_labels(counts, batch=batch, time=time)
+
+
+def _announce(options: argparse.Namespace, state: WatchState, notes: output.Notes) -> None:
+    """Run the command of the user for alarms that it has not handled yet."""
+    changes = state.monitor.changes()
+    if options.on_alarm is None or len(changes) <= state.n_announced:
+        return
+    text = output.to_json([change.to_dict() for change in changes])
+    result = subprocess.run(
+        shlex.split(options.on_alarm), input=text, text=True, check=False, stdout=sys.stderr
+    )
+    if result.returncode == 0:
+        state.n_announced = len(changes)
+        state.write()
+    else:
+        notes.add(
+            f"--on-alarm ended with exit code {result.returncode}; it runs again at the next update"
+        )
+
+
+def _export(options: argparse.Namespace, state: WatchState) -> None:
+    """Write the page and the metrics."""
+    from skescore.monitoring import log_to_mlflow, monitor_page, prometheus_text
+
+    if options.page is not None:
+        write_output(options.page, monitor_page(state.monitor, f"Rules of {options.rules}"))
+    if options.prometheus is not None:
+        write_output(options.prometheus, prometheus_text(state.monitor))
+    if options.mlflow is not None:
+        log_to_mlflow(state.monitor, options.mlflow)
+
+
+def _report(
+    options: argparse.Namespace, state: WatchState, new: list[RuleChange], notes: output.Notes
+) -> str:
+    """Write the status of all rules and their changes."""
+    monitor = state.monitor
+    frame = monitor.to_frame()
+    changes = monitor.changes()
+    if options.format == "json":
+        result = {
+            "rules": str(options.rules),
+            "state": str(options.state),
+            "batch": state.batches[-1] if state.batches else None,
+            "rows": monitor.n_rows,
+            "labels": monitor.n_labels,
+            "alpha": monitor.alpha,
+            "changed": sorted({change.rule for change in changes}),
+            "new_changes": [change.to_dict() for change in new],
+            "changes": [change.to_dict() for change in changes],
+            "status": json.loads(frame.reset_index().to_json(orient="records")),
+            "notes": notes.texts,
+        }
+        return output.json_for_stdout(result)
+    printer = output.Printer(options.format == "markdown")
+    if options.init:
+        printer.line(f"Baseline of {plural(len(monitor.ruleset), 'rule')} in {options.state}:")
+        _print_baseline(printer, monitor)
+        return printer.text()
+    printer.line(
+        f"{plural(monitor.n_rows, 'row')} and {plural(monitor.n_labels, 'label')} so far; "
+        f"{plural(len(changes), 'change') if changes else 'no change'}."
+    )
+    _print_status(printer, frame, monitor.kinds)
+    for change in changes:
+        printer.line(f"- {change}. To do: {change.action}.")
+    return printer.text()
+
+
+def _print_baseline(printer: output.Printer, monitor: RuleMonitor) -> None:
+    frame = monitor.baseline.to_frame()
+    columns = [kind for kind in monitor.kinds if kind in frame]
+    rows = [
+        [
+            str(name),
+            str(int(line["n_rows"])),
+            *(
+                f"{output.number(line[c])} "
+                f"[{output.number(line[f'{c}_lower'])}, {output.number(line[f'{c}_upper'])}]"
+                for c in columns
+            ),
+        ]
+        for name, line in frame.iterrows()
+    ]
+    printer.table(["rule", "rows", *columns], rows)
+    printer.line("(Shares of held-out rows with exact 95 % confidence intervals.)")
+
+
+def _print_status(printer: output.Printer, frame: pd.DataFrame, kinds: tuple[str, ...]) -> None:
+    shown = [kind for kind in kinds if kind in frame]
+    rows = []
+    for name, line in frame.iterrows():
+        cells = []
+        for kind in shown:
+            before, now = line[f"baseline_{kind}"], line[kind]
+            cells.append("-" if now != now else f"{output.number(before)} -> {output.number(now)}")
+        rows.append([str(name), *cells, str(line["status"])])
+    printer.table(["rule", *shown, "status"], rows, left=("rule", "status"))

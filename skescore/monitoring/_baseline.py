@@ -1,0 +1,349 @@
+"""Held-out counts of each rule, with which later rows are compared."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skescore._io import json_of
+from skescore._validation import check_number
+from skescore.metrics import DecisionCounts, RowDecisions, decide_rows
+from skescore.rules import Fallback, RowTable, RuleSet, as_ruleset
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["RuleBaseline", "rate_interval", "rules_fingerprint"]
+
+FORMAT, VERSION = "skescore rule baseline", 1
+#: A difference of a regression is an error if it exceeds this quantile of held-out differences.
+_ERROR_QUANTILE = 0.9
+#: Fewest held-out rows from which a rule gets a tolerance of its own.
+_MIN_TOLERANCE_ROWS = 20
+_QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+_MAX_VALUES = 20
+
+
+def rules_fingerprint(ruleset: RuleSet) -> str:
+    """Return a hash of the premises and outputs of rules, independent of their statistics.
+
+    Examples
+    --------
+    >>> from skescore.rules import Rule, RuleSet
+    >>> len(rules_fingerprint(RuleSet([Rule([], "a")], ["x"], task="classification")))
+    16
+    """
+    data = json.loads(ruleset.to_json(indent=None))
+    for rule in data["rules"]:
+        rule.pop("statistics", None)
+    text = json.dumps(data, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", errors="backslashreplace")).hexdigest()[:16]
+
+
+def rate_interval(
+    events: Any, trials: Any, level: float = 0.95
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return exact confidence intervals of rates, after Clopper and Pearson (1934).
+
+    Parameters
+    ----------
+    events, trials : array-like
+        Events and rows; without rows, the interval is from 0 to 1.
+    level : float, default=0.95
+        Confidence level.
+
+    Returns
+    -------
+    tuple of ndarray
+        Lower and upper ends.
+
+    Examples
+    --------
+    >>> low, high = rate_interval([0, 5], [10, 10])
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.0, 0.187], [0.308, 0.813])
+    """
+    from scipy.stats import beta
+
+    x, n = np.asarray(events, dtype=float), np.asarray(trials, dtype=float)
+    tail = (1.0 - level) / 2.0
+    with np.errstate(invalid="ignore"):
+        lower = np.where(x > 0, beta.ppf(tail, x, n - x + 1.0), 0.0)
+        upper = np.where(x < n, beta.ppf(1.0 - tail, x + 1.0, n - x), 1.0)
+    return lower, upper
+
+
+@dataclass(frozen=True)
+class RuleBaseline:
+    """Error, agreement, share of rows and features of each rule on held-out rows.
+
+    Attributes
+    ----------
+    fingerprint : str
+        Hash of the rules, see :func:`rules_fingerprint`.
+    counts : DecisionCounts
+        The counts of the held-out rows.
+    error_tolerances, model_tolerances : tuple of float, optional
+        Regression: largest difference from labels and from the model that is not an error, by rule,
+        and for rows of no rule.
+    features : tuple of dict
+        Distribution of each used feature on the rows of each rule, and on the rows of no rule:
+        quantiles of numbers or shares of categories, with their uncertainty.
+
+    Examples
+    --------
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=2)], "low"), Rule([], "high")], ["x"],
+    ...     task="classification", ordered=True,
+    ... )
+    >>> baseline = RuleBaseline.from_rows(rules, [[1], [2], [3], [4]], ["low"] * 3 + ["high"])
+    >>> baseline.to_frame()["error"].tolist()
+    [0.0, 0.5, nan]
+    """
+
+    fingerprint: str
+    counts: DecisionCounts
+    error_tolerances: tuple[float, ...] | None = None
+    model_tolerances: tuple[float, ...] | None = None
+    features: tuple[dict[str, Any], ...] = field(default=(), compare=False)
+
+    @classmethod
+    def from_rows(
+        cls, rules: Any, X: Any, y: Any = None, *, model_predictions: Any = None
+    ) -> RuleBaseline:
+        """Count held-out rows, which neither the rules nor the model were fitted to.
+
+        Parameters
+        ----------
+        rules : RuleSet or estimator
+            The rules, of which one predicts each row.
+        X : array-like or DataFrame of shape (n_rows, n_features)
+            Held-out rows.
+        y : array-like of shape (n_rows,), optional
+            Their labels, without which errors cannot be monitored.
+        model_predictions : array-like of shape (n_rows,), optional
+            Predictions of the model, without which disagreement cannot be monitored.
+
+        Returns
+        -------
+        RuleBaseline
+
+        Raises
+        ------
+        ValueError
+            If there are no rows.
+
+        Notes
+        -----
+        In a regression, the even rows determine the tolerance of each rule, the 90 % quantile of
+        the absolute differences, and only the odd rows are counted as right or wrong.
+        """
+        ruleset = as_ruleset(rules)
+        table = RowTable.of(X, ruleset.feature_names)
+        if len(table) == 0:
+            raise ValueError("X must hold at least one held-out row, got 0 rows.")
+        tolerances: list[tuple[float, ...] | None] = [None, None]
+        if ruleset.classes is None:
+            tolerances = [
+                None if labels is None else _estimate_tolerances(ruleset, table, labels)
+                for labels in (y, model_predictions)
+            ]
+        decisions = decide_rows(
+            ruleset,
+            table,
+            y,
+            model_predictions=model_predictions,
+            error_tolerances=tolerances[0],
+            model_tolerances=tolerances[1],
+        )
+        if ruleset.classes is None:  # the even rows have determined the tolerances
+            decisions.label_outcome[::2] = -1
+            decisions.model_outcome[::2] = -1
+        return cls(
+            rules_fingerprint(ruleset),
+            decisions.counts(),
+            tolerances[0],
+            tolerances[1],
+            _describe_features(ruleset, table, decisions),
+        )
+
+    @property
+    def n_rules(self) -> int:
+        """Number of rules."""
+        return len(self.counts.n_rows) - 1
+
+    def check_rules(self, ruleset: RuleSet) -> None:
+        """Raise a ValueError if the baseline was made with other rules."""
+        if rules_fingerprint(ruleset) != self.fingerprint:
+            raise ValueError(
+                f"The baseline belongs to other rules (fingerprint {self.fingerprint}, got "
+                f"{rules_fingerprint(ruleset)}). Make a new one: skescore watch init RULES DATA."
+            )
+
+    def to_frame(self, level: float = 0.95) -> pd.DataFrame:
+        """Return the rates of each rule, and in the last line those of rows without a rule.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Confidence level of each interval.
+
+        Returns
+        -------
+        DataFrame
+            For share, error, disagreement, rows outside the domain and incomplete rows: the rate,
+            and the ends of its exact confidence interval.
+        """
+        import pandas as pd
+
+        check_number("level", level, 0, 1)
+        c = self.counts
+        total = np.full_like(c.n_rows, c.n_rows.sum())
+        columns: dict[str, Any] = {"n_rows": c.n_rows}
+        for name, events, trials in (
+            ("share", c.n_rows, total),
+            ("error", c.n_errors, c.n_labeled),
+            ("disagreement", c.n_disagreements, c.n_queried),
+            ("outside", c.n_outside, c.n_rows),
+            ("missing", c.n_missing, c.n_rows),
+        ):
+            with np.errstate(invalid="ignore"):
+                columns[name] = events / trials
+            columns[f"{name}_lower"], columns[f"{name}_upper"] = rate_interval(
+                events, trials, level
+            )
+        index = pd.Index([*map(str, range(1, self.n_rules + 1)), "no rule"], name="rule")
+        return pd.DataFrame(columns, index=index)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the baseline for JSON."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "rules": self.fingerprint,
+            "counts": self.counts.to_dict(),
+            "error_tolerances": _finite_or_none(self.error_tolerances),
+            "model_tolerances": _finite_or_none(self.model_tolerances),
+            "features": list(self.features),
+        }
+
+    def to_json(self) -> str:
+        """Return the baseline as JSON."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> RuleBaseline:
+        """Read a baseline that :meth:`to_dict` returned."""
+        if data.get("format") != FORMAT or data.get("version") != VERSION:
+            raise ValueError(
+                f"This is no baseline of rules: 'format' and 'version' must be {FORMAT!r} and "
+                f"{VERSION}, got {data.get('format')!r} and {data.get('version')!r}. Make one: "
+                "skescore watch init RULES DATA."
+            )
+        return cls(
+            str(data["rules"]),
+            DecisionCounts.from_dict(data["counts"]),
+            _tolerances_from(data["error_tolerances"]),
+            _tolerances_from(data["model_tolerances"]),
+            tuple(data["features"]),
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> RuleBaseline:
+        """Read a baseline that :meth:`to_json` wrote.
+
+        Raises
+        ------
+        ValueError
+            If the text is no baseline.
+        """
+        data = json_of(text, finite=True)
+        if not isinstance(data, dict):
+            raise ValueError(f"A baseline of rules must be a JSON object, got {data!r}.")
+        try:
+            return cls.from_dict(data)
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"The baseline of rules is damaged: {error!r}.") from error
+
+
+def _finite_or_none(values: tuple[float, ...] | None) -> list[float | None] | None:
+    """Write infinite tolerances as null."""
+    return None if values is None else [v if math.isfinite(v) else None for v in values]
+
+
+def _tolerances_from(values: Any) -> tuple[float, ...] | None:
+    return None if values is None else tuple(math.inf if v is None else float(v) for v in values)
+
+
+def _estimate_tolerances(ruleset: RuleSet, table: RowTable, labels: Any) -> tuple[float, ...]:
+    """Return a quantile of the absolute differences on the even rows, by rule."""
+    if ruleset.fallback is None:
+        ruleset = ruleset.replace(fallback=Fallback(0.0))
+    predicted = ruleset.predict(table)
+    rule = np.asarray(ruleset.assign(table), dtype=np.intp)
+    rule[rule < 0] = len(ruleset)
+    differences = np.abs(np.asarray(labels, dtype=float) - np.asarray(predicted, dtype=float))
+    is_used = np.isfinite(differences)
+    is_used[1::2] = False
+    overall = _upper_quantile(differences[is_used])
+    result = []
+    for index in range(len(ruleset) + 1):
+        rows = is_used & (rule == index)
+        has_enough = rows.sum() >= _MIN_TOLERANCE_ROWS
+        result.append(_upper_quantile(differences[rows]) if has_enough else overall)
+    return tuple(result)
+
+
+def _upper_quantile(differences: NDArray[np.float64]) -> float:
+    if not len(differences):
+        return math.inf
+    return float(np.quantile(differences, _ERROR_QUANTILE, method="higher"))
+
+
+def _describe_features(
+    ruleset: RuleSet, table: RowTable, decisions: RowDecisions
+) -> tuple[dict[str, Any], ...]:
+    """Return the distribution of each used feature on the rows of each rule."""
+    result = []
+    for index in range(len(ruleset) + 1):
+        rows = np.flatnonzero(decisions.rule == index)
+        result.append(
+            {
+                ruleset.feature_names[feature]: _describe_values(table.column(feature)[rows])
+                for feature in sorted(ruleset.used_features)
+            }
+        )
+    return tuple(result)
+
+
+def _describe_values(values: NDArray[Any]) -> dict[str, Any]:
+    """Return quantiles of numbers, or counts of the most frequent categories.
+
+    The distribution function differs from the true one by at most `margin` with 95 % confidence,
+    after Dvoretzky, Kiefer, Wolfowitz and Massart.
+    """
+    import pandas as pd
+
+    observed = values[~np.asarray(pd.isna(values))]
+    margin = min(1.0, math.sqrt(math.log(2 / 0.05) / (2 * len(observed)))) if len(observed) else 1.0
+    summary: dict[str, Any] = {
+        "n_rows": len(values),
+        "n_missing": len(values) - len(observed),
+        "margin": round(margin, 6),
+    }
+    try:
+        numbers = observed.astype(float)
+    except (TypeError, ValueError):
+        counts = pd.Series(observed.astype(str)).value_counts().head(_MAX_VALUES)
+        return {**summary, "values": {str(k): int(v) for k, v in counts.items()}}
+    numbers = numbers[np.isfinite(numbers)]
+    quantiles = np.quantile(numbers, _QUANTILES).tolist() if len(numbers) else []
+    return {**summary, "quantiles": dict(zip(map(str, _QUANTILES), quantiles, strict=False))}

@@ -1,0 +1,126 @@
+"""Predicted rows that wait for their labels, in a SQLite file next to the state."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+#: Keys per query; SQLite limits the number of parameters.
+_QUERY_KEYS = 500
+
+
+@dataclass(frozen=True)
+class PendingLabels:
+    """Rows whose labels came: their rules, predictions, blocks and labels, in the same order."""
+
+    rules: list[int]
+    predicted: list[Any]
+    blocks: list[int]
+    labels: list[Any]
+    n_unmatched: int
+
+
+class PendingRows:
+    """Rows that wait for their labels, by key.
+
+    Every update of the state has a number. What belongs to an update that did not reach the state
+    file, because the process was killed, is undone when the file is opened again.
+
+    Parameters
+    ----------
+    path : Path
+        The SQLite file.
+    n_updates : int
+        Number of updates in the state file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "pending.sqlite"
+    >>> PendingRows(path, 0).add(["a", "b"], [0, 1], ["yes", "no"], [0, 0])
+    >>> PendingRows(path, 1).match(["b", "c"], ["yes", "yes"])
+    PendingLabels(rules=[1], predicted=['no'], blocks=[0], labels=['yes'], n_unmatched=1)
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, path: Path, n_updates: int) -> None:
+        self.path = path
+        self._update = n_updates + 1
+        with closing(self._connect()) as connection, connection:
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS pending (key TEXT PRIMARY KEY, rule INTEGER, "
+                "predicted TEXT, block INTEGER, added INTEGER, labeled INTEGER) WITHOUT ROWID"
+            )
+            connection.execute("DELETE FROM pending WHERE added > ?", (n_updates,))
+            connection.execute("DELETE FROM pending WHERE labeled <= ?", (n_updates,))
+            connection.execute("UPDATE pending SET labeled = NULL")
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.path)
+
+    def add(
+        self, keys: Sequence[str], rules: Iterable[int], predicted: Iterable[Any], blocks: Any
+    ) -> None:
+        """Add predicted rows.
+
+        Raises
+        ------
+        ValueError
+            If a key occurs twice, or waits already.
+        """
+        rows = [
+            (key, int(rule), json.dumps(value), int(block), self._update)
+            for key, rule, value, block in zip(keys, rules, predicted, blocks, strict=True)
+        ]
+        with closing(self._connect()) as connection, connection:
+            waiting = connection.execute("SELECT count(*) FROM pending").fetchone()[0]
+            connection.executemany(
+                "INSERT OR IGNORE INTO pending (key, rule, predicted, block, added) "
+                "VALUES (?, ?, ?, ?, ?)",
+                rows,
+            )
+            now = connection.execute("SELECT count(*) FROM pending").fetchone()[0]
+            if now != waiting + len(rows):
+                connection.rollback()
+                raise ValueError(
+                    f"Keys of rows must be unique among all rows without a label, but "
+                    f"{waiting + len(rows) - now} of {len(rows)} keys occur twice. Name another "
+                    "column as --key."
+                )
+
+    def match(self, keys: Sequence[str], labels: Sequence[Any]) -> PendingLabels:
+        """Return the rows that waited for these labels, and remove them with this update."""
+        by_key = dict(zip(keys, labels, strict=True))
+        result = PendingLabels([], [], [], [], 0)
+        unique = list(by_key)
+        with closing(self._connect()) as connection, connection:
+            for start in range(0, len(unique), _QUERY_KEYS):
+                part = unique[start : start + _QUERY_KEYS]
+                marks = ", ".join("?" * len(part))
+                for key, rule, predicted, block in connection.execute(
+                    f"SELECT key, rule, predicted, block FROM pending WHERE key IN ({marks})", part
+                ).fetchall():
+                    result.rules.append(rule)
+                    result.predicted.append(json.loads(predicted))
+                    result.blocks.append(block)
+                    result.labels.append(by_key[key])
+                connection.execute(
+                    f"UPDATE pending SET labeled = ? WHERE key IN ({marks})", (self._update, *part)
+                )
+        n_matched = len(result.rules)
+        return PendingLabels(
+            result.rules, result.predicted, result.blocks, result.labels, len(unique) - n_matched
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that wait for their labels."""
+        with closing(self._connect()) as connection:
+            query = "SELECT count(*) FROM pending WHERE labeled IS NULL"
+            return int(connection.execute(query).fetchone()[0])

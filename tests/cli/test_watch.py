@@ -1,0 +1,242 @@
+"""Watching rules from the command line: baselines, batches, late labels and interruptions."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skescore.cli import main
+from skescore.monitoring import WatchState
+from skescore.rules import Domain, Interval, OneOf, Rule, RuleSet
+
+RULES = RuleSet(
+    [
+        Rule([Interval(0, upper=30), OneOf(1, ("a", "b"))], "no"),
+        Rule([Interval(0, upper=60)], "yes"),
+        Rule([], "no"),
+    ],
+    ["age (y)", "kind", "unused"],
+    task="classification",
+    ordered=True,
+    domain=Domain((0, 0, 0), (100, 3, 1), [(1, ("a", "b", "c"))]),
+)
+
+
+def table(n: int, seed: int, errors: tuple[float, ...] = (0.1, 0.1, 0.1)) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"age (y)": rng.integers(0, 100, n), "kind": rng.choice(list("abc"), n)})
+    rule = RULES.assign(X.assign(unused=0.0))
+    y = np.where((rule == 1) ^ (rng.random(n) < np.array(errors)[rule]), "yes", "no")
+    return X.assign(id=[f"{seed}-{i}" for i in range(n)], answer=y)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Rules and an initialized state in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("rules.json").write_text(RULES.to_json(), encoding="utf-8")
+    table(3000, 0).to_csv("held out.csv", index=False)
+    assert watch("init", "rules.json", "held out.csv", target="answer") == 0
+    return tmp_path
+
+
+def watch(*words: str, target: str | None = None, **options: Any) -> int:
+    """Run the command with fixed times, so that states are comparable."""
+    arguments = ["watch", *words, "--state", "state.json", "--time", "noon"]
+    for name, value in {"target": target, **options}.items():
+        if value is not None:
+            arguments += [f"--{name.replace('_', '-')}", *([] if value is True else [str(value)])]
+    return main(arguments)
+
+
+def state() -> dict[str, Any]:
+    result: dict[str, Any] = json.loads(Path("state.json").read_text(encoding="utf-8"))
+    return result
+
+
+def test_watch_names_the_changed_rule(folder: Path, capsys) -> None:
+    table(1000, 1).to_csv("monday.csv", index=False)
+    table(1500, 2, (0.1, 0.3, 0.1)).to_csv("tuesday.csv", index=False)
+    assert watch("rules.json", "monday.csv", target="answer") == 0
+    outputs = {"page": "page.html", "prometheus": "metrics.prom", "format": "json"}
+    capsys.readouterr()
+    assert watch("rules.json", "tuesday.csv", target="answer", **outputs) == 3
+    result = json.loads(capsys.readouterr().out)
+    assert set(result["changed"]) <= {"rule 2", "all rows"}
+    change = result["changes"][0]
+    assert 850 <= change["since"]["row"] <= 1150
+    assert "ELSE IF age (y) ≤ 60 THEN yes" in change["text"]
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert page.count('<tr class="changed">') == len(result["changed"])
+    metrics = Path("metrics.prom").read_text(encoding="utf-8")
+    assert 'skescore_alarm{rule="rule 2",kind="error"} 1\n' in metrics
+    assert 'skescore_alarm{rule="rule 1",kind="error"} 0\n' in metrics
+    assert Path("state.json").stat().st_size < 100_000
+
+
+def test_watch_counts_a_batch_once(folder: Path, capsys) -> None:
+    table(500, 1).to_csv("rows.csv", index=False)
+    assert watch("rules.json", "rows.csv", target="answer") == 0
+    before = state()
+    assert watch("rules.json", "rows.csv", target="answer") == 0
+    assert "counted before" in capsys.readouterr().err
+    assert state() == before
+    assert watch("rules.json", "rows.csv", target="answer", batch="again") == 0
+    assert state()["monitor"]["n_rows"] == 1000
+
+
+def test_watch_matches_late_labels_by_key(folder: Path, capsys) -> None:
+    rows = table(800, 3, (0.5, 0.1, 0.1))
+    rows.drop(columns="answer").to_csv("rows.csv", index=False)
+    labels = rows[["answer", "id"]].sample(frac=1.0, random_state=0)
+    labels.iloc[:500].to_csv("one.csv", index=False)
+    # Labels that came before are ignored, as are those of unknown rows.
+    pd.concat([labels.iloc[400:], pd.DataFrame({"id": ["?"], "answer": ["no"]})]).to_csv(
+        "two.csv", index=False
+    )
+    assert watch("rules.json", "rows.csv", key="id") == 0
+    options = {"key": "id", "target": "answer", "labels": True}
+    watch("rules.json", "one.csv", **options)
+    capsys.readouterr()
+    watch("rules.json", "two.csv", **options)
+    assert "101 labels of 401 match no row" in capsys.readouterr().err
+    late = state()["monitor"]
+    assert late["n_labels"] == 800
+    rows.to_csv("prompt.csv", index=False)
+    watch("init", "rules.json", "held out.csv", target="answer", overwrite=True)
+    watch("rules.json", "prompt.csv", target="answer")
+    histories = [[e["counts"] for e in s["history"]] for s in (late, state()["monitor"])]
+    assert histories[0] == histories[1]
+
+
+@pytest.mark.parametrize("source", ["stdin", "parquet"])
+def test_watch_reads_other_sources(folder: Path, monkeypatch, source: str) -> None:
+    rows = table(600, 4)
+    if source == "parquet":
+        Path("parts").mkdir()
+        rows.iloc[:100].to_parquet("parts/1.parquet")
+        rows.iloc[100:].to_parquet("parts/2.parquet")
+        assert watch("rules.json", "parts", target="answer", batch="May") == 0
+    else:
+        rows.to_csv("rows.csv", index=False)
+        with open("rows.csv", encoding="utf-8") as file:
+            monkeypatch.setattr(sys, "stdin", file)
+            assert watch("rules.json", "-", target="answer") == 0
+    counts = np.array([e["counts"] for e in state()["monitor"]["history"]]).sum(axis=0)
+    y = np.asarray(RULES.predict(rows.assign(unused=0.0)))
+    assert counts[0].sum() == counts[1].sum() == 600
+    assert counts[2].sum() == (y != rows["answer"]).sum()
+
+
+@pytest.mark.parametrize("kind", ["rows", "labels"])
+def test_interrupted_update_is_undone(folder: Path, monkeypatch, kind: str) -> None:
+    rows = table(300, 5)
+    rows.drop(columns="answer").to_csv("rows.csv", index=False)
+    rows.to_csv("labels.csv", index=False)
+    other = table(100, 6).drop(columns="answer")
+    other.to_csv("other.csv", index=False)
+
+    def update_all(*, interrupted: bool) -> dict[str, Any]:
+        watch("init", "rules.json", "held out.csv", target="answer", overwrite=True)
+        options = [
+            ("rows.csv", {"key": "id"}),
+            ("labels.csv", {"key": "id", "target": "answer", "labels": True}),
+            ("other.csv", {"key": "id"}),
+        ]
+        for file, option in options:
+            if interrupted and file.startswith(kind):
+                with monkeypatch.context() as patch:
+                    patch.setattr(WatchState, "write", lambda self: 1 / 0)
+                    assert watch("rules.json", file, **option) == 1
+            watch("rules.json", file, **option)
+        return state()
+
+    assert update_all(interrupted=True) == update_all(interrupted=False)
+
+
+def test_alarm_command_runs_until_it_succeeds(folder: Path, capfd) -> None:
+    table(2000, 7, (0.9, 0.9, 0.9)).to_csv("rows.csv", index=False)
+    program = "import sys; open('alarm.json', 'w').write(sys.stdin.read()); sys.exit({})"
+    fails, works = (f'{sys.executable} -c "{program.format(code)}"' for code in (1, 0))
+    assert watch("rules.json", "rows.csv", target="answer", on_alarm=fails) == 3
+    assert "exit code 1" in capfd.readouterr().err
+    Path("alarm.json").unlink()
+    assert watch("rules.json", "rows.csv", target="answer", on_alarm=works) == 3
+    assert json.loads(Path("alarm.json").read_text())[0]["kind"] == "error"
+    Path("alarm.json").unlink()
+    assert watch("rules.json", "rows.csv", target="answer", on_alarm=works) == 3
+    assert not Path("alarm.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "options", "text"),
+    [
+        (["rules.json", "held out.csv"], {"labels": True}, "--labels needs --key and --target"),
+        (["rules.json", "duckdb:///x.db?table=t"], {}, "rows in a source need --batch"),
+        (["rules.json", "held out.csv"], {"alpha": 0.1}, "go with `watch init`"),
+        (["rules.json", "held out.csv"], {"target": "reply"}, "has no column 'reply'"),
+        (["init", "rules.json", "held out.csv"], {}, "already there"),
+        (["rules.json", "held out.csv"], {"key": "kind"}, "occur twice"),
+    ],
+)
+def test_watch_reports_wrong_usage(folder: Path, capsys, words, options, text) -> None:
+    with contextlib.suppress(SystemExit):
+        assert watch(*words, **options) == 1
+    assert text in capsys.readouterr().err
+
+
+def test_watch_refuses_the_state_of_other_rules(folder: Path, capsys) -> None:
+    Path("others.json").write_text(RULES[:2].to_json(), encoding="utf-8")
+    assert watch("others.json", "held out.csv", target="answer") == 1
+    assert "other rules" in capsys.readouterr().err
+    Path("state.json").write_text("{", encoding="utf-8")
+    assert watch("rules.json", "held out.csv", target="answer") == 1
+    assert "not a usable state file" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_killed_updates_lose_and_repeat_nothing(folder: Path) -> None:
+    rows = table(20_000, 8)
+    for part in range(4):
+        rows.iloc[part * 5000 : (part + 1) * 5000].to_csv(f"rows{part}.csv", index=False)
+        rows[["id", "answer"]].iloc[part * 5000 : (part + 1) * 5000].to_csv(
+            f"labels{part}.csv", index=False
+        )
+    steps: list[list[str]] = []
+    for part in range(4):
+        steps.append([f"rows{part}.csv", "--key", "id"])
+        steps.append([f"labels{part}.csv", "--key", "id", "--target", "answer", "--labels"])
+    for step in steps:
+        assert main(command(step)) == 0
+    expected = state()
+    watch("init", "rules.json", "held out.csv", target="answer", overwrite=True)
+    started = time.monotonic()
+    assert subprocess.run([sys.executable, "-m", "skescore", *command(steps[0])]).returncode == 0
+    seconds = time.monotonic() - started
+    watch("init", "rules.json", "held out.csv", target="answer", overwrite=True)
+    rng = np.random.default_rng(0)
+    for step in steps:
+        for _ in range(3):
+            process = subprocess.Popen([sys.executable, "-m", "skescore", *command(step)])
+            try:
+                process.wait(float(rng.uniform(0.3, 1.2)) * seconds)
+            except subprocess.TimeoutExpired:
+                os.kill(process.pid, signal.SIGKILL)
+                process.wait()
+        assert subprocess.run([sys.executable, "-m", "skescore", *command(step)]).returncode == 0
+    assert state() == expected
+
+
+def command(step: list[str]) -> list[str]:
+    return ["watch", "rules.json", *step, "--state", "state.json", "--time", "noon"]

@@ -1,0 +1,124 @@
+"""Anytime-valid tests of rates, compared with exact probabilities and an obvious loop."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise, product
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+from scipy.stats import binom
+
+from skescore.monitoring import RateMonitors
+from skescore.monitoring import _e_process as kernel
+
+
+def log_evidence_by_loops(events: int, trials: int, blocks: list[tuple[int, int]]) -> float:
+    """Sum over times of change and alternatives for each candidate, one by one."""
+    rate = math.asin(math.sqrt((events + 0.375) / (trials + 0.75)))
+    edges = []
+    for z in kernel._NULL_EDGES:
+        angle = rate + z * 0.5 / math.sqrt(max(trials, 1))
+        edges.append(math.sin(min(max(angle, 1e-9), math.pi / 2 - 1e-6)) ** 2)
+    estimate = (events + 0.5) / (trials + 1)
+    starts = [0]
+    for _, n in blocks:
+        starts.append(starts[-1] + n)
+    prior = [1 - kernel.remaining_prior(0)]
+    prior += [
+        kernel.remaining_prior(one) - kernel.remaining_prior(other)
+        for one, other in pairwise(starts[:-1])
+    ]
+    values = []
+    for left, null in zip([1e-18, *edges], [*edges, None], strict=True):
+        e_value = kernel.baseline_e_value([[events]], [[trials]], np.array([[left]]))[0, 0]
+        if null is None:
+            values.append(math.log(e_value))
+            continue
+        logs = [math.log(1 - sum(prior))]
+        for ratio, weight in zip(kernel._ODDS_RATIOS, kernel._ODDS_RATIO_PRIOR, strict=True):
+            odds = estimate / (1 - estimate) * ratio
+            rate = max(odds / (1 + odds), null)
+            for change, p_change in enumerate(prior):
+                gains = [
+                    x * math.log(rate / null) + (n - x) * math.log((1 - rate) / (1 - null))
+                    for x, n in blocks[change:]
+                ]
+                logs.append(math.log(weight * p_change) + sum(gains))
+        values.append(math.log(e_value) + logsumexp(logs))
+    return min(values)
+
+
+@pytest.mark.parametrize(("events", "trials"), [(0, 5), (3, 40), (100, 1000), (7, 7)])
+def test_rate_monitors_equal_a_loop(events: int, trials: int) -> None:
+    blocks = [(1, 2), (0, 3), (4, 4), (2, 9), (30, 40)]
+    monitors = RateMonitors([events], [trials])
+    for number, (x, n) in enumerate(blocks, 1):
+        monitors.update([x], [n])
+        expected = log_evidence_by_loops(events, trials, blocks[:number])
+        assert monitors.log_evidence[0] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.1, 0.3, 0.5, 0.8])
+def test_baseline_e_value_has_mean_one(rate: float) -> None:
+    x = np.arange(31)[:, np.newaxis]
+    values = kernel.baseline_e_value(x, np.full_like(x, 30), np.full(x.shape, rate))
+    assert binom.pmf(x, 30, rate).T @ values == pytest.approx(1.0)
+
+
+def test_baseline_e_value_grows_with_the_rate() -> None:
+    rates = np.linspace(1e-6, 1 - 1e-6, 997)[np.newaxis]
+    for x in (0, 1, 7, 30):
+        values = kernel.baseline_e_value([[x]], [[30]], rates)[0]
+        assert (np.diff(values) >= -1e-12 * values[:-1]).all()
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("trials", [0, 1, 7])
+def test_false_alarms_are_rare_exactly(rate: float, trials: int) -> None:
+    """All baselines and all streams of eight rows, each with its exact probability."""
+    length = 8
+    streams = np.array(list(product([0, 1], repeat=length)))
+    stream_p = rate ** streams.sum(1) * (1 - rate) ** (length - streams.sum(1))
+    mean_e, p_alarm = np.zeros(length), 0.0
+    for events in range(trials + 1):
+        p = stream_p * binom.pmf(events, trials, rate)
+        monitors = RateMonitors(np.full(len(streams), events), np.full(len(streams), trials))
+        for row in range(length):
+            monitors.update(streams[:, row], np.ones(len(streams), dtype=int))
+            mean_e[row] += p @ np.exp(monitors.log_evidence)
+        p_alarm += p @ (monitors.max_log_evidence >= math.log(3))
+    assert mean_e.max() <= 1 + 1e-12
+    assert p_alarm <= 1 / 3
+
+
+def test_rate_monitors_continue_from_their_state() -> None:
+    rng = np.random.default_rng(0)
+    events, trials = rng.binomial(50, 0.2, 6), np.full(6, 50)
+    one, other = RateMonitors(events, trials), RateMonitors(events, trials)
+    for _ in range(20):
+        n = rng.integers(0, 5, 6)
+        x = rng.binomial(n, 0.4)
+        one.update(x, n)
+        other.update(x, n)
+        copy = RateMonitors(events, trials)
+        copy.restore(other.state())
+        other = copy
+    np.testing.assert_array_equal(one.log_evidence, other.log_evidence)
+    assert one.state() == other.state()
+
+
+def test_monitor_without_baseline_has_no_evidence() -> None:
+    monitors = RateMonitors([0], [0])
+    for _ in range(50):
+        monitors.update([20], [20])
+    assert monitors.max_log_evidence[0] <= 0.0
+
+
+def test_tolerance_is_part_of_the_null_hypothesis() -> None:
+    monitors = RateMonitors([1000] * 2, [10_000] * 2, [0.0, 0.1])
+    for _ in range(100):
+        monitors.update([18] * 2, [100] * 2)
+    assert monitors.log_evidence[0] > 15
+    assert monitors.max_log_evidence[1] < 1
