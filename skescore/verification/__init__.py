@@ -1,5 +1,6 @@
 """Verification: where rules agree with a model over a whole domain, with proofs and witnesses."""
 
+from skescore.verification._check import VerificationCheck, check_verification
 from skescore.verification._intervals import ShareInterval
 from skescore.verification._limits import VerificationLimits
 from skescore.verification._result import (
@@ -19,7 +20,9 @@ __all__ = [
     "ShareInterval",
     "TrustedPart",
     "Verification",
+    "VerificationCheck",
     "VerificationLimits",
     "Witness",
+    "check_verification",
     "verify",
 ]

@@ -18,7 +18,9 @@ from skescore.verification._grid import CellBoxes, CellGrid
 from skescore.verification._regions import RuleRegion
 
 #: Depths of splits after which an undecided part is cut off; each is tried.
-_DEPTHS = (4, 8, 12)
+_DEPTHS = (8, 12, 16)
+#: Share of the time for cutting off; the remaining time is for extending the best result.
+_CARVING_TIME = 0.6
 
 
 @dataclass(frozen=True, order=True)
@@ -403,14 +405,48 @@ def trusted_box(
     """
     best: tuple[int, float] = (0, 0.0)
     result = None
+    begin = time.monotonic()
+    carving_end = begin + _CARVING_TIME * (deadline - begin)
     for max_depth in _DEPTHS:
         carving = _Carving(search, region, points, max_depth)
-        if carving.run(deadline, max_steps):
+        if carving.run(carving_end, max_steps):
             size = len(carving.points), float(search.grid.volumes(carving.box)[0])
             if size > best:
                 best, result = size, carving.box
+    if result is None and len(points):
+        result = cell_around(search.grid, points[len(points) // 2])
     if result is None:
         return None
     growth = _Growth(search, region, result, points, counterexamples)
-    growth.run(deadline, max_steps)
+    growth.run(deadline, max_steps // 10)
     return growth.box
+
+
+def cell_around(grid: CellGrid, point: np.ndarray) -> CellBoxes:
+    """Return the box of the one cell that contains a point.
+
+    Parameters
+    ----------
+    grid : CellGrid
+        The cells.
+    point : ndarray of shape (n_features,)
+        The point, with codes and NaN.
+
+    Returns
+    -------
+    CellBoxes
+        One box, in which no tree and no rule changes.
+    """
+    box = grid.whole_space().copy()
+    for j, value in enumerate(point.tolist()):
+        if grid.is_category[j]:
+            bits = np.zeros(len(grid.codes.categories[j]) + 1, dtype=bool)
+            bits[-1 if np.isnan(value) else int(value)] = True
+            box.words[0, grid.word_slices[j]] = grid.pack(j, bits)
+        elif np.isnan(value):
+            box.high[0, j] = box.low[0, j]
+        else:
+            cell = int(np.searchsorted(grid.starts[j], value, side="right")) - 1
+            box.low[0, j], box.high[0, j] = cell, cell + 1
+            box.missing[0, j] = False
+    return box

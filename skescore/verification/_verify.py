@@ -315,14 +315,17 @@ class _Problem:
                 reason = str(error)
         order = rules.assignment_order.tolist()
         premises = [premise_boxes(grid, rules.rules[i], columns) for i in order]
-        with_fallback = covers_fallback(rules)
+        regions = rule_regions(grid, premises, covers_fallback(rules))
+        if covers_fallback(rules):
+            # A list without uncovered rows needs no fallback.
+            order = [*order, -1] if len(regions[-1].boxes) else order
         queries = PointQueries(rules, black_box, codes)
         return cls(
             rules,
             columns,
             grid,
-            rule_regions(grid, premises, with_fallback),
-            order + [-1] * with_fallback,
+            regions[: len(order)],
+            order,
             ensemble,
             reason,
             queries,
