@@ -1,0 +1,28 @@
+"""Verification: where rules agree with a model over a whole domain, with proofs and witnesses."""
+
+from skescore.verification._check import VerificationCheck, check_verification
+from skescore.verification._intervals import ShareInterval
+from skescore.verification._limits import VerificationLimits
+from skescore.verification._result import (
+    OutputRange,
+    ProvenShares,
+    RuleVerification,
+    TrustedPart,
+    Verification,
+)
+from skescore.verification._verify import verify
+from skescore.verification._witness import Witness
+
+__all__ = [
+    "OutputRange",
+    "ProvenShares",
+    "RuleVerification",
+    "ShareInterval",
+    "TrustedPart",
+    "Verification",
+    "VerificationCheck",
+    "VerificationLimits",
+    "Witness",
+    "check_verification",
+    "verify",
+]

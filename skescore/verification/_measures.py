@@ -1,0 +1,161 @@
+"""Measures of boxes: the volume in the domain, and the mass near rows; points drawn from both.
+
+Near the data means: draw one of the rows, then move each of its numbers to a uniform value within a
+radius, inside the observed range. Integers stay integers. Categories and missing values stay as
+they are.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from skescore.verification._grid import CellBoxes, CellGrid
+
+#: Radius of the neighborhood of a row, in standard deviations of each column.
+RADIUS = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class Neighborhoods:
+    """Boxes around rows.
+
+    Parameters
+    ----------
+    grid : CellGrid
+        The cells.
+    points : ndarray of shape (n_rows, n_features)
+        The rows, with codes and NaN.
+    low, high : ndarray of shape (n_rows, n_features)
+        Range of each number; NaN for categories and missing values.
+    """
+
+    grid: CellGrid
+    points: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    @classmethod
+    def around(cls, grid: CellGrid, radius: float) -> Neighborhoods:
+        """Return the neighborhoods of all rows for a radius in standard deviations."""
+        points = grid.codes.matrix
+        scales = column_scales(grid)
+        low = np.maximum(points - radius * scales, grid.codes.lower)
+        high = np.minimum(points + radius * scales, grid.codes.upper)
+        whole = grid.codes.is_whole
+        low[:, whole], high[:, whole] = np.ceil(low[:, whole]), np.floor(high[:, whole])
+        low[:, grid.is_category] = high[:, grid.is_category] = np.nan
+        return cls(grid, points, low, high)
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def shares(self, j: int, boxes: CellBoxes, i: int, rows: np.ndarray) -> np.ndarray:
+        """Return the share of each row's range in a column that a box includes."""
+        values = self.points[rows, j]
+        is_missing = np.isnan(values)
+        if self.grid.is_category[j]:
+            bits = self.grid.unpack(j, boxes.words[i])
+            codes = np.where(is_missing, len(bits) - 1, values).astype(np.intp)
+            return bits[codes].astype(float)
+        start, stop = self.grid.bounds(j, boxes, i)
+        inside = self.grid.lengths(j, self.low[rows, j], self.high[rows, j])(start, stop)
+        return np.where(is_missing, float(boxes.missing[i, j]), inside)
+
+    def masses(self, boxes: CellBoxes, i: int, rows: np.ndarray | None = None) -> np.ndarray:
+        """Return the share of the neighborhood of each row in a box."""
+        if rows is None:
+            rows = np.arange(len(self))
+        result = np.ones(len(rows))
+        for j in range(self.grid.n_features):
+            result *= self.shares(j, boxes, i, rows)
+        return result
+
+    def draw(
+        self, boxes: CellBoxes, i: int, rows: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Draw one point of the intersection of a box with the neighborhood of each row."""
+        points = self.points[rows].copy()
+        for j in np.flatnonzero(~self.grid.is_category).tolist():
+            start, stop = self.grid.bounds(j, boxes, i)
+            observed = ~np.isnan(points[:, j])
+            low = np.maximum(self.low[rows, j], start)
+            high = self.high[rows, j]
+            drawn = _uniform(low, high, stop, whole=bool(self.grid.codes.is_whole[j]), rng=rng)
+            points[observed, j] = drawn[observed]
+        return points
+
+
+def column_scales(grid: CellGrid) -> np.ndarray:
+    """Return the standard deviation of each column, 1 for constant columns and categories."""
+    matrix = grid.codes.matrix
+    result = np.ones(grid.n_features)
+    for j in np.flatnonzero(~grid.is_category).tolist():
+        values = matrix[~np.isnan(matrix[:, j]), j]
+        spread = float(values.std()) if len(values) else 0.0
+        result[j] = spread if spread > 0 and math.isfinite(spread) else 1.0
+    return result
+
+
+def _uniform(
+    low: np.ndarray, high: np.ndarray, stop: float, *, whole: bool, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw numbers from `low` to `high`, all of them less than `stop`."""
+    shares = rng.random(len(low))
+    if stop == -math.inf:  # the box has only missing values
+        return np.full(len(low), np.nan)
+    if whole:
+        first = np.ceil(low)
+        last = np.minimum(np.floor(high), math.ceil(stop) - 1 if stop < math.inf else np.inf)
+        return np.asarray(np.minimum(first + np.floor(shares * (last - first + 1)), last))
+    last = np.minimum(high, math.nextafter(stop, -math.inf))
+    return np.asarray(np.clip(low + shares * (last - low), low, last))
+
+
+def draw_in_domain(
+    grid: CellGrid, boxes: CellBoxes, i: int, n_points: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Draw points of a box by the product measure of the domain.
+
+    Parameters
+    ----------
+    grid : CellGrid
+        The cells.
+    boxes : CellBoxes
+        Boxes.
+    i : int
+        The box, whose volume must be positive.
+    n_points : int
+        Number of points.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    ndarray of shape (n_points, n_features)
+        The points, with codes and NaN.
+    """
+    points = np.empty((n_points, grid.n_features))
+    for j in range(grid.n_features):
+        if grid.is_category[j]:
+            weights = grid.category_weights[j] * grid.unpack(j, boxes.words[i])
+            codes = rng.choice(len(weights), n_points, p=weights / weights.sum()).astype(float)
+            points[:, j] = np.where(codes == len(weights) - 1, np.nan, codes)
+            continue
+        total = grid.cumulative[j]
+        low, high = int(boxes.low[i, j]), int(boxes.high[i, j])
+        observed = total[high] - total[low] if low < high else 0.0
+        missing = grid.missing_share[j] if boxes.missing[i, j] else 0.0
+        is_missing = rng.random(n_points) * (observed + missing) >= observed
+        start, stop = grid.bounds(j, boxes, i)
+        drawn = _uniform(
+            np.full(n_points, max(start, grid.domain_lower[j])),
+            np.full(n_points, grid.domain_upper[j]),
+            stop,
+            whole=bool(grid.codes.is_whole[j]),
+            rng=rng,
+        )
+        points[:, j] = np.where(is_missing, np.nan, drawn)
+    return points

@@ -1,0 +1,452 @@
+"""Trusted parts of rules: large boxes in which a model provably agrees with a rule.
+
+The search starts from the region of a rule. Branch and bound splits it, and a part in which no
+agreement can be proven is cut off: of all cuts that exclude it, the one that loses the fewest rows.
+What remains in the end is proven.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from skescore.verification._branch import AGREES, UNKNOWN, BranchAndBound, Node
+from skescore.verification._grid import CellBoxes, CellGrid
+from skescore.verification._regions import RuleRegion
+
+#: Depths of splits after which an undecided part is cut off; each is tried.
+_DEPTHS = (8, 12, 16)
+#: Share of the time for cutting off; the remaining time is for extending the best result.
+_CARVING_TIME = 0.6
+
+
+@dataclass(frozen=True, order=True)
+class _Cut:
+    """One way to exclude a part of a box: it loses `cost` of the rows and of the volume."""
+
+    cost: float
+    column: int
+    kind: str
+    box: CellBoxes = field(compare=False)
+
+
+def _gap(search: BranchAndBound, node: Node) -> float:
+    """Return how far the bounds of a part are from a proof of agreement."""
+    return search.target.gap(node.lower, node.upper)
+
+
+class _Carving:
+    """A box that shrinks until agreement is proven in all of it.
+
+    Parameters
+    ----------
+    search : BranchAndBound
+        Bounds and splits.
+    region : RuleRegion
+        Where the rule predicts.
+    points : ndarray of shape (n_rows, n_features)
+        Rows in the region that should stay.
+    max_depth : int
+        Splits of a part before it is cut off.
+    """
+
+    def __init__(
+        self, search: BranchAndBound, region: RuleRegion, points: np.ndarray, max_depth: int
+    ) -> None:
+        self.search = search
+        self.grid = search.grid
+        self.box = region.premise.copy()
+        self.points = points
+        self.max_depth = max_depth
+        self._number = 0
+        self._heap: list[tuple[float, int, int, Node]] = []
+        for i in range(len(region.boxes)):
+            self._push(search.root(region.boxes, i), 0)
+
+    def _push(self, node: Node, depth: int) -> None:
+        """Queue a part without a proof, the one with the worst bound first."""
+        if node.status != AGREES:
+            self._number += 1
+            heapq.heappush(self._heap, (-_gap(self.search, node), self._number, depth, node))
+
+    def run(self, deadline: float, max_steps: int) -> bool:
+        """Shrink the box; return whether agreement is proven in what remains."""
+        for _ in range(max_steps):
+            if not self._heap:
+                return True
+            if not len(self.points) or time.monotonic() > deadline:
+                return False
+            _, _, depth, node = heapq.heappop(self._heap)
+            if node.status == UNKNOWN and depth < self.max_depth:
+                children = self.search.split(node, drop_empty=False)
+                if node.is_final:
+                    self.search.decide_final(node)
+                    self._push(node, depth)
+                for child in children:
+                    self._push(child, depth + 1)
+            elif not self._exclude(node):
+                return False
+        return not self._heap
+
+    def _exclude(self, node: Node) -> bool:
+        """Cut a part off the box; return False if only the whole box could be cut off."""
+        cuts = cuts_between(self.grid, self.box, node.box, self.points)
+        if not cuts:
+            return False
+        self.box = min(cuts).box
+        self.points = self.points[self.grid.contains(self.box, 0, self.points)]
+        remaining, self._heap = self._heap, []
+        for _, _, depth, other in remaining:
+            clipped = clip(self.grid, other.box, self.box)
+            if self.grid.are_empty(clipped)[0]:
+                continue
+            if _equal(clipped, other.box):
+                self._push(other, depth)
+                continue
+            self._push(self._refreshed(other, clipped), depth)
+        return True
+
+    def _refreshed(self, node: Node, box: CellBoxes) -> Node:
+        """Return the node of a smaller box."""
+        leaves = node.leaves
+        for j in range(self.grid.n_features):
+            if not _equal_in(self.grid, j, node.box, box):
+                leaves = leaves[self.search.meets(j, leaves, box)]
+        result = Node(box, leaves)
+        self.search.set_bounds(result)
+        return result
+
+
+def clip(grid: CellGrid, box: CellBoxes, other: CellBoxes) -> CellBoxes:
+    """Return the intersection of two boxes."""
+    low = np.maximum(box.low, other.low)
+    high = np.maximum(np.minimum(box.high, other.high), low)
+    return CellBoxes(low, high, box.missing & other.missing, box.words & other.words)
+
+
+def _equal(one: CellBoxes, other: CellBoxes) -> bool:
+    return (
+        np.array_equal(one.low, other.low)
+        and np.array_equal(one.high, other.high)
+        and np.array_equal(one.missing, other.missing)
+        and np.array_equal(one.words, other.words)
+    )
+
+
+def _equal_in(grid: CellGrid, j: int, one: CellBoxes, other: CellBoxes) -> bool:
+    """Return whether two boxes have the same cells in a column."""
+    if grid.is_category[j]:
+        position = grid.word_slices[j]
+        return bool((one.words[0, position] == other.words[0, position]).all())
+    return (one.low[0, j], one.high[0, j], one.missing[0, j]) == (
+        other.low[0, j],
+        other.high[0, j],
+        other.missing[0, j],
+    )
+
+
+def cuts_between(grid: CellGrid, box: CellBoxes, part: CellBoxes, points: np.ndarray) -> list[_Cut]:
+    """Return the cuts of one column that exclude a part from a box.
+
+    Parameters
+    ----------
+    grid : CellGrid
+        The cells.
+    box, part : CellBoxes
+        A box, and a box inside it.
+    points : ndarray
+        Rows in the box; a cut costs the share of them that it loses, and a little volume.
+
+    Returns
+    -------
+    list of _Cut
+        The cuts, with the remaining box.
+    """
+    volume = float(grid.volumes(box)[0])
+    cuts = []
+    for j in range(grid.n_features):
+        for kind, remaining in _remaining_boxes(grid, j, box, part):
+            if grid.are_empty(remaining)[0]:
+                continue
+            inside = _contained(grid, j, remaining, points)
+            lost_volume = 1 - float(grid.volumes(remaining)[0]) / volume if volume else 0.0
+            cost = float((~inside).sum()) + 0.5 * lost_volume
+            cuts.append(_Cut(cost, j, kind, remaining))
+    return cuts
+
+
+def _contained(grid: CellGrid, j: int, box: CellBoxes, points: np.ndarray) -> np.ndarray:
+    """Return which points a box contains as far as one column decides."""
+    values = points[:, j]
+    is_missing = np.isnan(values)
+    if grid.is_category[j]:
+        bits = grid.unpack(j, box.words[0])
+        return bits[np.where(is_missing, len(bits) - 1, values).astype(np.intp)]
+    start, stop = grid.bounds(j, box, 0)
+    return np.where(is_missing, bool(box.missing[0, j]), (values >= start) & (values < stop))
+
+
+def _remaining_boxes(
+    grid: CellGrid, j: int, box: CellBoxes, part: CellBoxes
+) -> list[tuple[str, CellBoxes]]:
+    """Return the boxes that remain of a box if a part is cut off in a column."""
+    if grid.is_category[j]:
+        position = grid.word_slices[j]
+        remaining = box.copy()
+        remaining.words[0, position] &= ~part.words[0, position]
+        return [("values", remaining)]
+    result = []
+    has_numbers, has_missing = part.low[0, j] < part.high[0, j], part.missing[0, j]
+    if has_numbers:
+        below, above = box.copy(), box.copy()
+        below.high[0, j], above.low[0, j] = part.low[0, j], part.high[0, j]
+        for kind, remaining in (("upper", below), ("lower", above)):
+            remaining.missing[0, j] &= not has_missing
+            result.append((kind, remaining))
+    elif has_missing:
+        remaining = box.copy()
+        remaining.missing[0, j] = False
+        result.append(("observed", remaining))
+    return result
+
+
+class _Growth:
+    """A proven box that is extended column by column, as long as the extension is proven.
+
+    Parameters
+    ----------
+    search : BranchAndBound
+        Bounds and splits.
+    region : RuleRegion
+        Where the rule predicts.
+    box : CellBoxes
+        A box in which agreement is proven.
+    points : ndarray
+        Rows of the rule with which the model agrees.
+    counterexamples : ndarray
+        Points of the rule's region with which the model disagrees.
+    """
+
+    def __init__(
+        self,
+        search: BranchAndBound,
+        region: RuleRegion,
+        box: CellBoxes,
+        points: np.ndarray,
+        counterexamples: np.ndarray,
+    ) -> None:
+        self.search = search
+        self.grid = search.grid
+        self.region = region
+        self.box = box
+        self.points = points
+        self.counterexamples = counterexamples
+
+    def run(self, deadline: float, max_splits: int) -> None:
+        """Extend the box until no extension can be proven or time is up."""
+        failures: set[tuple[int, int]] = set()
+        while time.monotonic() < deadline:
+            extensions = [
+                extension
+                for extension in self._extensions()
+                if (extension[1], extension[2]) not in failures
+            ]
+            if not extensions:
+                return
+            _, j, side, grown, slab = max(extensions, key=lambda extension: extension[:3])
+            if self._is_proven(slab, deadline, max_splits):
+                self.box = grown
+                failures.clear()
+            elif not self._extend_partly(j, grown, deadline, max_splits):
+                failures.add((j, side))
+
+    def _extend_partly(self, j: int, grown: CellBoxes, deadline: float, max_splits: int) -> bool:
+        """Try shorter and shorter extensions in a column; return whether one is proven."""
+        if self.grid.is_category[j]:
+            return False
+        while time.monotonic() < deadline:
+            below = int(self.box.low[0, j] - grown.low[0, j]) // 2
+            above = int(grown.high[0, j] - self.box.high[0, j]) // 2
+            if below <= 0 and above <= 0:
+                return False
+            grown = self.box.copy()
+            grown.low[0, j] -= max(below, 0)
+            grown.high[0, j] += max(above, 0)
+            if self._is_proven(self._slab(j, grown), deadline, max_splits):
+                self.box = grown
+                return True
+        return False
+
+    def _slab(self, j: int, grown: CellBoxes) -> CellBoxes:
+        """Return the cells that an extension in a column adds."""
+        slab = grown.copy()
+        if self.grid.is_category[j]:
+            position = self.grid.word_slices[j]
+            slab.words[0, position] &= ~self.box.words[0, position]
+            return slab
+        if grown.low[0, j] < self.box.low[0, j]:
+            slab.high[0, j] = self.box.low[0, j]
+        elif grown.high[0, j] > self.box.high[0, j]:
+            slab.low[0, j] = self.box.high[0, j]
+        else:
+            slab.high[0, j] = slab.low[0, j]
+        slab.missing[0, j] = grown.missing[0, j] and not self.box.missing[0, j]
+        return slab
+
+    def _extensions(self) -> list[tuple[int, int, int, CellBoxes, CellBoxes]]:
+        """Return the largest extension on each side of each column, with the rows it gains."""
+        result = []
+        for j in range(self.grid.n_features):
+            for side, grown in enumerate(self._grown_boxes(j)):
+                slab = self._slab(j, grown)
+                gain = int(self.grid.contains(slab, 0, self.points).sum())
+                result.append((gain, j, side, grown, slab))
+        return result
+
+    def _grown_boxes(self, j: int) -> list[CellBoxes]:
+        """Return the box with one side of a column extended up to the premise."""
+        premise, box = self.region.premise, self.box
+        if self.grid.is_category[j]:
+            position = self.grid.word_slices[j]
+            addable = premise.words[0, position] & ~box.words[0, position]
+            words = box.words[0].copy()
+            words[position] = addable
+            bits = self.grid.unpack(j, words)
+            return [self._with_category(j, code) for code in np.flatnonzero(bits).tolist()]
+        result = []
+        for low, high, missing in (
+            (premise.low[0, j], box.high[0, j], box.missing[0, j]),
+            (box.low[0, j], premise.high[0, j], box.missing[0, j]),
+            (box.low[0, j], box.high[0, j], premise.missing[0, j]),
+        ):
+            if (low, high, missing) == (box.low[0, j], box.high[0, j], box.missing[0, j]):
+                continue
+            if box.low[0, j] >= box.high[0, j]:
+                continue
+            grown = box.copy()
+            grown.low[0, j], grown.high[0, j], grown.missing[0, j] = low, high, missing
+            result.append(grown)
+        return result
+
+    def _with_category(self, j: int, code: int) -> CellBoxes:
+        bits = self.grid.unpack(j, self.box.words[0])
+        bits[code] = True
+        grown = self.box.copy()
+        grown.words[0, self.grid.word_slices[j]] = self.grid.pack(j, bits)
+        return grown
+
+    def _is_proven(self, slab: CellBoxes, deadline: float, max_splits: int) -> bool:
+        """Return whether the model provably agrees in all cells of a slab in the region."""
+        if self.grid.contains(slab, 0, self.counterexamples).any():
+            return False
+        heap: list[tuple[float, int, Node]] = []
+        number = 0
+        for i in range(len(self.region.boxes)):
+            part = clip(self.grid, self.region.boxes.take([i]), slab)
+            if not self.grid.are_empty(part)[0]:
+                number += 1
+                heapq.heappush(heap, (0.0, number, self.search.root(part, 0)))
+        for _ in range(max_splits):
+            if not heap or time.monotonic() > deadline:
+                break
+            _, _, node = heapq.heappop(heap)
+            if node.status == AGREES:
+                continue
+            children = []
+            if node.status == UNKNOWN:
+                children = self.search.split(node, drop_empty=False)
+                if node.is_final:
+                    self.search.decide_final(node)
+            if node.status not in (UNKNOWN, AGREES):
+                point = self.search.point_in(node)
+                self.counterexamples = np.vstack([self.counterexamples, point])
+                return False
+            for child in children:
+                if child.status != AGREES:
+                    number += 1
+                    gap = _gap(self.search, child)
+                    heapq.heappush(heap, (-gap, number, child))
+        return not heap
+
+
+def trusted_box(
+    search: BranchAndBound,
+    region: RuleRegion,
+    points: np.ndarray,
+    counterexamples: np.ndarray,
+    *,
+    deadline: float,
+    max_steps: int,
+) -> CellBoxes | None:
+    """Return a large box in which the model provably agrees wherever the rule predicts.
+
+    Parameters
+    ----------
+    search : BranchAndBound
+        Bounds and splits for the rule.
+    region : RuleRegion
+        Where the rule predicts.
+    points : ndarray of shape (n_rows, n_features)
+        Rows of the rule with which the model agrees.
+    counterexamples : ndarray of shape (n_points, n_features)
+        Points of the region with which the model disagrees.
+    deadline : float
+        Wall time (``time.monotonic``) at which the search ends.
+    max_steps : int
+        Largest number of splits and cuts per attempt.
+
+    Returns
+    -------
+    CellBoxes or None
+        The box with the most rows; None if there is none.
+    """
+    best: tuple[int, float] = (0, 0.0)
+    result = None
+    begin = time.monotonic()
+    carving_end = begin + _CARVING_TIME * (deadline - begin)
+    for max_depth in _DEPTHS:
+        carving = _Carving(search, region, points, max_depth)
+        if carving.run(carving_end, max_steps):
+            size = len(carving.points), float(search.grid.volumes(carving.box)[0])
+            if size > best:
+                best, result = size, carving.box
+    if result is None and len(points):
+        result = cell_around(search.grid, points[len(points) // 2])
+    if result is None:
+        return None
+    growth = _Growth(search, region, result, points, counterexamples)
+    growth.run(deadline, max_steps // 10)
+    return growth.box
+
+
+def cell_around(grid: CellGrid, point: np.ndarray) -> CellBoxes:
+    """Return the box of the one cell that contains a point.
+
+    Parameters
+    ----------
+    grid : CellGrid
+        The cells.
+    point : ndarray of shape (n_features,)
+        The point, with codes and NaN.
+
+    Returns
+    -------
+    CellBoxes
+        One box, in which no tree and no rule changes.
+    """
+    box = grid.whole_space().copy()
+    for j, value in enumerate(point.tolist()):
+        if grid.is_category[j]:
+            bits = np.zeros(len(grid.codes.categories[j]) + 1, dtype=bool)
+            bits[-1 if np.isnan(value) else int(value)] = True
+            box.words[0, grid.word_slices[j]] = grid.pack(j, bits)
+        elif np.isnan(value):
+            box.high[0, j] = box.low[0, j]
+        else:
+            cell = int(np.searchsorted(grid.starts[j], value, side="right")) - 1
+            box.low[0, j], box.high[0, j] = cell, cell + 1
+            box.missing[0, j] = False
+    return box
