@@ -226,6 +226,10 @@ _STATISTICS = _record(
     class_counts=_list(_WEIGHT),
     mean=_number(),
     standard_deviation=_WEIGHT,
+    target_counts=_list(_WEIGHT),
+    model_error=_WEIGHT,
+    target_error=_WEIGHT,
+    weighted=_FLAG,
 )
 _RULE = _record(
     {"if": _list(_condition), "then": _either(_LABEL, _LINEAR)},
