@@ -323,7 +323,10 @@ def test_from_json_refuses_other_texts(certificate: Certificate) -> None:
         ("{", "must be a certificate in JSON"),
         ('{"format": "x"}', "must be a certificate"),
         ('{"format": "skescore.Certificate", "version": 9}', "version 9"),
-        ('{"format": "skescore.Certificate", "version": 1}', "it lacks 'frontiers'"),
+        (
+            '{"format": "skescore.Certificate", "version": 1, "score": "ice"}',
+            "it lacks 'frontiers'",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             Certificate.from_json(text)
