@@ -76,6 +76,7 @@ _MAX_VOLUME_PARTS, _VOLUME_TOLERANCE = 200_000, 1e-6
 #: Difference of volumes that certificates may contain as estimates.
 _ESTIMATE_TOLERANCE = 0.01
 _BLACK_BOX = "the black box's predictions"
+_UNCHECKED = "The remaining parts are not checked: the {} limit is reached."
 #: By score: label, names of its weights, and rows without a rule.
 _SCORES = {
     "ice": ("ICE", ("phi", "rho"), "ignore"),
@@ -173,14 +174,19 @@ def check_certificate(
     try:
         data = parse_certificate(text, budget)
         rows = _Rows(data, X, y, sample_weight, budget)
+    except RejectedError as error:
+        return CheckResult("rejected", (f"Wrong: {error}.",))
+    except LimitError as error:
+        return CheckResult("not checked", (_UNCHECKED.format(error),))
+    try:
         return _run_steps(_Check(data, rows, budget), findings)
     except RejectedError as error:
         return CheckResult("rejected", (*findings, f"Wrong: {error}."))
-    except OverflowError:
-        return CheckResult("rejected", (*findings, "Wrong: a number exceeds all floats."))
     except LimitError as error:
-        sentence = f"The remaining parts are not checked: the {error} limit is reached."
-        return CheckResult("not checked", (*findings, sentence))
+        return CheckResult("not checked", (*findings, _UNCHECKED.format(error)))
+    except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+        kind = type(error).__name__
+        return CheckResult("rejected", (*findings, f"Wrong: it cannot be evaluated ({kind})."))
 
 
 def _run_steps(check: _Check, findings: list[str]) -> CheckResult:
@@ -227,7 +233,8 @@ class _Rows:
         self.names = names or data["frontiers"][0]["rules"][0]["feature_names"]
         #: Names of the columns that are declared categories.
         dtypes = [str(dtype) for dtype in getattr(X, "dtypes", ())] if names else []
-        self.declared = {n for n, dtype in zip(self.names, dtypes, strict=False) if "cat" in dtype}
+        pairs = zip(self.names, dtypes, strict=False)
+        self.declared = {name for name, dtype in pairs if dtype == "category"}
         self.values = list(map(list, zip(*self.columns, strict=True)))
         self.y = _json_values(y)
         name = getattr(y, "name", None)
@@ -957,6 +964,8 @@ class _Check:
             if thresholds and (is_text or str(j) in cuts["categories"]):
                 raise RejectedError(f"the texts of {name} are compared with numbers")
             if not is_stated:
+                if str(j) in sets:
+                    raise RejectedError("only stated cuts have sets of categories")
                 is_partly_missing = 0 < len(observed) < len(self.rows.columns[j])
                 if is_partly_missing is not (j in cuts["missing_features"]):
                     raise RejectedError(f"it cuts missing values of {name} in another way")
@@ -985,21 +994,20 @@ class _Check:
     ) -> None:
         """Check that a numeric feature is cut as described, and where the given rules cut it."""
         max_cuts, bounds = self.data["settings"]["cuts_per_feature"], self._bounds_of_rules(name)
-        has_rules = bool(self.data["given"]["rules"])
-        if max_cuts is not None and has_rules and len(thresholds) > max_cuts + len(bounds):
-            raise RejectedError(f"there are {len(thresholds)} cuts of {name}")
         numbers = sorted(map(float, observed))
         values = sorted(set(numbers))
-        positions = {bisect_right(values, cut) for cut in thresholds}
-        candidates = set(_cut_positions(numbers, values, max_cuts, self.budget))
-        candidates |= {
+        positions = {bisect_right(values, cut) for cut in thresholds} - {0, len(values)}
+        described = set(_cut_positions(numbers, values, max_cuts, self.budget))
+        described |= {
             bisect_right(values, bound) if is_below else bisect_left(values, bound)
             for bound, is_below in bounds
         }
-        for position in sorted(candidates - positions):
-            if 0 < position < len(values):
-                low, high = values[position - 1], values[position]
-                raise RejectedError(f"no cut separates {low} and {high} of {name}")
+        described -= {0, len(values)}
+        for position in sorted(described - positions):
+            low, high = values[position - 1], values[position]
+            raise RejectedError(f"no cut separates {low} and {high} of {name}")
+        if positions - described and self.data["given"]["rules"] is not None:
+            raise RejectedError(f"there are more cuts of {name} than it states")
 
     def _bounds_of_rules(self, name: str) -> list[tuple[float, bool]]:
         """Return the bounds of a feature in the given rules, and whether equal values are below."""
@@ -1535,7 +1543,9 @@ class _Check:
         elif per_feature is None:
             cuts = "all cuts between neighboring values"
         else:
-            cuts = f"{per_feature} cuts per feature and those of the given rules"
+            # Without the given rules, nobody can tell which cuts are theirs.
+            more = " and more" if self.data["given"]["rules"] is None else ""
+            cuts = f"{per_feature} cuts per feature and those of the given rules{more}"
         return f"decision {frontier['kind']} of at most {size} over {cuts}"
 
 

@@ -466,6 +466,22 @@ def test_checker_tests_sets_of_categories() -> None:
     assert verdict_of(case, data) == "rejected"
 
 
+def test_checker_rejects_more_cuts_than_it_states() -> None:
+    """The best rules found must not use cuts that the sentence does not describe."""
+    case = example_cases()["unordered"]
+    data = case.data
+    data["settings"]["cuts_per_feature"] = 1
+    assert verdict_of(case, data) == "rejected"
+
+
+def test_checker_rejects_sums_of_texts() -> None:
+    case = example_cases()["missing"]
+    data = case.data
+    condition = {"type": "linear", "terms": [[1, 2.0]], "upper": 1.0, "upper_closed": True}
+    data["given"]["rules"]["rules"][0]["if"] = [condition]
+    assert verdict_of(case, data) == "rejected"
+
+
 NESTED = "[" * 100_000
 UNREADABLE = {
     "nested": lambda text: text.replace('"seconds": ', f'"seconds": {NESTED}'),
