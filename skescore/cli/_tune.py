@@ -795,6 +795,7 @@ def run(options: argparse.Namespace) -> str:
 
         model_file = load_black_box(options.black_box, trust=options.trust)
     stored = _draw_sample(options, notes) if _is_source(options.data) else None
+    options.explains_labels = False
     dataset = _data(options, model_file) if stored is None else stored.dataset
     _choose_extractors(options, dataset, notes)
     arguments.check_features(dataset, options.features)
@@ -1287,6 +1288,7 @@ def _data(options: argparse.Namespace, model: Any) -> Dataset:
     if model is None:
         return arguments.data_from(options)
     if is_unsupervised(model):
+        options.explains_labels = True
         return labeled(options, model, options.data)
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
@@ -1493,7 +1495,8 @@ def _search(
     with notes.instead_of_warnings(*ignored) as further:
         try:
             with Workers(options, trial_storage, notes), progress:
-                search.fit(dataset.X, dataset.y)
+                # Labels of a clusterer or outlier detector are no data of their own.
+                search.fit(dataset.X, None if options.explains_labels else dataset.y)
         except KeyboardInterrupt:
             if not hasattr(search, "best_extractor_"):
                 raise
