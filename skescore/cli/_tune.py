@@ -819,6 +819,7 @@ def run(options: argparse.Namespace) -> str:
 
         model_file = load_black_box(options.black_box, trust=options.trust)
     stored = _draw_sample(options, notes) if _is_source(options.data) else None
+    options.explains_labels = False
     dataset = _data(options, model_file) if stored is None else stored.dataset
     _choose_extractors(options, dataset, notes)
     arguments.check_features(dataset, options.features)
@@ -1337,6 +1338,7 @@ def _data(options: argparse.Namespace, model: Any) -> Dataset:
     if model is None:
         return arguments.data_from(options)
     if is_unsupervised(model):
+        options.explains_labels = True
         return labeled(options, model, options.data)
     names = getattr(model, "feature_names_in_", None)
     if names is not None:
@@ -1553,7 +1555,9 @@ def _search(
         warnings.simplefilter("ignore", SuspiciousDataWarning)  # reported before the notes
         try:
             with Workers(options, trial_storage, notes), progress:
-                search.fit(dataset.X, dataset.y, groups=dataset.groups)
+                # Labels of a clusterer or outlier detector are no data of their own.
+                y = None if options.explains_labels else dataset.y
+                search.fit(dataset.X, y, groups=dataset.groups)
         except KeyboardInterrupt:
             if not hasattr(search, "best_extractor_"):
                 raise
