@@ -32,7 +32,7 @@ _MIN_WHOLE = 20
 #: Number of training rows that is assumed if it is unknown.
 _MANY_ROWS = 1000
 #: Factors between usual units.
-_FACTORS = (1000.0, 100.0, 10.0, 2.54, 2.2046, 1.609, 3.785, 12.0, 60.0, 1e6)
+_FACTORS = (1000.0, 100.0, 10.0, 2.54, 2.2046, 1.609, 3.281, 3.785, 12.0, 60.0, 1e6)
 
 
 @dataclass(frozen=True)
@@ -230,8 +230,8 @@ def _range_drift(name: str, profile: ColumnProfile, values: np.ndarray, level: f
     n_below, n_above, n_rows = int(below.sum()), int(above.sum()), len(values)
     n_far = int(((values < low - margin) | (values > high + margin)).sum())
     n_outside = n_below + n_above
-    chance = min(1.0, 2 / (profile.n_rows + 1))
-    is_rare = stats.binom.sf(n_outside - 1, n_rows, chance) < level
+    # Of as many training rows, the limits leave out a share that follows a beta distribution.
+    is_rare = stats.betabinom.sf(n_outside - 1, n_rows, 2, max(profile.n_rows - 1, 1)) < level
     is_frequent = n_outside >= 0.05 * n_rows and is_rare
     if not n_outside or not (n_far or is_frequent):
         return None
@@ -257,9 +257,10 @@ def _factor_text(median: float, training_median: float) -> str:
     if not training_median or not median or median * training_median < 0:
         return ""
     ratio = median / training_median
-    for factor in (*_FACTORS, *(1 / factor for factor in _FACTORS)):
-        if abs(math.log(ratio / factor)) < 0.2:
-            return f" (their median is about {factor:.3g} times that of the training rows)"
+    factors = (*_FACTORS, *(1 / factor for factor in _FACTORS))
+    nearest = min(factors, key=lambda factor: abs(math.log(ratio / factor)))
+    if abs(math.log(ratio / nearest)) < 0.15:
+        return f" (their median is about {nearest:.3g} times that of the training rows)"
     return f" (their median is {median:.4g}, that of the training rows {training_median:.4g})"
 
 

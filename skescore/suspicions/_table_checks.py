@@ -40,6 +40,8 @@ _DUPLICATE_SHARE, _DUPLICATE_RATIO = 0.05, 5.0
 #: Smallest share of copies of rows that occur at most three times, and largest ratio of the number
 #: of equal rows without one of the columns.
 _RARE_PATTERNS, _NEAR_RATIO = 0.7, 1.3
+#: Smallest number of different rows that all occur several times on purpose.
+_MIN_PATTERNS = 20
 #: Smallest share of rows whose identifier occurs before, and number of different identifiers.
 _REPEATED_SHARE, _MIN_IDENTIFIERS = 0.1, 8
 #: Smallest resemblance of rows with the same identifier, from 0 (none) to 1 (equal).
@@ -172,7 +174,7 @@ def find_duplicates(facts: TableFacts) -> Iterator[Evidence]:
     if n_repeated < _DUPLICATE_SHARE * len(table):
         return
     counts = table.value_counts(dropna=False).to_numpy()
-    multiple = int(np.gcd.reduce(counts))
+    multiple = int(np.gcd.reduce(counts)) if len(counts) >= _MIN_PATTERNS else 1
     if multiple == 1 and not _are_copies(table, n_repeated, counts):
         return
     often = f"; every row occurs {multiple} times or a multiple of it" if multiple > 1 else ""
@@ -318,7 +320,9 @@ def _code_target(facts: TableFacts) -> Iterator[Evidence]:
     is_sequence = unique[0] in (0, 1) and unique[-1] - unique[0] + 1 == len(unique)
     counts_by_value = counts.astype(float)
     is_even = counts_by_value.max() <= 4 * np.median(counts_by_value)
-    is_rough = np.corrcoef(counts_by_value[1:], counts_by_value[:-1])[0, 1] < 0.3
+    is_rough = (
+        len(counts) > 2 and _rank_correlation(counts_by_value[1:], counts_by_value[:-1]) < 0.3
+    )
     has_trend = any(
         abs(_rank_correlation(column, values)) >= 0.4 for column in facts.numeric_features.values()
     )
@@ -329,10 +333,10 @@ def _code_target(facts: TableFacts) -> Iterator[Evidence]:
 
 def _rank_correlation(values: np.ndarray, target: np.ndarray) -> float:
     observed = ~np.isnan(values)
-    ranks = pd.Series(values[observed]).rank()
-    if ranks.nunique() < 2:
+    ranks, others = (pd.Series(column[observed]).rank() for column in (values, target))
+    if ranks.nunique() < 2 or others.nunique() < 2:
         return 0.0
-    return float(ranks.corr(pd.Series(target[observed]).rank()))
+    return float(ranks.corr(others))
 
 
 def find_class_names(facts: TableFacts) -> Iterator[Evidence]:

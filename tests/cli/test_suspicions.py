@@ -1,0 +1,143 @@
+"""Suspicious data, groups and drift on the command line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore.cli import main
+from skescore.datasets import load_dataset
+from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet
+from skescore.suspicions import SuspiciousDataWarning, profile_columns
+from skescore.tuning import ExtractorSearchCV
+
+SHORT = ("--black-box", "decision-tree", "--extractors", "cart", "--trials", "1", "--cv", "3")
+
+
+@pytest.fixture(scope="module")
+def visits(tmp_path_factory):
+    """Write two rows per patient, whose outcome belongs to the patient."""
+    random = np.random.default_rng(0)
+    people = pd.DataFrame(
+        {
+            "patient": [f"P{number}" for number in random.permutation(90)],
+            "age": random.integers(20, 80, 90),
+            "sugar": random.normal(5, 1, 90).round(2),
+            "ill": random.choice(["no", "yes"], 90),
+        }
+    )
+    again = people.assign(sugar=people["sugar"] + random.normal(0, 0.05, 90).round(2))
+    table = pd.concat([people, again]).sample(frac=1, random_state=0)
+    path = tmp_path_factory.mktemp("visits") / "visits.csv"
+    table.to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.slow
+def test_tune_reports_repeated_groups_first(visits, tmp_path, capsys):
+    run = tmp_path / "run"
+    command = ["tune", str(visits), "--target", "ill", *SHORT, "--output", str(run)]
+    assert main(command) == 0
+    out, err = capsys.readouterr()
+    warning = err.partition("skescore: warning: ")[2].splitlines()[0]
+    assert "90 of 90 values of 'patient' occur in several rows" in warning
+    assert warning.endswith(f"--output {run} --groups patient")
+    assert out.startswith(f"Warning: {warning}\n")
+    record = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    assert record["suspicions"][0] == record["notes"][0] == warning
+    assert main([*command, "--overwrite", "--groups", "patient"]) == 0
+    out, err = capsys.readouterr()
+    assert "several rows" not in out + err
+    assert "3 folds of whole groups (90 different patient)" in out
+    record = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    assert record["search"]["groups"] == record["data"]["reading"]["groups"] == "patient"
+
+
+def test_groups_and_time_exclude_each_other(visits, capsys):
+    with pytest.raises(SystemExit):
+        main(["tune", str(visits), "--target", "ill", "--groups", "patient", "--time", "age"])
+    assert "goes without --groups" in capsys.readouterr().err
+
+
+def test_search_warns_of_suspicious_data():
+    random = np.random.default_rng(0)
+    weight = random.normal(2900, 700, 200)
+    X = pd.DataFrame({"age": random.integers(15, 45, 200), "bwt": weight})
+    search = ExtractorSearchCV(
+        DecisionTreeClassifier(random_state=0), extractors=["cart"], n_trials=1, cv=2
+    )
+    with pytest.warns(SuspiciousDataWarning, match=r"'bwt' alone determines .* --drop bwt"):
+        search.fit(X, pd.Series(weight < 2500, name="low"))
+    assert [suspicion.name for suspicion in search.suspicions_] == ["leakage"]
+
+
+@pytest.fixture(scope="module")
+def rules(visits, tmp_path_factory):
+    """Write rules with a run.json that holds the distribution of the training rows."""
+    X = load_dataset(visits, target="ill", groups="patient").X
+    rules = RuleSet(
+        [Rule([Interval(1, upper=5.0)], "no")],
+        list(X),
+        task="classification",
+        classes=["no", "yes"],
+        fallback=Fallback("yes"),
+        domain=Domain(X.min().tolist(), X.max().tolist()),
+    )
+    folder = tmp_path_factory.mktemp("run")
+    (folder / "rules.json").write_text(rules.to_json(), encoding="utf-8")
+    distribution = {name: profile.to_dict() for name, profile in profile_columns(X).items()}
+    about = {"features": list(X), "table": None, "distribution": distribution}
+    (folder / "run.json").write_text(json.dumps({"data": about}), encoding="utf-8")
+    return folder / "rules.json"
+
+
+def test_predict_keeps_columns_and_names_classes(visits, rules, capsys):
+    capsys.readouterr()
+    options = ["--keep", "patient,age", "--labels", "healthy,ill"]
+    assert main(["predict", str(rules), str(visits), *options]) == 0
+    out, err = capsys.readouterr()
+    rows = list(csv.DictReader(io.StringIO(out)))
+    table = pd.read_csv(visits)
+    assert [row["patient"] for row in rows] == table["patient"].tolist()
+    assert [int(row["age"]) for row in rows] == table["age"].tolist()
+    assert {row["prediction"] for row in rows} <= {"healthy", "ill"}
+    assert "warning" not in err
+    assert main(["predict", str(rules), str(visits), "--keep", "Patent"]) == 1
+    assert "Did you mean 'patient'?" in capsys.readouterr().err
+    assert main(["predict", str(rules), str(visits), "--labels", "one"]) == 1
+    assert "must name each of the 2 classes" in capsys.readouterr().err
+    assert main(["predict", str(rules), str(visits), "--labels", "noo=x"]) == 1
+    assert "Did you mean 'no'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("has_run", [True, False])
+def test_predict_reports_other_units(visits, rules, tmp_path, capsys, has_run):
+    table = pd.read_csv(visits)
+    table.assign(sugar=table["sugar"] * 18).to_csv(tmp_path / "mg.csv", index=False)
+    if not has_run:
+        rules = shutil.copy(rules, tmp_path / "rules.json")
+    capsys.readouterr()
+    command = ["predict", str(rules), str(tmp_path / "mg.csv")]
+    assert main(command) == 0
+    err = capsys.readouterr().err
+    assert "all 180 rows are above the training maximum of 'sugar'" in err
+    assert "other units?" in err
+    assert main([*command, "--strict"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "--strict: rows of" in err
+
+
+def test_predict_suggests_the_column_that_is_meant(visits, rules, tmp_path, capsys):
+    table = pd.read_csv(visits).rename(columns={"sugar": "SUGAR", "age": "Age"})
+    table.to_csv(tmp_path / "caps.csv", index=False)
+    capsys.readouterr()
+    assert main(["predict", str(rules), str(tmp_path / "caps.csv")]) == 1
+    assert "Did you mean 'Age' for 'age'" in capsys.readouterr().err

@@ -1,0 +1,90 @@
+"""Rows at predict time that are unlike the training rows."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skescore.suspicions import ColumnProfile, count_outside, find_drift, profile_columns
+
+
+def make_rows(n_rows: int = 189, seed: int = 0) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "bwt": random.normal(2900, 700, n_rows).clip(700, 4990).round(),
+            "height": random.normal(1.7, 0.1, n_rows).round(2),
+            "ward": random.choice(["a", "b", "c"], n_rows, p=[0.6, 0.3, 0.1]),
+            "gap": np.where(random.random(n_rows) < 0.1, np.nan, random.normal(size=n_rows)),
+        }
+    )
+
+
+PROFILES = profile_columns(make_rows())
+
+
+@pytest.mark.parametrize("seed", range(1, 21))
+@pytest.mark.parametrize("n_rows", [1, 10, 189])
+def test_rows_of_the_same_kind_raise_no_alarm(seed, n_rows):
+    assert find_drift(PROFILES, make_rows(n_rows, seed)) == []
+
+
+@pytest.mark.parametrize(
+    ("column", "factor", "expected"),
+    [
+        ("bwt", 0.001, "all 189 rows are below the training minimum of 'bwt'"),
+        ("bwt", 1000, "all 189 rows are above the training maximum of 'bwt'"),
+        ("height", 100, "all 189 rows are above the training maximum of 'height'"),
+        ("height", 1 / 0.3048, "about 3.28 times that of the training rows"),
+    ],
+)
+def test_other_units_are_reported(column, factor, expected):
+    rows = make_rows(seed=1)
+    (text,) = find_drift(PROFILES, rows.assign(**{column: rows[column] * factor}))
+    assert expected in text
+    assert ": other units? (their median is" in text
+
+
+def test_shifts_inside_of_the_range_are_reported():
+    rows = make_rows(seed=1)
+    (text,) = find_drift(PROFILES, rows.assign(bwt=rows["bwt"].clip(3000, 3500)))
+    assert text.startswith("'bwt' is distributed in another way than in the training rows: median")
+    (text,) = find_drift(PROFILES, rows.assign(ward="c"))
+    assert text.endswith("'c' has 100% of the rows, there 7%")
+
+
+def test_new_categories_and_fractions_are_reported():
+    rows = make_rows(seed=1)
+    (text,) = find_drift(PROFILES, rows.assign(ward=rows["ward"].str.upper()))
+    assert text.startswith("all 189 rows have categories of 'ward' that the training rows do not")
+    (text,) = find_drift(PROFILES, rows.assign(bwt=rows["bwt"] + 0.5))
+    assert text.startswith("all 189 rows have fractions in 'bwt', which holds whole numbers")
+
+
+def test_values_that_are_missing_more_often_are_reported():
+    (text,) = find_drift(PROFILES, make_rows(seed=1).assign(gap=np.nan))
+    assert text.startswith("'gap' is missing in all 189 rows, but in")
+
+
+def test_single_rows_far_outside_are_reported():
+    rows = make_rows(seed=1)
+    rows["bwt"] = rows["bwt"].clip(1300, 4000)
+    rows.loc[3, "bwt"] = 290_000
+    (text,) = find_drift(PROFILES, rows)
+    assert text.startswith("1 of 189 rows is above the training maximum of 'bwt'")
+    assert count_outside(PROFILES, rows)["bwt"] == 1
+
+
+def test_profiles_survive_json():
+    stored = json.loads(json.dumps({n: p.to_dict() for n, p in PROFILES.items()}))
+    assert {n: ColumnProfile.from_dict(p) for n, p in stored.items()} == PROFILES
+
+
+def test_limits_alone_suffice_for_other_units():
+    profiles = {"bwt": ColumnProfile.from_limits(700, 4990)}
+    assert find_drift(profiles, make_rows(seed=1)) == []
+    (text,) = find_drift(profiles, make_rows()[["bwt"]] / 1000)
+    assert text == "all 189 rows are below the training minimum of 'bwt' (700): other units?"

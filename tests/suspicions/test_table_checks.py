@@ -1,0 +1,278 @@
+"""Suspicious rows, features and targets of a table, planted one at a time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skescore.datasets import load_dataset
+from skescore.suspicions import SUSPICION_CHECKS, ResultFacts, TableFacts, find_suspicions
+
+N_ROWS = 240
+
+
+def make_table(seed: int = 0, n_rows: int = N_ROWS) -> pd.DataFrame:
+    """Return a clean table of two classes that no feature determines."""
+    random = np.random.default_rng(seed)
+    age, weight = random.integers(18, 90, n_rows), random.normal(70, 12, n_rows).round(2)
+    risk = age / 90 + weight / 140 + random.normal(0, 0.3, n_rows)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "weight": weight,
+            "sex": random.choice(["f", "m"], n_rows),
+            "outcome": np.where(risk > 1.1, "ill", "well"),
+        }
+    )
+
+
+def report(table: pd.DataFrame, **options) -> dict[str, str]:
+    """Return the texts of all suspicions by the name of their check."""
+    dataset = load_dataset(table, target="outcome", **options)
+    facts = TableFacts(
+        dataset.X,
+        dataset.y,
+        dataset.task,
+        groups=dataset.groups,
+        is_shuffled=dataset.times is None,
+        identifiers=dataset.identifiers,
+    )
+    return {suspicion.name: str(suspicion) for suspicion in find_suspicions(facts)}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_clean_tables_raise_no_alarm(seed):
+    assert report(make_table(seed)) == {}
+
+
+def test_every_check_is_declared_once_with_a_remedy():
+    names = [check.name for check in SUSPICION_CHECKS]
+    assert len(set(names)) == len(names) == 11
+    assert all(check.when and check.remedy for check in SUSPICION_CHECKS)
+
+
+@pytest.mark.parametrize("kind", ["threshold", "category", "nearly"])
+def test_feature_that_determines_the_target_is_a_leak(kind):
+    table = make_table()
+    is_ill = (table["outcome"] == "ill").to_numpy()
+    random = np.random.default_rng(1)
+    if kind == "category":
+        table["later"] = np.where(is_ill, "died", "lives")
+    else:
+        table["later"] = np.where(is_ill, random.uniform(500, 2499, 240), 2500 + 9 * table["age"])
+    if kind == "nearly":
+        table.loc[0, "later"] = 1000.0 if table.loc[0, "outcome"] == "well" else 4000.0
+    text = report(table)["leakage"]
+    assert "'later' alone determines 'outcome' in 2" in text
+    assert text.endswith("(on the command line: --drop later).")
+
+
+def test_number_that_determines_a_number_is_a_leak():
+    table = make_table().drop(columns="outcome").rename(columns={"weight": "outcome"})
+    assert report(table) == {}
+    table["pounds"] = 2.2046 * table["outcome"] + np.random.default_rng(0).normal(0, 0.1, 240)
+    assert "'pounds' alone determines 'outcome' (R² 1.000)" in report(table)["leakage"]
+
+
+def test_classes_that_most_features_separate_are_no_leak():
+    table = make_table()
+    shift = np.where(table["outcome"] == "ill", 500, 0)
+    table = table.assign(age=table["age"] + shift, weight=table["weight"] + shift)
+    assert report(table) == {}
+
+
+@pytest.mark.parametrize("n_times", [2, 4])
+def test_every_row_several_times_is_reported(n_times):
+    table = pd.concat([make_table()] * n_times).sample(frac=1, random_state=0)
+    text = report(table)["duplicated_rows"]
+    assert f"every row occurs {n_times} times or a multiple of it" in text
+
+
+def test_some_copied_rows_are_reported():
+    table = make_table()
+    text = report(pd.concat([table, table.head(48)]))["duplicated_rows"]
+    assert text.startswith("48 of 288 rows are exact copies of an earlier row, target included")
+
+
+def test_rows_of_few_values_repeat_without_alarm():
+    random = np.random.default_rng(0)
+    table = pd.DataFrame(random.integers(0, 3, (400, 3)).astype(str), columns=list("abc"))
+    table["outcome"] = random.choice(["ill", "well"], 400)
+    assert report(table) == {}
+
+
+def test_rows_of_one_patient_need_groups():
+    table = make_table().assign(patient=np.arange(N_ROWS) + 500)
+    again = table.assign(weight=table["weight"] + np.random.default_rng(1).normal(0, 1, N_ROWS))
+    visits = pd.concat([table, again]).sample(frac=1, random_state=0)
+    text = report(visits)["repeated_groups"]
+    assert "240 of 240 values of 'patient' occur in several rows" in text
+    assert text.endswith("(on the command line: --groups patient).")
+    assert "patient" not in load_dataset(visits, target="outcome").X
+    assert report(visits, groups="patient") == {}
+
+
+def test_identifiers_that_repeat_by_chance_are_no_groups():
+    table = make_table()
+    table["subject"] = np.random.default_rng(7).integers(0, 120, N_ROWS)
+    assert report(table) == {}
+
+
+@pytest.mark.parametrize("form", ["{:d}", "B-{:04d}"])
+def test_identifier_sorted_by_class_is_reported(form):
+    table = make_table().sort_values("outcome")
+    table["record_id"] = [form.format(3 * i + 17) for i in range(N_ROWS)]
+    shuffled = table.sample(frac=1, random_state=0)
+    assert "'record_id' determines 'outcome'" in report(shuffled)["identifier_target"]
+    assert report(table) == {}  # the order of the file, which shuffled folds ignore
+
+
+def test_rows_in_order_of_time_need_time():
+    table = make_table().assign(date=pd.date_range("2020-01-01", periods=N_ROWS))
+    text = report(table)["shuffled_time"]
+    assert text.startswith("The rows are in the order of 'date' (240 different times)")
+    assert text.endswith("(on the command line: --time date).")
+    assert report(table, time="date") == {}
+    assert report(table.sample(frac=1, random_state=0)) == {}
+
+
+def test_integers_named_like_codes_become_categories():
+    table = make_table().assign(state_code=np.random.default_rng(7).integers(1, 30, N_ROWS))
+    dataset = load_dataset(table, target="outcome")
+    assert dataset.categories == ("sex", "state_code")
+    assert any("named like a code" in text for text in dataset.findings)
+    assert load_dataset(table, target="outcome", numeric="state_code").categories == ("sex",)
+    names = ["weight", "state_code"]
+    facts = TableFacts.from_arrays(table[names], table["outcome"], "classification")
+    assert [suspicion.name for suspicion in find_suspicions(facts)] == ["integer_codes"]
+
+
+def test_codes_are_recognized_by_their_arbitrary_order():
+    random = np.random.default_rng(0)
+    table = make_table(n_rows=1200)
+    shares = np.array([0.1, 0.8, 0.3, 0.9, 0.2, 0.7, 0.15, 0.85, 0.4, 0.6])
+    table["place"] = random.choice(10, len(table), p=random.dirichlet(np.full(10, 3.0)))
+    is_ill = random.random(len(table)) < shares[table["place"]]
+    table["outcome"] = np.where(is_ill, "ill", "well")
+    text = report(table)["integer_codes"]
+    assert "'place'" in text
+    assert text.endswith("(on the command line: --category place).")
+    ordered = np.sort(shares)[table["place"]]
+    table["outcome"] = np.where(random.random(len(table)) < ordered, "ill", "well")
+    assert report(table) == {}
+
+
+def test_codes_of_states_are_no_quantity():
+    table = make_table(n_rows=1020).drop(columns="outcome")
+    table["outcome"] = np.random.default_rng(0).permutation(np.repeat(np.arange(1, 52), 20))
+    text = report(table)["integer_codes"]
+    assert "'outcome' has 51 different integers and is read as a quantity" in text
+    assert text.endswith("(on the command line: --task classification).")
+    table["outcome"] = (table["weight"] / 2).round().astype(int)
+    assert "integer_codes" not in report(table)
+
+
+@pytest.mark.parametrize("typo", ["Well", "well ", "wel-l"])
+def test_class_names_that_differ_in_signs_are_reported(typo):
+    table = make_table()
+    table.loc[table.index[table["outcome"] == "well"][:2], "outcome"] = typo
+    facts = TableFacts.from_arrays(table[["age"]], table["outcome"], "classification")
+    names = {suspicion.name for suspicion in find_suspicions(facts)}
+    assert "class_names" in names
+
+
+@pytest.mark.parametrize("typo", ["bening", "benignn", "benin", "beniqn"])
+def test_class_names_with_a_typo_are_reported(typo):
+    labels = pd.Series(["benign"] * 300 + ["malignant"] * 100 + [typo] * 2, name="outcome")
+    facts = TableFacts.from_arrays(np.zeros((402, 1)), labels, "classification")
+    assert find_suspicions(facts)[0].evidence.startswith(
+        f"Classes of 'outcome' are named almost alike: {typo!r} (2 rows) and 'benign' (300)"
+    )
+
+
+@pytest.mark.parametrize("names", [("stage1", "stage2"), ("good", "vgood"), ("acc", "unacc")])
+def test_class_names_that_mean_different_things_are_not(names):
+    labels = pd.Series([names[0]] * 398 + [names[1]] * 4, name="outcome")
+    facts = TableFacts.from_arrays(np.zeros((402, 1)), labels, "classification")
+    assert "class_names" not in {suspicion.name for suspicion in find_suspicions(facts)}
+
+
+def test_few_test_rows_are_reported():
+    table = make_table()
+    X, y = table.drop(columns="outcome"), table["outcome"]
+    facts = TableFacts(X, y, "classification", test=make_table(9, n_rows=5)[list(X)])
+    (suspicion,) = find_suspicions(facts)
+    assert suspicion.evidence == (
+        "The test has only 5 rows, so that a share of them is uncertain by up to ± 44 percentage "
+        "points"
+    )
+
+
+def test_test_rows_in_the_training_rows_are_reported():
+    table = make_table()
+    X, y = table.drop(columns="outcome"), table["outcome"]
+    facts = TableFacts(X, y, "classification", test=X.tail(60))
+    (suspicion,) = find_suspicions(facts)
+    assert suspicion.evidence == "60 of 60 test rows are among the training rows"
+    other = make_table(3)[list(X)]
+    assert find_suspicions(TableFacts(X, y, "classification", test=other)) == []
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.booleans())
+def test_checks_accept_any_table(seed, n_rows, is_regression):
+    random = np.random.default_rng(seed)
+    X = pd.DataFrame(
+        {
+            "id": random.integers(0, 9, n_rows),
+            "x": np.where(random.random(n_rows) < 0.3, np.nan, random.normal(size=n_rows)),
+            "time": np.sort(random.integers(0, 99, n_rows)),
+            "kind": random.choice(["a", "b", None], n_rows),
+            "none": np.full(n_rows, np.nan),
+        }
+    )
+    y = pd.Series(
+        random.normal(size=n_rows) if is_regression else random.choice(["p", "q"], n_rows)
+    )
+    task = "regression" if is_regression else "classification"
+    identifiers = pd.DataFrame({"name": random.choice(["n1", "n2", None], n_rows)})
+    facts = TableFacts(X, y.rename("y"), task, identifiers=identifiers, test=X.head(3))
+    for suspicion in find_suspicions(facts):
+        assert suspicion.evidence
+        assert suspicion.remedy
+
+
+def make_result(**changes) -> ResultFacts:
+    figures = {
+        "task": "classification",
+        "target_name": "y",
+        "black_box_quality": {"accuracy": 0.9, "f1_weighted": 0.9},
+        "constant_quality": {"accuracy": 0.688, "f1_weighted": 0.561},
+        "fidelity": 0.95,
+        "n_rules": 3,
+    }
+    return ResultFacts(**(figures | changes))
+
+
+def test_black_box_worse_than_a_constant_is_reported():
+    assert find_suspicions(make_result()) == []
+    quality = {"accuracy": 0.672, "f1_weighted": 0.6}
+    (suspicion,) = find_suspicions(make_result(black_box_quality=quality))
+    assert "accuracy 0.672 on held-out rows, of the best constant 0.688" in suspicion.evidence
+    facts = make_result(
+        task="regression", black_box_quality={"r2": -0.1}, constant_quality={"r2": 0.0}
+    )
+    assert find_suspicions(facts)[0].name == "no_better_than_constant"
+
+
+def test_rules_with_low_fidelity_are_reported():
+    (suspicion,) = find_suspicions(make_result(fidelity=0.76))
+    assert suspicion.evidence == "The 3 rules agree with the black box on 76% of unseen rows only"
+    assert suspicion.options == ("--scoring", "fidelity")
+    assert find_suspicions(make_result(fidelity=0.3, task="regression"))
+    assert not find_suspicions(make_result(fidelity=0.7, task="regression"))
+    assert not find_suspicions(make_result(fidelity=float("nan")))
+    (suspicion,) = find_suspicions(make_result(fidelity=0.76, is_fidelity_search=True))
+    assert suspicion.options == ()
