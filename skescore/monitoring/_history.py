@@ -172,6 +172,7 @@ def estimate_change(
     first_blocks: Counts,
     baseline: tuple[int, int],
     level: float = 0.95,
+    default_start: int = 0,
 ) -> ChangeEstimate:
     """Estimate when a rate increased, and by how much.
 
@@ -185,6 +186,8 @@ def estimate_change(
         Events and rows of the baseline.
     level : float, default=0.95
         Level of the confidence sequences, at all times and for all times of change together.
+    default_start : int, default=0
+        The start if the rate after no entry exceeds the rate before it, as after a return.
 
     Returns
     -------
@@ -207,8 +210,10 @@ def estimate_change(
         before_events, before_trials
     )
     likelihood = np.where(increases, likelihood, -np.inf)
-    start = int(likelihood.argmax())
-    plausible = np.flatnonzero(likelihood >= likelihood[start] + math.log(_PLAUSIBLE_RATIO))
+    start = int(likelihood.argmax()) if increases.any() else default_start
+    plausible = np.flatnonzero(likelihood >= likelihood.max() + math.log(_PLAUSIBLE_RATIO))
+    if not increases.any():
+        plausible = np.array([start])
     x, n = int(after_events[start]), int(after_trials[start])
     # The prior probabilities of starts at block b, 1 / (b + 1)(b + 2), sum to one.
     block = int(first_blocks[start])
@@ -218,8 +223,8 @@ def estimate_change(
     low, high = rate_interval(*baseline, level=(1.0 + level) / 2)
     return ChangeEstimate(
         start,
-        int(plausible[0]) if len(plausible) else start,
-        int(plausible[-1]) if len(plausible) else start,
+        int(plausible[0]),
+        int(plausible[-1]),
         x / n if n else math.nan,
         (lower, upper),
         (wide[0] - float(high), wide[1] - float(low)),

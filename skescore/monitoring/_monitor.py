@@ -144,6 +144,8 @@ class RuleChange:
         Bound on the probability that any monitor of an unchanged list reaches this much evidence.
     n_rows : int
         Rows since the change.
+    has_returned : bool
+        Whether the rate has returned to that of the baseline after the alarm.
     action : str
         Recommended action.
     """
@@ -163,6 +165,7 @@ class RuleChange:
     detected: dict[str, Any]
     false_alarm_probability: float
     n_rows: int
+    has_returned: bool
     action: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -180,6 +183,7 @@ class RuleChange:
         return (
             f"{self.rule}: {self.kind} {self.baseline_rate:.3g} -> {self.rate:.3g} "
             f"[{low:.3g}, {high:.3g}] since row {self.since['row']} "
+            f"{'with a return to normal ' if self.has_returned else ''}"
             f"(batch {self.since['batch']}), "
             f"false alarm probability at most {self.false_alarm_probability:.2g}"
         )
@@ -529,7 +533,13 @@ class RuleMonitor:
         if not new and not self._alarms and self._max_log_mean >= threshold:
             new = [-1]
         for index in new:
-            self._alarms[index] = {"batch": batch, "time": time, "row": self.n_rows}
+            start = 0 if index < 0 else self._estimate(index)[0].start
+            self._alarms[index] = {
+                "batch": batch,
+                "time": time,
+                "row": self.n_rows,
+                "block": self._history.entries[start].first_block,
+            }
         return new
 
     def changes(self) -> list[RuleChange]:
@@ -561,11 +571,15 @@ class RuleMonitor:
             *rates,
             *intervals,
             *(self._position(getattr(estimate, name)) for name in ("start", "earliest", "latest")),
-            dict(self._alarms[index]),
+            self._detection(index),
             min(1.0, math.exp(-evidence)),
             n_since,
+            estimate.rate <= baseline[0] / baseline[1],
             kind.action,
         )
+
+    def _detection(self, index: int) -> dict[str, Any]:
+        return {name: self._alarms[index][name] for name in ("batch", "time", "row")}
 
     def _describe_mean(self) -> RuleChange:
         nothing = (math.nan, math.nan)
@@ -579,10 +593,11 @@ class RuleMonitor:
             *(nothing,) * 3,
             start,
             start,
-            dict(self._alarms[-1]),
-            dict(self._alarms[-1]),
+            self._detection(-1),
+            self._detection(-1),
             min(1.0, math.exp(-self._max_log_mean)),
             self.n_rows,
+            False,
             "wait for the monitor of one rule, or look at the page",
         )
 
@@ -591,7 +606,15 @@ class RuleMonitor:
         before = self._series([self.baseline.counts])
         baseline = (int(before[0][index, 0]), int(before[1][index, 0]))
         first_blocks = np.array([e.first_block for e in self._history.entries])
-        return estimate_change(events[index], trials[index], first_blocks, baseline), baseline
+        block = self._alarms.get(index, {}).get("block", 0)
+        estimate = estimate_change(
+            events[index],
+            trials[index],
+            first_blocks,
+            baseline,
+            default_start=max(0, int(np.searchsorted(first_blocks, block, side="right")) - 1),
+        )
+        return estimate, baseline
 
     def _position(self, entry: int) -> dict[str, Any]:
         first = self._history.entries[entry]

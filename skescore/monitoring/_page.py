@@ -99,7 +99,8 @@ def _descriptions(changes: list[RuleChange]) -> str:
         parts.append(
             f"<dt>{escape(c.kind)}: {c.baseline_rate:.3g} → {c.rate:.3g} "
             f"({low:+.3g} to {high:+.3g})</dt><dd>"
-            f"{escape(MONITOR_KINDS[c.kind].meaning)}; since {escape(since)}. False alarm "
+            f"{escape(MONITOR_KINDS[c.kind].meaning)}; since {escape(since)}"
+            f"{', with a return to normal' if c.has_returned else ''}. False alarm "
             f"probability at most {c.false_alarm_probability:.1g}. "
             f"<b>To do:</b> {escape(c.action)}.</dd>"
         )

@@ -208,13 +208,13 @@ def test_watch_refuses_the_state_of_other_rules(folder: Path, capsys) -> None:
 @pytest.mark.slow
 def test_killed_updates_lose_and_repeat_nothing(folder: Path) -> None:
     rows = table(20_000, 8)
-    for part in range(4):
-        rows.iloc[part * 5000 : (part + 1) * 5000].to_csv(f"rows{part}.csv", index=False)
-        rows[["id", "answer"]].iloc[part * 5000 : (part + 1) * 5000].to_csv(
+    for part in range(2):
+        rows.iloc[part * 10_000 : (part + 1) * 10_000].to_csv(f"rows{part}.csv", index=False)
+        rows[["id", "answer"]].iloc[part * 10_000 : (part + 1) * 10_000].to_csv(
             f"labels{part}.csv", index=False
         )
     steps: list[list[str]] = []
-    for part in range(4):
+    for part in range(2):
         steps.append([f"rows{part}.csv", "--key", "id"])
         steps.append([f"labels{part}.csv", "--key", "id", "--target", "answer", "--labels"])
     for step in steps:
@@ -227,7 +227,7 @@ def test_killed_updates_lose_and_repeat_nothing(folder: Path) -> None:
     watch("init", "rules.json", "held out.csv", target="answer", overwrite=True)
     rng = np.random.default_rng(0)
     for step in steps:
-        for _ in range(3):
+        for _ in range(2):
             process = subprocess.Popen([sys.executable, "-m", "skescore", *command(step)])
             try:
                 process.wait(float(rng.uniform(0.3, 1.2)) * seconds)

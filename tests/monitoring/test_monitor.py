@@ -79,6 +79,17 @@ def test_monitor_notices_changed_rows(column: np.ndarray, kind: str) -> None:
         assert all((c.rate > c.baseline_rate) == (c.direction == "increase") for c in changes)
 
 
+def test_alarm_stands_after_the_rate_has_returned() -> None:
+    watch = monitor()
+    watch.update(*rows(1000, 1, (0.5, 0.1, 0.1, 0.1)))
+    assert not watch.changes()[0].has_returned
+    watch.update(*rows(20_000, 2, (0.0, 0.1, 0.1, 0.1)))
+    change = watch.changes()[0]
+    assert (change.rule, change.has_returned) == ("rule 1", True)
+    assert change.since["row"] < 500
+    assert "return to normal" in str(change)
+
+
 def test_monitor_notices_disagreement_with_the_model() -> None:
     X, y = rows(4000, 0)
     baseline = RuleBaseline.from_rows(RULES, X, model_predictions=y)
