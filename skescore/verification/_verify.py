@@ -38,6 +38,7 @@ from skescore.verification._intervals import (
 )
 from skescore.verification._limits import VerificationLimits
 from skescore.verification._measures import RADIUS, Neighborhoods
+from skescore.verification._picture import DisagreementMap, draw_map
 from skescore.verification._queries import PointQueries
 from skescore.verification._regions import (
     RuleRegion,
@@ -212,6 +213,7 @@ def _overall(
         domain=describe_domain(problem.grid),
         n_queries=problem.queries.n_queries,
         seconds=seconds,
+        picture=verifier.picture,
     )
 
 
@@ -304,7 +306,7 @@ class _Problem:
         ]
         grid = CellGrid(
             codes,
-            _domain(rules, columns, codes),
+            rows_domain(rules, columns, codes),
             [np.unique(np.concatenate(column)) for column in zip(*cuts, strict=True)],
         )
         ensemble = None
@@ -350,8 +352,23 @@ def _read(black_box: Any, codes: RowCodes) -> tuple[ReadModel | None, str]:
         return None, str(error)
 
 
-def _domain(rules: RuleSet, columns: Sequence[int], codes: RowCodes) -> Domain:
-    """Return the domain of the rules by columns of the rows, that of the rows elsewhere."""
+def rows_domain(rules: RuleSet, columns: Sequence[int], codes: RowCodes) -> Domain:
+    """Return the domain of the rules by columns of the rows.
+
+    Parameters
+    ----------
+    rules : RuleSet
+        The rules, with or without a domain.
+    columns : sequence of int
+        Column of each feature of the rules.
+    codes : RowCodes
+        The rows.
+
+    Returns
+    -------
+    Domain
+        The domain of the rules; that of the rows for other columns.
+    """
     around = Domain.around(codes.matrix, categories=codes.categories)
     if rules.domain is None:
         return around
@@ -381,6 +398,8 @@ class _Verifier:
         self.end = start + limits.time_limit
         self.neighborhoods = Neighborhoods.around(problem.grid, problem.radius)
         self.witnesses = WitnessSearch(problem.queries, problem.grid)
+        self.picture: DisagreementMap | None = None
+        self._pictured_mass = 0.0
 
     def verify_rule(self, k: int, random_state: Any) -> RuleVerification:
         """Verify the rule with the k-th priority."""
@@ -396,13 +415,17 @@ class _Verifier:
             begin + (_PARTITION_TIME + _GAP_TIME + _SAMPLING_TIME) * seconds
         )
         witness, worst = task.find_witnesses()
+        near_rows = task.total(task.partition.near)
+        if task.worst_point is not None and near_rows * near.lower > self._pictured_mass:
+            self._pictured_mass = near_rows * near.lower
+            self.picture = draw_map(problem.grid, problem.queries, target, index, task.worst_point)
         trusted = task.trusted_part(begin + seconds)
         return RuleVerification(
             index=index,
             output=problem.output(index),
             n_rows=int((problem.assigned == index).sum()),
             volume=task.total(task.partition.volume),
-            near_rows=task.total(task.partition.near),
+            near_rows=near_rows,
             volume_disagreement=volume,
             near_disagreement=near,
             volume_proven=task.proven(task.partition.volume),
@@ -448,6 +471,7 @@ class _RuleTask:
         self.rng = rng
         self.partition = Partition([], 0)
         self.worst_boxes: Partition | None = None
+        self.worst_point: np.ndarray | None = None
         rows = self.problem.queries.codes.matrix
         self.is_own = self.problem.assigned == self.index
         agrees = target.agrees(self.problem.predictions, rows)
@@ -557,12 +581,12 @@ class _RuleTask:
         if not len(points):
             return None, None
         search = self.verifier.witnesses
-        self.counterexamples = points
         nearest = search.nearest(points, self.target, self.index)
         if nearest is None:
             return None, None
         points = points[search.disagrees(points, self.target, self.index)]
         worst = search.most_confident(points, self.target)
+        self.worst_point = nearest if worst is None else worst
         return search.describe(nearest), None if worst is None else search.describe(worst)
 
     def _wrong_points_within(self, radius: float) -> np.ndarray:
@@ -744,16 +768,31 @@ def box_condition(grid: CellGrid, j: int, box: CellBoxes) -> Interval | OneOf | 
     if (low, high) == (0, n_intervals):
         return Missing(j, negated=True) if grid.has_missing[j] and not has_missing else None
     start, stop = grid.bounds(j, box, 0)
-    lower, lower_closed = -math.inf, False
-    if low > 0:
-        lower, lower_closed = start, True
-        before = math.nextafter(start, -math.inf)
-        if not grid.codes.is_whole[j] and len(repr(before)) < len(repr(start)):
-            lower, lower_closed = before, False
-    upper, upper_closed = math.inf, False
+    lower = start if low > 0 else -math.inf
+    upper = math.inf
     if high < n_intervals:
         upper = stop - 1 if grid.codes.is_whole[j] else math.nextafter(stop, -math.inf)
-        upper_closed = True
-        if not grid.codes.is_whole[j] and len(repr(stop)) < len(repr(upper)):
-            upper, upper_closed = stop, False
-    return Interval(j, lower, upper, lower_closed, upper_closed, missing=has_missing)
+    if not grid.codes.is_whole[j]:
+        lower, upper = _inner_bound(grid, j, lower, 1), _inner_bound(grid, j, upper, -1)
+    return Interval(j, lower, upper, True, True, missing=has_missing)
+
+
+def _inner_bound(grid: CellGrid, j: int, bound: float, direction: int) -> float:
+    """Return a bound with few digits, moved inwards by less than a millionth of the range.
+
+    No row of the data lies between the bound and the result.
+    """
+    if math.isinf(bound):
+        return bound
+    reach = 1e-6 * float(grid.upper[j] - grid.lower[j])
+    values = direction * grid.codes.matrix[:, j]
+    size = math.floor(math.log10(reach)) if reach > 0 else 0
+    for n_digits in range(-size - 2, -size + 8):
+        rounded = round(bound, n_digits)
+        if direction * rounded < direction * bound:
+            rounded = round(rounded + direction * 10.0**-n_digits, n_digits)
+        low, high = direction * bound, direction * rounded
+        is_crossed = ((values >= low) & (values < high)).any()
+        if low <= high <= low + reach and not is_crossed:
+            return rounded
+    return bound
