@@ -26,6 +26,7 @@ from skescore.verification._branch import (
     nearest_point,
     partition_region,
 )
+from skescore.verification._clock import Deadline
 from skescore.verification._ensemble import LeafEnsemble, ReadModel, leaf_ensemble, read_model
 from skescore.verification._grid import CellBoxes, CellGrid, UnreadableModelError, cuts_of
 from skescore.verification._intervals import (
@@ -61,8 +62,8 @@ from skescore.verification._witness import Witness, WitnessSearch
 _N_STORED, _N_PROBABILITIES = 2000, 1000
 #: Factors of the radius at which a search for witnesses continues.
 _WIDER = (5.0, 25.0)
-#: Shares of the time limit of a rule.
-_PARTITION_TIME, _GAP_TIME, _SAMPLING_TIME = 0.15, 0.1, 0.35
+#: Shares of the remaining time of a rule for each step; the last step may use what is left.
+_PARTITION_TIME, _GAP_TIME, _SAMPLING_TIME = 0.15, 0.1, 0.45
 
 
 def verify(
@@ -158,6 +159,7 @@ def verify(
     confidence = _checked_confidence(confidence)
     limits = limits or VerificationLimits()
     check_instance("limits", limits, VerificationLimits)
+    deadline = Deadline.after(limits.time_limit, limits.clock)
     if not is_fitted(black_box):
         black_box = fit_black_box(black_box, X, y)
     problem = _Problem.of(rules, black_box, X, radius)
@@ -165,7 +167,7 @@ def verify(
         tolerance = _tolerance(tolerance, problem)
     elif tolerance is not None:
         raise ValueError("tolerance is for regressions; leave it out for rules of classes.")
-    verifier = _Verifier(problem, tolerance, confidence, limits, start)
+    verifier = _Verifier(problem, tolerance, confidence, limits, deadline)
     results = [verifier.verify_rule(k, random_state) for k in range(len(problem.regions))]
     results.sort(key=lambda result: (result.index < 0, result.index))
     return _overall(problem, results, verifier, time.monotonic() - start)
@@ -389,13 +391,13 @@ class _Verifier:
         tolerance: float | None,
         confidence: float,
         limits: VerificationLimits,
-        start: float,
+        deadline: Deadline,
     ) -> None:
         self.problem = problem
         self.tolerance = tolerance
         self.confidence = confidence
         self.limits = limits
-        self.end = start + limits.time_limit
+        self.deadline = deadline
         self.neighborhoods = Neighborhoods.around(problem.grid, problem.radius)
         self.witnesses = WitnessSearch(problem.queries, problem.grid)
         self.picture: DisagreementMap | None = None
@@ -404,22 +406,19 @@ class _Verifier:
     def verify_rule(self, k: int, random_state: Any) -> RuleVerification:
         """Verify the rule with the k-th priority."""
         problem = self.problem
-        begin = time.monotonic()
-        seconds = max(self.end - begin, 0.0) / (len(problem.regions) - k)
+        end = self.deadline.part(1 / (len(problem.regions) - k))
         index = problem.order[k]
         target, search = self._target(index)
         task = _RuleTask(self, k, target, search, child_generator(random_state, k))
-        task.divide(begin + _PARTITION_TIME * seconds)
-        task.bound(begin + (_PARTITION_TIME + _GAP_TIME) * seconds)
-        volume, near = task.intervals(
-            begin + (_PARTITION_TIME + _GAP_TIME + _SAMPLING_TIME) * seconds
-        )
+        task.divide(end.part(_PARTITION_TIME))
+        task.bound(end.part(_GAP_TIME))
+        volume, near = task.intervals(end.part(_SAMPLING_TIME))
         witness, worst = task.find_witnesses()
         near_rows = task.total(task.partition.near)
         if task.worst_point is not None and near_rows * near.lower > self._pictured_mass:
             self._pictured_mass = near_rows * near.lower
             self.picture = draw_map(problem.grid, problem.queries, target, index, task.worst_point)
-        trusted = task.trusted_part(begin + seconds)
+        trusted = task.trusted_part(end)
         return RuleVerification(
             index=index,
             output=problem.output(index),
@@ -480,7 +479,7 @@ class _RuleTask:
         self._wrong_points: list[np.ndarray] = []
         self._outputs: list[tuple[float, float]] = []
 
-    def divide(self, deadline: float) -> None:
+    def divide(self, deadline: Deadline) -> None:
         """Divide the region into boxes by what can be proven."""
         if self.search is not None:
             self.partition = partition_region(
@@ -502,7 +501,7 @@ class _RuleTask:
                 nodes.append(node)
         self.partition = Partition(nodes, 0)
 
-    def bound(self, deadline: float) -> None:
+    def bound(self, deadline: Deadline) -> None:
         """Bound the largest deviation, or the least probability of the rule's class."""
         if self.search is not None and len(self.region.boxes):
             self.worst_boxes = bound_gap(
@@ -524,7 +523,7 @@ class _RuleTask:
         agreeing, disagreeing = measure(AGREES) / total, measure(DISAGREES) / total
         return ProvenShares(agreeing, disagreeing, measure(UNKNOWN) / total)
 
-    def intervals(self, deadline: float) -> tuple[ShareInterval, ShareInterval]:
+    def intervals(self, deadline: Deadline) -> tuple[ShareInterval, ShareInterval]:
         """Return the intervals of disagreement by volume and near the data."""
         limits, n_regions = self.verifier.limits, len(self.problem.regions)
         # The errors of all rules together stay below that of the list.
@@ -605,7 +604,7 @@ class _RuleTask:
         points = sampler.draw(_N_STORED, self.rng)
         return points[self._disagrees(points)]
 
-    def trusted_part(self, deadline: float) -> TrustedPart | None:
+    def trusted_part(self, deadline: Deadline) -> TrustedPart | None:
         """Return the largest part with proven agreement that the search finds."""
         if self.search is None or not len(self.region.boxes):
             return None
