@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -244,7 +245,8 @@ class _Repair:
             ).fit(ranks, labels)
             for leaf in as_ruleset(tree, missing=True, simplify=False).rules:
                 conditions = [
-                    _in_categories(condition, orders, self.codes) for condition in leaf.conditions
+                    _in_categories(_rounded(condition, self.codes), orders, self.codes)
+                    for condition in leaf.conditions
                 ]
                 if conditions and None not in conditions:
                     yield [condition for condition in conditions if condition is not None]
@@ -343,6 +345,17 @@ def complements(condition: Condition, codes: RowCodes) -> list[Condition]:
     if isinstance(condition, Missing):
         return [replace(condition, negated=not condition.negated)]
     return []
+
+
+def _rounded(condition: Condition, codes: RowCodes) -> Condition:
+    """Round the bounds of an interval of numbers to a thousandth of the column's range."""
+    j = condition.features[0]
+    if not isinstance(condition, Interval) or j in codes.categories:
+        return condition
+    reach = 1e-3 * float(codes.upper[j] - codes.lower[j])
+    n_digits = -math.floor(math.log10(reach)) if reach > 0 else 0
+    lower, upper = round(condition.lower, n_digits), round(condition.upper, n_digits)
+    return replace(condition, lower=lower, upper=upper) if lower < upper else condition
 
 
 def _in_categories(
