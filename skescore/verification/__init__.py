@@ -3,6 +3,8 @@
 from skescore.verification._check import VerificationCheck, check_verification
 from skescore.verification._intervals import ShareInterval
 from skescore.verification._limits import VerificationLimits
+from skescore.verification._picture import DisagreementMap
+from skescore.verification._refine import refine
 from skescore.verification._result import (
     OutputRange,
     ProvenShares,
@@ -14,6 +16,7 @@ from skescore.verification._verify import verify
 from skescore.verification._witness import Witness
 
 __all__ = [
+    "DisagreementMap",
     "OutputRange",
     "ProvenShares",
     "RuleVerification",
@@ -24,5 +27,6 @@ __all__ = [
     "VerificationLimits",
     "Witness",
     "check_verification",
+    "refine",
     "verify",
 ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import heapq
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from skescore.rules import LinearOutput
+from skescore.verification._clock import Deadline
 from skescore.verification._ensemble import LeafEnsemble
 from skescore.verification._grid import CellBoxes, CellGrid
 from skescore.verification._measures import Neighborhoods
@@ -401,7 +401,7 @@ def partition_region(
     region: CellBoxes,
     *,
     max_splits: int,
-    deadline: float,
+    deadline: Deadline,
     priority: Callable[[Node], float] | None = None,
 ) -> Partition:
     """Divide a region into boxes of proven agreement, proven disagreement and unknown ones.
@@ -414,8 +414,8 @@ def partition_region(
         Disjoint boxes.
     max_splits : int
         Largest number of splits.
-    deadline : float
-        Wall time (``time.monotonic``) at which splitting ends.
+    deadline : Deadline
+        Time at which splitting ends.
     priority : callable, optional
         Returns the urgency of a node; by default its volume and mass near the data, as shares of
         those of the region.
@@ -440,7 +440,7 @@ def partition_region(
         if node.status != UNKNOWN:
             closed.append(node)
             continue
-        if n_splits >= max_splits or time.monotonic() > deadline:
+        if n_splits >= max_splits or deadline.is_over():
             closed.append(node)
             continue
         n_splits += 1
@@ -455,7 +455,7 @@ def partition_region(
 
 
 def bound_gap(
-    search: BranchAndBound, region: CellBoxes, *, max_splits: int, deadline: float
+    search: BranchAndBound, region: CellBoxes, *, max_splits: int, deadline: Deadline
 ) -> Partition:
     """Divide a region where the bounds are farthest from a proof of agreement.
 
@@ -470,8 +470,8 @@ def bound_gap(
         Disjoint boxes.
     max_splits : int
         Largest number of splits.
-    deadline : float
-        Wall time (``time.monotonic``) at which splitting ends.
+    deadline : Deadline
+        Time at which splitting ends.
 
     Returns
     -------
@@ -486,7 +486,7 @@ def bound_gap(
     heap = [(-gap(node), number, node) for number, node in enumerate(roots)]
     heapq.heapify(heap)
     number, n_splits = len(roots), 0
-    while heap and n_splits < max_splits and time.monotonic() < deadline:
+    while heap and n_splits < max_splits and not deadline.is_over():
         children = search.split(heap[0][2])
         if heap[0][2].is_final:
             break

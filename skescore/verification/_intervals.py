@@ -7,7 +7,6 @@ of points, and an independent sample of this size gives a Clopper-Pearson interv
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from scipy.special import ndtri
 from skescore.rules import RuleSet
 from skescore.rules._volumes import clopper_pearson
 from skescore.verification._branch import AGREES, DISAGREES, UNKNOWN, Node, Partition
+from skescore.verification._clock import Deadline
 from skescore.verification._grid import CellGrid
 from skescore.verification._measures import Neighborhoods, draw_in_domain
 
@@ -187,14 +187,14 @@ class SamplingPlan:
         Confidence of the interval.
     max_samples : int
         Largest number of points.
-    deadline : float
-        Wall time (``time.monotonic``) after which no further batch is drawn.
+    deadline : Deadline
+        Time after which no further batch is drawn.
     """
 
     width: float
     confidence: float
     max_samples: int
-    deadline: float
+    deadline: Deadline
 
     def n_samples(self, hits: int, n_pilot: int, unknown_share: float) -> int:
         """Return the number of points for the required width, given a pilot sample."""
@@ -250,7 +250,7 @@ def share_interval(
     pilot_hits = int(disagrees(pilot).sum())
     n_wanted = plan.n_samples(pilot_hits, _N_PILOT, unknown / total)
     hits, n_samples = 0, 0
-    while n_samples < n_wanted and (n_samples == 0 or time.monotonic() < plan.deadline):
+    while n_samples < n_wanted and (n_samples == 0 or not plan.deadline.is_over()):
         size = min(_BATCH, n_wanted - n_samples)
         hits += int(disagrees(sampler.draw(size, rng)).sum())
         n_samples += size

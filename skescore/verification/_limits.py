@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from skescore._validation import check_integer, check_number
+from skescore._validation import check_choice, check_integer, check_number
+from skescore.verification._clock import CLOCKS
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,9 @@ class VerificationLimits:
     Parameters
     ----------
     time_limit : float, default=60.0
-        Wall time in seconds, divided among the rules. Each interval gets at least one sample.
+        Time in seconds, divided among the rules. Each interval gets at least one sample.
+    clock : {"wall", "cpu"}, default="wall"
+        Whether the limit is wall time or CPU time of the process, for a loaded machine.
     max_splits : int, default=1000
         Boxes of a rule that branch and bound splits for the intervals; the search for the trusted
         part may split ten times as many.
@@ -30,6 +33,7 @@ class VerificationLimits:
     """
 
     time_limit: float = 60.0
+    clock: str = "wall"
     max_splits: int = 1000
     max_samples: int = 400_000
     near_width: float = 0.01
@@ -37,6 +41,7 @@ class VerificationLimits:
 
     def __post_init__(self) -> None:
         check_number("time_limit", self.time_limit, 0.0)
+        check_choice("clock", self.clock, CLOCKS)
         check_integer("max_splits", self.max_splits, 0)
         check_integer("max_samples", self.max_samples, 2000)
         for name in ("near_width", "volume_width"):

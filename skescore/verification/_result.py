@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from skescore.rules import Rule, RuleSet
+from skescore.verification._html import verification_html
 from skescore.verification._intervals import ShareInterval
+from skescore.verification._picture import DisagreementMap
 from skescore.verification._witness import Witness
 
 JSON_FORMAT = "skescore.Verification"
@@ -200,6 +203,9 @@ class Verification:
         Number of rows for which the model was queried.
     seconds : float
         Duration.
+    picture : DisagreementMap or None
+        Two features around the most certain wrong answer of the rule with the most disagreement
+        near the data.
     """
 
     ruleset: RuleSet
@@ -215,6 +221,7 @@ class Verification:
     domain: list[dict[str, Any]]
     n_queries: int
     seconds: float
+    picture: DisagreementMap | None = None
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row per rule.
@@ -262,8 +269,13 @@ class Verification:
             "ruleset": json.loads(self.ruleset.to_json()),
             "n_queries": self.n_queries,
             "seconds": self.seconds,
+            "picture": self.picture and self.picture.to_dict(),
         }
         return json.dumps(data, indent=indent, allow_nan=False, ensure_ascii=False)
+
+    def to_html(self) -> str:
+        """Write the result as a self-contained HTML page."""
+        return verification_html(self)
 
     def to_text(self) -> str:
         """Describe the result in sentences."""
@@ -295,13 +307,17 @@ def rule_title(ruleset: RuleSet, index: int) -> str:
     return f"otherwise, where no rule holds: {output}"
 
 
+def _share_text(interval: ShareInterval) -> str:
+    return "no mass" if math.isnan(interval.lower) else f"disagreement in {interval}"
+
+
 def _rule_lines(ruleset: RuleSet, rule: RuleVerification) -> list[str]:
     """Describe the result of one rule."""
     lines = [
         rule_title(ruleset, rule.index),
-        f"   near the data: {rule.near_disagreement} disagree",
-        f"   by volume ({100 * rule.volume:.3g} % of the domain): {rule.volume_disagreement} "
-        "disagree",
+        f"   near the data: {_share_text(rule.near_disagreement)}",
+        f"   by volume ({100 * rule.volume:.3g} % of the domain): "
+        f"{_share_text(rule.volume_disagreement)}",
     ]
     if rule.max_deviation is not None:
         lines.append(f"   proven largest deviation: {rule.max_deviation:.4g}")

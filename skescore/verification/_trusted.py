@@ -8,12 +8,12 @@ What remains in the end is proven.
 from __future__ import annotations
 
 import heapq
-import time
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from skescore.verification._branch import AGREES, UNKNOWN, BranchAndBound, Node
+from skescore.verification._clock import Deadline
 from skescore.verification._grid import CellBoxes, CellGrid
 from skescore.verification._regions import RuleRegion
 
@@ -21,6 +21,8 @@ from skescore.verification._regions import RuleRegion
 _DEPTHS = (8, 12, 16)
 #: Share of the time for cutting off; the remaining time is for extending the best result.
 _CARVING_TIME = 0.6
+#: How many times fewer splits the proof of one extension may take.
+_GROWTH_EFFORT = 30
 
 
 @dataclass(frozen=True, order=True)
@@ -72,12 +74,12 @@ class _Carving:
             self._number += 1
             heapq.heappush(self._heap, (-_gap(self.search, node), self._number, depth, node))
 
-    def run(self, deadline: float, max_steps: int) -> bool:
+    def run(self, deadline: Deadline, max_steps: int) -> bool:
         """Shrink the box; return whether agreement is proven in what remains."""
         for _ in range(max_steps):
             if not self._heap:
                 return True
-            if not len(self.points) or time.monotonic() > deadline:
+            if not len(self.points) or deadline.is_over():
                 return False
             _, _, depth, node = heapq.heappop(self._heap)
             if node.status == UNKNOWN and depth < self.max_depth:
@@ -245,10 +247,10 @@ class _Growth:
         self.points = points
         self.counterexamples = counterexamples
 
-    def run(self, deadline: float, max_splits: int) -> None:
+    def run(self, deadline: Deadline, max_splits: int) -> None:
         """Extend the box until no extension can be proven or time is up."""
         failures: set[tuple[int, int]] = set()
-        while time.monotonic() < deadline:
+        while not deadline.is_over():
             extensions = [
                 extension
                 for extension in self._extensions()
@@ -263,11 +265,11 @@ class _Growth:
             elif not self._extend_partly(j, grown, deadline, max_splits):
                 failures.add((j, side))
 
-    def _extend_partly(self, j: int, grown: CellBoxes, deadline: float, max_splits: int) -> bool:
+    def _extend_partly(self, j: int, grown: CellBoxes, deadline: Deadline, max_splits: int) -> bool:
         """Try shorter and shorter extensions in a column; return whether one is proven."""
         if self.grid.is_category[j]:
             return False
-        while time.monotonic() < deadline:
+        while not deadline.is_over():
             below = int(self.box.low[0, j] - grown.low[0, j]) // 2
             above = int(grown.high[0, j] - self.box.high[0, j]) // 2
             if below <= 0 and above <= 0:
@@ -338,7 +340,7 @@ class _Growth:
         grown.words[0, self.grid.word_slices[j]] = self.grid.pack(j, bits)
         return grown
 
-    def _is_proven(self, slab: CellBoxes, deadline: float, max_splits: int) -> bool:
+    def _is_proven(self, slab: CellBoxes, deadline: Deadline, max_splits: int) -> bool:
         """Return whether the model provably agrees in all cells of a slab in the region."""
         if self.grid.contains(slab, 0, self.counterexamples).any():
             return False
@@ -350,7 +352,7 @@ class _Growth:
                 number += 1
                 heapq.heappush(heap, (0.0, number, self.search.root(part, 0)))
         for _ in range(max_splits):
-            if not heap or time.monotonic() > deadline:
+            if not heap or deadline.is_over():
                 break
             _, _, node = heapq.heappop(heap)
             if node.status == AGREES:
@@ -378,7 +380,7 @@ def trusted_box(
     points: np.ndarray,
     counterexamples: np.ndarray,
     *,
-    deadline: float,
+    deadline: Deadline,
     max_steps: int,
 ) -> CellBoxes | None:
     """Return a large box in which the model provably agrees wherever the rule predicts.
@@ -393,8 +395,8 @@ def trusted_box(
         Rows of the rule with which the model agrees.
     counterexamples : ndarray of shape (n_points, n_features)
         Points of the region with which the model disagrees.
-    deadline : float
-        Wall time (``time.monotonic``) at which the search ends.
+    deadline : Deadline
+        Time at which the search ends.
     max_steps : int
         Largest number of splits and cuts per attempt.
 
@@ -405,8 +407,7 @@ def trusted_box(
     """
     best: tuple[int, float] = (0, 0.0)
     result = None
-    begin = time.monotonic()
-    carving_end = begin + _CARVING_TIME * (deadline - begin)
+    carving_end = deadline.part(_CARVING_TIME)
     for max_depth in _DEPTHS:
         carving = _Carving(search, region, points, max_depth)
         if carving.run(carving_end, max_steps):
@@ -418,7 +419,7 @@ def trusted_box(
     if result is None:
         return None
     growth = _Growth(search, region, result, points, counterexamples)
-    growth.run(deadline, max_steps // 10)
+    growth.run(deadline, max_steps // _GROWTH_EFFORT)
     return growth.box
 
 

@@ -26,6 +26,7 @@ from skescore.verification._branch import (
     nearest_point,
     partition_region,
 )
+from skescore.verification._clock import Deadline
 from skescore.verification._ensemble import LeafEnsemble, ReadModel, leaf_ensemble, read_model
 from skescore.verification._grid import CellBoxes, CellGrid, UnreadableModelError, cuts_of
 from skescore.verification._intervals import (
@@ -38,6 +39,7 @@ from skescore.verification._intervals import (
 )
 from skescore.verification._limits import VerificationLimits
 from skescore.verification._measures import RADIUS, Neighborhoods
+from skescore.verification._picture import DisagreementMap, draw_map
 from skescore.verification._queries import PointQueries
 from skescore.verification._regions import (
     RuleRegion,
@@ -60,8 +62,8 @@ from skescore.verification._witness import Witness, WitnessSearch
 _N_STORED, _N_PROBABILITIES = 2000, 1000
 #: Factors of the radius at which a search for witnesses continues.
 _WIDER = (5.0, 25.0)
-#: Shares of the time limit of a rule.
-_PARTITION_TIME, _GAP_TIME, _SAMPLING_TIME = 0.15, 0.1, 0.35
+#: Shares of the remaining time of a rule for each step; the last step may use what is left.
+_PARTITION_TIME, _GAP_TIME, _SAMPLING_TIME = 0.15, 0.1, 0.45
 
 
 def verify(
@@ -157,6 +159,7 @@ def verify(
     confidence = _checked_confidence(confidence)
     limits = limits or VerificationLimits()
     check_instance("limits", limits, VerificationLimits)
+    deadline = Deadline.after(limits.time_limit, limits.clock)
     if not is_fitted(black_box):
         black_box = fit_black_box(black_box, X, y)
     problem = _Problem.of(rules, black_box, X, radius)
@@ -164,7 +167,7 @@ def verify(
         tolerance = _tolerance(tolerance, problem)
     elif tolerance is not None:
         raise ValueError("tolerance is for regressions; leave it out for rules of classes.")
-    verifier = _Verifier(problem, tolerance, confidence, limits, start)
+    verifier = _Verifier(problem, tolerance, confidence, limits, deadline)
     results = [verifier.verify_rule(k, random_state) for k in range(len(problem.regions))]
     results.sort(key=lambda result: (result.index < 0, result.index))
     return _overall(problem, results, verifier, time.monotonic() - start)
@@ -212,6 +215,7 @@ def _overall(
         domain=describe_domain(problem.grid),
         n_queries=problem.queries.n_queries,
         seconds=seconds,
+        picture=verifier.picture,
     )
 
 
@@ -304,7 +308,7 @@ class _Problem:
         ]
         grid = CellGrid(
             codes,
-            _domain(rules, columns, codes),
+            rows_domain(rules, columns, codes),
             [np.unique(np.concatenate(column)) for column in zip(*cuts, strict=True)],
         )
         ensemble = None
@@ -350,8 +354,23 @@ def _read(black_box: Any, codes: RowCodes) -> tuple[ReadModel | None, str]:
         return None, str(error)
 
 
-def _domain(rules: RuleSet, columns: Sequence[int], codes: RowCodes) -> Domain:
-    """Return the domain of the rules by columns of the rows, that of the rows elsewhere."""
+def rows_domain(rules: RuleSet, columns: Sequence[int], codes: RowCodes) -> Domain:
+    """Return the domain of the rules by columns of the rows.
+
+    Parameters
+    ----------
+    rules : RuleSet
+        The rules, with or without a domain.
+    columns : sequence of int
+        Column of each feature of the rules.
+    codes : RowCodes
+        The rows.
+
+    Returns
+    -------
+    Domain
+        The domain of the rules; that of the rows for other columns.
+    """
     around = Domain.around(codes.matrix, categories=codes.categories)
     if rules.domain is None:
         return around
@@ -372,37 +391,40 @@ class _Verifier:
         tolerance: float | None,
         confidence: float,
         limits: VerificationLimits,
-        start: float,
+        deadline: Deadline,
     ) -> None:
         self.problem = problem
         self.tolerance = tolerance
         self.confidence = confidence
         self.limits = limits
-        self.end = start + limits.time_limit
+        self.deadline = deadline
         self.neighborhoods = Neighborhoods.around(problem.grid, problem.radius)
         self.witnesses = WitnessSearch(problem.queries, problem.grid)
+        self.picture: DisagreementMap | None = None
+        self._pictured_mass = 0.0
 
     def verify_rule(self, k: int, random_state: Any) -> RuleVerification:
         """Verify the rule with the k-th priority."""
         problem = self.problem
-        begin = time.monotonic()
-        seconds = max(self.end - begin, 0.0) / (len(problem.regions) - k)
+        end = self.deadline.part(1 / (len(problem.regions) - k))
         index = problem.order[k]
         target, search = self._target(index)
         task = _RuleTask(self, k, target, search, child_generator(random_state, k))
-        task.divide(begin + _PARTITION_TIME * seconds)
-        task.bound(begin + (_PARTITION_TIME + _GAP_TIME) * seconds)
-        volume, near = task.intervals(
-            begin + (_PARTITION_TIME + _GAP_TIME + _SAMPLING_TIME) * seconds
-        )
+        task.divide(end.part(_PARTITION_TIME))
+        task.bound(end.part(_GAP_TIME))
+        volume, near = task.intervals(end.part(_SAMPLING_TIME))
         witness, worst = task.find_witnesses()
-        trusted = task.trusted_part(begin + seconds)
+        near_rows = task.total(task.partition.near)
+        if task.worst_point is not None and near_rows * near.lower > self._pictured_mass:
+            self._pictured_mass = near_rows * near.lower
+            self.picture = draw_map(problem.grid, problem.queries, target, index, task.worst_point)
+        trusted = task.trusted_part(end)
         return RuleVerification(
             index=index,
             output=problem.output(index),
             n_rows=int((problem.assigned == index).sum()),
             volume=task.total(task.partition.volume),
-            near_rows=task.total(task.partition.near),
+            near_rows=near_rows,
             volume_disagreement=volume,
             near_disagreement=near,
             volume_proven=task.proven(task.partition.volume),
@@ -448,6 +470,7 @@ class _RuleTask:
         self.rng = rng
         self.partition = Partition([], 0)
         self.worst_boxes: Partition | None = None
+        self.worst_point: np.ndarray | None = None
         rows = self.problem.queries.codes.matrix
         self.is_own = self.problem.assigned == self.index
         agrees = target.agrees(self.problem.predictions, rows)
@@ -456,7 +479,7 @@ class _RuleTask:
         self._wrong_points: list[np.ndarray] = []
         self._outputs: list[tuple[float, float]] = []
 
-    def divide(self, deadline: float) -> None:
+    def divide(self, deadline: Deadline) -> None:
         """Divide the region into boxes by what can be proven."""
         if self.search is not None:
             self.partition = partition_region(
@@ -478,7 +501,7 @@ class _RuleTask:
                 nodes.append(node)
         self.partition = Partition(nodes, 0)
 
-    def bound(self, deadline: float) -> None:
+    def bound(self, deadline: Deadline) -> None:
         """Bound the largest deviation, or the least probability of the rule's class."""
         if self.search is not None and len(self.region.boxes):
             self.worst_boxes = bound_gap(
@@ -500,7 +523,7 @@ class _RuleTask:
         agreeing, disagreeing = measure(AGREES) / total, measure(DISAGREES) / total
         return ProvenShares(agreeing, disagreeing, measure(UNKNOWN) / total)
 
-    def intervals(self, deadline: float) -> tuple[ShareInterval, ShareInterval]:
+    def intervals(self, deadline: Deadline) -> tuple[ShareInterval, ShareInterval]:
         """Return the intervals of disagreement by volume and near the data."""
         limits, n_regions = self.verifier.limits, len(self.problem.regions)
         # The errors of all rules together stay below that of the list.
@@ -557,12 +580,12 @@ class _RuleTask:
         if not len(points):
             return None, None
         search = self.verifier.witnesses
-        self.counterexamples = points
         nearest = search.nearest(points, self.target, self.index)
         if nearest is None:
             return None, None
         points = points[search.disagrees(points, self.target, self.index)]
         worst = search.most_confident(points, self.target)
+        self.worst_point = nearest if worst is None else worst
         return search.describe(nearest), None if worst is None else search.describe(worst)
 
     def _wrong_points_within(self, radius: float) -> np.ndarray:
@@ -581,7 +604,7 @@ class _RuleTask:
         points = sampler.draw(_N_STORED, self.rng)
         return points[self._disagrees(points)]
 
-    def trusted_part(self, deadline: float) -> TrustedPart | None:
+    def trusted_part(self, deadline: Deadline) -> TrustedPart | None:
         """Return the largest part with proven agreement that the search finds."""
         if self.search is None or not len(self.region.boxes):
             return None
@@ -744,16 +767,31 @@ def box_condition(grid: CellGrid, j: int, box: CellBoxes) -> Interval | OneOf | 
     if (low, high) == (0, n_intervals):
         return Missing(j, negated=True) if grid.has_missing[j] and not has_missing else None
     start, stop = grid.bounds(j, box, 0)
-    lower, lower_closed = -math.inf, False
-    if low > 0:
-        lower, lower_closed = start, True
-        before = math.nextafter(start, -math.inf)
-        if not grid.codes.is_whole[j] and len(repr(before)) < len(repr(start)):
-            lower, lower_closed = before, False
-    upper, upper_closed = math.inf, False
+    lower = start if low > 0 else -math.inf
+    upper = math.inf
     if high < n_intervals:
         upper = stop - 1 if grid.codes.is_whole[j] else math.nextafter(stop, -math.inf)
-        upper_closed = True
-        if not grid.codes.is_whole[j] and len(repr(stop)) < len(repr(upper)):
-            upper, upper_closed = stop, False
-    return Interval(j, lower, upper, lower_closed, upper_closed, missing=has_missing)
+    if not grid.codes.is_whole[j]:
+        lower, upper = _inner_bound(grid, j, lower, 1), _inner_bound(grid, j, upper, -1)
+    return Interval(j, lower, upper, True, True, missing=has_missing)
+
+
+def _inner_bound(grid: CellGrid, j: int, bound: float, direction: int) -> float:
+    """Return a bound with few digits, moved inwards by less than a millionth of the range.
+
+    No row of the data lies between the bound and the result.
+    """
+    if math.isinf(bound):
+        return bound
+    reach = 1e-6 * float(grid.upper[j] - grid.lower[j])
+    values = direction * grid.codes.matrix[:, j]
+    size = math.floor(math.log10(reach)) if reach > 0 else 0
+    for n_digits in range(-size - 2, -size + 8):
+        rounded = round(bound, n_digits)
+        if direction * rounded < direction * bound:
+            rounded = round(rounded + direction * 10.0**-n_digits, n_digits)
+        low, high = direction * bound, direction * rounded
+        is_crossed = ((values >= low) & (values < high)).any()
+        if low <= high <= low + reach and not is_crossed:
+            return rounded
+    return bound

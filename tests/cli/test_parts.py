@@ -128,6 +128,7 @@ def test_the_commands():
         "tune",
         "score",
         "certify",
+        "verify",
         "rules",
         "predict",
         "explain",

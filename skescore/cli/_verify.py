@@ -1,0 +1,188 @@
+"""``skescore verify``: where saved rules agree with a model, over a whole domain."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from skescore.cli import _arguments as arguments
+from skescore.cli._arguments import OF_FILE, OF_RULES
+from skescore.cli._output import Printer
+from skescore.cli._rule_files import (
+    add_output_options,
+    check_output,
+    preparation_of,
+    read_rules,
+    write_output,
+)
+
+if TYPE_CHECKING:
+    from skescore.verification import Verification
+
+DESCRIPTION = """\
+Find where saved rules agree with a model, not only on rows but over the whole domain.
+
+For each rule: bounds of the share of its region in which the model predicts something else, near
+the data and by volume; a concrete row of disagreement as near to the data as possible; and a part
+of the rule in which agreement is proven. Models of trees are read exactly, others are sampled.
+
+With --check an independent program checks the JSON of a verification, which takes the place of
+the rules.
+Exit codes: 0 success, 1 more disagreement than --max-disagreement or a rejected check.
+"""
+EXAMPLES = """\
+examples:
+  skescore verify run/rules.json forest.joblib data.csv --target y --trust
+  skescore verify run/rules.json model.skops data.csv --target y --max-disagreement 0.05
+  skescore verify run/rules.json model.skops data.csv --target y --format json --output v.json
+  skescore verify v.json model.skops data.csv --target y --check
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "rules",
+        action=OF_RULES,
+        metavar="RULES.json",
+        type=Path,
+        help="the rules; with --check the JSON of a verification",
+    )
+    parser.add_argument(
+        "model",
+        action=OF_FILE,
+        metavar="MODEL",
+        help="a fitted scikit-learn model (.skops; .joblib and .pkl with --trust)",
+    )
+    arguments.add_data_options(parser)
+    group = parser.add_argument_group("verification")
+    arguments.add_trust_option(group)
+    group.add_argument(
+        "--check", action="store_true", help="check a verification that was written before"
+    )
+    group.add_argument(
+        "--max-disagreement",
+        type=arguments.number_above(0),
+        metavar="SHARE",
+        help="fail with exit code 1 unless at most this share of the neighborhood of the data "
+        "disagrees, by the upper bound",
+    )
+    group.add_argument(
+        "--tolerance",
+        type=arguments.number_above(0),
+        metavar="NUMBER",
+        help="regression: largest deviation that counts as agreement (default half of the standard "
+        "deviation of the model's predictions)",
+    )
+    group.add_argument(
+        "--radius",
+        type=arguments.number_above(0),
+        default=0.1,
+        metavar="R",
+        help="radius of the neighborhood of a row, in standard deviations (default 0.1)",
+    )
+    group.add_argument(
+        "--seconds",
+        type=arguments.number_above(0),
+        default=60.0,
+        metavar="SECONDS",
+        help="time limit (default 60)",
+    )
+    group.add_argument(
+        "--seed", type=arguments.integer(0), default=0, metavar="N", help="seed (default 0)"
+    )
+    group.add_argument(
+        "--html", type=Path, metavar="FILE", help="also write the result as an HTML page"
+    )
+    add_output_options(parser)
+    arguments.add_format_option(parser)
+
+
+def run(options: argparse.Namespace) -> str:
+    """Run the command and return the text for standard output."""
+    check_output(options.output, overwrite=options.overwrite)
+    if options.check:
+        return _check(options)
+    if options.html is not None:
+        check_output(options.html, overwrite=options.overwrite)
+    from skescore.black_boxes import check_matches, load_black_box
+    from skescore.verification import VerificationLimits, verify
+
+    ruleset = read_rules(options.rules)
+    dataset = arguments.data_from(
+        options,
+        task=ruleset.task,
+        features=list(ruleset.feature_names),
+        preparation=preparation_of(options.rules, ruleset),
+    )
+    dataset = replace(dataset, X=dataset.X[list(ruleset.feature_names)])
+    model = load_black_box(options.model, trust=options.trust)
+    check_matches(model, dataset)
+    result = verify(
+        ruleset,
+        model,
+        dataset.X,
+        tolerance=options.tolerance,
+        radius=options.radius,
+        limits=VerificationLimits(time_limit=options.seconds),
+        random_state=options.seed,
+    )
+    if options.html is not None:
+        write_output(options.html, result.to_html())
+        sys.stderr.write(f"wrote {options.html}\n")
+    upper = result.near_disagreement.upper
+    if options.max_disagreement is not None and not upper <= options.max_disagreement:
+        options.exit_code = 1
+        sys.stderr.write(
+            f"skescore: up to {100 * upper:.3g} % of the neighborhood of the data disagree, more "
+            f"than --max-disagreement {options.max_disagreement:g}\n"
+        )
+    text = result.to_json() + "\n" if options.format == "json" else _text(options, result)
+    if options.output is None:
+        return text
+    write_output(options.output, text)
+    sys.stderr.write(f"wrote {options.output}\n")
+    return ""
+
+
+def _text(options: argparse.Namespace, result: Verification) -> str:
+    """Write the sentences of a verification."""
+    printer = Printer(options.format == "markdown")
+    for line in result.to_text().split("\n"):
+        printer.line(line)
+    return printer.text()
+
+
+def _check(options: argparse.Namespace) -> str:
+    """Check the JSON of a verification."""
+    import json
+
+    from skescore._io import json_of
+    from skescore.black_boxes import load_black_box
+    from skescore.rules import RuleSet
+    from skescore.verification import check_verification
+
+    try:
+        text = options.rules.read_text(encoding="utf-8")
+        ruleset = RuleSet.from_json(json.dumps(json_of(text)["ruleset"]))
+    except FileNotFoundError:
+        raise FileNotFoundError(
+            f"There is no file {options.rules}; name the JSON of a verification."
+        ) from None
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"{options.rules} is not the JSON of `skescore verify --format json`."
+        ) from error
+    dataset = arguments.data_from(
+        options,
+        task=ruleset.task,
+        features=list(ruleset.feature_names),
+        preparation=preparation_of(options.rules, ruleset),
+    )
+    model = load_black_box(options.model, trust=options.trust)
+    check = check_verification(text, model, dataset.X[list(ruleset.feature_names)])
+    options.exit_code = int(check.verdict == "rejected")
+    return f"{check}\n"

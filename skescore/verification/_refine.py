@@ -1,0 +1,382 @@
+"""Repair of rules: exceptions where a model contradicts a rule near the data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.stats import binomtest
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from skescore._random import child_generator
+from skescore._validation import check_instance, check_integer, python_value
+from skescore.rules import (
+    Condition,
+    Interval,
+    LinearOutput,
+    Missing,
+    OneOf,
+    Rule,
+    RuleSet,
+    as_ruleset,
+    with_statistics,
+)
+from skescore.verification._branch import Target
+from skescore.verification._grid import CellGrid
+from skescore.verification._measures import Neighborhoods
+from skescore.verification._queries import PointQueries
+from skescore.verification._result import Verification
+from skescore.verification._rows import RowCodes, column_positions
+from skescore.verification._verify import rows_domain
+
+#: Leaves of the trees that propose exceptions, and rules that get proposals in each step.
+_MAX_LEAVES, _N_RULES = (2, 3, 4), 5
+#: Smallest share of a rule's generated rows in an exception.
+_MIN_SHARE = 0.02
+#: Largest p-value of the sign test on held-out rows by which an exception is accepted.
+_MAX_P_VALUE = 1e-3
+
+
+def refine(
+    rules: RuleSet,
+    verification: Verification,
+    black_box: Any,
+    X: Any,
+    *,
+    max_new_rules: int = 2,
+    n_rows: int = 20_000,
+    random_state: Any = 0,
+) -> RuleSet:
+    """Add exceptions to rules where the model contradicts them near the data.
+
+    An exception is a rule in front of another one, with the same conditions and further ones. It is
+    proposed at the borders of the trusted part of the rule, or by a small tree on generated rows.
+    It is accepted if it removes significantly more disagreements than it adds on other generated
+    rows. Outside of the exception no prediction changes.
+
+    Parameters
+    ----------
+    rules : RuleSet
+        The rules.
+    verification : Verification
+        Result of :func:`verify` for these rules.
+    black_box : estimator
+        The fitted model.
+    X : array-like or DataFrame
+        The rows that the verification was made with.
+    max_new_rules : int, default=2
+        Largest number of exceptions.
+    n_rows : int, default=20_000
+        Number of generated rows for the proposals, and for their acceptance.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed of the generated rows.
+
+    Returns
+    -------
+    RuleSet
+        The rules with exceptions as an ordered list, with statistics against the model; the same
+        object if no exception was accepted.
+
+    Raises
+    ------
+    ValueError
+        If the verification is of other rules.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> from skescore.verification import refine, verify
+    >>> X = np.linspace(0, 10, 41)[:, None]
+    >>> model = DecisionTreeClassifier().fit(X, X[:, 0] > 4)
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=6)], False), Rule([], True)],
+    ...     ["x"],
+    ...     task="classification",
+    ... )
+    >>> better = refine(rules, verify(rules, model, X), model, X, max_new_rules=1)
+    >>> len(better), bool((better.predict(X) == model.predict(X)).all())
+    (3, True)
+    """
+    check_instance("rules", rules, RuleSet)
+    check_instance("verification", verification, Verification)
+    check_integer("max_new_rules", max_new_rules, 0)
+    check_integer("n_rows", n_rows, 1000)
+    if verification.ruleset != rules:
+        raise ValueError("verification must be of these rules, got that of others. Verify again.")
+    repair = _Repair(verification, black_box, X, n_rows, random_state)
+    for _ in range(max_new_rules):
+        if not repair.add_exception():
+            break
+    return repair.result(rules)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Generated rows with the predictions of the model.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_rows, n_features)
+        The rows, with codes and NaN.
+    rows : DataFrame or ndarray
+        The same rows as the model and the rules accept them.
+    predictions : ndarray
+        Predictions of the model.
+    """
+
+    points: np.ndarray
+    rows: Any
+    predictions: np.ndarray
+
+    def take(self, mask: np.ndarray) -> _Sample:
+        """Return some of the rows."""
+        rows = self.rows[mask] if isinstance(self.rows, np.ndarray) else _selected(self.rows, mask)
+        return _Sample(self.points[mask], rows, self.predictions[mask])
+
+
+def _selected(frame: Any, mask: np.ndarray) -> Any:
+    return frame.loc[mask] if hasattr(frame, "loc") else frame.filter(mask)
+
+
+class _Repair:
+    """An ordered list of rules that gets exceptions."""
+
+    def __init__(
+        self, verification: Verification, black_box: Any, X: Any, n_rows: int, random_state: Any
+    ) -> None:
+        rules = verification.ruleset
+        code_columns = [
+            j for j, column in enumerate(verification.domain) if column["kind"] == "category"
+        ]
+        self.codes = RowCodes(X, code_columns, rules.feature_names)
+        self.tolerance = verification.tolerance
+        self.rules = [rules.rules[i] for i in rules.assignment_order]
+        self.ruleset = rules.replace(rules=self.rules, ordered=True, disjoint=False)
+        self.columns = column_positions(rules.feature_names, self.codes.names)
+        self.queries = PointQueries(rules, black_box, self.codes)
+        self.n_added = 0
+        self._trusted = {
+            id(rule): record.trusted.rule
+            for rule, i in zip(self.rules, rules.assignment_order.tolist(), strict=True)
+            for record in verification.rules
+            if record.index == i and record.trusted is not None
+        }
+        grid = CellGrid(
+            self.codes,
+            rows_domain(rules, self.columns, self.codes),
+            [np.empty(0)] * self.codes.n_features,
+        )
+        neighborhoods = Neighborhoods.around(grid, verification.radius)
+        self.samples: list[_Sample] = []
+        for stream in range(2):
+            rng = child_generator(random_state, stream)
+            rows = rng.integers(0, len(neighborhoods), n_rows)
+            points = neighborhoods.draw(grid.whole_space(), 0, rows, rng)
+            drawn_rows = self.codes.decode(points)
+            self.samples.append(_Sample(points, drawn_rows, self.queries.predict(points)))
+
+    def result(self, rules: RuleSet) -> RuleSet:
+        """Return the rules with statistics, or the original ones if nothing was added."""
+        if not self.n_added:
+            return rules
+        predictions = self.queries.predict(self.codes.matrix)
+        result = self.ruleset.replace(rules=self.rules)
+        return with_statistics(result, self.codes.rows, predictions).replace(reference="black_box")
+
+    def add_exception(self) -> bool:
+        """Insert the best exception that held-out rows confirm; return whether there is one."""
+        ruleset = self.ruleset.replace(rules=self.rules)
+        sample, held_out = self.samples
+        assigned = ruleset.assign(sample.rows)
+        proposals = []
+        for i in self._worst_rules(assigned, sample):
+            own = sample.take(assigned == i)
+            for conditions in self._proposals(i, own):
+                exception = self._exception(i, conditions, own)
+                if exception is not None:
+                    proposals.append((*exception, i))
+        proposals.sort(key=lambda proposal: -proposal[0])
+        held_out_assigned = ruleset.assign(held_out.rows)
+        for gain, exception, i in proposals[:5]:
+            n_fixed, n_broken = self._changes(i, exception, held_out.take(held_out_assigned == i))
+            if gain <= 0 or n_fixed <= n_broken:
+                continue
+            if binomtest(n_fixed, n_fixed + n_broken, alternative="greater").pvalue > _MAX_P_VALUE:
+                continue
+            self.rules.insert(i, exception)
+            self.n_added += 1
+            return True
+        return False
+
+    def _target(self, rule: Rule) -> Target:
+        return Target(np.empty((0, 1)), rule.output, self.tolerance, columns=self.columns)
+
+    def _worst_rules(self, assigned: np.ndarray, sample: _Sample) -> list[int]:
+        """Return the rules with the most disagreements."""
+        n_wrong = []
+        for i, rule in enumerate(self.rules):
+            own = sample.take(assigned == i)
+            n_wrong.append(int((~self._target(rule).agrees(own.predictions, own.points)).sum()))
+        order = np.argsort(-np.array(n_wrong), kind="stable")[:_N_RULES]
+        return [i for i in order.tolist() if n_wrong[i] > 0]
+
+    def _proposals(self, i: int, sample: _Sample) -> Iterator[list[Condition]]:
+        """Yield further conditions, by columns of the rows, for exceptions of a rule."""
+        trusted = self._trusted.get(id(self.rules[i]))
+        if trusted is not None:
+            for condition in trusted.conditions:
+                for outside in complements(condition, self.codes):
+                    yield [outside]
+        points = sample.points
+        labels: Any = sample.predictions
+        tree_type = DecisionTreeClassifier
+        if self.tolerance is not None:
+            labels, tree_type = labels.astype(float), DecisionTreeRegressor
+        ranks, orders = self._ranked(points, ~self._target(self.rules[i]).agrees(labels, points))
+        for max_leaves in _MAX_LEAVES:
+            min_rows = max(1, int(_MIN_SHARE * len(points)))
+            tree = tree_type(
+                max_leaf_nodes=max_leaves, min_samples_leaf=min_rows, random_state=0
+            ).fit(ranks, labels)
+            for leaf in as_ruleset(tree, missing=True, simplify=False).rules:
+                conditions = [
+                    _in_categories(_rounded(condition, self.codes), orders, self.codes)
+                    for condition in leaf.conditions
+                ]
+                if conditions and None not in conditions:
+                    yield [condition for condition in conditions if condition is not None]
+
+    def _ranked(
+        self, points: np.ndarray, wrong: np.ndarray
+    ) -> tuple[np.ndarray, dict[int, list[float]]]:
+        """Replace codes of categories by ranks of their share of disagreements."""
+        ranks, orders = points.copy(), {}
+        for j, values in self.codes.categories.items():
+            codes = [float(code) for code in range(len(values))]
+            shares = [float(wrong[points[:, j] == code].sum()) for code in codes]
+            sizes = [max(int((points[:, j] == code).sum()), 1) for code in codes]
+            order = sorted(codes, key=lambda code: shares[int(code)] / sizes[int(code)])
+            orders[j] = order
+            rank_of = np.empty(len(codes))
+            rank_of[np.array(order, dtype=np.intp)] = np.arange(len(codes))
+            observed = ~np.isnan(points[:, j])
+            ranks[observed, j] = rank_of[points[observed, j].astype(np.intp)]
+        return ranks, orders
+
+    def _exception(
+        self, i: int, conditions: list[Condition], sample: _Sample
+    ) -> tuple[int, Rule] | None:
+        """Return the gain of an exception on generated rows, and the rule."""
+        rule = self.rules[i]
+        feature_of = {column: feature for feature, column in enumerate(self.columns)}
+        if any(condition.features[0] not in feature_of for condition in conditions):
+            return None
+        own = [_with_feature(c, feature_of[c.features[0]]) for c in conditions]
+        try:
+            exception = Rule((*rule.conditions, *own), rule.output)
+        except ValueError:  # the conditions contradict the rule
+            return None
+        inside = self._covered(exception, sample)
+        if inside.sum() < max(1, _MIN_SHARE * len(inside)):
+            return None
+        labels = sample.predictions[inside]
+        if self.tolerance is None:
+            values, counts = np.unique(labels, return_counts=True)
+            output = python_value(values[counts.argmax()])
+        else:
+            output = float(np.median(labels.astype(float)))
+        classes = self.ruleset.classes
+        is_unknown = classes is not None and output not in classes
+        if is_unknown or output == rule.output or isinstance(rule.output, LinearOutput):
+            return None
+        exception = replace(exception, output=output)
+        n_fixed, n_broken = self._changes(i, exception, sample)
+        return n_fixed - n_broken, exception
+
+    def _covered(self, rule: Rule, sample: _Sample) -> np.ndarray:
+        return self.ruleset.replace(rules=[rule], fallback=None).covers(sample.rows)
+
+    def _changes(self, i: int, exception: Rule, sample: _Sample) -> tuple[int, int]:
+        """Return how many disagreements of a rule's rows an exception removes and adds."""
+        inside = sample.take(self._covered(exception, sample))
+        before = self._target(self.rules[i]).agrees(inside.predictions, inside.points)
+        after = self._target(exception).agrees(inside.predictions, inside.points)
+        return int((after & ~before).sum()), int((before & ~after).sum())
+
+
+def complements(condition: Condition, codes: RowCodes) -> list[Condition]:
+    """Return conditions that hold outside of another one, each on one side of it.
+
+    Parameters
+    ----------
+    condition : Condition
+        An interval, listed values or a missing value of a column.
+    codes : RowCodes
+        Values of categorical columns.
+
+    Returns
+    -------
+    list of Condition
+        The conditions; missing values are included if the other condition excludes them.
+    """
+    j = condition.features[0]
+    has_missing = bool(np.isnan(codes.matrix[:, j]).any())
+    if isinstance(condition, Interval):
+        missing = has_missing and not condition.missing
+        result: list[Condition] = []
+        if np.isfinite(condition.lower):
+            closed = not condition.lower_closed
+            result.append(Interval(j, upper=condition.lower, upper_closed=closed, missing=missing))
+        if np.isfinite(condition.upper):
+            closed = not condition.upper_closed
+            result.append(Interval(j, lower=condition.upper, lower_closed=closed, missing=missing))
+        return result
+    if isinstance(condition, OneOf):
+        missing = has_missing and not condition.missing
+        others = [v for v in codes.categories[j] if (v in condition.values) == condition.negated]
+        if others:
+            return [OneOf(j, tuple(others), missing=missing)]
+        return [Missing(j)] if missing else []
+    if isinstance(condition, Missing):
+        return [replace(condition, negated=not condition.negated)]
+    return []
+
+
+def _rounded(condition: Condition, codes: RowCodes) -> Condition:
+    """Round the bounds of an interval of numbers to a thousandth of the column's range."""
+    j = condition.features[0]
+    if not isinstance(condition, Interval) or j in codes.categories:
+        return condition
+    reach = 1e-3 * float(codes.upper[j] - codes.lower[j])
+    n_digits = -math.floor(math.log10(reach)) if reach > 0 else 0
+    lower, upper = round(condition.lower, n_digits), round(condition.upper, n_digits)
+    return replace(condition, lower=lower, upper=upper) if lower < upper else condition
+
+
+def _in_categories(
+    condition: Condition, orders: dict[int, Sequence[float]], codes: RowCodes
+) -> Condition | None:
+    """Return a condition on ranks of categories as one on the categories; None if impossible."""
+    j = condition.features[0]
+    if j not in orders or isinstance(condition, Missing):
+        return condition
+    if not isinstance(condition, Interval):
+        return None
+    accepted = [
+        codes.categories[j][int(code)]
+        for rank, code in enumerate(orders[j])
+        if condition.lower < rank <= condition.upper
+    ]
+    if not accepted:
+        return Missing(j) if condition.missing else None
+    return OneOf(j, tuple(accepted), missing=condition.missing)
+
+
+def _with_feature(condition: Any, feature: int) -> Condition:
+    changed: Condition = replace(condition, feature=feature)
+    return changed

@@ -1,0 +1,147 @@
+"""Verification of rules of extractors: parameters, encoders, text, HTML and special rules."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.frozen import FrozenEstimator
+
+from skescore.black_boxes import make_black_box
+from skescore.rules import AtLeast, Fallback, Interval, Linear, LinearOutput, OneOf, Rule, RuleSet
+from skescore.verification import ShareInterval, VerificationLimits, verify
+
+LIMITS = VerificationLimits(time_limit=20.0, max_splits=200, max_samples=20_000)
+
+
+@pytest.fixture(scope="module")
+def messy() -> tuple[pd.DataFrame, np.ndarray]:
+    """A table with text, missing values and integers."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, 150),
+            "income": rng.normal(3000, 900, 150),
+            "city": pd.Series(rng.choice(["Paris", "Rome", "São Paulo"], 150), dtype=object),
+        }
+    )
+    X.loc[::9, "income"] = np.nan
+    return X, np.where((X["age"] > 40) & (X["city"] != "Rome"), "yes", "no")
+
+
+@pytest.mark.parametrize("name", ["random-forest", "hist-gradient-boosting"])
+def test_verify_reads_encoded_categories(messy, name: str) -> None:
+    X, y = messy
+    model = make_black_box(name, "classification", 0, ["city"], params={}).fit(X, y)
+    rules = RuleSet(
+        [
+            Rule([OneOf(2, ["Rome"])], "no"),
+            Rule([Interval(0, upper=40)], "no"),
+            Rule([], "yes"),
+        ],
+        list(X.columns),
+        task="classification",
+    )
+    result = verify(rules, FrozenEstimator(model), X, limits=LIMITS)
+    assert result.engine == "leaf boxes", result.reason
+    witnesses = [w for rule in result.rules for w in (rule.witness, rule.worst) if w]
+    for witness in witnesses:
+        row = pd.DataFrame([witness.row])
+        assert isinstance(witness.row["age"], int)
+        assert witness.row["city"] in ("Paris", "Rome", "São Paulo")
+        assert model.predict(row)[0] == witness.prediction != witness.rule_output
+    text, page = result.to_text(), result.to_html()
+    assert "São Paulo" in page or "Rome" in page
+    assert "read exactly" in text
+    assert page.count('class="bar"') >= 3
+
+
+def test_verify_treats_each_rule_without_earlier_ones() -> None:
+    X = np.linspace(0, 1, 41)[:, None]
+    model = RandomForestClassifier(3, random_state=0).fit(X, X[:, 0] > 0.5)
+    rules = RuleSet(
+        [Rule([Interval(0, upper=0.25)], False), Rule([Interval(0, upper=0.5)], False)],
+        ["x"],
+        task="classification",
+        fallback=Fallback(True),
+    )
+    result = verify(rules, model, X, limits=LIMITS)
+    assert [rule.index for rule in result.rules] == [0, 1, -1]
+    assert [round(rule.volume, 6) for rule in result.rules] == [0.25, 0.25, 0.5]
+    assert sum(rule.near_rows for rule in result.rules) == pytest.approx(len(X))
+
+
+def test_verify_expands_m_of_n_conditions() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.random((200, 3))
+    model = RandomForestClassifier(5, max_depth=4, random_state=0).fit(X, (X > 0.5).sum(1) >= 2)
+    condition = AtLeast(2, [Interval(j, lower=0.5) for j in range(3)])
+    rules = RuleSet([Rule([condition], True), Rule([], False)], list("abc"), task="classification")
+    result = verify(rules, model, X, limits=LIMITS)
+    points = rng.uniform(X.min(0), X.max(0), (50_000, 3))
+    assigned, wrong = rules.assign(points), rules.predict(points) != model.predict(points)
+    for rule in result.rules:
+        own = assigned == rule.index
+        share = wrong[own].mean()
+        assert (
+            rule.volume_disagreement.lower - 0.02 <= share <= rule.volume_disagreement.upper + 0.02
+        )
+        if rule.trusted:
+            part = RuleSet([rule.trusted.rule], list("abc"), task="classification")
+            assert not wrong[own & part.covers(points)].any()
+
+
+def test_verify_samples_linear_outputs() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.random((150, 2))
+    model = RandomForestRegressor(10, random_state=0).fit(X, X[:, 0])
+    rules = RuleSet(
+        [Rule([Interval(1, upper=0.5)], LinearOutput(0.0, ((0, 1.0),))), Rule([], 0.5)],
+        ["a", "b"],
+        task="regression",
+    )
+    result = verify(rules, model, X, tolerance=0.1, limits=LIMITS)
+    linear, constant = result.rules
+    assert linear.near_disagreement.upper < 0.05 < constant.near_disagreement.lower
+    assert linear.max_deviation is None
+    assert constant.max_deviation <= 0.5 + 1e-6
+    assert result.tolerance == 0.1
+
+
+def test_verify_fits_unfitted_models() -> None:
+    X = np.linspace(0, 1, 41)[:, None]
+    rules = RuleSet([Rule([], True)], ["x"], task="classification", classes=[False, True])
+    result = verify(rules, RandomForestClassifier(3, random_state=0), X, X[:, 0] > 0.25)
+    assert result.near_disagreement.lower > 0.2
+
+
+def test_verify_refuses_what_it_cannot_do() -> None:
+    X = np.linspace(0, 1, 30)[:, None]
+    model = RandomForestClassifier(2, random_state=0).fit(X, X[:, 0] > 0.5)
+    rules = RuleSet([Rule([], True)], ["x"], task="classification", classes=[False, True])
+    with pytest.raises(ValueError, match="tolerance is for regressions"):
+        verify(rules, model, X, tolerance=0.1)
+    with pytest.raises(ValueError, match="confidence"):
+        verify(rules, model, X, confidence=1.0)
+    with pytest.raises(ValueError, match="radius"):
+        verify(rules, model, X, radius=-1)
+    with pytest.raises(ValueError, match="near_width"):
+        VerificationLimits(near_width=0.0)
+    with pytest.raises(ValueError, match="voting"):
+        verify(rules.replace(ordered=False, voting="votes"), model, X)
+    with pytest.raises(ValueError, match="nearest"):
+        verify(rules.replace(fallback=Fallback(True, "nearest")), model, X)
+    oblique = Rule([Linear(((0, 1.0),), upper=0.5)], True)
+    with pytest.raises(ValueError, match="not a bound"):
+        verify(rules.replace(rules=[oblique]), model, X)
+    with pytest.raises(ValueError, match="lacks the columns"):
+        verify(rules, model, pd.DataFrame({"u": X[:, 0], "v": X[:, 0]}))
+
+
+def test_share_interval_names_its_method() -> None:
+    assert str(ShareInterval(0.1, 0.2, 0.1, 0.2)) == "10 % to 20 % (proven)"
+    assert "samples, confidence" in str(ShareInterval(0.1, 0.2, 0.0, 0.9, 0.999, 50))
+    assert str(ShareInterval(*[math.nan] * 4)) == "no mass"
