@@ -375,7 +375,9 @@ def _read(
     notes.add_findings(dataset.name, dataset.findings)
     unknown = set(dataset.class_counts) - set(ruleset.classes or ())
     counts: dict[Any, float] = {label: dataset.class_counts[label] for label in unknown}
-    return dataset.X, dataset.y, arguments.describe_data(options, dataset), counts
+    data = arguments.describe_data(options, dataset)
+    del data["distribution"]  # of the rows that rules were made from; here unused columns are empty
+    return dataset.X, dataset.y, data, counts
 
 
 def _counted(

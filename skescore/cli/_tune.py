@@ -31,7 +31,6 @@ from skescore._names import (
 from skescore._optional import import_optional
 from skescore._quantities import MeasuredQuantity, limited_quantities, measured_quantities
 from skescore._scores import SCORE_SPECS
-from skescore._splitters import make_group_splitter, make_time_splitter
 from skescore._text import csv_of, did_you_mean, plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
@@ -1478,6 +1477,8 @@ def splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> Any:
     Shuffled folds and groups are stratified if a class has enough rows.
     """
     from sklearn.model_selection import KFold, StratifiedKFold
+
+    from skescore._splitters import make_group_splitter, make_time_splitter
 
     n_rows = len(dataset.X)
     if dataset.times is not None:

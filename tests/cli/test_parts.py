@@ -132,6 +132,7 @@ def test_the_commands():
         "rules",
         "predict",
         "explain",
+        "watch",
         "import",
         "report",
         "bench",
@@ -175,7 +176,7 @@ def test_defaults_that_the_help_promises_are_those_of_the_parser(name):
     }
     if name == "tune":
         promised |= {"n_jobs": None, "trials": 20}  # the former depends on the table
-    if name in ("certify", "score"):
+    if name in ("certify", "score", "watch"):
         del promised["black_box"]  # the target, unless there is one
     for action in parser._actions:
         if action.dest in promised:

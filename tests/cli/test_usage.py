@@ -164,7 +164,7 @@ def test_examples_are_understood(prog):
     whole = build_parser()
     for example in examples:
         for command in example.split("&&"):
-            words = command.partition(" > ")[0].split()
+            words = command.partition(" > ")[0].replace("watch init", "watch --init").split()
             assert words[0] == "skescore"
             if words[1] != "help":
                 assert whole.parse_args(words[1:]).run

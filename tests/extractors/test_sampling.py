@@ -210,9 +210,10 @@ def test_integer_weights_repeat_rows_of_the_generator():
     y = (X[:, 0] + X[:, 1] > 0).astype(int)
     extractor = CARTExtractor(DecisionTreeClassifier(random_state=0), random_state=0)
     extractor.set_params(sampling="permute", n_queries=300)
-    weighted = str(extractor.fit(X, y, sample_weight=weight).rules_)
+    weighted = extractor.fit(X, y, sample_weight=weight).rules_
     index = random.permutation(np.repeat(np.arange(40), weight))
-    assert str(extractor.fit(X[index], y[index]).rules_) == weighted
+    repeated = extractor.fit(X[index], y[index]).rules_
+    assert str(repeated) == str(weighted).replace("weighted rows", "rows")
 
 
 def test_query_rows_raise_the_fidelity_of_small_trees():

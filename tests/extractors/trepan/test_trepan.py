@@ -364,7 +364,9 @@ def test_constant_features_never_occur_in_rules():
 @pytest.mark.filterwarnings("ignore:The black box predicts 1 for all")
 def test_a_black_box_of_one_class_gives_one_rule():
     extractor = TrepanExtractor(black_box(lambda X: np.ones(len(X)))).fit(IRIS)
-    assert str(extractor.rules_) == "1. ALWAYS 1   [150 rows, 100 % agree with the model]"
+    assert str(extractor.rules_) == (
+        "1. ALWAYS 1   [150 rows, 100 % of 1000 points agree with the model]"
+    )
 
 
 def test_too_few_leaves_for_the_classes_are_reported_fault_19():
