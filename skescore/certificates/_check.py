@@ -1248,6 +1248,9 @@ class _Check:
                 tests, self.all_rows, frontier["space"]["max_conditions"], cost, budget
             )
         )
+        wrong = one_rule * Fraction(_WRONG)
+        if self.loss == "squared_error":
+            wrong += Fraction(self.rows.square_error())
         enumerated: list[int] = []
         searched: list[int] = []
         limits: set[str] = set()
@@ -1268,7 +1271,7 @@ class _Check:
                 except LimitError as error:
                     limits.add(str(error))
                 else:
-                    if bound > proven + one_rule * Fraction(_WRONG):
+                    if bound > proven + wrong:
                         raise RejectedError(
                             f"{kind}: {size} rules have a loss of {float(proven)}, below the "
                             f"bound {float(bound)}"
@@ -1281,7 +1284,7 @@ class _Check:
         unproven = [
             size
             for size, (bound, proven) in enumerate(zip(lower, verified, strict=True), start=1)
-            if bound > proven + one_rule * Fraction(_WRONG)
+            if bound > proven + wrong
         ]
         start = f"{kind}: no rules are better than its bounds for "
         sentences = []
