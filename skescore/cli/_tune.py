@@ -289,7 +289,9 @@ def _leaderboard_notes(
 
 def _truth(options: argparse.Namespace, dataset: Dataset) -> str:
     """Return what predictions of the rules are compared with."""
-    return "the black box's predictions" if options.reference == "black-box" else dataset.y.name
+    return (
+        "the black box's predictions" if options.reference == "black-box" else str(dataset.y.name)
+    )
 
 
 def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -> str:

@@ -403,8 +403,8 @@ class Rule:
         if `weighted`; by default if it is not 1.
         """
         if self.weight != 1.0 if weighted is None else weighted:
-            statistics = self.statistics_text(output_index, weighted=False)
-            return f"weight {self.weight_text(names)}{', ' if statistics else ''}{statistics}"
+            counted = self.statistics_text(output_index, weighted=False)
+            return f"weight {self.weight_text(names)}{', ' if counted else ''}{counted}"
         statistics = self.statistics
         if statistics is None:
             return ""
@@ -728,7 +728,7 @@ class Conclusions:
                 output = classes[output]
         statistics = None
         if self.n_rows is not None:
-            values = {
+            values: dict[str, Any] = {
                 name: None if array is None else array[index].tolist()
                 for name in _STATISTICS
                 for array in [getattr(self, name)]

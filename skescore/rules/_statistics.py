@@ -104,7 +104,7 @@ def with_target(
     1. IF x ≤ 1 THEN a   [2 rows, 50 % agree with the model, 100 % right (data)]
     2. ELSE b   [1 row, 100 % agree with the model, 0 % right (data)]
     """
-    values = {"weighted": np.full(len(ruleset), weighted)}
+    values: dict[str, np.ndarray] = {"weighted": np.full(len(ruleset), weighted)}
     if ruleset.ordered or ruleset.disjoint:
         rule_of_pair, row_of_pair = ruleset.assign(X), np.arange(len(target))
         is_assigned = rule_of_pair >= 0

@@ -21,9 +21,8 @@ from sklearn.preprocessing import OneHotEncoder
 from skescore import CARTExtractor, ExtractorSearchCV
 from skescore.black_boxes import CallableClassifier, CallableRegressor
 from skescore.extractors import BaseExtractor, CategoryEncoder, category_order
-from skescore.extractors._input import without_vacuous_conditions
 from skescore.registry import EXTRACTORS, extractor_class
-from skescore.rules import Domain, Interval, OneOf, Rule, RuleSet
+from skescore.rules import Interval, OneOf, Rule, RuleSet
 
 TAKING = [extractor_class(n) for n, spec in EXTRACTORS.items() if "classification" in spec.tasks]
 
@@ -297,21 +296,28 @@ def test_text_is_a_name_only_where_all_of_it_is():
     }
 
 
+class _AllValues(BaseExtractor):
+    """Extractor whose first rule has conditions that hold for all categories."""
+
+    takes_categories = True
+
+    def __init__(self, estimator: Any, uncovered: str = "default", abstain_label: Any = None):
+        self.estimator, self.uncovered, self.abstain_label = estimator, uncovered, abstain_label
+        self.batch_size = None
+
+    def _check_parameters(self) -> None:
+        """Accept all parameters."""
+
+    def _extract(self, extraction: Any) -> RuleSet:
+        conditions = [OneOf(2, ["round", "square"]), OneOf(0, ["pink"], negated=True)]
+        first = Rule([*conditions, Interval(1, upper=50)], extraction.settings["classes"][0])
+        last = Rule((), extraction.settings["classes"][1])
+        return RuleSet([first, last], **extraction.settings)
+
+
 def test_conditions_on_all_categories_are_dropped() -> None:
-    domain = Domain((0, 0), (2, 1), [(0, ("female", "male"))])
-    rules = RuleSet(
-        [
-            Rule([OneOf(0, ["female", "male"]), Interval(1, upper=0.5)], "a"),
-            Rule([OneOf(0, ["other"], negated=True)], "b"),
-            Rule([OneOf(0, ["female"])], "a"),
-        ],
-        ["sex", "x"],
-        task="classification",
-        domain=domain,
-    )
-    shown = without_vacuous_conditions(rules)
-    assert [rule.n_conditions for rule in shown] == [1, 0, 1]
-    rows = pd.DataFrame({"sex": ["female", "male"] * 3, "x": [0.1, 0.2, 0.6, 0.9, 0.5, 0.4]})
-    assert shown.assign(rows).tolist() == rules.assign(rows).tolist()
-    gaps = rules.replace(domain=Domain((0, 0), (2, 1), domain.categories, missing=(0.1, 0)))
-    assert without_vacuous_conditions(gaps) == gaps
+    X = frame()
+    black_box = CallableClassifier(lambda rows: (rows["size"] > 50).astype(int), classes=[0, 1])
+    rules = _AllValues(black_box).fit(X).rules_
+    assert rules.rules[0].premise_text(rules.feature_names) == "size ≤ 50"
+    assert (rules.predict(X) == black_box.predict(X)).all()

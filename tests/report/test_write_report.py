@@ -26,7 +26,6 @@ from skescore.datasets import Dataset, load_dataset
 from skescore.metrics import redundancy, rule_report
 from skescore.optimal import SearchSpace, SolverLimits
 from skescore.report import candidates_json, rule_view, write_report
-from skescore.report._gathering import performance_label
 from skescore.rules import Fallback, Interval, OneOf, Rule, RuleSet
 from skescore.scorers import SCORE_SPECS
 from skescore.tuning import ExtractorSearchCV, pareto_front
@@ -640,9 +639,13 @@ def test_report_of_a_run_weighs_rows_by_class(folder, tmp_path) -> None:
         ("classification", "cohen_kappa", "balanced_accuracy", "weighted F1"),
     ],
 )
-def test_heading_names_the_measure_of_predictions(task, scoring, performance, label):
+def test_heading_names_the_measure_of_predictions(
+    task, scoring, performance, label, runs, tmp_path
+):
     search = {"scoring": scoring, "performance": performance}
-    assert performance_label(task, search) == label
+    folder = runs.write_run(tmp_path, search=search, about={"task": task, "checksum_sha256": ""})
+    page = write_report(folder, path=tmp_path / "page.html")
+    assert content_of(page)["groups"][0]["performance_name"] == label
 
 
 def test_page_starts_with_the_limits_of_the_search(runs, tmp_path):

@@ -23,7 +23,6 @@ from skescore.extractors import (
     TrepanExtractor,
 )
 from skescore.rules import Interval, Rule, RuleSet, RuleStatistics, as_ruleset, with_target
-from skescore.rules._rule import combined
 
 CLASSIFIERS = [
     CARTExtractor,
@@ -140,15 +139,25 @@ def test_weights_of_trees_are_no_rows():
     assert "50 rows, all of the weight right in the data" in rules.to_sentences()
 
 
-def test_combined_statistics_are_those_of_all_rows():
+def merged_end(task, output, one, two):
+    """Return the statistics after two equal last rules became one."""
+    rules = [Rule([Interval(0, upper=1)], output, one), Rule([], output, two)]
+    classes = ["a", "b"] if task == "classification" else None
+    ruleset = RuleSet(rules, ["x"], task=task, classes=classes)
+    return ruleset.without_repeated_end().rules[0].statistics
+
+
+def test_merged_rules_have_the_statistics_of_all_rows():
     one = RuleStatistics(4, (3, 1), target_counts=(2, 2))
     two = RuleStatistics(2, (2, 0), target_counts=(1, 1))
-    assert combined(one, two).target_counts == (3, 3)
-    assert combined(one, RuleStatistics(2, (2, 0))).target_counts is None
+    assert merged_end("classification", "a", one, two).target_counts == (3, 3)
+    unknown = merged_end("classification", "a", one, RuleStatistics(2, (2, 0)))
+    assert unknown.target_counts is None
     one = RuleStatistics(4, mean=1.0, target_error=0.5, weighted=True)
     two = RuleStatistics(12, mean=1.0, target_error=0.1)
-    assert combined(one, two).target_error == pytest.approx(0.2)
-    assert combined(one, two).weighted
+    merged = merged_end("regression", 1.0, one, two)
+    assert merged.target_error == pytest.approx(0.2)
+    assert merged.weighted
 
 
 def test_queried_points_are_not_called_rows():

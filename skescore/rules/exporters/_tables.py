@@ -96,8 +96,9 @@ def to_frame(ruleset: RuleSet) -> pd.DataFrame:
             row_by_row = isinstance(weight, LinearOutput)
             record["weight"] = rule.weight_text(ruleset.feature_names) if row_by_row else weight
         if ruleset.classes is not None:
-            index = ruleset.output_index(rule)
-            record["purity"], record["correctness"] = rule.purity(index), rule.correctness(index)
+            output_index = ruleset.output_index(rule)
+            record["purity"] = rule.purity(output_index)
+            record["correctness"] = rule.correctness(output_index)
         else:
             record |= {name: getattr(rule.statistics, name, None) for name in _MEASURES}
         records.append(record)
