@@ -1133,11 +1133,11 @@ def test_what_a_reader_must_know_first_is_said_first(run, tmp_path):
     code, out, _ = run(
         "tune", tmp_path / "noise.csv", "--target", "kind", "--drop", "number", *common
     )
-    assert out.startswith("Note: the black box predicts kind no better than always 'a'")
+    assert out.startswith("Warning: The black box predicts 'kind' no better than a constant")
     code, out, _ = run(
         "tune", tmp_path / "noise.csv", "--target", "number", "--drop", "kind", *common
     )
-    assert out.startswith("Note: the black box predicts number no better than its mean")
+    assert out.startswith("Warning: The black box predicts 'number' no better than a constant")
 
 
 def test_shortcomings_compare_with_weighted_constant_class(run, tmp_path):
