@@ -2,8 +2,8 @@
 
 Clean tables are the 22 of ``run.py`` and 37 of the KEEL repository, each read as `skescore tune`
 reads it. Faults are planted three times in 20 of the latter. A fault counts as reported if there is
-a warning of its check. Rows at predict time are held-out halves of the tables, as they are or in other
-units.
+a warning of its check. Rows at predict time are held-out halves of the tables, as they are or in
+other units.
 
 Usage: ``python benchmarks/tables/suspicions.py [--folder DIR] [--output suspicions.md]``
 """
