@@ -140,4 +140,4 @@ def test_predict_suggests_the_column_that_is_meant(visits, rules, tmp_path, caps
     table.to_csv(tmp_path / "caps.csv", index=False)
     capsys.readouterr()
     assert main(["predict", str(rules), str(tmp_path / "caps.csv")]) == 1
-    assert "Did you mean 'Age' for 'age'" in capsys.readouterr().err
+    assert "Did you mean 'SUGAR' for 'sugar'" in capsys.readouterr().err
