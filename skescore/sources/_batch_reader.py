@@ -124,7 +124,8 @@ class BatchReader:
                     column = pd.Series(column.to_numpy())
                 elif str(column.dtype).startswith("dictionary<"):  # pandas on Arrow
                     column = _series_from_arrow(column.array.__arrow_array__())
-                columns[name] = column
+                # Rows belong together by their position, not by their index.
+                columns[name] = column.reset_index(drop=True)
         frame = pd.DataFrame(columns, copy=False)
         if self.target is not None and _are_decimals(frame[self.target]):
             frame[self.target] = frame[self.target].map(plain_value)  # no rule has Decimal labels

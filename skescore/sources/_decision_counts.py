@@ -72,7 +72,7 @@ class DecisionReducer(Reducer[DecisionCounts]):
         names = "rule_number, label, model, is_outside, is_incomplete"
         rows = table.fetch(
             f"SELECT {names}, count(*) FROM (SELECT {', '.join(expressions)} FROM "
-            f"{table.table.source}) AS some_rows GROUP BY {names}"
+            f"{table.table.typed_rows(table.table.columns)}) AS some_rows GROUP BY {names}"
         )
         return self._total(rows)
 

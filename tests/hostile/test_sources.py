@@ -171,6 +171,13 @@ def check_sample(ruleset, table, source):
     expected = {None: len(labels)} if is_regression else Counter(labels)
     assert {label: n for label, (_, n) in sample.strata.items()} == expected, table
     assert Counter(sample.frame[LABEL].tolist()) == Counter(labels), table
+    texts = [column for column in table.columns if column.kind in ("text", "flag")]
+    values = [sample.frame[column.name].astype(object) for column in texts]
+    drawn_rows = [
+        tuple(None if pd.isna(v) else v for v in row) for row in zip(*values, strict=True)
+    ]
+    stored_rows = [tuple(column.values[i] for column in texts) for i in rows]
+    assert not texts or Counter(drawn_rows) == Counter(stored_rows), table
     for column in table.features:
         drawn = [None if pd.isna(v) else v for v in sample.frame[column.name].tolist()]
         if column.kind in ("text", "flag", "code"):

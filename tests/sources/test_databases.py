@@ -13,7 +13,6 @@ import pytest
 from skescore.metrics import confusion
 from skescore.rules import Interval, OneOf, Rule, RuleSet
 from skescore.sources import count_source, sample_source
-from skescore.sources._tables import SqlTable
 
 TABLE = """
 CREATE TABLE folded (
@@ -117,16 +116,21 @@ def test_all_queries_of_sqlite_see_one_snapshot(
         task="regression",
     )
     expected = count_source(rules, url, "label")
-    fetch, n_queries = SqlTable.fetch, []
+    connect, queries = sqlite3.connect, []
 
-    def fetch_and_change(table: SqlTable, query: str) -> Any:
-        result = fetch(table, query)
-        in_sqlite(tmp_path, "UPDATE folded SET x = 201 - x, label = 6 - label")
-        n_queries.append(query)
-        return result
+    class Disturbed(sqlite3.Connection):
+        def execute(self, query: str, *arguments: Any) -> sqlite3.Cursor:
+            if queries:
+                in_sqlite(tmp_path, "UPDATE folded SET x = 201 - x, label = 6 - label")
+            if "sum(" in query:
+                queries.append(query)
+            return super().execute(query, *arguments)
 
-    monkeypatch.setattr(SqlTable, "fetch", fetch_and_change)
+    def connect_disturbed(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        return connect(*arguments, **options, factory=Disturbed if options else sqlite3.Connection)
+
+    monkeypatch.setattr(sqlite3, "connect", connect_disturbed)
     counts = count_source(rules, url, "label")
-    assert len(n_queries) > 2
+    assert len(queries) >= 2
     assert counts.to_json() == expected.to_json()
     assert confusion(rules, counts).covered.tolist() == [100, 150]

@@ -298,6 +298,18 @@ def test_black_boxes_predict_in_processes(tmp_path: Path) -> None:
         count_source(CLASSES, in_processes, black_box=from_size)
 
 
+def test_rows_belong_together_by_position() -> None:
+    """Categories of Arrow have no index, and those of other columns may be in any order."""
+    frame = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "label": ["a", "b", "c", "d"]})
+    colors = pa.array(["red", "blue", "green", "gray"]).dictionary_encode()
+    frame["color"] = pd.Series(colors, dtype=pd.ArrowDtype(colors.type))
+    moved = frame.set_axis([3, 2, 0, 1], axis=0)
+    for source in (moved, [moved[:2], moved[2:]]):
+        drawn = sample_source(source, "label").frame.sort_values("size")
+        for name in frame.columns:
+            assert drawn[name].tolist() == frame[name].tolist()
+
+
 def test_scores_and_reports(tmp_path: Path) -> None:
     frame = table_of(CLASSES)
     scored_source = score_source(CLASSES, parquet(frame, tmp_path), "label", psi=2.0)
