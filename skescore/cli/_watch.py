@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skescore._io import at_home
+from skescore._names import BUILT_IN, DATA_SET_TASKS
 from skescore._text import listed, plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
@@ -278,7 +279,13 @@ class _Rows:
 
 
 def _raw_table(options: argparse.Namespace) -> pd.DataFrame:
-    return read_table(options.data, sep=options.sep, encoding=options.encoding)
+    """Return all columns as they are stored, the target of a built-in data set among them."""
+    if options.data not in DATA_SET_TASKS:
+        return read_table(options.data, options)
+    from skescore.datasets import load_dataset
+
+    dataset = load_dataset(options.data)
+    return dataset.X.assign(**{str(BUILT_IN[options.data].target): dataset.y})
 
 
 def _column(options: argparse.Namespace, table: pd.DataFrame, name: str) -> pd.Series:
