@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skescore._io import at_home
+from skescore._names import BUILT_IN, DATA_SET_TASKS
+from skescore._optional import import_optional
 from skescore._text import listed, plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
@@ -49,6 +51,8 @@ examples:
 #: Exit code as long as an alarm stands.
 _CHANGED = 3
 _STDIN = "-"
+#: So many labels of which none is a class are a mistake.
+_MIN_LABELS = 5
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -204,6 +208,8 @@ def _check(options: argparse.Namespace) -> None:
         error("--alpha, --tolerance and --overwrite go with `watch init`")
     if options.black_box and options.model_column:
         error("--black-box and --model-column exclude each other")
+    if options.mlflow:
+        import_optional("mlflow", extra="mlflow", purpose="Logging to MLflow")
     if arguments.lies_elsewhere(options.data) and options.data != _STDIN:
         if options.black_box:
             error("rows in a source need the predictions of the model in a --model-column")
@@ -278,7 +284,13 @@ class _Rows:
 
 
 def _raw_table(options: argparse.Namespace) -> pd.DataFrame:
-    return read_table(options.data, sep=options.sep, encoding=options.encoding)
+    """Return all columns as they are stored, the target of a built-in data set among them."""
+    if options.data not in DATA_SET_TASKS:
+        return read_table(options.data, options)
+    from skescore.datasets import load_dataset
+
+    dataset = load_dataset(options.data)
+    return dataset.X.assign(**{str(BUILT_IN[options.data].target): dataset.y})
 
 
 def _column(options: argparse.Namespace, table: pd.DataFrame, name: str) -> pd.Series:
@@ -295,9 +307,19 @@ def _labels(ruleset: RuleSet, column: pd.Series) -> Any:
 
     if ruleset.classes is None:
         return pd.to_numeric(column).to_numpy(dtype=float, na_value=float("nan"))
+    labels: Any = column.astype(object).where(column.notna(), None).to_numpy(dtype=object)
     if all(isinstance(label, str) for label in ruleset.classes):
-        return as_text(column).to_numpy(dtype=object)
-    return column.astype(object).where(column.notna(), None).to_numpy(dtype=object)
+        labels = as_text(column).to_numpy(dtype=object)
+    unknown = set(labels[pd.notna(labels)]) - set(ruleset.classes)
+    n_known = int(pd.Series(labels, dtype=object).isin(list(ruleset.classes)).sum())
+    if unknown and not n_known and pd.notna(labels).sum() >= _MIN_LABELS:
+        raise ValueError(
+            f"No label in column {column.name!r} is a class of the rules: it holds "
+            f"{listed(sorted(map(str, unknown)))}, and the classes are "
+            f"{listed(list(map(str, ruleset.classes)))}. Name another column, or convert the "
+            "labels."
+        )
+    return labels
 
 
 def _initialize(options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes) -> WatchState:

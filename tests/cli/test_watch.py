@@ -186,6 +186,7 @@ def test_alarm_command_runs_until_it_succeeds(folder: Path, capfd) -> None:
         (["rules.json", "duckdb:///x.db?table=t"], {}, "rows in a source need --batch"),
         (["rules.json", "held out.csv"], {"alpha": 0.1}, "go with `watch init`"),
         (["rules.json", "held out.csv"], {"target": "reply"}, "has no column 'reply'"),
+        (["rules.json", "held out.csv"], {"target": "kind"}, "is a class of the rules"),
         (["init", "rules.json", "held out.csv"], {}, "already there"),
         (["rules.json", "held out.csv"], {"key": "kind"}, "occur twice"),
     ],
