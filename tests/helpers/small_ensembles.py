@@ -64,15 +64,17 @@ class SmallProblem:
     label: str
 
 
-def make_problem(seed: int) -> SmallProblem:
-    """Return a random problem."""
+def make_problem(
+    seed: int, makers_by_task: tuple[dict[str, Any], dict[str, Any]] = (CLASSIFIERS, REGRESSORS)
+) -> SmallProblem:
+    """Return a random problem with one of the models."""
     rng = np.random.default_rng(seed)
     is_classification = bool(rng.random() < 0.6)
-    makers = CLASSIFIERS if is_classification else REGRESSORS
+    makers = makers_by_task[0 if is_classification else 1]
     kind = str(rng.choice(sorted(makers)))
     n_features = int(rng.integers(1, 5))
-    has_color = kind == "hist" and n_features > 1
-    takes_missing = kind in ("hist", "forest", "tree")
+    has_color = kind in ("hist", "xgboost", "lightgbm") and n_features > 1
+    takes_missing = kind not in ("extra", "boosting", "ada")
     kinds = [str(rng.choice(["number", "integer"])) for _ in range(n_features)]
     if has_color:
         kinds[-1] = "category"
