@@ -489,8 +489,9 @@ def read_times(column: pd.Series, na_values: Sequence[str] = ()) -> pd.Series | 
     na_values : sequence of str
         Texts that mean a missing value.
     """
+    name: Any = column.name
     if _is_dates(column):
-        return _dates(column, None, None).rename(column.name)
+        return _dates(column, None, None).rename(name)
     if pd.api.types.is_numeric_dtype(column.dtype):
         return _numbers(column, na_values)
     cells = _Cells.of(column, na_values)
@@ -499,11 +500,11 @@ def read_times(column: pd.Series, na_values: Sequence[str] = ()) -> pd.Series | 
     if len(texts) and not np.isnan(values).any():
         return _number_series(
             cells.per_row(as_numbers(cells.texts.tolist()), np.nan), column.index
-        ).rename(column.name)
+        ).rename(name)
     date_format = _date_format(texts) or _mixed_date_formats(texts)
     if date_format is None:
         return None
-    return _dates(column, cells, date_format).rename(column.name)
+    return _dates(column, cells, date_format).rename(name)
 
 
 def _is_dates(column: pd.Series) -> bool:

@@ -136,7 +136,7 @@ def _is_sorted(facts: TableFacts, ranks: pd.Series) -> bool:
     """
     if ranks.is_monotonic_increasing or ranks.is_monotonic_decreasing:
         return True
-    if facts.task == "regression":
+    if facts.task == "regression" or facts.y is None:
         return False
     codes = pd.factorize(facts.y)[0]
     return bool((np.diff(codes) != 0).sum() <= codes.max() + 1)
