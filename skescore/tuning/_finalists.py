@@ -18,6 +18,8 @@ from skescore.tuning._winner import choose_winner, judged, within
 N_FINALISTS = 3
 #: Largest distance of a finalist from the best candidate, in standard errors.
 _STANDARD_ERRORS = 1.0
+#: Share of the allowed distance within which equally small finalists are ties.
+_TIE = 0.5
 #: Largest number of decimals in which equal outcomes agree.
 _DECIMALS = 9
 
@@ -80,6 +82,9 @@ def compare_finalists(
 ) -> tuple[int, np.ndarray]:
     """Evaluate finalists on further folds, and choose the winner by all folds.
 
+    The smallest finalist that is not clearly worse than the best wins. Of equally small ones within
+    half of that distance, the one that agrees most with the black box wins, then the best.
+
     Parameters
     ----------
     finalists : sequence of Candidate
@@ -89,7 +94,8 @@ def compare_finalists(
     objective : SearchObjective
         Score of the search.
     standard_errors : float
-        Largest distance of the winner from the best finalist, see :func:`choose_winner`.
+        Largest distance of the winner from the best finalist, in standard errors of the
+        differences, see :func:`choose_winner`.
 
     Returns
     -------
@@ -110,10 +116,16 @@ def compare_finalists(
         return 0, means
     remaining = Candidates(extended[i] for i in complete)
     scores = _judged_scores(remaining, objective)
-    winner = choose_winner(
-        scores, remaining.means("size"), remaining.means("black_box_rows"), standard_errors
-    )
-    return int(complete[winner]), means
+    sizes = remaining.means("size").round(9)
+    near = within(scores, standard_errors)
+    smallest = near[sizes[near] == sizes[near].min()]
+    tied = smallest[within(scores[smallest], _TIE * standard_errors)]
+    fidelity = np.nan_to_num(remaining.means("fidelity"), nan=-np.inf).round(3)
+    faithful = tied[fidelity[tied] == fidelity[tied].max()]
+    queries = remaining.means("black_box_rows")
+    # With equal sizes, the best mean wins, then the fewest queries, then the first.
+    winner = choose_winner(scores[faithful], sizes[faithful], queries[faithful], 0.0)
+    return int(complete[faithful[winner]]), means
 
 
 def _judged_scores(candidates: Candidates, objective: SearchObjective) -> np.ndarray:

@@ -163,7 +163,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     n_repeats : int, default=1
         How often cross-validation is repeated with other folds to compare the finalists: the winner
         and up to two candidates that are within one standard error of the best and have other
-        rules. The winner is then chosen by all folds. A repetition fits `estimator` once per fold
+        rules. The winner is then chosen by all folds: the smallest within `standard_errors`, of
+        equally small ones within half of it the one that agrees most with the black box, then the
+        best. A repetition fits `estimator` once per fold
         unless it is fitted already. With 0, with groups, with a splitter as `cv` that
         does not shuffle, or where trials use a sample of the rows, the folds are not repeated.
     class_weight : "balanced" or dict, optional

@@ -23,19 +23,25 @@ def make_search(**options):
     ).fit(X, Y)
 
 
-def make_fold(score):
+def make_fold(score, **measures):
     parts = {"performance": score, "loss": 1 - score, "loss_q": 1 - score, "n_rules": 3}
-    return parts | {
-        "size": 3,
-        "completeness_volume": 1.0,
-        "completeness_instances": 1.0,
-        "score": score,
-        "black_box_rows": 10,
-    }
+    return (
+        parts
+        | {
+            "size": 3,
+            "completeness_volume": 1.0,
+            "completeness_instances": 1.0,
+            "score": score,
+            "fidelity": 0.9,
+            "black_box_rows": 10,
+        }
+        | measures
+    )
 
 
-def make_finalist(trial, *scores):
-    return Candidate.from_measures("cart", {}, trial, [make_fold(score) for score in scores])
+def make_finalist(trial, *scores, **measures):
+    folds = [make_fold(score, **measures) for score in scores]
+    return Candidate.from_measures("cart", {}, trial, folds)
 
 
 def test_repeated_cv_keeps_the_number_of_folds():
@@ -54,6 +60,23 @@ def test_compare_finalists_chooses_by_all_folds():
     winner, scores = compare_finalists(finalists, lambda _: results, objective, 0.0)
     assert winner == 1
     np.testing.assert_allclose(scores, [0.75, 0.875])
+
+
+def choose_of_two(second_scores, standard_errors=0.5, **measures):
+    """Return the winner of a finalist with the mean 0.8 and of another one."""
+    first, objective = make_finalist(0, 0.9, 0.7, 0.9, 0.7), SearchObjective.of("accuracy")
+    finalists = [first, make_finalist(1, *second_scores, **measures)]
+    results = [FoldResult(make_fold(0.8)), FoldResult(make_fold(0.8, **measures))]
+    return compare_finalists(finalists, lambda _: results, objective, standard_errors)[0]
+
+
+def test_compare_finalists_prefers_the_more_faithful_of_ties():
+    nearly_equal, worse = (0.91, 0.685, 0.91, 0.69), (0.88, 0.68, 0.88, 0.69)
+    assert choose_of_two(nearly_equal) == 0
+    assert choose_of_two(nearly_equal, fidelity=0.95) == 1
+    assert choose_of_two(nearly_equal, fidelity=0.95, size=4) == 0  # larger
+    assert choose_of_two(nearly_equal, 0.0, fidelity=0.95) == 0  # every difference counts
+    assert choose_of_two(worse, fidelity=0.95) == 0
 
 
 def test_compare_finalists_skips_one_that_fails():
