@@ -68,7 +68,8 @@ class SufficientSubset:
         condition = " AND ".join(f"{name} = {value}" for name, value in pairs) or "no value"
         if self.is_proven:
             return f"{condition} (for all values of the others)"
-        return f"{condition} ({self.agreement:.1%} of {plural(self.n_rows, 'generated row')})"
+        rows = plural(self.n_rows, "generated row")
+        return f"{condition} ({100 * self.agreement:.1f} % of {rows})"
 
 
 @dataclass(frozen=True)
@@ -184,7 +185,7 @@ def sufficient_subsets(
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> forest = RandomForestClassifier(20, random_state=0).fit(X, y)
     >>> print(sufficient_subsets(forest, X.iloc[[0]], X))
-    1 of 4 values suffice for 0: petal width (cm) = 0.2 (100.0% of 2000 generated rows)
+    1 of 4 values suffice for 0: petal width (cm) = 0.2 (100.0 % of 2000 generated rows)
     """
     check_number("confidence", confidence, 0.0, 1.0)
     check_integer("n_subsets", n_subsets, 1, optional=True)

@@ -35,7 +35,8 @@ def find_low_fidelity(facts: ResultFacts) -> Iterator[Evidence]:
         return
     rules = plural(facts.n_rules, "rule")
     if is_classification:
-        text = f"The {rules} agree with the black box on {facts.fidelity:.0%} of unseen rows only"
+        share = f"{100 * facts.fidelity:.0f} %"
+        text = f"The {rules} agree with the black box on {share} of unseen rows only"
     else:
         text = f"The {rules} agree with the black box with an R² of {facts.fidelity:.2f} only"
     yield Evidence(text, options=() if facts.is_fidelity_search else ("--scoring", "fidelity"))

@@ -53,6 +53,12 @@ def _slow_cases():
 SLOW = _slow_cases()
 
 
+@pytest.fixture(autouse=True)
+def width_is_unknown(monkeypatch):
+    """Print lines as a file gets them, whatever the width of the terminal."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     """Write a table of classes and numbers, test rows, and fitted models."""
@@ -308,6 +314,11 @@ class PrintedFigures:
         for limit in re.findall(r"at most (\d+) rule", line):
             self.equal(limit, self.run.record["alternatives"]["max_rules"])
 
+    def check_low_fidelity(self, _, n_rules, share):
+        self.equal(n_rules, len(self.run.rules["rules"]))
+        best = self.run.board.iloc[0]
+        self.equal(share, 100 * best["fidelity"])
+
     def ignore(self, *_):
         """Skip a line without figures of rules, such as numbers of rows to pick."""
 
@@ -329,6 +340,8 @@ class PrintedFigures:
         r"([\d.]+) by rows": check_all_rows,
         r"on the (\d+) rows of .*: fidelity \([^)]*\) ([\d.-]+); .* of the rules ([\d.-]+), of the "
         r"black box ([\d.-]+); completeness by rows ([\d.]+)": check_test,
+        r"Warning: The (\d+) rules? agree with the black box on (\d+) % of unseen rows "
+        r"only\..*": check_low_fidelity,
         r"   \w+: after \d+ trials? .*": ignore,
         r"\(The first (?:has the fewest rules of the|is the best of) \d+ .*\)": ignore,
         r"Note: .*": ignore,

@@ -269,7 +269,7 @@ def test_black_box_worse_than_a_constant_is_reported():
 
 def test_rules_with_low_fidelity_are_reported():
     (suspicion,) = find_suspicions(make_result(fidelity=0.76))
-    assert suspicion.evidence == "The 3 rules agree with the black box on 76% of unseen rows only"
+    assert suspicion.evidence == "The 3 rules agree with the black box on 76 % of unseen rows only"
     assert suspicion.options == ("--scoring", "fidelity")
     assert find_suspicions(make_result(fidelity=0.3, task="regression"))
     assert not find_suspicions(make_result(fidelity=0.7, task="regression"))
