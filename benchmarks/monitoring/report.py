@@ -22,6 +22,11 @@ def markdown(rows: list[list[str]], header: list[str]) -> str:
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
+def rounded(rows: float) -> str:
+    """Write a number of rows; missing ones are beyond the end of the simulation."""
+    return "over 3,000" if np.isnan(rows) else f"{rows:,.0f}"
+
+
 def false_alarms() -> str:
     """Describe the frequency of false alarms."""
     frame = pd.read_csv(HERE / "false_alarms.csv")
@@ -48,10 +53,12 @@ def delays() -> str:
             str(line.rules),
             f"{line.baseline_rows:,}",
             f"{line.rows_before:,}",
-            f"{line.median:.0f}",
-            f"{line.lower_quartile:.0f} to {line.upper_quartile:.0f}",
-            f"{line.median / line.fixed_50:.2f}",
-            f"{line.median / line.fixed_80:.2f}",
+            rounded(line.median),
+            f"{rounded(line.lower_quartile)} to {rounded(line.upper_quartile)}",
+            *(
+                "" if np.isnan(line.median) else f"{line.median / n:.2f}"
+                for n in (line.fixed_50, line.fixed_80)
+            ),
         ]
         for line in frame.itertuples()
     ]

@@ -102,8 +102,8 @@ MONITOR_KINDS: Mapping[str, MonitorKind] = {
             0.03,
             0.02,
             "share of its rows with values outside of the domain",
-            "check how values are recorded; if they are right, collect labels there, since neither the "
-            "model nor the rules have seen such values",
+            "check how values are recorded; if they are right, collect labels there, since neither "
+            "the model nor the rules have seen such values",
         ),
         MonitorKind(
             "missing",
