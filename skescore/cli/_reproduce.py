@@ -86,7 +86,7 @@ examples:
 
 By default there are ten formulas of arity 3, 6 and 10, forty rows of each and
 networks of one formula each, which takes a few minutes; seconds without
-networks. With --full there are all arities, 400 rows and networks of all
+networks. With --full there are all arities, 500 rows and networks of all
 formulas, which takes hours. An interrupted run is resumed by calling it again
 with the same --output.
 """
@@ -94,7 +94,7 @@ _FULL: dict[str, Any] = {
     "arities": tuple(range(3, 11)),
     "formulas": 10,
     "network_formulas": 10,
-    "assignments": 400,
+    "assignments": 500,
 }
 _DEFAULT: dict[str, Any] = {
     "arities": (3, 6, 10),

@@ -16,7 +16,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore._names import ICE_DATA, ICE_EXTRACTORS
 from skescore.datasets import load_dataset
-from skescore.extractors.psyke import check_installation
 from skescore.registry import make_extractor
 from skescore.reproduce._cells import Key, Progress, measure_cells
 from skescore.reproduce._printed import (
@@ -174,6 +173,8 @@ def reproduce_ice(
     engines = tuple(dict.fromkeys(engines))
     _check_names("engines", engines, ("ours", "psyke"))
     if "psyke" in engines:
+        from skescore.extractors.psyke import check_installation
+
         check_installation("exact")
     keys: list[Key] = []
     for name in data:
