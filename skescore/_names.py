@@ -290,9 +290,10 @@ BREX_METHOD_NAMES = (
     "shapley-sampled",
     "kernel-shap-25",
     "kernel-shap",
+    "chance",
     *(
-        f"{method}:{values}-valued"
-        for values in ("three", "two")
+        f"{method}:{network}"
+        for network in ("three-valued", "two-valued", "zero-one")
         for method in (
             "ShapleyValueSampling",
             "KernelShap",

@@ -23,8 +23,8 @@ from skescore.cli import main
 FOLDER = Path(__file__).parent
 #: Heading and options of each table: the searches of ICE are those of its figures in size.
 TABLES: dict[str, tuple[str, list[str]]] = {
-    "fire": ("FiRe, Table 1", []),
-    "ice": ("ICE, Table 1", ["--trials", "12"]),
+    "fire": ("FiRe, Table 1", ["--psyke"]),
+    "ice": ("ICE, Table 1", ["--trials", "12", "--psyke"]),
     "brex": ("B-ReX, Tables 1 to 5", []),
 }
 PARALLEL = ("fire", "ice")

@@ -42,6 +42,7 @@ _HOMES = {
     "shapley_of_tables": "_brex_methods",
     "table_lines": "_brex",
     "train_network": "_brex_methods",
+    "verdict": "_public_split",
 }
 
 __all__ = sorted(_HOMES)

@@ -515,7 +515,7 @@ def plot_divergence(run: BrexRun, *, kinds: str = "formula", axes: Any = None) -
     ----------
     run : BrexRun
         Results of Tables 3 or 4.
-    kinds : {"formula", "three-valued", "two-valued"}, default="formula"
+    kinds : {"formula", "three-valued", "two-valued", "zero-one"}, default="formula"
         Which methods: those that query the formula itself, or those on a kind of network.
     axes : sequence of matplotlib Axes, optional
         One for each of the tables that was made; a new figure if not given.

@@ -174,8 +174,9 @@ def sampled_shapley(
     return values / (2 * n_pairs), 2 + 2 * n_pairs * (n_players - 1)
 
 
-#: Training data of a network: complete inputs only, or the three values of Kleene's logic.
-KINDS = ("three-valued", "two-valued")
+#: Training data of a network: the three values of Kleene's logic, or complete inputs only, coded -1
+#: and +1, or 0 and 1.
+KINDS = ("three-valued", "two-valued", "zero-one")
 _WIDTH, _LAYERS = 20, 6
 _BATCH, _RATE = 512, 5e-3
 _STEPS = 3000
@@ -186,7 +187,9 @@ _TRIES = 3
 
 @dataclass(frozen=True)
 class TrainedNetwork:
-    """Network trained on a formula; inputs are coded -1, 0 (Unassigned) and +1.
+    """Network trained on a formula.
+
+    Inputs are coded -1, 0 (Unassigned) and +1, and 0 and 1 for the kind "zero-one".
 
     `accuracy` is the share of all complete assignments that it predicts as the formula does.
     """
@@ -241,7 +244,7 @@ def _train_once(formula: Formula, kind: str, seed: int) -> TrainedNetwork:
         return torch.from_numpy(values + 1 if three_valued else (values + 1) // 2)
 
     def tensor(rows: NDArray[np.int8]) -> Any:
-        return torch.from_numpy(rows.astype(np.float32))
+        return torch.from_numpy(_code_inputs(rows > 0 if kind == "zero-one" else rows))
 
     n = formula.n_inputs
     complete = ((np.arange(1 << n)[:, None] >> np.arange(n) & 1) * 2 - 1).astype(np.int8)
@@ -275,6 +278,11 @@ def _train_once(formula: Formula, kind: str, seed: int) -> TrainedNetwork:
     return TrainedNetwork(model, kind, right[0])
 
 
+def _code_inputs(rows: NDArray[Any]) -> NDArray[np.float32]:
+    """Return the inputs of a network: truth values as 0 and 1, other codes unchanged."""
+    return rows.astype(np.float32)
+
+
 def _layers(torch: Any, n_inputs: int, n_classes: int) -> Any:
     layers: list[Any] = []
     width = n_inputs
@@ -304,7 +312,7 @@ def captum_maps(
     """
     torch = _torch()
     attr = import_optional("captum.attr", extra="captum", purpose="Running captum's methods")
-    rows = torch.from_numpy(np.where(X, 1, -1).astype(np.float32))
+    rows = torch.from_numpy(_code_inputs(X if network.kind == "zero-one" else np.where(X, 1, -1)))
     make: Callable[..., Any] = getattr(attr, CAPTUM[name])
     with _single_thread(torch, seed):
         with torch.no_grad():
@@ -392,6 +400,10 @@ _TWO = (
     "Network trained on complete inputs only, coded -1 and +1, so that a baseline of 0 is nothing "
     "it has learnt."
 )
+_ZERO_ONE = (
+    "Network trained on complete inputs only, coded 0 and 1, so that captum's baseline of 0 means "
+    "False and an input of 0 gets nothing where attributions are multiplied by inputs."
+)
 _TWO_NEAR = "Its Shapley rows come nearer to the paper's than those of three-valued ones."
 
 
@@ -412,30 +424,38 @@ def _network_methods() -> Iterator[Method]:
             )
 
 
+#: Reasons of printed figures that the networks do not give, by method and kind of figure.
+_INPUT_X_GRADIENT = (
+    "The paper's figures are nearest with inputs coded 0 and 1, where an input of 0 has no "
+    "attribution; with -1 and +1 they are much better than printed."
+)
+_CHANCE = (
+    "The paper's figures are those of chance, 1 / C(12, k) for k responsible inputs (see the row "
+    "'All inputs equal'), while its divergences are those of 25 samples: the two tables contradict "
+    "each other."
+)
+_NOISE = "25 samples for twelve unknowns, captum's default, are mostly noise."
+
+
 def _network_note(name: str, kind: str, *, divergence: bool) -> str:
-    three_valued = kind == "three-valued"
-    notes = [_THREE if three_valued else _TWO]
+    notes = [{"three-valued": _THREE, "two-valued": _TWO, "zero-one": _ZERO_ONE}[kind]]
     if name == "InputXGradient":
-        notes.append(
-            "The paper's figures come out of neither kind of network; divergences of its size do "
-            "where the sign of the predicted class is not heeded."
-            if divergence
-            else "The paper's figures, mostly much lower, come out of neither kind of network."
-        )
+        notes.append(_INPUT_X_GRADIENT)
     elif name == "KernelShap":
-        notes.append(
-            "25 samples for twelve unknowns, captum's default, are mostly noise."
-            if divergence
-            else "The paper's figures near 0, as if inputs that do not matter came first, come out "
-            "of neither kind of network."
-        )
+        notes.append(_NOISE if divergence else _CHANCE)
     elif name == "IntegratedGradients" and not divergence:
         notes.append("Not in the paper's table.")
     else:
         notes.append(_NETWORKS)
-        if divergence and three_valued != (name == "ShapleyValueSampling"):
+        three_valued = kind == "three-valued"
+        if divergence and kind != "zero-one" and three_valued != (name == "ShapleyValueSampling"):
             notes.append(_THREE_NEAR if three_valued else _TWO_NEAR)
     return " ".join(notes)
+
+
+def _equal_values(formula: Formula, X: Bits, seed: int) -> Maps:
+    """Return the same value for all inputs, whose expected top-k accuracy is that of chance."""
+    return Maps(np.ones(X.shape), 0.0)
 
 
 BREX_METHODS: dict[str, Method] = {
@@ -526,8 +546,7 @@ BREX_METHODS: dict[str, Method] = {
             max_rows=100,
             on_divergence="On the formula with absent inputs Unassigned; 25 samples as captum "
             "takes by default, for twelve unknowns, are mostly noise.",
-            on_top_k="On the formula with absent inputs Unassigned. The paper's figures near 0, "
-            "as if inputs that do not matter came first, do not come out.",
+            on_top_k=f"On the formula with absent inputs Unassigned. {_CHANCE}",
         ),
         Method(
             "kernel-shap",
@@ -541,6 +560,15 @@ BREX_METHODS: dict[str, Method] = {
             "shap takes by default: all but exact Shapley values.",
             on_top_k="All but exact, but inputs that do not matter get values that are not quite "
             "0.",
+        ),
+        Method(
+            "chance",
+            "All inputs equal",
+            "KernelShap",
+            _equal_values,
+            on_divergence="Not in the paper: the same value for all twelve inputs.",
+            on_top_k="Not in the paper: ties broken at random give 1 / C(12, k) for k responsible "
+            "inputs, which the paper prints for KernelShap.",
         ),
         *_network_methods(),
     )

@@ -314,6 +314,19 @@ def test_wrong_parameters(options: dict[str, Any], message: str) -> None:
         reproduce_brex(**{**SMALL, **options})
 
 
+def test_chance_is_one_over_the_number_of_choices() -> None:
+    """KernelShap's printed top-k figures are those of a method that does not see the row."""
+    run = reproduce_brex(tables=[5], methods=["chance"], assignments=4096)
+    figures = {row.column: row.top_k for row in run.rows}
+    # x1 & x2: one responsible input where they differ, otherwise two; x1 ^ x2: always two.
+    expected = {"and": (1 / 12 + 1 / math.comb(12, 2)) / 2, "xor": 1 / math.comb(12, 2)}
+    assert {name: figures[name] for name in expected} == pytest.approx(expected)
+    assert figures["or"] == pytest.approx(expected["and"])
+    for column, printed in BREX_TABLES[5]["KernelShap"].items():
+        deviation = math.sqrt(figures[column] * (1 - figures[column]) / 500)
+        assert abs(printed - figures[column]) < 2.5 * deviation
+
+
 # --- other packages ------------------------------------------------------------------------------
 
 
@@ -355,6 +368,18 @@ def test_kernel_shap_is_near_exact_values() -> None:
     assert explanation.values == pytest.approx(true.values, abs=0.05)
     assert (explain(unit.formula, unit.inputs, 7).values == explanation.values).all()
     assert 1000 < explanation.queries < 4096
+
+
+def test_networks_with_inputs_of_zero_and_one() -> None:
+    needs("captum")
+    from skescore.reproduce import captum_maps, train_network
+
+    unit = BenchmarkFormula("small", "small", "and", 0, 0, 16)
+    network = train_network(unit.formula, "zero-one", 3)
+    assert network.accuracy == 1
+    maps = captum_maps(network, unit.inputs, "InputXGrad", 0)
+    assert (maps[~unit.inputs] == 0).all()
+    assert (maps[unit.inputs] != 0).any()
 
 
 def test_attributions_of_a_trained_network() -> None:

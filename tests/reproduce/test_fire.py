@@ -24,6 +24,7 @@ from skescore.reproduce import (
     measure_cells,
     reproduce_fire,
     rounding_interval,
+    verdict,
 )
 
 pytestmark = pytest.mark.slow
@@ -200,6 +201,47 @@ def test_halves_match_manual_results(rows, table):
     assert table["black_box"]["all"]["accuracy"] == pytest.approx(0.98)  # also PSyKE's figure
 
 
+@pytest.mark.parametrize(
+    ("name", "n_errors", "n_counted"),
+    [("CART", 4, 75), ("GridEx, 8 slices", 4, 70), ("GridEx, 2 slices twice", 13, 70)],
+)
+def test_public_split_gives_printed_figures(name, n_errors, n_counted, rows, table):
+    printed, measured = FIRE_TABLE[name], rows[name]["public"]
+    assert (measured["n_errors"], measured["n_counted"]) == (n_errors, n_counted)
+    assert measured["n_rules"] == printed.n_rules
+    for psi, text in zip(PSI, printed.fire, strict=True):
+        assert f"{fire(n_errors / n_counted, printed.n_rules, psi):.2f}" == text
+    result = next(v for v in table["verdicts"] if v["row"] == name)
+    assert all(result["figures"].values())
+    assert result["verdict"].startswith("reproduced")
+
+
+def test_public_split_matches_manual_rules(rows, table):
+    """Petal length, which ranks first on all rows, is cut at 2.625 and 4.7625."""
+    data = load_dataset("iris")
+    left, right, _, y_right = train_test_split(data.X, data.y, test_size=0.5, random_state=0)
+    X_train, X_test = np.asarray(left), np.asarray(right)
+    inside = ((X_test >= X_train.min(axis=0)) & (X_test <= X_train.max(axis=0))).all(axis=1)
+    petal = X_test[:, 2]
+    labels = np.where(petal < 1.9125, "setosa", np.where(petal < 4.7625, "versicolor", "virginica"))
+    measured = rows["GridEx, 8 slices"]["public"]
+    assert measured["n_counted"] == inside.sum()
+    assert measured["n_errors"] == (labels != np.asarray(y_right))[inside].sum()
+    assert table["black_box"]["public"]["accuracy"] == pytest.approx(73 / 75)
+
+
+def test_verdict_names_a_missing_figure(rows):
+    # Without PSyKE's rounding 2 errors fall on 62 rows.
+    result = verdict("GridEx, 4 x 4 slices", rows["GridEx, 4 x 4 slices"]["public"])
+    assert result["verdict"] == "not reproduced"
+    assert "skescore reproduce fire --psyke" in result["why"]
+    assert [name for name, is_equal in result["figures"].items() if is_equal] == [
+        "accuracy",
+        "n_rules",
+        "fire_3",
+    ]
+
+
 def test_recomputed_scores_use_printed_inputs(rows):
     row = rows["GridEx, 4 x 4 slices"]
     assert row["recomputed"] == pytest.approx(
@@ -223,17 +265,22 @@ def test_the_frame_has_a_row_per_row(table):
 def test_interrupted_run_is_resumed(table, path, tmp_path):
     broken, asked = tmp_path / "cells", []
     lines = path.read_bytes().splitlines(keepends=True)
-    assert len(lines) == 1 + 6
-    # Killed while it wrote the last but one of 6 cells.
+    assert len(lines) == 1 + 8
+    # Killed while it wrote the fifth of 8 cells.
     broken.write_bytes(b"".join(lines[:5]) + lines[5][:40])
     second_result = reproduce_fire(
         n_splits=2, path=broken, n_jobs=2, progress=lambda *a: asked.append(a)
     )
     assert without_seconds(second_result) == without_seconds(table)
-    assert sorted(key for key, *_ in asked) == [("ours", "half", 0), ("ours", "half", 1)]
-    assert [(done, n_cells) for _, done, n_cells, _ in asked] == [(5, 6), (6, 6)]
+    assert sorted(key for key, *_ in asked) == [
+        ("black box", "public", -1),
+        ("ours", "half", 0),
+        ("ours", "half", 1),
+        ("ours", "public", -1),
+    ]
+    assert [(done, n_cells) for _, done, n_cells, _ in asked] == [(n, 8) for n in range(5, 9)]
     assert all(left >= 0 for *_, left in asked)
-    assert len(broken.read_bytes().splitlines()) == 1 + 6  # the torn line is gone
+    assert len(broken.read_bytes().splitlines()) == 1 + 8  # the torn line is gone
     asked.clear()
     assert (
         reproduce_fire(n_splits=2, path=broken, progress=lambda *a: asked.append(a))
