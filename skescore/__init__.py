@@ -66,6 +66,7 @@ _VIEWS = {
     "search.html": "report:search_html",
     "search.plot": "plots:plot_search",
     "search.report": "report:write_report",
+    "verification.html": "verification._html:verification_html",
 }
 for _name, _view in _VIEWS.items():
     register_view(_name, f"{__name__}.{_view}")

@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
+from skescore._views import find_view
 from skescore.rules import Rule, RuleSet
-from skescore.verification._html import verification_html
 from skescore.verification._intervals import ShareInterval
 from skescore.verification._picture import DisagreementMap
 from skescore.verification._witness import Witness
@@ -275,7 +275,7 @@ class Verification:
 
     def to_html(self) -> str:
         """Write the result as a self-contained HTML page."""
-        return verification_html(self)
+        return str(find_view("verification.html")(self))
 
     def to_text(self) -> str:
         """Describe the result in sentences."""
