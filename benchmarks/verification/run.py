@@ -136,7 +136,10 @@ def measure(data: Dataset, model_name: str, options: argparse.Namespace) -> dict
 def disagreements(
     data: Dataset, model: Any, result: Verification, rule_sets: list[Any]
 ) -> list[float]:
-    """Return the share of disagreement of rule sets on generated rows near the data."""
+    """Return the share of disagreement of rule sets on generated rows near the data.
+
+    Numbers with fractions are moved within the radius; all other values stay as they are.
+    """
     from skescore.extractors import Oracle
 
     rng = np.random.default_rng(99)
