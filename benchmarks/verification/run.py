@@ -136,18 +136,25 @@ def measure(data: Dataset, model_name: str, options: argparse.Namespace) -> dict
 def disagreements(
     data: Dataset, model: Any, result: Verification, rule_sets: list[Any]
 ) -> list[float]:
-    """Return the share of disagreement of rule sets on generated rows near the data."""
+    """Return the share of disagreement of rule sets on other rows near the data."""
     from skescore.extractors import Oracle
 
     rng = np.random.default_rng(99)
     rows = data.X.iloc[rng.integers(0, len(data.X), 50_000)].reset_index(drop=True)
     for column in result.domain:
-        if column["kind"] != "number":
+        if column["kind"] == "category":
             continue
         values = data.X[column["name"]].to_numpy(float)
         reach = result.radius * np.nanstd(values)
-        moved = rows[column["name"]].to_numpy(float) + rng.uniform(-reach, reach, len(rows))
-        rows[column["name"]] = np.clip(moved, np.nanmin(values), np.nanmax(values))
+        origin = rows[column["name"]].to_numpy(float)
+        low = np.maximum(origin - reach, np.nanmin(values))
+        high = np.minimum(origin + reach, np.nanmax(values))
+        moved = low + rng.random(len(rows)) * (high - low)
+        if column["kind"] == "integer":
+            low, high = np.ceil(low), np.floor(high)
+            moved = np.minimum(low + np.floor(rng.random(len(rows)) * (high - low + 1)), high)
+            moved = moved.astype(data.X[column["name"]].dtype)
+        rows[column["name"]] = moved
     predictions = Oracle(model, like=data.X).query(rows)
     shares = []
     for rules in rule_sets:

@@ -270,17 +270,17 @@ class _Checker:
                 for condition in flat_conditions(rule.conditions):
                     if isinstance(condition, Interval):
                         cuts[columns[condition.feature]].update(half_open(condition))
-        columns = []
+        cells: list[_ColumnCells] = []
         n_cells = 1
         for column, column_cuts in zip(self.data["domain"], cuts, strict=True):
             edges = sorted(cut for cut in column_cuts if math.isfinite(cut))
             if n_cells * (len(edges) + 1) > 4 * max_cells * len(self.rows):
                 return None
-            columns.append(self._cells_of(column, edges))
-            n_cells *= len(columns[-1].values)
+            cells.append(self._cells_of(column, edges))
+            n_cells *= len(cells[-1].values)
             if n_cells > max_cells:
                 return None
-        return columns
+        return cells
 
     def _cells_of(self, column: dict[str, Any], edges: Sequence[float]) -> _ColumnCells:
         """Return the cells of one column."""

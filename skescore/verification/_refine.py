@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -197,10 +197,10 @@ class _Repair:
         for i in self._worst_rules(assigned, sample):
             own = sample.take(assigned == i)
             for conditions in self._proposals(i, own):
-                exception = self._exception(i, conditions, own)
-                if exception is not None:
-                    proposals.append((*exception, i))
-        proposals.sort(key=lambda proposal: -proposal[0])
+                proposal = self._exception(i, conditions, own)
+                if proposal is not None:
+                    proposals.append((*proposal, i))
+        proposals.sort(key=lambda scored: -scored[0])
         held_out_assigned = ruleset.assign(held_out.rows)
         for gain, exception, i in proposals[:5]:
             n_fixed, n_broken = self._changes(i, exception, held_out.take(held_out_assigned == i))
@@ -359,7 +359,7 @@ def _rounded(condition: Condition, codes: RowCodes) -> Condition:
 
 
 def _in_categories(
-    condition: Condition, orders: dict[int, Sequence[float]], codes: RowCodes
+    condition: Condition, orders: Mapping[int, Sequence[float]], codes: RowCodes
 ) -> Condition | None:
     """Return a condition on ranks of categories as one on the categories; None if impossible."""
     j = condition.features[0]
