@@ -185,9 +185,10 @@ def run(options: argparse.Namespace) -> str:
     ruleset = read_rules(options.rules)
     notes = output.Notes()
     options.state = at_home(options.state)
+    new: list[RuleChange] = []
     with _table_file(options), locked(options.state):
         if options.init:
-            state, new = _initialize(options, ruleset, notes), []
+            state = _initialize(options, ruleset, notes)
         else:
             state, new = _update(options, ruleset, notes)
         _announce(options, state, notes)

@@ -475,8 +475,10 @@ def _order_classes(ruleset: RuleSet, k: int) -> list[int]:
     else:
         first = 0
     if counts is None:
-        totals = [rule.statistics and rule.statistics.class_counts for rule in ruleset.rules]
-        counts = np.sum([c for c in totals if c is not None] or [[0.0] * len(classes)], axis=0)
+        counts = [0.0] * len(classes)
+        for rule in ruleset.rules:
+            if rule.statistics is not None and rule.statistics.class_counts is not None:
+                counts = np.add(counts, rule.statistics.class_counts)
     return sorted(range(len(classes)), key=lambda code: (code != first, -counts[code], code))
 
 

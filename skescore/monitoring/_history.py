@@ -71,11 +71,14 @@ class HistoryEntry:
     def from_dict(cls, data: Mapping[str, Any]) -> HistoryEntry:
         """Read an entry that :meth:`to_dict` returned."""
         counts = DecisionCounts(*(np.array(v, dtype=np.int64) for v in data["counts"]))
+        first_block, last_block = data["blocks"]
+        (first_batch, last_batch), (start, end) = data["batches"], data["times"]
         return cls(
-            *data["blocks"],
+            first_block,
+            last_block,
             data["first_row"],
-            tuple(data["batches"]),
-            tuple(data["times"]),
+            (first_batch, last_batch),
+            (start, end),
             counts,
         )
 

@@ -560,46 +560,54 @@ class RuleMonitor:
         if monitor.is_decrease:  # the events were rows that the rule does not decide
             rates = (1 - rates[0], 1 - rates[1])
             intervals = [(1 - b, 1 - a) for a, b in intervals]
-            intervals[2] = tuple(value - 1 for value in intervals[2])  # type: ignore[assignment]
+            intervals[2] = (intervals[2][0] - 1, intervals[2][1] - 1)
         entries = self._history.entries
         n_since = sum(int(e.counts.n_rows.sum()) for e in entries[estimate.start :])
         evidence = float(self._log_prior[index] + self._rates.max_log_evidence[index])
         return RuleChange(
-            monitor.kind,
-            self.group_name(monitor.group),
-            self.group_text(monitor.group),
-            "decrease" if monitor.is_decrease else "increase",
-            *rates,
-            *intervals,
-            *(self._position(getattr(estimate, name)) for name in ("start", "earliest", "latest")),
-            self._detection(index),
-            min(1.0, math.exp(-evidence)),
-            n_since,
-            estimate.rate <= baseline[0] / baseline[1],
-            kind.action,
+            kind=monitor.kind,
+            rule=self.group_name(monitor.group),
+            text=self.group_text(monitor.group),
+            direction="decrease" if monitor.is_decrease else "increase",
+            baseline_rate=rates[0],
+            rate=rates[1],
+            baseline_interval=intervals[0],
+            rate_interval=intervals[1],
+            difference_interval=intervals[2],
+            since=self._position(estimate.start),
+            earliest=self._position(estimate.earliest),
+            latest=self._position(estimate.latest),
+            detected=self._detection(index),
+            false_alarm_probability=min(1.0, math.exp(-evidence)),
+            n_rows=n_since,
+            has_returned=estimate.rate <= baseline[0] / baseline[1],
+            action=kind.action,
         )
 
     def _detection(self, index: int) -> dict[str, Any]:
         return {name: self._alarms[index][name] for name in ("batch", "time", "row")}
 
     def _describe_mean(self) -> RuleChange:
-        nothing = (math.nan, math.nan)
-        start = self._position(0)
+        unknown = (math.nan, math.nan)
+        start, detection = self._position(0), self._detection(-1)
         return RuleChange(
-            "any",
-            "all rows",
-            "all rows",
-            "increase",
-            *nothing,
-            *(nothing,) * 3,
-            start,
-            start,
-            self._detection(-1),
-            self._detection(-1),
-            min(1.0, math.exp(-self._max_log_mean)),
-            self.n_rows,
-            False,
-            "wait for the monitor of one rule, or look at the page",
+            kind="any",
+            rule="all rows",
+            text="all rows",
+            direction="increase",
+            baseline_rate=math.nan,
+            rate=math.nan,
+            baseline_interval=unknown,
+            rate_interval=unknown,
+            difference_interval=unknown,
+            since=start,
+            earliest=start,
+            latest=detection,
+            detected=detection,
+            false_alarm_probability=min(1.0, math.exp(-self._max_log_mean)),
+            n_rows=self.n_rows,
+            has_returned=False,
+            action="wait for the monitor of one rule, or look at the page",
         )
 
     def _estimate(self, index: int) -> tuple[ChangeEstimate, tuple[int, int]]:

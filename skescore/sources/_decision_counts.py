@@ -106,14 +106,16 @@ class DecisionReducer(Reducer[DecisionCounts]):
         outside = []
         for feature, ends in limits.items():
             if domain is not None and domain.values_of(feature) is not None:
-                outside.append(Rule([OneOf(feature, ends, negated=True)], self._any_output))
+                outside.append(Rule((OneOf(feature, ends, negated=True),), self._any_output))
                 continue
             lower, upper = ends
             outside += [
-                Rule([Interval(feature, upper=lower, upper_closed=False)], self._any_output),
-                Rule([Interval(feature, lower=upper, lower_closed=False)], self._any_output),
+                Rule((Interval(feature, upper=lower, upper_closed=False),), self._any_output),
+                Rule((Interval(feature, lower=upper, lower_closed=False),), self._any_output),
             ]
-        missing = [Rule([Missing(j)], self._any_output) for j in sorted(self.ruleset.used_features)]
+        missing = [
+            Rule((Missing(j),), self._any_output) for j in sorted(self.ruleset.used_features)
+        ]
         # With the original rules, the types of the columns are known.
         n_rules = len(self.ruleset)
         flags = self.ruleset.replace(rules=[*self.ruleset.rules, *outside, *missing])
