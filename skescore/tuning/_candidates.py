@@ -220,7 +220,7 @@ class Candidates(Sequence[Candidate]):
         >>> import pandas as pd
         >>> table = pd.DataFrame({"performance": [0.9, 0.97], "n_rules": [3, 8]}, ["CART", "ITER"])
         >>> Candidates.from_table(table).scores("ice", rho=1).ravel().round(3).tolist()
-        [0.972, 0.924]
+        [0.973, 0.924]
         """
         unknown = sorted(set(map(str, table.columns)) - {*_TABLE_COLUMNS})
         if unknown:
