@@ -69,12 +69,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from skescore.certificates import Certificate
+    from skescore.cli._progress import ReportingSearch
     from skescore.datasets import Dataset, Preparation
     from skescore.metrics import RuleCounts
     from skescore.rules import RuleSet
     from skescore.sources import DataSource
     from skescore.suspicions import Suspicion
-    from skescore.tuning import ExtractorSearchCV
+    from skescore.tuning import ExtractorSearchCV, SearchProgress
 
 __all__ = [
     "FILES",
@@ -1514,23 +1515,20 @@ def _n_jobs(options: argparse.Namespace, dataset: Dataset) -> int:
     return -1 if alone and dataset.X.size >= _LARGE else 1
 
 
-def _search(
+def _make_search(
     options: argparse.Namespace,
     dataset: Dataset,
     model: Any,
-    notes: output.Notes,
     trial_storage: TrialStorage,
-) -> ExtractorSearchCV:
-    from skescore.cli._progress import FirstRules, ReportingSearch, write_start
-    from skescore.suspicions import SuspiciousDataWarning
-    from skescore.tuning import SearchProgress
+    folds: Any,
+    progress: SearchProgress,
+) -> ReportingSearch:
+    """Make the search with the options of the command."""
+    from skescore.cli._progress import FirstRules, ReportingSearch
 
-    folds = splitter(dataset, options.cv, options.seed, notes)
-    n_left = max(options.trials - note_earlier(trial_storage, options.extractors, notes), 0)
-    progress = SearchProgress(n_left, label(options), sign(options), enabled=not options.quiet)
     limits = {limit: getattr(options, limit) for limit in limited_quantities()}
     first_rules = FirstRules(label(options), sign(options), limits)
-    search = ReportingSearch(
+    return ReportingSearch(
         model,
         extractors=options.extractors,
         scoring=arguments.search_scoring_from(options),
@@ -1550,6 +1548,23 @@ def _search(
         study_name=trial_storage.study,
         callbacks=[progress] if options.quiet else [progress, first_rules],
     )
+
+
+def _search(
+    options: argparse.Namespace,
+    dataset: Dataset,
+    model: Any,
+    notes: output.Notes,
+    trial_storage: TrialStorage,
+) -> ExtractorSearchCV:
+    from skescore.cli._progress import write_start
+    from skescore.suspicions import SuspiciousDataWarning
+    from skescore.tuning import SearchProgress
+
+    folds = splitter(dataset, options.cv, options.seed, notes)
+    n_left = max(options.trials - note_earlier(trial_storage, options.extractors, notes), 0)
+    progress = SearchProgress(n_left, label(options), sign(options), enabled=not options.quiet)
+    search = _make_search(options, dataset, model, trial_storage, folds, progress)
     write_start(options, len(dataset.X))
     # Rare classes are reported in a separate note with their names.
     # A constant is reported by its shortcomings, and the alternatives are printed.

@@ -73,7 +73,7 @@ def complete(folder):
         (["report", "win"], {"windows"}),
         (["reproduce", ""], {"fire", "ice", "brex"}),
         (["reproduce", "fire", "--psy"], {"--psyke"}),
-        (["reproduce", "ice", "--psy"], set()),
+        (["reproduce", "brex", "--psy"], set()),
         (["completion", "z"], {"zsh"}),
         (["nonsense", "--t"], set()),
     ],
