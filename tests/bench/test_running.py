@@ -241,6 +241,7 @@ def test_run_bench_notes_other_versions(whole, tmp_path):
     assert any("measured with other versions" in note for note in notes)
 
 
+@pytest.mark.slow
 def test_run_bench_with_rule_file_and_search(whole, tmp_path):
     iris = load_dataset("iris")
     cart = CARTExtractor(KNeighborsClassifier(), max_leaf_nodes=3, random_state=0).fit(

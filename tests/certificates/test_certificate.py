@@ -176,6 +176,7 @@ def test_certify_incomplete_rules(iris: Any) -> None:
     assert check_certificate(false, X, y).verdict == "rejected"
 
 
+@pytest.mark.slow
 def test_with_held_out_scores_best_rules(iris: Any) -> None:
     """Compare with the cross-validation of scikit-learn on the same splits."""
     X, y = iris

@@ -143,6 +143,7 @@ def test_certify_reports_invalid_requests(run, words, code, message):
     assert message in " ".join(err.split())
 
 
+@pytest.mark.slow
 def test_certify_check_uses_class_weights(run, tmp_path):
     file = tmp_path / "run" / "certificate.json"
     words = ["--extractors", "cart", "--trials", "1", "--cv", "2", "--black-box", "decision-tree"]

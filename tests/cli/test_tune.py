@@ -184,6 +184,7 @@ def test_quality_of_every_black_box_is_its_own_cross_validation(name, iris, resu
     assert found["best"]["score"] > 0.9
 
 
+@pytest.mark.slow
 def test_quality_of_a_regressor_is_its_own_cross_validation(result):
     found = result("diabetes", "--black-box", "svm", "--trials", 2, "--cv", 3, "--seed", 7)
     dataset = load_dataset("diabetes")
@@ -287,6 +288,7 @@ def test_reader_is_told_when_scores_are_about_the_black_box(run):
     assert "compared with the black box's predictions" in out
 
 
+@pytest.mark.slow
 def test_markdown_has_the_rows_and_rules_of_the_text(run):
     code, text, _ = run("tune", "iris", *SHORT)
     assert code == 0
@@ -594,6 +596,7 @@ def test_number_to_predict_and_columns_to_leave_out(write, flowers, result):
     assert set(found["black_box"]["quality"]) == {"r2"}
 
 
+@pytest.mark.slow
 def test_task_can_be_forced(write, flowers, result):
     table = flowers.assign(count=np.arange(150) % 7).drop(columns="kind")
     path = write(table)
@@ -602,6 +605,7 @@ def test_task_can_be_forced(write, flowers, result):
     assert found["data"]["task"] == "regression"
 
 
+@pytest.mark.slow
 def test_rows_with_missing_values_are_dropped_when_told_so(write, flowers, run, result):
     flowers.loc[[3, 7], "sl"] = np.nan
     words = (write(flowers), "--target", "kind", "--missing", "drop", *SHORT)
@@ -611,6 +615,7 @@ def test_rows_with_missing_values_are_dropped_when_told_so(write, flowers, run, 
     assert "148 rows, 4 features (2 rows with missing values dropped)" in out.splitlines()[0]
 
 
+@pytest.mark.slow
 def test_doubtful_columns_are_noted_and_kept_in_the_result(write, flowers, run):
     table = flowers.assign(one=1, copy=flowers["sl"], id=range(150))
     words = ("tune", write(table), "--target", "kind", *SHORT, "--format", "json")
@@ -650,6 +655,7 @@ def test_black_box_with_one_answer_is_noted(monkeypatch, run):
     assert "1 rule, extracted" in out
 
 
+@pytest.mark.slow
 def test_notes_hold_warnings_of_best_candidate_only(run):
     """A limit of two rules is one too few for three classes."""
     options = ("iris", *SHORT[:2], "--cv", 2, "--extractors", "cart", "--trials", 8)

@@ -311,6 +311,7 @@ def test_measures_of_a_search_are_of_rules_or_of_rule_sets():
 # Standard output ----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs a shell")
 @pytest.mark.parametrize("command", ["doctor", "--version"])
 @pytest.mark.parametrize(("output", "told"), [(">&-", "standard output is closed"), ("| true", "")])

@@ -665,6 +665,7 @@ def test_target_of_each_rule_is_counted(runs, tmp_path):
         assert one["counts"] == [*(labels.count(name) for name in rules.classes), 0]
 
 
+@pytest.mark.slow
 def test_weighted_black_boxes_are_made_again(tmp_path):
     command = ["tune", "titanic", "--black-box", "decision-tree", "--extractors", "cart"]
     command += ["--trials", "1", "--cv", "2", "--class-weight", "balanced", "--quiet"]

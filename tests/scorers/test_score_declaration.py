@@ -229,6 +229,7 @@ def test_score_is_a_column_of_benches_and_their_page(tmp_path: Path, n_jobs: int
     assert_computed_by_page(write_report(tmp_path))
 
 
+@pytest.mark.slow
 def test_command_line_ranks_searches_and_scores_by_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -97,6 +97,7 @@ def test_a_random_search_draws_from_the_space() -> None:
     check_winner(search, space)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [HalvingGridSearchCV, HalvingRandomSearchCV])
 def test_halving_searches_give_the_winner_all_rows(kind: Any) -> None:
     space = search_space("cart", *IRIS).without("criterion").fixed(max_depth=4)

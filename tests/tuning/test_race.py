@@ -99,6 +99,7 @@ def test_shortest_candidate_is_not_pruned_for_its_errors() -> None:
     assert {len(trial.user_attrs["folds"]) for trial in study.trials} == {3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
 def test_race_has_the_best_score_of_a_full_search(load: Any) -> None:
     rows, labels = (part[::2] for part in load(return_X_y=True))

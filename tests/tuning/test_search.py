@@ -452,6 +452,7 @@ def test_a_frozen_black_box_is_used_as_it_is() -> None:
     assert accuracy_score(LABELS, search.predict(X)) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("frozen", [False, True])
 def test_a_fitted_black_box_needs_no_y(frozen: bool) -> None:
     black_box = counting().fit(X, LABELS)

@@ -51,6 +51,7 @@ def without_seconds(result: FoldResult) -> dict[str, Any]:
     return {name: value for name, value in result.to_dict().items() if name != "seconds"}
 
 
+@pytest.mark.slow
 def test_workers_return_results_in_order() -> None:
     evaluator = evaluator_of()
     candidates = [CARTExtractor(BLACK_BOX, max_leaf_nodes=n, random_state=0) for n in (3, 4)]
@@ -67,6 +68,7 @@ def test_workers_return_results_in_order() -> None:
         assert list(map(without_seconds, results)) == list(map(without_seconds, expected))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_workers_return_failures_as_results(n_jobs: int) -> None:
     with Workers(evaluator_of(), n_jobs) as workers:
