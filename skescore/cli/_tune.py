@@ -1581,8 +1581,8 @@ def _search(
                 raise
             options.exit_code = 1
             notes.add(
-                f"interrupted after {plural(len(search.leaderboard_), 'trial')}; repeat "
-                "the command for the others"
+                f"interrupted after {_count_budgeted(search)} of "
+                f"{plural(options.trials, 'trial')}; repeat the command for the others"
             )
         except ValueError as error:
             n_rows = len(dataset.X)
@@ -1620,8 +1620,20 @@ def _note_search(
             f"{len(failed)} of {plural(len(board), 'trial')} gave no score{first}: "
             f"{textwrap.shorten(reason, 120, placeholder=' ...')}"
         )
-    if (started := len(board)) < options.trials and not options.exit_code:
+    started = _count_budgeted(search)
+    if started < options.trials and not options.exit_code:
         notes.add(f"{started} of {options.trials} trials were started within the --timeout")
+
+
+def _count_budgeted(search: ExtractorSearchCV) -> int:
+    """Count the finished trials of the budget, which does not include the baselines."""
+    from skescore.tuning.runner import counts
+
+    return sum(
+        trial.state.is_finished() and counts(trial)
+        for study in search.studies_.values()
+        for trial in study.get_trials(deepcopy=False)
+    )
 
 
 def _winners_warnings(search: ExtractorSearchCV) -> list[str]:

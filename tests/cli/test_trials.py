@@ -25,8 +25,11 @@ Commands = runpy.run_path(str(Path(__file__).with_name("forked_commands.py")))["
 
 BUDGET = 10
 FOLDS = 2
-#: Evaluations, of 26: two or three are a trial, as what may win is made of all rows as well.
-EARLY, MIDDLE, LATE = 6, 14, 22
+#: Trees of 1 to 3 leaves, which the search evaluates first and in addition to its budget.
+N_BASELINES = 5
+#: Evaluations, of 36: the first 15 are those of the baselines, on two folds and on all rows. EARLY
+#: is in the second baseline, MIDDLE and LATE are in the second and third batch of the budget.
+EARLY, MIDDLE, LATE = 6, 24, 32
 SEARCH = (
     "tune",
     "iris",
@@ -55,7 +58,15 @@ def unbroken(commands, tmp_path_factory):
     """What the search gives that nothing disturbs."""
     command = commands.run(tmp_path_factory.mktemp("unbroken"), *SHORT)
     assert command.code == 0
+    assert len(budgeted(command.result)) == BUDGET
+    assert len(command.result["leaderboard"]) == BUDGET + N_BASELINES
     return command.result
+
+
+def budgeted(result):
+    """Return the rows of the leaderboard without the baselines, which set fewer parameters."""
+    rows = result["leaderboard"]
+    return [r for r in rows if r["extractor"] != "cart" or "max_depth" in r["params"]]
 
 
 def table(result):
@@ -73,6 +84,12 @@ def names(folder):
     return {path.name for path in folder.iterdir()}
 
 
+def assert_cache_holds_only_finished_trials(folder):
+    """Check that only the trials that --pick may use are left, and neither journal nor lock."""
+    [name] = names(folder / "cache" / "skescore")
+    assert name.endswith(".finished")
+
+
 def stored(path, study="iris-ice"):
     """The trials of a journal by extractor."""
     storage = open_storage(path)
@@ -83,13 +100,18 @@ def stored(path, study="iris-ice"):
     }
 
 
-def finished(found):
+def finished(studies):
     return {
         (name, trial.number): (trial.state, trial.params, trial.values, trial.user_attrs)
-        for name, trials in found.items()
+        for name, trials in studies.items()
         for trial in trials
         if trial.state.is_finished()
     }
+
+
+def count_budgeted(trials):
+    """Count the finished trials of the budget."""
+    return sum("baseline" not in attributes for _, _, _, attributes in trials.values())
 
 
 # Broken off ---------------------------------------------------------------------------------------
@@ -113,13 +135,13 @@ def test_search_that_was_broken_off_ends_as_if_it_had_not_been(
     broken = commands.start(tmp_path, *SHORT, wait_at=at).until_it_waits().end(sign)
     if sign != signal.SIGKILL:
         assert broken.code == 1
-        assert ": interrupted" in broken.err.splitlines()[-1]
+        assert ": interrupted" in broken.err  # notes on the rules may follow
     second_outcome = commands.run(tmp_path, *SHORT)
     assert second_outcome.code == 0
     assert table(second_outcome.result) == table(unbroken)
     assert second_outcome.result["best"] == unbroken["best"]
     assert second_outcome.result["rules"] == unbroken["rules"]
-    assert names(tmp_path / "cache" / "skescore") == set()
+    assert_cache_holds_only_finished_trials(tmp_path)
 
 
 def test_killed_search_keeps_finished_trials(commands, tmp_path):
@@ -148,12 +170,13 @@ def test_killed_search_keeps_finished_trials(commands, tmp_path):
     }
     assert {key: trial.params for key, trial in repeated.items()} == lost
     assert all(trial.state.name == "COMPLETE" for trial in repeated.values())
-    count = len(finished(before))
+    count = count_budgeted(finished(before))
+    assert 0 < count < BUDGET
     assert f"resuming after {count} stored trials" in second_outcome.err
     # Everything that was begun and not lost is in the table once.
     begun = {(name, trial.number) for name, trials in after.items() for trial in trials}
     assert numbers(second_outcome.result) == sorted(begun - set(lost))
-    assert len(second_outcome.result["leaderboard"]) == BUDGET
+    assert len(budgeted(second_outcome.result)) == BUDGET
     # Nor are those that were lost among the ones that were kept.
     assert f"resuming after {BUDGET} stored trials" in commands.run(tmp_path, *words).err
 
@@ -163,23 +186,37 @@ def test_interrupted_tune_shows_results_and_resumes(commands, tmp_path):
         commands.start(tmp_path, *SHORT, wait_at=MIDDLE).until_it_waits().end(signal.SIGINT)
     )
     assert interrupted.code == 1
-    done = len(interrupted.result["leaderboard"])
+    done = len(budgeted(interrupted.result))
     assert 0 < done < BUDGET
+    assert len(interrupted.result["leaderboard"]) == done + N_BASELINES
     [note] = interrupted.result["notes"]
-    assert note == f"interrupted after {done} trials; repeat the command for the others"
+    assert note == f"interrupted after {done} of {BUDGET} trials; repeat the command for the others"
     assert "Traceback" not in interrupted.err
     assert interrupted.result["rules"]["rules"]
     second_outcome = commands.run(tmp_path, *SHORT)
     # Of the trials that were interrupted nothing was kept.
     [note] = second_outcome.result["notes"]
     assert note == f"resuming after {done} stored trials; to start again: --fresh"
-    assert len(second_outcome.result["leaderboard"]) == BUDGET
+    assert len(budgeted(second_outcome.result)) == BUDGET
+
+
+def test_interrupt_during_baselines_counts_no_trial(commands, tmp_path):
+    """The budget is not used up by trials in addition to it."""
+    command = commands.start(tmp_path, *SHORT, wait_at=EARLY).until_it_waits().end(signal.SIGINT)
+    assert command.code == 1
+    assert len(command.result["leaderboard"]) == 1
+    assert f"interrupted after 0 of {BUDGET} trials" in command.err
+    assert len(budgeted(commands.run(tmp_path, *SHORT).result)) == BUDGET
 
 
 def test_interrupt_before_anything_is_done_has_nothing_to_show(commands, tmp_path):
     command = commands.start(tmp_path, *SHORT, "--output", "run", wait_at=1).until_it_waits()
     command.end(signal.SIGINT)
-    assert (command.code, command.out, command.err) == (1, "", "skescore: interrupted\n")
+    assert (command.code, command.out) == (1, "")
+    assert command.err.splitlines() == [
+        "fitting decision-tree on 150 rows, and on 2 folds of them ...",
+        "skescore: interrupted",
+    ]
     assert not (tmp_path / "run").exists()
 
 
@@ -210,9 +247,11 @@ def test_less_to_do_than_was_done_ends_at_once(commands, tmp_path):
     words = ("--storage", "kept.journal")
     command = commands.start(tmp_path, *SHORT, *words, wait_at=LATE).until_it_waits()
     command.end(signal.SIGKILL)  # with a trial that is to be repeated, for which there is no room
-    less = commands.run(tmp_path, *SEARCH, *words, "--trials", 6)
+    done = count_budgeted(finished(stored(tmp_path / "kept.journal")))
+    assert BUDGET > done > 4
+    less = commands.run(tmp_path, *SEARCH, *words, "--trials", 4)
     assert less.code == 0
-    assert BUDGET > len(less.result["leaderboard"]) > 6
+    assert len(budgeted(less.result)) == done
 
 
 def test_more_to_do_than_was_done_goes_on(commands, tmp_path):
@@ -220,7 +259,7 @@ def test_more_to_do_than_was_done_goes_on(commands, tmp_path):
     first = commands.run(tmp_path, *SHORT, *words)
     more = commands.run(tmp_path, *SEARCH, *words, "--trials", BUDGET + 6)
     assert set(numbers(first.result)) < set(numbers(more.result))
-    assert len(more.result["leaderboard"]) == BUDGET + 6
+    assert len(budgeted(more.result)) == BUDGET + 6
     [note] = more.result["notes"]
     told = f"resuming after {BUDGET} stored trials; to start again: another --study"
     assert note == told
@@ -259,7 +298,7 @@ def test_output_folder_of_interrupted_run_is_resumed(commands, tmp_path):
     assert "resuming after" in second_outcome.err
     assert names(tmp_path / "run") == FILES
     lines = (tmp_path / "run" / "leaderboard.csv").read_text().splitlines()
-    assert len(lines) == BUDGET + 1
+    assert len(lines) == 1 + N_BASELINES + BUDGET
 
 
 def test_killed_run_that_was_to_replace_another_is_gone_on_with(commands, tmp_path):
@@ -324,7 +363,7 @@ def test_equal_simultaneous_commands_are_independent(commands, unbroken, tmp_pat
         assert command.result["notes"] == []
         assert numbers(command.result) == numbers(unbroken)
         assert table(command.result) == table(unbroken)
-    assert names(cache) == set()
+    assert_cache_holds_only_finished_trials(tmp_path)
 
 
 def test_killed_search_is_resumed_next_to_another(commands, tmp_path):
@@ -335,7 +374,7 @@ def test_killed_search_is_resumed_next_to_another(commands, tmp_path):
     assert "resuming after" in second_outcome.err
     second.go_on().end()
     assert second.code == 0
-    assert len(second.result["leaderboard"]) == BUDGET
+    assert len(budgeted(second.result)) == BUDGET
 
 
 def test_pick_uses_the_trials_of_a_finished_run(commands, tmp_path):
@@ -388,7 +427,8 @@ def test_what_nobody_went_on_with_is_forgotten_after_a_month(commands, tmp_path)
             (folder / f"{name}.{ending}").touch()
             os.utime(folder / f"{name}.{ending}", times=(time.time() - age * day,) * 2)
     assert commands.run(tmp_path, *SEARCH, "--trials", 2).code == 0
-    assert names(folder) == {"young.journal", "young.lock"}
+    kept_names = {name for name in names(folder) if not name.endswith(".finished")}
+    assert kept_names == {"young.journal", "young.lock"}
 
 
 # In a storage -------------------------------------------------------------------------------------
@@ -478,9 +518,14 @@ def test_two_commands_share_a_search_and_both_show_all_of_it(commands, tmp_path)
         if "interrupted" not in attributes
     }
     assert numbers(first.result) == sorted(measured)
-    assert len(measured) == BUDGET
+    assert len(budgeted(first.result)) == BUDGET
     assert set(measured.values()) == {TrialState.COMPLETE}
-    made_by = {result[name][number].user_attrs["heartbeat"]["process"] for name, number in measured}
+    assert len(measured) == BUDGET + N_BASELINES
+    made_by = {
+        result[name][number].user_attrs["heartbeat"]["process"]
+        for name, number in measured
+        if "baseline" not in result[name][number].user_attrs
+    }
     assert made_by == {command.pid for command in every}
 
 
@@ -493,10 +538,8 @@ def test_search_resumes_next_to_orphaned_workers(commands, tmp_path):
     worker.go_on()
     second_result.go_on()
     assert (worker.end().code, second_result.end().code) == (0, 0)
-    assert len(second_result.result["leaderboard"]) in {
-        BUDGET,
-        BUDGET + 1,
-    }  # both may begin the last one
+    # Both may begin the last one.
+    assert len(budgeted(second_result.result)) in {BUDGET, BUDGET + 1}
     assert {row["state"] for row in second_result.result["leaderboard"]} == {"complete"}
 
 
@@ -536,9 +579,9 @@ def test_workers_of_one_command_and_the_death_of_one(commands, tmp_path):
 def test_workers_need_no_storage_that_is_named(commands, tmp_path):
     command = commands.run(tmp_path, *SHORT, "--workers", 2)
     assert command.code == 0
-    assert len(command.result["leaderboard"]) in {BUDGET, BUDGET + 1}
+    assert len(budgeted(command.result)) in {BUDGET, BUDGET + 1}
     assert command.result["notes"] == []  # no worker has failed
-    assert names(tmp_path / "cache" / "skescore") == set()
+    assert_cache_holds_only_finished_trials(tmp_path)
 
 
 #: Run by every new Python: what a worker evaluates never ends.
