@@ -468,7 +468,10 @@ def searched(commands, tmp_path_factory):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--fresh", "--storage", "kept.journal"), "--fresh: discards trials in --output or in the cache"),
+        (
+            ("--fresh", "--storage", "kept.journal"),
+            "--fresh: discards trials in --output or in the cache",
+        ),
         (("--workers", "0"), "--workers: 0 joins a search, whose --storage is needed"),
         (("--workers", "-1"), "--workers: must be an integer of at least 0, got '-1'"),
     ],
