@@ -313,4 +313,4 @@ def test_rules_predict_as_their_model(library, attack):
     results = Counter()
     attack(lambda rng: check_model(rng, library, results), 6)
     print(f"{library}: {dict(results)}")
-    assert results["compared"] > 2 * (results["refused"] + results["not fitted"])
+    assert results["compared"] >= 2 * (results["refused"] + results["not fitted"])
