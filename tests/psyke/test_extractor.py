@@ -260,6 +260,7 @@ def test_it_stands_in_a_pipeline():
     assert pipeline.score(X, y) > 0.9
 
 
+@pytest.mark.slow
 def test_search_over_a_parameter_in_two_processes():
     X, y, _ = problem("iris")
     search = GridSearchCV(

@@ -105,6 +105,7 @@ def test_iter_labels_boxes_as_their_rows_say():
             assert rule.purity(rule.output) >= 0.5
 
 
+@pytest.mark.slow
 def test_iter_changes_with_the_hash_seed_of_the_process():
     code = f"""
         import json, sys

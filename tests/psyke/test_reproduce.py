@@ -17,6 +17,7 @@ def fire_table():
         return reproduce_fire(engines=("ours", "psyke"), n_splits=1)
 
 
+@pytest.mark.slow
 def test_fire_verdicts_cover_the_whole_table(fire_table):
     verdicts = {result["row"]: result for result in fire_table["verdicts"]}
     assert list(verdicts) == ["9-NN", *FIRE_TABLE]
@@ -31,6 +32,7 @@ def test_fire_verdicts_cover_the_whole_table(fire_table):
     assert all(result["verdict"].startswith("reproduced") for result in verdicts.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "n_errors", "n_counted"),
     [
@@ -48,6 +50,7 @@ def test_fire_rows_of_psyke_on_the_public_split(name, n_errors, n_counted, fire_
     assert measured["n_rules"] == FIRE_TABLE[name].n_rules
 
 
+@pytest.mark.slow
 def test_fire_command_runs_with_psyke(capsys):
     assert main(["reproduce", "fire", "--psyke", "--splits", "1", "--quiet"]) == 0
     assert "PSyKE, half, seed 0" in capsys.readouterr().out
