@@ -136,6 +136,7 @@ FETCHED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.engine if n in FETCHED else ()) for n in SUITES]
 )

@@ -239,6 +239,7 @@ def test_one_slider_leads_from_fewer_rules_to_fewer_errors(usual, runs) -> None:
         )
 
 
+@pytest.mark.slow
 def test_wherever_the_slider_stands_the_rules_are_in_the_page(browser, tmp_path) -> None:
     from selenium.webdriver.common.keys import Keys
 

@@ -373,6 +373,7 @@ def cluster() -> Iterator[Any]:
         yield client
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_dask_gives_the_rules_of_memory(cluster: Any) -> None:
     import dask.dataframe
@@ -411,6 +412,7 @@ def test_any_rules_on_dask(cluster: Any, data: Any) -> None:
         here.check_any_rules(data, Path(), parts)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_worker_that_is_killed_is_replaced_or_an_error(tmp_path: Path) -> None:
     """Its part is counted anew; a part that kills every worker is an error, not left out."""

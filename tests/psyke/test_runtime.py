@@ -44,6 +44,7 @@ def run(code, **environment):
     return outcome
 
 
+@pytest.mark.slow
 def test_nothing_is_left_behind():
     outcome = run(
         """
@@ -157,6 +158,7 @@ def test_no_java_at_all():
     )
 
 
+@pytest.mark.slow
 def test_running_java_machine_is_reused():
     run(
         """

@@ -147,6 +147,7 @@ def test_other_search_is_rejected_without_password(
     assert "no%3A" not in wrong.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [(), ("--workers", 2)], ids=["alone", "two workers"])
 def test_search_survives_a_server_restart(
     more: tuple[Any, ...], restartable: tuple[str, Any, Any], commands: Any, tmp_path: Path
