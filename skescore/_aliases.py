@@ -66,7 +66,7 @@ def canonical_name(name: str, names: Mapping[str, T], aliases: Mapping[str, str]
     key = _without_case(name)
     if key in aliases:
         return aliases[key]
-    return next((known for known in names if _without_case(known) == key), name)
+    return next((own_name for own_name in names if _without_case(own_name) == key), name)
 
 
 def _without_case(name: str) -> str:

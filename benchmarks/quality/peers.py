@@ -5,9 +5,9 @@
 
 Every learner gets the same half of the data with the answers of the same random forest, as a
 surrogate does; the other half, with its true target, scores the rules that `as_ruleset` reads.
-Learners come with their defaults. Ours is `CARTExtractor` with its defaults and a search of 60
-candidates by ICE, which chooses its hyper-parameters and is the only one that does: the table
-tells what one gets without thinking, not which algorithm is best.
+Learners have their default settings. Ours are `CARTExtractor` and the search, by ICE, which is the
+only one that chooses hyper-parameters: the table shows results without tuning by hand, not which
+algorithm is best.
 
 What is measured is appended to the CSV at once; a run that was broken off goes on where it was.
 Needs imodels, RuleKit and interpret: `tox -e benchmark-peers`. PSyKE 1.0.4 wants another JPype than
@@ -94,7 +94,7 @@ def _ours_cart(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> An
 
 def _ours_search(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> Any:
     """The forest is trained anew on each fold, as a search should not see what it is judged by."""
-    return ExtractorSearchCV(black_box, n_trials=60, random_state=seed).fit(rows, y).rules_
+    return ExtractorSearchCV(black_box, random_state=seed).fit(rows, y).rules_
 
 
 def _tree(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> Any:

@@ -57,7 +57,7 @@ class SufficientSubset:
 
     @property
     def is_proven(self) -> bool:
-        """Whether all values of the other features were examined."""
+        """True if all values of the other features were examined."""
         return self.n_rows == 0
 
     def __len__(self) -> int:

@@ -926,7 +926,7 @@ class _Check:
             thresholds = cuts["thresholds"].get(str(j), ())
             value_sets = [[value] for value in cuts["categories"].get(str(j), ())]
             value_sets += cuts.get("category_sets", {}).get(str(j), ())
-            found = {missing} if missing and j in cuts["missing_features"] else set()
+            cut_values = {missing} if missing and j in cuts["missing_features"] else set()
             sides: list[int] = []
             if thresholds:
                 numbers = np.array([math.nan if v is None else float(v) for v in column])
@@ -934,10 +934,10 @@ class _Check:
             for values in value_sets:
                 keys = {_class_key(value) for value in values}
                 sides.append(_to_bits(np.array([_class_key(v) in keys for v in column])))
-            found |= {side | extra for side in sides for extra in {0, missing}}
+            cut_values |= {side | extra for side in sides for extra in {0, missing}}
             self.budget.check_time()
-            self.budget.check_memory((len(tests) + len(found)) * len(column) / 8)
-            tests |= {min(test, self.all_rows ^ test) for test in found}
+            self.budget.check_memory((len(tests) + len(cut_values)) * len(column) / 8)
+            tests |= {min(test, self.all_rows ^ test) for test in cut_values}
         self._test_rows[key] = sorted(tests - {0})
         return self._test_rows[key]
 
@@ -1493,10 +1493,10 @@ class _Check:
             return []
         sign, label = 1 if score == "ice" else -1, _SCORES[score][0]
         stated_f1 = {b["max_leaves"]: b["upper_bound"] for b in frontier.get("f1_bounds", ())}
-        found = [(float(metric), n_rules) for metric, n_rules in self.incumbents[kind]]
+        scored_incumbents = [(float(metric), n_rules) for metric, n_rules in self.incumbents[kind]]
         if kind == "tree" and self.metric == "f1_weighted":
-            found += [(float(f1), n) for f1, n in self.incumbent_f1.values() if n]
-        best_found = max(sign * self._complete_score(*one) for one in found)
+            scored_incumbents += [(float(f1), n) for f1, n in self.incumbent_f1.values() if n]
+        best_found = max(sign * self._complete_score(*one) for one in scored_incumbents)
 
         def best_possible(losses: Sequence[Fraction], f1: Mapping[int, float]) -> float:
             scores = [

@@ -402,8 +402,8 @@ class ListSearch(_Search):
             parts: Any = levels[-1]
             for side in sides:
                 self.budget.check_time()
-                both = _distinct(np.packbits(level & side, axis=1))
-                parts = _distinct(np.concatenate([parts, both]))
+                intersections = _distinct(np.packbits(level & side, axis=1))
+                parts = _distinct(np.concatenate([parts, intersections]))
                 self.budget.check_memory(parts.nbytes * (8 * self.stats.itemsize + 2))
             level = np.unpackbits(parts, axis=1, count=n).astype(bool)
             levels.append(parts)
@@ -583,9 +583,11 @@ def _largest_f1_of_classes(
         return f1(0, missed, errors)
 
     def bound(k: int, j: int, low: float, high: float) -> float:
-        others = [(n[i], max(low - slack, 0.0) if i == j else 0.0) for i in range(len(n)) if i != k]
+        other_bounds = [
+            (n[i], max(low - slack, 0.0) if i == j else 0.0) for i in range(len(n)) if i != k
+        ]
         first = f1(k, low, max(errors - high, 0.0))
-        return first + _f1_of_others(others, missed - high, total)
+        return first + _f1_of_others(other_bounds, missed - high, total)
 
     pairs = {(n[k], n[j]): (k, j) for k in range(len(n)) for j in range(len(n)) if k != j}
     heap = [

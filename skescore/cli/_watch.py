@@ -549,12 +549,12 @@ def _print_baseline(printer: output.Printer, monitor: RuleMonitor) -> None:
 
 
 def _print_status(printer: output.Printer, frame: pd.DataFrame, kinds: tuple[str, ...]) -> None:
-    shown = [kind for kind in kinds if kind in frame]
+    shown_kinds = [kind for kind in kinds if kind in frame]
     rows = []
     for name, line in frame.iterrows():
         cells = []
-        for kind in shown:
+        for kind in shown_kinds:
             before, now = line[f"baseline_{kind}"], line[kind]
             cells.append("-" if now != now else f"{output.number(before)} -> {output.number(now)}")
         rows.append([str(name), *cells, str(line["status"])])
-    printer.table(["rule", *shown, "status"], rows, left=("rule", "status"))
+    printer.table(["rule", *shown_kinds, "status"], rows, left=("rule", "status"))

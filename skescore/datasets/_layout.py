@@ -53,7 +53,7 @@ class LayoutOptions:
 
     @property
     def is_automatic(self) -> bool:
-        """Whether the header is detected."""
+        """True if the header is detected."""
         return self.header is None and self.skip_rows is None
 
 
@@ -293,5 +293,5 @@ def count_total_rows(rows: Sequence[Sequence[str]], n_columns: int) -> tuple[int
 
 def _is_text_row(filled: Sequence[str]) -> bool:
     """Return whether most other cells of a row are words, as in a row of data."""
-    others = filled[1:]
-    return 2 * sum(map(_is_text, others)) > len(others) if others else False
+    later_cells = filled[1:]
+    return 2 * sum(map(_is_text, later_cells)) > len(later_cells) if later_cells else False

@@ -798,8 +798,10 @@ class _Reader:
         """Report the units of numbers."""
         texts = cells.texts[number_mask].tolist()
         if reading.unit:
-            others = sorted({unit for unit in split_units(texts).units if unit} - {reading.unit})
-            converted = f"; {listed(others)} is converted to it" if others else ""
+            other_units = sorted(
+                {unit for unit in split_units(texts).units if unit} - {reading.unit}
+            )
+            converted = f"; {listed(other_units)} is converted to it" if other_units else ""
             self.findings.append(
                 f"column {reading.name!r} holds numbers with the unit {reading.unit!r}, read "
                 f"without it{converted}"

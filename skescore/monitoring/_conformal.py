@@ -150,7 +150,7 @@ class CalibratedRules:
 
     @property
     def abstains(self) -> tuple[bool, ...]:
-        """Whether each rule predicts several labels, or an infinite interval."""
+        """Mask of the rules that predict several labels, or an infinite interval."""
         if self.sets is not None:
             return tuple(len(labels) > 1 for labels in self.sets)
         assert self.half_widths is not None

@@ -136,11 +136,13 @@ def _with_values(ruleset: RuleSet, n_rows: np.ndarray, values: dict[str, Any]) -
         return RuleSet.from_boxes(ruleset.boxes, replace(conclusions, **arrays), **settings)
     rules = []
     for number, rule in enumerate(ruleset.rules):
-        own = {name: array[number].tolist() for name, array in values.items()}
+        rule_values = {name: array[number].tolist() for name, array in values.items()}
         if not n_rows[number]:  # a mean over no rows
-            own = {name: value for name, value in own.items() if not name.endswith("_error")}
+            rule_values = {
+                name: value for name, value in rule_values.items() if not name.endswith("_error")
+            }
         if rule.statistics is not None:
-            rule = replace(rule, statistics=replace(rule.statistics, **own))
+            rule = replace(rule, statistics=replace(rule.statistics, **rule_values))
         rules.append(rule)
     return ruleset.replace(rules=rules)
 

@@ -105,8 +105,8 @@ def unchanged_files(files: Sequence[str], name: str) -> Iterator[None]:
 
 def _same_columns(name: str, names_by_file: Mapping[str, Sequence[str]]) -> None:
     """Raise a ColumnError if files differ in their columns, of which none was selected."""
-    (first, expected), *others = names_by_file.items()
-    for file, names in others:
+    (first, expected), *other_files = names_by_file.items()
+    for file, names in other_files:
         if difference := sorted(set(names) ^ set(expected)):
             owner, other = (first, file) if difference[0] in expected else (file, first)
             raise ColumnError(
@@ -245,8 +245,8 @@ def _rows_of_files(
             expression = f"CASE WHEN isnan({expression}) THEN NULL ELSE {expression} END"
         selected.append(f"{expression} AS {quoted}")
     # Other columns can be named in messages.
-    others = [c for c in names if c not in columns and n_files[c] >= len(files)]
-    selected += ['"' + column.replace('"', '""') + '"' for column in others]
+    extra_columns = [c for c in names if c not in columns and n_files[c] >= len(files)]
+    selected += ['"' + column.replace('"', '""') + '"' for column in extra_columns]
     union = ", union_by_name = true" if len(files) > 1 else ""
     relation = f"read_parquet({paths}, hive_partitioning = false{union})"
     return f"(SELECT {', '.join(selected)} FROM {relation}) AS files"

@@ -333,10 +333,10 @@ def _category_drift(
     critical = math.sqrt(len(shares) / len(texts)) + math.sqrt(-math.log(level) / len(texts))
     if distance < max(_MIN_DISTANCE, critical):
         return None
-    most = str(observed.index[0])
+    most_frequent = str(observed.index[0])
     return (
-        f"{name!r} is distributed in another way than in the training rows: {most!r} has "
-        f"{observed.iloc[0]:.0%} of the rows, there {shares.get(most, 0.0):.0%}"
+        f"{name!r} is distributed in another way than in the training rows: {most_frequent!r} has "
+        f"{observed.iloc[0]:.0%} of the rows, there {shares.get(most_frequent, 0.0):.0%}"
     )
 
 

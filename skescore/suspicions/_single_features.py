@@ -49,11 +49,11 @@ class OrderMeasures(NamedTuple):
 
     @property
     def is_arbitrary(self) -> bool:
-        """Whether values are related to the target although their order is not."""
+        """True if values are related to the target although their order is not."""
         is_related = self.p_value < _CODES_P_VALUE and self.variance >= _CODES_VARIANCE
         is_rough = self.order_p_value >= _ORDER_P_VALUE and self.count_p_value >= _COUNT_P_VALUE
-        both = self.order_p_value * self.count_p_value
-        return is_related and is_rough and both >= _BOTH_P_VALUES
+        product = self.order_p_value * self.count_p_value
+        return is_related and is_rough and product >= _BOTH_P_VALUES
 
 
 def count_errors(column: pd.Series, codes: np.ndarray) -> int:

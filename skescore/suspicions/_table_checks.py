@@ -217,8 +217,8 @@ def find_repeated_test_rows(facts: TableFacts) -> Iterator[Evidence]:
         return
     names = [name for name in facts.X.columns if name in facts.test.columns]
     train, test = facts.X[names].drop_duplicates(), facts.test[names]
-    both = pd.concat([train, test], ignore_index=True)
-    is_repeated = both.duplicated(keep="first").to_numpy()[len(train) :]
+    all_rows = pd.concat([train, test], ignore_index=True)
+    is_repeated = all_rows.duplicated(keep="first").to_numpy()[len(train) :]
     first_in_test = test.duplicated().to_numpy()
     n_repeated = int((is_repeated & ~first_in_test).sum())
     share_within = 1 - len(train) / len(facts.X)
@@ -238,10 +238,10 @@ def find_repeated_groups(facts: TableFacts) -> Iterator[Evidence]:
         n_repeated = len(labels) - n_values
         if n_values < _MIN_IDENTIFIERS or n_repeated < max(5, _REPEATED_SHARE * len(labels)):
             continue
-        others = facts.X.drop(columns=[name], errors="ignore")
+        other_columns = facts.X.drop(columns=[name], errors="ignore")
         if facts.y is not None:
-            others = others.assign(**{"the target": facts.y.to_numpy()})
-        resemblance, alike = measure_resemblance(labels, others[observed])
+            other_columns = other_columns.assign(**{"the target": facts.y.to_numpy()})
+        resemblance, alike = measure_resemblance(labels, other_columns[observed])
         if resemblance >= _RESEMBLANCE:
             repeats = int((np.bincount(labels) > 1).sum())
             yield Evidence(
@@ -311,9 +311,9 @@ def _code_target(facts: TableFacts) -> Iterator[Evidence]:
     """Yield the target of a regression if its integers are probably codes."""
     assert facts.y is not None
     values = facts.y.to_numpy(float)
-    whole = np.isfinite(values).all() and (values == np.floor(values)).all()
+    is_whole = np.isfinite(values).all() and (values == np.floor(values)).all()
     unique, counts = np.unique(values, return_counts=True)
-    if not whole or len(values) < 2 * len(unique):
+    if not is_whole or len(values) < 2 * len(unique):
         return
     name = facts.target_name
     text = f"The target {name!r} has {len(unique)} different integers and is read as a quantity"
@@ -333,10 +333,10 @@ def _code_target(facts: TableFacts) -> Iterator[Evidence]:
 
 def _rank_correlation(values: np.ndarray, target: np.ndarray) -> float:
     observed = ~np.isnan(values)
-    ranks, others = (pd.Series(column[observed]).rank() for column in (values, target))
-    if ranks.nunique() < 2 or others.nunique() < 2:
+    ranks, target_ranks = (pd.Series(column[observed]).rank() for column in (values, target))
+    if ranks.nunique() < 2 or target_ranks.nunique() < 2:
         return 0.0
-    return float(ranks.corr(others))
+    return float(ranks.corr(target_ranks))
 
 
 def find_class_names(facts: TableFacts) -> Iterator[Evidence]:
@@ -376,15 +376,17 @@ def _is_typo(name: str, other: str) -> bool:
     start = 0
     while start < len(name) and name[start] == other[start]:
         start += 1
-    rest, other_rest = name[start:], other[start:]
-    changed = rest[:1] + other_rest[:1]
+    end_of_name, other_rest = name[start:], other[start:]
+    changed = end_of_name[:1] + other_rest[:1]
     if re.search(r"\d", changed):
         return False
     is_moved = (
-        len(name) == len(other) and rest[:2] == other_rest[:2][::-1] and rest[2:] == other_rest[2:]
+        len(name) == len(other)
+        and end_of_name[:2] == other_rest[:2][::-1]
+        and end_of_name[2:] == other_rest[2:]
     )
-    is_longer = len(other) > len(name) and rest == other_rest[1:]
-    return is_moved or is_longer or (len(name) == len(other) and rest[1:] == other_rest[1:])
+    is_longer = len(other) > len(name) and end_of_name == other_rest[1:]
+    return is_moved or is_longer or (len(name) == len(other) and end_of_name[1:] == other_rest[1:])
 
 
 def find_few_rows(facts: TableFacts) -> Iterator[Evidence]:

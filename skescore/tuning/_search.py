@@ -533,12 +533,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             return
         if len(self.data_) and len(pd.unique(np.ravel(self.oracle_.query(self.data_.X)))) < 2:
             return  # the black box is a constant itself, which is reported elsewhere
-        others = [one for one in self.alternatives_ if not one.is_constant]
+        alternatives = [one for one in self.alternatives_ if not one.is_constant]
         hint = "Allow more rules, or choose another score."
-        if others:
+        if alternatives:
             hint = (
-                f"search.alternatives_ holds a list of {len(others[0].rules)} rules with a "
-                f"fidelity of {others[0].fidelity:.3f}."
+                f"search.alternatives_ holds a list of {len(alternatives[0].rules)} rules with a "
+                f"fidelity of {alternatives[0].fidelity:.3f}."
             )
         warnings.warn(
             f"The best candidate by {self._objective().name} is a constant, which predicts the "

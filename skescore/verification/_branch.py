@@ -203,8 +203,8 @@ class BranchAndBound:
         """Return which leaves have cells in a box, as far as a column decides."""
         if self.grid.is_category[j]:
             position = self.grid.word_slices[j]
-            both = self.ensemble.boxes.words[leaves, position] & box.words[0, position]
-            return np.asarray(both.any(axis=1))
+            shared_words = self.ensemble.boxes.words[leaves, position] & box.words[0, position]
+            return np.asarray(shared_words.any(axis=1))
         ranges = (self._low[j, leaves] < box.high[0, j]) & (self._high[j, leaves] > box.low[0, j])
         if box.low[0, j] >= box.high[0, j]:
             ranges[:] = False

@@ -321,8 +321,8 @@ def _tree_starts(boxes: CellBoxes, grid: CellGrid) -> np.ndarray:
         meets = overlap.all(axis=1)
         if meets.any():
             for position in grid.word_slices.values():
-                both = boxes.words[group, position] & boxes.words[i, position]
-                meets &= both.any(axis=1)
+                shared_words = boxes.words[group, position] & boxes.words[i, position]
+                meets &= shared_words.any(axis=1)
         if meets.any():
             starts.append(i)
     return np.array(starts, dtype=np.intp)

@@ -58,7 +58,7 @@ class ShareInterval:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the bounds are proven."""
+        """True if the bounds are proven."""
         return self.n_samples == 0
 
     @property

@@ -195,9 +195,9 @@ class _Repair:
         assigned = ruleset.assign(sample.rows)
         proposals = []
         for i in self._worst_rules(assigned, sample):
-            own = sample.take(assigned == i)
-            for conditions in self._proposals(i, own):
-                proposal = self._exception(i, conditions, own)
+            rule_sample = sample.take(assigned == i)
+            for conditions in self._proposals(i, rule_sample):
+                proposal = self._exception(i, conditions, rule_sample)
                 if proposal is not None:
                     proposals.append((*proposal, i))
         proposals.sort(key=lambda scored: -scored[0])
@@ -220,8 +220,10 @@ class _Repair:
         """Return the rules with the most disagreements."""
         n_wrong = []
         for i, rule in enumerate(self.rules):
-            own = sample.take(assigned == i)
-            n_wrong.append(int((~self._target(rule).agrees(own.predictions, own.points)).sum()))
+            rule_sample = sample.take(assigned == i)
+            n_wrong.append(
+                int((~self._target(rule).agrees(rule_sample.predictions, rule_sample.points)).sum())
+            )
         order = np.argsort(-np.array(n_wrong), kind="stable")[:_N_RULES]
         return [i for i in order.tolist() if n_wrong[i] > 0]
 
@@ -276,9 +278,9 @@ class _Repair:
         feature_of = {column: feature for feature, column in enumerate(self.columns)}
         if any(condition.features[0] not in feature_of for condition in conditions):
             return None
-        own = [_with_feature(c, feature_of[c.features[0]]) for c in conditions]
+        own_conditions = [_with_feature(c, feature_of[c.features[0]]) for c in conditions]
         try:
-            exception = Rule((*rule.conditions, *own), rule.output)
+            exception = Rule((*rule.conditions, *own_conditions), rule.output)
         except ValueError:  # the conditions contradict the rule
             return None
         inside = self._covered(exception, sample)
@@ -338,9 +340,11 @@ def complements(condition: Condition, codes: RowCodes) -> list[Condition]:
         return result
     if isinstance(condition, OneOf):
         missing = has_missing and not condition.missing
-        others = [v for v in codes.categories[j] if (v in condition.values) == condition.negated]
-        if others:
-            return [OneOf(j, tuple(others), missing=missing)]
+        other_values = [
+            v for v in codes.categories[j] if (v in condition.values) == condition.negated
+        ]
+        if other_values:
+            return [OneOf(j, tuple(other_values), missing=missing)]
         return [Missing(j)] if missing else []
     if isinstance(condition, Missing):
         return [replace(condition, negated=not condition.negated)]

@@ -653,8 +653,12 @@ class _RuleTask:
     def output_range(self) -> OutputRange:
         """Return the range of the probability of the rule's class, or of the predicted number."""
         if self.target.tolerance is not None:
-            own = self.problem.predictions[self.is_own].astype(float)
-            ends = [(float(own.min()), float(own.max()))] if len(own) else []
+            own_predictions = self.problem.predictions[self.is_own].astype(float)
+            ends = (
+                [(float(own_predictions.min()), float(own_predictions.max()))]
+                if len(own_predictions)
+                else []
+            )
             ends += self._outputs
             observed = (min(low for low, _ in ends), max(high for _, high in ends)) if ends else ()
         else:

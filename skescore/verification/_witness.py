@@ -55,7 +55,9 @@ class Witness:
     def to_text(self) -> str:
         """Describe the row in words."""
         values = ", ".join(f"{name} = {_value_text(value)}" for name, value in self.row.items())
-        sure = "" if self.probability is None else f" (probability {self.probability:.3g})"
+        probability_text = (
+            "" if self.probability is None else f" (probability {self.probability:.3g})"
+        )
         where = f"row {self.nearest_row} of the data"
         if self.changes:
             changed = ", ".join(
@@ -64,8 +66,8 @@ class Witness:
             )
             where = f"like row {self.nearest_row} of the data, with {changed}"
         return (
-            f"For {values} the model predicts {_value_text(self.prediction)}{sure} and the rules "
-            f"{_value_text(self.rule_output)} ({where})."
+            f"For {values} the model predicts {_value_text(self.prediction)}{probability_text} and "
+            f"the rules {_value_text(self.rule_output)} ({where})."
         )
 
     def to_dict(self) -> dict[str, Any]:
