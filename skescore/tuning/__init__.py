@@ -1,6 +1,11 @@
 """Search for the extractor and the hyper-parameters whose rules score best."""
 
-from skescore.tuning._alternatives import READABLE_RULES, Alternative, choose_alternatives
+from skescore.tuning._alternatives import (
+    READABLE_RULES,
+    Alternative,
+    choose_alternatives,
+    make_alternatives,
+)
 from skescore.tuning._candidates import Candidate, Candidates
 from skescore.tuning._estimator_632 import SHARE_OF_ALL_ROWS, mixed, mixed_score
 from skescore.tuning._finalists import N_FINALISTS
@@ -78,6 +83,7 @@ __all__ = [
     "judged",
     "knee",
     "leaderboard",
+    "make_alternatives",
     "make_folds",
     "mixed",
     "mixed_score",

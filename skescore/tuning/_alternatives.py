@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -197,12 +197,17 @@ def make_alternatives(
     Returns
     -------
     tuple of Alternative
-        One per candidate.
+        One per rule list. Candidates with equal rules share the first one's figures.
     """
-    alternatives = []
+    alternatives: list[Alternative] = []
     for choice in choices:
         candidate, following = choice.candidate, choice.next_candidate
         rules = extract_rules(candidate)
+        equal = next((i for i, one in enumerate(alternatives) if one.rules == rules), None)
+        if equal is not None:
+            roles = alternatives[equal].roles + choice.roles
+            alternatives[equal] = replace(alternatives[equal], roles=roles)
+            continue
         alternatives.append(
             Alternative(
                 choice.roles,

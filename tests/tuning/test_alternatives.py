@@ -7,7 +7,8 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 from skescore import ExtractorSearchCV
-from skescore.tuning import Candidate, Candidates, choose_alternatives
+from skescore.rules import Rule, RuleSet
+from skescore.tuning import Candidate, Candidates, choose_alternatives, make_alternatives
 
 
 def candidate(trial, n_rules, correctness, fidelity):
@@ -55,6 +56,15 @@ def test_gain_is_that_of_the_next_better_size():
     assert first.next_candidate.trial == 1
     best = choose_alternatives(CANDIDATES, ("cart", 2), max_rules=8)[0]
     assert best.next_candidate is None
+
+
+def test_candidates_with_equal_rules_are_one_list():
+    chosen = choose_alternatives(CANDIDATES, ("cart", 0), max_rules=8)
+    rules = {n: RuleSet([Rule([], n)], ["x"], task="classification") for n in ("a", "b")}
+    lists = make_alternatives(chosen, lambda one: rules["a" if one.trial < 2 else "b"])
+    assert [one.roles for one in lists] == [("best", "shortest"), ("most faithful",)]
+    assert [one.trial for one in lists] == [0, 3]
+    assert lists[0].correctness == pytest.approx(0.61)
 
 
 def test_alternatives_without_candidates_are_none():
