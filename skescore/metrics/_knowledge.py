@@ -63,7 +63,8 @@ def fire_score(
     ValueError
         If an argument is NaN, infinite or outside its domain, or the shapes do not broadcast.
     TypeError
-        If an argument is not numeric (booleans included).
+        If an argument is not numeric (booleans included), or `completeness` is missing, as in a
+        scorer made by :func:`sklearn.metrics.make_scorer`.
 
     Notes
     -----
@@ -100,7 +101,7 @@ def q_score(
     loss: ArrayLike, n_rules: ArrayLike, completeness: ArrayLike
 ) -> float | NDArray[np.float64]: ...
 def q_score(
-    loss: ArrayLike, n_rules: ArrayLike, completeness: ArrayLike
+    loss: ArrayLike, n_rules: ArrayLike, completeness: ArrayLike | None = None
 ) -> float | NDArray[np.float64]:
     """Compute Q_s: loss times number of rules times incompleteness; 0 is perfect.
 
@@ -126,7 +127,8 @@ def q_score(
     ValueError
         If an argument is NaN, infinite or outside its domain, or the shapes do not broadcast.
     TypeError
-        If an argument is not numeric (booleans included).
+        If an argument is not numeric (booleans included), or `completeness` is missing, as in a
+        scorer made by :func:`sklearn.metrics.make_scorer`.
 
     Notes
     -----
@@ -276,7 +278,7 @@ def ice_score(
 def ice_score(
     performance: ArrayLike,
     n_rules: ArrayLike,
-    completeness: ArrayLike,
+    completeness: ArrayLike | None = None,
     *,
     phi: ArrayLike = 1.0,
     rho: ArrayLike = 1.0,
@@ -310,7 +312,8 @@ def ice_score(
         If an argument is NaN, infinite (except `performance=-inf`) or outside its domain, or the
         shapes do not broadcast.
     TypeError
-        If an argument is not numeric (booleans included).
+        If an argument is not numeric (booleans included), or `completeness` is missing, as in a
+        scorer made by :func:`sklearn.metrics.make_scorer`.
 
     See Also
     --------
@@ -351,7 +354,14 @@ def _score(
     completeness: ArrayLike | None = None,
     **weights: ArrayLike,
 ) -> Any:
-    return SCORE_SPECS[name].value(prediction, n_rules, completeness, weights)
+    spec = SCORE_SPECS[name]
+    if completeness is None and spec.uses_completeness:
+        raise TypeError(
+            f"{name}_score() needs completeness, the share of the space that the rules cover, "
+            "which a scorer made of labels and predictions does not know. For GridSearchCV, write "
+            f"scoring=skescore.scorers.make_{name}_scorer() instead of make_scorer({name}_score)."
+        )
+    return spec.value(prediction, n_rules, completeness, weights)
 
 
 def score_slopes(

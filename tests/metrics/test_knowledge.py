@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 
@@ -10,7 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from sklearn.datasets import load_iris
+from sklearn.metrics import make_scorer
+from sklearn.model_selection import GridSearchCV
+from sklearn.tree import DecisionTreeClassifier
 
+from skescore import scorers
+from skescore.extractors import CARTExtractor
 from skescore.metrics import (
     fire_score,
     ice_performance,
@@ -350,3 +357,15 @@ def test_score_slopes_refuse_bad_arguments():
         score_slopes("ice", 1.5, 3, 1.0)
     with pytest.raises(ValueError, match="score must be one of"):
         score_slopes("fir", 0.1, 3)
+
+
+@pytest.mark.parametrize("score", [ice_score, q_score])
+def test_scores_name_the_scorer_for_make_scorer(score):
+    """The scorer in the message works where `make_scorer` cannot."""
+    rows, labels = load_iris(return_X_y=True)
+    extractor = CARTExtractor(DecisionTreeClassifier(random_state=0)).fit(rows, labels)
+    with pytest.raises(TypeError, match=r"needs completeness.*scoring=") as error:
+        make_scorer(score)(extractor, rows, labels)
+    written = re.search(r"scoring=skescore\.scorers\.(\w+)\(\)", str(error.value))[1]
+    search = GridSearchCV(extractor, {"max_leaf_nodes": [3]}, scoring=getattr(scorers, written)())
+    assert np.isfinite(search.fit(rows, labels).best_score_)

@@ -422,7 +422,7 @@ def test_existing_trials_count(opened: Callable[[], Any]) -> None:
 def test_search_reads_its_storage_rarely(
     opened: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each is a query. The sampler's own come on top."""
+    """Each is a query: three per trial, the sampler's included, and three per baseline."""
     read, queries = optuna.Study.get_trials, []
 
     def counting(study: optuna.Study, *args: Any, **options: Any) -> list[Any]:
@@ -432,8 +432,9 @@ def test_search_reads_its_storage_rarely(
     monkeypatch.setattr(optuna.Study, "get_trials", counting)
     for n_trials in (12, 36):
         queries.clear()
-        search_of(storage=opened(), n_trials=n_trials, study_name=f"of {n_trials}").fit(X, Y)
-        assert len(queries) <= 2 * n_trials + 10
+        options = {"storage": opened(), "n_trials": n_trials, "study_name": f"of {n_trials}"}
+        search = search_of(**options).fit(X, Y)
+        assert len(queries) <= 3 * (n_trials + len(baselines_of(search))) + 10
 
 
 def test_callbacks_can_enqueue_trials(opened: Callable[[], Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import optuna
@@ -21,13 +22,19 @@ class ResumableTPESampler(optuna.samplers.TPESampler):
 
     The draws of TPE depend on the order of the trials, and a repeated trial has a later number
     than the one it replaces. This sampler shows TPE the trials in the order of their positions.
+    It reads them from the storage once per trial, not once per hyper-parameter. One sampler serves
+    one study.
     """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._ordered: dict[int, tuple[optuna.Study, FrozenTrial]] = {}
 
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: Any
     ) -> Any:
         """Draw one hyper-parameter."""
-        study, trial = _order_by_position(study, trial)
+        study, trial = self._order_by_position(study, trial)
         return super().sample_independent(study, trial, param_name, param_distribution)
 
     def sample_relative(
@@ -36,8 +43,27 @@ class ResumableTPESampler(optuna.samplers.TPESampler):
         """Draw several hyper-parameters jointly."""
         if not search_space:
             return {}
-        study, trial = _order_by_position(study, trial)
+        study, trial = self._order_by_position(study, trial)
         return super().sample_relative(study, trial, search_space)
+
+    def _order_by_position(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> tuple[optuna.Study, FrozenTrial]:
+        """Return the study and the trial ordered at the first hyper-parameter of the trial."""
+        if trial.number not in self._ordered:
+            self._ordered[trial.number] = _order_by_position(study, trial)
+        return self._ordered[trial.number]
+
+    def after_trial(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Sequence[float] | None,
+    ) -> None:
+        """Forget the order of the trials at a trial that has ended."""
+        super().after_trial(study, trial, state, values)
+        self._ordered.pop(trial.number, None)
 
 
 def _order_by_position(study: optuna.Study, trial: FrozenTrial) -> tuple[optuna.Study, FrozenTrial]:
