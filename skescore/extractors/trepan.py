@@ -1147,11 +1147,58 @@ class Tree:
         return leaves
 
 
+class CollapsedLeaves:
+    """Number of leaves that a growing tree will have after it is collapsed.
+
+    Parameters
+    ----------
+    label : int
+        Class of the root. Nodes are numbered in the order in which they are added.
+    """
+
+    def __init__(self, label: int) -> None:
+        self._parents: list[int] = [-1]
+        self._children: list[tuple[int, int] | None] = [None]
+        #: The class that all leaves below a node share, or None.
+        self._labels: list[int | None] = [label]
+        self._counts = [1]
+
+    @property
+    def n_leaves(self) -> int:
+        """Number of leaves of the collapsed tree."""
+        return self._counts[0]
+
+    def split(self, number: int, labels: Sequence[int], max_leaves: float) -> bool:
+        """Add two leaves below a leaf and return True, or False if there would be too many."""
+        before = self._labels[:], self._counts[:]
+        first = len(self._parents)
+        self._parents += [number, number]
+        self._children += [None, None]
+        self._children[number] = (first, first + 1)
+        self._labels += labels
+        self._counts += [1, 1]
+        node = number
+        while node >= 0:
+            children = self._children[node]
+            assert children is not None
+            left, right = children
+            joins = self._labels[left] is not None and self._labels[left] == self._labels[right]
+            self._labels[node] = self._labels[left] if joins else None
+            self._counts[node] = 1 if joins else self._counts[left] + self._counts[right]
+            node = self._parents[node]
+        if self.n_leaves <= max_leaves:
+            return True
+        self._labels, self._counts = before
+        del self._parents[first:], self._children[first:]
+        self._children[number] = None
+        return False
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TreeGrower:
     """Grow a tree best first.
 
-    The black box is queried at most once for the root and for each split. Trees on the same rows
+    The black box is queried at most once for the root and for each node that is tried. Trees on the same rows
     share nodes through `sharing`, because limits of a tree determine which nodes are split, but not
     how. The other fields are parameters of :class:`TrepanExtractor`.
     """
@@ -1169,24 +1216,31 @@ class TreeGrower:
     sharing: Sharing | None
 
     def grow(self) -> Tree:
-        """Grow a tree without collapsing it."""
+        """Grow a tree without collapsing it.
+
+        A split that would leave too many leaves after the tree is collapsed is not made.
+        """
         nodes, n_splits = [self._root()], 0
+        collapsed = CollapsedLeaves(nodes[0].label)
+        max_leaves = math.inf if self.max_leaf_nodes is None else self.max_leaf_nodes
         queue: list[tuple[float, int]] = []
         self._offer(queue, nodes, 0)
         while (
             queue
             and (self.max_nodes is None or n_splits < self.max_nodes)
-            and (self.max_leaf_nodes is None or n_splits + 1 < self.max_leaf_nodes)
+            and collapsed.n_leaves < max_leaves
         ):
             check_deadline()
-            node = nodes[heapq.heappop(queue)[1]]
+            number = heapq.heappop(queue)[1]
+            node = nodes[number]
             test, children = self._split(node)
-            if test is not None:
+            labels = [child.label for child in children]
+            if test is not None and collapsed.split(number, labels, max_leaves):
                 n_splits += 1
                 node.test, node.children = test, (len(nodes), len(nodes) + 1)
                 nodes.extend(children)
-                for number in node.children:
-                    self._offer(queue, nodes, number)
+                for child in node.children:
+                    self._offer(queue, nodes, child)
             node.drop_data()
         return Tree(nodes, n_splits)
 
@@ -1350,7 +1404,8 @@ class TrepanExtractor(BaseExtractor):
         wrap a fitted one in ``FrozenEstimator``, any other model's function in
         :class:`CallableClassifier`.
     max_leaf_nodes : int or None, default=None
-        Largest number of leaves, which are rules; at least 2. None: limited only by `max_nodes`.
+        Largest number of leaves, which are rules; at least 2. Siblings that conclude the same class
+        are joined and count as one. None: limited only by `max_nodes`.
     max_nodes : int or None, default=15
         Largest number of tests in the tree; None for no limit.
     max_depth : int or None, default=None
@@ -1389,7 +1444,7 @@ class TrepanExtractor(BaseExtractor):
         Their number.
     n_splits_ : int
         Number of splits, before leaves of the same class are joined. The black box is queried once
-        for the rows, and at most once for the root and for each split.
+        for the rows, and at most once for the root and for each node for which a split is sought.
     coverage_ : float
         Share of the training rows that some rule covers: 1.
     completeness_ : float
@@ -1400,7 +1455,8 @@ class TrepanExtractor(BaseExtractor):
     -----
     The tree grows best first: always the leaf with the largest ``reach * (1 - fidelity)``, where
     reach is the share of the training rows that come there and fidelity the share of the leaf's
-    majority class. In the end, siblings that conclude the same class are joined.
+    majority class. Siblings that conclude the same class are joined in the end, and a split after
+    which more than `max_leaf_nodes` leaves would remain is not made.
 
     *Instances.* A node with fewer than `min_sample` rows draws the rest from a model that takes
     features to be independent: for numbers the mean of normal densities around the rows, with

@@ -1201,11 +1201,12 @@ def _trepan(problem: _SearchProblem) -> SearchSpace:
             "max_leaf_nodes": _leaves(problem, _MOST_LEAVES // 2),
             "max_literals": IntDistribution(1, 4),
             "min_sample": CategoricalDistribution((200, 1000)),
+            "significance": CategoricalDistribution((0.05, 0.001)),
         }
         | _query_rows()
     )
     # A test uses each feature at most once.
-    return space if problem.n_features > 1 else space.without("max_literals")
+    return space if problem.n_features > 1 else space.without("max_literals", "significance")
 
 
 def _trepan_points(problem: _SearchProblem) -> _Points:
@@ -1214,6 +1215,7 @@ def _trepan_points(problem: _SearchProblem) -> _Points:
         "max_leaf_nodes": _clip_to_range(16, leaves),  # at most 15 tests
         "max_literals": 4,
         "min_sample": 1000,
+        "significance": 0.05,
     }
     # One leaf per class, with several literals per test; a sample of 200 rows is enough for
     # these.
@@ -1222,8 +1224,12 @@ def _trepan_points(problem: _SearchProblem) -> _Points:
     if problem.max_rules is None:
         return _with_query_rows([*few, default])
     large = default | {"max_leaf_nodes": _clip_to_range(problem.max_rules, leaves)}
-    near = large | {"sampling": "permute-near"}
-    return [large | {"sampling": "permute"}, near, large, *_with_query_rows(few, first=True)]
+    # With query rows, there are enough instances to be strict about each further literal.
+    queried = [
+        large | {"sampling": sampling, "significance": 0.001}
+        for sampling in ("permute-near", "permute")
+    ]
+    return [*queried, large, *_with_query_rows(few, first=True)]
 
 
 #: Scores that weigh size prefer few rules, about one per class; for grids, that is a single

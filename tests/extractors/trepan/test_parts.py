@@ -50,6 +50,36 @@ def black_box(function):
 # --- the tree ---
 
 
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2), st.integers(0, 2)), max_size=12))
+def test_collapsed_leaves_are_counted_while_a_tree_grows(splits):
+    """Beside a tree that is collapsed anew after each split."""
+    labels, children = [0], [()]
+
+    def count(number):
+        """Return the number of leaves below a node and their class, if they have one."""
+        if not children[number]:
+            return 1, labels[number]
+        (n, first), (m, second) = (count(child) for child in children[number])
+        return (1, first) if first is not None and first == second else (n + m, None)
+
+    collapsed = trees.CollapsedLeaves(0)
+    for position, *pair in splits:
+        leaves = [number for number, below in enumerate(children) if not below]
+        leaf = leaves[position % len(leaves)]
+        before = collapsed.n_leaves
+        children[leaf] = (len(labels), len(labels) + 1)
+        labels += pair
+        children += [(), ()]
+        n_leaves = count(0)[0]
+        assert collapsed.split(leaf, pair, 4) == (n_leaves <= 4)
+        if n_leaves > 4:
+            del labels[-2:], children[-2:]
+            children[leaf] = ()
+            assert collapsed.n_leaves == before
+        else:
+            assert collapsed.n_leaves == n_leaves
+
+
 def grown(rows, function, monkeypatch, **options):
     """The tree as it was before leaves were joined, and the extractor."""
     retained = []

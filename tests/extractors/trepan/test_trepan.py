@@ -195,6 +195,22 @@ def test_instances_of_a_node_are_drawn_below_its_tests():
     assert (everything <= rows.max(axis=0) + 1e-6).all()
 
 
+@pytest.mark.parametrize("simplify", [True, False])
+def test_joined_leaves_count_as_one(simplify):
+    """The limit is that of the rules, so that no rule is wasted on two leaves of one class."""
+    rows = np.random.default_rng(3).uniform(-1, 1, size=(400, 4))
+    labels = (rows[:, 0] * rows[:, 1] > 0.1) + (rows[:, 2] > 0.3)
+    options = {"max_literals": 1, "max_nodes": None, "simplify": simplify, "random_state": 0}
+    sizes = {}
+    for limit in range(3, 12):
+        extractor = TrepanExtractor(KNeighborsClassifier(5), max_leaf_nodes=limit, **options)
+        extractor.fit(rows, labels)
+        sizes[limit] = extractor.n_rules_, extractor.n_splits_
+    assert all(n_rules <= limit for limit, (n_rules, _) in sizes.items())
+    assert all(n_rules >= limit - 1 for limit, (n_rules, _) in sizes.items())
+    assert any(n_splits > n_rules - 1 for n_rules, n_splits in sizes.values())
+
+
 def test_limits_of_the_tree():
     def fit(**options):
         return TrepanExtractor(KNeighborsClassifier(9), random_state=0, **options).fit(
