@@ -1198,8 +1198,8 @@ class CollapsedLeaves:
 class TreeGrower:
     """Grow a tree best first.
 
-    The black box is queried at most once for the root and for each node that is tried. Trees on the same rows
-    share nodes through `sharing`, because limits of a tree determine which nodes are split, but not
+    The black box is queried at most once for the root and for each node that is tried. Trees on the
+    same rows share nodes through `sharing`, because limits of a tree determine which nodes are split, but not
     how. The other fields are parameters of :class:`TrepanExtractor`.
     """
 
