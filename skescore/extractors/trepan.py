@@ -1199,8 +1199,8 @@ class TreeGrower:
     """Grow a tree best first.
 
     The black box is queried at most once for the root and for each node that is tried. Trees on the
-    same rows share nodes through `sharing`, because limits of a tree determine which nodes are split, but not
-    how. The other fields are parameters of :class:`TrepanExtractor`.
+    same rows share nodes through `sharing`, because limits of a tree determine which nodes are
+    split, but not how. The other fields are parameters of :class:`TrepanExtractor`.
     """
 
     extraction: Extraction
