@@ -28,6 +28,7 @@ from skescore.datasets._files import (
     check_unique,
     read_file,
 )
+from skescore.datasets._numbers import as_numbers, fits, is_number, style_of, units_of
 from skescore.datasets._units import main_unit, split_units, unit_factor
 
 __all__ = [
@@ -735,8 +736,10 @@ class _Reader:
         n_rows = n_numbers + n_stray
         has_few_texts = len(cells.texts) <= _STRAY_VALUES and n_rows >= 3 * len(cells.texts)
         is_categorical = has_few_texts and n_stray > _STRAY_SHARE * n_rows
-        only_truth = cells.texts[number_mask].str.lower().isin(("true", "false")).all()
-        if only_truth or is_categorical or n_numbers < n_stray:
+        numbers_alone = cells.texts[number_mask]
+        only_truth = numbers_alone.str.lower().isin(("true", "false")).all()
+        are_names = n_rows == len(cells.texts) >= _MIN_COUNTED and numbers_alone.str.isdigit().all()
+        if only_truth or is_categorical or are_names or n_numbers < n_stray:
             return False
         if stray_mask.sum() > _STRAY_VALUES and n_stray > _STRAY_SHARE * n_rows:
             return False
@@ -1444,81 +1447,6 @@ def _tuple(names: str | Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(map(str, names))
 
 
-# --- numbers written as text --------------------------------------------------------------------
-
-_CURRENCY = (
-    r"US\$|R\$|A\$|C\$|[$€£¥₹₽₩₺₪฿]|kr\.?|zł|Fr\.|"
-    r"(?:USD|EUR|GBP|CHF|JPY|INR|SEK|NOK|DKK|PLN|CZK|AUD|CAD|CNY|BRL)\b"
-)
-_UNIT = re.compile(rf"%|{_CURRENCY}")
-_EXPONENT = r"(?:[eE][+-]?\d+)?"
-_TRUTH = {"true": 1.0, "false": 0.0}
-#: Decimal signs and thousands separators; of two styles that fit equally well, the first is used.
-_STYLES = ((".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
-#: Number of texts from which the style is detected.
-_STYLE_TEXTS = 1000
-#: Variants of minus signs, apostrophes and spaces.
-_SIGNS = str.maketrans("\u2212\u2019\u00a0\u202f\u2009", "-'   ")
-
-
-@cache
-def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
-    """Compile a pattern that matches every line; its groups are empty if the line is no number."""
-    d, t = re.escape(decimal), re.escape(thousands)
-    core = rf"[1-9]\d{{0,2}}(?:{t}\d{{3}})+(?:{d}\d*)?|(?:\d+(?:{d}\d*)?|{d}\d+){_EXPONENT}"
-    return re.compile(
-        rf"^(?:(\()?[ ]*([+-])?[ ]*(?:{_CURRENCY})?[ ]*([+-])?[ ]*({core})[ ]*"
-        rf"(?:%|{_CURRENCY})?[ ]*\)?$|.*$)",
-        re.MULTILINE,
-    )
-
-
-def _join_lines(texts: Sequence[str]) -> str:
-    """Join texts as lines, since one search in them is faster than many searches."""
-    return "\n".join(re.sub(r"[\r\n]", "\0", t) if "\n" in t else t for t in texts).translate(
-        _SIGNS
-    )
-
-
-def fits(texts: Sequence[str], decimal: str, thousands: str) -> np.ndarray:
-    """Return a mask of the texts that are numbers in this style."""
-    matches = _pattern(decimal, thousands).findall(_join_lines(texts))
-    return np.array([row[3] != "" for row in matches[: len(texts)]], dtype=bool)
-
-
-def style_of(
-    texts: Sequence[str], decimal: str | None = None, *, comma_first: bool = False
-) -> tuple[str, str]:
-    """Return the decimal sign and the thousands separator that fit most of the texts."""
-    sample_texts = texts[:: len(texts) // _STYLE_TEXTS + 1]
-    styles = [style for style in _STYLES if decimal in (None, style[0])]
-    if comma_first:
-        styles.sort(key=lambda style: style[0] != ",")
-    return max(styles, key=lambda style: int(fits(sample_texts, *style).sum()))
-
-
-def as_numbers(texts: Sequence[str], decimal: str = ".", thousands: str = ",") -> np.ndarray:
-    """Convert texts to numbers and booleans to 0 and 1; other text becomes NaN."""
-    result = np.full(len(texts), np.nan)
-    if decimal == ".":
-        result = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").to_numpy(
-            float, copy=True
-        )
-    unread = np.flatnonzero(np.isnan(result))
-    if not len(unread):
-        return result
-    unread_texts = [texts[int(i)] for i in unread]
-    matches = _pattern(decimal, thousands).findall(_join_lines(unread_texts))[: len(unread_texts)]
-    cores = "\n".join(row[3] for row in matches).replace(thousands, "").replace(decimal, ".")
-    values = pd.to_numeric(pd.Series(cores.split("\n"), dtype=object), errors="coerce")
-    negative = np.array([row[0] != "" or "-" in row[1:3] for row in matches], dtype=bool)
-    result[unread] = np.where(negative, -1.0, 1.0) * values.to_numpy(float)
-    for i, text in zip(unread, unread_texts, strict=True):
-        if len(text) < 6 and np.isnan(result[i]):
-            result[i] = _TRUTH.get(text.lower(), np.nan)
-    return result
-
-
 def _numbers_in(texts: Sequence[str], reading: ColumnReading) -> np.ndarray:
     """Convert texts to numbers in the unit of a column; other text and other units become NaN."""
     values = as_numbers(texts, reading.decimal, reading.thousands)
@@ -1532,18 +1460,3 @@ def _numbers_in(texts: Sequence[str], reading: ColumnReading) -> np.ndarray:
     factors = [unit_factor(divided.units[int(i)], reading.unit) for i in unread]
     values[unread] = numbers * np.array([np.nan if f is None else f for f in factors], dtype=float)
     return values
-
-
-def units_of(texts: Sequence[str]) -> tuple[list[str], bool]:
-    """Return the currencies and percent signs of numbers, and whether some have none."""
-    units = _UNIT.findall("\n".join(texts))
-    return sorted(set(units)), len(units) < len(texts)
-
-
-def is_number(text: str) -> bool:
-    """Return whether Python converts a text to a float."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

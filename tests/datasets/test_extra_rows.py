@@ -1,0 +1,113 @@
+"""Totals, headings and repeated headers among the rows of a table."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skescore.datasets import load_dataset, read_table
+from skescore.datasets._extra_rows import find_extra_rows
+
+NAMES = ["shop", "staff", "sales", "kind"]
+
+
+def make_rows(n_rows: int, seed: int, *, has_kind: bool = True) -> list[list[str]]:
+    random = np.random.default_rng(seed)
+    return [
+        [
+            f"Shop {i}",
+            str(random.integers(1, 40)),
+            f"{random.uniform(1, 9e4):.2f}",
+            str(random.choice(["a", "b"])) if has_kind else "",
+        ]
+        for i in range(n_rows)
+    ]
+
+
+def total_of(rows: list[list[str]], label: str, statistic=sum) -> list[str]:
+    """Return the row of totals, by the plainest loop."""
+    staff = statistic([int(row[1]) for row in rows])
+    sales = statistic([float(row[2]) for row in rows])
+    return [label, f"{staff:.4f}".rstrip("0").rstrip("."), f"{sales:.2f}", ""]
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.lists(st.integers(2, 9), min_size=1, max_size=5),
+    st.booleans(),
+    st.sampled_from([("Total of {}", sum), ("{} Subtotal", sum), ("Average {}", mean)]),
+)
+def test_totals_after_blocks_are_the_only_rows_left_out(seed, sizes, has_kind, form):
+    label, statistic = form
+    rows, totals = [], []
+    for number, size in enumerate(sizes):
+        block = make_rows(size, seed % 2**31 + number, has_kind=has_kind)
+        rows += block
+        totals.append(len(rows))
+        rows.append(total_of(block, label.format(f"block {number}"), statistic))
+    rows += make_rows(3, seed % 2**31 + 99, has_kind=has_kind)
+    names = NAMES if has_kind else NAMES[:3]
+    extra = find_extra_rows([row[: len(names)] for row in rows], names)
+    assert list(extra.totals) == totals
+    assert extra.first_below == len(rows)
+    assert extra.headings == extra.repeated_headers == ()
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from(["Total", "Sum", "Mean"]))
+def test_data_named_like_a_total_is_kept(seed, n_rows, name):
+    rows = make_rows(n_rows, seed)
+    rows[seed % n_rows][0] = name
+    extra = find_extra_rows(rows, NAMES)
+    assert extra.among_data == ()
+    if n_rows > 4:  # a word of another row in the same column
+        assert extra.first_below == n_rows
+
+
+@pytest.mark.parametrize(("separator", "suffix"), [(",", "csv"), (";", "csv"), ("\t", "tsv")])
+def test_subtotals_do_not_change_what_is_read(separator, suffix, tmp_path):
+    blocks = [make_rows(12, seed) for seed in range(3)]
+    plain, printed = [NAMES], [NAMES]
+    for number, block in enumerate(blocks):
+        plain += block
+        printed += [*block, total_of(block, f"Subtotal {number}"), [""] * 4, NAMES]
+    printed += [
+        total_of([*blocks[0], *blocks[1], *blocks[2]], "Grand total"),
+        ["* unaudited", "", "", ""],
+    ]
+    frames, findings = [], []
+    for name, rows in (("plain", plain), ("printed", printed)):
+        path = tmp_path / f"{name}.{suffix}"
+        path.write_text("\n".join(separator.join(row) for row in rows), encoding="utf-8")
+        dataset = load_dataset(path, target="kind")
+        frames.append(dataset.X)
+        findings.append("; ".join(dataset.findings))
+    assert frames[0].equals(frames[1])
+    assert "left out, as a sum or mean of other rows: 'Subtotal 0', 'Subtotal 1'" in findings[1]
+    assert "as a repetition of the header" in findings[1]
+    assert "as a" not in findings[0]
+
+
+def test_headings_of_groups_are_left_out():
+    rows = [["North", "", "", ""], *make_rows(6, 0), ["South", "", "", ""], *make_rows(6, 1)]
+    assert find_extra_rows(rows, NAMES).headings == (0, 7)
+    gaps = [*make_rows(6, 0), ["Shop 9", "", "", ""], *make_rows(6, 1)]  # a row without values
+    assert find_extra_rows(gaps, NAMES).among_data == ()
+
+
+def test_oil_companies_are_no_totals(tmp_path):
+    path = tmp_path / "oil.csv"
+    rows = [
+        f"{name},{kind},{i + 3}"
+        for i, (name, kind) in enumerate(
+            zip(["Aral", "Esso", "Shell", "BP", "Jet", "Total"], ["oil", "gas"] * 3, strict=True)
+        )
+    ]
+    path.write_text("\n".join(["company,kind,size", *rows]), encoding="utf-8")
+    frame = read_table(path, categories="company").frame
+    assert frame["company"].tolist()[-1] == "Total"
