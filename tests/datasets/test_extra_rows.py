@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skescore.datasets import load_dataset, read_table
-from skescore.datasets._extra_rows import find_extra_rows
 
 NAMES = ["shop", "staff", "sales", "kind"]
 
@@ -37,36 +38,47 @@ def mean(values):
     return sum(values) / len(values)
 
 
+def read_staff(rows: list[list[str]], folder: Path) -> tuple[list[float], str]:
+    """Return the staff of each row that is read from a file, and what is reported."""
+    path = folder / "shops.csv"
+    names = NAMES[: len(rows[0])]
+    path.write_text("\n".join(map(",".join, [names, *rows])) + "\n", encoding="utf-8")
+    table = read_table(path, features="staff")
+    return table.frame["staff"].tolist(), "; ".join(table.findings)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.integers(0, 2**32 - 1),
     st.lists(st.integers(2, 9), min_size=1, max_size=5),
     st.booleans(),
     st.sampled_from([("Total of {}", sum), ("{} Subtotal", sum), ("Average {}", mean)]),
 )
-def test_totals_after_blocks_are_the_only_rows_left_out(seed, sizes, has_kind, form):
+def test_totals_after_blocks_are_the_only_rows_left_out(tmp_path, seed, sizes, has_kind, form):
     label, statistic = form
-    rows, totals = [], []
+    rows, staff = [], []
     for number, size in enumerate(sizes):
         block = make_rows(size, seed % 2**31 + number, has_kind=has_kind)
         rows += block
-        totals.append(len(rows))
+        staff += [int(row[1]) for row in block]
         rows.append(total_of(block, label.format(f"block {number}"), statistic))
     rows += make_rows(3, seed % 2**31 + 99, has_kind=has_kind)
-    names = NAMES if has_kind else NAMES[:3]
-    extra = find_extra_rows([row[: len(names)] for row in rows], names)
-    assert list(extra.totals) == totals
-    assert extra.first_below == len(rows)
-    assert extra.headings == extra.repeated_headers == ()
+    staff += [int(row[1]) for row in rows[-3:]]
+    columns = slice(len(NAMES) if has_kind else 3)
+    kept, finding = read_staff([row[columns] for row in rows], tmp_path)
+    assert kept == staff
+    assert "among the data left out, as a sum or mean of other rows: " in finding
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.sampled_from(["Total", "Sum", "Mean"]))
-def test_data_named_like_a_total_is_kept(seed, n_rows, name):
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 2**32 - 1), st.integers(5, 40), st.sampled_from(["Total", "Sum", "Mean"]))
+def test_data_named_like_a_total_is_kept(tmp_path, seed, n_rows, name):
     rows = make_rows(n_rows, seed)
+    rows[-1][3] = rows[0][3]  # a word that another row has in the same column
     rows[seed % n_rows][0] = name
-    extra = find_extra_rows(rows, NAMES)
-    assert extra.among_data == ()
-    if n_rows > 4:  # a word of another row in the same column
-        assert extra.first_below == n_rows
+    kept, finding = read_staff(rows, tmp_path)
+    assert kept == [int(row[1]) for row in rows]
+    assert "left out" not in finding
 
 
 @pytest.mark.parametrize(("separator", "suffix"), [(",", "csv"), (";", "csv"), ("\t", "tsv")])
@@ -93,11 +105,13 @@ def test_subtotals_do_not_change_what_is_read(separator, suffix, tmp_path):
     assert "as a" not in findings[0]
 
 
-def test_headings_of_groups_are_left_out():
+def test_headings_of_groups_are_left_out(tmp_path):
     rows = [["North", "", "", ""], *make_rows(6, 0), ["South", "", "", ""], *make_rows(6, 1)]
-    assert find_extra_rows(rows, NAMES).headings == (0, 7)
+    kept, finding = read_staff(rows, tmp_path)
+    assert kept == [int(row[1]) for row in rows if row[1]]
+    assert "2 rows among the data left out, as a heading of the rows below it" in finding
     gaps = [*make_rows(6, 0), ["Shop 9", "", "", ""], *make_rows(6, 1)]  # a row without values
-    assert find_extra_rows(gaps, NAMES).among_data == ()
+    assert len(read_staff(gaps, tmp_path)[0]) == len(gaps)
 
 
 def test_oil_companies_are_no_totals(tmp_path):
