@@ -18,6 +18,8 @@ from skescore._text import plural
 from skescore.suspicions._facts import TableFacts
 from skescore.suspicions._record import Evidence
 from skescore.suspicions._single_features import (
+    OrderMeasures,
+    are_spaced_like_codes,
     count_errors,
     count_tree_errors,
     measure_order,
@@ -52,6 +54,9 @@ _MIN_TIMES = 20
 _FEW_ROWS = 30
 #: Smallest number of different integers that may be codes, and of rows for each of them.
 _MIN_CODES, _MIN_ROWS_PER_CODE = 6, 5
+#: Smallest share of the integers from 0 or 1 on that are codes of a target, and smallest rank
+#: correlation of a quantity with a feature.
+_TARGET_DENSITY, _TREND = 0.8, 0.4
 #: Largest share of the rows of a class whose name may be a spelling mistake.
 _TYPO_SHARE = 0.02
 _MIN_TYPO_LENGTH = 5
@@ -284,27 +289,27 @@ def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
             yield Evidence(text, name, ("--category", name))
         elif facts.y is None or is_time_name(name) or is_calendar_name(name):
             continue
-        elif _has_arbitrary_order(facts, values):
-            yield Evidence(
-                f"The {n_values} different integers of {name!r} are related to "
-                f"{facts.target_name!r} as names are: neighboring numbers differ as much as "
-                "distant ones",
-                name,
-                ("--category", name),
-            )
+        elif are_spaced_like_codes(np.unique(observed)):
+            measures = _measure_order(facts, values)
+            if measures.is_arbitrary:
+                yield Evidence(
+                    f"{name!r} holds {n_values} different integers, and {facts.target_name!r} "
+                    "depends on each of them rather than on their order (three ranges explain "
+                    f"{100 * max(measures.ranges_share, 0):.0f} % of what all integers explain)",
+                    name,
+                    ("--category", name),
+                )
 
 
-def _has_arbitrary_order(facts: TableFacts, values: np.ndarray) -> bool:
-    """Return whether values are strongly related to the target, but not by their order."""
+def _measure_order(facts: TableFacts, values: np.ndarray) -> OrderMeasures:
+    """Measure whether the target depends on integers, and on their order."""
     rows = facts.sampled_rows
     assert facts.y is not None
     target = facts.y.to_numpy()[rows]
     if facts.task == "regression":
-        outcomes = [target.astype(float)]
-    else:
-        labels = pd.Series(target).value_counts().index[:_MAX_CLASSES]
-        outcomes = [(target == label).astype(float) for label in labels]
-    return measure_order(values[rows], outcomes).is_arbitrary
+        return measure_order(values[rows], [target.astype(float)])
+    labels = pd.Series(target).value_counts().index[:_MAX_CLASSES]
+    return measure_order(values[rows], [(target == label).astype(float) for label in labels])
 
 
 def _code_target(facts: TableFacts) -> Iterator[Evidence]:
@@ -317,18 +322,36 @@ def _code_target(facts: TableFacts) -> Iterator[Evidence]:
         return
     name = facts.target_name
     text = f"The target {name!r} has {len(unique)} different integers and is read as a quantity"
-    is_sequence = unique[0] in (0, 1) and unique[-1] - unique[0] + 1 == len(unique)
-    counts_by_value = counts.astype(float)
-    is_even = counts_by_value.max() <= 4 * np.median(counts_by_value)
-    is_rough = (
-        len(counts) > 2 and _rank_correlation(counts_by_value[1:], counts_by_value[:-1]) < 0.3
-    )
-    has_trend = any(
-        abs(_rank_correlation(column, values)) >= 0.4 for column in facts.numeric_features.values()
-    )
-    named = is_code_name(name)
-    if named or (is_sequence and is_even and is_rough and not has_trend):
+    is_sequence = unique[0] in (0, 1) and len(unique) >= _TARGET_DENSITY * (np.ptp(unique) + 1)
+    is_nominal = is_sequence and (_is_even(counts) or _has_groups(facts, values))
+    if is_code_name(name) or (is_nominal and not _has_trend(facts, values)):
         yield Evidence(text, name, ("--task", "classification"))
+
+
+def _is_even(counts: np.ndarray) -> bool:
+    """Return whether values have similar numbers of rows, which neighbors do not share."""
+    sizes = counts.astype(float)
+    is_rough = len(sizes) > 2 and _rank_correlation(sizes[1:], sizes[:-1]) < 0.3
+    return is_rough and bool(sizes.max() <= 4 * np.median(sizes))
+
+
+def _has_groups(facts: TableFacts, values: np.ndarray) -> bool:
+    """Return whether a feature depends on the values of the target, but none on their order."""
+    rows = facts.sampled_rows
+    measures = [
+        measure_order(values[rows], [feature[rows]])
+        for feature in facts.numeric_features.values()
+        if not np.isnan(feature).any()
+    ]
+    return any(m.is_arbitrary for m in measures) and not any(m.is_ordered for m in measures)
+
+
+def _has_trend(facts: TableFacts, values: np.ndarray) -> bool:
+    """Return whether a feature rises or falls with the target."""
+    return any(
+        abs(_rank_correlation(column, values)) >= _TREND
+        for column in facts.numeric_features.values()
+    )
 
 
 def _rank_correlation(values: np.ndarray, target: np.ndarray) -> float:

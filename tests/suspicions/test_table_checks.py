@@ -165,9 +165,46 @@ def test_codes_are_recognized_by_their_arbitrary_order():
     assert report(table) == {}
 
 
-def test_codes_of_states_are_no_quantity():
+def make_coded_table(shares: np.ndarray, codes: np.ndarray, seed: int, n_each: int = 15):
+    """Return rows with a code and an outcome that occurs with the share of the code."""
+    random = np.random.default_rng(seed)
+    rows = np.repeat(np.arange(len(codes)), n_each)
+    table = make_table(seed, len(rows)).assign(st=codes[rows])
+    return table.assign(outcome=np.where(random.random(len(rows)) < shares[rows], "ill", "well"))
+
+
+def test_codes_of_states_need_no_telling_name():
+    codes = np.setdiff1d(np.arange(1, 57), [3, 7, 14, 43, 52])  # as 51 states are numbered
+    n_reported = 0
+    for seed in range(20):
+        shares = np.random.default_rng(seed).permutation(np.linspace(0.05, 0.95, len(codes)))
+        text = report(make_coded_table(shares, codes, seed)).get("integer_codes", "")
+        n_reported += "'st' holds 51 different integers" in text
+    assert n_reported >= 19
+    assert text.endswith("(on the command line: --category st).")
+
+
+@pytest.mark.parametrize("n_values", [7, 12, 30])
+@pytest.mark.parametrize("relation", ["line", "curve", "step", "window", "peak"])
+def test_quantities_with_any_smooth_relation_are_no_codes(relation, n_values):
+    u = np.linspace(0, 1, n_values)
+    shares = {
+        "line": u,
+        "curve": 4 * (u - 0.5) ** 2,
+        "step": (u > 0.4).astype(float),
+        "window": ((u > 0.3) & (u < 0.6)).astype(float),
+        "peak": np.exp(-(((u - 0.6) / 0.15) ** 2)),
+    }[relation]
+    for seed in range(3):
+        table = make_coded_table(0.15 + 0.7 * shares, np.arange(1, n_values + 1), seed, 40)
+        assert "integer_codes" not in report(table)
+
+
+@pytest.mark.parametrize("has_gaps", [False, True])
+def test_codes_of_states_are_no_quantity(has_gaps):
     table = make_table(n_rows=1020).drop(columns="outcome")
-    table["outcome"] = np.random.default_rng(0).permutation(np.repeat(np.arange(1, 52), 20))
+    codes = np.setdiff1d(np.arange(1, 57), [3, 7, 14, 43, 52]) if has_gaps else np.arange(1, 52)
+    table["outcome"] = np.random.default_rng(0).permutation(np.repeat(codes, 20))
     text = report(table)["integer_codes"]
     assert "'outcome' has 51 different integers and is read as a quantity" in text
     assert text.endswith("(on the command line: --task classification).")
