@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from skescore._column_names import is_code_name, is_identifier_name
+from skescore._column_names import is_code_name, is_identifier_name, is_time_name
 from skescore._io import at_home
-from skescore._text import listed, nearest_names
+from skescore._text import listed, nearest_names, percentage
 from skescore.datasets._files import (
     DatasetError,
     FileTable,
@@ -875,7 +875,8 @@ class _Reader:
                 return self.leave(name, "categories that hardly ever repeat")
             self.findings.append(
                 f"column {name!r} has {n_values} categories; the {self.options.max_categories} "
-                f"most frequent are kept ({share:.0%} of the rows), the others read as {OTHER!r}"
+                f"most frequent are kept ({percentage(share)} of the rows), the others are read as "
+                f"{OTHER!r}"
             )
         reading = ColumnReading(name, "category", values=kept_values)
         return reading, _apply(column, cells, reading, self.options.na_values)
@@ -1019,11 +1020,21 @@ def note_equal(frame: pd.DataFrame) -> list[str]:
                 f"out: --drop {quoted(name)}"
             )
         if column.dtype.kind in "if" and _counts_rows(column):
-            findings.append(
-                f"column {name!r} looks like row numbers, on which rules mean nothing for other "
-                f"rows; to leave it out: --drop {quoted(name)}"
-            )
+            findings.append(_row_number_text(name))
     return findings
+
+
+def _row_number_text(name: str) -> str:
+    """Return a sentence about consecutive integers, which may number the rows or their times."""
+    if is_time_name(name) and not _DATE_PART.fullmatch(name):
+        return (
+            f"column {name!r} is different in each row, so rules on it say nothing about later "
+            f"rows; to hold out later rows instead: --time {quoted(name)}"
+        )
+    return (
+        f"column {name!r} looks like row numbers, so rules on it say nothing about other rows; to "
+        f"leave it out: --drop {quoted(name)}"
+    )
 
 
 def quoted(name: str) -> str:

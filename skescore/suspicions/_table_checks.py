@@ -14,7 +14,7 @@ from skescore._column_names import (
     is_identifier_name,
     is_time_name,
 )
-from skescore._text import plural
+from skescore._text import percentage, plural
 from skescore.suspicions._facts import TableFacts
 from skescore.suspicions._record import Evidence
 from skescore.suspicions._single_features import (
@@ -72,6 +72,7 @@ def find_leaks(facts: TableFacts) -> Iterator[Evidence]:
     rows = facts.sampled_rows
     y = facts.y.to_numpy()[rows]
     identifying = {evidence.subject for evidence in find_identifier_targets(facts)}
+    identifying |= _time_features(facts)
     if facts.task == "regression":
         for name, values in facts.numeric_features.items():
             r2 = measure_tree_r2(values[rows], y.astype(float))
@@ -96,7 +97,8 @@ def find_leaks(facts: TableFacts) -> Iterator[Evidence]:
         yield _leak(
             name,
             f"{name!r} alone determines {facts.target_name!r} in {len(y) - n_errors} of "
-            f"{len(y)} rows (always {class_counts.index[0]!s}: {int(class_counts.iloc[0])})",
+            f"{len(y)} rows (always predicting {class_counts.index[0]!s}: "
+            f"{int(class_counts.iloc[0])})",
         )
 
 
@@ -119,7 +121,10 @@ def find_identifier_targets(facts: TableFacts) -> Iterator[Evidence]:
         if facts.task == "regression":
             r2 = measure_tree_r2(values, target.astype(float))
             if r2 >= _LEAK_R2:
-                text = f"The identifier {name!r} determines {facts.target_name!r} (R² {r2:.3f})"
+                text = (
+                    f"The identifier {name!r} determines {facts.target_name!r} (R² {r2:.3f}), as "
+                    "rows are numbered in its order"
+                )
                 yield Evidence(text, name, options)
             continue
         codes = pd.factorize(target)[0]
@@ -128,7 +133,8 @@ def find_identifier_targets(facts: TableFacts) -> Iterator[Evidence]:
         if n_constant >= _MIN_CONSTANT_ERRORS and n_errors <= _LEAK_RELATIVE_ERRORS * n_constant:
             yield Evidence(
                 f"The identifier {name!r} determines {facts.target_name!r} in "
-                f"{len(codes) - n_errors} of {len(codes)} rows, as its values are sorted by class",
+                f"{len(codes) - n_errors} of {len(codes)} rows, as they are numbered class by "
+                "class",
                 name,
                 options,
             )
@@ -182,7 +188,7 @@ def find_duplicates(facts: TableFacts) -> Iterator[Evidence]:
     multiple = int(np.gcd.reduce(counts)) if len(counts) >= _MIN_PATTERNS else 1
     if multiple == 1 and not _are_copies(table, n_repeated, counts):
         return
-    often = f"; every row occurs {multiple} times or a multiple of it" if multiple > 1 else ""
+    often = f"; every row occurs {multiple} times, or a multiple of that" if multiple > 1 else ""
     yield Evidence(
         f"{n_repeated} of {len(table)} rows are exact copies of an earlier row, target "
         f"included{often}"
@@ -250,8 +256,8 @@ def find_repeated_groups(facts: TableFacts) -> Iterator[Evidence]:
         if resemblance >= _RESEMBLANCE:
             repeats = int((np.bincount(labels) > 1).sum())
             yield Evidence(
-                f"{repeats} of {n_values} values of {name!r} occur in several rows, which are "
-                f"alike, above all in {alike!r}",
+                f"{repeats} of {n_values} values of {name!r} occur in several rows, and these rows "
+                f"resemble each other, especially in {alike!r}",
                 name,
                 ("--groups", name),
             )
@@ -271,6 +277,20 @@ def find_shuffled_time(facts: TableFacts) -> Iterator[Evidence]:
             text = f"The rows are in the order of {column!r} ({n_times} different times)"
             yield Evidence(text, column, ("--time", column))
             return
+
+
+def _time_features(facts: TableFacts) -> set[str | None]:
+    """Return the features made of the time whose order the rows have.
+
+    A target that changes slowly depends on them whenever folds ignore this order.
+    """
+    times = [str(evidence.subject) for evidence in find_shuffled_time(facts)]
+    return {
+        name
+        for name in map(str, facts.X.columns)
+        for time in times
+        if name == time or name.startswith(f"{time}: ")
+    }
 
 
 def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
@@ -295,7 +315,7 @@ def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
                 yield Evidence(
                     f"{name!r} holds {n_values} different integers, and {facts.target_name!r} "
                     "depends on each of them rather than on their order (three ranges explain "
-                    f"{100 * max(measures.ranges_share, 0):.0f} % of what all integers explain)",
+                    f"{percentage(max(measures.ranges_share, 0.0))} of what all integers explain)",
                     name,
                     ("--category", name),
                 )
@@ -382,7 +402,7 @@ def find_class_names(facts: TableFacts) -> Iterator[Evidence]:
     if pairs:
         more = f" and {len(pairs) - _MAX_LISTED} more" if len(pairs) > _MAX_LISTED else ""
         texts = ", ".join(pairs[:_MAX_LISTED])
-        yield Evidence(f"Classes of {facts.target_name!r} are named almost alike: {texts}{more}")
+        yield Evidence(f"Classes of {facts.target_name!r} have nearly the same name: {texts}{more}")
 
 
 def _folded(name: str) -> str:
@@ -419,6 +439,6 @@ def find_few_rows(facts: TableFacts) -> Iterator[Evidence]:
         if rows is not None and len(rows) < _FEW_ROWS:
             margin = 98 / np.sqrt(max(len(rows), 1))
             yield Evidence(
-                f"{subject} only {plural(len(rows), 'row')}, so that a share of them is uncertain "
-                f"by up to ± {min(margin, 100):.0f} percentage points"
+                f"{subject} only {plural(len(rows), 'row')}, so shares of them are uncertain by up "
+                f"to ± {min(margin, 100):.0f} percentage points"
             )

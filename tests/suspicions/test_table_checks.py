@@ -88,7 +88,7 @@ def test_classes_that_most_features_separate_are_no_leak():
 def test_every_row_several_times_is_reported(n_times):
     table = pd.concat([make_table()] * n_times).sample(frac=1, random_state=0)
     text = report(table)["duplicated_rows"]
-    assert f"every row occurs {n_times} times or a multiple of it" in text
+    assert f"every row occurs {n_times} times, or a multiple of that" in text
 
 
 def test_some_copied_rows_are_reported():
@@ -226,7 +226,7 @@ def test_class_names_with_a_typo_are_reported(typo):
     labels = pd.Series(["benign"] * 300 + ["malignant"] * 100 + [typo] * 2, name="outcome")
     facts = TableFacts.from_arrays(np.zeros((402, 1)), labels, "classification")
     assert find_suspicions(facts)[0].evidence.startswith(
-        f"Classes of 'outcome' are named almost alike: {typo!r} (2 rows) and 'benign' (300)"
+        f"Classes of 'outcome' have nearly the same name: {typo!r} (2 rows) and 'benign' (300)"
     )
 
 
@@ -243,8 +243,7 @@ def test_few_test_rows_are_reported():
     facts = TableFacts(X, y, "classification", test=make_table(9, n_rows=5)[list(X)])
     (suspicion,) = find_suspicions(facts)
     assert suspicion.evidence == (
-        "The test has only 5 rows, so that a share of them is uncertain by up to ± 44 percentage "
-        "points"
+        "The test has only 5 rows, so shares of them are uncertain by up to ± 44 percentage points"
     )
 
 
@@ -297,7 +296,9 @@ def test_black_box_worse_than_a_constant_is_reported():
     assert find_suspicions(make_result()) == []
     quality = {"accuracy": 0.672, "f1_weighted": 0.6}
     (suspicion,) = find_suspicions(make_result(black_box_quality=quality))
-    assert "accuracy 0.672 on held-out rows, of the best constant 0.688" in suspicion.evidence
+    assert (
+        "accuracy 0.672 on held-out rows, against 0.688 of the best constant" in suspicion.evidence
+    )
     facts = make_result(
         task="regression", black_box_quality={"r2": -0.1}, constant_quality={"r2": 0.0}
     )
@@ -306,7 +307,7 @@ def test_black_box_worse_than_a_constant_is_reported():
 
 def test_rules_with_low_fidelity_are_reported():
     (suspicion,) = find_suspicions(make_result(fidelity=0.76))
-    assert suspicion.evidence == "The 3 rules agree with the black box on 76 % of unseen rows only"
+    assert suspicion.evidence == "The 3 rules agree with the black box on only 76 % of unseen rows"
     assert suspicion.options == ("--scoring", "fidelity")
     assert find_suspicions(make_result(fidelity=0.3, task="regression"))
     assert not find_suspicions(make_result(fidelity=0.7, task="regression"))
