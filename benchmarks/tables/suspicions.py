@@ -29,6 +29,7 @@ from nasty import GENERATED
 from run import make
 from shipped import SHIPPED
 
+from skescore._text import percentage
 from skescore.datasets import Dataset, load_dataset
 from skescore.suspicions import TableFacts, find_drift, find_suspicions, profile_columns
 
@@ -231,9 +232,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, help="folder in which tables are kept")
     parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".md"))
+    parser.add_argument("--seed", type=int, default=0, help="of the planted faults")
     options = parser.parse_args()
     begin = time.process_time()
-    random = np.random.default_rng(0)
+    random = np.random.default_rng(options.seed)
     alarms, drift_alarms, n_tables = [], [], 0
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
@@ -257,16 +259,18 @@ def main() -> int:
         f"| planted fault | reported, of {n_planted} | not reported in |",
         "| --- | --: | --- |",
         *(
-            f"| {fault} | {n_planted - len(names)} ({1 - len(names) / n_planted:.0%}) | "
+            f"| {fault} | {n_planted - len(names)} ({percentage(1 - len(names) / n_planted)}) | "
             f"{', '.join(names) or '-'} |"
             for fault, names in unreported.items()
         ),
         "",
         f"| alarms in {n_tables} clean tables | number | alarms |",
         "| --- | --: | --- |",
-        f"| table | {len(alarms)} ({len(alarms) / n_tables:.1%}) | {'; '.join(alarms) or '-'} |",
+        f"| table | {len(alarms)} ({percentage(len(alarms) / n_tables, digits=1)}) | "
+        f"{'; '.join(alarms) or '-'} |",
         f"| later rows (half of the table) | {len(drift_alarms)} "
-        f"({len(drift_alarms) / n_tables:.1%}) | {'; '.join(drift_alarms) or '-'} |",
+        f"({percentage(len(drift_alarms) / n_tables, digits=1)}) | "
+        f"{'; '.join(drift_alarms) or '-'} |",
         "",
     ]
     options.output.write_text("\n".join(lines), encoding="utf-8")

@@ -12,13 +12,24 @@ import numpy as np
 from skescore._text import listed, plural
 from skescore.datasets._numbers import as_numbers, style_of
 
-__all__ = ["ExtraRows", "find_extra_rows", "is_word", "shortened"]
+__all__ = ["ExtraRows", "find_extra_rows", "is_word", "may_have_extra_rows", "shortened"]
 
 #: Labels of rows that sum up others: at the beginning of a cell, or at its end ("North total").
 _TOTAL = re.compile(
     r"(?i)(grand |sub-?|sous-?|overall )?(tota(l|ls|le|les|al)|sums?|averages?|mean|count)\b"
     r"|(zwischen|gesamt)?summe\b|gesamt(ergebnis)?\b|teilergebnis\b|insgesamt\b|durchschnitt\b"
     r"|mittelwert\b|suma\b|[øσ∑](?!\w)|.+\W(grand |sub-?)?(total|sum|average|ergebnis|summe)$"
+)
+#: Parts of labels in lower case; every label of `_TOTAL` has one.
+_LABEL_PARTS = (
+    *("tota", "sum", "average", "mean", "count", "gesamt", "ergebnis", "durchschnitt"),
+    *("mittelwert", "ø", "σ", "∑"),
+)
+#: A cell that may be a label, if the separator is put in front of it and behind it.
+_MAY_BE_LABEL = (
+    r"(?im)(?:^|{0})[ \"]*(?:grand |sub-?|sous-?|overall |zwischen|ins)?"
+    r"(?:tota|sum|average|mean|count|gesamt|teil|durch|mittel|[øσ∑])"
+    r"|(?:total|sum|average|ergebnis|summe)[ \"]*(?:{0}|\r?$)"
 )
 #: Labels of means.
 _MEAN = re.compile(r"(?i)average|\bmean\b|durchschnitt|mittelwert|ø")
@@ -134,6 +145,31 @@ def _left_out_text(
     words = [shortened(next(filter(None, cells[i]))) for i in indices]
     rows = plural(len(indices), "row")
     return [f"{rows} among the data left out, {reason}: {listed(words, 3)}"]
+
+
+def may_have_extra_rows(text: str, separator: str, header: str) -> bool:
+    """Return whether a text may have rows among its data that are no data, without a loop.
+
+    Parameters
+    ----------
+    text : str
+        The lines below the header.
+    separator : str
+        Separator of the columns.
+    header : str
+        Line of the header.
+
+    Returns
+    -------
+    bool
+        False if `find_extra_rows` finds nothing among the data.
+    """
+    lowered = text.lower()
+    has_parts = any(part in lowered for part in _LABEL_PARTS)
+    if has_parts and re.search(_MAY_BE_LABEL.format(re.escape(separator)), text):
+        return True
+    has_lone_words = any(f"{separator}{separator}{end}" in text for end in ("\n", "\r\n"))
+    return has_lone_words or header.strip() in text
 
 
 def _total_labels(cells: Sequence[Sequence[str]]) -> dict[int, int]:

@@ -26,7 +26,7 @@ import pandas as pd
 from skescore._io import check_regular
 from skescore._optional import import_optional
 from skescore._text import listed, repeated
-from skescore.datasets._extra_rows import find_extra_rows
+from skescore.datasets._extra_rows import find_extra_rows, may_have_extra_rows
 from skescore.datasets._layout import LayoutOptions, TableLayout, detect_layout
 
 __all__ = [
@@ -394,10 +394,15 @@ def _without_surroundings(
 def _records_below(
     lines: Sequence[str], first_line: int, separator: str
 ) -> tuple[list[list[str]], list[tuple[int, int]]]:
-    """Return the records below a header with the lines of each; of long tables, the last ones."""
+    """Return the records below a header with the lines of each, or only the last ones.
+
+    Only these can be no data in a long table, or in one that has no word for totals.
+    """
     start = first_line
-    if len(lines) - first_line > _MAX_SEARCHED_ROWS:
-        start = len(lines) - _TAIL_ROWS
+    is_short = len(lines) - first_line <= _MAX_SEARCHED_ROWS
+    header = "".join(lines[first_line - 1 : first_line])
+    if not (is_short and may_have_extra_rows("".join(lines[first_line:]), separator, header)):
+        start = max(first_line, len(lines) - _TAIL_ROWS)
         if any(line.count('"') % 2 for line in lines[start:]):
             return [], []  # a record may begin above
     try:

@@ -44,8 +44,9 @@ _DUPLICATE_SHARE, _DUPLICATE_RATIO = 0.05, 5.0
 _RARE_PATTERNS, _NEAR_RATIO = 0.7, 1.3
 #: Smallest number of different rows that all occur several times on purpose.
 _MIN_PATTERNS = 20
-#: Smallest share of rows whose identifier occurs before, and number of different identifiers.
-_REPEATED_SHARE, _MIN_IDENTIFIERS = 0.1, 8
+#: Smallest share of rows whose identifier occurs before, or other text that is no feature, and
+#: smallest number of different identifiers.
+_REPEATED_SHARE, _REPEATED_NAMES_SHARE, _MIN_IDENTIFIERS = 0.1, 0.4, 8
 #: Smallest resemblance of rows with the same identifier, from 0 (none) to 1 (equal).
 _RESEMBLANCE = 0.5
 #: Smallest number of different times of rows in order.
@@ -243,11 +244,12 @@ def find_repeated_groups(facts: TableFacts) -> Iterator[Evidence]:
     if facts.groups is not None:
         return
     for name, column, _ in _identifier_columns(facts):
+        share = _REPEATED_SHARE if is_identifier_name(name) else _REPEATED_NAMES_SHARE
         observed = column.notna().to_numpy()
         labels = pd.factorize(column[observed])[0]
         n_values = int(labels.max(initial=-1)) + 1
         n_repeated = len(labels) - n_values
-        if n_values < _MIN_IDENTIFIERS or n_repeated < max(5, _REPEATED_SHARE * len(labels)):
+        if n_values < _MIN_IDENTIFIERS or n_repeated < max(5, share * len(labels)):
             continue
         other_columns = facts.X.drop(columns=[name], errors="ignore")
         if facts.y is not None:
@@ -314,8 +316,8 @@ def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
             if measures.is_arbitrary:
                 yield Evidence(
                     f"{name!r} holds {n_values} different integers, and {facts.target_name!r} "
-                    "depends on each of them rather than on their order (three ranges explain "
-                    f"{percentage(max(measures.ranges_share, 0.0))} of what all integers explain)",
+                    "depends on each of them rather than on their order (ranges or a curve explain "
+                    f"{percentage(max(measures.smooth_share, 0.0))} of what all of them explain)",
                     name,
                     ("--category", name),
                 )

@@ -121,6 +121,17 @@ def test_identifiers_that_repeat_by_chance_are_no_groups():
     assert report(table) == {}
 
 
+@pytest.mark.parametrize(("n_names", "is_reported"), [(90, True), (200, False)])
+def test_names_are_groups_if_many_rows_share_them(n_names, is_reported):
+    table = make_table().sort_values("weight", ignore_index=True)
+    table["title"] = [f"Car {i * n_names // N_ROWS}" for i in range(N_ROWS)]
+    features = table[["age", "weight", "sex"]]
+    identifiers = table[["title"]]
+    facts = TableFacts(features, table["outcome"], "classification", identifiers=identifiers)
+    names = [suspicion.name for suspicion in find_suspicions(facts)]
+    assert names == (["repeated_groups"] if is_reported else [])
+
+
 @pytest.mark.parametrize("form", ["{:d}", "B-{:04d}"])
 def test_identifier_sorted_by_class_is_reported(form):
     table = make_table().sort_values("outcome")
@@ -128,6 +139,23 @@ def test_identifier_sorted_by_class_is_reported(form):
     shuffled = table.sample(frac=1, random_state=0)
     assert "'record_id' determines 'outcome'" in report(shuffled)["identifier_target"]
     assert report(table) == {}  # the order of the file, which shuffled folds ignore
+
+
+def test_identifier_in_the_order_of_a_number_is_reported():
+    table = make_table().drop(columns="outcome").rename(columns={"weight": "outcome"})
+    table = table.sort_values("outcome").assign(record_id=3 * np.arange(N_ROWS) + 17)
+    text = report(table.sample(frac=1, random_state=0))["identifier_target"]
+    assert "determines 'outcome' (R² 0.99" in text
+    assert "numbered in its order" in text
+
+
+@pytest.mark.parametrize("name", ["time", "year"])
+def test_series_depends_on_its_time_without_a_leak(name):
+    series = np.cumsum(np.random.default_rng(0).normal(0, 1, N_ROWS))
+    table = make_table().assign(outcome=series, **{name: 1700 + np.arange(N_ROWS)})
+    assert list(report(table)) == ["shuffled_time"]
+    finding = next(text for text in load_dataset(table, target="outcome").findings if name in text)
+    assert finding.endswith(f"to hold out later rows instead: --time {name}")
 
 
 def test_rows_in_order_of_time_need_time():
