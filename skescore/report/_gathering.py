@@ -7,7 +7,7 @@ import json
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -424,6 +424,7 @@ def _describe_search(search: ExtractorSearchCV, data: Dataset | None) -> dict[st
             "seconds": search.search_seconds_,
         },
         "alternatives": alternatives_record(search),
+        "suspicions": [str(suspicion) for suspicion in search.suspicions_],
     }
 
 
@@ -503,7 +504,10 @@ def _run_content(
     score, recorded = _score_of(search["scoring"])
     weights = {**all_weights(), **search["weights"]}
     limits = {name: search[name] for name in limited_quantities() if search.get(name) is not None}
-    serious_warnings = list((run.get("best") or {}).get("shortcomings", ()))
+    serious_warnings = [
+        *run.get("suspicions", ()),
+        *(run.get("best") or {}).get("shortcomings", ()),
+    ]
     stops = slider_stops(saved, score, search["completeness"], weights)
     if limits:
         stops += slider_stops(saved, score, search["completeness"], weights, limits)
@@ -569,8 +573,14 @@ def _run_content(
         "rows": None if data is None else sample_rows(data, rules, included_rules),
         "target": about["target"],
         "warnings": serious_warnings,
-        "notes": [*(n for n in run.get("notes", []) if n not in serious_warnings), *notes],
+        "notes": [*_further_notes(run.get("notes", []), serious_warnings), *notes],
     }
+
+
+def _further_notes(notes: Sequence[str], warnings: Sequence[str]) -> list[str]:
+    """Return the notes that no warning repeats, whatever command it suggests."""
+    shown = {warning.partition(": skescore ")[0] for warning in warnings}
+    return [note for note in notes if note.partition(": skescore ")[0] not in shown]
 
 
 def performance_label(task: str, search: Mapping[str, Any]) -> str:

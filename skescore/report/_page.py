@@ -297,18 +297,16 @@ def _side_by_side(
         "names": names,
         "agreement": _agreement(contents, tables),
         "differences": _differences(contents, names),
+        "warnings": [
+            f"{name}: {warning}"
+            for name, content in zip(names, contents, strict=True)
+            for warning in content.get("warnings", ())
+        ],
         "notes": [
-            *(
-                f"{name}: {warning}"
-                for name, content in zip(names, contents, strict=True)
-                for warning in content.get("warnings", ())
-            ),
-            *(
-                f"{name}: {note}"
-                for name, content in zip(names, contents, strict=True)
-                for note in content["notes"]
-                if not note.startswith("Only the winner's rules")
-            ),
+            f"{name}: {note}"
+            for name, content in zip(names, contents, strict=True)
+            for note in content["notes"]
+            if not note.startswith("Only the winner's rules")
         ],
     }
 
