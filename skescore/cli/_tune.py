@@ -832,6 +832,7 @@ def run(options: argparse.Namespace) -> str:
     notes.add_findings(dataset.name, dataset.findings)
     model, about_model = _black_box(options, dataset, model_file)
     from skescore.report import alternatives_record
+    from skescore.suspicions import count_reports
 
     if options.workers == 0:
         _search(
@@ -869,6 +870,7 @@ def run(options: argparse.Namespace) -> str:
             suspicion.with_command(shown_command_line(options.command_line))
             for suspicion in suspicions
         ]
+        result["checks"] = count_reports(suspicions)
         result["black_box"] |= about_model
         if all_rows is not None:
             result["all_rows"] = all_rows | {"finalists": finalists}

@@ -32,6 +32,7 @@ from skescore.report._rule_views import rule_view, sample_rows
 from skescore.rules import RuleSet
 from skescore.rules._text import format_label
 from skescore.scorers import COMPLETENESSES, SCORE_SPECS, Weight, all_weights
+from skescore.suspicions import SUSPICION_CHECKS, count_reports
 from skescore.tuning import (
     SHARE_OF_ALL_ROWS,
     Candidate,
@@ -425,6 +426,7 @@ def _describe_search(search: ExtractorSearchCV, data: Dataset | None) -> dict[st
         },
         "alternatives": alternatives_record(search),
         "suspicions": [str(suspicion) for suspicion in search.suspicions_],
+        "checks": count_reports(search.suspicions_),
     }
 
 
@@ -573,8 +575,19 @@ def _run_content(
         "rows": None if data is None else sample_rows(data, rules, included_rules),
         "target": about["target"],
         "warnings": serious_warnings,
+        "checks": _checks(run),
         "notes": [*_further_notes(run.get("notes", []), serious_warnings), *notes],
     }
+
+
+def _checks(run: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what the checks of the data and the result look for, and whether they reported it."""
+    reports = run.get("checks") or {}
+    return [
+        {"text": check.when, "reported": reports[check.name] > 0}
+        for check in SUSPICION_CHECKS
+        if check.name in reports and (check.name != "test_rows_in_training" or "test" in run)
+    ]
 
 
 def _further_notes(notes: Sequence[str], warnings: Sequence[str]) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from skescore.suspicions import _result_checks as results
 from skescore.suspicions import _table_checks as tables
 from skescore.suspicions._facts import ResultFacts, TableFacts
 from skescore.suspicions._record import Suspicion, SuspicionCheck
 
-__all__ = ["SUSPICION_CHECKS", "find_suspicions"]
+__all__ = ["SUSPICION_CHECKS", "count_reports", "find_suspicions"]
 
 #: All checks, the most serious first.
 SUSPICION_CHECKS = (
@@ -96,6 +98,30 @@ SUSPICION_CHECKS = (
         "more rules",
     ),
 )
+
+
+def count_reports(suspicions: Iterable[Suspicion]) -> dict[str, int]:
+    """Count what each check reported, also the checks that reported nothing.
+
+    Parameters
+    ----------
+    suspicions : iterable of Suspicion
+        Everything that the checks reported.
+
+    Returns
+    -------
+    dict of str to int
+        Number of suspicions by the name of the check.
+
+    Examples
+    --------
+    >>> from skescore.suspicions import Suspicion, count_reports
+    >>> reports = count_reports([Suspicion("leakage", "'a' equals 'y'", "Leave it out")])
+    >>> reports["leakage"], reports["few_rows"]
+    (1, 0)
+    """
+    names = [suspicion.name for suspicion in suspicions]
+    return {check.name: names.count(check.name) for check in SUSPICION_CHECKS}
 
 
 def find_suspicions(*facts: TableFacts | ResultFacts) -> list[Suspicion]:
