@@ -126,10 +126,10 @@ def find_extra_rows(rows: Sequence[Sequence[str]], names: Sequence[str]) -> Extr
     findings = (
         []
         if not repeated
-        else [f"{plural(len(repeated), 'row')} left out, as a repetition of the header"]
+        else [f"{plural(len(repeated), 'row')} left out among the data (repeated header)"]
     )
-    findings += _left_out_text(cells, totals, "as a sum or mean of other rows")
-    findings += _left_out_text(cells, headings, "as a heading of the rows below it")
+    findings += _left_out_text(cells, totals, "sums or means of other rows")
+    findings += _left_out_text(cells, headings, "headings of the rows below them")
     if texts_below:
         label = "row" if len(texts_below) == 1 else "rows"
         findings.append(f"{label} below the data left out: {listed(texts_below, 3)}")
@@ -144,7 +144,7 @@ def _left_out_text(
         return []
     words = [shortened(next(filter(None, cells[i]))) for i in indices]
     rows = plural(len(indices), "row")
-    return [f"{rows} among the data left out, {reason}: {listed(words, 3)}"]
+    return [f"{rows} left out among the data ({reason}): {listed(words, 3)}"]
 
 
 def may_have_extra_rows(text: str, separator: str, header: str) -> bool:

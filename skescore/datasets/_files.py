@@ -484,7 +484,7 @@ def _read_text(
         twice = [name for name in repeated(header) if name.strip()]
         if twice:
             findings.append(
-                f"the header has {listed(twice)} more than once; the further columns are read as "
+                f"the header has {listed(twice)} more than once; the other columns are read as "
                 f"{listed([f'{name}.1' for name in twice])} and so on"
             )
         padded = _PADDED.search(content) is not None
@@ -628,9 +628,9 @@ def _encoding(content: bytes, where: str, name: str | None, findings: list[str])
     try:
         content.decode("cp1252")
     except UnicodeDecodeError:
-        findings.append("the text is read in the encoding ISO-8859-1; another: --encoding NAME")
+        findings.append("the text is read as ISO-8859-1; for another encoding: --encoding NAME")
         return "iso-8859-1"
-    findings.append("the text is read in the encoding Windows-1252; another: --encoding NAME")
+    findings.append("the text is read as Windows-1252; for another encoding: --encoding NAME")
     return "cp1252"
 
 

@@ -759,7 +759,7 @@ class _Reader:
             f"column {name!r} should be numbers but has text in {n_stray} of {n_rows} rows, first "
             f"{first_text!r} in data row {row} (data rows are counted from 1, without the header). "
             f"Correct the file, read the text as missing with na_values={words[:_STRAY_VALUES]!r} "
-            "(on the command line: --na-values) or the column as names with "
+            "(on the command line: --na-values) or the column as categories with "
             f"categories=({name!r},) (on the command line: --category {quoted(name)}), or leave it "
             f"out with drop=({name!r},) (on the command line: --drop {quoted(name)}).",
             *options,
@@ -794,7 +794,7 @@ class _Reader:
                 f"{listed(cells.texts[stray_mask].tolist(), 5)} in column {name!r} is read as "
                 f"missing ({count} of {len(cells.codes)} rows, first data row "
                 f"{self.frame.index[first] + 1}), as the others are numbers; to read the column as "
-                f"names: --category {quoted(name)}"
+                f"categories: --category {quoted(name)}"
             )
 
     def _note_units(self, reading: ColumnReading, cells: _Cells, number_mask: np.ndarray) -> None:
@@ -1158,8 +1158,8 @@ def prepare(
         categories |= {name for name, _ in codes}
         options = replace(options, categories=(*options.categories, *(name for name, _ in codes)))
         findings += [
-            f"column {name!r} holds {count} integers and is named like a code, so it is read as "
-            f"categories; to read it as numbers: --numeric {quoted(name)}"
+            f"column {name!r} holds {count} different integers and is named like a code, so it is "
+            f"read as categories; to read it as numbers: --numeric {quoted(name)}"
             for name, count in codes
         ]
     frame = raw.frame.assign(**_named(raw, categories, target, findings)).rename(columns=str)

@@ -35,7 +35,8 @@ def find_low_fidelity(facts: ResultFacts) -> Iterator[Evidence]:
         return
     rules = plural(facts.n_rules, "rule")
     if is_classification:
-        share = percentage(facts.fidelity)
+        is_close = percentage(facts.fidelity) == percentage(limit)
+        share = percentage(facts.fidelity, digits=int(is_close))
         text = f"The {rules} agree with the black box on only {share} of unseen rows"
     else:
         text = f"The {rules} agree with the black box with an R² of only {facts.fidelity:.2f}"

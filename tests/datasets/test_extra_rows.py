@@ -67,7 +67,7 @@ def test_totals_after_blocks_are_the_only_rows_left_out(tmp_path, seed, sizes, h
     columns = slice(len(NAMES) if has_kind else 3)
     kept, finding = read_staff([row[columns] for row in rows], tmp_path)
     assert kept == staff
-    assert "among the data left out, as a sum or mean of other rows: " in finding
+    assert "left out among the data (sums or means of other rows): " in finding
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -100,16 +100,16 @@ def test_subtotals_do_not_change_what_is_read(separator, suffix, tmp_path):
         frames.append(dataset.X)
         findings.append("; ".join(dataset.findings))
     assert frames[0].equals(frames[1])
-    assert "left out, as a sum or mean of other rows: 'Subtotal 0', 'Subtotal 1'" in findings[1]
-    assert "as a repetition of the header" in findings[1]
-    assert "as a" not in findings[0]
+    assert "(sums or means of other rows): 'Subtotal 0', 'Subtotal 1'" in findings[1]
+    assert "(repeated header)" in findings[1]
+    assert "left out among" not in findings[0]
 
 
 def test_headings_of_groups_are_left_out(tmp_path):
     rows = [["North", "", "", ""], *make_rows(6, 0), ["South", "", "", ""], *make_rows(6, 1)]
     kept, finding = read_staff(rows, tmp_path)
     assert kept == [int(row[1]) for row in rows if row[1]]
-    assert "2 rows among the data left out, as a heading of the rows below it" in finding
+    assert "2 rows left out among the data (headings of the rows below them)" in finding
     gaps = [*make_rows(6, 0), ["Shop 9", "", "", ""], *make_rows(6, 1)]  # a row without values
     assert len(read_staff(gaps, tmp_path)[0]) == len(gaps)
 

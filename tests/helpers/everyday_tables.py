@@ -513,13 +513,13 @@ EXCEL_TABLES = {
         "Bonus",
         ("Region", "Visitors", "Sales", "Returns"),
         60,
-        "2 rows among the data left out, as a sum or mean of other rows: 'North Total'",
+        "2 rows left out among the data (sums or means of other rows): 'North Total'",
     ),
     "wards": EverydayTable(
         _wards_sheet,
         "Stay Outcome",
         ("No.", "Patient Age", "Patient Temp.", "Stay Days"),
         75,
-        "as a heading of the rows below it: 'Ward 1', 'Ward 2', 'Ward 3'",
+        "(headings of the rows below them): 'Ward 1', 'Ward 2', 'Ward 3'",
     ),
 }

@@ -337,6 +337,9 @@ def test_rules_with_low_fidelity_are_reported():
     (suspicion,) = find_suspicions(make_result(fidelity=0.76))
     assert suspicion.evidence == "The 3 rules agree with the black box on only 76 % of unseen rows"
     assert suspicion.options == ("--scoring", "fidelity")
+    assert (
+        "on only 79.7 % of unseen rows" in find_suspicions(make_result(fidelity=0.797))[0].evidence
+    )
     assert find_suspicions(make_result(fidelity=0.3, task="regression"))
     assert not find_suspicions(make_result(fidelity=0.7, task="regression"))
     assert not find_suspicions(make_result(fidelity=float("nan")))
