@@ -20,7 +20,7 @@ _CODE = re.compile(
     r"|municipality|occupation|industry|sku|iata)(_?(code|id|no|nr))?$)|[a-z](Code|Zip)$"
 )
 _TIME = re.compile(
-    r"(?i:(^|[\W_])(date|datetime|timestamp|time|datum|zeit|day_?number|period)$"
+    r"(?i:(^|[\W_])(date|datetime|timestamp|time|datum|zeit|year|jahr|day_?number|period)$"
     r"|: days since \d{4}-\d\d-\d\d$)|[a-z](Date|Time)$"
 )
 

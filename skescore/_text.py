@@ -17,6 +17,7 @@ __all__ = [
     "listed",
     "nearest",
     "nearest_names",
+    "percentage",
     "plural",
     "printable",
     "rename_hint",
@@ -208,3 +209,21 @@ def short_repr(settings: Any) -> str:
     ]
     changed = [f"{name}={value!r}" for name, value, default in values if value is not default]
     return f"{type(settings).__name__}({', '.join(changed)})"
+
+
+def percentage(value: float, *, digits: int = 0) -> str:
+    """Return a share in percent; 100 and 0 only for exactly all and nothing.
+
+    Examples
+    --------
+    >>> from skescore._text import percentage
+    >>> percentage(0.794), percentage(0.9999), percentage(1.0)
+    ('79 %', '> 99.9 %', '100 %')
+    """
+    percent = 100 * value
+    text = f"{percent:.{digits}f}"
+    if float(text) == 100 and value < 1 - 1e-9:
+        text = f"{percent:.1f}" if percent < 99.9 else "> 99.9"
+    elif float(text) == 0 and percent > 1e-9:
+        text = f"{percent:.1f}" if percent >= 0.1 else "< 0.1"
+    return f"{text} %"

@@ -7,35 +7,17 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skescore._names import BLACK_BOX_NAMES
-from skescore._text import plural
+from skescore._text import percentage, plural
 from skescore.registry import extractor_label
 
 if TYPE_CHECKING:
     from skescore.cli._output import Printer
     from skescore.tuning import Alternative, ExtractorSearchCV
 
-__all__ = ["figures_text", "percentage", "print_alternatives", "print_winner_figures"]
-
+__all__ = ["figures_text", "print_alternatives", "print_winner_figures"]
 
 #: Largest number of rules of an alternative that are printed.
 _MAX_LINES = 12
-
-
-def percentage(value: float, *, digits: int = 0) -> str:
-    """Return a share in percent; 100 and 0 only for exactly all and nothing.
-
-    Examples
-    --------
-    >>> percentage(0.794), percentage(0.9999), percentage(1.0)
-    ('79 %', '> 99.9 %', '100 %')
-    """
-    percent = 100 * value
-    text = f"{percent:.{digits}f}"
-    if float(text) == 100 and value < 1 - 1e-9:
-        text = f"{percent:.1f}" if percent < 99.9 else "> 99.9"
-    elif float(text) == 0 and percent > 1e-9:
-        text = f"{percent:.1f}" if percent >= 0.1 else "< 0.1"
-    return f"{text} %"
 
 
 def figures_text(

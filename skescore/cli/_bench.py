@@ -32,7 +32,7 @@ from skescore._names import (
 from skescore._optional import import_optional
 from skescore._quantities import measured_quantities
 from skescore._scores import SCORE_SPECS
-from skescore._text import did_you_mean, plural
+from skescore._text import did_you_mean, percentage, plural
 from skescore.bench import RANKABLE_COLUMNS, SUITES, suite_config
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
@@ -224,7 +224,7 @@ def _describe_folds(result: BenchResult) -> str:
     if config.folds == 0:
         return f"{seeds}, in sample"
     if config.folds == 1:
-        return f"{seeds} × 1 split ({config.test_size:.0%} of the rows held out)"
+        return f"{seeds} × 1 split ({percentage(config.test_size)} of the rows held out)"
     return f"{seeds} × {config.folds} folds"
 
 

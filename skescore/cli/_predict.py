@@ -31,8 +31,8 @@ Predict the rows of a table by rules that `skescore tune --output`, `skescore im
 RuleSet.to_json saved. Writes CSV: the prediction of each row, in the table's order, and the number
 of the rule that it comes from; none where no rule holds, or where all rules that hold vote.
 
-Rows that lie outside of the range of the training rows, or are distributed in another way, are
-counted and reported for each feature on standard error.
+Standard error reports for each feature how many rows lie outside of the range of the training
+rows, and whether its distribution differs from theirs.
 """
 EXAMPLES = """\
 examples:

@@ -31,7 +31,7 @@ from skescore._names import (
 from skescore._optional import import_optional
 from skescore._quantities import MeasuredQuantity, limited_quantities, measured_quantities
 from skescore._scores import SCORE_SPECS
-from skescore._text import csv_of, did_you_mean, plural
+from skescore._text import csv_of, did_you_mean, percentage, plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._alternatives import print_alternatives, print_winner_figures
@@ -832,6 +832,7 @@ def run(options: argparse.Namespace) -> str:
     notes.add_findings(dataset.name, dataset.findings)
     model, about_model = _black_box(options, dataset, model_file)
     from skescore.report import alternatives_record
+    from skescore.suspicions import count_reports
 
     if options.workers == 0:
         _search(
@@ -869,6 +870,7 @@ def run(options: argparse.Namespace) -> str:
             suspicion.with_command(shown_command_line(options.command_line))
             for suspicion in suspicions
         ]
+        result["checks"] = count_reports(suspicions)
         result["black_box"] |= about_model
         if all_rows is not None:
             result["all_rows"] = all_rows | {"finalists": finalists}
@@ -1031,11 +1033,12 @@ def _shortcomings(dataset: Dataset, search: ExtractorSearchCV, idle: Sequence[st
     shortcomings = _weak_predictions(dataset, search)
     if idle:
         n_rows = min(len(dataset.X), MAX_PERMUTED_ROWS)
+        bound = percentage(min(1.0, 3 / n_rows), digits=2)
         shortcomings.append(
             f"these rules name {', '.join(idle)}, but permuting the values changes no output of "
-            f"the black box on {n_rows} rows (with 95 % confidence, at most "
-            f"{min(1.0, 3 / n_rows):.2%} of its outputs depend on them), so a correlated feature "
-            "decides: name other columns with --features, or leave it out with --drop"
+            f"the black box on {n_rows} rows (with 95 % confidence, at most {bound} of its outputs "
+            "depend on them), so a correlated feature decides: name other columns with --features, "
+            "or leave it out with --drop"
         )
     return shortcomings
 
@@ -1136,7 +1139,7 @@ def _draw_sample(options: argparse.Namespace, notes: output.Notes) -> _StoredSam
     n_drawn = sum(drawn for drawn, _ in sample.strata.values())
     if n_drawn < sample.n_rows:
         groups = ", ".join(
-            f"{share:.2%} of {'the rows' if name is None else repr(name)}"
+            f"{percentage(share, digits=2)} of {'the rows' if name is None else repr(name)}"
             for name, share in sample.missed().items()
         )
         notes.add(

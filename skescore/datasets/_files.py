@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,8 @@ import pandas as pd
 from skescore._io import check_regular
 from skescore._optional import import_optional
 from skescore._text import listed, repeated
-from skescore.datasets._layout import LayoutOptions, TableLayout, count_total_rows, detect_layout
+from skescore.datasets._extra_rows import find_extra_rows, may_have_extra_rows
+from skescore.datasets._layout import LayoutOptions, TableLayout, detect_layout
 
 __all__ = [
     "DatasetError",
@@ -63,6 +64,8 @@ _PADDED = re.compile(rb"(?<![^,;|\s\"'])0\d")
 LINE_NOTE = "(the header is line 1)"
 #: Rows in which the header is looked for, and rows at the end that may be totals.
 _LAYOUT_ROWS, _TAIL_ROWS = 70, 30
+#: Totals among the data are looked for in tables of at most this number of rows.
+_MAX_SEARCHED_ROWS = 50_000
 #: Rows that must agree with the header for blanks to be a separator.
 _SEEN_ROWS = 20
 #: What a cell is that is missing; "none" and "?" are words, which only their column explains.
@@ -280,20 +283,25 @@ def _read_sheet(
             sheets = [str(name) for name in book.sheet_names]
             nulls: dict[str, Any] = {"keep_default_na": False, "na_values": list(NULL_CELLS)}
             grid = book.parse(sheets[0], header=None, dtype=object, **nulls)
-            layout, n_rows = _sheet_layout(grid, layout_options, findings)
+            texts = _texts_of_sheet(grid)
+            layout = _find_layout(texts[:_LAYOUT_ROWS], layout_options)
+            first_row = 1 if layout is None else layout.first_row
+            names = layout.names if layout is not None else texts[0] if texts else ()
+            extra = find_extra_rows(texts[first_row:], names)
+            findings += [*(() if layout is None else layout.findings), *extra.findings]
+            below = range(extra.first_below, len(grid) - first_row)
+            left_out = [first_row + i for i in (*extra.among_data, *below)]
             if layout is None:
-                table = book.parse(sheets[0], nrows=n_rows, **nulls)
-                cells = grid.iloc[1:]
+                table = book.parse(sheets[0], skiprows=left_out, **nulls)
             else:
                 table = book.parse(
                     sheets[0],
                     header=None,
                     names=unique_names(layout.names),
-                    skiprows=layout.first_row,
-                    nrows=n_rows,
+                    skiprows=[*range(first_row), *left_out],
                     **nulls,
                 )
-                cells = grid.iloc[layout.first_row :]
+            cells = grid.iloc[first_row:].drop(index=left_out)
             cells = cells.head(len(table)).reset_index(drop=True)
     except DatasetError:
         raise
@@ -313,19 +321,11 @@ def _read_sheet(
     return FileTable(table, checksum, None, findings, None, texts, True)
 
 
-def _sheet_layout(
-    grid: pd.DataFrame, options: LayoutOptions, findings: list[str]
-) -> tuple[TableLayout | None, int | None]:
-    """Return the layout of a sheet, if it is not a header above data, and its number of rows."""
+def _texts_of_sheet(grid: pd.DataFrame) -> list[list[str]]:
+    """Return the cells of a sheet as texts; missing ones are empty."""
     texts = grid.map(lambda cell: "" if pd.isna(cell) else str(cell).strip())
-    head = texts.head(_LAYOUT_ROWS).to_numpy().tolist()
-    layout = _find_layout(head, options)
-    first_row = 1 if layout is None else layout.first_row
-    tail = texts.iloc[first_row:].tail(_TAIL_ROWS).to_numpy().tolist()
-    n_total, totals = count_total_rows(tail, grid.shape[1])
-    findings += [] if layout is None else layout.findings
-    findings += _totals_finding(totals)
-    return layout, len(texts) - first_row - n_total if n_total else None
+    rows: list[list[str]] = texts.to_numpy().tolist()
+    return rows
 
 
 def _find_layout(rows: list[list[str]], options: LayoutOptions) -> TableLayout | None:
@@ -333,13 +333,6 @@ def _find_layout(rows: list[list[str]], options: LayoutOptions) -> TableLayout |
         return detect_layout(rows, options)
     except ValueError as error:
         raise DatasetError(str(error)) from error
-
-
-def _totals_finding(totals: Sequence[str]) -> list[str]:
-    if not totals:
-        return []
-    rows = "row" if len(totals) == 1 else "rows"
-    return [f"{rows} below the data left out: {listed(totals, 3)}"]
 
 
 def unique_names(names: Sequence[str]) -> list[str]:
@@ -374,22 +367,50 @@ def _without_surroundings(
     rows, ends = _grid(lines[: 2 * _LAYOUT_ROWS], separator)
     layout = _find_layout(rows[:_LAYOUT_ROWS], options)
     first_line = ends[0] if layout is None else ends[layout.first_row - 1]
-    tail = lines[max(first_line, len(lines) - _TAIL_ROWS) :]
-    n_total, totals = 0, list[str]()
-    if not any(line.count('"') % 2 for line in tail):
-        tail_rows = [next(csv.reader([line], delimiter=separator), []) for line in tail]
-        n_total, totals = count_total_rows(tail_rows, max(map(len, rows)))
-    if layout is None and not totals:
+    names = rows[0] if layout is None else list(layout.names)
+    records, spans = _records_below(lines, first_line, separator)
+    extra = find_extra_rows(records, names) if records else None
+    if layout is None and (extra is None or not extra.findings):
         return unchanged
     header = lines[:first_line]
     if layout is not None:
         written = io.StringIO()
-        names = [name.replace("\n", " ") for name in layout.names]
+        names = [name.replace("\n", " ") for name in names]
         csv.writer(written, delimiter=separator, lineterminator="\n").writerow(names)
         header = [written.getvalue()]
-    data = lines[first_line : len(lines) - n_total]
-    findings = [*(() if layout is None else layout.findings), *_totals_finding(totals)]
+    data, findings = lines[first_line:], list(() if layout is None else layout.findings)
+    if extra is not None:
+        left_out = {*extra.among_data, *range(extra.first_below, len(records))}
+        data = lines[first_line : spans[0][0]] + [
+            line
+            for i, (start, end) in enumerate(spans)
+            if i not in left_out
+            for line in lines[start:end]
+        ]
+        findings += extra.findings
     return "".join([*header, *data]).encode("utf-8"), "utf-8", separator, findings
+
+
+def _records_below(
+    lines: Sequence[str], first_line: int, separator: str
+) -> tuple[list[list[str]], list[tuple[int, int]]]:
+    """Return the records below a header with the lines of each, or only the last ones.
+
+    Only these can be no data in a long table, or in one that has no word for totals.
+    """
+    start = first_line
+    is_short = len(lines) - first_line <= _MAX_SEARCHED_ROWS
+    header = "".join(lines[first_line - 1 : first_line])
+    if not (is_short and may_have_extra_rows("".join(lines[first_line:]), separator, header)):
+        start = max(first_line, len(lines) - _TAIL_ROWS)
+        if any(line.count('"') % 2 for line in lines[start:]):
+            return [], []  # a record may begin above
+    try:
+        records, ends = _grid(lines[start:], separator)
+    except csv.Error:
+        return [], []  # reported by the reader
+    bounds = [start, *(start + end for end in ends)]
+    return records, list(pairwise(bounds))
 
 
 def _separator_of_grid(lines: Sequence[str], text_format: _TextFormat) -> str | None:
@@ -463,7 +484,7 @@ def _read_text(
         twice = [name for name in repeated(header) if name.strip()]
         if twice:
             findings.append(
-                f"the header has {listed(twice)} more than once; the further columns are read as "
+                f"the header has {listed(twice)} more than once; the other columns are read as "
                 f"{listed([f'{name}.1' for name in twice])} and so on"
             )
         padded = _PADDED.search(content) is not None
@@ -607,9 +628,9 @@ def _encoding(content: bytes, where: str, name: str | None, findings: list[str])
     try:
         content.decode("cp1252")
     except UnicodeDecodeError:
-        findings.append("the text is read in the encoding ISO-8859-1; another: --encoding NAME")
+        findings.append("the text is read as ISO-8859-1; for another encoding: --encoding NAME")
         return "iso-8859-1"
-    findings.append("the text is read in the encoding Windows-1252; another: --encoding NAME")
+    findings.append("the text is read as Windows-1252; for another encoding: --encoding NAME")
     return "cp1252"
 
 

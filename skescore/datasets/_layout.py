@@ -11,22 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from skescore._text import listed
+from skescore.datasets._extra_rows import is_word, shortened
 
-__all__ = ["LayoutOptions", "TableLayout", "count_total_rows", "detect_layout"]
+__all__ = ["LayoutOptions", "TableLayout", "detect_layout"]
 
 #: Rows in which the header is looked for, and rows of data that decide.
 _MAX_TITLE_ROWS, _SAMPLE_ROWS = 30, 40
-#: Beginning of rows that sum up others.
-_TOTAL = re.compile(
-    r"(?i)(grand |sub-?|overall )?(totals?|sums?|averages?|mean|count)\b|summe\b|gesamt(summe)?\b"
-    r"|insgesamt\b|zwischensumme\b|durchschnitt\b|mittelwert\b|ø|total général\b|totale?\b|σ|∑"
-)
-#: Beginning of footnotes.
-_FOOTNOTE = re.compile(
-    r"(?i)(source|sources|notes?|quelle|anmerkung|stand|as of|\*|¹|fuente|legend|©|generated"
-    r"|exported|created)\b|\*|¹|©|--"
-)
-_NUMBER = re.compile(r"[^\w]*[+-]?[\d.,' ]*\d[\d.,' ]*([eE][+-]?\d+)?\s*([%€$£]|EUR|USD)?")
 #: Units alone in a cell, with or without brackets.
 _UNIT = re.compile(
     r"[\[(]\s*[^\d\])]{1,20}[\])]|(?i:%|€|\$|£|eur|usd|[munµμkcd]?(g|m|l|s|v|a|w|hz|pa|mol)"
@@ -76,11 +66,6 @@ class TableLayout:
     findings: tuple[str, ...] = field(default=())
 
 
-def _is_text(cell: str) -> bool:
-    """Return whether a cell holds a word, not a number."""
-    return bool(cell) and _NUMBER.fullmatch(cell) is None
-
-
 def _n_filled(row: Sequence[str]) -> int:
     return sum(1 for cell in row if cell)
 
@@ -123,7 +108,7 @@ def detect_layout(grid: Sequence[Sequence[str]], options: LayoutOptions) -> Tabl
     if titles:
         findings.append(
             f"row{'s' if len(titles) > 1 else ''} above the header left out: "
-            f"{listed([_shortened(title) for title in titles], 3)}; the header is row {start + 1} "
+            f"{listed([shortened(title) for title in titles], 3)}; the header is row {start + 1} "
             f"(to name another one: --header)"
         )
     elif start > first:
@@ -140,10 +125,6 @@ def detect_layout(grid: Sequence[Sequence[str]], options: LayoutOptions) -> Tabl
         first_row += 1
     names = _joined_names(rows[start : start + n_header])
     return TableLayout(tuple(names), first_row, tuple(findings))
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 50 else f"{text[:47]}..."
 
 
 def _stated_layout(rows: list[list[str]], options: LayoutOptions) -> TableLayout:
@@ -188,7 +169,7 @@ def _precedes_header(rows: list[list[str]], index: int, usual: int) -> bool:
     if _n_filled(rows[index]) >= usual or _is_merged_header(rows, index):
         return False
     lower = next((row for row in rows[index + 1 : index + 4] if any(row)), [])
-    return _n_filled(lower) >= usual and all(_is_text(cell) for cell in lower if cell)
+    return _n_filled(lower) >= usual and all(is_word(cell) for cell in lower if cell)
 
 
 def _is_group_row(rows: list[list[str]], index: int) -> bool:
@@ -197,7 +178,7 @@ def _is_group_row(rows: list[list[str]], index: int) -> bool:
         return False
     upper = rows[index]
     n_upper = _n_filled(upper)
-    if n_upper < 2 or any(upper[i] and not _is_text(upper[i]) for i in range(len(upper))):
+    if n_upper < 2 or any(upper[i] and not is_word(upper[i]) for i in range(len(upper))):
         return False
     return _is_merged_header(rows, index)
 
@@ -211,12 +192,12 @@ def _is_merged_header(rows: list[list[str]], start: int) -> bool:
     gaps = [i for i in range(1, last + 1) if not upper[i]]
     if not gaps or any(not lower[i] for i in gaps) or not any(upper):
         return False
-    if not all(_is_text(cell) for cell in lower if cell):
+    if not all(is_word(cell) for cell in lower if cell):
         return False
-    if any(cell and not _is_text(cell) for cell in upper):
+    if any(cell and not is_word(cell) for cell in upper):
         return False
     below = [row for row in rows[start + 2 : start + 2 + _SAMPLE_ROWS] if any(row)]
-    numeric_below = [i for i in gaps if any(row[i] and not _is_text(row[i]) for row in below)]
+    numeric_below = [i for i in gaps if any(row[i] and not is_word(row[i]) for row in below)]
     return 2 * len(numeric_below) >= len(gaps) and len(set(filter(None, lower))) > 1
 
 
@@ -226,7 +207,7 @@ def _is_unit_row(rows: list[list[str]], index: int) -> bool:
         return False
     row = rows[index]
     filled = [i for i, cell in enumerate(row) if cell]
-    if not filled or not all(_is_text(row[i]) for i in filled):
+    if not filled or not all(is_word(row[i]) for i in filled):
         return False
     units = [i for i in filled if _UNIT.fullmatch(row[i]) or row[i] in ("-", "–", "—")]
     below = [other for other in rows[index + 1 : index + 1 + _SAMPLE_ROWS] if any(other)]
@@ -234,7 +215,7 @@ def _is_unit_row(rows: list[list[str]], index: int) -> bool:
         i
         for i in units
         if below
-        and sum(bool(other[i]) and not _is_text(other[i]) for other in below) > len(below) / 2
+        and sum(bool(other[i]) and not is_word(other[i]) for other in below) > len(below) / 2
     ]
     return bool(numeric) and len(units) >= max(1, 0.6 * len(filled))
 
@@ -254,44 +235,3 @@ def _joined_names(header: list[list[str]]) -> list[str]:
             if text and text != names[i]:
                 names[i] = f"{names[i]} {text}".strip()
     return names
-
-
-def count_total_rows(rows: Sequence[Sequence[str]], n_columns: int) -> tuple[int, list[str]]:
-    """Count the rows at the end of a table that sum up the others, or are footnotes.
-
-    Parameters
-    ----------
-    rows : sequence of sequence of str
-        The last rows of the table.
-    n_columns : int
-        Number of columns.
-
-    Returns
-    -------
-    n_rows : int
-        Number of rows to leave out, with blank rows between them.
-    texts : list of str
-        First cell of each.
-    """
-    n_left_out, texts = 0, []
-    for position, row in enumerate(reversed(rows), start=1):
-        cells = [cell.strip() for cell in row]
-        filled = [cell for cell in cells if cell]
-        if not filled:
-            continue
-        first = filled[0]
-        is_total = _TOTAL.match(first) is not None and not _is_text_row(filled)
-        is_footnote = len(filled) == 1 < n_columns and (
-            _FOOTNOTE.match(first) is not None or (len(first) > 20 and _is_text(first))
-        )
-        if not (is_total or is_footnote):
-            break
-        n_left_out = position
-        texts.append(_shortened(first))
-    return n_left_out, texts[::-1]
-
-
-def _is_text_row(filled: Sequence[str]) -> bool:
-    """Return whether most other cells of a row are words, as in a row of data."""
-    later_cells = filled[1:]
-    return 2 * sum(map(_is_text, later_cells)) > len(later_cells) if later_cells else False

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from skescore._column_names import is_code_name, is_identifier_name
+from skescore._column_names import is_code_name, is_identifier_name, is_time_name
 from skescore._io import at_home
-from skescore._text import listed, nearest_names
+from skescore._text import listed, nearest_names, percentage
 from skescore.datasets._files import (
     DatasetError,
     FileTable,
@@ -28,6 +28,7 @@ from skescore.datasets._files import (
     check_unique,
     read_file,
 )
+from skescore.datasets._numbers import as_numbers, fits, is_number, style_of, units_of
 from skescore.datasets._units import main_unit, split_units, unit_factor
 
 __all__ = [
@@ -735,8 +736,10 @@ class _Reader:
         n_rows = n_numbers + n_stray
         has_few_texts = len(cells.texts) <= _STRAY_VALUES and n_rows >= 3 * len(cells.texts)
         is_categorical = has_few_texts and n_stray > _STRAY_SHARE * n_rows
-        only_truth = cells.texts[number_mask].str.lower().isin(("true", "false")).all()
-        if only_truth or is_categorical or n_numbers < n_stray:
+        numbers_alone = cells.texts[number_mask]
+        only_truth = numbers_alone.str.lower().isin(("true", "false")).all()
+        are_names = n_rows == len(cells.texts) >= _MIN_COUNTED and numbers_alone.str.isdigit().all()
+        if only_truth or is_categorical or are_names or n_numbers < n_stray:
             return False
         if stray_mask.sum() > _STRAY_VALUES and n_stray > _STRAY_SHARE * n_rows:
             return False
@@ -756,7 +759,7 @@ class _Reader:
             f"column {name!r} should be numbers but has text in {n_stray} of {n_rows} rows, first "
             f"{first_text!r} in data row {row} (data rows are counted from 1, without the header). "
             f"Correct the file, read the text as missing with na_values={words[:_STRAY_VALUES]!r} "
-            "(on the command line: --na-values) or the column as names with "
+            "(on the command line: --na-values) or the column as categories with "
             f"categories=({name!r},) (on the command line: --category {quoted(name)}), or leave it "
             f"out with drop=({name!r},) (on the command line: --drop {quoted(name)}).",
             *options,
@@ -791,7 +794,7 @@ class _Reader:
                 f"{listed(cells.texts[stray_mask].tolist(), 5)} in column {name!r} is read as "
                 f"missing ({count} of {len(cells.codes)} rows, first data row "
                 f"{self.frame.index[first] + 1}), as the others are numbers; to read the column as "
-                f"names: --category {quoted(name)}"
+                f"categories: --category {quoted(name)}"
             )
 
     def _note_units(self, reading: ColumnReading, cells: _Cells, number_mask: np.ndarray) -> None:
@@ -872,7 +875,8 @@ class _Reader:
                 return self.leave(name, "categories that hardly ever repeat")
             self.findings.append(
                 f"column {name!r} has {n_values} categories; the {self.options.max_categories} "
-                f"most frequent are kept ({share:.0%} of the rows), the others read as {OTHER!r}"
+                f"most frequent are kept ({percentage(share)} of the rows), the others are read as "
+                f"{OTHER!r}"
             )
         reading = ColumnReading(name, "category", values=kept_values)
         return reading, _apply(column, cells, reading, self.options.na_values)
@@ -1016,11 +1020,21 @@ def note_equal(frame: pd.DataFrame) -> list[str]:
                 f"out: --drop {quoted(name)}"
             )
         if column.dtype.kind in "if" and _counts_rows(column):
-            findings.append(
-                f"column {name!r} looks like row numbers, on which rules mean nothing for other "
-                f"rows; to leave it out: --drop {quoted(name)}"
-            )
+            findings.append(_row_number_text(name))
     return findings
+
+
+def _row_number_text(name: str) -> str:
+    """Return a sentence about consecutive integers, which may number the rows or their times."""
+    if is_time_name(name) and not _DATE_PART.fullmatch(name):
+        return (
+            f"column {name!r} is different in each row, so rules on it say nothing about later "
+            f"rows; to hold out later rows instead: --time {quoted(name)}"
+        )
+    return (
+        f"column {name!r} looks like row numbers, so rules on it say nothing about other rows; to "
+        f"leave it out: --drop {quoted(name)}"
+    )
 
 
 def quoted(name: str) -> str:
@@ -1144,8 +1158,8 @@ def prepare(
         categories |= {name for name, _ in codes}
         options = replace(options, categories=(*options.categories, *(name for name, _ in codes)))
         findings += [
-            f"column {name!r} holds {count} integers and is named like a code, so it is read as "
-            f"categories; to read it as numbers: --numeric {quoted(name)}"
+            f"column {name!r} holds {count} different integers and is named like a code, so it is "
+            f"read as categories; to read it as numbers: --numeric {quoted(name)}"
             for name, count in codes
         ]
     frame = raw.frame.assign(**_named(raw, categories, target, findings)).rename(columns=str)
@@ -1444,81 +1458,6 @@ def _tuple(names: str | Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(map(str, names))
 
 
-# --- numbers written as text --------------------------------------------------------------------
-
-_CURRENCY = (
-    r"US\$|R\$|A\$|C\$|[$€£¥₹₽₩₺₪฿]|kr\.?|zł|Fr\.|"
-    r"(?:USD|EUR|GBP|CHF|JPY|INR|SEK|NOK|DKK|PLN|CZK|AUD|CAD|CNY|BRL)\b"
-)
-_UNIT = re.compile(rf"%|{_CURRENCY}")
-_EXPONENT = r"(?:[eE][+-]?\d+)?"
-_TRUTH = {"true": 1.0, "false": 0.0}
-#: Decimal signs and thousands separators; of two styles that fit equally well, the first is used.
-_STYLES = ((".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
-#: Number of texts from which the style is detected.
-_STYLE_TEXTS = 1000
-#: Variants of minus signs, apostrophes and spaces.
-_SIGNS = str.maketrans("\u2212\u2019\u00a0\u202f\u2009", "-'   ")
-
-
-@cache
-def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
-    """Compile a pattern that matches every line; its groups are empty if the line is no number."""
-    d, t = re.escape(decimal), re.escape(thousands)
-    core = rf"[1-9]\d{{0,2}}(?:{t}\d{{3}})+(?:{d}\d*)?|(?:\d+(?:{d}\d*)?|{d}\d+){_EXPONENT}"
-    return re.compile(
-        rf"^(?:(\()?[ ]*([+-])?[ ]*(?:{_CURRENCY})?[ ]*([+-])?[ ]*({core})[ ]*"
-        rf"(?:%|{_CURRENCY})?[ ]*\)?$|.*$)",
-        re.MULTILINE,
-    )
-
-
-def _join_lines(texts: Sequence[str]) -> str:
-    """Join texts as lines, since one search in them is faster than many searches."""
-    return "\n".join(re.sub(r"[\r\n]", "\0", t) if "\n" in t else t for t in texts).translate(
-        _SIGNS
-    )
-
-
-def fits(texts: Sequence[str], decimal: str, thousands: str) -> np.ndarray:
-    """Return a mask of the texts that are numbers in this style."""
-    matches = _pattern(decimal, thousands).findall(_join_lines(texts))
-    return np.array([row[3] != "" for row in matches[: len(texts)]], dtype=bool)
-
-
-def style_of(
-    texts: Sequence[str], decimal: str | None = None, *, comma_first: bool = False
-) -> tuple[str, str]:
-    """Return the decimal sign and the thousands separator that fit most of the texts."""
-    sample_texts = texts[:: len(texts) // _STYLE_TEXTS + 1]
-    styles = [style for style in _STYLES if decimal in (None, style[0])]
-    if comma_first:
-        styles.sort(key=lambda style: style[0] != ",")
-    return max(styles, key=lambda style: int(fits(sample_texts, *style).sum()))
-
-
-def as_numbers(texts: Sequence[str], decimal: str = ".", thousands: str = ",") -> np.ndarray:
-    """Convert texts to numbers and booleans to 0 and 1; other text becomes NaN."""
-    result = np.full(len(texts), np.nan)
-    if decimal == ".":
-        result = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").to_numpy(
-            float, copy=True
-        )
-    unread = np.flatnonzero(np.isnan(result))
-    if not len(unread):
-        return result
-    unread_texts = [texts[int(i)] for i in unread]
-    matches = _pattern(decimal, thousands).findall(_join_lines(unread_texts))[: len(unread_texts)]
-    cores = "\n".join(row[3] for row in matches).replace(thousands, "").replace(decimal, ".")
-    values = pd.to_numeric(pd.Series(cores.split("\n"), dtype=object), errors="coerce")
-    negative = np.array([row[0] != "" or "-" in row[1:3] for row in matches], dtype=bool)
-    result[unread] = np.where(negative, -1.0, 1.0) * values.to_numpy(float)
-    for i, text in zip(unread, unread_texts, strict=True):
-        if len(text) < 6 and np.isnan(result[i]):
-            result[i] = _TRUTH.get(text.lower(), np.nan)
-    return result
-
-
 def _numbers_in(texts: Sequence[str], reading: ColumnReading) -> np.ndarray:
     """Convert texts to numbers in the unit of a column; other text and other units become NaN."""
     values = as_numbers(texts, reading.decimal, reading.thousands)
@@ -1532,18 +1471,3 @@ def _numbers_in(texts: Sequence[str], reading: ColumnReading) -> np.ndarray:
     factors = [unit_factor(divided.units[int(i)], reading.unit) for i in unread]
     values[unread] = numbers * np.array([np.nan if f is None else f for f in factors], dtype=float)
     return values
-
-
-def units_of(texts: Sequence[str]) -> tuple[list[str], bool]:
-    """Return the currencies and percent signs of numbers, and whether some have none."""
-    units = _UNIT.findall("\n".join(texts))
-    return sorted(set(units)), len(units) < len(texts)
-
-
-def is_number(text: str) -> bool:
-    """Return whether Python converts a text to a float."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True

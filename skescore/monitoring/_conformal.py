@@ -323,7 +323,7 @@ class CalibratedRules:
         -------
         str
         """
-        numbers = list(range(1, len(self.ruleset) + 1))
+        numbers, level = list(range(1, len(self.ruleset) + 1)), f"{100 * self.level:g} %"
         rule_of = _with_outputs(self.ruleset, [*numbers, 0]).to_python(function_name="_rule_number")
         if self.sets is not None:
             values = {k: self.sets[k - 1] for k in (*numbers, 0)}
@@ -331,7 +331,7 @@ class CalibratedRules:
                 f"{rule_of}\n\n#: Labels that each rule predicts; 0 stands for no rule.\n"
                 f"_SETS = {values!r}\n\n\n"
                 f"def {function_name}(row: Mapping[str, Any] | Sequence[Any]) -> tuple[Any, ...]:\n"
-                f'    """Return the labels of a row, one of which is right in {self.level:.0%} '
+                f'    """Return the labels of a row, one of which is right in {level} '
                 f'of cases."""\n'
                 f"    return _SETS[_rule_number(row)]\n"
             )
@@ -346,7 +346,7 @@ class CalibratedRules:
             f"{rule_of}\n\n{predict}\n\n#: Half the width of the interval of each rule; 0 stands "
             f"for no rule.\n_HALF_WIDTHS = {{{widths}}}\n\n\n"
             f"def {function_name}(row: Mapping[str, Any] | Sequence[Any]) -> tuple[float, float]:\n"
-            f'    """Return an interval that contains the label in {self.level:.0%} of cases."""\n'
+            f'    """Return an interval that contains the label in {level} of cases."""\n'
             f"    predicted, width = _predict(row), _HALF_WIDTHS[_rule_number(row)]\n"
             f"    return predicted - width, predicted + width\n"
         )

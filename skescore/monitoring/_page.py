@@ -64,7 +64,7 @@ def monitor_page(monitor: RuleMonitor, title: str = "Rules over time") -> str:
         f"{monitor.n_rows:,} rows, {monitor.n_labels:,} labels. "
         + (f"{n_changed} of {len(names)} lines changed." if changes else "No change.")
         + f" The probability that an unchanged list ever raises an alarm is at most "
-        f"{monitor.alpha:.0%}."
+        f"{100 * monitor.alpha:g} %."
     )
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}'

@@ -7,7 +7,7 @@ import json
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -32,6 +32,7 @@ from skescore.report._rule_views import rule_view, sample_rows
 from skescore.rules import RuleSet
 from skescore.rules._text import format_label
 from skescore.scorers import COMPLETENESSES, SCORE_SPECS, Weight, all_weights
+from skescore.suspicions import SUSPICION_CHECKS, count_reports
 from skescore.tuning import (
     SHARE_OF_ALL_ROWS,
     Candidate,
@@ -424,6 +425,8 @@ def _describe_search(search: ExtractorSearchCV, data: Dataset | None) -> dict[st
             "seconds": search.search_seconds_,
         },
         "alternatives": alternatives_record(search),
+        "suspicions": [str(suspicion) for suspicion in search.suspicions_],
+        "checks": count_reports(search.suspicions_),
     }
 
 
@@ -503,7 +506,10 @@ def _run_content(
     score, recorded = _score_of(search["scoring"])
     weights = {**all_weights(), **search["weights"]}
     limits = {name: search[name] for name in limited_quantities() if search.get(name) is not None}
-    serious_warnings = list((run.get("best") or {}).get("shortcomings", ()))
+    serious_warnings = [
+        *run.get("suspicions", ()),
+        *(run.get("best") or {}).get("shortcomings", ()),
+    ]
     stops = slider_stops(saved, score, search["completeness"], weights)
     if limits:
         stops += slider_stops(saved, score, search["completeness"], weights, limits)
@@ -569,8 +575,25 @@ def _run_content(
         "rows": None if data is None else sample_rows(data, rules, included_rules),
         "target": about["target"],
         "warnings": serious_warnings,
-        "notes": [*(n for n in run.get("notes", []) if n not in serious_warnings), *notes],
+        "checks": _checks(run),
+        "notes": [*_further_notes(run.get("notes", []), serious_warnings), *notes],
     }
+
+
+def _checks(run: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what the checks of the data and the result look for, and whether they reported it."""
+    reports = run.get("checks") or {}
+    return [
+        {"text": check.when, "reported": reports[check.name] > 0}
+        for check in SUSPICION_CHECKS
+        if check.name in reports and (check.name != "test_rows_in_training" or "test" in run)
+    ]
+
+
+def _further_notes(notes: Sequence[str], warnings: Sequence[str]) -> list[str]:
+    """Return the notes that no warning repeats, whatever command it suggests."""
+    shown = {warning.partition(": skescore ")[0] for warning in warnings}
+    return [note for note in notes if note.partition(": skescore ")[0] not in shown]
 
 
 def performance_label(task: str, search: Mapping[str, Any]) -> str:

@@ -86,7 +86,7 @@ def write_report(
         What ``skescore tune --output`` or ``skescore bench --output`` wrote, a fitted search, or
         rules. Two of them are set side by side (but no benches).
     X : array-like or DataFrame of shape (n_rows, n_features), optional
-        The rows of a search, or on which rules are measured.
+        The rows on which rules are measured. A search has its own rows.
     y : array-like of shape (n_rows,), optional
         Their labels or numbers.
     path : str or Path, optional
@@ -242,6 +242,7 @@ def _rendered(
         picked=_is_picked(content),
         notes=content["notes"],
         warnings=content.get("warnings", ()),
+        checks=content.get("checks", ()),
         differences=content.get("differences", ()),
         certificate=content.get("certificate"),
         rankings=rankings,
@@ -297,18 +298,16 @@ def _side_by_side(
         "names": names,
         "agreement": _agreement(contents, tables),
         "differences": _differences(contents, names),
+        "warnings": [
+            f"{name}: {warning}"
+            for name, content in zip(names, contents, strict=True)
+            for warning in content.get("warnings", ())
+        ],
         "notes": [
-            *(
-                f"{name}: {warning}"
-                for name, content in zip(names, contents, strict=True)
-                for warning in content.get("warnings", ())
-            ),
-            *(
-                f"{name}: {note}"
-                for name, content in zip(names, contents, strict=True)
-                for note in content["notes"]
-                if not note.startswith("Only the winner's rules")
-            ),
+            f"{name}: {note}"
+            for name, content in zip(names, contents, strict=True)
+            for note in content["notes"]
+            if not note.startswith("Only the winner's rules")
         ],
     }
 

@@ -1,6 +1,6 @@
 """Checks for suspicious data and results, which report evidence and a remedy."""
 
-from skescore.suspicions._catalog import SUSPICION_CHECKS, find_suspicions
+from skescore.suspicions._catalog import SUSPICION_CHECKS, count_reports, find_suspicions
 from skescore.suspicions._drift import (
     ColumnProfile,
     count_outside,
@@ -25,6 +25,7 @@ __all__ = [
     "SuspiciousDataWarning",
     "TableFacts",
     "count_outside",
+    "count_reports",
     "find_drift",
     "find_suspicions",
     "profile_columns",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from skescore.suspicions import _result_checks as results
 from skescore.suspicions import _table_checks as tables
 from skescore.suspicions._facts import ResultFacts, TableFacts
 from skescore.suspicions._record import Suspicion, SuspicionCheck
 
-__all__ = ["SUSPICION_CHECKS", "find_suspicions"]
+__all__ = ["SUSPICION_CHECKS", "count_reports", "find_suspicions"]
 
 #: All checks, the most serious first.
 SUSPICION_CHECKS = (
@@ -16,74 +18,74 @@ SUSPICION_CHECKS = (
         when="one feature alone determines the target in at least 99 % of the rows",
         facts=TableFacts,
         find=tables.find_leaks,
-        remedy="If {subject} is not known beforehand, leave it out",
+        remedy="If {subject} is unknown at the time of a prediction, leave it out",
     ),
     SuspicionCheck(
         name="identifier_target",
-        when="an identifier determines the target, although it should mean nothing",
+        when="an identifier, which should carry no information, determines the target",
         facts=TableFacts,
         find=tables.find_identifier_targets,
-        remedy="The table was probably put together class by class, so that other features may "
-        "reveal the class as well; {subject} must be no feature",
+        remedy="Do not use {subject} as a feature, and check whether other columns reveal the "
+        "order of the rows as well",
     ),
     SuspicionCheck(
         name="duplicated_rows",
         when="at least 5 % of the rows repeat an earlier one, far more than by chance",
         facts=TableFacts,
         find=tables.find_duplicates,
-        remedy="A repeated row is in the training rows and in the held-out rows, so figures are "
-        "too good; remove repeated rows, or keep them together with a column of groups",
+        remedy="Copies are in the training rows and in the held-out rows, so scores are too "
+        "optimistic; remove them, or keep them together with a column of groups",
     ),
     SuspicionCheck(
         name="repeated_groups",
         when="an identifier occurs in several rows, and these rows resemble each other",
         facts=TableFacts,
         find=tables.find_repeated_groups,
-        remedy="Rows of one {subject} are in the training rows and in the held-out rows, so "
-        "figures are too good for new ones; keep them together",
+        remedy="Rows of one {subject} are in the training rows and in the held-out rows, so scores "
+        "are too optimistic for new ones; keep them together",
     ),
     SuspicionCheck(
         name="shuffled_time",
         when="rows are in the order of time, and folds ignore this order",
         facts=TableFacts,
         find=tables.find_shuffled_time,
-        remedy="Held-out rows lie between training rows, so figures are too good for the future; "
-        "hold out later rows",
+        remedy="Held-out rows lie between training rows, so scores are too optimistic for the "
+        "future; hold out later rows instead",
     ),
     SuspicionCheck(
         name="integer_codes",
-        when="integers are named like codes, or are related to the target like names",
+        when="integers are named like codes, or the target does not depend on their order",
         facts=TableFacts,
         find=tables.find_integer_codes,
-        remedy="If they are codes, whose order means nothing, read them as names",
+        remedy="If they are codes, whose order means nothing, read them as categories",
     ),
     SuspicionCheck(
         name="class_names",
         when="two class names differ in case, blanks or one letter, and one of them is rare",
         facts=TableFacts,
         find=tables.find_class_names,
-        remedy="If they mean the same class, write them alike in the table",
+        remedy="If they mean the same class, spell them the same way in the table",
     ),
     SuspicionCheck(
         name="few_rows",
         when="there are fewer than 30 rows, or fewer than 30 test rows",
         facts=TableFacts,
         find=tables.find_few_rows,
-        remedy="Figures of so few rows are hardly more than chance; get more rows",
+        remedy="Scores of so few rows are hardly more than chance; collect more rows",
     ),
     SuspicionCheck(
         name="test_rows_in_training",
         when="at least 5 % of the test rows are among the training rows, far more than by chance",
         facts=TableFacts,
         find=tables.find_repeated_test_rows,
-        remedy="Figures of the test are too good; test on rows that were not used for training",
+        remedy="Test scores are too optimistic; test on rows that were not used for training",
     ),
     SuspicionCheck(
         name="no_better_than_constant",
         when="the black box predicts held-out rows no better than a constant",
         facts=ResultFacts,
         find=results.find_useless_black_box,
-        remedy="Its rules tell nothing about the target; use columns that have to do with it, or "
+        remedy="Its rules say nothing about the target; use columns that are related to it, or "
         "another model",
     ),
     SuspicionCheck(
@@ -92,9 +94,34 @@ SUSPICION_CHECKS = (
         "below 0.6",
         facts=ResultFacts,
         find=results.find_low_fidelity,
-        remedy="They do not describe the black box; search for agreement with it, with more rules",
+        remedy="They do not describe the black box well; search for agreement with it, and allow "
+        "more rules",
     ),
 )
+
+
+def count_reports(suspicions: Iterable[Suspicion]) -> dict[str, int]:
+    """Count what each check reported, also the checks that reported nothing.
+
+    Parameters
+    ----------
+    suspicions : iterable of Suspicion
+        Everything that the checks reported.
+
+    Returns
+    -------
+    dict of str to int
+        Number of suspicions by the name of the check.
+
+    Examples
+    --------
+    >>> from skescore.suspicions import Suspicion, count_reports
+    >>> reports = count_reports([Suspicion("leakage", "'a' equals 'y'", "Leave it out")])
+    >>> reports["leakage"], reports["few_rows"]
+    (1, 0)
+    """
+    names = [suspicion.name for suspicion in suspicions]
+    return {check.name: names.count(check.name) for check in SUSPICION_CHECKS}
 
 
 def find_suspicions(*facts: TableFacts | ResultFacts) -> list[Suspicion]:
@@ -103,7 +130,7 @@ def find_suspicions(*facts: TableFacts | ResultFacts) -> list[Suspicion]:
     Parameters
     ----------
     *facts : TableFacts or ResultFacts
-        What is known.
+        Facts about rows or about a result.
 
     Returns
     -------
@@ -117,8 +144,8 @@ def find_suspicions(*facts: TableFacts | ResultFacts) -> list[Suspicion]:
     >>> weight = np.linspace(1000.0, 4000.0, 200)
     >>> facts = TableFacts.from_arrays(weight[:, None], weight < 2500, "classification")
     >>> print(find_suspicions(facts)[0])
-    'x0' alone determines 'y' in 200 of 200 rows (always True: 100). If 'x0' is not known
-    beforehand, leave it out (on the command line: --drop x0).
+    'x0' alone determines 'y' in 200 of 200 rows (always predicting True: 100). If 'x0' is
+    unknown at the time of a prediction, leave it out (on the command line: --drop x0).
     """
     return [
         suspicion

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from skescore._text import plural
+from skescore._text import percentage, plural
 
 __all__ = ["ColumnProfile", "count_outside", "find_drift", "profile_columns"]
 
@@ -174,8 +174,8 @@ def find_drift(profiles: Mapping[str, ColumnProfile], rows: pd.DataFrame) -> lis
     Returns
     -------
     list of str
-        A sentence for each column with values outside of the training range, or distributed in
-        another way, than chance would explain.
+        A sentence for each column with more values outside of the training range, or a larger
+        difference of distributions, than chance explains.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def _column_drift(
     if share - profile.missing >= _MIN_DISTANCE and is_rare:
         yield (
             f"{name!r} is missing in {_of_rows(n_missing, len(column))}, but in "
-            f"{profile.missing:.0%} of the training rows"
+            f"{percentage(profile.missing)} of the training rows"
         )
 
 
@@ -267,7 +267,7 @@ def _factor_text(median: float, training_median: float) -> str:
 def _distribution_drift(
     name: str, quantiles: tuple[float, ...], values: np.ndarray, level: float
 ) -> str | None:
-    """Describe numbers that are distributed in another way than the training rows."""
+    """Describe numbers whose distribution differs from that of the training rows."""
     if not len(values) or quantiles[0] == quantiles[-1]:
         return None
     knots = np.unique(quantiles)
@@ -281,8 +281,8 @@ def _distribution_drift(
     if distance < max(_MIN_DISTANCE, critical):
         return None
     return (
-        f"{name!r} is distributed in another way than in the training rows: median "
-        f"{float(np.median(values)):.4g}, there {quantiles[5]:.4g}"
+        f"the distribution of {name!r} differs from the training rows: its median is "
+        f"{float(np.median(values)):.4g}, in the training rows {quantiles[5]:.4g}"
     )
 
 
@@ -322,8 +322,8 @@ def _category_drift(
         examples = ", ".join(map(repr, texts[is_new].value_counts().index[:3]))
         verb = "has" if n_new == 1 else "have"
         return (
-            f"{_of_rows(n_new, len(texts))} {verb} categories of {name!r} that the training "
-            f"rows do not have: {examples}"
+            f"{_of_rows(n_new, len(texts))} {verb} categories of {name!r} that do not occur in "
+            f"the training rows: {examples}"
         )
     observed = texts.value_counts(normalize=True)
     distance = 0.5 * sum(
@@ -335,8 +335,9 @@ def _category_drift(
         return None
     most_frequent = str(observed.index[0])
     return (
-        f"{name!r} is distributed in another way than in the training rows: {most_frequent!r} has "
-        f"{observed.iloc[0]:.0%} of the rows, there {shares.get(most_frequent, 0.0):.0%}"
+        f"the distribution of {name!r} differs from the training rows: {most_frequent!r} in "
+        f"{percentage(float(observed.iloc[0]))} of the rows, in "
+        f"{percentage(shares.get(most_frequent, 0.0))} of the training rows"
     )
 
 

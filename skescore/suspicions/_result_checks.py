@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from skescore._text import plural
+from skescore._text import percentage, plural
 from skescore.suspicions._facts import ResultFacts
 from skescore.suspicions._record import Evidence
 
@@ -23,7 +23,7 @@ def find_useless_black_box(facts: ResultFacts) -> Iterator[Evidence]:
             label = _LABELS[name]
             yield Evidence(
                 f"The black box predicts {facts.target_name!r} no better than a constant: {label} "
-                f"{quality:.3f} on held-out rows, of the best constant {constant:.3f}"
+                f"{quality:.3f} on held-out rows, against {constant:.3f} of the best constant"
             )
 
 
@@ -35,8 +35,9 @@ def find_low_fidelity(facts: ResultFacts) -> Iterator[Evidence]:
         return
     rules = plural(facts.n_rules, "rule")
     if is_classification:
-        share = f"{100 * facts.fidelity:.0f} %"
-        text = f"The {rules} agree with the black box on {share} of unseen rows only"
+        is_close = percentage(facts.fidelity) == percentage(limit)
+        share = percentage(facts.fidelity, digits=int(is_close))
+        text = f"The {rules} agree with the black box on only {share} of unseen rows"
     else:
-        text = f"The {rules} agree with the black box with an R² of {facts.fidelity:.2f} only"
+        text = f"The {rules} agree with the black box with an R² of only {facts.fidelity:.2f}"
     yield Evidence(text, options=() if facts.is_fidelity_search else ("--scoring", "fidelity"))

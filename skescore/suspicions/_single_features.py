@@ -11,6 +11,7 @@ from scipy import stats
 
 __all__ = [
     "OrderMeasures",
+    "are_spaced_like_codes",
     "count_errors",
     "count_tree_errors",
     "measure_order",
@@ -26,10 +27,19 @@ _ROWS_PER_LEAF, _MAX_LEAVES = 10, 64
 _N_ORDERS = 1000
 #: Largest p-value of the relation of codes to the target, and smallest share of its variance.
 _CODES_P_VALUE, _CODES_VARIANCE = 1e-4, 0.02
+#: Largest p-value of the difference between codes and ranges or a curve.
+_REST_P_VALUE = 0.02
 #: Smallest p-values of codes: of the order of the target, of the numbers of rows, and of both.
-_ORDER_P_VALUE, _COUNT_P_VALUE, _BOTH_P_VALUES = 0.02, 0.01, 0.003
+_ORDER_P_VALUE, _COUNT_P_VALUE, _BOTH_P_VALUES = 0.005, 0.002, 5e-4
 #: Smallest number of rows of a value that counts.
 _MIN_CODE_ROWS = 4
+#: Smallest share of the integers between the smallest and the largest one that codes take, if they
+#: do not all have the same number of digits, at least three.
+_DENSITY, _MIN_DIGITS = 0.25, 3
+#: Number of ranges, and of powers of a curve, that are compared with all values, and the largest
+#: share of what these explain that ranges or a curve explain of codes, also of few codes.
+_N_RANGES, _SMOOTH_SHARE, _FEW_SMOOTH_SHARE = 3, 0.9, 0.75
+_FEW_CODES = 10
 #: Smallest deviation from chance of rows that resemble each other, in standard deviations.
 _RESEMBLANCE_DEVIATIONS = 5.0
 
@@ -39,13 +49,23 @@ class OrderMeasures(NamedTuple):
 
     `variance` is the share of the target's variance between the values, `p_value` that of the
     relation, `order_p_value` the share of random orders in which the target is as smooth as in the
-    numeric order, and `count_p_value` the same for the number of rows of each value.
+    numeric order, and `count_p_value` the same for the number of rows of each value. Three ranges
+    of the values, or a cubic curve, explain `smooth_share` of what all values explain;
+    `rest_p_value` is that of the difference, and `n_values` the number of values.
     """
 
     variance: float
     p_value: float
     order_p_value: float
     count_p_value: float
+    smooth_share: float = 1.0
+    rest_p_value: float = 1.0
+    n_values: int = 0
+
+    @property
+    def is_ordered(self) -> bool:
+        """True if the target is related to the order of the values."""
+        return self.p_value < _CODES_P_VALUE and self.order_p_value < _ORDER_P_VALUE
 
     @property
     def is_arbitrary(self) -> bool:
@@ -53,7 +73,9 @@ class OrderMeasures(NamedTuple):
         is_related = self.p_value < _CODES_P_VALUE and self.variance >= _CODES_VARIANCE
         is_rough = self.order_p_value >= _ORDER_P_VALUE and self.count_p_value >= _COUNT_P_VALUE
         product = self.order_p_value * self.count_p_value
-        return is_related and is_rough and product >= _BOTH_P_VALUES
+        limit = _FEW_SMOOTH_SHARE if self.n_values < _FEW_CODES else _SMOOTH_SHARE
+        is_named = self.smooth_share <= limit and self.rest_p_value < _REST_P_VALUE
+        return is_related and is_rough and product >= _BOTH_P_VALUES and is_named
 
 
 def count_errors(column: pd.Series, codes: np.ndarray) -> int:
@@ -167,28 +189,93 @@ def measure_order(values: np.ndarray, outcomes: Sequence[np.ndarray]) -> OrderMe
     y = y[:, y.std(axis=0) > 0]
     if not y.shape[1]:
         return best
-    y = y / y.std(axis=0) if y.shape[1] == 1 else y
     sums = np.zeros((len(uniques), y.shape[1]))
     np.add.at(sums, codes, y)
     means = sums / sizes[:, None]
     between = float((sizes[:, None] * (means - y.mean(axis=0)) ** 2).sum())
     total = float(((y - y.mean(axis=0)) ** 2).sum())
-    within = max(total - between, 1e-12)
     n_outcomes = max(y.shape[1] - 1, 1)  # shares of classes add up to 1
-    freedom = (n_outcomes * (len(uniques) - 1), n_outcomes * (len(y) - len(uniques)))
-    p_value = float(stats.f.sf(between / freedom[0] / (within / freedom[1]), *freedom))
-    variance = 1 - (within / (len(y) - len(uniques))) / (total / (len(y) - 1))
-    return OrderMeasures(variance, p_value, _order_p_value(means, sizes), count_p_value)
+    n_free = len(y) - len(uniques)
+    error = max(total - between, 1e-12) / n_free
+    smooth = max(_explained_by_ranges(sums, sizes), _explained_by_curve(uniques, means, sizes))
+    unexplained = between - smooth
+    n_unexplained = max(len(uniques) - _N_RANGES, 1)
+    p_values = [
+        float(stats.f.sf(part / size / error, n_outcomes * size, n_outcomes * n_free))
+        for part, size in ((between, len(uniques) - 1), (unexplained, n_unexplained))
+    ]
+    signal = between - (len(uniques) - 1) * error
+    share = 1 - (unexplained - n_unexplained * error) / signal if signal > 0 else 1.0
+    variance = 1 - error / (total / (len(y) - 1))
+    order_p_value = _order_p_value(means, sizes)
+    return OrderMeasures(
+        variance, p_values[0], order_p_value, count_p_value, share, p_values[1], len(uniques)
+    )
+
+
+def _explained_by_ranges(sums: np.ndarray, sizes: np.ndarray) -> float:
+    """Return the largest sum of squares between three ranges of ordered values.
+
+    Parameters
+    ----------
+    sums : ndarray of shape (n_values, n_outcomes)
+        Sums of the outcomes in the rows of each value.
+    sizes : ndarray of shape (n_values,)
+        Numbers of rows.
+    """
+    totals = np.vstack([np.zeros(sums.shape[1]), np.cumsum(sums, axis=0)])
+    counts = np.concatenate([[0.0], np.cumsum(sizes)])
+    rest = totals[-1] - totals
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first = np.nan_to_num((totals**2).sum(axis=1) / counts)
+        last = np.nan_to_num((rest**2).sum(axis=1) / (counts[-1] - counts))
+        squares = (totals**2).sum(axis=1)
+        middle = squares[:, None] + squares[None, :] - 2 * totals @ totals.T
+        middle = np.nan_to_num(middle / (counts[None, :] - counts[:, None]), posinf=0.0, neginf=0.0)
+    gains = np.triu(first[:, None] + middle + last[None, :], k=1)
+    return float(gains.max() - squares[-1] / counts[-1])
+
+
+def _explained_by_curve(values: np.ndarray, means: np.ndarray, sizes: np.ndarray) -> float:
+    """Return the sum of squares that polynomials of the values explain, with three terms."""
+    scaled = 2 * (values - values[0]) / (values[-1] - values[0]) - 1
+    roots = np.sqrt(sizes)[:, None]
+    centered = roots * (means - (sizes @ means) / sizes.sum())
+    terms = roots * np.polynomial.polynomial.polyvander(scaled, _N_RANGES)
+    residuals = centered - terms @ np.linalg.lstsq(terms, centered, rcond=None)[0]
+    return float((centered**2).sum() - (residuals**2).sum())
+
+
+def are_spaced_like_codes(values: np.ndarray) -> bool:
+    """Return whether different integers lie as densely as codes, or have as many digits each.
+
+    Parameters
+    ----------
+    values : ndarray of float
+        Different integers in increasing order.
+
+    Returns
+    -------
+    bool
+        False for a regular grid with a step of more than 1, such as 10, 20, 30, as well.
+    """
+    steps = np.diff(values).astype(np.int64)
+    if values[0] < 0 or len(steps) == 0 or np.gcd.reduce(steps) > 1:
+        return False
+    n_digits = {len(str(int(value))) for value in (values[0], values[-1])}
+    is_dense = len(values) >= _DENSITY * (values[-1] - values[0] + 1)
+    return is_dense or (len(n_digits) == 1 and min(n_digits) >= _MIN_DIGITS)
 
 
 def _order_p_value(means: np.ndarray, sizes: np.ndarray) -> float:
     """Return the share of random orders of values in which neighbors are as alike."""
     generator = np.random.default_rng(0)
-    weights = np.minimum(sizes[1:], sizes[:-1])[:, None]
     orders = generator.permuted(np.tile(np.arange(len(means)), (_N_ORDERS, 1)), axis=1)
-    numeric = float((weights * np.diff(means, axis=0) ** 2).sum())
-    roughness = (weights * np.diff(means[orders], axis=1) ** 2).sum(axis=(1, 2))
-    return float((roughness <= numeric).mean())
+    orders = np.vstack([np.arange(len(means)), orders])
+    weights = np.minimum(sizes[orders[:, 1:]], sizes[orders[:, :-1]])
+    squares = (np.diff(means[orders], axis=1) ** 2).sum(axis=2)
+    roughness = (weights * squares).sum(axis=1) / weights.sum(axis=1)
+    return float((roughness[1:] <= roughness[0]).mean())
 
 
 def measure_resemblance(labels: np.ndarray, columns: pd.DataFrame) -> tuple[float, str]:

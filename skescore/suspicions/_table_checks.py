@@ -14,10 +14,12 @@ from skescore._column_names import (
     is_identifier_name,
     is_time_name,
 )
-from skescore._text import plural
+from skescore._text import percentage, plural
 from skescore.suspicions._facts import TableFacts
 from skescore.suspicions._record import Evidence
 from skescore.suspicions._single_features import (
+    OrderMeasures,
+    are_spaced_like_codes,
     count_errors,
     count_tree_errors,
     measure_order,
@@ -42,8 +44,9 @@ _DUPLICATE_SHARE, _DUPLICATE_RATIO = 0.05, 5.0
 _RARE_PATTERNS, _NEAR_RATIO = 0.7, 1.3
 #: Smallest number of different rows that all occur several times on purpose.
 _MIN_PATTERNS = 20
-#: Smallest share of rows whose identifier occurs before, and number of different identifiers.
-_REPEATED_SHARE, _MIN_IDENTIFIERS = 0.1, 8
+#: Smallest share of rows whose identifier occurs before, or other text that is no feature, and
+#: smallest number of different identifiers.
+_REPEATED_SHARE, _REPEATED_NAMES_SHARE, _MIN_IDENTIFIERS = 0.1, 0.4, 8
 #: Smallest resemblance of rows with the same identifier, from 0 (none) to 1 (equal).
 _RESEMBLANCE = 0.5
 #: Smallest number of different times of rows in order.
@@ -52,6 +55,9 @@ _MIN_TIMES = 20
 _FEW_ROWS = 30
 #: Smallest number of different integers that may be codes, and of rows for each of them.
 _MIN_CODES, _MIN_ROWS_PER_CODE = 6, 5
+#: Smallest share of the integers from 0 or 1 on that are codes of a target, and smallest rank
+#: correlation of a quantity with a feature.
+_TARGET_DENSITY, _TREND = 0.8, 0.4
 #: Largest share of the rows of a class whose name may be a spelling mistake.
 _TYPO_SHARE = 0.02
 _MIN_TYPO_LENGTH = 5
@@ -67,6 +73,7 @@ def find_leaks(facts: TableFacts) -> Iterator[Evidence]:
     rows = facts.sampled_rows
     y = facts.y.to_numpy()[rows]
     identifying = {evidence.subject for evidence in find_identifier_targets(facts)}
+    identifying |= _time_features(facts)
     if facts.task == "regression":
         for name, values in facts.numeric_features.items():
             r2 = measure_tree_r2(values[rows], y.astype(float))
@@ -91,7 +98,8 @@ def find_leaks(facts: TableFacts) -> Iterator[Evidence]:
         yield _leak(
             name,
             f"{name!r} alone determines {facts.target_name!r} in {len(y) - n_errors} of "
-            f"{len(y)} rows (always {class_counts.index[0]!s}: {int(class_counts.iloc[0])})",
+            f"{len(y)} rows (always predicting {class_counts.index[0]!s}: "
+            f"{int(class_counts.iloc[0])})",
         )
 
 
@@ -114,7 +122,10 @@ def find_identifier_targets(facts: TableFacts) -> Iterator[Evidence]:
         if facts.task == "regression":
             r2 = measure_tree_r2(values, target.astype(float))
             if r2 >= _LEAK_R2:
-                text = f"The identifier {name!r} determines {facts.target_name!r} (R² {r2:.3f})"
+                text = (
+                    f"The identifier {name!r} determines {facts.target_name!r} (R² {r2:.3f}), as "
+                    "rows are numbered in its order"
+                )
                 yield Evidence(text, name, options)
             continue
         codes = pd.factorize(target)[0]
@@ -123,7 +134,8 @@ def find_identifier_targets(facts: TableFacts) -> Iterator[Evidence]:
         if n_constant >= _MIN_CONSTANT_ERRORS and n_errors <= _LEAK_RELATIVE_ERRORS * n_constant:
             yield Evidence(
                 f"The identifier {name!r} determines {facts.target_name!r} in "
-                f"{len(codes) - n_errors} of {len(codes)} rows, as its values are sorted by class",
+                f"{len(codes) - n_errors} of {len(codes)} rows, as they are numbered class by "
+                "class",
                 name,
                 options,
             )
@@ -177,7 +189,7 @@ def find_duplicates(facts: TableFacts) -> Iterator[Evidence]:
     multiple = int(np.gcd.reduce(counts)) if len(counts) >= _MIN_PATTERNS else 1
     if multiple == 1 and not _are_copies(table, n_repeated, counts):
         return
-    often = f"; every row occurs {multiple} times or a multiple of it" if multiple > 1 else ""
+    often = f"; every row occurs {multiple} times, or a multiple of that" if multiple > 1 else ""
     yield Evidence(
         f"{n_repeated} of {len(table)} rows are exact copies of an earlier row, target "
         f"included{often}"
@@ -232,11 +244,12 @@ def find_repeated_groups(facts: TableFacts) -> Iterator[Evidence]:
     if facts.groups is not None:
         return
     for name, column, _ in _identifier_columns(facts):
+        share = _REPEATED_SHARE if is_identifier_name(name) else _REPEATED_NAMES_SHARE
         observed = column.notna().to_numpy()
         labels = pd.factorize(column[observed])[0]
         n_values = int(labels.max(initial=-1)) + 1
         n_repeated = len(labels) - n_values
-        if n_values < _MIN_IDENTIFIERS or n_repeated < max(5, _REPEATED_SHARE * len(labels)):
+        if n_values < _MIN_IDENTIFIERS or n_repeated < max(5, share * len(labels)):
             continue
         other_columns = facts.X.drop(columns=[name], errors="ignore")
         if facts.y is not None:
@@ -245,8 +258,8 @@ def find_repeated_groups(facts: TableFacts) -> Iterator[Evidence]:
         if resemblance >= _RESEMBLANCE:
             repeats = int((np.bincount(labels) > 1).sum())
             yield Evidence(
-                f"{repeats} of {n_values} values of {name!r} occur in several rows, which are "
-                f"alike, above all in {alike!r}",
+                f"{repeats} of {n_values} values of {name!r} occur in several rows, and these rows "
+                f"resemble each other, especially in {alike!r}",
                 name,
                 ("--groups", name),
             )
@@ -268,6 +281,20 @@ def find_shuffled_time(facts: TableFacts) -> Iterator[Evidence]:
             return
 
 
+def _time_features(facts: TableFacts) -> set[str | None]:
+    """Return the features made of the time whose order the rows have.
+
+    A target that changes slowly depends on them whenever folds ignore this order.
+    """
+    times = [str(evidence.subject) for evidence in find_shuffled_time(facts)]
+    return {
+        name
+        for name in map(str, facts.X.columns)
+        for time in times
+        if name == time or name.startswith(f"{time}: ")
+    }
+
+
 def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
     """Yield integers that are named like codes, or whose order is unrelated to the target."""
     if facts.task == "regression" and facts.y is not None:
@@ -284,27 +311,27 @@ def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
             yield Evidence(text, name, ("--category", name))
         elif facts.y is None or is_time_name(name) or is_calendar_name(name):
             continue
-        elif _has_arbitrary_order(facts, values):
-            yield Evidence(
-                f"The {n_values} different integers of {name!r} are related to "
-                f"{facts.target_name!r} as names are: neighboring numbers differ as much as "
-                "distant ones",
-                name,
-                ("--category", name),
-            )
+        elif are_spaced_like_codes(np.unique(observed)):
+            measures = _measure_order(facts, values)
+            if measures.is_arbitrary:
+                yield Evidence(
+                    f"{name!r} holds {n_values} different integers, and {facts.target_name!r} "
+                    "depends on each of them rather than on their order (ranges or a curve explain "
+                    f"{percentage(max(measures.smooth_share, 0.0))} of what all of them explain)",
+                    name,
+                    ("--category", name),
+                )
 
 
-def _has_arbitrary_order(facts: TableFacts, values: np.ndarray) -> bool:
-    """Return whether values are strongly related to the target, but not by their order."""
+def _measure_order(facts: TableFacts, values: np.ndarray) -> OrderMeasures:
+    """Measure whether the target depends on integers, and on their order."""
     rows = facts.sampled_rows
     assert facts.y is not None
     target = facts.y.to_numpy()[rows]
     if facts.task == "regression":
-        outcomes = [target.astype(float)]
-    else:
-        labels = pd.Series(target).value_counts().index[:_MAX_CLASSES]
-        outcomes = [(target == label).astype(float) for label in labels]
-    return measure_order(values[rows], outcomes).is_arbitrary
+        return measure_order(values[rows], [target.astype(float)])
+    labels = pd.Series(target).value_counts().index[:_MAX_CLASSES]
+    return measure_order(values[rows], [(target == label).astype(float) for label in labels])
 
 
 def _code_target(facts: TableFacts) -> Iterator[Evidence]:
@@ -317,18 +344,36 @@ def _code_target(facts: TableFacts) -> Iterator[Evidence]:
         return
     name = facts.target_name
     text = f"The target {name!r} has {len(unique)} different integers and is read as a quantity"
-    is_sequence = unique[0] in (0, 1) and unique[-1] - unique[0] + 1 == len(unique)
-    counts_by_value = counts.astype(float)
-    is_even = counts_by_value.max() <= 4 * np.median(counts_by_value)
-    is_rough = (
-        len(counts) > 2 and _rank_correlation(counts_by_value[1:], counts_by_value[:-1]) < 0.3
-    )
-    has_trend = any(
-        abs(_rank_correlation(column, values)) >= 0.4 for column in facts.numeric_features.values()
-    )
-    named = is_code_name(name)
-    if named or (is_sequence and is_even and is_rough and not has_trend):
+    is_sequence = unique[0] in (0, 1) and len(unique) >= _TARGET_DENSITY * (np.ptp(unique) + 1)
+    is_nominal = is_sequence and (_is_even(counts) or _has_groups(facts, values))
+    if is_code_name(name) or (is_nominal and not _has_trend(facts, values)):
         yield Evidence(text, name, ("--task", "classification"))
+
+
+def _is_even(counts: np.ndarray) -> bool:
+    """Return whether values have similar numbers of rows, which neighbors do not share."""
+    sizes = counts.astype(float)
+    is_rough = len(sizes) > 2 and _rank_correlation(sizes[1:], sizes[:-1]) < 0.3
+    return is_rough and bool(sizes.max() <= 4 * np.median(sizes))
+
+
+def _has_groups(facts: TableFacts, values: np.ndarray) -> bool:
+    """Return whether a feature depends on the values of the target, but none on their order."""
+    rows = facts.sampled_rows
+    measures = [
+        measure_order(values[rows], [feature[rows]])
+        for feature in facts.numeric_features.values()
+        if not np.isnan(feature).any()
+    ]
+    return any(m.is_arbitrary for m in measures) and not any(m.is_ordered for m in measures)
+
+
+def _has_trend(facts: TableFacts, values: np.ndarray) -> bool:
+    """Return whether a feature rises or falls with the target."""
+    return any(
+        abs(_rank_correlation(column, values)) >= _TREND
+        for column in facts.numeric_features.values()
+    )
 
 
 def _rank_correlation(values: np.ndarray, target: np.ndarray) -> float:
@@ -359,7 +404,7 @@ def find_class_names(facts: TableFacts) -> Iterator[Evidence]:
     if pairs:
         more = f" and {len(pairs) - _MAX_LISTED} more" if len(pairs) > _MAX_LISTED else ""
         texts = ", ".join(pairs[:_MAX_LISTED])
-        yield Evidence(f"Classes of {facts.target_name!r} are named almost alike: {texts}{more}")
+        yield Evidence(f"Classes of {facts.target_name!r} have nearly the same name: {texts}{more}")
 
 
 def _folded(name: str) -> str:
@@ -396,6 +441,6 @@ def find_few_rows(facts: TableFacts) -> Iterator[Evidence]:
         if rows is not None and len(rows) < _FEW_ROWS:
             margin = 98 / np.sqrt(max(len(rows), 1))
             yield Evidence(
-                f"{subject} only {plural(len(rows), 'row')}, so that a share of them is uncertain "
-                f"by up to ± {min(margin, 100):.0f} percentage points"
+                f"{subject} only {plural(len(rows), 'row')}, so shares of them are uncertain by up "
+                f"to ± {min(margin, 100):.0f} percentage points"
             )

@@ -13,6 +13,8 @@ from recomputed import Run, is_rounded, predict, rule_of_rows
 from sklearn.ensemble import RandomForestClassifier
 
 from skescore.cli import main
+from skescore.report import write_report
+from skescore.rules import Domain, Interval, Rule, RuleSet
 
 QUICK = ("--black-box", "decision-tree", "--extractors", "cart", "--trials", "1", "--cv", "2")
 GIVEN = ("--extractors", "cart", "--trials", "1", "--cv", "2", "--black-box", "MODEL", "--trust")
@@ -167,6 +169,28 @@ def test_different_runs_are_not_compared_by_score(browser, runs, tmp_path) -> No
     assert "ICE" not in names
     assert browser.run("return byId('both').hidden")
     assert browser.violations() == []
+
+
+def test_row_of_the_else_is_pictured_on_what_fails(browser, tmp_path) -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=2.0)], "a"), Rule([Interval(1, lower=5.0)], "b"), Rule([], "c")],
+        ["size", "age"],
+        task="classification",
+        classes=["a", "b", "c"],
+        domain=Domain([0.0, 0.0], [9.0, 9.0]),
+        ordered=True,
+    )
+    X, y = [[4.0, 3.0], [1.0, 1.0], [3.0, 6.0]], ["c", "a", "b"]
+    browser.open(write_report(rules, X, y, path=tmp_path / "page.html"))
+    assert browser.texts(".row-path .step") == ["1 ✗", "2 ✗", "3 ✓"]
+    assert browser.texts(".row-name") == ["size (rule 1)", "age (rule 2)"]
+    outside = (
+        "return [...document.querySelectorAll('.row-track')].every((track) => {"
+        "const [mark, inside] = ['.mark', '.inside'].map((one) => "
+        "track.querySelector(one).getBoundingClientRect());"
+        "return mark.right < inside.left || mark.left > inside.right; })"
+    )
+    assert browser.run(outside)
 
 
 def test_row_is_pictured_on_its_conditions(usual) -> None:

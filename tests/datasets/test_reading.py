@@ -221,7 +221,7 @@ def test_rare_categories_are_read_as_other():
     counts = table.frame["x"].value_counts()
     assert set(counts.index) == {f"c{i}" for i in range(10, 30)} | {"other"}
     assert counts["other"] == sum(range(1, 11))
-    assert "the 20 most frequent are kept (88% of the rows)" in table.findings[0]
+    assert "the 20 most frequent are kept (88 % of the rows)" in table.findings[0]
     assert read_table(pd.DataFrame({"x": cells}), max_categories=30).frame["x"].nunique() == 30
 
 

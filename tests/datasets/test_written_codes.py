@@ -66,7 +66,9 @@ def test_codes_are_what_is_written(cells: list[str], read: list[object], tmp_pat
 def test_leading_zeros_that_are_lost_are_told(codes: Path) -> None:
     findings = load_dataset(codes, target="y").findings
     assert any("'zip'" in text and "--category zip" in text for text in findings)
-    assert any("'code' holds 5 integers and is named like a code" in text for text in findings)
+    assert any(
+        "'code' holds 5 different integers and is named like a code" in text for text in findings
+    )
 
 
 def test_workbooks_keep_codes_that_are_text_in_them(tmp_path: Path) -> None:

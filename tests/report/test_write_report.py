@@ -686,3 +686,40 @@ def test_comparison_names_every_difference(runs, tmp_path):
         "Different weights of classes: none in a, balanced in b.",
     ]
     assert content_of(write_report([one, one]))["differences"] == []
+
+
+def assert_begins_with(text: str, warning: str) -> None:
+    """Check that a page states a warning once, and in front of the rules."""
+    escaped = html.escape(warning, quote=False).replace("'", "&#39;")
+    markup = text.partition('<script type="application/json"')[0]
+    assert markup.count(escaped) == 1
+    assert markup.index("Read this first") < markup.index(escaped) < markup.index('id="rules"')
+
+
+def test_page_of_a_run_begins_with_its_suspicions(folder) -> None:
+    run = json.loads((folder / "run.json").read_text())
+    warning = "'a' alone determines 'b' in 99 of 99 rows. Leave it out"
+    run["suspicions"] = [f"{warning}: skescore tune t.csv --drop a"]
+    run["notes"] = [f"{warning}: skescore tune /home/me/t.csv --drop a", "a note"]
+    run["checks"] = {"leakage": 1, "few_rows": 0, "test_rows_in_training": 0}
+    (folder / "run.json").write_text(json.dumps(run))
+    text = write_report(folder).read_text(encoding="utf-8")
+    assert_begins_with(text, run["suspicions"][0])
+    assert "a note" in text
+    assert "/home/me" not in text.partition("<script")[0]
+    assert "2 checks of the data and the result: 1 reported something" in text
+    assert "✓ not reported: there are fewer than 30 rows" in text
+
+
+def test_page_of_a_search_begins_with_its_suspicions(tmp_path) -> None:
+    random = np.random.default_rng(0)
+    weight = random.normal(2900, 700, 120)
+    X = pd.DataFrame({"age": random.integers(15, 45, 120), "bwt": weight})
+    search = ExtractorSearchCV(DecisionTreeClassifier(), extractors=["cart"], n_trials=1, cv=2)
+    search.fit(X, pd.Series(weight < 2500, name="low"))
+    (suspicion,) = search.suspicions_
+    text = write_report(search, path=tmp_path / "page.html").read_text(encoding="utf-8")
+    assert_begins_with(text, str(suspicion))
+    both = write_report([search, search], path=tmp_path / "both.html").read_text(encoding="utf-8")
+    assert both.count(html.escape(str(suspicion), quote=False).replace("'", "&#39;")) == 2
+    assert both.index("Read this first") < both.index("(A): ") < both.index("In figures")

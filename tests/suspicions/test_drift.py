@@ -51,15 +51,17 @@ def test_other_units_are_reported(column, factor, expected):
 def test_shifts_inside_of_the_range_are_reported():
     rows = make_rows(seed=1)
     (text,) = find_drift(PROFILES, rows.assign(bwt=rows["bwt"].clip(3000, 3500)))
-    assert text.startswith("'bwt' is distributed in another way than in the training rows: median")
+    assert text.startswith(
+        "the distribution of 'bwt' differs from the training rows: its median is"
+    )
     (text,) = find_drift(PROFILES, rows.assign(ward="c"))
-    assert text.endswith("'c' has 100% of the rows, there 7%")
+    assert text.endswith("'c' in 100 % of the rows, in 7 % of the training rows")
 
 
 def test_new_categories_and_fractions_are_reported():
     rows = make_rows(seed=1)
     (text,) = find_drift(PROFILES, rows.assign(ward=rows["ward"].str.upper()))
-    assert text.startswith("all 189 rows have categories of 'ward' that the training rows do not")
+    assert text.startswith("all 189 rows have categories of 'ward' that do not occur in")
     (text,) = find_drift(PROFILES, rows.assign(bwt=rows["bwt"] + 0.5))
     assert text.startswith("all 189 rows have fractions in 'bwt', which holds whole numbers")
 

@@ -88,7 +88,7 @@ def test_classes_that_most_features_separate_are_no_leak():
 def test_every_row_several_times_is_reported(n_times):
     table = pd.concat([make_table()] * n_times).sample(frac=1, random_state=0)
     text = report(table)["duplicated_rows"]
-    assert f"every row occurs {n_times} times or a multiple of it" in text
+    assert f"every row occurs {n_times} times, or a multiple of that" in text
 
 
 def test_some_copied_rows_are_reported():
@@ -121,6 +121,17 @@ def test_identifiers_that_repeat_by_chance_are_no_groups():
     assert report(table) == {}
 
 
+@pytest.mark.parametrize(("n_names", "is_reported"), [(90, True), (200, False)])
+def test_names_are_groups_if_many_rows_share_them(n_names, is_reported):
+    table = make_table().sort_values("weight", ignore_index=True)
+    table["title"] = [f"Car {i * n_names // N_ROWS}" for i in range(N_ROWS)]
+    features = table[["age", "weight", "sex"]]
+    identifiers = table[["title"]]
+    facts = TableFacts(features, table["outcome"], "classification", identifiers=identifiers)
+    names = [suspicion.name for suspicion in find_suspicions(facts)]
+    assert names == (["repeated_groups"] if is_reported else [])
+
+
 @pytest.mark.parametrize("form", ["{:d}", "B-{:04d}"])
 def test_identifier_sorted_by_class_is_reported(form):
     table = make_table().sort_values("outcome")
@@ -128,6 +139,23 @@ def test_identifier_sorted_by_class_is_reported(form):
     shuffled = table.sample(frac=1, random_state=0)
     assert "'record_id' determines 'outcome'" in report(shuffled)["identifier_target"]
     assert report(table) == {}  # the order of the file, which shuffled folds ignore
+
+
+def test_identifier_in_the_order_of_a_number_is_reported():
+    table = make_table().drop(columns="outcome").rename(columns={"weight": "outcome"})
+    table = table.sort_values("outcome").assign(record_id=3 * np.arange(N_ROWS) + 17)
+    text = report(table.sample(frac=1, random_state=0))["identifier_target"]
+    assert "determines 'outcome' (R² 0.99" in text
+    assert "numbered in its order" in text
+
+
+@pytest.mark.parametrize("name", ["time", "year"])
+def test_series_depends_on_its_time_without_a_leak(name):
+    series = np.cumsum(np.random.default_rng(0).normal(0, 1, N_ROWS))
+    table = make_table().assign(outcome=series, **{name: 1700 + np.arange(N_ROWS)})
+    assert list(report(table)) == ["shuffled_time"]
+    finding = next(text for text in load_dataset(table, target="outcome").findings if name in text)
+    assert finding.endswith(f"to hold out later rows instead: --time {name}")
 
 
 def test_rows_in_order_of_time_need_time():
@@ -165,9 +193,46 @@ def test_codes_are_recognized_by_their_arbitrary_order():
     assert report(table) == {}
 
 
-def test_codes_of_states_are_no_quantity():
+def make_coded_table(shares: np.ndarray, codes: np.ndarray, seed: int, n_each: int = 15):
+    """Return rows with a code and an outcome that occurs with the share of the code."""
+    random = np.random.default_rng(seed)
+    rows = np.repeat(np.arange(len(codes)), n_each)
+    table = make_table(seed, len(rows)).assign(st=codes[rows])
+    return table.assign(outcome=np.where(random.random(len(rows)) < shares[rows], "ill", "well"))
+
+
+def test_codes_of_states_need_no_telling_name():
+    codes = np.setdiff1d(np.arange(1, 57), [3, 7, 14, 43, 52])  # as 51 states are numbered
+    n_reported = 0
+    for seed in range(20):
+        shares = np.random.default_rng(seed).permutation(np.linspace(0.05, 0.95, len(codes)))
+        text = report(make_coded_table(shares, codes, seed)).get("integer_codes", "")
+        n_reported += "'st' holds 51 different integers" in text
+    assert n_reported >= 19
+    assert text.endswith("(on the command line: --category st).")
+
+
+@pytest.mark.parametrize("n_values", [7, 12, 30])
+@pytest.mark.parametrize("relation", ["line", "curve", "step", "window", "peak"])
+def test_quantities_with_any_smooth_relation_are_no_codes(relation, n_values):
+    u = np.linspace(0, 1, n_values)
+    shares = {
+        "line": u,
+        "curve": 4 * (u - 0.5) ** 2,
+        "step": (u > 0.4).astype(float),
+        "window": ((u > 0.3) & (u < 0.6)).astype(float),
+        "peak": np.exp(-(((u - 0.6) / 0.15) ** 2)),
+    }[relation]
+    for seed in range(3):
+        table = make_coded_table(0.15 + 0.7 * shares, np.arange(1, n_values + 1), seed, 40)
+        assert "integer_codes" not in report(table)
+
+
+@pytest.mark.parametrize("has_gaps", [False, True])
+def test_codes_of_states_are_no_quantity(has_gaps):
     table = make_table(n_rows=1020).drop(columns="outcome")
-    table["outcome"] = np.random.default_rng(0).permutation(np.repeat(np.arange(1, 52), 20))
+    codes = np.setdiff1d(np.arange(1, 57), [3, 7, 14, 43, 52]) if has_gaps else np.arange(1, 52)
+    table["outcome"] = np.random.default_rng(0).permutation(np.repeat(codes, 20))
     text = report(table)["integer_codes"]
     assert "'outcome' has 51 different integers and is read as a quantity" in text
     assert text.endswith("(on the command line: --task classification).")
@@ -189,7 +254,7 @@ def test_class_names_with_a_typo_are_reported(typo):
     labels = pd.Series(["benign"] * 300 + ["malignant"] * 100 + [typo] * 2, name="outcome")
     facts = TableFacts.from_arrays(np.zeros((402, 1)), labels, "classification")
     assert find_suspicions(facts)[0].evidence.startswith(
-        f"Classes of 'outcome' are named almost alike: {typo!r} (2 rows) and 'benign' (300)"
+        f"Classes of 'outcome' have nearly the same name: {typo!r} (2 rows) and 'benign' (300)"
     )
 
 
@@ -206,8 +271,7 @@ def test_few_test_rows_are_reported():
     facts = TableFacts(X, y, "classification", test=make_table(9, n_rows=5)[list(X)])
     (suspicion,) = find_suspicions(facts)
     assert suspicion.evidence == (
-        "The test has only 5 rows, so that a share of them is uncertain by up to ± 44 percentage "
-        "points"
+        "The test has only 5 rows, so shares of them are uncertain by up to ± 44 percentage points"
     )
 
 
@@ -260,7 +324,9 @@ def test_black_box_worse_than_a_constant_is_reported():
     assert find_suspicions(make_result()) == []
     quality = {"accuracy": 0.672, "f1_weighted": 0.6}
     (suspicion,) = find_suspicions(make_result(black_box_quality=quality))
-    assert "accuracy 0.672 on held-out rows, of the best constant 0.688" in suspicion.evidence
+    assert (
+        "accuracy 0.672 on held-out rows, against 0.688 of the best constant" in suspicion.evidence
+    )
     facts = make_result(
         task="regression", black_box_quality={"r2": -0.1}, constant_quality={"r2": 0.0}
     )
@@ -269,8 +335,11 @@ def test_black_box_worse_than_a_constant_is_reported():
 
 def test_rules_with_low_fidelity_are_reported():
     (suspicion,) = find_suspicions(make_result(fidelity=0.76))
-    assert suspicion.evidence == "The 3 rules agree with the black box on 76 % of unseen rows only"
+    assert suspicion.evidence == "The 3 rules agree with the black box on only 76 % of unseen rows"
     assert suspicion.options == ("--scoring", "fidelity")
+    assert (
+        "on only 79.7 % of unseen rows" in find_suspicions(make_result(fidelity=0.797))[0].evidence
+    )
     assert find_suspicions(make_result(fidelity=0.3, task="regression"))
     assert not find_suspicions(make_result(fidelity=0.7, task="regression"))
     assert not find_suspicions(make_result(fidelity=float("nan")))

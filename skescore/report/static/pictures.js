@@ -84,10 +84,20 @@ function rowPicture(rules, explained, row) {
   if (prediction.rule === undefined || prediction.rule < 0 || rules.voting) return [];
   const parts = [];
   if (rules.set.ordered && prediction.rule < MAX_PATH) parts.push(pathOf(rules, prediction.rule));
-  const lines = rules.rules[prediction.rule].if.flatMap((one) => one.conditions || [one])
-    .map((condition) => conditionLine(rules, condition, row)).filter(Boolean);
+  const own = rules.rules[prediction.rule].if.flatMap((one) => one.conditions || [one]);
+  const pictured = own.length ? own.map((condition) => ({ condition, rule: prediction.rule }))
+    : failedConditions(rules, prediction.rule, row);
+  const lines = pictured.map(({ condition, rule }) =>
+    conditionLine(rules, condition, row, rule === prediction.rule ? "" : ` (rule ${rule + 1})`)).filter(Boolean);
   if (lines.length) parts.push(element("ul", { class: "row-lines" }, ...lines));
   return parts.length ? [element("div", { class: "row-picture", "aria-hidden": "true" }, ...parts)] : [];
+}
+
+// Returns the conditions by which rules in front of the last one fail, the first of each rule.
+function failedConditions(rules, last, row) {
+  if (!rules.set.ordered || last >= MAX_PATH) return [];
+  return rules.rules.slice(0, last).map((one, rule) =>
+    ({ condition: one.if.find((part) => !conditionHolds(part, row)), rule })).filter(({ condition }) => condition);
 }
 
 function pathOf(rules, last) {
@@ -101,10 +111,10 @@ function pathOf(rules, last) {
   return path;
 }
 
-function conditionLine(rules, condition, row) {
+function conditionLine(rules, condition, row, ofRule) {
   const j = condition.feature;
   if (j === undefined) return null;
-  const name = element("span", { class: "row-name", text: rules.names[j] });
+  const name = element("span", { class: "row-name", text: `${rules.names[j]}${ofRule}` });
   const value = row[j];
   if (condition.type === "one_of") return element("li", {}, name, valueChips(rules, condition, value));
   if (condition.type !== "interval" || isMissing(value)) return null;

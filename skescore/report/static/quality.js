@@ -73,7 +73,7 @@ function tiles(content, group, place, rules) {
 function errorTile(m, weighed) {
   if (m.tested) {
     const notes = m.error === null ? [] : [`average error on held-out rows${weighed}: ± ${shortNumber(m.error)}`];
-    return tile(tableNumber(m.tested.rules), "", "R² on test rows (data)",
+    return tile(tableNumber(m.tested.rules), "", `R² on ${plural(m.tested.rows, "test row")} (data)`,
       [...notes, `black box on test rows: ${tableNumber(m.tested.black_box)}`].join(" · "));
   }
   if (m.error === null || m.error === undefined) return null;
@@ -88,7 +88,8 @@ function correctTile(group, m, weighed) {
   if (m.tested) {
     if (m.right !== null) notes.push(`held-out rows${weighed}: ${percentText(m.right)}`);
     notes.push(`black box on test rows: ${percentText(100 * m.tested.black_box)}`);
-    return tile(percentText(100 * m.tested.rules), "of 100", "test rows are right (data)", notes.join(" · "));
+    return tile(percentText(100 * m.tested.rules), "%",
+      `of ${plural(m.tested.rows, "test row")} are right (data)`, notes.join(" · "));
   }
   if (m.right === null) return null;
   if (m.heldOut && Number.isFinite(accuracy)) {
@@ -103,11 +104,11 @@ function correctTile(group, m, weighed) {
 function agreementTile(group, m, weighed) {
   const own = group.fidelity_weighed ? weighed : "", kind = group.unseen_generated ? "generated" : "held-out";
   if (m.tested && m.regression) {
-    return tile(tableNumber(m.tested.fidelity), "", "R² against the model on test rows",
+    return tile(tableNumber(m.tested.fidelity), "", `R² against the model on ${plural(m.tested.rows, "test row")}`,
       m.agreeExplained === null ? "" : `${kind} rows${own}: ${tableNumber(m.agreeExplained / 100)}`);
   }
   if (m.tested) {
-    return tile(percentText(100 * m.tested.fidelity), "of 100", "test rows: agree with the model",
+    return tile(percentText(100 * m.tested.fidelity), "%", `of ${plural(m.tested.rows, "test row")}: agree with the model`,
       m.agree === null ? "" : `${kind} rows${own}: ${percentText(m.agree)}`);
   }
   if (m.regression) {

@@ -1,0 +1,334 @@
+"""Rows of a table that are no data: totals, subtotals, headings, repeated headers, footnotes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from skescore._text import listed, plural
+from skescore.datasets._numbers import as_numbers, style_of
+
+__all__ = ["ExtraRows", "find_extra_rows", "is_word", "may_have_extra_rows", "shortened"]
+
+#: Labels of rows that sum up others: at the beginning of a cell, or at its end ("North total").
+_TOTAL = re.compile(
+    r"(?i)(grand |sub-?|sous-?|overall )?(tota(l|ls|le|les|al)|sums?|averages?|mean|count)\b"
+    r"|(zwischen|gesamt)?summe\b|gesamt(ergebnis)?\b|teilergebnis\b|insgesamt\b|durchschnitt\b"
+    r"|mittelwert\b|suma\b|[øσ∑](?!\w)|.+\W(grand |sub-?)?(total|sum|average|ergebnis|summe)$"
+)
+#: Parts of labels in lower case; every label of `_TOTAL` has one.
+_LABEL_PARTS = (
+    *("tota", "sum", "average", "mean", "count", "gesamt", "ergebnis", "durchschnitt"),
+    *("mittelwert", "ø", "σ", "∑"),
+)
+#: A cell that may be a label, if the separator is put in front of it and behind it.
+_MAY_BE_LABEL = (
+    r"(?im)(?:^|{0})[ \"]*(?:grand |sub-?|sous-?|overall |zwischen|ins)?"
+    r"(?:tota|sum|average|mean|count|gesamt|teil|durch|mittel|[øσ∑])"
+    r"|(?:total|sum|average|ergebnis|summe)[ \"]*(?:{0}|\r?$)"
+)
+#: Labels of means.
+_MEAN = re.compile(r"(?i)average|\bmean\b|durchschnitt|mittelwert|ø")
+#: Beginning of footnotes.
+_FOOTNOTE = re.compile(
+    r"(?i)(source|sources|notes?|quelle|anmerkung|stand|as of|\*|¹|fuente|legend|©|generated"
+    r"|exported|created)\b|\*|¹|©|--"
+)
+_NUMBER = re.compile(r"[^\w]*[+-]?[\d.,' ]*\d[\d.,' ]*([eE][+-]?\d+)?\s*([%€$£]|EUR|USD)?")
+#: Smallest share of the rows in which a column must have a number, or a text.
+_MAIN_SHARE = 0.5
+#: Smallest share of the rows in which a column must be filled, if an empty cell means something.
+_FILLED_SHARE = 0.9
+#: Number of earlier totals from which a block of rows that are summed up may begin.
+_MAX_BLOCKS = 20
+#: Smallest number of rows of a table in which headings are looked for, and of their columns.
+_MIN_ROWS, _MIN_COLUMNS = 5, 3
+
+
+def is_word(cell: str) -> bool:
+    """Return whether a cell holds a word, not a number."""
+    return bool(cell) and _NUMBER.fullmatch(cell) is None
+
+
+def shortened(text: str) -> str:
+    """Return a text of at most 50 characters."""
+    return text if len(text) <= 50 else f"{text[:47]}..."
+
+
+@dataclass(frozen=True)
+class ExtraRows:
+    """Rows of a table that are no data, by the reason.
+
+    Parameters
+    ----------
+    totals, headings, repeated_headers, blank : tuple of int
+        Indices of rows among the data.
+    first_below : int
+        Index of the first row below the data; the number of rows if there is none.
+    findings : tuple of str
+        Sentences for the user.
+    """
+
+    totals: tuple[int, ...]
+    headings: tuple[int, ...]
+    repeated_headers: tuple[int, ...]
+    blank: tuple[int, ...]
+    first_below: int
+    findings: tuple[str, ...]
+
+    @property
+    def among_data(self) -> tuple[int, ...]:
+        """Indices of all rows among the data that are left out, with blank rows around them."""
+        rows = {*self.totals, *self.headings, *self.repeated_headers}
+        return tuple(sorted(rows.union(self.blank))) if rows else ()
+
+
+def find_extra_rows(rows: Sequence[Sequence[str]], names: Sequence[str]) -> ExtraRows:
+    """Find the rows of a table that are no data.
+
+    Parameters
+    ----------
+    rows : sequence of sequence of str
+        The rows below the header; empty cells are empty texts.
+    names : sequence of str
+        Names of the columns.
+
+    Returns
+    -------
+    ExtraRows
+        Rows that sum up others, that only head a group of rows, that repeat the header, and rows
+        below the data.
+
+    Examples
+    --------
+    >>> from skescore.datasets._extra_rows import find_extra_rows
+    >>> rows = [["Ann", "3"], ["Bob", "4"], ["Total north", "7"], ["Cid", "5"], ["Total", "12"]]
+    >>> extra = find_extra_rows(rows, ["name", "paid"])
+    >>> extra.totals, extra.first_below
+    ((2,), 4)
+    """
+    width = max([len(names), *map(len, rows)])
+    cells = [[cell.strip() for cell in row] + [""] * (width - len(row)) for row in rows]
+    header = [name.strip() for name in names] + [""] * (width - len(names))
+    repeated = [i for i, row in enumerate(cells) if row == header]
+    labels = _total_labels(cells)
+    lone_words = {i for i, row in enumerate(cells) if _has_one_word(row)}
+    table = _CellTable(cells, {*labels, *repeated, *lone_words})
+    first_below, texts_below = _rows_below(table, labels)
+    totals = [i for i in labels if i < first_below and table.is_total(i, labels[i])]
+    headings = _find_headings(table, lone_words, first_below)
+    blank = [i for i, row in enumerate(cells) if not any(row)]
+    indices = map(tuple, (totals, headings, repeated, blank))
+    findings = (
+        []
+        if not repeated
+        else [f"{plural(len(repeated), 'row')} left out among the data (repeated header)"]
+    )
+    findings += _left_out_text(cells, totals, "sums or means of other rows")
+    findings += _left_out_text(cells, headings, "headings of the rows below them")
+    if texts_below:
+        label = "row" if len(texts_below) == 1 else "rows"
+        findings.append(f"{label} below the data left out: {listed(texts_below, 3)}")
+    return ExtraRows(*indices, first_below, tuple(findings))
+
+
+def _left_out_text(
+    cells: Sequence[Sequence[str]], indices: Sequence[int], reason: str
+) -> list[str]:
+    """Return a sentence about rows among the data, if there are any."""
+    if not indices:
+        return []
+    words = [shortened(next(filter(None, cells[i]))) for i in indices]
+    rows = plural(len(indices), "row")
+    return [f"{rows} left out among the data ({reason}): {listed(words, 3)}"]
+
+
+def may_have_extra_rows(text: str, separator: str, header: str) -> bool:
+    """Return whether a text may have rows among its data that are no data, without a loop.
+
+    Parameters
+    ----------
+    text : str
+        The lines below the header.
+    separator : str
+        Separator of the columns.
+    header : str
+        Line of the header.
+
+    Returns
+    -------
+    bool
+        False if `find_extra_rows` finds nothing among the data.
+    """
+    lowered = text.lower()
+    has_parts = any(part in lowered for part in _LABEL_PARTS)
+    if has_parts and re.search(_MAY_BE_LABEL.format(re.escape(separator)), text):
+        return True
+    has_lone_words = any(f"{separator}{separator}{end}" in text for end in ("\n", "\r\n"))
+    return has_lone_words or header.strip() in text
+
+
+def _total_labels(cells: Sequence[Sequence[str]]) -> dict[int, int]:
+    """Return the column of the label of each row that is named like a total."""
+    is_label: dict[str, bool] = {}
+    labels = {}
+    for i, row in enumerate(cells):
+        for j, cell in enumerate(row):
+            if not cell or cell[0].isdigit():
+                continue
+            if cell not in is_label:
+                is_label[cell] = len(cell) <= 60 and _TOTAL.match(cell) is not None
+            if is_label[cell]:
+                labels[i] = j
+                break
+    return labels if 2 * len(labels) < len(cells) else {}
+
+
+class _CellTable:
+    """Cells of a table with the kinds of its columns, as they are in its rows of data."""
+
+    def __init__(self, cells: Sequence[Sequence[str]], excluded: set[int]) -> None:
+        self.cells = cells
+        self.is_data = np.array(
+            [i not in excluded and any(row) for i, row in enumerate(cells)], dtype=bool
+        )
+        self.n_data = int(self.is_data.sum())
+        self._sums: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+
+    @cached_property
+    def _shares(self) -> list[tuple[float, float]]:
+        """Share of filled cells of each column, and of words among them."""
+        data = [row for row, is_data in zip(self.cells, self.is_data, strict=True) if is_data]
+        shares = []
+        for column in zip(*data, strict=True):
+            filled = [cell for cell in column if cell]
+            n_words = sum(map(is_word, filled))
+            shares.append((len(filled) / len(data), n_words / max(len(filled), 1)))
+        return shares
+
+    @property
+    def n_full_columns(self) -> int:
+        """Number of columns that are nearly always filled."""
+        return sum(n_filled >= _FILLED_SHARE for n_filled, _ in self._shares)
+
+    def word_columns(self, label_column: int) -> list[int]:
+        """Return the columns of words that are nearly always filled, without that of the label."""
+        return [
+            j
+            for j, (n_filled, n_words) in enumerate(self._shares)
+            if j != label_column and n_words > _MAIN_SHARE and n_filled >= _FILLED_SHARE
+        ]
+
+    def is_total(self, i: int, label_column: int) -> bool:
+        """Return whether a row sums up others: by its figures, or as all other words are missing.
+
+        A row of data may have a name such as "Total" as well.
+        """
+        words = self.word_columns(label_column)
+        if words and not any(self.cells[i][j] for j in words):
+            return True
+        return self._sums_up_others(i, _MEAN.search(self.cells[i][label_column]) is not None)
+
+    def resembles_data(self, i: int, label_column: int) -> bool:
+        """Return whether a row has a word that another row has in the same column."""
+        return any(
+            self.cells[i][j]
+            and any(
+                row[j] == self.cells[i][j]
+                for row, is_data in zip(self.cells, self.is_data, strict=True)
+                if is_data
+            )
+            for j in self.word_columns(label_column)
+        )
+
+    def _sums_up_others(self, i: int, is_mean: bool) -> bool:
+        """Return whether most numbers of a row are sums or means of the rows above it."""
+        n_numbers = n_sums = 0
+        for j, (_, n_words) in enumerate(self._shares):
+            if n_words >= _MAIN_SHARE or not self.cells[i][j] or is_word(self.cells[i][j]):
+                continue
+            n_numbers += 1
+            n_sums += self._is_sum_of_block(i, j, is_mean)
+        return 2 * n_sums > n_numbers
+
+    def _is_sum_of_block(self, i: int, j: int, is_mean: bool) -> bool:
+        """Return whether a number is the sum or mean of the rows since an earlier total."""
+        values, sums, counts = self._column_sums(j)
+        value = values[i]
+        earlier = np.flatnonzero(~self.is_data[:i])[-_MAX_BLOCKS:] + 1
+        for start in (0, *earlier.tolist()):
+            count = counts[i] - counts[start]
+            if count < 2 or value == 0 or not np.isfinite(value):
+                continue
+            total = float(sums[i] - sums[start]) / (count if is_mean else 1)
+            rounding = 0.501 * 10.0 ** -_n_decimals(self.cells[i][j])
+            if abs(value - total) <= max(rounding, 1e-6 * abs(total)):
+                return True
+        return False
+
+    def _column_sums(self, j: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the numbers of a column, and sums and counts of the rows of data above each."""
+        if j not in self._sums:
+            texts = [row[j] for row in self.cells]
+            values = as_numbers(texts, *style_of([text for text in texts if text]))
+            is_number = self.is_data & np.isfinite(values)
+            terms = np.where(is_number, values, 0.0)
+            sums = np.concatenate([[0.0], np.cumsum(terms)])
+            counts = np.concatenate([[0], np.cumsum(is_number)])
+            self._sums[j] = np.where(np.isfinite(values), values, 0.0), sums, counts
+        return self._sums[j]
+
+
+def _has_one_word(row: Sequence[str]) -> bool:
+    return bool(row) and is_word(row[0]) and not any(row[1:])
+
+
+def _find_headings(table: _CellTable, lone_words: set[int], end: int) -> list[int]:
+    """Return rows with a single word, if they begin the table and head groups of full rows."""
+    headings = sorted(i for i in lone_words if i < end)
+    if table.n_data < _MIN_ROWS or len(headings) < 2 or table.n_full_columns < _MIN_COLUMNS:
+        return []
+    data = np.flatnonzero(table.is_data[:end])
+    starts = np.searchsorted(data, headings)  # number of rows of data above each heading
+    has_rows = np.diff(np.append(starts, len(data))) > 0
+    return headings if starts[0] == 0 and has_rows.all() else []
+
+
+def _n_decimals(text: str) -> int:
+    """Return the number of digits behind the last sign of a number, if it is a decimal one."""
+    match = re.search(r"[.,](\d+)\D*$", text)
+    return 0 if match is None or len(match[1]) == 3 else len(match[1])
+
+
+def _rows_below(table: _CellTable, labels: dict[int, int]) -> tuple[int, list[str]]:
+    """Return the first of the rows at the end that are totals or footnotes, and their texts."""
+    first_below, texts = len(table.cells), []
+    for i in reversed(range(len(table.cells))):
+        filled = [cell for cell in table.cells[i] if cell]
+        if not filled:
+            continue
+        if not (_is_total_below(table, i, labels) or _is_footnote(filled, len(table.cells[i]))):
+            break
+        first_below = i
+        texts.append(shortened(filled[0]))
+    return first_below, texts[::-1]
+
+
+def _is_total_below(table: _CellTable, i: int, labels: dict[int, int]) -> bool:
+    """Return whether a row at the end is named like a total and does not look like data."""
+    if i not in labels:
+        return False
+    later = [cell for j, cell in enumerate(table.cells[i]) if cell and j != labels[i]]
+    is_text = 2 * sum(map(is_word, later)) > len(later) if later else False
+    return table.is_total(i, labels[i]) or not (is_text or table.resembles_data(i, labels[i]))
+
+
+def _is_footnote(filled: Sequence[str], n_columns: int) -> bool:
+    """Return whether a row at the end holds one remark."""
+    text = filled[0]
+    is_remark = _FOOTNOTE.match(text) is not None or (len(text) > 20 and is_word(text))
+    return len(filled) == 1 < n_columns and is_remark

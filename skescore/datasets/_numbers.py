@@ -1,0 +1,99 @@
+"""Numbers that are written as text, in the styles of several languages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+__all__ = ["as_numbers", "fits", "is_number", "style_of", "units_of"]
+
+_CURRENCY = (
+    r"US\$|R\$|A\$|C\$|[$€£¥₹₽₩₺₪฿]|kr\.?|zł|Fr\.|"
+    r"(?:USD|EUR|GBP|CHF|JPY|INR|SEK|NOK|DKK|PLN|CZK|AUD|CAD|CNY|BRL)\b"
+)
+_UNIT = re.compile(rf"%|{_CURRENCY}")
+_EXPONENT = r"(?:[eE][+-]?\d+)?"
+_TRUTH = {"true": 1.0, "false": 0.0}
+#: Decimal signs and thousands separators; of two styles that fit equally well, the first is used.
+_STYLES = ((".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
+#: Number of texts from which the style is detected.
+_STYLE_TEXTS = 1000
+#: Variants of minus signs, apostrophes and spaces.
+_SIGNS = str.maketrans("\u2212\u2019\u00a0\u202f\u2009", "-'   ")
+
+
+@cache
+def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
+    """Compile a pattern that matches every line; its groups are empty if the line is no number."""
+    d, t = re.escape(decimal), re.escape(thousands)
+    core = rf"[1-9]\d{{0,2}}(?:{t}\d{{3}})+(?:{d}\d*)?|(?:\d+(?:{d}\d*)?|{d}\d+){_EXPONENT}"
+    return re.compile(
+        rf"^(?:(\()?[ ]*([+-])?[ ]*(?:{_CURRENCY})?[ ]*([+-])?[ ]*({core})[ ]*"
+        rf"(?:%|{_CURRENCY})?[ ]*\)?$|.*$)",
+        re.MULTILINE,
+    )
+
+
+def _join_lines(texts: Sequence[str]) -> str:
+    """Join texts as lines, since one search in them is faster than many searches."""
+    return "\n".join(re.sub(r"[\r\n]", "\0", t) if "\n" in t else t for t in texts).translate(
+        _SIGNS
+    )
+
+
+def fits(texts: Sequence[str], decimal: str, thousands: str) -> np.ndarray:
+    """Return a mask of the texts that are numbers in this style."""
+    matches = _pattern(decimal, thousands).findall(_join_lines(texts))
+    return np.array([row[3] != "" for row in matches[: len(texts)]], dtype=bool)
+
+
+def style_of(
+    texts: Sequence[str], decimal: str | None = None, *, comma_first: bool = False
+) -> tuple[str, str]:
+    """Return the decimal sign and the thousands separator that fit most of the texts."""
+    sample_texts = texts[:: len(texts) // _STYLE_TEXTS + 1]
+    styles = [style for style in _STYLES if decimal in (None, style[0])]
+    if comma_first:
+        styles.sort(key=lambda style: style[0] != ",")
+    return max(styles, key=lambda style: int(fits(sample_texts, *style).sum()))
+
+
+def as_numbers(texts: Sequence[str], decimal: str = ".", thousands: str = ",") -> np.ndarray:
+    """Convert texts to numbers and booleans to 0 and 1; other text becomes NaN."""
+    result = np.full(len(texts), np.nan)
+    if decimal == ".":
+        result = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").to_numpy(
+            float, copy=True
+        )
+    unread = np.flatnonzero(np.isnan(result))
+    if not len(unread):
+        return result
+    unread_texts = [texts[int(i)] for i in unread]
+    matches = _pattern(decimal, thousands).findall(_join_lines(unread_texts))[: len(unread_texts)]
+    cores = "\n".join(row[3] for row in matches).replace(thousands, "").replace(decimal, ".")
+    values = pd.to_numeric(pd.Series(cores.split("\n"), dtype=object), errors="coerce")
+    negative = np.array([row[0] != "" or "-" in row[1:3] for row in matches], dtype=bool)
+    result[unread] = np.where(negative, -1.0, 1.0) * values.to_numpy(float)
+    for i, text in zip(unread, unread_texts, strict=True):
+        if len(text) < 6 and np.isnan(result[i]):
+            result[i] = _TRUTH.get(text.lower(), np.nan)
+    return result
+
+
+def units_of(texts: Sequence[str]) -> tuple[list[str], bool]:
+    """Return the currencies and percent signs of numbers, and whether some have none."""
+    units = _UNIT.findall("\n".join(texts))
+    return sorted(set(units)), len(units) < len(texts)
+
+
+def is_number(text: str) -> bool:
+    """Return whether Python converts a text to a float."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

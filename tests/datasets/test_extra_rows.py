@@ -1,0 +1,127 @@
+"""Totals, headings and repeated headers among the rows of a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from skescore.datasets import load_dataset, read_table
+
+NAMES = ["shop", "staff", "sales", "kind"]
+
+
+def make_rows(n_rows: int, seed: int, *, has_kind: bool = True) -> list[list[str]]:
+    random = np.random.default_rng(seed)
+    return [
+        [
+            f"Shop {i}",
+            str(random.integers(1, 40)),
+            f"{random.uniform(1, 9e4):.2f}",
+            str(random.choice(["a", "b"])) if has_kind else "",
+        ]
+        for i in range(n_rows)
+    ]
+
+
+def total_of(rows: list[list[str]], label: str, statistic=sum) -> list[str]:
+    """Return the row of totals, by the plainest loop."""
+    staff = statistic([int(row[1]) for row in rows])
+    sales = statistic([float(row[2]) for row in rows])
+    return [label, f"{staff:.4f}".rstrip("0").rstrip("."), f"{sales:.2f}", ""]
+
+
+def mean(values):
+    return sum(values) / len(values)
+
+
+def read_staff(rows: list[list[str]], folder: Path) -> tuple[list[float], str]:
+    """Return the staff of each row that is read from a file, and what is reported."""
+    path = folder / "shops.csv"
+    names = NAMES[: len(rows[0])]
+    path.write_text("\n".join(map(",".join, [names, *rows])) + "\n", encoding="utf-8")
+    table = read_table(path, features="staff")
+    return table.frame["staff"].tolist(), "; ".join(table.findings)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.integers(0, 2**32 - 1),
+    st.lists(st.integers(2, 9), min_size=1, max_size=5),
+    st.booleans(),
+    st.sampled_from([("Total of {}", sum), ("{} Subtotal", sum), ("Average {}", mean)]),
+)
+def test_totals_after_blocks_are_the_only_rows_left_out(tmp_path, seed, sizes, has_kind, form):
+    label, statistic = form
+    rows, staff = [], []
+    for number, size in enumerate(sizes):
+        block = make_rows(size, seed % 2**31 + number, has_kind=has_kind)
+        rows += block
+        staff += [int(row[1]) for row in block]
+        rows.append(total_of(block, label.format(f"block {number}"), statistic))
+    rows += make_rows(3, seed % 2**31 + 99, has_kind=has_kind)
+    staff += [int(row[1]) for row in rows[-3:]]
+    columns = slice(len(NAMES) if has_kind else 3)
+    kept, finding = read_staff([row[columns] for row in rows], tmp_path)
+    assert kept == staff
+    assert "left out among the data (sums or means of other rows): " in finding
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.integers(0, 2**32 - 1), st.integers(5, 40), st.sampled_from(["Total", "Sum", "Mean"]))
+def test_data_named_like_a_total_is_kept(tmp_path, seed, n_rows, name):
+    rows = make_rows(n_rows, seed)
+    rows[-1][3] = rows[0][3]  # a word that another row has in the same column
+    rows[seed % n_rows][0] = name
+    kept, finding = read_staff(rows, tmp_path)
+    assert kept == [int(row[1]) for row in rows]
+    assert "left out" not in finding
+
+
+@pytest.mark.parametrize(("separator", "suffix"), [(",", "csv"), (";", "csv"), ("\t", "tsv")])
+def test_subtotals_do_not_change_what_is_read(separator, suffix, tmp_path):
+    blocks = [make_rows(12, seed) for seed in range(3)]
+    plain, printed = [NAMES], [NAMES]
+    for number, block in enumerate(blocks):
+        plain += block
+        printed += [*block, total_of(block, f"Subtotal {number}"), [""] * 4, NAMES]
+    printed += [
+        total_of([*blocks[0], *blocks[1], *blocks[2]], "Grand total"),
+        ["* unaudited", "", "", ""],
+    ]
+    frames, findings = [], []
+    for name, rows in (("plain", plain), ("printed", printed)):
+        path = tmp_path / f"{name}.{suffix}"
+        path.write_text("\n".join(separator.join(row) for row in rows), encoding="utf-8")
+        dataset = load_dataset(path, target="kind")
+        frames.append(dataset.X)
+        findings.append("; ".join(dataset.findings))
+    assert frames[0].equals(frames[1])
+    assert "(sums or means of other rows): 'Subtotal 0', 'Subtotal 1'" in findings[1]
+    assert "(repeated header)" in findings[1]
+    assert "left out among" not in findings[0]
+
+
+def test_headings_of_groups_are_left_out(tmp_path):
+    rows = [["North", "", "", ""], *make_rows(6, 0), ["South", "", "", ""], *make_rows(6, 1)]
+    kept, finding = read_staff(rows, tmp_path)
+    assert kept == [int(row[1]) for row in rows if row[1]]
+    assert "2 rows left out among the data (headings of the rows below them)" in finding
+    gaps = [*make_rows(6, 0), ["Shop 9", "", "", ""], *make_rows(6, 1)]  # a row without values
+    assert len(read_staff(gaps, tmp_path)[0]) == len(gaps)
+
+
+def test_oil_companies_are_no_totals(tmp_path):
+    path = tmp_path / "oil.csv"
+    rows = [
+        f"{name},{kind},{i + 3}"
+        for i, (name, kind) in enumerate(
+            zip(["Aral", "Esso", "Shell", "BP", "Jet", "Total"], ["oil", "gas"] * 3, strict=True)
+        )
+    ]
+    path.write_text("\n".join(["company,kind,size", *rows]), encoding="utf-8")
+    frame = read_table(path, categories="company").frame
+    assert frame["company"].tolist()[-1] == "Total"
