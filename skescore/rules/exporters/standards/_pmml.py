@@ -257,14 +257,16 @@ class _Pmml:
             entry = ET.SubElement(transformations, "DerivedField", attributes)
             total: ET.Element | None = None
             for feature, coefficient in terms:
-                product = ET.Element("Apply", {"function": "*"})
+                # Infinite values may cancel to NaN, which lies between no bounds.
+                treatment = {"invalidValueTreatment": "asMissing"}
+                product = ET.Element("Apply", {"function": "*", **treatment})
                 constant = ET.SubElement(product, "Constant", {"dataType": "double"})
                 constant.text = repr(coefficient)
                 ET.SubElement(product, "FieldRef", {"field": self.fields[feature].name})
                 if total is None:
                     total = product
                 else:
-                    longer = ET.Element("Apply", {"function": "+"})
+                    longer = ET.Element("Apply", {"function": "+", **treatment})
                     longer.extend([total, product])
                     total = longer
             assert total is not None  # sums have terms
