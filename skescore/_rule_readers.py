@@ -192,6 +192,18 @@ MODEL_READERS = (
         "rule lists, rule sets, trees, FIGS, RuleFit and boosted rules",
     ),
     ModelReader(
+        "skope-rules",
+        "skescore.compat",
+        "_skope_rules:read_skope_rules",
+        "`SkopeRules` of `skescore.compat`",
+    ),
+    ModelReader(
+        "skope-rules 1.0.1",
+        "skrules",
+        "_skope_rules:read_skope_rules",
+        "`SkopeRules` of the package skope-rules",
+    ),
+    ModelReader(
         "decision-rules",
         "decision_rules",
         "_decision_rules:read_decision_rules",

@@ -292,13 +292,15 @@ def check_output(path: Path | None, *, overwrite: bool) -> None:
         )
 
 
-def write_output(path: Path, text: str) -> None:
-    """Write a file as a whole or not at all, in UTF-8."""
+def write_output(path: Path, content: str | bytes) -> None:
+    """Write a file as a whole or not at all, text in UTF-8."""
     try:
-        write_atomically(path, text.encode("utf-8"))
+        is_text = isinstance(content, str)
+        write_atomically(path, content.encode("utf-8") if is_text else content)
     except UnicodeEncodeError as error:  # half a sign, as JSON can hold it
         raise ValueError(
-            f"{text[error.start]!r} cannot be written to --output {path}. Rename what it is in."
+            f"{error.object[error.start]!r} cannot be written to --output {path}. Rename what it "
+            "is in."
         ) from error
     except OSError as error:
         raise ValueError(

@@ -38,6 +38,7 @@ examples:
   skescore rules run/rules.json --to sentences
   skescore rules run/rules.json --to sql --dialect postgres --table sales.customers
   skescore rules run/rules.json --to python --name risk --shorten wine --output risk.py
+  skescore rules run/rules.json --to onnx --output risk.onnx
 """
 
 
@@ -48,7 +49,12 @@ def _table_path(text: str) -> list[str]:
 
 
 #: Options whose name differs from the parameter of the writers, by the parameter.
-_OPTION_NAMES = {"booleans": "boolean", "predicate": "name", "function_name": "name"}
+_OPTION_NAMES = {
+    "booleans": "boolean",
+    "predicate": "name",
+    "function_name": "name",
+    "class_name": "name",
+}
 #: The formats that each option is for.
 _FORMATS_OF_OPTION: dict[str, list[str]] = {}
 for _writer in RULE_WRITERS.values():
@@ -73,8 +79,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dialect",
         metavar="NAME",
-        help="sql: dialect supported by sqlglot, such as postgres or bigquery (default: standard "
-        "SQL)",
+        help="sql, dbt: dialect supported by sqlglot, such as postgres or bigquery (default: "
+        "standard SQL)",
     )
     parser.add_argument(
         "--table",
@@ -82,13 +88,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=_table_path,
         help="sql: write a complete query on this table instead of an expression; the name may "
         "include a path, such as schema.table; a name that contains a dot needs double quotation "
-        "marks, as in '\"rows.parquet\"'",
+        "marks, as in '\"rows.parquet\"'; dbt: model with the rows, or source.table",
     )
     parser.add_argument(
         "--kind",
         choices=SQL_KINDS,
-        help="sql: return the prediction (predict, default) or the number of the rule that makes "
-        "it (assign), for example to count the rows of each rule",
+        help="sql, dbt: return the prediction (predict, default) or the number of the rule that "
+        "makes it (assign), for example to count the rows of each rule",
     )
     parser.add_argument(
         "--boolean",
@@ -101,10 +107,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--exact",
         action="store_const",
         const=True,
-        help="sql: write comparisons that are also correct for columns that contain NaN or 32-bit "
-        "floating-point numbers",
+        help="sql, dbt: write comparisons that are also correct for columns that contain NaN or "
+        "32-bit floating-point numbers",
     )
-    parser.add_argument("--name", help="python, prolog: name of the function or predicate")
+    parser.add_argument(
+        "--name", help="python, javascript, java, prolog: name of the function, class or predicate"
+    )
+    parser.add_argument("--package", metavar="NAME", help="java: package of the class")
     parser.add_argument(
         "--missing",
         metavar="ATOM",
@@ -141,6 +150,12 @@ def run(options: argparse.Namespace) -> str:
     if options.shorten is None:
         refuse_reading_options(options, "--shorten")
     check_output(options.output, overwrite=options.overwrite)
+    writer = RULE_WRITERS[options.to]
+    if writer.is_binary and options.output is None:
+        options.parser.error(
+            f"argument --to: {options.to} is binary, so name a file: --output "
+            f"rules{writer.extension}"
+        )
     ruleset = read_rules(options.rules)
     if options.shorten is not None:
         ruleset = ruleset.shorten(read_rows(options, ruleset, options.shorten))
@@ -150,12 +165,12 @@ def run(options: argparse.Namespace) -> str:
         ruleset = ruleset.standalone()
     if options.to == "csv":
         _note_limits_of_tables(ruleset)
-    writer = RULE_WRITERS[options.to]
     settings = {name: getattr(options, _OPTION_NAMES.get(name, name)) for name in writer.options}
     settings = {name: value for name, value in settings.items() if value is not None}
-    text = writer.write(ruleset, **settings).rstrip("\n") + "\n"
+    content = writer.write(ruleset, **settings)
+    text = "" if writer.is_binary else content.rstrip("\n") + "\n"
     if options.output is not None:
-        write_output(options.output, text)
+        write_output(options.output, content if writer.is_binary else text)
         sys.stderr.write(f"wrote {options.output}\n")
         return ""
     if writer.is_exact:

@@ -964,21 +964,25 @@ class RuleSet(Sequence[Rule]):
         """
         return domain_around(self, X, sample_weight)
 
-    def to(self, language: str, **options: Any) -> str:
+    def to(self, language: str, **options: Any) -> Any:
         """Write the rules in the language with the given name.
 
         Parameters
         ----------
         language : str
             One of ``"text"``, ``"sentences"``, ``"tree"``, ``"markdown"``, ``"html"``,
-            ``"prolog"``, ``"sql"``, ``"python"``, ``"csv"`` and ``"json"``.
+            ``"prolog"``, ``"sql"``, ``"python"``, ``"javascript"``, ``"java"``, ``"onnx"``,
+            ``"pmml"``, ``"dmn"``, ``"excel"``, ``"excel-formula"``, ``"dbt"``, ``"csv"`` and
+            ``"json"``.
         **options
-            Parameters of the method for this language, such as :meth:`to_sql`.
+            Parameters of the method for this language, such as :meth:`to_sql`, or of its function
+            in :mod:`skescore.rules.exporters`, such as
+            :func:`~skescore.rules.exporters.to_onnx`.
 
         Returns
         -------
-        str
-            The rules.
+        str or bytes
+            The rules; bytes for ``"onnx"`` and ``"excel"``.
 
         Examples
         --------

@@ -54,7 +54,7 @@ def test_every_option_is_described_in_its_section(writer):
 
 def test_every_value_has_a_name():
     assert not re.findall(r"^- `.*`{?}?`:", PAGE, flags=re.MULTILINE)
-    assert "- `--name` `NAME`: python, prolog" in PAGE  # argparse makes it of the option
+    assert "- `--name` `NAME`: python, javascript" in PAGE  # argparse makes it of the option
 
 
 def test_every_environment_variable_is_described():

@@ -382,10 +382,13 @@ def test_a_table_is_pointed_to_the_import(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--dialect", "duckdb"), "argument --dialect: goes with --to sql, got --to text"),
+        (
+            ("--dialect", "duckdb"),
+            "argument --dialect: goes with --to sql or --to dbt, got --to text",
+        ),
         (("--exact",), "argument --exact: goes with --to sql"),
         (("--to", "python", "--table", "t"), "argument --table: goes with --to sql"),
-        (("--kind", "assign"), "argument --kind: goes with --to sql, got --to text"),
+        (("--kind", "assign"), "argument --kind: goes with --to sql or --to dbt, got --to text"),
         (("--to", "sql", "--kind", "count"), "invalid choice: 'count'"),
         (("--boolean", "a"), "argument --boolean: goes with --to sql, got --to text"),
         (("--to", "python", "--missing", "no"), "argument --missing: goes with --to prolog"),
@@ -428,3 +431,24 @@ def test_control_characters_do_not_reach_the_terminal(written):
     for form in ("text", "sentences", "tree"):
         assert not {"\x1b", "\x07"} & set(written(rules, "--to", form))
     assert json.loads(written(rules, "--to", "json"))["feature_names"] == ["a\x07"]
+
+
+def test_binary_formats_need_a_file(run, save, tmp_path):
+    code, _, err = run(save(RULES), "--to", "excel")
+    assert code == 2
+    assert "excel is binary, so name a file: --output rules.xlsx" in err
+    output = tmp_path / "rules.xlsx"
+    code, out, err = run(save(RULES), "--to", "excel", "--output", output)
+    assert (code, out) == (0, "")
+    assert output.read_bytes()[:2] == b"PK"
+
+
+def test_java_takes_its_names(written):
+    source = written(RULES, "--to", "java", "--name", "Risk", "--package", "com.example")
+    assert source.startswith("package com.example;\n")
+    assert "public final class Risk {" in source
+
+
+def test_dbt_takes_the_table(written):
+    text = written(RULES, "--to", "dbt", "--table", "shop.orders")
+    assert text.endswith("from {{ source('shop', 'orders') }}\n")

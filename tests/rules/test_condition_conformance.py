@@ -1,8 +1,9 @@
 """Every evaluator of conditions agrees on the same rows: missing values and edge floats included.
 
 A loop in plain Python states what each condition means. NumPy, matching kernels, simplification,
-volumes, SQL in three databases, generated Python, SWI-Prolog, the report's JavaScript, plots,
-optimal trees and the certificate checker must return the same truth.
+volumes, SQL in three databases, generated Python, JavaScript and Java, ONNX, PMML, DMN, SWI-Prolog,
+the report's JavaScript, plots, optimal trees and the certificate checker must return the same
+truth.
 """
 
 from __future__ import annotations
@@ -23,6 +24,14 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from foreign_programs import (
+    has_node_package,
+    run_dmn,
+    run_java,
+    run_javascript,
+    run_onnx,
+    run_pmml,
+)
 
 import skescore
 from skescore.certificates import _check
@@ -42,6 +51,7 @@ from skescore.rules import (
     RuleSet,
     _conditions,
 )
+from skescore.rules.exporters import to_dmn, to_java, to_javascript, to_onnx, to_pmml
 
 TESTS = Path(__file__).parents[1]
 NAMES = ["x", "y", "color"]
@@ -407,6 +417,47 @@ def test_prolog_agrees(tmp_path):
     )
     answers = np.array(printed.stdout.split(), dtype=int).reshape(len(CONDITIONS), len(rows))
     assert_all_agree(answers, rows)
+
+
+RECORDS = [dict(zip(NAMES, row, strict=True)) for row in ROWS]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not on the PATH")
+def test_javascript_source_agrees(tmp_path):
+    sources = [to_javascript(one_rule(condition)) for condition in CONDITIONS]
+    assert_all_agree(run_javascript(sources, RECORDS, tmp_path))
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="javac is not on the PATH")
+def test_java_source_agrees(tmp_path):
+    sources = [to_java(one_rule(c), f"Rules{i}") for i, c in enumerate(CONDITIONS)]
+    assert_all_agree(run_java(sources, RECORDS, tmp_path))
+
+
+@pytest.mark.engine
+def test_onnx_agrees():
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    models = [to_onnx(one_rule(condition, domain=DOMAIN)) for condition in CONDITIONS]
+    assert_all_agree(run_onnx(models, FRAMES["nan"]))
+
+
+@pytest.mark.engine
+@pytest.mark.skipif(shutil.which("javac") is None, reason="javac is not on the PATH")
+def test_pmml_agrees(tmp_path):
+    pytest.importorskip("jpmml_evaluator")
+    documents = [to_pmml(one_rule(condition, domain=DOMAIN)) for condition in CONDITIONS]
+    assert_all_agree(run_pmml(documents, RECORDS, tmp_path))
+
+
+@pytest.mark.engine
+def test_dmn_agrees(tmp_path):
+    if not has_node_package("feelin"):
+        pytest.skip("needs feelin")
+    rows = [row for row in ROWS if row[0] is None or math.isfinite(row[0])]
+    records = [dict(zip(NAMES, row, strict=True)) for row in rows]
+    documents = [to_dmn(one_rule(condition, domain=DOMAIN)) for condition in CONDITIONS]
+    assert_all_agree(run_dmn(documents, [records] * len(documents), tmp_path), rows)
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not on the PATH")

@@ -22,7 +22,8 @@ from skescore.rules.importers._scaling import affine_map, does_nothing, in_user_
 def find_reader(model: Any) -> ModelReader | None:
     """Return the reader for the class of a model; None if no record fits."""
     for parent in type(model).__mro__:
-        if parent.__module__.partition(".")[0] == "skescore":
+        package, *module = parent.__module__.split(".")
+        if package == "skescore" and module[:1] != ["compat"]:
             return None  # extractors of this package have rules_, whatever class they derive from
         path = f"{parent.__module__}.{parent.__qualname__}."
         for reader in MODEL_READERS:

@@ -14,10 +14,19 @@ RULES = RuleSet(
 )
 
 
+OPTIONS = {"dbt": {"table": "parts"}}
+
+
 @pytest.mark.parametrize("name", RULE_WRITERS)
 def test_ruleset_to_writes_every_language(name: str) -> None:
-    assert "small" in RULES.to(name)
     assert f'"{name}"' in str(RuleSet.to.__doc__)
+    if name == "onnx":
+        pytest.importorskip("onnx")
+    content = RULES.to(name, **OPTIONS.get(name, {}))
+    if RULE_WRITERS[name].is_binary:
+        assert isinstance(content, bytes)
+    else:
+        assert "small" in content
 
 
 def test_ruleset_to_passes_options() -> None:

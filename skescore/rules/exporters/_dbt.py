@@ -1,0 +1,86 @@
+"""Rule sets as models of dbt."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from skescore.rules._ruleset import RuleSet
+
+
+def _jinja_text(text: str) -> str:
+    """Write a text of Jinja."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def to_dbt(
+    ruleset: RuleSet,
+    model: str,
+    *,
+    dialect: str = "duckdb",
+    kind: str = "predict",
+    materialized: str = "view",
+    exact: bool = False,
+) -> str:
+    """Write a rule set as the SQL of a dbt model.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    model : str
+        Model that contains the rows, as in ``ref``; ``"source.table"`` names a table of a source.
+    dialect : str, default="duckdb"
+        Database of the project, see :meth:`skescore.rules.RuleSet.to_sql`.
+    kind : {"predict", "assign"}, default="predict"
+        Whether the added column is ``prediction``, or ``rule``: the number of the rule from 1.
+    materialized : str, default="view"
+        Materialization of the model.
+    exact : bool, default=False
+        Whether columns may contain NaN or have 32 bits, see
+        :meth:`skescore.rules.RuleSet.to_sql`.
+
+    Returns
+    -------
+    str
+        The content of a file in the folder ``models``.
+
+    Raises
+    ------
+    ValueError
+        As :meth:`skescore.rules.RuleSet.to_sql`, or if a name is empty.
+
+    Examples
+    --------
+    >>> from skescore.rules import Fallback, Interval, Rule, RuleSet
+    >>> from skescore.rules.exporters import to_dbt
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=2.5)], "small")], ["size"],
+    ...     task="classification", fallback=Fallback("large"),
+    ... )
+    >>> print(to_dbt(rules, "parts").rstrip())
+    {{ config(materialized='view') }}
+    <BLANKLINE>
+    select
+      *,
+      CASE
+        WHEN "size" <= 2.5 THEN 'small'
+        ELSE 'large'
+      END as prediction
+    from {{ ref('parts') }}
+    """
+    names = model.split(".")
+    if len(names) > 2 or not all(names):
+        raise ValueError(f"model must be the name of a model, or source.table, got {model!r}.")
+    relation = "ref" if len(names) == 1 else "source"
+    arguments = ", ".join(map(_jinja_text, names))
+    expression = ruleset.to_sql(dialect=dialect, kind=kind, exact=exact)
+    # Jinja must not read what stands in names and labels.
+    expression = re.sub(r"\{[{%#]", lambda match: f"{{{{ '{match[0]}' }}}}", expression)
+    indented = expression.replace("\n", "\n  ")
+    column = "rule" if kind == "assign" else "prediction"
+    return (
+        f"{{{{ config(materialized={_jinja_text(materialized)}) }}}}\n\nselect\n  *,\n"
+        f"  {indented} as {column}\nfrom {{{{ {relation}({arguments}) }}}}\n"
+    )

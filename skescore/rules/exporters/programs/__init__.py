@@ -1,0 +1,6 @@
+"""Writers of rules as programs in languages whose blocks stand in braces."""
+
+from skescore.rules.exporters.programs._java import to_java
+from skescore.rules.exporters.programs._javascript import to_javascript
+
+__all__ = ["to_java", "to_javascript"]

@@ -1,0 +1,164 @@
+"""Types of the features and predictions of a rule set, as typed languages need them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from skescore.rules._conditions import Interval, Linear, OneOf
+from skescore.rules._rule import LinearOutput
+from skescore.rules.exporters._common import (
+    abstention,
+    always_predicts,
+    class_labels,
+    elementary,
+    rules_in_order,
+)
+
+if TYPE_CHECKING:
+    from skescore.rules._ruleset import RuleSet
+
+_MAX_INTEGER = 2**63 - 1
+
+
+@dataclass
+class Field:
+    """A feature that rules use.
+
+    Parameters
+    ----------
+    name : str
+        Name of the feature.
+    is_text : bool
+        Whether its values are texts rather than numbers.
+    values : list
+        The values that conditions list, in the order of the rules.
+    """
+
+    name: str
+    is_text: bool = False
+    values: list[Any] = field(default_factory=list)
+
+    @property
+    def is_flag(self) -> bool:
+        """True if rules compare the feature with true and false only."""
+        return bool(self.values) and all(isinstance(value, bool) for value in self.values)
+
+    def float_of(self, value: Any) -> float:
+        """Return a listed value as a float, if no float would differ from it."""
+        try:
+            number = float(value)
+        except OverflowError:
+            number = float("nan")
+        if number != value:
+            raise ValueError(
+                f"Rules compare {self.name!r} with {value!r}, which no 64-bit float equals. Turn "
+                "the feature into a text."
+            )
+        return number
+
+
+def used_fields(ruleset: RuleSet, language: str) -> dict[int, Field]:
+    """Return the features that rules use, by index; the first feature if they use none."""
+    rules = [ruleset.rules[i] for i in rules_in_order(ruleset)]
+    names, fields = ruleset.feature_names, {}
+    outputs = (part for rule in rules for part in (rule.output, rule.weight))
+    numeric = {f for part in outputs if isinstance(part, LinearOutput) for f, _ in part.terms}
+    conditions = list(elementary(c for rule in rules for c in rule.conditions))
+    features = numeric | {f for condition in conditions for f in condition.features}
+    for feature in sorted(features) or [0]:
+        fields[feature] = Field(names[feature])
+    # Rules that never predict still show the type of a feature.
+    for condition in elementary(c for rule in ruleset.rules for c in rule.conditions):
+        if isinstance(condition, Interval | Linear):
+            numeric.update(condition.features)
+        elif isinstance(condition, OneOf) and condition.feature in fields:
+            fields[condition.feature].values += condition.values
+    for feature, entry in fields.items():
+        entry.is_text = _holds_texts(ruleset, feature, entry, feature in numeric, language)
+    return fields
+
+
+def _holds_texts(
+    ruleset: RuleSet, feature: int, entry: Field, is_numeric: bool, language: str
+) -> bool:
+    values: Iterable[Any] = entry.values
+    if not entry.values and not is_numeric and ruleset.domain is not None:
+        values = ruleset.domain.values_of(feature) or ()
+    kinds = {isinstance(value, str) for value in values} | ({False} if is_numeric else set())
+    if len(kinds) > 1:
+        raise ValueError(
+            f"Rules compare {entry.name!r} with numbers and with texts, but a feature has one type "
+            f"in {language}. Turn its values into texts, or give the rules numbers only."
+        )
+    return kinds == {True}
+
+
+def predicted_labels(ruleset: RuleSet) -> list[Any]:
+    """Return all labels that a classification may predict."""
+    labels = class_labels(ruleset)
+    if ruleset.fallback is not None and ruleset.fallback.policy == "abstain":
+        labels.append(abstention(ruleset))
+    return labels
+
+
+def prediction_type(ruleset: RuleSet, language: str) -> str:
+    """Return ``"text"``, ``"integer"``, ``"number"`` or ``"flag"``: the type of predictions."""
+    if ruleset.classes is None:
+        return "number"
+    names = {str: "text", int: "integer", float: "number", bool: "flag"}
+    labels = predicted_labels(ruleset)
+    kinds = {names[type(label)] for label in labels}
+    if len(kinds) != 1:
+        raise ValueError(
+            f"The predictions {labels!r} are of different types, but {language} has one type per "
+            "output. Give the classes labels of one type."
+        )
+    if kinds == {"integer"} and any(abs(label) > _MAX_INTEGER for label in labels):
+        raise ValueError(f"The classes {labels!r} do not fit 64 bits. Make the classes texts.")
+    return kinds.pop()
+
+
+def check_fallback(ruleset: RuleSet, language: str, *, needs_one: bool) -> None:
+    """Refuse fallbacks that a language cannot express."""
+    fallback = ruleset.fallback
+    is_needed = ruleset.voting == "mean" or not always_predicts(ruleset)
+    if not is_needed:
+        return
+    if fallback is None and needs_one:
+        raise ValueError(
+            f"{language} needs a prediction for every row, but there is none where no rule holds. "
+            "Give the rules a fallback: ruleset.replace(fallback=Fallback(output))."
+        )
+    if fallback is not None and fallback.policy == "nearest" and len(ruleset):
+        raise ValueError(
+            f"{language} does not compute the nearest box, but the fallback has "
+            "policy='nearest'. Choose another one: ruleset.replace(fallback=Fallback("
+            f"{fallback.output!r})) predicts {fallback.output!r} where no rule holds."
+        )
+
+
+def check_one_rule_per_row(ruleset: RuleSet, language: str) -> None:
+    """Refuse rules that predict together, for languages in which one rule predicts."""
+    if ruleset.voting is not None and len(ruleset):
+        raise ValueError(
+            f"In {language}, one rule predicts each row, but voting={ruleset.voting!r} lets all "
+            "that hold predict together. Write 'onnx', 'sql', 'python', 'java' or 'javascript'."
+        )
+
+
+def check_xml_text(text: str) -> str:
+    """Return a text, or refuse it if XML cannot hold it."""
+    is_allowed = all(
+        sign in "\t\n\r"
+        or (sign >= " " and not "\ud800" <= sign <= "\udfff" and sign < "\ufffe")
+        or sign > "\uffff"
+        for sign in text
+    )
+    if not is_allowed:
+        raise ValueError(
+            f"The text {text!r} holds a control character or half a surrogate pair, which XML "
+            "cannot hold. Rename it."
+        )
+    return text
