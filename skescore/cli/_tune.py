@@ -45,6 +45,7 @@ from skescore.cli._arguments import (
     OF_SCORING,
     add_standalone_option,
 )
+from skescore.cli._baseline_file import BASELINE, make_baseline
 from skescore.cli._rule_files import read_table
 from skescore.cli._trials import (
     LOCK,
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from skescore.cli._progress import ReportingSearch
     from skescore.datasets import Dataset, Preparation
     from skescore.metrics import RuleCounts
+    from skescore.monitoring import RuleBaseline
     from skescore.rules import RuleSet
     from skescore.sources import DataSource
     from skescore.suspicions import Suspicion
@@ -407,7 +409,7 @@ def _describe(dataset: Dataset) -> str:
 
 #: Files that --output writes.
 FILES = ("rules.json", "leaderboard.csv", "candidates.json", "run.json")
-#: File that --certify adds.
+#: File that --certify adds; BASELINE is added if the rules can be monitored.
 CERTIFICATE = "certificate.json"
 #: Default file of --report.
 REPORT = "report.html"
@@ -452,7 +454,7 @@ def check_output(options: argparse.Namespace) -> None:
         raise ValueError(f"--report {page}: there is no folder {page.parent}; make it first.")
     if page is not None and page.is_dir():
         raise ValueError(f"--report {page} is a folder; name a file in it.")
-    existing = [str(folder / name) for name in FILES if (folder / name).exists()]
+    existing = [str(folder / name) for name in (*FILES, BASELINE) if (folder / name).exists()]
     if options.certify is not None and (folder / CERTIFICATE).exists():
         existing.append(str(folder / CERTIFICATE))
     if page is not None and page.exists():
@@ -506,8 +508,9 @@ def write_files(
     search: ExtractorSearchCV,
     result: dict[str, Any],
     certificate: Certificate | None = None,
+    baseline: RuleBaseline | None = None,
 ) -> None:
-    """Write the rules, the leaderboard, the candidates and the settings of the run."""
+    """Write the rules, leaderboard, candidates, settings of the run, proof and baseline."""
     import pandas as pd
 
     board = search.leaderboard_
@@ -526,6 +529,11 @@ def write_files(
     if certificate is not None:
         paths.append(options.output / CERTIFICATE)
         write_atomically(paths[-1], certificate.to_json() + "\n")
+    if baseline is not None:
+        paths.append(options.output / BASELINE)
+        write_atomically(paths[-1], baseline.to_json())
+    else:  # one of an earlier run belongs to other rules
+        (options.output / BASELINE).unlink(missing_ok=True)
     if not options.quiet:
         sys.stderr.write(f"wrote {', '.join(map(str, paths))}\n")
 
@@ -638,7 +646,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action=OF_FOLDER,
         type=Path,
         metavar="DIR",
-        help=f"write {', '.join(FILES)} to a folder",
+        help=f"write {', '.join(FILES)} to a folder, and {BASELINE} for `skescore watch`",
     )
     group.add_argument(
         "--overwrite",
@@ -863,6 +871,7 @@ def run(options: argparse.Namespace) -> str:
         shortcomings = _shortcomings(dataset, search, idle)
         for sentence in shortcomings:
             notes.add(sentence, is_shown=options.format == "json")
+        baseline = make_baseline(options, search, test, notes)
         result = _result(options, dataset, search) | {"notes": notes.texts}
         result["best"]["shortcomings"] = shortcomings
         result["suspicions"] = [
@@ -882,7 +891,7 @@ def run(options: argparse.Namespace) -> str:
         if certificate is not None:
             result["certificate"] = certificate.to_text().split("\n")
         if options.output is not None:
-            write_files(options, search, result, certificate)
+            write_files(options, search, result, certificate, baseline)
     write_page(options, dataset, model)
     _report_limits(options, search)
     if options.format == "json":
