@@ -16,14 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skescore._io import at_home
-from skescore._names import BUILT_IN, DATA_SET_TASKS
 from skescore._optional import import_optional
-from skescore._text import listed, plural
+from skescore._text import plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FILE, OF_ROWS, OF_RULES
 from skescore.cli._baseline_file import read_baseline, read_target
-from skescore.cli._rule_files import as_text, read_rows, read_rules, read_table, write_output
+from skescore.cli._labeled_rows import find_column, raw_table, read_labels
+from skescore.cli._rule_files import as_text, read_rows, read_rules, write_output
 
 if TYPE_CHECKING:
     import numpy as np
@@ -56,8 +56,6 @@ _STDIN = "-"
 _ALPHA = 0.05
 #: Default state file, beside the rules.
 _STATE = "watch.json"
-#: So many labels of which none is a class are a mistake.
-_MIN_LABELS = 5
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -269,7 +267,7 @@ class _Rows:
         self._table: pd.DataFrame | None = None
         target = options.target
         if target is None and (name := read_target(options.rules, ruleset)) is not None:
-            target = name if name in _raw_table(options).columns else None
+            target = name if name in raw_table(options, options.data).columns else None
         self.y = self.labels(ruleset, target)
         self.model: Any = self.labels(ruleset, options.model_column)
         if options.black_box:
@@ -282,56 +280,17 @@ class _Rows:
     def column(self, name: str) -> pd.Series:
         """Return a column as it is in the file."""
         if self._table is None:
-            self._table = _raw_table(self._options)
+            self._table = raw_table(self._options, self._options.data)
             if len(self._table) != len(self.X):
                 raise ValueError(
                     f"{self._options.data_name} has {plural(len(self._table), 'row')}, but "
                     f"{len(self.X)} of them hold values. Remove the empty ones."
                 )
-        return _column(self._options, self._table, name)
+        return find_column(self._table, name, self._options.data_name)
 
     def labels(self, ruleset: RuleSet, name: str | None) -> Any:
         """Return a column of labels; None without one."""
-        return None if name is None else _labels(ruleset, self.column(name))
-
-
-def _raw_table(options: argparse.Namespace) -> pd.DataFrame:
-    """Return all columns as they are stored, the target of a built-in data set among them."""
-    if options.data not in DATA_SET_TASKS:
-        return read_table(options.data, options)
-    from skescore.datasets import load_dataset
-
-    dataset = load_dataset(options.data)
-    return dataset.X.assign(**{str(BUILT_IN[options.data].target): dataset.y})
-
-
-def _column(options: argparse.Namespace, table: pd.DataFrame, name: str) -> pd.Series:
-    if name not in table.columns:
-        raise ValueError(
-            f"{options.data_name} has no column {name!r}; its columns are {listed(list(table))}."
-        )
-    return table[name]
-
-
-def _labels(ruleset: RuleSet, column: pd.Series) -> Any:
-    """Return labels of the type of the classes, and None where they are unknown."""
-    import pandas as pd
-
-    if ruleset.classes is None:
-        return pd.to_numeric(column).to_numpy(dtype=float, na_value=float("nan"))
-    labels: Any = column.astype(object).where(column.notna(), None).to_numpy(dtype=object)
-    if all(isinstance(label, str) for label in ruleset.classes):
-        labels = as_text(column).to_numpy(dtype=object)
-    unknown = set(labels[pd.notna(labels)]) - set(ruleset.classes)
-    n_known = int(pd.Series(labels, dtype=object).isin(list(ruleset.classes)).sum())
-    if unknown and not n_known and pd.notna(labels).sum() >= _MIN_LABELS:
-        raise ValueError(
-            f"No label in column {column.name!r} is a class of the rules: it holds "
-            f"{listed(sorted(map(str, unknown)))}, and the classes are "
-            f"{listed(list(map(str, ruleset.classes)))}. Name another column, or convert the "
-            "labels."
-        )
-    return labels
+        return None if name is None else read_labels(ruleset, self.column(name))
 
 
 def _initialize(options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes) -> WatchState:
@@ -472,9 +431,9 @@ def _add_labels(
     import numpy as np
     import pandas as pd
 
-    table = _raw_table(options)
-    labels = _labels(ruleset, _column(options, table, options.target))
-    keys = as_text(_column(options, table, options.key))
+    table = raw_table(options, options.data)
+    labels = read_labels(ruleset, find_column(table, options.target, options.data_name))
+    keys = as_text(find_column(table, options.key, options.data_name))
     is_known = np.asarray(~pd.isna(labels)) & keys.notna().to_numpy()
     matched = state.pending.match(keys[is_known].tolist(), labels[is_known].tolist())
     if matched.n_unmatched:
