@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from skescore.rules import RuleSet
     from skescore.tuning import ExtractorSearchCV
 
-__all__ = ["BASELINE", "make_baseline", "read_baseline", "read_target"]
+__all__ = ["BASELINE", "STATE", "make_baseline", "read_baseline", "read_target"]
 
 #: Name of the file in the folder of the rules.
 BASELINE = "baseline.json"
+#: Default state file of `skescore watch`, beside the rules.
+STATE = "watch.json"
 
 
 def make_baseline(

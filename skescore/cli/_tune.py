@@ -46,6 +46,14 @@ from skescore.cli._arguments import (
     add_standalone_option,
 )
 from skescore.cli._baseline_file import BASELINE, make_baseline
+from skescore.cli._revise import (
+    REVISED,
+    EarlierRun,
+    add_revision_options,
+    check_revision_options,
+    revision_record,
+    use_earlier_options,
+)
 from skescore.cli._rule_files import read_table
 from skescore.cli._trials import (
     LOCK,
@@ -73,7 +81,7 @@ if TYPE_CHECKING:
     from skescore.cli._progress import ReportingSearch
     from skescore.datasets import Dataset, Preparation
     from skescore.metrics import RuleCounts
-    from skescore.monitoring import RuleBaseline
+    from skescore.monitoring import Revision, RuleBaseline
     from skescore.rules import RuleSet
     from skescore.sources import DataSource
     from skescore.suspicions import Suspicion
@@ -302,6 +310,8 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -
     tied = int(board["tied"].sum())
     if options.pick is not None:
         return f"was selected by --pick {options.pick}"
+    if board["extractor"].iloc[0] == REVISED:
+        return f"is the revision of the rules in {options.from_run}"
     if options.scoring == "pareto":
         return "is the knee of the trade-off"
     if judged:
@@ -577,6 +587,7 @@ examples:
   skescore tune houses.csv --target price --drop id --scoring fire --psi 3 --output run
   skescore tune iris --black-box model.skops --scoring fidelity --max-rules 8
   skescore tune 'sales/*.parquet' --target price --sample 50000
+  skescore tune --from run --time date --since 2026-05-01 --output revised
 """
 
 #: With fewer training rows, errors of models are explained by the number of rows.
@@ -628,7 +639,7 @@ _ELSEWHERE = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    group = arguments.add_data_options(parser, elsewhere=_ELSEWHERE)
+    group = arguments.add_data_options(parser, elsewhere=_ELSEWHERE, is_optional=True)
     arguments.add_split_options(group)
     group.add_argument(
         "--test",
@@ -639,6 +650,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_black_box_options(parser.add_argument_group("black box"))
     _add_search_options(parser.add_argument_group("search"))
     arguments.add_score_options(parser)
+    add_revision_options(parser)
     add_trial_options(parser)
     group = parser.add_argument_group("output")
     group.add_argument(
@@ -817,6 +829,7 @@ def run(options: argparse.Namespace) -> str:
     """Run the command and return the text for standard output."""
     begin = time.perf_counter()
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    use_earlier_options(options)
     notes = output.Notes(options.quiet)
     _check_usage(options)
     _set_reference(options)
@@ -830,7 +843,8 @@ def run(options: argparse.Namespace) -> str:
         model_file = load_black_box(options.black_box, trust=options.trust)
     stored = _draw_sample(options, notes) if _is_source(options.data) else None
     options.explains_labels = False
-    dataset = _data(options, model_file) if stored is None else stored.dataset
+    earlier = None if options.from_run is None else EarlierRun.load(options.from_run)
+    dataset = _data(options, model_file, earlier) if stored is None else stored.dataset
     _choose_extractors(options, dataset, notes)
     arguments.check_features(dataset, options.features)
     test = _test_rows(options, dataset, model_file, notes)
@@ -857,6 +871,7 @@ def run(options: argparse.Namespace) -> str:
         search = _search(options, dataset, model, notes, trial_storage)
         with notes.instead_of_warnings():
             finalists, idle = _select_best(options, dataset, search, stored)
+            revision = None if earlier is None else earlier.revise(options, search)
             all_rows = None
             if stored is not None:
                 try:
@@ -879,6 +894,8 @@ def run(options: argparse.Namespace) -> str:
             for suspicion in suspicions
         ]
         result["black_box"] |= about_model
+        if revision is not None:
+            result["revision"] = revision_record(revision, options.from_run)
         if all_rows is not None:
             result["all_rows"] = all_rows | {"finalists": finalists}
         if test is not None:
@@ -896,7 +913,17 @@ def run(options: argparse.Namespace) -> str:
     _report_limits(options, search)
     if options.format == "json":
         return _json(search, result)
-    return tune_text(options, dataset, search, result)
+    text = tune_text(options, dataset, search, result)
+    return text if revision is None else f"{text}\n{_revision_text(options, revision)}"
+
+
+def _revision_text(options: argparse.Namespace, revision: Revision) -> str:
+    """Write which rules of the earlier run were kept, which were not, and why."""
+    printer = output.Printer(options.format == "markdown")
+    printer.heading(f"revision of {options.from_run}")
+    for line in str(revision).split("\n"):
+        printer.line(f"- {line}.")
+    return printer.text()
 
 
 def _find_table_suspicions(dataset: Dataset, test: Dataset | None) -> list[Suspicion]:
@@ -997,6 +1024,7 @@ def _set_reference(options: argparse.Namespace) -> None:
 
 def _check_usage(options: argparse.Namespace) -> None:
     """Report options that exclude each other, before any data are read."""
+    check_revision_options(options)
     arguments.check_split_options(options)
     if options.extractors is not None and options.trials < len(options.extractors):
         options.parser.error(
@@ -1339,8 +1367,10 @@ def _choose_extractors(options: argparse.Namespace, dataset: Dataset, notes: out
             )
 
 
-def _data(options: argparse.Namespace, model: Any) -> Dataset:
+def _data(options: argparse.Namespace, model: Any, earlier: EarlierRun | None) -> Dataset:
     """Load the data; for a model file, the columns of the model with all their categories."""
+    if earlier is not None:
+        return earlier.read(options)
     from skescore.black_boxes import is_unsupervised
     from skescore.datasets import DatasetError
 

@@ -21,7 +21,7 @@ from skescore._text import plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FILE, OF_ROWS, OF_RULES
-from skescore.cli._baseline_file import read_baseline, read_target
+from skescore.cli._baseline_file import STATE, read_baseline, read_target
 from skescore.cli._labeled_rows import find_column, raw_table, read_labels
 from skescore.cli._rule_files import as_text, read_rows, read_rules, write_output
 
@@ -54,8 +54,6 @@ examples:
 _CHANGED = 3
 _STDIN = "-"
 _ALPHA = 0.05
-#: Default state file, beside the rules.
-_STATE = "watch.json"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -82,7 +80,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action=OF_FILE,
         type=Path,
         metavar="FILE",
-        help=f"the state, which every update replaces as a whole (default {_STATE} beside the "
+        help=f"the state, which every update replaces as a whole (default {STATE} beside the "
         "rules; the first update starts with baseline.json there)",
     )
     parser.add_argument(
@@ -190,7 +188,7 @@ def run(options: argparse.Namespace) -> str:
     _check(options)
     ruleset = read_rules(options.rules)
     notes = output.Notes()
-    options.state = at_home(options.state or options.rules.parent / _STATE)
+    options.state = at_home(options.state or options.rules.parent / STATE)
     new: list[RuleChange] = []
     with _table_file(options), locked(options.state):
         if options.init:

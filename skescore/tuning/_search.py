@@ -61,6 +61,7 @@ from skescore.tuning._finalists import (
     find_finalists,
     repeated_cv,
 )
+from skescore.tuning._fold_result import mean_of
 from skescore.tuning._held_out import HeldOutExtraction
 from skescore.tuning._leaderboard import leaderboard
 from skescore.tuning._limits import SearchLimits
@@ -1459,6 +1460,64 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             HeldOutExtraction.from_fold(self.make_candidate(self.leaderboard_.iloc[0]), fold)
             for fold in self._make_folds(self.data_)
         ]
+
+    def adopt(self, extractor: Any, *, name: str = "revised") -> ExtractorSearchCV:
+        """Make an extractor that was not searched the winner, after it was measured on the folds.
+
+        Parameters
+        ----------
+        extractor : extractor
+            An extractor that is fitted on all rows of the search, with its black box.
+        name : str, default="revised"
+            Name of its row in the leaderboard, which must be new.
+
+        Returns
+        -------
+        self
+            The search with the extractor as winner, first row of the leaderboard and rules.
+
+        Raises
+        ------
+        ValueError
+            If the search has an extractor of this name.
+        """
+        check_is_fitted(self, "leaderboard_")
+        if name in self._given:
+            raise ValueError(
+                f"name must be new in this search, which has an extractor {name!r}. Pass another "
+                "one."
+            )
+        objective = self._objective()
+        measures = measured_beside(objective, self.measures)
+        prototype = clone(extractor).set_params(estimator=self.estimator)
+        folds = [
+            evaluate_on_fold(prototype, fold, objective.scorer, measures)
+            for fold in self._make_folds(self.data_)
+        ]
+        self._given[name] = prototype
+        candidate = Candidate(name, {}, 0, tuple(folds))
+        self.candidates_ = Candidates([*self.candidates_, candidate])
+        columns = [*folds[0].measures, *folds[0].user_measures]
+        row: dict[str, Any] = {column: mean_of(folds, column) for column in columns}
+        row |= {
+            "extractor": name,
+            "score_std": float(np.std([fold["score"] for fold in folds])),
+            "tied": False,
+            "within_limits": self._limits.allow(folds),
+            "params": {},
+            "trial": 0,
+            "state": "complete",
+            "same_as": None,
+            "stopped": "",
+            "error": "",
+        }
+        board = self.leaderboard_
+        first = pd.DataFrame([{column: row.get(column, np.nan) for column in board}], dtype=object)
+        joined = pd.concat([first, board.astype(object)], ignore_index=True)
+        self.leaderboard_ = joined.astype(board.dtypes.to_dict())
+        self.best_extractor_, self.picked_ = extractor, False
+        self._name_best()
+        return self
 
     def _make_folds(self, data: SearchData) -> list[Fold]:
         """Return the folds of the search, or split other rows in the same way."""
