@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "verify": ("_verify", "find where saved rules agree with a model, with proofs"),
         "rules": ("_rules", "convert saved rules to text, SQL, Python, Prolog, ..."),
         "predict": ("_predict", "predict the rows of a table with saved rules"),
+        "calibrate": ("_calibrate", "add sets of labels or intervals with a guaranteed coverage"),
         "explain": ("_explain", "explain what saved rules predict for a row"),
         "watch": ("_watch", "notice when saved rules stop holding on new rows"),
         "import": ("_import", "import rules from other tools and models"),

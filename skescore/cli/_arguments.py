@@ -302,7 +302,9 @@ def rule_measures(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(full))
 
 
-def add_data_options(parser: argparse.ArgumentParser, *, elsewhere: str = "") -> Any:
+def add_data_options(
+    parser: argparse.ArgumentParser, *, elsewhere: str = "", is_optional: bool = False
+) -> Any:
     """Add the options of the data and return their group.
 
     `elsewhere` continues the help of DATA if the command accepts data sources.
@@ -310,6 +312,7 @@ def add_data_options(parser: argparse.ArgumentParser, *, elsewhere: str = "") ->
     group = parser.add_argument_group("data")
     group.add_argument(
         "data",
+        nargs="?" if is_optional else None,
         action=OF_SOURCE if elsewhere else OF_DATA,
         metavar="DATA",
         help=f"a built-in data set ({', '.join(DATA_SET_TASKS)}) or a CSV, TSV, Excel or Parquet "
@@ -603,7 +606,7 @@ def data_from(
     is_training_data = not isinstance(data, str)
     structure = {
         name: getattr(options, name, None) if is_training_data else None
-        for name in ("groups", "time")
+        for name in ("groups", "time", "since")
     }
     with with_remedies(options):
         return load_dataset(
@@ -662,7 +665,7 @@ def describe_data(options: argparse.Namespace, dataset: Dataset) -> dict[str, An
         }
         | {
             name: value
-            for name in ("groups", "time", "header", "skip_rows")
+            for name in ("groups", "time", "since", "header", "skip_rows")
             if (value := getattr(options, name, None)) is not None
         },
     }

@@ -15,6 +15,7 @@ from skescore.cli._rule_files import (
     add_rules_and_rows,
     check_output,
     profiles_of,
+    read_calibrated,
     read_rows,
     read_rules,
     read_table,
@@ -24,6 +25,7 @@ from skescore.cli._rule_files import (
 if TYPE_CHECKING:
     import pandas as pd
 
+    from skescore.monitoring import CalibratedRules
     from skescore.rules import RuleSet
 
 DESCRIPTION = """\
@@ -33,6 +35,8 @@ of the rule that it comes from; none where no rule holds, or where all rules tha
 
 Standard error reports for each feature how many rows lie outside of the range of the training
 rows, and whether its distribution differs from theirs.
+
+Rules of `skescore calibrate` also write the set of possible labels, or the ends of an interval.
 """
 EXAMPLES = """\
 examples:
@@ -40,8 +44,11 @@ examples:
   skescore predict run/rules.json new_houses.csv --output predictions.csv
   skescore predict run/rules.json patients.csv --keep id,name --labels healthy,ill
   skescore predict run/rules.json new_houses.csv --strict
+  skescore predict run/calibrated.json new_houses.csv --abstain
 """
-_COLUMNS = ("prediction", "rule")
+_COLUMNS = ("prediction", "rule", "prediction_set", "lower_bound", "upper_bound")
+#: Between the labels of a set, as in SQL.
+_SEPARATOR = " | "
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -68,6 +75,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="fail, instead of writing predictions, if rows are unlike the training rows",
     )
+    parser.add_argument(
+        "--abstain",
+        action="store_true",
+        help="with calibrated rules: write no prediction where several labels are possible, or "
+        "where a rule had too few rows for an interval",
+    )
     add_output_options(parser)
 
 
@@ -77,7 +90,10 @@ def run(options: argparse.Namespace) -> str:
     import numpy as np
     import pandas as pd
 
-    ruleset = read_rules(options.rules)
+    calibrated = read_calibrated(options.rules)
+    if options.abstain and calibrated is None:
+        options.parser.error("--abstain needs calibrated rules; make them: skescore calibrate")
+    ruleset = read_rules(options.rules) if calibrated is None else calibrated.ruleset
     labels = None if options.labels is None else _labels_of(ruleset, options.labels)
     rows = read_rows(options, ruleset, options.data)
     columns = _passed_columns(options, len(rows))
@@ -91,6 +107,8 @@ def run(options: argparse.Namespace) -> str:
     if labels is not None:
         predictions = predictions.map(lambda value: labels.get(value, value))
     table = pd.DataFrame({**columns, "prediction": predictions, "rule": rule})
+    if calibrated is not None:
+        _add_sets(table, calibrated, rows, labels or {}, abstain=options.abstain)
     text = csv_of(table)
     if options.output is None:
         check_encoding(text, "CSV")
@@ -98,6 +116,32 @@ def run(options: argparse.Namespace) -> str:
     write_output(options.output, text)
     sys.stderr.write(f"wrote {options.output}\n")
     return ""
+
+
+def _add_sets(
+    table: pd.DataFrame,
+    calibrated: CalibratedRules,
+    rows: pd.DataFrame,
+    labels: Mapping[Any, str],
+    *,
+    abstain: bool,
+) -> None:
+    """Add the sets or intervals of calibrated rules to their predictions."""
+    import numpy as np
+
+    if calibrated.sets is None:
+        for name, end in zip(_COLUMNS[3:], calibrated.predict_interval(rows), strict=True):
+            table[name] = np.where(np.isfinite(end), end, np.nan)
+        is_unsure = table["lower_bound"].isna()
+    else:
+        sets = calibrated.predict_set(rows)
+        texts = [_SEPARATOR.join(str(labels.get(one, one)) for one in row) for row in sets]
+        table["prediction_set"] = texts
+        is_unsure = table.index.isin(np.flatnonzero([len(row) > 1 for row in sets]))
+    if abstain:
+        table["prediction"] = table["prediction"].astype(object).where(~is_unsure, None)
+    reason = "lack an interval" if calibrated.sets is None else "have several possible labels"
+    Notes().add(f"{int(is_unsure.sum())} of {plural(len(table), 'row')} {reason}")
 
 
 def _labels_of(ruleset: RuleSet, names: Sequence[str]) -> Mapping[Any, str]:

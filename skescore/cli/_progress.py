@@ -146,6 +146,8 @@ class FirstRules:
 class ReportingSearch(ExtractorSearchCV):
     """Search whose callbacks can extract the rules of a candidate before the search has ended."""
 
+    _retains_folds = True  # the baseline and certificates evaluate the winner on them
+
     def _run(self, runner: Any, score_name: str) -> KeyboardInterrupt | None:
         fold = runner.evaluator.all_rows
         for callback in runner.callbacks:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from skescore.datasets import Preparation
+    from skescore.monitoring import CalibratedRules
     from skescore.rules import Condition, RuleSet
     from skescore.suspicions import ColumnProfile
 
@@ -36,6 +37,7 @@ __all__ = [
     "check_output",
     "preparation_of",
     "profiles_of",
+    "read_calibrated",
     "read_rows",
     "read_rules",
     "read_table",
@@ -72,11 +74,44 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
 
 
 def read_rules(path: Path) -> RuleSet:
-    """Read a rule set from a JSON file."""
+    """Read a rule set from a JSON file; of calibrated rules, the rules without calibration."""
     from skescore.rules import RuleSet
 
+    text = _read_text(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        calibrated = _calibrated(text)
+        return RuleSet.from_json(text) if calibrated is None else calibrated.ruleset
+    except ValueError as error:
+        hint = ""
+        if path.suffix.lower() != ".json":
+            hint = (
+                " Tables, rule texts and models of other tools become such a file by: skescore "
+                f"import {shlex.quote(str(path))} --output rules.json"
+            )
+        raise ValueError(f"{path}: {error}{hint}") from error
+
+
+def read_calibrated(path: Path) -> CalibratedRules | None:
+    """Read the rules that `skescore calibrate --output` wrote; None for other rules."""
+    try:
+        return _calibrated(_read_text(path))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _calibrated(text: str) -> CalibratedRules | None:
+    """Return calibrated rules, by the format that the JSON names first."""
+    if '"skescore calibrated rules"' not in text[:100]:
+        return None
+    from skescore.monitoring import CalibratedRules
+
+    return CalibratedRules.from_json(text)
+
+
+def _read_text(path: Path) -> str:
+    """Read a file of rules; raise an error that names a remedy."""
+    try:
+        return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no file {path}; name the rules.json of a run.") from None
     except IsADirectoryError:
@@ -86,16 +121,6 @@ def read_rules(path: Path) -> RuleSet:
             f"{path} is not UTF-8 text, so it holds no rules: {error}. Models and rules of other "
             f"tools become our own by: skescore import {shlex.quote(str(path))}"
         ) from error
-    try:
-        return RuleSet.from_json(text)
-    except ValueError as error:
-        hint = ""
-        if path.suffix.lower() != ".json":
-            hint = (
-                " Tables, rule texts and models of other tools become such a file by: skescore "
-                f"import {shlex.quote(str(path))} --output rules.json"
-            )
-        raise ValueError(f"{path}: {error}{hint}") from error
 
 
 def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from skescore._names import SQL_KINDS
 from skescore._rule_writers import RULE_WRITERS
@@ -21,17 +22,19 @@ from skescore.cli._arguments import (
 from skescore.cli._rule_files import (
     add_output_options,
     check_output,
+    read_calibrated,
     read_rows,
     read_rules,
     write_output,
 )
 
 if TYPE_CHECKING:
+    from skescore.monitoring import CalibratedRules
     from skescore.rules import RuleSet
 
 DESCRIPTION = """\
 Convert rules that were saved by `skescore tune --output`, `skescore import` or RuleSet.to_json to
-another format.
+another format. Rules of `skescore calibrate` are written with their sets or intervals.
 """
 EXAMPLES = """\
 examples:
@@ -156,6 +159,9 @@ def run(options: argparse.Namespace) -> str:
             f"argument --to: {options.to} is binary, so name a file: --output "
             f"rules{writer.extension}"
         )
+    calibrated = read_calibrated(options.rules)
+    if calibrated is not None:
+        return _write_calibrated(options, calibrated)
     ruleset = read_rules(options.rules)
     if options.shorten is not None:
         ruleset = ruleset.shorten(read_rows(options, ruleset, options.shorten))
@@ -165,20 +171,62 @@ def run(options: argparse.Namespace) -> str:
         ruleset = ruleset.standalone()
     if options.to == "csv":
         _note_limits_of_tables(ruleset)
-    settings = {name: getattr(options, _OPTION_NAMES.get(name, name)) for name in writer.options}
-    settings = {name: value for name, value in settings.items() if value is not None}
-    content = writer.write(ruleset, **settings)
-    text = "" if writer.is_binary else content.rstrip("\n") + "\n"
+    content = writer.write(ruleset, **_settings(options, writer.options))
+    return _finish(options, content, is_exact=writer.is_exact)
+
+
+def _settings(options: argparse.Namespace, parameters: Sequence[str]) -> dict[str, Any]:
+    """Return the options that are parameters of a writer."""
+    settings = {name: getattr(options, _OPTION_NAMES.get(name, name)) for name in parameters}
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+def _finish(options: argparse.Namespace, content: str | bytes, *, is_exact: bool) -> str:
+    """Write the file, or return the text for standard output."""
+    if isinstance(content, str):
+        content = content.rstrip("\n") + "\n"
     if options.output is not None:
-        write_output(options.output, content if writer.is_binary else text)
+        write_output(options.output, content)
         sys.stderr.write(f"wrote {options.output}\n")
         return ""
-    if writer.is_exact:
-        output.check_encoding(text, options.to)
-        return text
+    assert isinstance(content, str)  # binary formats need a file
+    if is_exact:
+        output.check_encoding(content, options.to)
+        return content
     printer = output.Printer(markdown=False)
-    printer.verbatim(text.removesuffix("\n"))
+    printer.verbatim(content.removesuffix("\n"))
     return printer.text()
+
+
+#: Options that calibrated rules do not support.
+_NOT_CALIBRATED = ("kind", "boolean", "shorten", "class_names")
+
+
+def _write_calibrated(options: argparse.Namespace, calibrated: CalibratedRules) -> str:
+    """Write the sets or intervals of calibrated rules."""
+    for name in _NOT_CALIBRATED:
+        if getattr(options, name) is not None:
+            options.parser.error(
+                f"--{name.replace('_', '-')} is not available for calibrated rules; apply it to "
+                "the rules before `skescore calibrate`"
+            )
+    if options.to == "text":
+        return _finish(options, str(calibrated), is_exact=False)
+    if options.to == "json":
+        return _finish(options, calibrated.to_json(), is_exact=True)
+    if options.to == "sql":
+        text = calibrated.to_sql(**_settings(options, ("dialect", "table", "exact")))
+        return _finish(options, text, is_exact=True)
+    if options.to == "python":
+        text = calibrated.to_python(**_settings(options, ("function_name",)))
+        return _finish(options, text, is_exact=True)
+    if calibrated.sets is None:
+        options.parser.error(
+            f"--to {options.to} cannot express intervals; choose text, json, sql or python"
+        )
+    writer = RULE_WRITERS[options.to]
+    content = writer.write(calibrated.set_ruleset(), **_settings(options, writer.options))
+    return _finish(options, content, is_exact=writer.is_exact)
 
 
 def _note_limits_of_tables(ruleset: RuleSet) -> None:

@@ -45,6 +45,15 @@ from skescore.cli._arguments import (
     OF_SCORING,
     add_standalone_option,
 )
+from skescore.cli._baseline_file import BASELINE, make_baseline
+from skescore.cli._revise import (
+    REVISED,
+    EarlierRun,
+    add_revision_options,
+    check_revision_options,
+    revision_record,
+    use_earlier_options,
+)
 from skescore.cli._rule_files import read_table
 from skescore.cli._trials import (
     LOCK,
@@ -72,6 +81,7 @@ if TYPE_CHECKING:
     from skescore.cli._progress import ReportingSearch
     from skescore.datasets import Dataset, Preparation
     from skescore.metrics import RuleCounts
+    from skescore.monitoring import Revision, RuleBaseline
     from skescore.rules import RuleSet
     from skescore.sources import DataSource
     from skescore.suspicions import Suspicion
@@ -300,6 +310,8 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -
     tied = int(board["tied"].sum())
     if options.pick is not None:
         return f"was selected by --pick {options.pick}"
+    if board["extractor"].iloc[0] == REVISED:
+        return f"is the revision of the rules in {options.from_run}"
     if options.scoring == "pareto":
         return "is the knee of the trade-off"
     if judged:
@@ -407,7 +419,7 @@ def _describe(dataset: Dataset) -> str:
 
 #: Files that --output writes.
 FILES = ("rules.json", "leaderboard.csv", "candidates.json", "run.json")
-#: File that --certify adds.
+#: File that --certify adds; BASELINE is added if the rules can be monitored.
 CERTIFICATE = "certificate.json"
 #: Default file of --report.
 REPORT = "report.html"
@@ -452,7 +464,7 @@ def check_output(options: argparse.Namespace) -> None:
         raise ValueError(f"--report {page}: there is no folder {page.parent}; make it first.")
     if page is not None and page.is_dir():
         raise ValueError(f"--report {page} is a folder; name a file in it.")
-    existing = [str(folder / name) for name in FILES if (folder / name).exists()]
+    existing = [str(folder / name) for name in (*FILES, BASELINE) if (folder / name).exists()]
     if options.certify is not None and (folder / CERTIFICATE).exists():
         existing.append(str(folder / CERTIFICATE))
     if page is not None and page.exists():
@@ -506,8 +518,9 @@ def write_files(
     search: ExtractorSearchCV,
     result: dict[str, Any],
     certificate: Certificate | None = None,
+    baseline: RuleBaseline | None = None,
 ) -> None:
-    """Write the rules, the leaderboard, the candidates and the settings of the run."""
+    """Write the rules, leaderboard, candidates, settings of the run, proof and baseline."""
     import pandas as pd
 
     board = search.leaderboard_
@@ -526,6 +539,11 @@ def write_files(
     if certificate is not None:
         paths.append(options.output / CERTIFICATE)
         write_atomically(paths[-1], certificate.to_json() + "\n")
+    if baseline is not None:
+        paths.append(options.output / BASELINE)
+        write_atomically(paths[-1], baseline.to_json())
+    else:  # one of an earlier run belongs to other rules
+        (options.output / BASELINE).unlink(missing_ok=True)
     if not options.quiet:
         sys.stderr.write(f"wrote {', '.join(map(str, paths))}\n")
 
@@ -569,6 +587,7 @@ examples:
   skescore tune houses.csv --target price --drop id --scoring fire --psi 3 --output run
   skescore tune iris --black-box model.skops --scoring fidelity --max-rules 8
   skescore tune 'sales/*.parquet' --target price --sample 50000
+  skescore tune --from run --time date --since 2026-05-01 --output revised
 """
 
 #: With fewer training rows, errors of models are explained by the number of rows.
@@ -620,7 +639,7 @@ _ELSEWHERE = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
-    group = arguments.add_data_options(parser, elsewhere=_ELSEWHERE)
+    group = arguments.add_data_options(parser, elsewhere=_ELSEWHERE, is_optional=True)
     arguments.add_split_options(group)
     group.add_argument(
         "--test",
@@ -631,6 +650,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_black_box_options(parser.add_argument_group("black box"))
     _add_search_options(parser.add_argument_group("search"))
     arguments.add_score_options(parser)
+    add_revision_options(parser)
     add_trial_options(parser)
     group = parser.add_argument_group("output")
     group.add_argument(
@@ -638,7 +658,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action=OF_FOLDER,
         type=Path,
         metavar="DIR",
-        help=f"write {', '.join(FILES)} to a folder",
+        help=f"write {', '.join(FILES)} to a folder, and {BASELINE} for `skescore watch`",
     )
     group.add_argument(
         "--overwrite",
@@ -809,6 +829,7 @@ def run(options: argparse.Namespace) -> str:
     """Run the command and return the text for standard output."""
     begin = time.perf_counter()
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+    use_earlier_options(options)
     notes = output.Notes(options.quiet)
     _check_usage(options)
     _set_reference(options)
@@ -822,7 +843,8 @@ def run(options: argparse.Namespace) -> str:
         model_file = load_black_box(options.black_box, trust=options.trust)
     stored = _draw_sample(options, notes) if _is_source(options.data) else None
     options.explains_labels = False
-    dataset = _data(options, model_file) if stored is None else stored.dataset
+    earlier = None if options.from_run is None else EarlierRun.load(options.from_run)
+    dataset = _data(options, model_file, earlier) if stored is None else stored.dataset
     _choose_extractors(options, dataset, notes)
     arguments.check_features(dataset, options.features)
     test = _test_rows(options, dataset, model_file, notes)
@@ -850,6 +872,7 @@ def run(options: argparse.Namespace) -> str:
         search = _search(options, dataset, model, notes, trial_storage)
         with notes.instead_of_warnings():
             finalists, idle = _select_best(options, dataset, search, stored)
+            revision = None if earlier is None else earlier.revise(options, search)
             all_rows = None
             if stored is not None:
                 try:
@@ -864,6 +887,7 @@ def run(options: argparse.Namespace) -> str:
         shortcomings = _shortcomings(dataset, search, idle)
         for sentence in shortcomings:
             notes.add(sentence, is_shown=options.format == "json")
+        baseline = make_baseline(options, search, test, notes)
         result = _result(options, dataset, search) | {"notes": notes.texts}
         result["best"]["shortcomings"] = shortcomings
         result["suspicions"] = [
@@ -872,6 +896,8 @@ def run(options: argparse.Namespace) -> str:
         ]
         result["checks"] = count_reports(suspicions)
         result["black_box"] |= about_model
+        if revision is not None:
+            result["revision"] = revision_record(revision, options.from_run)
         if all_rows is not None:
             result["all_rows"] = all_rows | {"finalists": finalists}
         if test is not None:
@@ -884,12 +910,22 @@ def run(options: argparse.Namespace) -> str:
         if certificate is not None:
             result["certificate"] = certificate.to_text().split("\n")
         if options.output is not None:
-            write_files(options, search, result, certificate)
+            write_files(options, search, result, certificate, baseline)
     write_page(options, dataset, model)
     _report_limits(options, search)
     if options.format == "json":
         return _json(search, result)
-    return tune_text(options, dataset, search, result)
+    text = tune_text(options, dataset, search, result)
+    return text if revision is None else f"{text}\n{_revision_text(options, revision)}"
+
+
+def _revision_text(options: argparse.Namespace, revision: Revision) -> str:
+    """Write which rules of the earlier run were kept, which were not, and why."""
+    printer = output.Printer(options.format == "markdown")
+    printer.heading(f"revision of {options.from_run}")
+    for line in str(revision).split("\n"):
+        printer.line(f"- {line}.")
+    return printer.text()
 
 
 def _find_table_suspicions(dataset: Dataset, test: Dataset | None) -> list[Suspicion]:
@@ -990,6 +1026,7 @@ def _set_reference(options: argparse.Namespace) -> None:
 
 def _check_usage(options: argparse.Namespace) -> None:
     """Report options that exclude each other, before any data are read."""
+    check_revision_options(options)
     arguments.check_split_options(options)
     if options.extractors is not None and options.trials < len(options.extractors):
         options.parser.error(
@@ -1333,8 +1370,10 @@ def _choose_extractors(options: argparse.Namespace, dataset: Dataset, notes: out
             )
 
 
-def _data(options: argparse.Namespace, model: Any) -> Dataset:
+def _data(options: argparse.Namespace, model: Any, earlier: EarlierRun | None) -> Dataset:
     """Load the data; for a model file, the columns of the model with all their categories."""
+    if earlier is not None:
+        return earlier.read(options)
     from skescore.black_boxes import is_unsupervised
     from skescore.datasets import DatasetError
 

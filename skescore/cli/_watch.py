@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skescore._io import at_home
-from skescore._names import BUILT_IN, DATA_SET_TASKS
 from skescore._optional import import_optional
-from skescore._text import listed, plural
+from skescore._text import plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FILE, OF_ROWS, OF_RULES
-from skescore.cli._rule_files import as_text, read_rows, read_rules, read_table, write_output
+from skescore.cli._baseline_file import STATE, read_baseline, read_target
+from skescore.cli._labeled_rows import find_column, raw_table, read_labels
+from skescore.cli._rule_files import as_text, read_rows, read_rules, write_output
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,17 +34,18 @@ if TYPE_CHECKING:
     from skescore.rules import RuleSet
 
 DESCRIPTION = """\
-Notice when saved rules stop holding: `skescore watch init` counts held-out rows, and `skescore
-watch` adds new rows batch by batch. It reports which rule changed, since when and how much. The
-probability that unchanged rules ever raise an alarm is at most --alpha, however often it runs.
+Notice when saved rules stop holding: `skescore watch` adds new rows batch by batch, and reports
+which rule changed, since when and how much. It compares them with held-out rows, which `skescore
+tune --output` has counted in baseline.json, or which `skescore watch init` counts. The probability
+that unchanged rules ever raise an alarm is at most --alpha, however often it runs.
 
 Every batch counts once, even if the command is repeated or killed. Exit codes: 0 no change, 1
 failure, 2 wrong usage, 3 a rule changed (as long as the alarm stands).
 """
 EXAMPLES = """\
 examples:
+  skescore watch run/rules.json monday.csv --page watch.html
   skescore watch init run/rules.json held_out.csv --target price --state state.json
-  skescore watch run/rules.json monday.csv --state state.json --target price --page watch.html
   skescore watch run/rules.json monday.csv --state state.json --key id
   skescore watch run/rules.json labels.csv --state state.json --key id --target price --labels
   skescore watch run/rules.json 'sales/*.parquet' --state state.json --target price --batch 2026-05
@@ -51,8 +53,7 @@ examples:
 #: Exit code as long as an alarm stands.
 _CHANGED = 3
 _STDIN = "-"
-#: So many labels of which none is a class are a mistake.
-_MIN_LABELS = 5
+_ALPHA = 0.05
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -79,11 +80,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action=OF_FILE,
         type=Path,
         metavar="FILE",
-        required=True,
-        help="the state, which every update replaces as a whole",
+        help=f"the state, which every update replaces as a whole (default {STATE} beside the "
+        "rules; the first update starts with baseline.json there)",
     )
     parser.add_argument(
-        "--target", metavar="COLUMN", help="column of labels; empty cells are not known yet"
+        "--target",
+        metavar="COLUMN",
+        help="column of labels; empty cells are not known yet (default for tables: the target in "
+        "the run.json beside the rules, if there is such a column)",
     )
     parser.add_argument(
         "--batch",
@@ -107,7 +111,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     _add_model_options(parser)
     _add_output_options(parser)
-    group = parser.add_argument_group("settings of `watch init`")
+    group = parser.add_argument_group("settings of `watch init` and of the first update")
     group.add_argument(
         "--alpha",
         type=arguments.number_above(0),
@@ -184,7 +188,7 @@ def run(options: argparse.Namespace) -> str:
     _check(options)
     ruleset = read_rules(options.rules)
     notes = output.Notes()
-    options.state = at_home(options.state)
+    options.state = at_home(options.state or options.rules.parent / STATE)
     new: list[RuleChange] = []
     with _table_file(options), locked(options.state):
         if options.init:
@@ -205,8 +209,8 @@ def _check(options: argparse.Namespace) -> None:
         error("--labels needs --key and --target")
     if options.init and (options.labels or options.key):
         error("`watch init` needs rows with their labels; leave --key and --labels out")
-    if not options.init and (options.alpha or options.tolerance or options.overwrite):
-        error("--alpha, --tolerance and --overwrite go with `watch init`")
+    if options.overwrite and not options.init:
+        error("--overwrite goes with `watch init`")
     if options.black_box and options.model_column:
         error("--black-box and --model-column exclude each other")
     if options.mlflow:
@@ -259,7 +263,10 @@ class _Rows:
         self.X: pd.DataFrame = read_rows(options, ruleset, options.data)
         self._options = options
         self._table: pd.DataFrame | None = None
-        self.y = self.labels(ruleset, options.target)
+        target = options.target
+        if target is None and (name := read_target(options.rules, ruleset)) is not None:
+            target = name if name in raw_table(options, options.data).columns else None
+        self.y = self.labels(ruleset, target)
         self.model: Any = self.labels(ruleset, options.model_column)
         if options.black_box:
             from skescore.black_boxes import load_black_box
@@ -271,56 +278,17 @@ class _Rows:
     def column(self, name: str) -> pd.Series:
         """Return a column as it is in the file."""
         if self._table is None:
-            self._table = _raw_table(self._options)
+            self._table = raw_table(self._options, self._options.data)
             if len(self._table) != len(self.X):
                 raise ValueError(
                     f"{self._options.data_name} has {plural(len(self._table), 'row')}, but "
                     f"{len(self.X)} of them hold values. Remove the empty ones."
                 )
-        return _column(self._options, self._table, name)
+        return find_column(self._table, name, self._options.data_name)
 
     def labels(self, ruleset: RuleSet, name: str | None) -> Any:
         """Return a column of labels; None without one."""
-        return None if name is None else _labels(ruleset, self.column(name))
-
-
-def _raw_table(options: argparse.Namespace) -> pd.DataFrame:
-    """Return all columns as they are stored, the target of a built-in data set among them."""
-    if options.data not in DATA_SET_TASKS:
-        return read_table(options.data, options)
-    from skescore.datasets import load_dataset
-
-    dataset = load_dataset(options.data)
-    return dataset.X.assign(**{str(BUILT_IN[options.data].target): dataset.y})
-
-
-def _column(options: argparse.Namespace, table: pd.DataFrame, name: str) -> pd.Series:
-    if name not in table.columns:
-        raise ValueError(
-            f"{options.data_name} has no column {name!r}; its columns are {listed(list(table))}."
-        )
-    return table[name]
-
-
-def _labels(ruleset: RuleSet, column: pd.Series) -> Any:
-    """Return labels of the type of the classes, and None where they are unknown."""
-    import pandas as pd
-
-    if ruleset.classes is None:
-        return pd.to_numeric(column).to_numpy(dtype=float, na_value=float("nan"))
-    labels: Any = column.astype(object).where(column.notna(), None).to_numpy(dtype=object)
-    if all(isinstance(label, str) for label in ruleset.classes):
-        labels = as_text(column).to_numpy(dtype=object)
-    unknown = set(labels[pd.notna(labels)]) - set(ruleset.classes)
-    n_known = int(pd.Series(labels, dtype=object).isin(list(ruleset.classes)).sum())
-    if unknown and not n_known and pd.notna(labels).sum() >= _MIN_LABELS:
-        raise ValueError(
-            f"No label in column {column.name!r} is a class of the rules: it holds "
-            f"{listed(sorted(map(str, unknown)))}, and the classes are "
-            f"{listed(list(map(str, ruleset.classes)))}. Name another column, or convert the "
-            "labels."
-        )
-    return labels
+        return None if name is None else read_labels(ruleset, self.column(name))
 
 
 def _initialize(options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes) -> WatchState:
@@ -344,7 +312,7 @@ def _initialize(options: argparse.Namespace, ruleset: RuleSet, notes: output.Not
         rows = _Rows(options, ruleset)
         baseline = RuleBaseline.from_rows(ruleset, rows.X, rows.y, model_predictions=rows.model)
     monitor = RuleMonitor(
-        ruleset, baseline, alpha=options.alpha or 0.05, tolerances=dict(options.tolerance)
+        ruleset, baseline, alpha=options.alpha or _ALPHA, tolerances=dict(options.tolerance)
     )
     if "error" not in monitor.kinds:
         notes.add("errors are not monitored, since there are no labels; name them as --target")
@@ -353,6 +321,25 @@ def _initialize(options: argparse.Namespace, ruleset: RuleSet, notes: output.Not
     pending.unlink(missing_ok=True)
     state.write()
     return state
+
+
+def _load_state(options: argparse.Namespace, ruleset: RuleSet) -> WatchState:
+    """Read the state; the first update makes one from the baseline beside the rules."""
+    from skescore.monitoring import RuleMonitor, WatchState
+
+    if not options.state.exists():
+        baseline = read_baseline(options.rules, ruleset)
+        if baseline is not None:
+            tolerances = dict(options.tolerance)
+            alpha = options.alpha or _ALPHA
+            monitor = RuleMonitor(ruleset, baseline, alpha=alpha, tolerances=tolerances)
+            return WatchState(options.state, monitor)
+    elif options.alpha or options.tolerance:
+        options.parser.error(
+            f"--alpha and --tolerance are settings of the first update, but {options.state} exists "
+            "already; leave them out, or start again with `watch init --overwrite`"
+        )
+    return WatchState.load(options.state, ruleset)
 
 
 def _count_source(
@@ -382,9 +369,7 @@ def _update(
     options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes
 ) -> tuple[WatchState, list[RuleChange]]:
     """Add a batch to the state, unless it has been added before."""
-    from skescore.monitoring import WatchState
-
-    state = WatchState.load(options.state, ruleset)
+    state = _load_state(options, ruleset)
     batch, time = _batch_name(options), _now(options)
     if batch in state.batches:
         notes.add(f"batch {batch} has been counted before; nothing is changed")
@@ -444,9 +429,9 @@ def _add_labels(
     import numpy as np
     import pandas as pd
 
-    table = _raw_table(options)
-    labels = _labels(ruleset, _column(options, table, options.target))
-    keys = as_text(_column(options, table, options.key))
+    table = raw_table(options, options.data)
+    labels = read_labels(ruleset, find_column(table, options.target, options.data_name))
+    keys = as_text(find_column(table, options.key, options.data_name))
     is_known = np.asarray(~pd.isna(labels)) & keys.notna().to_numpy()
     matched = state.pending.match(keys[is_known].tolist(), labels[is_known].tolist())
     if matched.n_unmatched:

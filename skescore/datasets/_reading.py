@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import tempfile
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -81,6 +82,8 @@ _SENTINELS = (-9, -99, -999, -9999, -99999, 99, 999, 9999, 99999, 999999)
 
 #: Numbers with leading zeros, as names and codes are written.
 _PADDED = r"[+-]?0\d+"
+#: Dates that are not ambiguous.
+_YEAR_FIRST = re.compile(r"\s*\d{4}\D")
 #: Dates that skrub cannot parse, or only in some rows: years of two digits, and names of months.
 _SHORT_DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d{2}|.*[^\W\d]{3}.*\d{4}")
 _FORMATS = (
@@ -506,6 +509,38 @@ def read_times(column: pd.Series, na_values: Sequence[str] = ()) -> pd.Series | 
     if date_format is None:
         return None
     return _dates(column, cells, date_format).rename(name)
+
+
+def read_time(
+    text: str | float, column: pd.Series, na_values: Sequence[str] = ()
+) -> pd.Timestamp | float | None:
+    """Return a date or number in the notation of a column of times; None if it is neither.
+
+    Parameters
+    ----------
+    text : str or float
+        The date or number; a date may have the form 2026-05-01 in any case.
+    column : pandas.Series
+        The cells of the column, which decide whether 1.5.2026 is in May or in January.
+    na_values : sequence of str
+        Texts that mean a missing value.
+    """
+    times = read_times(column, na_values)
+    if times is None or pd.api.types.is_numeric_dtype(times.dtype):
+        try:
+            return float(text)
+        except ValueError:
+            return None
+    day_first = False
+    if not _is_dates(column) and not _YEAR_FIRST.match(str(text)):
+        texts = _Cells.of(column, na_values).texts
+        texts = texts[~_are_null_words(texts)]
+        date_format = _date_format(texts) or _mixed_date_formats(texts) or ""
+        day_first = date_format.find("%d") < date_format.find("%m")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of 25.12. if months are first
+        parsed = pd.to_datetime(str(text), dayfirst=day_first, utc=True, errors="coerce")
+    return None if pd.isna(parsed) else parsed.tz_localize(None)
 
 
 def _is_dates(column: pd.Series) -> bool:
@@ -1077,6 +1112,8 @@ class ReadingOptions:
         Column of dates or numbers by which rows are ordered. Of dates only month, weekday and hour
         are features, since days and years do not repeat; a number is no feature, unless `features`
         names it.
+    since : str or float, optional
+        Date or number of `time` from which on rows are read; earlier rows are left out.
     header : int or sequence of int, optional
         Rows of a file that hold the names of the columns, the first row being 1; names of several
         rows are joined. By default the header is detected, as are titles above it, units below it
@@ -1103,6 +1140,7 @@ class ReadingOptions:
     preparation: Preparation | None = None
     groups: str | None = None
     time: str | None = None
+    since: str | float | None = None
     header: int | Sequence[int] | None = None
     skip_rows: int | None = None
 
@@ -1117,6 +1155,11 @@ class ReadingOptions:
     def __post_init__(self) -> None:
         if self.decimal not in (None, ".", ","):
             raise DatasetError(f"decimal must be '.' or ',', got {self.decimal!r} (--decimal).")
+        if self.since is not None and self.time is None:
+            raise DatasetError(
+                f"since={self.since!r} needs the column of the time: pass time=... (on the command "
+                "line: --time)."
+            )
         numbers = (*(self.layout.header or ()), (self.skip_rows or 0) + 1)
         if not all(isinstance(n, int) and n >= 1 for n in numbers):
             raise DatasetError(

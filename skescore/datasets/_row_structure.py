@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from skescore.datasets._files import DatasetError, FileTable
-from skescore.datasets._reading import ReadingOptions, read_times
+from skescore.datasets._reading import ReadingOptions, read_time, read_times
 
 __all__ = ["order_by_time", "read_groups"]
 
@@ -45,7 +45,7 @@ def _group_label(value: Any) -> str:
 def order_by_time(
     rows: pd.DataFrame, raw: FileTable, options: ReadingOptions, findings: list[str]
 ) -> tuple[pd.DataFrame, pd.Series | None]:
-    """Sort rows by the time column; rows without a time are left out.
+    """Sort rows by the time column; rows without a time, and before `since`, are left out.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def order_by_time(
     raw : FileTable
         The file, which has the time column.
     options : ReadingOptions
-        Options whose `time` names the column.
+        Options whose `time` names the column, and whose `since` is the first time.
     findings : list of str
         Sentences for the user, which are extended.
 
@@ -87,4 +87,29 @@ def order_by_time(
             f"time must have a value in at least 2 rows, but {options.time!r} has {len(times)}. "
             "Name another column (on the command line: --time)."
         )
+    times = _from_start(times, column, options, findings)
     return rows.loc[times.index], times.reset_index(drop=True)
+
+
+def _from_start(
+    times: pd.Series, column: pd.Series, options: ReadingOptions, findings: list[str]
+) -> pd.Series:
+    """Return the times from `since` on, which is written like the cells of the column."""
+    if options.since is None:
+        return times
+    start = read_time(options.since, column, options.na_values)
+    if start is None:
+        kind = "number" if pd.api.types.is_numeric_dtype(times.dtype) else "date"
+        example = str(column.dropna().iloc[-1])
+        raise DatasetError(
+            f"since must be a {kind} like those of {options.time!r}, such as {example!r}, got "
+            f"{options.since!r} (on the command line: --since)."
+        )
+    later = times[times >= start]
+    if len(later) < 2:
+        raise DatasetError(
+            f"since={options.since!r} leaves {len(later)} of {len(times)} rows, at least 2 are "
+            f"needed; {options.time!r} ends with {times.iloc[-1]} (on the command line: --since)."
+        )
+    findings.append(f"{len(times) - len(later)} rows before {options.since} are left out")
+    return later

@@ -19,6 +19,7 @@ from skescore.extractors._input import (
 )
 from skescore.extractors._optimal import OptimalListExtractor, OptimalTreeExtractor
 from skescore.extractors._oracle import CachedBlackBox, Oracle, ResultCache
+from skescore.extractors._revised import RevisedRulesExtractor
 from skescore.extractors._sampling import N_QUERIES, SAMPLINGS, RowGenerator, generate_rows
 from skescore.extractors._subtrees import equal_siblings, first_leaves, without_equal_siblings
 from skescore.extractors._surrogate import SurrogateExtractor
@@ -60,6 +61,7 @@ __all__ = [
     "Oracle",
     "REALExtractor",
     "ResultCache",
+    "RevisedRulesExtractor",
     "RowGenerator",
     "SurrogateExtractor",
     "TrepanExtractor",

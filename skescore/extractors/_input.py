@@ -159,7 +159,12 @@ def order_of_means(total: np.ndarray, sums: np.ndarray) -> np.ndarray:
     """Order values by their mean prediction, from the number of rows and sums of predictions.
 
     The sums have the shape (n_values, 1), or (n_values, n_classes) with the counts of classes.
+    Values without rows are ordered by the prediction of all rows.
     """
+    is_absent = total == 0
+    if is_absent.any():
+        sums = np.where(is_absent[:, np.newaxis], sums.sum(axis=0), sums)
+        total = np.where(is_absent, total.sum(), total)
     if sums.shape[1] == 1:
         position = sums[:, 0] / total
     else:

@@ -14,9 +14,11 @@ from skescore.monitoring._history import (
 from skescore.monitoring._monitor import MONITOR_KINDS, MonitorKind, RuleChange, RuleMonitor
 from skescore.monitoring._page import monitor_page
 from skescore.monitoring._pending import PendingLabels, PendingRows
+from skescore.monitoring._revision import MAX_COST, Revision, find_changes, revise_rules
 from skescore.monitoring._state import WatchState, locked
 
 __all__ = [
+    "MAX_COST",
     "MONITOR_KINDS",
     "CalibratedRules",
     "ChangeEstimate",
@@ -24,17 +26,20 @@ __all__ = [
     "PendingLabels",
     "PendingRows",
     "RateMonitors",
+    "Revision",
     "RuleBaseline",
     "RuleChange",
     "RuleMonitor",
     "WatchState",
     "conformal_rank",
     "estimate_change",
+    "find_changes",
     "locked",
     "log_to_mlflow",
     "monitor_page",
     "prometheus_text",
     "rate_confidence_sequence",
     "rate_interval",
+    "revise_rules",
     "rules_fingerprint",
 ]

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +14,20 @@ from numpy.typing import NDArray
 
 from skescore._io import json_of
 from skescore._validation import check_number
-from skescore.metrics import DecisionCounts, RowDecisions, decide_rows
+from skescore.metrics import (
+    DecisionCounts,
+    RowDecisions,
+    compare_labels,
+    decide_rows,
+    has_default,
+)
+from skescore.monitoring._held_out_rows import HeldOutRows
 from skescore.rules import Fallback, RowTable, RuleSet, as_ruleset
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from skescore.tuning import ExtractorSearchCV
 
 __all__ = ["RuleBaseline", "rate_interval", "rules_fingerprint"]
 
@@ -96,6 +105,8 @@ class RuleBaseline:
     features : tuple of dict
         Distribution of each used feature on the rows of each rule, and on the rows of no rule:
         quantiles of numbers or shares of categories, with their uncertainty.
+    origin : str
+        "held-out rows", or "cross-validation" for a baseline of :meth:`from_search`.
 
     Examples
     --------
@@ -114,6 +125,7 @@ class RuleBaseline:
     error_tolerances: tuple[float, ...] | None = None
     model_tolerances: tuple[float, ...] | None = None
     features: tuple[dict[str, Any], ...] = field(default=(), compare=False)
+    origin: str = "held-out rows"
 
     @classmethod
     def from_rows(
@@ -175,6 +187,85 @@ class RuleBaseline:
             _describe_features(ruleset, table, decisions),
         )
 
+    @classmethod
+    def from_search(cls, search: ExtractorSearchCV) -> RuleBaseline:
+        """Count the held-out rows of the folds of a search by its final rules.
+
+        The final rules are extracted from all rows, of which none is held out. So a row belongs to
+        the final rule that decides it, but the prediction that is compared with its label and with
+        the model is the one of rules extracted, and of a model fitted, without its fold. These have
+        fewer training rows, so that their rates of error and disagreement are a little larger on
+        average than those of the final rules: alarms come later, not more often. Rows that
+        :meth:`from_rows` counts need no such argument.
+
+        Parameters
+        ----------
+        search : ExtractorSearchCV
+            A finished search.
+
+        Returns
+        -------
+        RuleBaseline
+            Its `origin` is "cross-validation". Each row counts once, without its weight. A model
+            that the user fitted may have been trained on these rows.
+
+        Raises
+        ------
+        ValueError
+            If several rules predict together.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from skescore import ExtractorSearchCV
+        >>> from skescore.monitoring import RuleBaseline
+        >>> X, y = load_iris(return_X_y=True)
+        >>> black_box = DecisionTreeClassifier(max_depth=3, random_state=0)
+        >>> search = ExtractorSearchCV(
+        ...     black_box, extractors=["cart"], n_trials=3, cv=2, random_state=0
+        ... ).fit(X, y)
+        >>> RuleBaseline.from_search(search).counts.n_errors.tolist()
+        [0, 1, 6, 0]
+        """
+        ruleset = as_ruleset(search.rules_)
+        ruleset.check_one_rule_per_row("Monitoring")
+        rows = HeldOutRows.from_folds(search.extract_on_folds(), ruleset.feature_names)
+        table = rows.table
+        decisions = decide_rows(ruleset, table)
+        tolerances: list[tuple[float, ...] | None] = [None, None]
+        outcomes = []
+        for index, labels in enumerate((rows.labels, rows.model_predictions)):
+            outcome = np.full(len(table), -1, dtype=np.int8)
+            if labels is not None:
+                widths = None
+                if ruleset.classes is None:
+                    widths = tolerances[index] = _tolerances_of(
+                        decisions.rule, rows.predictions, labels, len(ruleset)
+                    )
+                    widths = np.asarray(widths)[decisions.rule]
+                outcome = compare_labels(ruleset, "y", rows.predictions, labels, widths)
+                outcome[~rows.is_predicted] = -1
+                if not has_default(ruleset):
+                    outcome[decisions.rule == len(ruleset)] = -1
+            outcomes.append(outcome)
+            if ruleset.classes is None:  # the even rows have determined the tolerances
+                outcome[::2] = -1
+        decisions = replace(
+            decisions,
+            label_outcome=outcomes[0],
+            model_outcome=outcomes[1],
+            is_outside=rows.is_outside,
+        )
+        return cls(
+            rules_fingerprint(ruleset),
+            decisions.counts(),
+            tolerances[0],
+            tolerances[1],
+            _describe_features(ruleset, table, decisions),
+            "cross-validation",
+        )
+
     @property
     def n_rules(self) -> int:
         """Number of rules."""
@@ -233,6 +324,7 @@ class RuleBaseline:
             "error_tolerances": _finite_or_none(self.error_tolerances),
             "model_tolerances": _finite_or_none(self.model_tolerances),
             "features": list(self.features),
+            "origin": self.origin,
         }
 
     def to_json(self) -> str:
@@ -254,6 +346,7 @@ class RuleBaseline:
             _tolerances_from(data["error_tolerances"]),
             _tolerances_from(data["model_tolerances"]),
             tuple(data["features"]),
+            str(data.get("origin", "held-out rows")),
         )
 
     @classmethod
@@ -290,12 +383,19 @@ def _estimate_tolerances(ruleset: RuleSet, table: RowTable, labels: Any) -> tupl
     predicted = ruleset.predict(table)
     rule = np.asarray(ruleset.assign(table), dtype=np.intp)
     rule[rule < 0] = len(ruleset)
+    return _tolerances_of(rule, predicted, labels, len(ruleset))
+
+
+def _tolerances_of(
+    rule: NDArray[np.intp], predicted: Any, labels: Any, n_rules: int
+) -> tuple[float, ...]:
+    """Return a quantile of the absolute differences on the even rows, by rule."""
     differences = np.abs(np.asarray(labels, dtype=float) - np.asarray(predicted, dtype=float))
     is_used = np.isfinite(differences)
     is_used[1::2] = False
     overall = _upper_quantile(differences[is_used])
     result = []
-    for index in range(len(ruleset) + 1):
+    for index in range(n_rules + 1):
         rows = is_used & (rule == index)
         has_enough = rows.sum() >= _MIN_TOLERANCE_ROWS
         result.append(_upper_quantile(differences[rows]) if has_enough else overall)

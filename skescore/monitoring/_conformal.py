@@ -245,7 +245,11 @@ class CalibratedRules:
         return _with_outputs(self.ruleset, texts)
 
     def to_sql(
-        self, *, dialect: str | None = None, table: str | None = None, exact: bool = False
+        self,
+        *,
+        dialect: str | None = None,
+        table: str | Sequence[str] | None = None,
+        exact: bool = False,
     ) -> str:
         """Write the sets or intervals as SQL.
 
@@ -253,10 +257,10 @@ class CalibratedRules:
         ----------
         dialect, exact
             See :meth:`RuleSet.to_sql`.
-        table : str, optional
-            Table to query. By default, a classification is written as an expression for the set as
-            a text such as ``no | yes``, and a regression as two expressions, ``lower_bound`` and
-            ``upper_bound``. An infinite end is NULL.
+        table : str or sequence of str, optional
+            Table to query, or the parts of its path. By default, a classification is written as an
+            expression for the set as a text such as ``no | yes``, and a regression as two
+            expressions, ``lower_bound`` and ``upper_bound``. An infinite end is NULL.
 
         Returns
         -------
@@ -304,7 +308,9 @@ class CalibratedRules:
             for sign, name in (("-", "lower_bound"), ("+", "upper_bound"))
         )
         if table is not None:
-            columns = f"SELECT *, {columns} FROM {style.identifier(table, 'table')}"
+            parts = [table] if isinstance(table, str) else list(table)
+            path = ".".join(style.identifier(part, "table") for part in parts)
+            columns = f"SELECT *, {columns} FROM {path}"
         elif written != dialect:
             columns = f"SELECT {columns}"
         return translated(columns, style)

@@ -9,19 +9,19 @@ Ville's inequality, it exceeds ``1 / alpha`` at some time with a probability of 
 
 from __future__ import annotations
 
-import base64
-import zlib
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skescore.monitoring._horizon import HorizonTest, packed, unpacked
+
 Floats = NDArray[np.float64]
 
 #: Odds of the alternatives as multiples of those of the baseline, and their prior probabilities.
 _ODDS_RATIOS = np.array([1.6, 2.25, 3.5, 8.0, 40.0])
-_ODDS_RATIO_PRIOR = np.array([0.15, 0.55, 0.18, 0.08, 0.04])
+_ODDS_RATIO_PRIOR = np.array([0.12, 0.63, 0.15, 0.06, 0.04])
 #: Candidate rates under the null hypothesis, in standard errors from the baseline's rate.
 _NULL_EDGES = np.array(
     [
@@ -31,12 +31,14 @@ _NULL_EDGES = np.array(
     ]
 )
 #: Distances at which the baseline is tested against a candidate rate, and their prior
-#: probabilities. Distance 0 is the e-value 1; the next two suit a doubling of a rate.
-_BASELINE_SHIFTS = np.array([0.0, 4.0, 8.0, 20.0, 70.0])
-_BASELINE_SHIFT_PRIOR = np.array([0.05, 0.35, 0.43, 0.14, 0.03])
+#: probabilities. Distance 0 is the e-value 1; the next three suit a doubling of a rate.
+_BASELINE_SHIFTS = np.array([0.0, 4.0, 8.0, 18.0, 70.0])
+_BASELINE_SHIFT_PRIOR = np.array([0.03, 0.25, 0.40, 0.29, 0.03])
 #: Prior of the time of change, in rows: a probability of a change before the first row, and a
 #: power law for later ones.
 _P_AT_START, _TIME_SCALE, _TIME_EXPONENT = 0.6, 50.0, 0.3
+#: Share of the capital that is bet on a change at the start, see :class:`HorizonTest`.
+_HORIZON_SHARE = 0.25
 #: Evidence beyond these sums is not distinguished.
 _MAX_LOG, _MAX_SUM = 600.0, 1e300
 
@@ -98,6 +100,8 @@ class RateMonitors:
         Events and rows of the baseline samples. A monitor without baseline rows never has evidence.
     tolerance : array-like of shape (n_monitors,), default=0
         Increase of the rate that is still part of the null hypothesis.
+    level : array-like of shape (n_monitors,), default=0.01
+        Level of the alarms. The e-process is valid at every level, but reaches ``1 / level`` soon.
 
     Attributes
     ----------
@@ -112,11 +116,12 @@ class RateMonitors:
     -----
     For each candidate rate under the null hypothesis, the stream is tested by a mixture of
     likelihood ratios over alternatives and times of change, in the manner of Shiryaev and Roberts,
-    with prior probabilities of the times that sum to one. This test martingale is multiplied by an
-    e-value of the baseline against the same candidate. The minimum over all candidates is an
-    e-process of the composite null hypothesis. Between two grid values, the test martingale of the
-    larger and the e-value of the smaller value bound it from below, so that the grid does not
-    invalidate it.
+    with prior probabilities of the times that sum to one. A quarter of the capital is bet on the
+    number of events at a horizon instead, for changes at the start. This test martingale is
+    multiplied by an e-value of the baseline against the same candidate. The minimum over all
+    candidates is an e-process of the composite null hypothesis. Between two grid values, the test
+    martingale of the larger and the e-value of the smaller value bound it from below, so that the
+    grid does not invalidate it.
 
     Examples
     --------
@@ -132,6 +137,7 @@ class RateMonitors:
     events: Any
     trials: Any
     tolerance: Any = 0.0
+    level: Any = 0.01
 
     def __post_init__(self) -> None:
         events, trials = np.broadcast_arrays(*np.atleast_1d(self.events, self.trials))
@@ -153,6 +159,9 @@ class RateMonitors:
         self._if_event = np.where(is_tested, np.log(alternatives / nulls), 0.0)
         self._if_none = np.where(is_tested, np.log((1 - alternatives) / (1 - nulls)), 0.0)
         self._sums = np.zeros(is_tested.shape)
+        level = np.broadcast_to(np.asarray(self.level, dtype=float), events.shape)
+        target = _HORIZON_SHARE * level[column] * np.exp(self._log_baseline[:, :-1])
+        self._horizon_test = HorizonTest.design(nulls[:, :, 0], target, estimate)
         self.n_rows = np.zeros(len(events), dtype=np.int64)
         self._n_prior = np.full(len(events), -1, dtype=np.int64)
         self.log_evidence = np.full(len(events), -np.inf)
@@ -185,6 +194,7 @@ class RateMonitors:
         with np.errstate(over="ignore"):
             sums *= np.exp(np.minimum(gains, _MAX_LOG))
         self._sums[active] = np.minimum(sums, _MAX_SUM)
+        self._horizon_test.update(active, events[active], trials[active])
         self.n_rows[active] += trials[active]
         self._weigh(active)
 
@@ -192,7 +202,9 @@ class RateMonitors:
         """Compute the e-process from the sums over alternatives and times of change."""
         n_prior = self._n_prior[active]
         remaining = np.where(n_prior < 0, 1.0, remaining_prior(np.maximum(n_prior, 0)))
-        martingale = self._sums[active] @ _ODDS_RATIO_PRIOR + remaining[:, np.newaxis]
+        mixture = self._sums[active] @ _ODDS_RATIO_PRIOR + remaining[:, np.newaxis]
+        bet = self._horizon_test.capital[active]
+        martingale = (1.0 - _HORIZON_SHARE) * mixture + _HORIZON_SHARE * bet
         log_baseline = self._log_baseline[active]
         evidence = np.minimum(
             (log_baseline[:, :-1] + np.log(martingale)).min(axis=1), log_baseline[:, -1]
@@ -205,8 +217,9 @@ class RateMonitors:
         return {
             "n_rows": self.n_rows.tolist(),
             "n_prior": self._n_prior.tolist(),
-            "max_log_evidence": _packed(self.max_log_evidence),
-            "sums": _packed(self._sums),
+            "max_log_evidence": packed(self.max_log_evidence),
+            "sums": packed(self._sums),
+            "horizon": self._horizon_test.state(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -214,22 +227,12 @@ class RateMonitors:
         n_monitors = len(self.n_rows)
         self.n_rows = np.array(state["n_rows"], dtype=np.int64)
         self._n_prior = np.array(state["n_prior"], dtype=np.int64)
-        self.max_log_evidence = _unpacked(state["max_log_evidence"], (n_monitors,))
-        self._sums = _unpacked(state["sums"], self._sums.shape)
+        self.max_log_evidence = unpacked(state["max_log_evidence"], (n_monitors,))
+        self._sums = unpacked(state["sums"], self._sums.shape)
+        self._horizon_test.restore(state["horizon"])
         if not len(self.n_rows) == len(self._n_prior) == n_monitors:
             raise ValueError(
                 f"The state must have {n_monitors} monitors, got {len(self.n_rows)}. Use the rules "
                 "and the settings that it was made with."
             )
         self._weigh()
-
-
-def _packed(values: Floats) -> str:
-    """Write floats as text, without loss."""
-    return base64.b64encode(zlib.compress(values.astype("<f8").tobytes(), 6)).decode("ascii")
-
-
-def _unpacked(text: str, shape: tuple[int, ...]) -> Floats:
-    """Read floats that :func:`_packed` wrote."""
-    values = np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<f8")
-    return values.reshape(shape).copy()

@@ -290,7 +290,10 @@ class RuleMonitor:
         self._monitors = list(self._make_monitors())
         events, trials = self._series([baseline.counts])
         self._rates = RateMonitors(
-            events[:, 0], trials[:, 0], [self.tolerances[m.kind] for m in self._monitors]
+            events[:, 0],
+            trials[:, 0],
+            [self.tolerances[m.kind] for m in self._monitors],
+            [self.alpha * m.prior for m in self._monitors],
         )
         with np.errstate(divide="ignore"):
             self._log_prior = np.log([m.prior for m in self._monitors])

@@ -79,8 +79,8 @@ class WatchState:
             text = path.read_text(encoding="utf-8")
         except FileNotFoundError:
             raise FileNotFoundError(
-                f"There is no state file {path}. Make one from held-out rows: "
-                f"skescore watch init RULES DATA --state {path}"
+                f"There is no state file {path}, and no baseline.json beside the rules. Make a "
+                f"state from held-out rows: skescore watch init RULES DATA --state {path}"
             ) from None
         try:
             data = json_of(text)

@@ -10,6 +10,7 @@ from skescore.tuning._candidates import Candidate, Candidates
 from skescore.tuning._estimator_632 import SHARE_OF_ALL_ROWS, mixed, mixed_score
 from skescore.tuning._finalists import N_FINALISTS
 from skescore.tuning._fold_result import FoldResult
+from skescore.tuning._held_out import HeldOutExtraction
 from skescore.tuning._leaderboard import leaderboard
 from skescore.tuning._limits import SearchLimits
 from skescore.tuning._objective import (
@@ -58,6 +59,7 @@ __all__ = [
     "FoldEvaluator",
     "FoldResult",
     "Heartbeat",
+    "HeldOutExtraction",
     "Question",
     "ScoreInterval",
     "SearchData",

@@ -61,6 +61,8 @@ from skescore.tuning._finalists import (
     find_finalists,
     repeated_cv,
 )
+from skescore.tuning._fold_result import mean_of
+from skescore.tuning._held_out import HeldOutExtraction
 from skescore.tuning._leaderboard import leaderboard
 from skescore.tuning._limits import SearchLimits
 from skescore.tuning._objective import (
@@ -334,6 +336,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     """
 
     leaderboard_: pd.DataFrame
+    #: Whether the folds of `fit`, with their black boxes, stay in memory for later evaluations.
+    _retains_folds = False
 
     def __init__(
         self,
@@ -471,6 +475,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         spaces = self._make_spaces(data.X, data.target, task)
         with self._workers():
             folds, all_rows = data.folds(self.cv), data.fold_of_all_rows()
+        self._search_folds = folds if self._retains_folds else None
         self.black_box_quality_ = black_box_quality(folds, task)
         with quiet_optuna():
             studies = self._make_studies(
@@ -1416,12 +1421,117 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             for one in candidates
         ]
         data = self.data_ if X is None else self._prepare(X, y, groups, sample_weight, y)
-        data = data.take(self._sample(data.target, black_box_task(self.estimator)))
-        with self._workers():
-            folds = data.folds(self.cv)
+        folds = self._make_folds(data)
         return np.array(
             [[evaluate_on_fold(one, fold, scorer)["score"] for fold in folds] for one in extractors]
         )
+
+    def extract_on_folds(self) -> list[HeldOutExtraction]:
+        """Extract rules with the winner's hyper-parameters from the training rows of each fold.
+
+        Black boxes are fitted on the same training rows, unless the user fitted the black box. Use
+        it to measure on rows that neither the rules nor the black box were fitted to.
+
+        Returns
+        -------
+        list of HeldOutExtraction
+            One per fold, in their order.
+
+        Raises
+        ------
+        sklearn.exceptions.NotFittedError
+            Before `fit`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from skescore import ExtractorSearchCV
+        >>> X, y = load_iris(return_X_y=True)
+        >>> black_box = DecisionTreeClassifier(max_depth=3, random_state=0)
+        >>> search = ExtractorSearchCV(
+        ...     black_box, extractors=["cart"], n_trials=3, cv=2, random_state=0
+        ... ).fit(X, y)
+        >>> [len(fold.X) for fold in search.extract_on_folds()]
+        [75, 75]
+        """
+        check_is_fitted(self, "leaderboard_")
+        return [
+            HeldOutExtraction.from_fold(self.make_candidate(self.leaderboard_.iloc[0]), fold)
+            for fold in self._make_folds(self.data_)
+        ]
+
+    def adopt(self, extractor: Any, *, name: str = "revised") -> ExtractorSearchCV:
+        """Make an extractor that was not searched the winner, after it was measured on the folds.
+
+        Parameters
+        ----------
+        extractor : extractor
+            An extractor that is fitted on all rows of the search, with its black box.
+        name : str, default="revised"
+            Name of its row in the leaderboard, which must be new.
+
+        Returns
+        -------
+        self
+            The search with the extractor as winner, first row of the leaderboard and rules.
+
+        Raises
+        ------
+        ValueError
+            If the search has an extractor of this name.
+        """
+        check_is_fitted(self, "leaderboard_")
+        if name in self._given:
+            raise ValueError(
+                f"name must be new in this search, which has an extractor {name!r}. Pass another "
+                "one."
+            )
+        objective = self._objective()
+        measures = measured_beside(objective, self.measures)
+        prototype = clone(extractor).set_params(estimator=self.estimator)
+        folds = [
+            evaluate_on_fold(prototype, fold, objective.scorer, measures)
+            for fold in self._make_folds(self.data_)
+        ]
+        self._given[name] = prototype
+        candidate = Candidate(name, {}, 0, tuple(folds))
+        self.candidates_ = Candidates([*self.candidates_, candidate])
+        columns = [*folds[0].measures, *folds[0].user_measures]
+        row: dict[str, Any] = {column: mean_of(folds, column) for column in columns}
+        row |= {
+            "extractor": name,
+            "score_std": float(np.std([fold["score"] for fold in folds])),
+            "tied": False,
+            "within_limits": self._limits.allow(folds),
+            "params": {},
+            "trial": 0,
+            "state": "complete",
+            "same_as": None,
+            "stopped": "",
+            "error": "",
+        }
+        board = self.leaderboard_
+        first = pd.DataFrame([{column: row.get(column, np.nan) for column in board}], dtype=object)
+        joined = pd.concat([first, board.astype(object)], ignore_index=True)
+        self.leaderboard_ = joined.astype(board.dtypes.to_dict())
+        self.best_extractor_, self.picked_ = extractor, False
+        self._name_best()
+        return self
+
+    def _make_folds(self, data: SearchData) -> list[Fold]:
+        """Return the folds of the search, or split other rows in the same way."""
+        folds: list[Fold] | None = getattr(self, "_search_folds", None)
+        if folds is not None and data is self.data_:
+            return folds
+        data = data.take(self._sample(data.target, black_box_task(self.estimator)))
+        with self._workers():
+            return data.folds(self.cv)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        state.pop("_search_folds", None)  # copies make them again
+        return state
 
     def _seeded(self, name: str) -> Any:
         """Make an extractor with the seed of the search, unless the user set another one."""

@@ -131,6 +131,7 @@ def test_the_commands():
         "verify",
         "rules",
         "predict",
+        "calibrate",
         "explain",
         "watch",
         "import",

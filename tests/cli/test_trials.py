@@ -43,7 +43,10 @@ SEARCH = (
     "json",
 )
 SHORT = (*SEARCH, "--trials", BUDGET)
-FILES = {"candidates.json", "rules.json", "leaderboard.csv", "run.json", "trials.journal"}
+FILES = {
+    *("candidates.json", "rules.json", "leaderboard.csv", "run.json"),
+    *("baseline.json", "trials.journal"),
+}
 
 
 @pytest.fixture(scope="module")

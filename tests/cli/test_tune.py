@@ -53,7 +53,7 @@ SHORT = (
     "--extractors",
     "cart,gridex",
 )
-FILES = ("rules.json", "leaderboard.csv", "candidates.json", "run.json")
+FILES = ("rules.json", "leaderboard.csv", "candidates.json", "run.json", "baseline.json")
 KEPT = "trials.journal"
 SCRIPT = Path(sysconfig.get_path("scripts")) / "skescore"
 

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from skescore.cli import main
-from skescore.monitoring import WatchState
+from skescore.monitoring import RuleBaseline, WatchState
 from skescore.rules import Domain, Interval, OneOf, Rule, RuleSet
 
 RULES = RuleSet(
@@ -120,6 +120,31 @@ def test_watch_matches_late_labels_by_key(folder: Path, capsys) -> None:
     assert histories[0] == histories[1]
 
 
+def test_watch_starts_from_the_baseline_of_tune(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number, name in enumerate(["old", "new", "bad"]):
+        errors = (0.4, 0.4, 0.4) if name == "bad" else (0.05, 0.05, 0.05)
+        table(1500, number, errors).drop(columns="id").to_csv(f"{name}.csv", index=False)
+    options = ["--extractors", "cart", "--trials", "2", "--black-box", "decision-tree", "--quiet"]
+    assert main(["tune", "old.csv", "--target", "answer", *options, "--output", "run"]) == 0
+    assert main(["watch", "run/rules.json", "new.csv", "--alpha", "0.01"]) == 0
+    assert "1500 rows and 1500 labels so far; no change" in capsys.readouterr().out
+    assert json.loads(Path("run/watch.json").read_text())["monitor"]["alpha"] == 0.01
+    assert main(["watch", "run/rules.json", "bad.csv"]) == 3
+    with pytest.raises(SystemExit):
+        main(["watch", "run/rules.json", "new.csv", "--alpha", "0.5", "--batch", "again"])
+    assert "settings of the first update" in capsys.readouterr().err
+    # The rows of --test are held out from everything.
+    more = ["--test", "new.csv", "--output", "run", "--overwrite"]
+    assert main(["tune", "old.csv", "--target", "answer", *options, *more]) == 0
+    baseline = RuleBaseline.from_json(Path("run/baseline.json").read_text())
+    assert baseline.origin == "held-out rows"
+    new = pd.read_csv("new.csv")
+    rules = RuleSet.from_json(Path("run/rules.json").read_text())
+    n_wrong = (rules.predict(new[["age (y)", "kind"]]) != new["answer"]).sum()
+    assert baseline.counts.n_errors.sum() == n_wrong
+
+
 @pytest.mark.parametrize("source", ["stdin", "parquet"])
 def test_watch_reads_other_sources(folder: Path, monkeypatch, source: str) -> None:
     rows = table(600, 4)
@@ -184,7 +209,8 @@ def test_alarm_command_runs_until_it_succeeds(folder: Path, capfd) -> None:
     [
         (["rules.json", "held out.csv"], {"labels": True}, "--labels needs --key and --target"),
         (["rules.json", "duckdb:///x.db?table=t"], {}, "rows in a source need --batch"),
-        (["rules.json", "held out.csv"], {"alpha": 0.1}, "go with `watch init`"),
+        (["rules.json", "held out.csv"], {"alpha": 0.1}, "settings of the first update"),
+        (["rules.json", "held out.csv"], {"overwrite": True}, "goes with `watch init`"),
         (["rules.json", "held out.csv"], {"target": "reply"}, "has no column 'reply'"),
         (["rules.json", "held out.csv"], {"target": "kind"}, "is a class of the rules"),
         (["init", "rules.json", "held out.csv"], {}, "already there"),

@@ -107,3 +107,36 @@ def test_bench_splits_keep_groups_and_time(visits, folds):
     timed = load_dataset(visits, target="ill", time="day")
     for train, test in split_rows(timed, 0, folds, 0.5):
         assert train.max() < test.min()
+
+
+@pytest.mark.parametrize("style", ["%d.%m.%Y", "%m/%d/%Y", "%Y-%m-%d", "%d.%m.%Y %H:%M", "number"])
+def test_rows_before_since_are_left_out(style: str) -> None:
+    """Compared with a loop; dates are written like those of the column, or with the year first."""
+    days = pd.date_range("2026-01-15", periods=60)
+    frame = pd.DataFrame({"x": range(60), "y": ["no", "yes"] * 30})
+    frame["day"] = range(60) if style == "number" else days.strftime(style)
+    first = 48  # the 4th of March, which is the 3rd of April elsewhere
+    expected = [row for row in range(60) if days[row] >= pd.Timestamp("2026-03-04")]
+    assert expected[0] == first
+    texts = ["48", 47.5] if style == "number" else [days[first].strftime(style), "2026-03-04"]
+    for since in texts:
+        shuffled = frame.sample(frac=1.0, random_state=0)
+        dataset = load_dataset(shuffled, target="y", time="day", since=since, features=["x"])
+        assert dataset.X["x"].tolist() == expected
+        assert f"48 rows before {since} are left out" in dataset.findings
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"since": "2026-01-01"}, "needs the column of the time"),
+        ({"since": "soon", "time": "day"}, "since must be a date"),
+        ({"since": "2027-01-01", "time": "day"}, "leaves 0 of 10 rows"),
+        ({"since": "soon", "time": "x"}, "since must be a number"),
+    ],
+)
+def test_since_is_checked(options: dict[str, str], text: str) -> None:
+    frame = pd.DataFrame({"x": range(10), "y": ["no", "yes"] * 5})
+    frame["day"] = pd.date_range("2026-01-15", periods=10).strftime("%d.%m.%Y")
+    with pytest.raises(DatasetError, match=text):
+        load_dataset(frame, target="y", **options)

@@ -7,7 +7,12 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes
+from sklearn.model_selection import RepeatedKFold
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from skescore import CARTExtractor, ExtractorSearchCV
 from skescore.metrics import count_decisions
 from skescore.monitoring import RuleBaseline, rate_interval
 from skescore.rules import Domain, Fallback, Interval, OneOf, Rule, RuleSet
@@ -112,3 +117,62 @@ def test_rate_interval_covers_the_rate() -> None:
     lower, upper = rate_interval(x, np.full(41, 40), level=0.9)
     for rate in np.linspace(0.001, 0.999, 101):
         assert binom.pmf(x, 40, rate) @ ((lower <= rate) & (rate <= upper)) >= 0.9
+
+
+def test_baseline_of_a_search_equals_a_loop() -> None:
+    """Of two repeated splits, the first one counts; nothing is measured on training rows."""
+    rng = np.random.default_rng(2)
+    X = pd.DataFrame({"x": rng.uniform(size=200), "z": rng.uniform(size=200)})
+    y = np.where((X["x"] > 0.5) ^ (rng.random(200) < 0.3), "yes", "no")
+    cv = RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)
+    tree = DecisionTreeClassifier(random_state=0)
+    search = ExtractorSearchCV(tree, extractors=["cart"], n_trials=2, cv=cv, random_state=0)
+    baseline = RuleBaseline.from_search(search.fit(X, y))
+    rule = search.rules_.assign(X)
+    expected = np.zeros((4, len(search.rules_) + 1), dtype=int)
+    for train, test in list(cv.split(X))[:3]:
+        model = clone(tree).fit(X.iloc[train], y[train])
+        extractor = CARTExtractor(
+            model, random_state=search.extractor_seed_, **search.best_params_
+        ).fit(X.iloc[train])
+        domain = extractor.rules_.domain
+        used = sorted(extractor.rules_.used_features)
+        for row in test:
+            values = X.iloc[[row]]
+            prediction = extractor.predict(values)[0]
+            outside = any(not domain.lower[f] <= values.iloc[0, f] <= domain.upper[f] for f in used)
+            events = [1, prediction != y[row], prediction != model.predict(values)[0], outside]
+            expected[:, rule[row]] += np.array(events, dtype=int)
+    counts = baseline.counts
+    observed = [counts.n_rows, counts.n_errors, counts.n_disagreements, counts.n_outside]
+    np.testing.assert_array_equal(observed, expected)
+    np.testing.assert_array_equal(counts.n_labeled, counts.n_rows)
+    assert counts.n_errors.sum() > (search.predict(X) != y).sum()
+    assert RuleBaseline.from_json(baseline.to_json()).origin == "cross-validation"
+
+
+def test_baseline_of_a_regression_search_has_tolerances() -> None:
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    tree = DecisionTreeRegressor(max_depth=4, random_state=0)
+    search = ExtractorSearchCV(tree, extractors=["cart"], n_trials=2, cv=2, random_state=0)
+    baseline = RuleBaseline.from_search(search.fit(X, y))
+    assert baseline.error_tolerances is not None
+    assert all(math.isfinite(width) for width in baseline.error_tolerances)
+    # The odd rows are counted, of which a tenth is beyond the tolerance on average.
+    assert baseline.counts.n_labeled.sum() == len(y) // 2
+    assert 0.05 <= baseline.counts.n_errors.sum() / baseline.counts.n_labeled.sum() <= 0.2
+
+
+def test_baseline_of_a_search_is_the_same_from_a_copy() -> None:
+    """Copies make the folds again."""
+    import pickle
+
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    tree = DecisionTreeRegressor(max_depth=4, random_state=0)
+    search = ExtractorSearchCV(tree, extractors=["cart"], n_trials=2, cv=2, random_state=0)
+    search._retains_folds = True
+    search.fit(X, y)
+    copy = pickle.loads(pickle.dumps(search))
+    assert search._search_folds is not None
+    assert not hasattr(copy, "_search_folds")
+    assert RuleBaseline.from_search(copy).to_json() == RuleBaseline.from_search(search).to_json()

@@ -12,9 +12,15 @@ from scipy.stats import binom
 
 from skescore.monitoring import RateMonitors
 from skescore.monitoring import _e_process as kernel
+from skescore.monitoring import _horizon as horizon_module
+from skescore.monitoring._horizon import HorizonTest
+
+LEVEL = 0.2
 
 
-def log_evidence_by_loops(events: int, trials: int, blocks: list[tuple[int, int]]) -> float:
+def log_evidence_by_loops(
+    events: int, trials: int, horizon: int, blocks: list[tuple[int, int]]
+) -> float:
     """Sum over times of change and alternatives for each candidate, one by one."""
     rate = math.asin(math.sqrt((events + 0.375) / (trials + 0.75)))
     edges = []
@@ -36,6 +42,9 @@ def log_evidence_by_loops(events: int, trials: int, blocks: list[tuple[int, int]
         if null is None:
             values.append(math.log(e_value))
             continue
+        share = kernel._HORIZON_SHARE
+        target = share * LEVEL * e_value
+        bet = horizon_capital_by_loops(null, target, horizon, blocks)
         logs = [math.log(1 - sum(prior))]
         for ratio, weight in zip(kernel._ODDS_RATIOS, kernel._ODDS_RATIO_PRIOR, strict=True):
             odds = estimate / (1 - estimate) * ratio
@@ -46,17 +55,53 @@ def log_evidence_by_loops(events: int, trials: int, blocks: list[tuple[int, int]
                     for x, n in blocks[change:]
                 ]
                 logs.append(math.log(weight * p_change) + sum(gains))
-        values.append(math.log(e_value) + logsumexp(logs))
+        parts = [math.log(1 - share) + logsumexp(logs), math.log(share * bet) if bet else -math.inf]
+        values.append(math.log(e_value) + logsumexp(parts))
     return min(values)
 
 
+def tail(critical: int, n: int, rate: float) -> float:
+    """Sum the probabilities of at least `critical` events in n rows."""
+    return sum(
+        math.comb(n, k) * rate**k * (1 - rate) ** (n - k) for k in range(max(critical, 0), n + 1)
+    )
+
+
+def horizon_capital_by_loops(
+    rate: float, target: float, horizon: int, blocks: list[tuple[int, int]]
+) -> float:
+    """Follow the conditional probability of the critical value block by block."""
+
+    def critical_value(n: int, p: float) -> int:
+        return next(c for c in range(n + 2) if tail(c, n, rate) <= p)
+
+    target = min(target, 1.0)
+    critical = critical_value(horizon, target)
+    capital, n_rows, n_events = 1.0, 0, 0
+    for x, n in blocks:
+        if n_rows >= horizon:
+            break
+        n_rows, n_events = n_rows + n, n_events + x
+        if n_rows < horizon:
+            left = horizon - n_rows
+            chance = tail(critical, horizon, rate)
+            capital = tail(critical - n_events, left, rate) / chance if chance else 1.0
+        else:
+            needed = critical_value(n, capital * target)
+            chance = tail(needed, n, rate)
+            capital = capital / chance if x >= needed and chance else 0.0
+    return capital
+
+
 @pytest.mark.parametrize(("events", "trials"), [(0, 5), (3, 40), (100, 1000), (7, 7)])
-def test_rate_monitors_equal_a_loop(events: int, trials: int) -> None:
+def test_rate_monitors_equal_a_loop(events: int, trials: int, monkeypatch) -> None:
+    monkeypatch.setattr(horizon_module, "_MAX_ROWS", 40)
     blocks = [(1, 2), (0, 3), (4, 4), (2, 9), (30, 40)]
-    monitors = RateMonitors([events], [trials])
+    monitors = RateMonitors([events], [trials], level=LEVEL)
+    horizon = int(monitors._horizon_test._horizon[0])
     for number, (x, n) in enumerate(blocks, 1):
         monitors.update([x], [n])
-        expected = log_evidence_by_loops(events, trials, blocks[:number])
+        expected = log_evidence_by_loops(events, trials, horizon, blocks[:number])
         assert monitors.log_evidence[0] == pytest.approx(expected, abs=1e-9)
 
 
@@ -84,7 +129,9 @@ def test_false_alarms_are_rare_exactly(rate: float, trials: int) -> None:
     mean_e, p_alarm = np.zeros(length), 0.0
     for events in range(trials + 1):
         p = stream_p * binom.pmf(events, trials, rate)
-        monitors = RateMonitors(np.full(len(streams), events), np.full(len(streams), trials))
+        monitors = RateMonitors(
+            np.full(len(streams), events), np.full(len(streams), trials), level=1 / 3
+        )
         for row in range(length):
             monitors.update(streams[:, row], np.ones(len(streams), dtype=int))
             mean_e[row] += p @ np.exp(monitors.log_evidence)
@@ -122,3 +169,48 @@ def test_tolerance_is_part_of_the_null_hypothesis() -> None:
         monitors.update([18] * 2, [100] * 2)
     assert monitors.log_evidence[0] > 15
     assert monitors.max_log_evidence[1] < 1
+
+
+@pytest.mark.parametrize("sizes", [[1] * 9, [3, 1, 2, 5], [20]])
+def test_horizon_test_is_a_martingale(sizes: list[int]) -> None:
+    """All numbers of events in all blocks, each with its exact probability."""
+    grid = np.array(list(product(*(range(n + 1) for n in sizes))))
+    rates = np.array([0.05, 0.2, 0.6])
+    for horizon, target in ((7, 0.05), (4, 0.3), (9, 1.0)):
+        shape = (len(grid), len(rates))
+        test = HorizonTest(
+            np.broadcast_to(rates, shape).copy(),
+            np.full(shape, target),
+            np.full(len(grid), horizon),
+        )
+        for block, n in enumerate(sizes):
+            test.update(np.arange(len(grid)), grid[:, block], np.full(len(grid), n))
+            for k, rate in enumerate(rates):
+                for true_rate in (rate, 0.7 * rate):
+                    p = np.prod(binom.pmf(grid, sizes, true_rate), axis=1)
+                    mean = p @ test.capital[:, k]
+                    assert mean <= 1 + 1e-9
+                    if true_rate == rate:
+                        assert mean == pytest.approx(1.0)
+        if sum(sizes) >= horizon:
+            assert ((test.capital == 0) | (test.capital >= 1 / target * (1 - 1e-9))).all()
+
+
+def test_horizon_bet_detects_a_doubled_rate_sooner() -> None:
+    """The median delay of the evidence with the bet, and of the same evidence without it."""
+    rng = np.random.default_rng(0)
+    delays = []
+    streams = rng.random((400, 400)) < 0.2
+    for share in (kernel._HORIZON_SHARE, 0.0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(kernel, "_HORIZON_SHARE", share)
+            baseline = np.random.default_rng(1).binomial(3000, 0.1, 400)
+            monitors = RateMonitors(baseline, np.full(400, 3000), level=0.01)
+            delay = np.full(400, 401)
+            for row in range(400):
+                monitors.update(streams[:, row], np.ones(400, dtype=int))
+                is_new = (delay > 400) & (monitors.log_evidence >= math.log(100))
+                delay[is_new] = row + 1
+        delays.append(np.median(delay))
+    assert delays[0] < delays[1]
+    assert delays[0] <= 130

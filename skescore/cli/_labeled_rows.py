@@ -1,0 +1,60 @@
+"""Tables with labels of the type that rules predict."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from skescore._names import BUILT_IN, DATA_SET_TASKS
+from skescore._text import listed
+from skescore.cli._rule_files import as_text, read_table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skescore.rules import RuleSet
+
+__all__ = ["find_column", "raw_table", "read_labels"]
+
+#: So many labels of which none is a class are a mistake.
+_MIN_LABELS = 5
+
+
+def raw_table(options: argparse.Namespace, data: str) -> pd.DataFrame:
+    """Return all columns of `data` as they are stored, also the target of a built-in data set."""
+    if data not in DATA_SET_TASKS:
+        return read_table(data, options)
+    from skescore.datasets import load_dataset
+
+    dataset = load_dataset(data)
+    return dataset.X.assign(**{str(BUILT_IN[data].target): dataset.y})
+
+
+def find_column(table: pd.DataFrame, name: str, data_name: str) -> pd.Series:
+    """Return a column of a table; raise a ValueError that lists its columns without it."""
+    if name not in table.columns:
+        raise ValueError(
+            f"{data_name} has no column {name!r}; its columns are {listed(list(table))}."
+        )
+    return table[name]
+
+
+def read_labels(ruleset: RuleSet, column: pd.Series) -> Any:
+    """Return labels of the type of the classes, and None where they are unknown."""
+    import pandas as pd
+
+    if ruleset.classes is None:
+        return pd.to_numeric(column).to_numpy(dtype=float, na_value=float("nan"))
+    labels: Any = column.astype(object).where(column.notna(), None).to_numpy(dtype=object)
+    if all(isinstance(label, str) for label in ruleset.classes):
+        labels = as_text(column).to_numpy(dtype=object)
+    unknown = set(labels[pd.notna(labels)]) - set(ruleset.classes)
+    n_known = int(pd.Series(labels, dtype=object).isin(list(ruleset.classes)).sum())
+    if unknown and not n_known and pd.notna(labels).sum() >= _MIN_LABELS:
+        raise ValueError(
+            f"No label in column {column.name!r} is a class of the rules: it holds "
+            f"{listed(sorted(map(str, unknown)))}, and the classes are "
+            f"{listed(list(map(str, ruleset.classes)))}. Name another column, or convert the "
+            "labels."
+        )
+    return labels

@@ -1,0 +1,313 @@
+"""Revision of rules: extract those again that no longer hold, and keep the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.frozen import FrozenEstimator
+
+from skescore._text import plural
+from skescore._validation import check_number
+from skescore.extractors import RevisedRulesExtractor
+from skescore.monitoring._baseline import RuleBaseline
+from skescore.monitoring._monitor import RuleChange, RuleMonitor
+from skescore.rules import RuleSet, as_ruleset
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from skescore.tuning import ExtractorSearchCV
+
+__all__ = ["MAX_COST", "Revision", "find_changes", "revise_rules"]
+
+#: Default share of the score that unchanged rules may cost.
+MAX_COST = 0.02
+#: Numbers of rules that may replace one.
+_SIZES = (1, 2, 3, 4, 6, 8)
+#: Kinds of changes after which a rule is extracted again; others concern rows, not the rule.
+_EXTRACTED_AGAIN = ("error", "disagreement")
+#: Batch of the rows of a search.
+_NEW_ROWS = "new rows"
+
+
+@dataclass(frozen=True, eq=False)
+class Revision:
+    """Earlier rules, revised on new rows, compared with rules of a search on these rows.
+
+    Attributes
+    ----------
+    earlier : RuleSet
+        The earlier rules.
+    changes : tuple of RuleChange
+        Changes of the earlier rules on the new rows.
+    changed : tuple of int
+        Indices of the rules that no longer hold; the number of rules stands for rows of no rule.
+    extractor : RevisedRulesExtractor
+        The extractor of the revised rules, fitted on all new rows.
+    score, search_score : float
+        Score of the revised rules, and of the winner of the search, on held-out new rows.
+    max_cost : float
+        Largest share of the score that keeping rules may cost.
+    """
+
+    earlier: RuleSet
+    changes: tuple[RuleChange, ...]
+    changed: tuple[int, ...]
+    extractor: RevisedRulesExtractor
+    score: float
+    search_score: float
+    max_cost: float
+
+    @property
+    def rules(self) -> RuleSet:
+        """The revised rules."""
+        rules: RuleSet = self.extractor.rules_
+        return rules
+
+    @property
+    def cost(self) -> float:
+        """Share of the score that the revised rules lose to those of the search."""
+        if self.score >= self.search_score:
+            return 0.0
+        return (self.search_score - self.score) / max(abs(self.search_score), 1e-12)
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the revised rules cost no more than `max_cost`."""
+        return self.cost <= self.max_cost
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one line per earlier rule: whether it is kept, why not, and its new rules."""
+        import pandas as pd
+
+        lines = []
+        origins = np.array(self.extractor.origins_)
+        for k in range(len(self.earlier) + 1):
+            name = f"rule {k + 1}" if k < len(self.earlier) else "no rule"
+            new_numbers = (np.flatnonzero(origins == k) + 1).tolist()
+            reasons = [_describe(change) for change in self.changes if change.rule == name]
+            if name == "no rule" and not new_numbers:
+                continue
+            status = "kept"
+            if not self._is_repeated(k, new_numbers):
+                status = "extracted again"
+            elif k in self.changed:
+                status = "extracted again, unchanged"
+            lines.append(
+                {
+                    "rule": name,
+                    "text": self.earlier.line(k) if k < len(self.earlier) else "no rule",
+                    "status": status,
+                    "new_rules": new_numbers,
+                    "reason": "; ".join(reasons),
+                }
+            )
+        return pd.DataFrame(lines).set_index("rule")
+
+    def _is_repeated(self, k: int, new_numbers: Sequence[int]) -> bool:
+        """Return whether an earlier rule is among the revised ones, word for word."""
+        if len(new_numbers) != 1 or k == len(self.earlier):
+            return False
+        one, other = self.earlier.rules[k], self.rules.rules[new_numbers[0] - 1]
+        return one.conditions == other.conditions and one.output == other.output
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the revision for JSON."""
+        return {
+            "is_accepted": self.is_accepted,
+            "score": self.score,
+            "search_score": self.search_score,
+            "cost": self.cost,
+            "max_cost": self.max_cost,
+            "rules": self.to_frame().reset_index().to_dict(orient="records"),
+            "changes": [change.to_dict() for change in self.changes],
+        }
+
+    def __str__(self) -> str:
+        """Describe the revision, one line per earlier rule."""
+        frame = self.to_frame()
+        lines = []
+        for name, line in frame.iterrows():
+            numbers = line["new_rules"]
+            text = f"{name} is {line['status']}, as rule{'s' * (len(numbers) > 1)} "
+            text += ", ".join(map(str, numbers))
+            lines.append(f"{text} ({line['reason']})" if line["reason"] else text)
+        n_kept = int((frame["status"] == "kept").sum())
+        share = f"{self.cost:.1%} of the score on held-out rows"
+        verdict = f"keeping {plural(n_kept, 'rule')} costs {share}, "
+        if self.is_accepted:
+            verdict += f"at most the allowed {self.max_cost:.1%}: the revised rules are used"
+        else:
+            verdict += f"more than the allowed {self.max_cost:.1%}: all rules are new"
+        return "\n".join([*lines, verdict])
+
+
+def _describe(change: RuleChange) -> str:
+    """Describe a change without the name of its rule."""
+    low, high = change.rate_interval
+    where = f"batch {change.since['batch']}"
+    if change.since["batch"] == _NEW_ROWS:
+        where = f"row {change.since['row']} of the new rows"
+    return (
+        f"{change.kind} {change.baseline_rate:.3g} -> {change.rate:.3g} [{low:.3g}, {high:.3g}] "
+        f"since {where}, false alarm probability at most {change.false_alarm_probability:.2g}"
+    )
+
+
+def find_changes(
+    rules: Any, baseline: RuleBaseline, search: ExtractorSearchCV, *, alpha: float = 0.05
+) -> list[RuleChange]:
+    """Return which rules no longer hold on the rows of a search.
+
+    Parameters
+    ----------
+    rules : RuleSet
+        Earlier rules, which were not extracted from these rows.
+    baseline : RuleBaseline
+        Their held-out counts.
+    search : ExtractorSearchCV
+        A finished search on new rows. Their labels decide; without labels, the predictions of the
+        black box.
+    alpha : float, default=0.05
+        Largest probability that unchanged rules are reported.
+
+    Returns
+    -------
+    list of RuleChange
+
+    Raises
+    ------
+    ValueError
+        If the baseline has no labels, or without labels no predictions of a model.
+    """
+    data = search.data_
+    kind = "disagreement" if data.y is None else "error"
+    available = RuleMonitor(rules, baseline).kinds
+    kinds = [kind, *(name for name in available if name not in _EXTRACTED_AGAIN)]
+    monitor = RuleMonitor(rules, baseline, alpha=alpha, kinds=kinds)
+    labels = {"y" if kind == "error" else "model_predictions": np.asarray(data.target)}
+    monitor.update(data.X, **labels, batch=_NEW_ROWS)
+    return monitor.changes()
+
+
+def revise_rules(
+    search: ExtractorSearchCV,
+    rules: Any,
+    baseline: RuleBaseline | None = None,
+    *,
+    changes: Sequence[RuleChange] | None = None,
+    max_cost: float = MAX_COST,
+) -> Revision:
+    """Extract rules again that no longer hold, and keep the others word for word.
+
+    Parameters
+    ----------
+    search : ExtractorSearchCV
+        A finished search on new rows, whose winner is the alternative: rules that are all new.
+    rules : RuleSet
+        The earlier rules, of which one predicts each row.
+    baseline : RuleBaseline, optional
+        Their held-out counts; needed without `changes`.
+    changes : sequence of RuleChange, optional
+        What has changed, as :func:`find_changes` or :meth:`RuleMonitor.changes` report it; by
+        default changes on the rows of the search. Rules whose error or disagreement has changed,
+        and has not returned to normal, are extracted again.
+    max_cost : float, default=0.02
+        Largest share of the score of the search that keeping rules may cost on held-out rows.
+
+    Returns
+    -------
+    Revision
+        Revised rules of the size with the best score. ``search.adopt(revision.extractor)`` makes
+        them the winner of the search if :attr:`Revision.is_accepted`.
+
+    Raises
+    ------
+    ValueError
+        If there are neither changes nor a baseline, or the rules do not suit the rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skescore import ExtractorSearchCV
+    >>> from skescore.monitoring import RuleBaseline, revise_rules
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=0.3)], "a"), Rule([Interval(0, upper=0.6)], "b"),
+    ...      Rule([], "a")],
+    ...     ["x0"], task="classification", ordered=True,
+    ... )
+    >>> X = np.random.default_rng(0).uniform(size=(600, 1)).round(3)
+    >>> baseline = RuleBaseline.from_rows(rules, X, rules.predict(X))
+    >>> y = np.where(X[:, 0] > 0.8, "b", rules.predict(X))  # the last rule has changed
+    >>> search = ExtractorSearchCV(
+    ...     DecisionTreeClassifier(random_state=0), extractors=["cart"], n_trials=3, cv=3,
+    ...     random_state=0,
+    ... ).fit(X, y)
+    >>> revision = revise_rules(search, rules, baseline)
+    >>> revision.to_frame()[["status", "new_rules"]].to_dict(orient="index")["rule 3"]
+    {'status': 'extracted again', 'new_rules': [3, 4]}
+    >>> revision.is_accepted, len(revision.rules)
+    (True, 4)
+    """
+    ruleset = as_ruleset(rules)
+    max_cost = check_number("max_cost", max_cost, 0.0)
+    if changes is None:
+        if baseline is None:
+            raise ValueError(
+                "revise_rules needs the changes of the rules, or a baseline to find them. Pass "
+                "baseline=RuleBaseline.from_rows(rules, X, y) of held-out rows."
+            )
+        changes = find_changes(ruleset, baseline, search)
+    changed = _rules_to_replace(ruleset, changes)
+    extractors = [
+        RevisedRulesExtractor(
+            search.estimator,
+            ruleset,
+            changed,
+            max_leaf_nodes=size,
+            features=search.features,
+            random_state=search.extractor_seed_,
+        )
+        for size in (_SIZES if changed else _SIZES[:1])
+    ]
+    scores = search.held_out_scores([search.leaderboard_.iloc[0], *extractors]).mean(axis=1)
+    for index in np.argsort(-np.round(scores[1:], 12), kind="stable").tolist():
+        extractor = _fit_on_all_rows(extractors[index], search)
+        if search.max_rules is None or len(extractor.rules_) <= search.max_rules:
+            break
+    score, search_score = float(scores[1 + index]), float(scores[0])
+    if search.max_rules is not None and len(extractor.rules_) > search.max_rules:
+        score = -math.inf  # no size keeps the limit
+    return Revision(
+        ruleset, tuple(changes), changed, extractor, score, search_score, float(max_cost)
+    )
+
+
+def _rules_to_replace(ruleset: RuleSet, changes: Sequence[RuleChange]) -> tuple[int, ...]:
+    """Return the indices of the rules whose error or disagreement has changed."""
+    numbers = {f"rule {k + 1}": k for k in range(len(ruleset))} | {"no rule": len(ruleset)}
+    changed = {
+        numbers[change.rule]
+        for change in changes
+        if change.kind in _EXTRACTED_AGAIN and change.rule in numbers and not change.has_returned
+    }
+    return tuple(sorted(changed))
+
+
+def _fit_on_all_rows(
+    extractor: RevisedRulesExtractor, search: ExtractorSearchCV
+) -> RevisedRulesExtractor:
+    """Fit an extractor on all rows of a search, with its black box."""
+    data = search.data_
+    if not data.is_fitted:
+        model = search.best_extractor_.estimator_
+        extractor.set_params(estimator=FrozenEstimator(model))
+    options = {} if data.row_weights is None else {"sample_weight": data.row_weights}
+    extractor.fit(data.X, None if data.y is None else data.target, **options)
+    return extractor

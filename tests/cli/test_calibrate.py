@@ -1,0 +1,169 @@
+"""Calibrated rules from the command line: the same sets in Python, CSV, SQL and functions."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+
+from skescore.cli import main
+from skescore.monitoring import CalibratedRules
+from skescore.rules import Fallback, Interval, LinearOutput, OneOf, Rule, RuleSet
+
+CLASSES = RuleSet(
+    [
+        Rule([Interval(0, upper=30), OneOf(1, ("a", "b"))], 0),
+        Rule([Interval(0, upper=60)], 1),
+    ],
+    ["age (y)", "kind"],
+    task="classification",
+    classes=[0, 1, 2],
+    fallback=Fallback(0),
+)
+NUMBERS = RuleSet(
+    [
+        Rule([Interval(0, upper=60)], LinearOutput(1.0, [(0, 0.5)])),
+        Rule([Interval(0, upper=61)], 4.0),
+        Rule([], 9.0),
+    ],
+    ["age (y)", "kind"],
+    task="regression",
+    ordered=True,
+)
+
+
+def table(rules: RuleSet, n: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"age (y)": rng.integers(0, 100, n), "kind": rng.choice(list("abc"), n)})
+    y = np.asarray(rules.predict(X))
+    if rules.classes is None:
+        return X.assign(answer=y + rng.normal(size=n).round(3))
+    rule = rules.assign(X)
+    return X.assign(answer=np.where(rng.random(n) < np.array([0.02, 0.4, 0.02])[rule], 1 - y, y))
+
+
+@pytest.fixture(params=[CLASSES, NUMBERS], ids=["classes", "numbers"])
+def rules(request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RuleSet:
+    """Rules, calibration rows and new rows in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    ruleset: RuleSet = request.param
+    Path("rules.json").write_text(ruleset.to_json(), encoding="utf-8")
+    table(ruleset, 300, 0).to_csv("held out.csv", index=False)
+    table(ruleset, 200, 1).to_csv("new.csv", index=False)
+    return ruleset
+
+
+CALIBRATE = ["calibrate", "rules.json", "held out.csv", "--target", "answer"]
+
+
+def test_calibrate_writes_what_predict_uses(rules: RuleSet, capsys) -> None:
+    assert main([*CALIBRATE, "--output", "calibrated.json", "--level", "0.8"]) == 0
+    calibrated = CalibratedRules.from_json(Path("calibrated.json").read_text())
+    held_out, new = pd.read_csv("held out.csv"), pd.read_csv("new.csv")
+    X = new[["age (y)", "kind"]]
+    labels = held_out.pop("answer")
+    assert calibrated == CalibratedRules.fit(rules, held_out, labels, level=0.8)
+    capsys.readouterr()
+    assert main(["predict", "calibrated.json", "new.csv", "--abstain", "--keep", "kind"]) == 0
+    captured = capsys.readouterr()
+    written = pd.read_csv(io.StringIO(captured.out))
+    assert written["kind"].tolist() == new["kind"].tolist()
+    main(["rules", "calibrated.json", "--to", "sql", "--dialect", "duckdb", "--table", "new.csv"])
+    query = capsys.readouterr().out.replace('"new"."csv"', "read_csv('new.csv')")
+    sql = duckdb.sql(query).df()
+    scope: dict[str, Any] = {}
+    main(["rules", "calibrated.json", "--to", "python", "--name", "answer"])
+    exec(capsys.readouterr().out, scope)  # our own output
+    python = [scope["answer"](row) for row in X.to_dict(orient="records")]
+    predictions = pd.Series(np.asarray(rules.predict(X)))
+    if rules.classes is not None:
+        sets = calibrated.predict_set(X).tolist()
+        texts = [" | ".join(map(str, one)) for one in sets]
+        assert written["prediction_set"].astype(str).tolist() == texts
+        assert sql["prediction_set"].tolist() == texts
+        assert python == sets
+        is_unsure = np.array([len(one) > 1 for one in sets])
+    else:
+        lower, upper = calibrated.predict_interval(X)
+        is_unsure = np.isinf(lower)
+        ends = np.column_stack([lower, upper])
+        np.testing.assert_allclose(python, ends)
+        ends[is_unsure] = np.nan
+        for frame in (written, sql):
+            columns = frame[["lower_bound", "upper_bound"]].astype(float)
+            np.testing.assert_allclose(columns, ends)
+    assert 0 < is_unsure.sum() < len(X)
+    assert f"{is_unsure.sum()} of 200 rows" in captured.err
+    expected = predictions.where(~is_unsure)
+    np.testing.assert_allclose(written["prediction"].astype(float), expected)
+
+
+def test_calibrate_measures_coverage_on_other_rows(rules: RuleSet, capsys) -> None:
+    held_out = pd.read_csv("held out.csv")
+    held_out.loc[:9, "answer"] = np.nan
+    held_out.to_csv("held out.csv", index=False)
+    assert main([*CALIBRATE, "--test", "new.csv", "--format", "json"]) == 0
+    captured = capsys.readouterr()
+    result = json.loads(captured.out)
+    assert "10 rows of held out.csv without a label" in captured.err
+    assert sum(result["calibration_rows"]) == 290
+    new = pd.read_csv("new.csv")
+    labels = new.pop("answer")
+    calibrated = CalibratedRules.fit(
+        rules, held_out.iloc[10:, :2], held_out["answer"].iloc[10:].to_numpy(labels.dtype)
+    )
+    expected = calibrated.coverage(new, labels)["coverage"].to_numpy()
+    observed = [line["coverage"] for line in result["coverage"]]
+    np.testing.assert_allclose(np.array(observed, dtype=float), expected)
+    assert main([*CALIBRATE, "--test", "new.csv"]) == 0
+    assert "The label is covered with a probability of at least 0.9" in capsys.readouterr().out
+
+
+def test_other_commands_read_calibrated_rules(rules: RuleSet, capsys) -> None:
+    main([*CALIBRATE, "--output", "calibrated.json"])
+    capsys.readouterr()
+    results = []
+    for name in ("rules.json", "calibrated.json"):
+        assert main(["explain", name, "new.csv", "--row", "1"]) == 0
+        results.append(capsys.readouterr().out)
+    assert results[0] == results[1]
+    assert main(["rules", "calibrated.json", "--to", "json"]) == 0
+    assert capsys.readouterr().out == Path("calibrated.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["calibrate", "rules.json", "held out.csv"], "--target COLUMN is needed"),
+        ([*CALIBRATE, "--level", "1"], "level must be"),
+        (["predict", "rules.json", "new.csv", "--abstain"], "needs calibrated rules"),
+        (["rules", "calibrated.json", "--to", "sql", "--kind", "assign"], "--kind is not"),
+        (["rules", "damaged.json"], "damaged.json: The calibrated rules are damaged"),
+    ],
+)
+def test_calibrate_reports_wrong_usage(rules: RuleSet, capsys, words, text) -> None:
+    main([*CALIBRATE, "--output", "calibrated.json"])
+    Path("damaged.json").write_text('{"format": "skescore calibrated rules", "version": 1}')
+    capsys.readouterr()
+    with contextlib.suppress(SystemExit):
+        assert main(words) == 1
+    assert text in capsys.readouterr().err
+
+
+def test_intervals_need_a_format_with_numbers(rules: RuleSet, capsys) -> None:
+    main([*CALIBRATE, "--output", "calibrated.json"])
+    capsys.readouterr()
+    if rules.classes is not None:
+        assert main(["rules", "calibrated.json", "--to", "sentences"]) == 0
+        assert "the prediction is 0" in capsys.readouterr().out
+        return
+    with pytest.raises(SystemExit):
+        main(["rules", "calibrated.json", "--to", "sentences"])
+    assert "cannot express intervals" in capsys.readouterr().err
