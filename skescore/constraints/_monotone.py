@@ -119,7 +119,7 @@ class DecisionRegions:
                 region = [a & b for a, b in zip(one, other, strict=True)]
                 region[j] = one[j] & ordered
                 region.append(other[j] & ordered)
-                search = RegionSearch(ordered_pair=(j, n))
+                search = RegionSearch([(j, n)])
                 yield from search.regions(region, [*lower_clauses, *upper_clauses])
 
     def _lower_clauses(self, rule: int) -> list[Clause]:

@@ -44,12 +44,18 @@ class RegionSearch:
 
     Parameters
     ----------
-    ordered_pair : tuple of int, optional
-        Two variables; a region needs a cell of the first before a cell of the second.
+    ordered_pairs : sequence of (int, int), default=()
+        Pairs of variables; a region needs a cell of the first before a cell of the second, or
+        the same cell unless the order is strict.
+    is_strict : bool, default=True
+        Whether the order is strict.
     """
 
-    def __init__(self, ordered_pair: tuple[int, int] | None = None) -> None:
-        self.ordered_pair = ordered_pair
+    def __init__(
+        self, ordered_pairs: Sequence[tuple[int, int]] = (), *, is_strict: bool = True
+    ) -> None:
+        self.ordered_pairs = ordered_pairs
+        self.is_strict = is_strict
         self.n_regions = 0
 
     def regions(self, region: Sequence[int], clauses: list[Clause]) -> Iterator[list[int]]:
@@ -123,10 +129,11 @@ class RegionSearch:
         return region, clauses
 
     def _is_ordered(self, region: Sequence[int]) -> bool:
-        if self.ordered_pair is None:
-            return True
-        low, high = (region[variable] for variable in self.ordered_pair)
-        return (low & -low).bit_length() < high.bit_length()
+        for first, second in self.ordered_pairs:
+            low, high = region[first], region[second]
+            if (low & -low).bit_length() + self.is_strict > high.bit_length():
+                return False
+        return True
 
 
 def _alternatives(region: Sequence[int], clause: Clause) -> Clause | None:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from skescore._text import plural
 from skescore._validation import check_instance, label_order, one_dimension
-from skescore.constraints._cells import CellSpace
+from skescore.constraints._cells import CellSpace, UndecidableError
 from skescore.constraints._constraints import Constraints
 from skescore.constraints._monotone import (
     FALLBACK,
@@ -22,7 +22,7 @@ from skescore.constraints._monotone import (
 )
 from skescore.constraints._parts import split
 from skescore.constraints._pinned import rule_features
-from skescore.rules import AtLeast, Condition, Interval, Linear, OneOf, Rule, RuleSet, convert_rows
+from skescore.rules import AtLeast, Condition, Interval, OneOf, Rule, RuleSet, convert_rows
 
 #: Largest number of groups of a column.
 _MAX_GROUPS = 50
@@ -117,18 +117,64 @@ def violations(
     return result
 
 
+def violated_labels(
+    ruleset: RuleSet, constraints: Constraints, X: Any = None, y: Any = None
+) -> set[str]:
+    """Return the labels of violated constraints, and of those that cannot be decided.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    constraints : Constraints
+        The constraints.
+    X, y : optional
+        As in :func:`violations`.
+
+    Returns
+    -------
+    set of str
+    """
+    context = _Context(ruleset, constraints, X, y)
+    labels = set()
+    for label, part in split(constraints).items():
+        checks = (check for name, check in _CHECKS.items() if getattr(part, name))
+        try:
+            if any(True for check in checks for _ in check(context, label, part)):
+                labels.add(label)
+        except UndecidableError:
+            labels.add(label)
+    return labels
+
+
 class _Context:
     """The rules, and the rows that are needed for some constraints."""
 
-    def __init__(self, ruleset: RuleSet, constraints: Constraints, X: Any, y: Any) -> None:
+    def __init__(
+        self,
+        ruleset: RuleSet,
+        constraints: Constraints,
+        X: Any,
+        y: Any,
+        *,
+        check_rows: bool = True,
+    ) -> None:
         self.ruleset = ruleset
         self.names = ruleset.feature_names
         self.rules = ruleset.rules
         self.constraints = constraints
         self.X = None if X is None else convert_rows(X)
         self.y = None if y is None else one_dimension("y", y)
-        columns = getattr(self.X, "columns", self.names)
-        constraints.check_names(self.names, ruleset.classes, list(map(str, columns)))
+        columns = None if self.X is None else getattr(self.X, "columns", self.names)
+        constraints.check_names(
+            self.names, ruleset.classes, None if columns is None else list(map(str, columns))
+        )
+        if check_rows:
+            self._check_rows()
+
+    def _check_rows(self) -> None:
+        """Raise a ValueError if constraints need rows or labels that are not passed."""
+        constraints = self.constraints
         needed = [n for n in ("min_support", "min_precision") if getattr(constraints, n)]
         needed += ["max_gap"] if constraints.max_gap else []
         if needed and self.X is None:
@@ -299,7 +345,7 @@ def bounds_on(rule: Rule, feature: int) -> list[float]:
     return [
         bound
         for condition in conditions_on(rule, feature)
-        if isinstance(condition, Interval | Linear)
+        if isinstance(condition, Interval)
         for bound in (condition.lower, condition.upper)
         if np.isfinite(bound)
     ]

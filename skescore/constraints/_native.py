@@ -1,0 +1,206 @@
+"""Constraints that an extraction takes into account before it learns rules."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from skescore.constraints._constraints import Constraints
+from skescore.constraints._parts import split
+from skescore.constraints._rewriting import move_bounds, rewrite
+from skescore.constraints._thresholds import AllowedThresholds, Rounding
+from skescore.rules import Rule, RuleSet
+
+
+def usable_features(
+    constraints: Constraints, names: Sequence[str], importances: np.ndarray
+) -> list[int]:
+    """Return the features that rules may use.
+
+    Parameters
+    ----------
+    constraints : Constraints
+        The constraints.
+    names : sequence of str
+        Names of all features.
+    importances : ndarray of shape (n_features,)
+        Importance of each feature, which decides under limits of the cost or the number; features
+        that are required or used by pinned rules come first.
+
+    Returns
+    -------
+    list of int
+        Indices, increasing.
+    """
+    usable = [j for j, name in enumerate(names) if name not in constraints.forbidden]
+    limit = constraints.max_features
+    largest = limit if isinstance(limit, int) else len(names)
+    pinned = [f for p in constraints.pinned for f in p.feature_names]
+    chosen = list(dict.fromkeys(names.index(f) for f in (*pinned, *constraints.required)))
+    for j in sorted(usable, key=lambda j: -importances[j]):
+        cost = sum(constraints.feature_costs.get(names[f], 0.0) for f in {*chosen, j})
+        is_affordable = constraints.max_cost is None or cost <= constraints.max_cost
+        if j not in chosen and len(chosen) < largest and is_affordable:
+            chosen.append(j)
+    return sorted(chosen)
+
+
+def step_columns(
+    X: np.ndarray, constraints: Constraints, names: Sequence[str], categories: Mapping[int, Any]
+) -> np.ndarray:
+    """Replace numbers by the next allowed threshold, so that all cuts lie between these.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_features)
+        The rows; missing values stay missing.
+    constraints : Constraints
+        Its `thresholds` are used.
+    names : sequence of str
+        Names of the features.
+    categories : mapping of int to object
+        Columns that are not changed.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features)
+        A copy, or `X` if nothing changes.
+
+    Notes
+    -----
+    A value v becomes the smallest allowed threshold t with v ≤ t, so that v ≤ c holds if and only
+    if t ≤ c for each allowed c. Values beyond the largest threshold become the largest value.
+    """
+    result = X
+    for j, name in enumerate(names):
+        allowed = constraints.allowed_thresholds(name)
+        if allowed is None or j in categories:
+            continue
+        result = X.copy() if result is X else result
+        values, inverse = np.unique(X[:, j], return_inverse=True)
+        steps = np.array([_step(v, allowed) for v in values.tolist()])
+        beyond = np.isinf(steps)
+        if beyond.any():
+            steps[beyond] = values[beyond].max()
+        result[:, j] = steps[inverse.ravel()]
+    return result
+
+
+def _step(value: float, allowed: AllowedThresholds) -> float:
+    if math.isnan(value):
+        return value
+    if isinstance(allowed, Rounding):
+        return allowed.near(value)[1]
+    return next((t for t in allowed.values if value <= t), math.inf)
+
+
+def bounds_on_steps(ruleset: RuleSet, constraints: Constraints) -> RuleSet:
+    """Move bounds between steps to allowed thresholds, which changes no condition on the rows.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        Rules that were learned from :func:`step_columns`.
+    constraints : Constraints
+        Its `thresholds` are used.
+
+    Returns
+    -------
+    RuleSet
+        The rules; bounds below the smallest listed threshold are left to a repair.
+    """
+    moved: dict[tuple[int, float], float] = {}
+    boxes = ruleset.boxes
+    for j, name in enumerate(ruleset.feature_names):
+        allowed = constraints.allowed_thresholds(name)
+        if allowed is None:
+            continue
+        bounds = np.unique(np.concatenate([boxes.lower[:, j], boxes.upper[:, j]]))
+        for bound in bounds[np.isfinite(bounds)].tolist():
+            lower = allowed.near(bound)[0]
+            if lower <= bound:
+                moved[j, bound] = lower
+    rules: list[Rule] = []
+    for rule in ruleset.rules:
+        conditions = rewrite(rule.conditions, move_bounds(moved))
+        if conditions is None:
+            return ruleset
+        rules.append(replace(rule, conditions=tuple(conditions)))
+    return ruleset.replace(rules=rules)
+
+
+def remaining_rows(X: Any, constraints: Constraints, names: Sequence[str]) -> np.ndarray:
+    """Mark the rows that no pinned rule decides.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows.
+    constraints : Constraints
+        Its `pinned` rules are used.
+    names : sequence of str
+        Names of the features.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_rows,)
+    """
+    premises = [pinned.in_table(names).conditions for pinned in constraints.pinned]
+    rules = [Rule(conditions, 0.0) for conditions in premises]
+    return ~RuleSet(rules, names, task="regression").covers(X)
+
+
+def native_labels(
+    constraints: Constraints, n_classes: int, *, keeps_monotone: bool
+) -> frozenset[str]:
+    """Return the labels of the constraints that the extraction takes into account.
+
+    Parameters
+    ----------
+    constraints : Constraints
+        The constraints.
+    n_classes : int
+        Number of classes; 0 in a regression.
+    keeps_monotone : bool
+        Whether the algorithm keeps monotone directions for numbers and two classes.
+
+    Returns
+    -------
+    frozenset of str
+    """
+    names = ["forbidden", "feature_costs", "thresholds"]
+    names += ["max_features"] if isinstance(constraints.max_features, int) else []
+    names += ["monotone"] if keeps_monotone and n_classes <= 2 else []
+    parts = split(constraints).items()
+    return frozenset(label for label, part in parts if any(getattr(part, n) for n in names))
+
+
+def monotone_signs(
+    constraints: Constraints, names: Sequence[str], classes: Sequence[Any] | None
+) -> list[int] | None:
+    """Return +1, -1 or 0 for each feature, for scikit-learn's trees; None if none applies.
+
+    Parameters
+    ----------
+    constraints : Constraints
+        The constraints.
+    names : sequence of str
+        Names of the features.
+    classes : sequence of labels or None
+        The classes, of which scikit-learn calls the second one positive; None for a regression.
+
+    Returns
+    -------
+    list of int or None
+    """
+    if not constraints.monotone or (classes is not None and len(classes) != 2):
+        return None
+    order = constraints.class_order
+    flips = classes is not None and order is not None and list(order) != list(classes)
+    signs = {"+": -1 if flips else 1, "-": 1 if flips else -1}
+    result = [signs.get(constraints.monotone.get(name, ""), 0) for name in names]
+    return result if any(result) else None
