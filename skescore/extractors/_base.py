@@ -92,7 +92,6 @@ from skescore.metrics import volume_completeness
 from skescore.rules import (
     Domain,
     Fallback,
-    Rule,
     RuleSet,
     convert_rows,
     with_statistics,
@@ -635,7 +634,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             decoded = X if extraction.decode is None else extraction.decode(X)
             open_rows = remaining_rows(decoded, constraints, names)
         if not usable or open_rows.sum() < 2:
-            return RuleSet([Rule((), settings["fallback"].output)], **settings)
+            # Constant features, of which the algorithm makes a constant rule.
+            X, usable, open_rows = np.repeat(X[:1], len(X), axis=0), usable or [0], open_rows | True
         X = step_columns(X, constraints, names, extraction.categories)
         stepped = replace(extraction, X=X[open_rows], predictions=predictions[open_rows])
         is_narrow = len(usable) < len(names)

@@ -180,7 +180,9 @@ def make_case(seed: int) -> Case:
     rng = np.random.default_rng(seed)
     X, y, n_classes = make_table(rng)
     black_box = make_black_box(X, y, n_classes, rng)
-    names = list(EXTRACTORS) if n_classes else list(REGRESSION_EXTRACTORS)
+    is_linear = n_classes == 0
+    names = [n for n in EXTRACTORS if n != "gridrex"]
+    names = list(REGRESSION_EXTRACTORS) if is_linear else names
     name = names[seed % len(names)]
     extractor = make_extractor(name, black_box, **EXTRACTORS[name])
     return Case(X, y, black_box, extractor, name, random_constraints(X, y, n_classes, rng))
