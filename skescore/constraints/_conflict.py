@@ -14,7 +14,7 @@ from skescore._text import plural
 from skescore.constraints._cells import CellSpace
 from skescore.constraints._constraints import Constraints
 from skescore.constraints._labeled_rows import LabeledRows
-from skescore.constraints._monotone import DecisionRegions
+from skescore.constraints._monotone import DecisionRegions, check_ordered
 from skescore.constraints._parts import split
 from skescore.constraints._pinned import PinnedRule
 from skescore.constraints._regions import Clause, RegionSearch, outside
@@ -107,6 +107,10 @@ def find_conflict(
     constraints.check_names(
         ruleset.feature_names, ruleset.classes, None if columns is None else list(map(str, columns))
     )
+    for feature in constraints.monotone:
+        index = ruleset.feature_names.index(feature)
+        space = CellSpace([], ruleset.domain, [index])
+        check_ordered(space.cells[0], feature)
     rows = None
     if X is not None and len(X):
         X = convert_rows(X)

@@ -56,6 +56,11 @@ class ConstrainedRules:
         """Whether no rules were obtained that satisfy all constraints."""
         return self.ruleset is None
 
+    @property
+    def n_repaired(self) -> int:
+        """Number of constraints that the rules of the extraction violated."""
+        return sum(outcome in ("repaired", "replaced") for outcome in self.outcomes.values())
+
     def __str__(self) -> str:
         lines = [f"{label}: {OUTCOMES[outcome]}" for label, outcome in self.outcomes.items()]
         return "\n".join([*lines, *map(str, self.violations)])

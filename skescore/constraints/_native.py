@@ -13,6 +13,7 @@ from skescore.constraints._constraints import Constraints
 from skescore.constraints._parts import split
 from skescore.constraints._rewriting import move_bounds, rewrite
 from skescore.constraints._thresholds import AllowedThresholds, Rounding
+from skescore.constraints._violations import bounds_on
 from skescore.rules import Rule, RuleSet
 
 
@@ -114,13 +115,11 @@ def bounds_on_steps(ruleset: RuleSet, constraints: Constraints) -> RuleSet:
         The rules; bounds below the smallest listed threshold are left to a repair.
     """
     moved: dict[tuple[int, float], float] = {}
-    boxes = ruleset.boxes
     for j, name in enumerate(ruleset.feature_names):
         allowed = constraints.allowed_thresholds(name)
         if allowed is None:
             continue
-        bounds = np.unique(np.concatenate([boxes.lower[:, j], boxes.upper[:, j]]))
-        for bound in bounds[np.isfinite(bounds)].tolist():
+        for bound in {b for rule in ruleset.rules for b in bounds_on(rule, j)}:
             lower = allowed.near(bound)[0]
             if lower <= bound:
                 moved[j, bound] = lower

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
-import pytest
 from constraint_oracle import is_monotone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skescore.constraints import UndecidableError, monotonicity_breaches, reachable_rules
+from skescore.constraints import monotonicity_breaches
 from skescore.rules import (
     AtLeast,
     Domain,
     Fallback,
     Interval,
-    Linear,
     LinearOutput,
     Missing,
     OneOf,
@@ -89,9 +85,7 @@ def test_breaches_exist_iff_cells_break_the_order(
 
 
 @settings(max_examples=200)
-@given(
-    ruleset=rulesets("regression"), feature=st.integers(0, 1), direction=st.sampled_from("+-")
-)
+@given(ruleset=rulesets("regression"), feature=st.integers(0, 1), direction=st.sampled_from("+-"))
 def test_affine_breaches_exist_iff_cells_break_the_order(
     ruleset: RuleSet, feature: int, direction: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""Generated cases of constraints: tables, black boxes, extractors, wishes and what must come out."""
+"""Generated cases of constraints: tables, black boxes, extractors, and what must come out."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from skescore.constraints import (
     PinnedRule,
     RejectedRulesError,
     constrain,
+    enforce,
 )
-from skescore.constraints import enforce
 from skescore.registry import make_extractor
 from skescore.rules import Interval, Missing, OneOf, Rule, RuleSet
 
@@ -113,7 +113,9 @@ def random_condition(X: pd.DataFrame, rng: Any, feature: int) -> Any:
     if low == high:
         return Interval(feature, upper=high)
     kind = rng.integers(0, 3)
-    return [Interval(feature, low), Interval(feature, upper=high), Interval(feature, low, high)][kind]
+    return [Interval(feature, low), Interval(feature, upper=high), Interval(feature, low, high)][
+        kind
+    ]
 
 
 def random_pinned(X: pd.DataFrame, outputs: list[Any], rng: Any) -> list[PinnedRule]:
@@ -166,7 +168,9 @@ def random_constraints(X: pd.DataFrame, y: np.ndarray, n_classes: int, rng: Any)
     if "color" not in names:
         options = {k: v for k, v in options.items() if k not in ("together", "apart", "max_gap")}
     if not n_classes:
-        options = {k: v for k, v in options.items() if k not in ("max_rules_per_class", "min_precision")}
+        options = {
+            k: v for k, v in options.items() if k not in ("max_rules_per_class", "min_precision")
+        }
     chosen = {n: options[n]() for n in some(list(options), int(rng.integers(2, 6)))}
     if "cost" in chosen:
         del chosen["cost"]

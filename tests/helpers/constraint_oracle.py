@@ -57,9 +57,13 @@ def sample_points(ruleset: RuleSet, feature: int) -> list[Any]:
     else:
         bounds = {b for a in atoms if isinstance(a, Interval) for b in (a.lower, a.upper)}
         bounds |= {float(v) for v in listed}
-        low, high = (-math.inf, math.inf) if domain is None else (
-            domain.lower[feature],
-            domain.upper[feature],
+        low, high = (
+            (-math.inf, math.inf)
+            if domain is None
+            else (
+                domain.lower[feature],
+                domain.upper[feature],
+            )
         )
         ends = sorted(b for b in bounds | {low, high} if math.isfinite(b) and low <= b <= high)
         middles = [a / 2 + b / 2 for a, b in itertools.pairwise(ends)]
@@ -227,9 +231,7 @@ def groups_hold(constraints: Constraints, feature: str, condition: OneOf) -> boo
 
     return all(
         len({accepts(v) for v in group}) == 1 for group in constraints.together.get(feature, ())
-    ) and all(
-        sum(accepts(v) for v in group) <= 1 for group in constraints.apart.get(feature, ())
-    )
+    ) and all(sum(accepts(v) for v in group) <= 1 for group in constraints.apart.get(feature, ()))
 
 
 def same_rule(pinned: PinnedRule, rule: Rule, names: list[str]) -> bool:
