@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations, permutations
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from skescore._text import plural
+from skescore.constraints._arrangements import Arrangement, arrangements
 from skescore.constraints._cells import CellSpace
 from skescore.constraints._constraints import Constraints
 from skescore.constraints._labeled_rows import LabeledRows
 from skescore.constraints._monotone import DecisionRegions, check_ordered
 from skescore.constraints._parts import split
 from skescore.constraints._pinned import PinnedRule
+from skescore.constraints._precise_box import BoxProblem, PreciseBoxSearch, SearchLimitError
 from skescore.constraints._regions import Clause, RegionSearch, outside
 from skescore.constraints._violations import _CHECKS, _Context, gap_classes, group_masks
 from skescore.rules import LinearOutput, Rule, RuleSet, convert_rows
-
-#: Largest number of pinned rules whose orders are all examined.
-_MAX_PINNED = 5
 
 
 @dataclass(frozen=True)
@@ -266,135 +265,259 @@ class _Prover:
                 yield f"only {plural(int(mask.sum()), 'row')} satisfy the pinned rule {pinned}"
 
     def _precision(self, constraints: Constraints) -> Iterator[str]:
-        precision = constraints.min_precision
-        if precision is None or self.rows is None or not self.has_labels:
+        """Search exactly for the precise rules that are needed besides the pinned ones."""
+        if constraints.min_precision is None or self.rows is None or not self.has_labels:
             return
-        if constraints.min_support is None or self.rows.classes is None:
+        if self.rows.classes is None:
             return
-        smallest = constraints.smallest_support(len(self.rows))
+        search = PreciseBoxSearch(self.rows, constraints)
         fixed = [p.in_table(self.names) for p in constraints.pinned]
         pinned_features = {f for p in constraints.pinned for f in p.feature_names}
-        required = set(constraints.required) - pinned_features
-        if fixed and not required:
+        needed = [self.names.index(f) for f in constraints.required if f not in pinned_features]
+        if fixed and not needed:
             return
         if any(p.position is not None for p in constraints.pinned):
             fixed = []  # rules in front of them may decide any row
         remaining = self.rows.assign(fixed) < 0 if fixed else self.rows.overall
-        counts = self.rows.counts(remaining)
-        limits = constraints.max_rules_per_class
-        best = 0
-        for label, n_rows in zip(self.rows.classes, counts.tolist(), strict=True):
-            limit = limits.get(str(label)) if isinstance(limits, Mapping) else limits
-            best = max(best, n_rows if limit != 0 else 0)
-        if best < precision * smallest - 1e-9:
-            yield f"no class has {math.ceil(precision * smallest - 1e-9)} rows"
+        sets = (
+            [tuple(needed)]
+            if self._largest_number(constraints)[0] < len(fixed) + 2
+            else [(feature,) for feature in needed]
+        )
+        for features in sets or [()]:
+            if not self._has_precise_rule(search, constraints, remaining, features):
+                listed = " and ".join(self.names[f] for f in features)
+                using = f" using {listed}" if features else ""
+                yield f"no conjunction of conditions{using} is that precise for that many rows"
 
-    # --- pinned rules that decide before all others -----------------------------------------------
+    def _has_precise_rule(
+        self,
+        search: PreciseBoxSearch,
+        constraints: Constraints,
+        remaining: np.ndarray,
+        features: tuple[int, ...],
+        smallest: int = 1,
+    ) -> bool:
+        """Return whether a precise rule exists, or may exist."""
+        assert self.rows is not None
+        for label in self.rows.classes or ():
+            if class_limit(constraints.max_rules_per_class, label) == 0:
+                continue
+            limit = class_limit(constraints.max_conditions, label)
+            try:
+                problem = BoxProblem(label, remaining, features, limit, smallest)
+                if search.find(problem) is not None:
+                    return True
+            except SearchLimitError:
+                return True
+        return False
+
+    # --- arrangements of pinned rules -------------------------------------------------------------
 
     def _pinned_orders(self, constraints: Constraints) -> Iterator[str]:
-        """Check all orders of pinned rules that no other rule precedes."""
-        orders = self._orders(constraints)
-        reason = None
-        for order in orders:
-            reason = self._reason_of_order(order, constraints)
+        """Refute all arrangements of pinned rules."""
+        pinned = list({self._key(p): p for p in constraints.pinned}.values())
+        if not pinned or len(pinned) < len(constraints.pinned):
+            return
+        if len({p.position for p in pinned if p.position is not None}) < sum(
+            p.position is not None for p in pinned
+        ):
+            return
+        first_reason = None
+        for arrangement in arrangements(pinned) or ():
+            reason = _ArrangementCheck(self, arrangement, constraints).reason()
             if reason is None:
                 return
-        if reason is not None:
-            yield reason
+            first_reason = first_reason or reason
+        if first_reason is not None:
+            yield first_reason
 
-    def _orders(self, constraints: Constraints) -> list[list[tuple[PinnedRule, Rule]]]:
-        """Return the orders of pinned rules; none if other rules may stand before them."""
-        pinned = list({self._key(p): p for p in constraints.pinned}.values())
-        positions = sorted(p.position for p in pinned if p.position is not None)
-        if not pinned or len(pinned) > _MAX_PINNED or len(pinned) < len(constraints.pinned):
-            return []
-        if positions != list(range(len(positions))):
-            return []
-        pairs = [(p, p.in_table(self.names)) for p in pinned]
-        return [
-            list(order)
-            for order in permutations(pairs)
-            if all(p.position is None or p.position == i for i, (p, _) in enumerate(order))
-        ]
 
-    def _reason_of_order(
-        self, order: Sequence[tuple[PinnedRule, Rule]], constraints: Constraints
-    ) -> str | None:
-        rules = [rule for _, rule in order]
-        listed = self.ruleset.replace(rules=rules, fallback=None, voting=None, ordered=True)
-        reasons = (
-            *self._unreachable(order, listed),
-            *self._weak_in_order(order, constraints),
-            *self._not_monotone(order, listed, constraints),
-            *self._gap_of_order(rules, constraints),
+class _ArrangementCheck:
+    """Necessary conditions of one arrangement of pinned rules.
+
+    Rules that are not pinned decide no row of a pinned rule without position that follows them.
+    """
+
+    def __init__(self, prover: _Prover, arrangement: Arrangement, constraints: Constraints) -> None:
+        self.prover = prover
+        self.rows = prover.rows
+        self.constraints = constraints
+        self.slots = arrangement
+        names = prover.names
+        self.rules = [None if p is None else p.in_table(names) for p in arrangement]
+        self.pinned = [i for i, p in enumerate(arrangement) if p is not None]
+        #: Pinned rules whose rows do not depend on other rules.
+        self.settled = [i for i in self.pinned if self._is_settled(i)]
+
+    def _is_settled(self, index: int) -> bool:
+        pinned = self.slots[index]
+        assert pinned is not None
+        return pinned.position is None or None not in self.slots[:index]
+
+    def _rule(self, index: int) -> Rule:
+        rule = self.rules[index]
+        assert rule is not None
+        return rule
+
+    def reason(self) -> str | None:
+        """Return why the arrangement is impossible, None if that is not proven."""
+        checks = (
+            self._number,
+            self._unreachable,
+            self._support,
+            self._precision,
+            self._not_monotone,
+            self._gap,
         )
-        return next(iter(reasons), None)
+        return next((text for check in checks for text in check()), None)
 
-    def _unreachable(
-        self, order: Sequence[tuple[PinnedRule, Rule]], listed: RuleSet
-    ) -> Iterator[str]:
-        if all(p.position is None for p, _ in order):
-            return
-        deciders = DecisionRegions(listed).deciders
-        for i, (pinned, _) in enumerate(order):
-            if pinned.position is not None and i not in deciders:
+    def _number(self) -> Iterator[str]:
+        largest, text = self.prover._largest_number(self.constraints)
+        if len(self.slots) > largest:
+            yield f"{plural(len(self.slots), 'rule')} are needed, but there are at most {text}"
+
+    def _unreachable(self) -> Iterator[str]:
+        ruleset = self.prover.ruleset
+        for i in self.pinned:
+            pinned = self.slots[i]
+            assert pinned is not None
+            if pinned.position is None:
+                continue
+            rules = [self._rule(k) for k in self.pinned if k <= i]
+            listed = ruleset.replace(rules=rules, fallback=None, voting=None, ordered=True)
+            if len(rules) - 1 not in DecisionRegions(listed).deciders:
                 yield f"earlier pinned rules decide all rows of the pinned rule {pinned}"
 
-    def _weak_in_order(
-        self, order: Sequence[tuple[PinnedRule, Rule]], constraints: Constraints
-    ) -> Iterator[str]:
+    def _mask(self, index: int) -> np.ndarray:
+        """Return the rows of a pinned rule that no earlier pinned rule satisfies."""
+        assert self.rows is not None
+        mask = self.rows.mask(self._rule(index).conditions).copy()
+        for i in self.pinned:
+            if i < index:
+                mask &= ~self.rows.mask(self._rule(i).conditions)
+        return mask
+
+    def _followed(self, index: int) -> np.ndarray:
+        """Return the rows that rules before `index` may not decide unless they are pinned."""
+        assert self.rows is not None
+        mask = np.zeros(len(self.rows), dtype=bool)
+        for i in self.pinned:
+            pinned = self.slots[i]
+            if i > index and pinned is not None and pinned.position is None:
+                mask |= self.rows.mask(self._rule(i).conditions)
+        return mask
+
+    def _support(self) -> Iterator[str]:
         if self.rows is None:
             return
-        smallest = constraints.smallest_support(len(self.rows))
-        precision = constraints.min_precision
-        assigned = self.rows.assign([rule for _, rule in order])
-        for i, (pinned, rule) in enumerate(order):
-            mask = assigned == i
-            if mask.sum() < smallest:
-                rows = plural(int(mask.sum()), "row")
-                yield f"the pinned rule {pinned} decides only {rows} after the others"
-            if precision and self.has_labels and self.rows.classes is not None and mask.any():
-                code = self.rows.classes.index(rule.output)
-                share = float(np.mean(self.rows.codes[mask] == code))
-                if share < precision:
-                    yield f"only {share:.3g} of the rows of the pinned rule {pinned} have its class"
+        smallest = self.constraints.smallest_support(len(self.rows))
+        smallest = max(smallest, self.constraints.min_precision is not None)
+        for i in self.pinned:
+            n_rows = int(self._mask(i).sum())
+            if n_rows < smallest:
+                rows = plural(n_rows, "row")
+                yield f"the pinned rule {self.slots[i]} decides only {rows}"
+        for i in range(len(self.slots)):
+            if self.slots[i] is None and smallest:
+                earlier = [self._rule(k) for k in self.pinned if k < i and k in self.settled]
+                open_rows = (self.rows.assign(earlier) < 0) & ~self._followed(i)
+                if int(open_rows.sum()) < smallest:
+                    yield f"the pinned rules leave too few rows for rule {i + 1}"
 
-    def _not_monotone(
-        self,
-        order: Sequence[tuple[PinnedRule, Rule]],
-        listed: RuleSet,
-        constraints: Constraints,
-    ) -> Iterator[str]:
-        """Compare the rows of pinned rules along all monotone features together."""
-        if not constraints.monotone:
+    def _precision(self) -> Iterator[str]:
+        precision = self.constraints.min_precision
+        if not precision or self.rows is None or not self.prover.has_labels:
             return
-        rank = _ranks(constraints, self.ruleset)
-        monotone = {self.names.index(f): d for f, d in constraints.monotone.items()}
-        space = CellSpace.of_rules(listed.rules, listed.domain, monotone)
-        boxes = [space.boxes(rule.conditions) for _, rule in order]
-        for i, (one, first_rule) in enumerate(order):
-            for j, (other, second_rule) in enumerate(order):
-                low, high = rank(first_rule.output), rank(second_rule.output)
-                if low is None or high is None or low <= high or i == j:
+        if self.rows.classes is None:
+            return
+        for i in self.pinned:
+            rule, mask = self._rule(i), self._mask(i)
+            is_label = self.rows.codes == self.rows.classes.index(rule.output)
+            certain = mask if i in self.settled else mask & self._followed(i)
+            n_label = int((mask & is_label).sum())
+            n_other = int((certain & ~is_label).sum())
+            if n_label + n_other and n_label / (n_label + n_other) < precision:
+                yield f"too few of the rows of the pinned rule {self.slots[i]} have its class"
+            elif i not in self.settled and not self._can_be_relieved(i, mask, is_label):
+                yield f"rules before it cannot make the pinned rule {self.slots[i]} precise"
+
+    def _can_be_relieved(self, index: int, mask: np.ndarray, is_label: np.ndarray) -> bool:
+        """Return whether precise rules before a pinned rule may decide enough of its wrong rows."""
+        assert self.rows is not None
+        precision = self.constraints.min_precision or 0.0
+        n_label, n_other = int((mask & is_label).sum()), int((mask & ~is_label).sum())
+        n_tolerated = math.floor(n_label * (1 / precision - 1) + 1e-9)
+        n_before = sum(slot is None for slot in self.slots[:index])
+        smallest = math.ceil((n_other - n_tolerated) / n_before)
+        if smallest <= 0:
+            return True
+        search = PreciseBoxSearch(self.rows, self.constraints)
+        open_rows = ~self._followed(index)
+        return self.prover._has_precise_rule(search, self.constraints, open_rows, (), smallest)
+
+    def _not_monotone(self) -> Iterator[str]:
+        """Compare the rows of pinned rules along all monotone features together."""
+        if not self.constraints.monotone:
+            return
+        names, ruleset = self.prover.names, self.prover.ruleset
+        rank = _ranks(self.constraints, ruleset)
+        monotone = {names.index(f): d for f, d in self.constraints.monotone.items()}
+        rules = [self._rule(i) for i in self.pinned]
+        space = CellSpace.of_rules(rules, ruleset.domain, monotone)
+        boxes = [space.boxes(rule.conditions) for rule in rules]
+        for a, i in enumerate(self.pinned):
+            for b, j in enumerate(self.pinned):
+                low, high = rank(rules[a].output), rank(rules[b].output)
+                is_ordered = low is None or high is None or low <= high
+                if a == b or is_ordered or not {i, j} <= set(self.settled):
                     continue
-                if _precedes(space, boxes, i, j, monotone):
+                if _precedes(space, boxes, a, b, monotone):
                     yield (
-                        f"the pinned rule {one} applies to lower rows than the pinned rule {other}"
+                        f"the pinned rule {self.slots[i]} applies to lower rows than the pinned "
+                        f"rule {self.slots[j]}"
                     )
 
-    def _gap_of_order(self, rules: Sequence[Rule], constraints: Constraints) -> Iterator[str]:
-        if self.rows is None or self.rows.classes is None:
+    def _gap(self) -> Iterator[str]:
+        if self.rows is None:
             return
-        assigned = self.rows.assign(rules)
-        for column, limit in constraints.max_gap.items():
-            groups = group_masks(self.rows.X, self.names, column)
-            for label in gap_classes(self.ruleset.classes, constraints):
-                chosen = [i for i, rule in enumerate(rules) if rule.output == label]
-                fixed = np.isin(assigned, chosen)
-                lowest = [float(fixed[m].mean()) for m in groups.values()]
-                highest = [float((fixed | (assigned < 0))[m].mean()) for m in groups.values()]
-                if max(lowest, default=0.0) - min(highest, default=0.0) > limit + 1e-12:
-                    yield f"the pinned rules alone predict {label} too differently by {column}"
+        decided = np.zeros(len(self.rows), dtype=bool)
+        outputs = np.full(len(self.rows), None, dtype=object)
+        for i in self.settled:
+            mask = self._mask(i)
+            decided |= mask
+            outputs[mask] = self._rule(i).output
+        for column, limit in self.constraints.max_gap.items():
+            groups = group_masks(self.rows.X, self.prover.names, column)
+            if _fixed_gap(outputs, decided, list(groups.values()), self) > limit + 1e-12:
+                yield f"the pinned rules alone predict too differently by {column}"
+
+
+def _fixed_gap(
+    outputs: np.ndarray, decided: np.ndarray, groups: list[np.ndarray], check: _ArrangementCheck
+) -> float:
+    """Return a lower bound of the gap between groups, whatever other rules predict."""
+    classes = check.prover.ruleset.classes
+    if classes is None:
+        settled = [m for m in groups if decided[m].all()]
+        if any(isinstance(v, LinearOutput) for v in outputs[decided].tolist()):
+            return 0.0
+        means = [float(np.mean(outputs[m].astype(float))) for m in settled]
+        return max(means) - min(means) if means else 0.0
+    largest = 0.0
+    for label in gap_classes(classes, check.constraints):
+        is_label = decided & (outputs == label)
+        lowest = [float(is_label[m].mean()) for m in groups]
+        highest = [float((is_label | ~decided)[m].mean()) for m in groups]
+        largest = max(largest, max(lowest, default=0.0) - min(highest, default=0.0))
+    return largest
+
+
+def class_limit(limit: Any, label: Any) -> float:
+    """Return the limit for a class, infinity without one."""
+    if isinstance(limit, Mapping):
+        return float(limit.get(str(label), math.inf))
+    return math.inf if limit is None else float(limit)
 
 
 def _ranks(constraints: Constraints, ruleset: RuleSet) -> Any:

@@ -20,7 +20,7 @@ from skescore.constraints._violations import Violation, violated_labels, violati
 from skescore.rules import RuleSet, as_ruleset, convert_rows
 
 #: Minimal lists that are examined before rules are rejected.
-_MAX_MINIMAL_LISTS = 200
+_MAX_MINIMAL_LISTS = 600
 
 #: How a constraint was satisfied, and the words for it.
 OUTCOMES = {

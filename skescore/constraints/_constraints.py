@@ -75,8 +75,8 @@ class Constraints:
         rows.
     min_precision : float, optional
         Smallest share of the rows that a rule decides whose label is the class of the rule, from 0
-        to 1. Classification only. The labels are those passed with the rows: the black box's
-        predictions in :func:`constrain` and in searches.
+        to 1; each rule must then decide at least one row. Classification only. The labels are those
+        passed with the rows: the black box's predictions in :func:`constrain` and in searches.
     max_gap : mapping of str to float, default={}
         Largest difference between the groups of a column (its values) in the share of rows that are
         predicted as the highest class of `class_order`, with more than two classes as any class

@@ -74,7 +74,7 @@ def step_columns(
     Notes
     -----
     A value v becomes the smallest allowed threshold t with v ≤ t, so that v ≤ c holds if and only
-    if t ≤ c for each allowed c. Values beyond the largest threshold become the largest value.
+    if t ≤ c for each allowed c. Thresholds beyond the largest value are replaced by it.
     """
     result = X
     for j, name in enumerate(names):
@@ -84,10 +84,9 @@ def step_columns(
         result = X.copy() if result is X else result
         values, inverse = np.unique(X[:, j], return_inverse=True)
         steps = np.array([_step(v, allowed) for v in values.tolist()])
-        beyond = np.isinf(steps)
-        if beyond.any():
-            steps[beyond] = values[beyond].max()
-        result[:, j] = steps[inverse.ravel()]
+        # Steps stay in the range of the column.
+        largest = np.nanmax(values) if np.isfinite(values).any() else math.inf
+        result[:, j] = np.minimum(steps, largest)[inverse.ravel()]
     return result
 
 

@@ -528,11 +528,15 @@ class _Repair:
         assert self.rows.classes is not None
         masks = self._decided_rows()
         for i, draft in enumerate(self.drafts):
-            if draft.pinned or not masks[i].any():
+            if draft.pinned:
                 continue
+            if not masks[i].any() and self._is_droppable(i):
+                del self.drafts[i]
+                return True
             rule = draft.rule
             code = self.rows.classes.index(rule.output)
-            if float(np.mean(self.rows.codes[masks[i]] == code)) >= precision:
+            is_class = self.rows.codes[masks[i]] == code
+            if not len(is_class) or float(np.mean(is_class)) >= precision:
                 continue
             remaining = self.rows.assign(self.rules[:i]) < 0
             n_further = int(min(99, self._condition_limit(rule.output))) - rule.n_conditions

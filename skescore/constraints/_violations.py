@@ -423,6 +423,8 @@ def _check_precision(context: _Context, label: str, part: Constraints) -> Iterat
     assert context.y is not None
     for i, rows in enumerate(context.rows_by_rule):
         if not rows.any():
+            evidence = f"rule {i + 1} decides no row"
+            yield Violation(label, i, evidence, "Drop the rule or widen its bounds.")
             continue
         precision = float(np.mean(context.y[rows] == context.rules[i].output))
         if precision < part.min_precision:

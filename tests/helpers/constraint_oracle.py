@@ -180,7 +180,7 @@ def broken(ruleset: RuleSet, constraints: Constraints, X: Any, y: Any) -> set[st
         or (n_rules > 0 and all(m.sum() >= needed(constraints, len(X)) for m in per_rule)),
         "min_precision": constraints.min_precision is None
         or all(
-            not m.any() or np.mean(np.asarray(y)[m] == r.output) >= constraints.min_precision
+            m.any() and np.mean(np.asarray(y)[m] == r.output) >= constraints.min_precision
             for m, r in zip(per_rule, ruleset.rules, strict=True)
         ),
         "max_gap": all(
