@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from skescore._rule_readers import RULESET_FORMAT
 from skescore._validation import check_instance, check_integer, check_sequence
 from skescore.rules import AtLeast, Condition, Linear, LinearOutput, Rule, RuleSet
 
@@ -162,7 +163,7 @@ class PinnedRule:
         numbered = _renamed(data, index_of)
         is_linear = isinstance(data.get("then"), dict)
         document = {
-            "format": "skescore ruleset",
+            "format": RULESET_FORMAT,
             "version": 2,
             "task": "regression" if is_linear else "classification",
             "feature_names": list(names) or ["x0"],

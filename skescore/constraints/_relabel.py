@@ -140,6 +140,8 @@ def isotonic_values(
     [2.0, 2.0, 5.0]
     """
     values, weights = values.astype(float), np.maximum(weights.astype(float), 1e-9)
+    for rule, value in fixed.items():
+        values[rule], weights[rule] = value, _FORBIDDEN * weights.max()
     result = values.copy()
     pending = [np.arange(len(values))]
     while pending:

@@ -74,7 +74,7 @@ def rulesets(draw: st.DrawFn, task: str = "classification") -> RuleSet:
     )
 
 
-@settings(max_examples=300)
+@settings(max_examples=80)
 @given(ruleset=rulesets(), feature=st.integers(0, 1), direction=st.sampled_from("+-"))
 def test_breaches_exist_iff_cells_break_the_order(
     ruleset: RuleSet, feature: int, direction: str
@@ -84,7 +84,7 @@ def test_breaches_exist_iff_cells_break_the_order(
     assert (not breaches) == is_monotone(ruleset, feature, direction, ranked)
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(ruleset=rulesets("regression"), feature=st.integers(0, 1), direction=st.sampled_from("+-"))
 def test_affine_breaches_exist_iff_cells_break_the_order(
     ruleset: RuleSet, feature: int, direction: str

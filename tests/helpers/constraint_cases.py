@@ -179,6 +179,13 @@ def random_constraints(X: pd.DataFrame, y: np.ndarray, n_classes: int, rng: Any)
     return Constraints(**chosen, class_order=order)
 
 
+def make_constraints(seed: int) -> Constraints:
+    """Return the constraints of a case without a black box."""
+    rng = np.random.default_rng(seed)
+    X, y, n_classes = make_table(rng)
+    return random_constraints(X, y, n_classes, rng)
+
+
 def make_case(seed: int) -> Case:
     """Return the case with a number."""
     rng = np.random.default_rng(seed)
@@ -245,4 +252,11 @@ def check_conflict(case: Case, error: InfeasibleConstraintsError) -> None:
         check_rules(case, result.ruleset, fewer)
 
 
-__all__ = ["Case", "ConstrainedRules", "RejectedRulesError", "check_case", "make_case"]
+__all__ = [
+    "Case",
+    "ConstrainedRules",
+    "RejectedRulesError",
+    "check_case",
+    "make_case",
+    "make_constraints",
+]
