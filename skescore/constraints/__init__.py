@@ -21,6 +21,7 @@ from skescore.constraints._monotone import (
 )
 from skescore.constraints._native import (
     bounds_on_steps,
+    limited_parameters,
     monotone_signs,
     native_labels,
     remaining_rows,
@@ -49,6 +50,7 @@ __all__ = [
     "constrain",
     "enforce",
     "find_conflict",
+    "limited_parameters",
     "monotone_signs",
     "monotonicity_breaches",
     "native_labels",

@@ -185,11 +185,8 @@ class _Prover:
             rule = pinned.in_table(self.names)
             alone = self.ruleset.replace(rules=[rule], fallback=None, voting=None, ordered=True)
             context = _Context(alone, constraints, None, None, check_rows=False)
-            for label, part in split(constraints).items():
-                for name in ("forbidden", "thresholds", "together", "apart", "max_conditions"):
-                    if getattr(part, name):
-                        for violation in _CHECKS[name](context, label, part):
-                            yield violation.evidence.replace("rule 1", f"the pinned rule {pinned}")
+            for evidence in _evidence(context, constraints):
+                yield evidence.replace("rule 1", f"the pinned rule {pinned}")
 
     def _positions(self, constraints: Constraints) -> Iterator[str]:
         positioned = [p for p in constraints.pinned if p.position is not None]
@@ -491,6 +488,14 @@ class _ArrangementCheck:
             groups = group_masks(self.rows.X, self.prover.names, column)
             if _fixed_gap(outputs, decided, list(groups.values()), self) > limit + 1e-12:
                 yield f"the pinned rules alone predict too differently by {column}"
+
+
+def _evidence(context: _Context, constraints: Constraints) -> Iterator[str]:
+    """Yield why a single rule violates constraints on its conditions."""
+    for label, part in split(constraints).items():
+        for name in ("forbidden", "thresholds", "together", "apart", "max_conditions"):
+            if getattr(part, name):
+                yield from (v.evidence for v in _CHECKS[name](context, label, part))
 
 
 def _fixed_gap(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -152,8 +152,69 @@ def remaining_rows(X: Any, constraints: Constraints, names: Sequence[str]) -> np
     return ~RuleSet(rules, names, task="regression").covers(X)
 
 
+#: Parameters of extractors that limit the same quantity as a constraint.
+_PARAMETERS = {
+    "max_rules": ("max_rules", "max_leaf_nodes"),
+    "max_conditions": ("max_conditions", "max_depth"),
+    "min_support": ("min_samples_leaf",),
+    "min_precision": ("min_precision",),
+}
+
+
+def limited_parameters(
+    constraints: Constraints, parameters: Mapping[str, Any], n_rows: int
+) -> dict[str, Any]:
+    """Return the parameters of an extractor that constraints tighten, with their new values.
+
+    Parameters
+    ----------
+    constraints : Constraints
+        The constraints.
+    parameters : mapping of str to object
+        Parameters of the extractor.
+    n_rows : int
+        Number of training rows.
+
+    Returns
+    -------
+    dict of str to object
+
+    Examples
+    --------
+    >>> limited_parameters(Constraints(max_rules=4), {"max_rules": 16, "max_depth": None}, 100)
+    {'max_rules': 4}
+    """
+    limits: dict[str, Any] = {}
+    for name, targets in _PARAMETERS.items():
+        limit = getattr(constraints, name)
+        if limit is None or isinstance(limit, Mapping):
+            continue
+        if name == "max_rules":
+            limit = max(1, limit - len(constraints.pinned))
+        if name == "min_support":
+            limit = constraints.smallest_support(n_rows)
+        for target in targets:
+            if target in parameters:
+                limits[target] = _tightened(parameters[target], limit, is_lower=name[:3] == "min")
+    return {name: value for name, value in limits.items() if value != parameters[name]}
+
+
+def _tightened(value: Any, limit: Any, *, is_lower: bool) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return limit
+    if not is_lower:
+        return min(value, limit)
+    if isinstance(value, float) and isinstance(limit, int):
+        return limit  # a share of the rows
+    return max(value, limit)
+
+
 def native_labels(
-    constraints: Constraints, n_classes: int, *, keeps_monotone: bool
+    constraints: Constraints,
+    n_classes: int,
+    parameters: Collection[str] = (),
+    *,
+    keeps_monotone: bool,
 ) -> frozenset[str]:
     """Return the labels of the constraints that the extraction takes into account.
 
@@ -163,6 +224,8 @@ def native_labels(
         The constraints.
     n_classes : int
         Number of classes; 0 in a regression.
+    parameters : collection of str, default=()
+        Names of the parameters of the extractor.
     keeps_monotone : bool
         Whether the algorithm keeps monotone directions for numbers and two classes.
 
@@ -173,6 +236,7 @@ def native_labels(
     names = ["forbidden", "feature_costs", "thresholds"]
     names += ["max_features"] if isinstance(constraints.max_features, int) else []
     names += ["monotone"] if keeps_monotone and n_classes <= 2 else []
+    names += [name for name, targets in _PARAMETERS.items() if set(targets) & set(parameters)]
     parts = split(constraints).items()
     return frozenset(label for label, part in parts if any(getattr(part, n) for n in names))
 

@@ -114,11 +114,11 @@ class _Repair:
         self._shorten()
         self._insert_pinned()
         self._drop_repeated()
-        for feature in self.constraints.required:
-            self._require(self.names.index(feature))
         for _ in range(3 * len(self.drafts) + 5):
             self._drop_unsupported()
             self._drop_excess()
+            for feature in self.constraints.required:
+                self._require(self.names.index(feature))
             self._place()
             self._update_fallback()
             self._relabel()
@@ -277,26 +277,13 @@ class _Repair:
             premises.add(premise)
         self.drafts = drafts
 
-    def _is_droppable(self, index: int) -> bool:
-        """Return whether a rule is neither pinned nor the only one with a required feature."""
-        draft = self.drafts[index]
-        if draft.pinned:
-            return False
-        others = [d.rule for i, d in enumerate(self.drafts) if i != index]
-        used = set().union(*map(rule_features, others)) if others else set()
-        needed = {self.names.index(f) for f in self.constraints.required}
-        return not (needed & rule_features(draft.rule)) - used
-
     def _drop_unsupported(self) -> None:
         smallest = self.constraints.smallest_support(len(self.rows))
         while smallest:
             assigned = self.rows.assign(self.rules)
             n_rows = np.bincount(assigned[assigned >= 0], minlength=len(self.drafts))
-            weak = [i for i in np.argsort(n_rows, kind="stable").tolist() if n_rows[i] < smallest]
-            weak = [i for i in weak if self._is_droppable(i)]
-            if not weak:
+            if not self._drop_cheapest(np.flatnonzero(n_rows < smallest).tolist()):
                 return
-            del self.drafts[weak[0]]
 
     def _drop_excess(self) -> None:
         limit = self.constraints.max_rules
@@ -306,7 +293,7 @@ class _Repair:
 
     def _drop_cheapest(self, candidates: Sequence[int]) -> bool:
         """Drop the rule whose rows the later rules predict best."""
-        droppable = [i for i in candidates if self._is_droppable(i)]
+        droppable = [i for i in candidates if not self.drafts[i].pinned]
         if not droppable:
             return False
         rules = self.rules
@@ -530,13 +517,12 @@ class _Repair:
         for i, draft in enumerate(self.drafts):
             if draft.pinned:
                 continue
-            if not masks[i].any() and self._is_droppable(i):
+            if not masks[i].any():
                 del self.drafts[i]
                 return True
             rule = draft.rule
             code = self.rows.classes.index(rule.output)
-            is_class = self.rows.codes[masks[i]] == code
-            if not len(is_class) or float(np.mean(is_class)) >= precision:
+            if float(np.mean(self.rows.codes[masks[i]] == code)) >= precision:
                 continue
             remaining = self.rows.assign(self.rules[:i]) < 0
             n_further = int(min(99, self._condition_limit(rule.output))) - rule.n_conditions
@@ -548,12 +534,11 @@ class _Repair:
                 sorted(self.features),
                 n_further,
             )
-            if premise is not None:
-                draft.rule = replace(rule, conditions=tuple(premise))
-                return True
-            if self._is_droppable(i):
+            if premise is None:
                 del self.drafts[i]
-                return True
+            else:
+                draft.rule = replace(rule, conditions=tuple(premise))
+            return True
         return False
 
     def _drop_of_class(self) -> bool:

@@ -55,6 +55,7 @@ from skescore.constraints import (
     bounds_on_steps,
     check_feasible,
     enforce,
+    limited_parameters,
     native_labels,
     remaining_rows,
     step_columns,
@@ -464,7 +465,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         n_classes = 0 if extraction.classes is None else len(extraction.classes)
         if self.readable_bounds and extraction.classes is None:
             self.rules_ = readable_outputs(self.rules_, extraction.predictions)
-        native = native_labels(constraints, n_classes, keeps_monotone=self._keeps_monotone)
+        names = self.get_params(deep=False)
+        native = native_labels(constraints, n_classes, names, keeps_monotone=self._keeps_monotone)
         result = enforce(self.rules_, constraints, rows, labels, native)
         if result.ruleset is None:
             raise RejectedRulesError(result)
@@ -639,7 +641,14 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         X = step_columns(X, constraints, names, extraction.categories)
         stepped = replace(extraction, X=X[open_rows], predictions=predictions[open_rows])
         is_narrow = len(usable) < len(names)
-        rules = self._rules_on(stepped, np.array(usable, dtype=np.intp) if is_narrow else None)
+        features = np.array(usable, dtype=np.intp) if is_narrow else None
+        parameters = self.get_params(deep=False)
+        limits = limited_parameters(constraints, parameters, len(X))
+        try:
+            vars(self).update(limits)
+            rules = self._rules_on(stepped, features)
+        finally:
+            vars(self).update({name: parameters[name] for name in limits})
         return bounds_on_steps(rules, constraints) if constraints.thresholds else rules
 
     def _expect(self, columns: Mapping[str, Sequence[Any] | None]) -> None:

@@ -98,6 +98,8 @@ MAX_PERMUTED_ROWS = 2000
 _MAX_REPLACEMENTS = 5
 #: Generators of query rows for the trees that every search compares.
 TREE_SAMPLINGS = (None, "permute")
+#: Sizes of the trees that every search under constraints compares.
+_CONSTRAINED_LEAVES = (2, 3, 5, 8, 12)
 #: Columns in which candidates with the same rules agree.
 _OUTCOME = ["extractor", "score", "n_rules", "completeness_volume"]
 
@@ -1164,6 +1166,16 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             return {}
         if "cart" in (self.studies or {}):
             return {}
+        if self.constraints is not None:
+            # Other trees of the path need not satisfy the constraints.
+            merged = {"merge_leaves": True} if is_classifier(self.estimator) else {}
+            return {
+                "cart": [
+                    {"max_leaf_nodes": n_leaves, "sampling": sampling, **merged}
+                    for sampling in TREE_SAMPLINGS
+                    for n_leaves in _CONSTRAINED_LEAVES
+                ]
+            }
         points = tree_path(
             self._seeded("cart"),
             folds,
