@@ -46,6 +46,7 @@ from skescore.cli._arguments import (
     add_standalone_option,
 )
 from skescore.cli._baseline_file import BASELINE, make_baseline
+from skescore.cli._constraints import add_constraint_options, constraints_from
 from skescore.cli._revise import (
     REVISED,
     EarlierRun,
@@ -159,6 +160,7 @@ def tune_text(
     if options.class_weight is not None:
         printer.line("(Weighted rows are counted by their weight, in whole numbers.)")
     print_winner_figures(printer, options, result["alternatives"])
+    _print_constraints(printer, search)
     measure = "accuracy" if dataset.task == "classification" else "R²"
     is_trained_here = result["black_box"]["trained_here"]
     where = (
@@ -649,6 +651,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     _add_black_box_options(parser.add_argument_group("black box"))
     _add_search_options(parser.add_argument_group("search"))
+    add_constraint_options(parser)
     arguments.add_score_options(parser)
     add_revision_options(parser)
     add_trial_options(parser)
@@ -1582,6 +1585,7 @@ def _make_search(
         n_repeats=options.repeats,
         class_weight=options.class_weight,
         features=options.features,
+        constraints=constraints_from(options, dataset.X, dataset.y),
         **limits,
         refit=options.workers != 0,
         n_jobs=_n_jobs(options, dataset),
@@ -1723,6 +1727,7 @@ def _result(
             "performance": options.performance,
             "measures": list(options.measures),
             "features": options.features,
+            **_constraints_record(search),
             "n_trials": options.trials,
             "pick": options.pick,
             "certify": options.certify,
@@ -1745,6 +1750,30 @@ def _result(
             "platform": platform.platform(),
         },
     }
+
+
+def _constraints_record(search: ExtractorSearchCV) -> dict[str, Any]:
+    """Return the constraints, and how the winner satisfies them; nothing without constraints."""
+    if search.constraints is None:
+        return {}
+    outcomes = getattr(search.best_extractor_, "constrained_rules_", None)
+    return {
+        "constraints": json.loads(search.constraints.to_json()),
+        "constraint_outcomes": {} if outcomes is None else dict(outcomes.outcomes),
+    }
+
+
+def _print_constraints(printer: output.Printer, search: ExtractorSearchCV) -> None:
+    """Print how the winner satisfies the constraints, and how many candidates could not."""
+    result = getattr(search.best_extractor_, "constrained_rules_", None)
+    if result is None:
+        return
+    printer.line("constraints:")
+    for line in str(result).splitlines():
+        printer.line(f"  {line}")
+    n_rejected = int(search.leaderboard_["error"].str.startswith("No rules were obtained").sum())
+    if n_rejected:
+        printer.line(f"  {plural(n_rejected, 'candidate')} could not be repaired")
 
 
 def _json(search: ExtractorSearchCV, result: dict[str, Any]) -> str:

@@ -31,6 +31,7 @@ from skescore._random import draw_seed
 from skescore._rows import content_order, repeated_rows, take_rows
 from skescore._validation import (
     check_choice,
+    check_instance,
     check_integer,
     check_label,
     plain_target,
@@ -48,8 +49,21 @@ from skescore.black_boxes import (
     is_unsupervised,
     observed_classes,
 )
+from skescore.constraints import (
+    Constraints,
+    RejectedRulesError,
+    bounds_on_steps,
+    check_feasible,
+    enforce,
+    limited_parameters,
+    native_labels,
+    remaining_rows,
+    step_columns,
+    usable_features,
+)
 from skescore.extractors._features import (
     chosen_features,
+    feature_importances,
     important_features,
     narrowed,
     widened,
@@ -300,6 +314,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     #: merged.
     readable_bounds: ClassVar[bool] = True
 
+    #: Whether the algorithm keeps monotone directions of the constraints.
+    _keeps_monotone: ClassVar[bool] = False
+    _constraints: Constraints | None = None
+
     estimator: Any
     features: Any = None
     sampling: Sampling = None
@@ -371,11 +389,13 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             training = replace(training, predictions=unseen_labels, origin=OUT_OF_FOLD)
         queried = self._query_rows(X, training)
         extraction = self._make_extraction(training, queried, y, task, names)
+        self._check_constraints(X, extraction, labels)
         extraction_start = time.perf_counter()
         self.rules_ = self._extract_rules(extraction)
         pruning_start = time.perf_counter()
         if pruner is not None:
             self.rules_ = self._prune_rules(pruner, X, extraction)
+        self._enforce_constraints(X, extraction, labels)
         self._describe_rules(X, extraction, labels)
         if y is not None and not is_unsupervised(self.estimator):
             self._describe_target(X, y, labels, extraction, weighted=sample_weight is not None)
@@ -387,6 +407,70 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             "time_pruning_s": end_time - pruning_start,
         }
         return self
+
+    def set_constraints(self, constraints: Constraints | None) -> Any:
+        """Set the constraints that the rules of later fits must satisfy.
+
+        Clones have the same constraints. After :meth:`fit`, ``constrained_rules_`` states how each
+        constraint was satisfied.
+
+        Parameters
+        ----------
+        constraints : Constraints or None
+            The constraints; None for no constraints.
+
+        Returns
+        -------
+        self
+            The extractor. Its fit raises an InfeasibleConstraintsError if the constraints
+            contradict each other, and a RejectedRulesError if no rules satisfy them.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.neighbors import KNeighborsClassifier
+        >>> from skescore.constraints import Constraints
+        >>> from skescore.extractors import CARTExtractor
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> extractor = CARTExtractor(KNeighborsClassifier(9), max_leaf_nodes=3, random_state=0)
+        >>> constraints = Constraints(forbidden=["petal width (cm)"])
+        >>> print(extractor.set_constraints(constraints).fit(X, y).constrained_rules_)
+        forbidden: petal width (cm): honored by the extraction
+        """
+        check_instance("constraints", constraints, Constraints, optional=True)
+        self._constraints = constraints if constraints else None
+        return self
+
+    def __sklearn_clone__(self) -> Any:
+        copy = super().__sklearn_clone__()
+        if self._constraints is not None:
+            copy._constraints = self._constraints
+        return copy
+
+    def _check_constraints(self, X: Any, extraction: Extraction, labels: np.ndarray) -> None:
+        """Raise an error if the constraints contradict each other on the training rows."""
+        if self._constraints is None:
+            return
+        settings = {k: v for k, v in extraction.settings.items() if k != "fallback"}
+        rows = X if self._encoder else extraction.X[: len(labels)]
+        check_feasible(self._constraints, RuleSet([], **settings), rows, labels)
+
+    def _enforce_constraints(self, X: Any, extraction: Extraction, labels: np.ndarray) -> None:
+        """Repair the rules where they violate constraints."""
+        self.__dict__.pop("constrained_rules_", None)
+        constraints = self._constraints
+        if constraints is None:
+            return
+        rows = X if self._encoder else extraction.X[: len(labels)]
+        n_classes = 0 if extraction.classes is None else len(extraction.classes)
+        if self.readable_bounds and extraction.classes is None:
+            self.rules_ = readable_outputs(self.rules_, extraction.predictions)
+        names = self.get_params(deep=False)
+        native = native_labels(constraints, n_classes, names, keeps_monotone=self._keeps_monotone)
+        result = enforce(self.rules_, constraints, rows, labels, native)
+        if result.ruleset is None:
+            raise RejectedRulesError(result)
+        self.rules_, self.constrained_rules_ = result.ruleset, result
 
     def _query_rows(self, X: Any, training: QueriedRows) -> QueriedRows | None:
         """Generate rows by `sampling`, and query the black box for them; return None without."""
@@ -429,7 +513,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """
         n_rows = len(labels)
         rows = X if self._encoder else extraction.X[:n_rows]
-        if self.readable_bounds and extraction.classes is None:
+        if self.readable_bounds and extraction.classes is None and self._constraints is None:
             self.rules_ = readable_outputs(self.rules_, extraction.predictions)
         if extraction.query_rows is not None:
             if extraction.classes is None:
@@ -515,16 +599,57 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _extract_rules(self, extraction: Extraction) -> RuleSet:
         """Learn the rules on the chosen features and make their bounds readable."""
-        if self.features is None:
-            rules = self._named_rules(extraction)
+        names = extraction.settings["feature_names"]
+        chosen = None if self.features is None else chosen_features(self.features, names)
+        constraints = self._constraints
+        if constraints is None:
+            rules = self._rules_on(extraction, chosen)
         else:
-            chosen = chosen_features(self.features, extraction.settings["feature_names"])
-            narrow_rules = self._named_rules(narrowed(extraction, chosen))
-            rules = widened(narrow_rules, chosen, extraction.settings)
+            rules = self._constrained_extraction(extraction, chosen, constraints)
         rules = without_vacuous_conditions(rules.replace(reference="black_box"))
         if self.readable_bounds:
-            rules = readable_bounds(rules, extraction.X).without_repeated_end()
+            if constraints is None or not constraints.thresholds:
+                rules = readable_bounds(rules, extraction.X)
+            rules = rules.without_repeated_end()
         return rules
+
+    def _rules_on(self, extraction: Extraction, chosen: np.ndarray | None) -> RuleSet:
+        """Learn the rules on some features; None for all."""
+        if chosen is None:
+            return self._named_rules(extraction)
+        narrow_rules = self._named_rules(narrowed(extraction, chosen))
+        return widened(narrow_rules, chosen, extraction.settings)
+
+    def _constrained_extraction(
+        self, extraction: Extraction, chosen: np.ndarray | None, constraints: Constraints
+    ) -> RuleSet:
+        """Learn rules from the features, steps and rows that the constraints leave."""
+        settings = extraction.settings
+        names = [str(name) for name in settings["feature_names"]]
+        X, predictions = extraction.X, extraction.predictions
+        importances = feature_importances(np.nan_to_num(X), predictions, extraction.task)
+        usable = usable_features(constraints, names, importances)
+        if chosen is not None:
+            usable = [j for j in usable if j in chosen]
+        open_rows = np.ones(len(X), dtype=bool)
+        if constraints.pinned:
+            decoded = X if extraction.decode is None else extraction.decode(X)
+            open_rows = remaining_rows(decoded, constraints, names)
+        if not usable or open_rows.sum() < 2:
+            # Constant features, of which the algorithm makes a constant rule.
+            X, usable, open_rows = np.repeat(X[:1], len(X), axis=0), usable or [0], open_rows | True
+        X = step_columns(X, constraints, names, extraction.categories)
+        stepped = replace(extraction, X=X[open_rows], predictions=predictions[open_rows])
+        is_narrow = len(usable) < len(names)
+        features = np.array(usable, dtype=np.intp) if is_narrow else None
+        parameters = self.get_params(deep=False)
+        limits = limited_parameters(constraints, parameters, len(X))
+        try:
+            vars(self).update(limits)
+            rules = self._rules_on(stepped, features)
+        finally:
+            vars(self).update({name: parameters[name] for name in limits})
+        return bounds_on_steps(rules, constraints) if constraints.thresholds else rules
 
     def _expect(self, columns: Mapping[str, Sequence[Any] | None]) -> None:
         """Store the names of the features and the values of categorical ones."""

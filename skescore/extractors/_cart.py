@@ -14,6 +14,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore import _validation as check
 from skescore._validation import LARGEST_SQUARED
+from skescore.constraints import monotone_signs
 from skescore.extractors._base import BaseExtractor, Extraction, documented
 from skescore.extractors._binned import (
     BinnedTable,
@@ -120,6 +121,7 @@ class CARTExtractor(BaseExtractor):
 
     takes_categories = True
     _orders_categories = True
+    _keeps_monotone = True
 
     def __init__(
         self,
@@ -308,6 +310,16 @@ class CARTExtractor(BaseExtractor):
             tree.tree_.threshold[inner] = np.ldexp(tree.tree_.threshold[inner], -power)
         return rules
 
+    def _monotone_signs(self, extraction: Extraction) -> list[int] | None:
+        """Return the monotone direction of each column, as scikit-learn's trees read it."""
+        if self._constraints is None:
+            return None
+        names, classes = extraction.settings["feature_names"], extraction.classes
+        if classes is not None and len(np.unique(extraction.predictions)) < 2:
+            return None
+        labels = None if classes is None else classes.tolist()
+        return monotone_signs(self._constraints, list(map(str, names)), labels)
+
     def _fit_tree(self, extraction: Extraction, X: np.ndarray, n_classes: int) -> Any:
         """Return the tree on the predictions; candidates of a search share the largest one."""
         is_path = self.max_depth is None and self.ccp_alpha == 0 and self.max_features is None
@@ -328,6 +340,7 @@ class CARTExtractor(BaseExtractor):
             max_features=self.max_features,
             min_samples_leaf=self.min_samples_leaf,
             ccp_alpha=self.ccp_alpha,
+            monotonic_cst=self._monotone_signs(extraction),
             random_state=self.random_state,
         )
         if isinstance(self.random_state, np.random.RandomState):

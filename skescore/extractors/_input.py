@@ -161,14 +161,14 @@ def order_of_means(total: np.ndarray, sums: np.ndarray) -> np.ndarray:
     The sums have the shape (n_values, 1), or (n_values, n_classes) with the counts of classes.
     Values without rows are ordered by the prediction of all rows.
     """
-    is_absent = total == 0
-    if is_absent.any():
-        sums = np.where(is_absent[:, np.newaxis], sums.sum(axis=0), sums)
-        total = np.where(is_absent, total.sum(), total)
+    # Values without rows count as the mean of all rows.
+    means = np.where(
+        (total > 0)[:, None], sums / np.maximum(total, 1)[:, None], sums.sum(axis=0) / total.sum()
+    )
     if sums.shape[1] == 1:
-        position = sums[:, 0] / total
+        position = means[:, 0]
     else:
-        probabilities = sums / total[:, None]
+        probabilities = means
         centered = probabilities - np.average(probabilities, axis=0, weights=total)
         scatter = (centered * total[:, None]).T @ centered
         direction = np.linalg.eigh(scatter)[1][:, -1]

@@ -60,6 +60,10 @@ _UNSEEN_SAMPLINGS = ("permute", "permute-near")
 _SEED_OF_ALL_ROWS = 1_000_003
 
 
+#: Column with the mean number of constraints that a repair satisfied.
+REPAIRED = "n_repaired"
+
+
 @dataclass(eq=False)
 class Fold:
     """A split with a black box fitted on the training rows, and held-out rows for scoring.
@@ -309,6 +313,8 @@ def evaluate_on_fold(
             if isinstance(score, dict):
                 raise several_scores(function)
             scores[name] = float(score)
+        if (result := getattr(candidate, "constrained_rules_", None)) is not None:
+            scores[REPAIRED] = float(result.n_repaired)
         size = evaluation.size(getattr(scorer, "settings", {}).get("size", "rules"))
     measured = {name: value for name, value in parts.items() if name not in score_names}
     measured |= agreement
@@ -671,7 +677,8 @@ class ExtractorObjective:
 
     def _keep(self, trial: Any, results: list[FoldResult]) -> None:
         trial.set_user_attr("extractor", self.name)
-        for name in (*measured_quantities(), *self.measures):
+        repaired = [REPAIRED] if results and REPAIRED in results[0] else []
+        for name in (*measured_quantities(), *self.measures, *repaired):
             trial.set_user_attr(name, mean_of(results, name))
         trial.set_user_attr("score", mean_of(results, "score"))
         trial.set_user_attr("score_std", float(np.std([r["score"] for r in results])))

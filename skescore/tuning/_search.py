@@ -26,9 +26,10 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from skescore._validation import check_choice, check_integer, check_number
+from skescore._validation import check_choice, check_instance, check_integer, check_number
 from skescore._views import find_view
 from skescore.black_boxes import black_box_task, is_fitted, is_prefit
+from skescore.constraints import Constraints, RejectedRulesError, check_feasible
 from skescore.extractors import has_categories
 from skescore.registry import EXTRACTORS, extractor_spec, make_extractor, suitable_extractors
 from skescore.rules import RuleSet, convert_rows
@@ -66,6 +67,7 @@ from skescore.tuning._held_out import HeldOutExtraction
 from skescore.tuning._leaderboard import leaderboard
 from skescore.tuning._limits import SearchLimits
 from skescore.tuning._objective import (
+    REPAIRED,
     ExtractorObjective,
     Fold,
     black_box_quality,
@@ -98,6 +100,8 @@ MAX_PERMUTED_ROWS = 2000
 _MAX_REPLACEMENTS = 5
 #: Generators of query rows for the trees that every search compares.
 TREE_SAMPLINGS = (None, "permute")
+#: Sizes of the trees that every search under constraints compares.
+_CONSTRAINED_LEAVES = (2, 3, 5, 8, 12)
 #: Columns in which candidates with the same rules agree.
 _OUTCOME = ["extractor", "score", "n_rules", "completeness_volume"]
 
@@ -176,6 +180,12 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     features : sequence of str or int, optional
         Features that the rules of all extractors may use, by name or index. The black box always
         gets all columns.
+    constraints : Constraints, optional
+        Constraints that the rules must satisfy, see :class:`skescore.constraints.Constraints`.
+        Rules of candidates are learned with them or repaired; ``n_repaired`` in the leaderboard is
+        the mean number of constraints that a repair satisfied. Candidates whose rules cannot be
+        repaired fail. The winner satisfies all constraints on all rows. A `min_support` in rows
+        refers to all rows; folds need the same share of theirs.
     max_rows : int or None, default=5_000
         Largest number of rows for trials. Of more rows a sample is drawn by `random_state`,
         stratified by class. The best three candidates are then extracted from all rows, and the one
@@ -355,6 +365,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         n_repeats: int = 1,
         class_weight: Any = None,
         features: Any = None,
+        constraints: Constraints | None = None,
         max_rows: int | None = 5_000,
         sample_rows: int = 20_000,
         max_rules: float | None = None,
@@ -384,6 +395,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.n_repeats = n_repeats
         self.class_weight = class_weight
         self.features = features
+        self.constraints = constraints
         self.max_rows = max_rows
         self.sample_rows = sample_rows
         self.max_rules = max_rules
@@ -476,6 +488,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         with self._workers():
             folds, all_rows = data.folds(self.cv), data.fold_of_all_rows()
         self._search_folds = folds if self._retains_folds else None
+        self._check_constraints(all_rows, task)
         self.black_box_quality_ = black_box_quality(folds, task)
         with quiet_optuna():
             studies = self._make_studies(
@@ -507,6 +520,35 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if interrupt is not None:
             raise interrupt
         return self
+
+    def _check_constraints(self, all_rows: Fold, task: str) -> None:
+        """Raise an error if the constraints contradict each other on the rows of the search."""
+        if self.constraints is None:
+            return
+        X, labels = all_rows.X_train, all_rows.black_box.predict(all_rows.X_train)
+        names = getattr(self, "feature_names_in_", None)
+        classes = getattr(all_rows.black_box, "classes_", None)
+        if classes is None and task == "classification":
+            classes = np.unique(labels)
+        ruleset = RuleSet(
+            [],
+            [f"x{j}" for j in range(self.n_features_in_)] if names is None else list(names),
+            task=task,
+            classes=None if classes is None else np.asarray(classes).tolist(),
+        )
+        ruleset = ruleset.replace(domain=ruleset.domain_around(X))
+        check_feasible(self.constraints, ruleset, X, labels)
+
+    @property
+    def _candidate_constraints(self) -> Constraints | None:
+        """Constraints of candidates, whose folds have fewer rows than the table."""
+        constraints = self.constraints
+        if constraints is None or constraints.min_support is None or constraints.min_support < 1:
+            return constraints
+        n_rows = len(self.data_) if hasattr(self, "data_") else 0
+        if constraints.min_support >= n_rows:
+            return constraints
+        return constraints.replace(min_support=constraints.min_support / n_rows)
 
     def _table_facts(self, task: str) -> TableFacts:
         """Return the rows of the search for the checks of suspicious data."""
@@ -812,10 +854,31 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self._name_best()
 
     def _refit(self, black_box: Any = None) -> None:
-        """Fit the extractor of the first row on all rows, with a black box fitted on them."""
+        """Fit the extractor of the first row on all rows, with a black box fitted on them.
+
+        If its rules cannot satisfy the constraints on all rows, the next row wins.
+        """
+        while True:
+            try:
+                return self._fit_winner(black_box)
+            except RejectedRulesError as error:
+                board = self.leaderboard_
+                is_complete = (board["state"] == "complete") & (board["error"] == "")
+                if int(is_complete.sum()) <= 1:
+                    raise
+                board.loc[0, "error"] = str(error)
+                rows = [*board.index[is_complete & (board.index > 0)]]
+                rows += [row for row in board.index if row not in rows]
+                self.leaderboard_ = board.loc[rows].reset_index(drop=True)
+                self._name_best()
+
+    def _fit_winner(self, black_box: Any) -> None:
+        """Fit the extractor of the first row on all rows."""
         data = self.data_
         options = {} if data.row_weights is None else {"sample_weight": data.row_weights}
         best = self.make_candidate(self.leaderboard_.iloc[0])
+        if self.constraints is not None:
+            best.set_constraints(self.constraints)
         if black_box is None and data.groups is not None and not data.is_fitted:
             black_box = data.fold_of_all_rows().black_box
         if data.y is None:
@@ -927,6 +990,13 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             extractor = source(self.estimator)
         else:
             extractor = clone(source).set_params(estimator=self.estimator)
+        if self.constraints is not None:
+            if not hasattr(extractor, "set_constraints"):
+                raise ValueError(
+                    f"constraints are not supported by {name!r}, which has no set_constraints. "
+                    "Leave it out of extractors, or repair its rules by constrain(...)."
+                )
+            extractor.set_constraints(self._candidate_constraints)
         if self.features is None:
             return extractor
         if "features" not in extractor.get_params(deep=False):
@@ -946,6 +1016,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_choice("allocation", self.allocation, ("halving", "even"))
         check_number("standard_errors", self.standard_errors, 0.0, finite=True, optional=True)
         check_integer("n_repeats", self.n_repeats, 0)
+        check_instance("constraints", self.constraints, Constraints, optional=True)
         objective = self._objective()
         size_is_settled = self.max_rules is not None and not objective.depends_on_size
         self.standard_errors_ = 0.0 if size_is_settled else 0.5
@@ -1059,6 +1130,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 "measures": list(measured_beside(objective, self.measures)),
                 "seed": self.extractor_seed_,
             }
+            if self.constraints is not None:
+                settings["constraints"] = self.constraints.to_json(indent=None)
         objectives = {
             name: ExtractorObjective.on_folds(
                 folds, self._seeded(name), space, objective, measures=self.measures, name=name
@@ -1098,6 +1171,16 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             return {}
         if "cart" in (self.studies or {}):
             return {}
+        if self.constraints is not None:
+            # Other trees of the path need not satisfy the constraints.
+            merged = {"merge_leaves": True} if is_classifier(self.estimator) else {}
+            return {
+                "cart": [
+                    {"max_leaf_nodes": n_leaves, "sampling": sampling, **merged}
+                    for sampling in TREE_SAMPLINGS
+                    for n_leaves in _CONSTRAINED_LEAVES
+                ]
+            }
         points = tree_path(
             self._seeded("cart"),
             folds,
@@ -1121,7 +1204,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.leaderboard_ = leaderboard(
             trials,
             objective,
-            list(measured_beside(objective, self.measures)),
+            [
+                *measured_beside(objective, self.measures),
+                *([] if self.constraints is None else [REPAIRED]),
+            ],
             self.stopped_,
             self.standard_errors_,
             self._limits,

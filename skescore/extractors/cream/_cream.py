@@ -210,7 +210,8 @@ class BoxExtractor(BaseExtractor):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, **fit_params: Any) -> Any:
         super().fit(X, y, sample_weight, **fit_params)
-        if self.prune is not None or len(self.labels_) != _num_samples(X):  # rows that weigh more
+        has_changed = self.prune is not None or self._constraints is not None
+        if has_changed or len(self.labels_) != _num_samples(X):  # rows that weigh more
             self.labels_ = self.rules_.assign(self._rows(X))
         return self
 

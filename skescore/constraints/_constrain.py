@@ -1,0 +1,227 @@
+"""Rules that satisfy constraints: learned so, repaired, or rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from skescore._text import plural
+from skescore._validation import check_instance
+from skescore.constraints._conflict import check_feasible
+from skescore.constraints._constraints import Constraints
+from skescore.constraints._labeled_rows import LabeledRows
+from skescore.constraints._minimal import minimal_lists
+from skescore.constraints._parts import split
+from skescore.constraints._repair import repair
+from skescore.constraints._violations import Violation, violated_labels, violations
+from skescore.rules import RuleSet, as_ruleset, convert_rows
+
+#: Minimal lists that are examined before rules are rejected.
+_MAX_MINIMAL_LISTS = 600
+
+#: How a constraint was satisfied, and the words for it.
+OUTCOMES = {
+    "native": "honored by the extraction",
+    "satisfied": "satisfied without a change",
+    "repaired": "satisfied by a repair",
+    "replaced": "satisfied by a minimal list that replaces the rules",
+    "rejected": "not satisfied",
+}
+
+
+@dataclass(frozen=True)
+class ConstrainedRules:
+    """Rules with the way in which each constraint was satisfied.
+
+    Parameters
+    ----------
+    ruleset : RuleSet or None
+        The rules; None if they were rejected.
+    outcomes : mapping of str to str
+        ``"native"``, ``"satisfied"``, ``"repaired"``, ``"replaced"`` or ``"rejected"`` for the
+        label of each constraint.
+    violations : tuple of Violation, default=()
+        What the best attempt violates, if the rules were rejected.
+    """
+
+    ruleset: RuleSet | None
+    outcomes: Mapping[str, str]
+    violations: tuple[Violation, ...] = ()
+
+    @property
+    def is_rejected(self) -> bool:
+        """Whether no rules were obtained that satisfy all constraints."""
+        return self.ruleset is None
+
+    @property
+    def n_repaired(self) -> int:
+        """Number of constraints that the rules of the extraction violated."""
+        return sum(outcome in ("repaired", "replaced") for outcome in self.outcomes.values())
+
+    def __str__(self) -> str:
+        lines = [f"{label}: {OUTCOMES[outcome]}" for label, outcome in self.outcomes.items()]
+        return "\n".join([*lines, *map(str, self.violations)])
+
+
+class RejectedRulesError(ValueError):
+    """Error for rules that could not be repaired, although no contradiction is proven.
+
+    Parameters
+    ----------
+    result : ConstrainedRules
+        The attempt.
+    """
+
+    def __init__(self, result: ConstrainedRules) -> None:
+        broken = plural(len({v.constraint for v in result.violations}), "constraint")
+        listed = "".join(f"\n  {violation}" for violation in result.violations[:5])
+        super().__init__(
+            f"No rules were obtained that satisfy all constraints. The best attempt violates "
+            f"{broken}, which may contradict the others:{listed}"
+        )
+        self.result = result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RejectedRulesError, (self.result,)
+
+
+def constrain(
+    source: Any, constraints: Constraints, X: Any, y: Any = None, *, black_box: Any = None
+) -> ConstrainedRules:
+    """Extract rules that satisfy constraints, or repair rules.
+
+    Parameters
+    ----------
+    source : extractor, RuleSet or model
+        An extractor of this package, which is cloned and fitted on (X, y) with the constraints;
+        or rules, or a model that :func:`as_ruleset` reads, which are repaired.
+    constraints : Constraints
+        The constraints.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows.
+    y : array-like of shape (n_rows,), optional
+        The target for an extractor whose black box is not fitted. For rules the labels that they
+        explain.
+    black_box : estimator or callable, optional
+        For rules: predicts the labels that they explain, instead of `y`.
+
+    Returns
+    -------
+    ConstrainedRules
+        The rules, and how each constraint was satisfied; without rules if they were rejected.
+
+    Raises
+    ------
+    InfeasibleConstraintsError
+        If constraints contradict each other; the error names a minimal subset.
+    ValueError
+        If a constraint names an unknown feature or class.
+
+    Notes
+    -----
+    Extractors honor some constraints themselves: they do not see forbidden features, they see
+    columns with allowed thresholds in steps between these, they learn from the rows that pinned
+    rules leave, and CART's splits keep monotone directions. Otherwise the rules are repaired by
+    :func:`repair`. If that fails, a minimal list replaces the rules, which contains the pinned
+    rules and is otherwise constant.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from skescore.constraints import Constraints, constrain
+    >>> from skescore.extractors import CARTExtractor
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> extractor = CARTExtractor(KNeighborsClassifier(9), max_leaf_nodes=4, random_state=0)
+    >>> constraints = Constraints(
+    ...     forbidden=["petal width (cm)"], thresholds={"*": {"decimals": 0}}, max_rules=3
+    ... )
+    >>> result = constrain(extractor, constraints, X, y)
+    >>> print(result.ruleset)
+    >>> print(result)
+    """
+    check_instance("constraints", constraints, Constraints)
+    if hasattr(source, "set_constraints"):
+        return _fitted(source, constraints, X, y)
+    ruleset = source if isinstance(source, RuleSet) else as_ruleset(source)
+    X = convert_rows(X)
+    labels = y
+    if black_box is not None:
+        labels = (black_box.predict if hasattr(black_box, "predict") else black_box)(X)
+    if labels is None:
+        raise ValueError("Rules are repaired for labels: pass y or black_box.")
+    check_feasible(constraints, ruleset, X, labels)
+    return enforce(ruleset, constraints, X, labels)
+
+
+def _fitted(extractor: Any, constraints: Constraints, X: Any, y: Any) -> ConstrainedRules:
+    from sklearn.base import clone
+
+    candidate = clone(extractor).set_constraints(constraints)
+    try:
+        candidate.fit(X) if y is None else candidate.fit(X, y)
+    except RejectedRulesError as error:
+        return error.result
+    # The rules of the extractor have statistics of the target.
+    return replace(candidate.constrained_rules_, ruleset=candidate.rules_)
+
+
+def enforce(
+    ruleset: RuleSet,
+    constraints: Constraints,
+    X: Any,
+    labels: Any,
+    native: Collection[str] = (),
+) -> ConstrainedRules:
+    """Return rules that satisfy constraints: the same if they do, otherwise repaired ones.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    constraints : Constraints
+        The constraints, which must not be contradictory.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows.
+    labels : array-like of shape (n_rows,)
+        Labels that the rules explain.
+    native : collection of str, default=()
+        Labels of the constraints that the extraction took into account.
+
+    Returns
+    -------
+    ConstrainedRules
+    """
+    labels = np.asarray(labels)
+    if ruleset.domain is None:
+        # Without a domain, a minimal list would have to decide rows that cannot exist.
+        ruleset = ruleset.replace(domain=ruleset.domain_around(X))
+    violated = violated_labels(ruleset, constraints, X, labels)
+    outcomes = {
+        label: "repaired" if label in violated else "native" if label in native else "satisfied"
+        for label in split(constraints)
+    }
+    if not violated and len(ruleset):
+        return ConstrainedRules(ruleset, outcomes)
+    rows = LabeledRows(X, labels, ruleset)
+    repaired = repair(ruleset, constraints, rows)
+    remaining = violations(repaired, constraints, X, labels)
+    if not remaining:
+        return ConstrainedRules(repaired, outcomes)
+    for i, candidate in enumerate(minimal_lists(ruleset, constraints, rows)):
+        if not violations(candidate, constraints, X, labels):
+            replaced = {
+                label: "replaced" if outcome == "repaired" else outcome
+                for label, outcome in outcomes.items()
+            }
+            return ConstrainedRules(candidate, replaced)
+        if i >= _MAX_MINIMAL_LISTS:
+            break
+    broken = {violation.constraint for violation in remaining}
+    rejected = {
+        label: "rejected" if label in broken else outcome for label, outcome in outcomes.items()
+    }
+    return ConstrainedRules(None, rejected, tuple(remaining))

@@ -1,0 +1,159 @@
+"""Rules are learned with constraints or repaired, and the result states which."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from constraint_cases import EXTRACTORS
+from constraint_oracle import broken
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.frozen import FrozenEstimator
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore.constraints import (
+    Constraints,
+    PinnedRule,
+    RejectedRulesError,
+    constrain,
+    violations,
+)
+from skescore.extractors import CARTExtractor, CREAMExtractor
+from skescore.registry import make_extractor
+from skescore.rules import AtLeast, Domain, Fallback, Interval, Rule, RuleSet
+
+RANDOM = np.random.default_rng(0)
+X = pd.DataFrame(RANDOM.uniform(0, 100, (240, 4)), columns=["age", "income", "debt", "size"])
+SCORE = X["income"] - X["debt"] + 0.3 * X["age"] + RANDOM.normal(0, 15, 240)
+Y = np.where(SCORE.median() < SCORE, "yes", "no")
+CLASSIFIER = FrozenEstimator(RandomForestClassifier(20, random_state=0).fit(X, Y))
+REGRESSOR = FrozenEstimator(RandomForestRegressor(20, random_state=0).fit(X, SCORE))
+CONSTRAINTS = Constraints(
+    forbidden=["size"],
+    required=["age"],
+    monotone={"income": "+", "debt": "-"},
+    thresholds={"*": {"digits": 1}},
+    max_conditions=3,
+    max_rules=5,
+    min_support=0.05,
+)
+
+
+@pytest.mark.parametrize("name", [name for name in EXTRACTORS if name != "gridrex"])
+def test_extractors_of_classes_satisfy_constraints(name: str) -> None:
+    extractor = make_extractor(name, CLASSIFIER, **EXTRACTORS[name])
+    result = constrain(extractor, CONSTRAINTS, X)
+    assert result.ruleset is not None
+    assert broken(result.ruleset, CONSTRAINTS, X, CLASSIFIER.predict(X)) == set()
+    assert result.outcomes["forbidden: size"] == "native"
+    assert set(result.outcomes) == set(CONSTRAINTS.parts())
+    agreement = np.mean(result.ruleset.predict(X) == CLASSIFIER.predict(X))
+    assert agreement > 0.65
+
+
+@pytest.mark.parametrize("name", ["cart", "gridrex", "iter"])
+def test_extractors_of_numbers_satisfy_constraints(name: str) -> None:
+    extractor = make_extractor(name, REGRESSOR, **EXTRACTORS[name])
+    result = constrain(extractor, CONSTRAINTS, X)
+    assert result.ruleset is not None
+    assert broken(result.ruleset, CONSTRAINTS, X, REGRESSOR.predict(X)) == set()
+
+
+def test_trees_keep_directions_and_steps_themselves() -> None:
+    extractor = CARTExtractor(CLASSIFIER, max_leaf_nodes=8, random_state=0)
+    constraints = Constraints(
+        monotone={"income": "+", "debt": "-"}, thresholds={"*": {"decimals": 0}}
+    )
+    result = constrain(extractor, constraints, X)
+    assert set(result.outcomes.values()) == {"native"}
+    assert result.n_repaired == 0
+
+
+def test_pinned_rules_come_first_and_decide_their_rows() -> None:
+    pinned = PinnedRule(Rule([Interval(0, upper=20.5)], "no"), list(X.columns))
+    result = constrain(
+        CREAMExtractor(CLASSIFIER, depth=3, random_state=0), Constraints(pinned=[pinned]), X
+    )
+    assert result.ruleset is not None
+    assert pinned.is_rule(result.ruleset[0], X.columns)
+    young = X["age"] <= 20.5
+    assert set(result.ruleset.predict(X[young])) == {"no"}
+    assert result.ruleset[0].statistics is not None
+    assert result.ruleset[0].statistics.n_rows == young.sum()
+
+
+def test_clones_and_pickles_keep_constraints() -> None:
+    extractor = CARTExtractor(CLASSIFIER, max_leaf_nodes=5).set_constraints(CONSTRAINTS)
+    for copy in (clone(extractor), pickle.loads(pickle.dumps(extractor))):
+        assert violations(copy.fit(X).rules_, CONSTRAINTS, X) == []
+    fitted = clone(extractor).set_constraints(None).fit(X)
+    assert not hasattr(fitted, "constrained_rules_")
+    assert fitted.rules_ == CARTExtractor(CLASSIFIER, max_leaf_nodes=5).fit(X).rules_
+
+
+def test_models_are_repaired() -> None:
+    tree = DecisionTreeClassifier(max_leaf_nodes=12, random_state=0).fit(X, Y)
+    constraints = Constraints(monotone={"income": "+"}, max_rules=6, class_order=["no", "yes"])
+    result = constrain(tree, constraints, X, black_box=tree)
+    assert result.ruleset is not None
+    assert broken(result.ruleset, constraints, X, Y) == set()
+    assert np.mean(result.ruleset.predict(X) == tree.predict(X)) > 0.85
+
+
+def test_satisfied_rules_are_returned_unchanged() -> None:
+    rules = CARTExtractor(CLASSIFIER, max_leaf_nodes=3, random_state=0).fit(X).rules_
+    result = constrain(rules, Constraints(max_rules=3), X, Y)
+    assert result.ruleset is rules
+    assert result.outcomes == {"max_rules: 3": "satisfied"}
+
+
+def test_conditions_of_trepan_are_rewritten() -> None:
+    inner = [Interval(0, upper=33.3), Interval(1, lower=44.4), Interval(2, upper=1.23)]
+    rules = RuleSet(
+        [Rule([AtLeast(2, inner)], "yes")],
+        list(X.columns),
+        task="classification",
+        classes=["no", "yes"],
+        domain=Domain((0,) * 4, (100,) * 4),
+        fallback=Fallback("no"),
+    )
+    constraints = Constraints(thresholds={"*": {"digits": 1}}, forbidden=["debt"])
+    result = constrain(rules, constraints, X, Y)
+    assert (
+        str(result.ruleset).startswith("1. IF age ≤ 30 or income > 40")
+        or violations(result.ruleset, constraints) == []
+    )
+
+
+def test_gap_between_groups_is_bounded() -> None:
+    frame = X.assign(group=np.where(X["age"] > 50, "old", "young"))
+    model = FrozenEstimator(RandomForestClassifier(20, random_state=0).fit(X, Y))
+    rules = CARTExtractor(model, max_leaf_nodes=6, random_state=0).fit(X).rules_
+    loose, tight = (Constraints(max_gap={"group": gap}) for gap in (0.9, 0.02))
+    assert constrain(rules, loose, frame, Y).outcomes == {"max_gap: group 0.9": "satisfied"}
+    result = constrain(rules, tight, frame, Y)
+    assert result.ruleset is not None
+    assert broken(result.ruleset, tight, frame, Y) == set()
+
+
+def test_rejection_is_reported_with_violations() -> None:
+    frame = X.assign(group=(X["age"] > 50).astype(int))
+    pinned = PinnedRule(Rule([Interval(0, upper=50)], "yes"), list(X.columns), 1)
+    constraints = Constraints(
+        pinned=[pinned], max_gap={"group": 0.0}, max_rules=2, min_precision=0.62
+    )
+    rules = CARTExtractor(CLASSIFIER, max_leaf_nodes=4, random_state=0).fit(X).rules_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result: Any = constrain(rules, constraints, frame, CLASSIFIER.predict(X))
+    if result.is_rejected:
+        error = RejectedRulesError(result)
+        assert "rejected" in result.outcomes.values()
+        assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    else:
+        assert broken(result.ruleset, constraints, frame, CLASSIFIER.predict(X)) == set()
