@@ -12,6 +12,7 @@ import numpy as np
 
 from skescore._validation import check_instance, one_dimension, python_value
 from skescore.black_boxes import is_prefit
+from skescore.constraints import Constraints, UndecidableError, violations
 from skescore.editing._edits import feature_index, rule_to_json
 from skescore.editing._effect import Effect, EffectRows
 from skescore.editing._log import EditLog, describe_edit, rules_data
@@ -87,7 +88,7 @@ class RuleEditor:
         black_box: Any = None,
         *,
         held_out: tuple[Any, Any] | None = None,
-        constraints: Any = None,
+        constraints: Constraints | None = None,
         author: str | None = None,
     ) -> None:
         if y is None and black_box is None:
@@ -102,7 +103,8 @@ class RuleEditor:
         if held_out is not None:
             self.rows = self._read(ruleset, *held_out, "held-out rows")
         self.author = author
-        self._constraints = constraints
+        check_instance("constraints", constraints, Constraints, optional=True)
+        self.constraints = constraints
         self.log_ = EditLog(
             ruleset,
             {
@@ -134,11 +136,6 @@ class RuleEditor:
     def rules_(self) -> RuleSet:
         """Current rules."""
         return self.log_.rules
-
-    @property
-    def constraints(self) -> Any:
-        """Constraints whose violations are reported."""
-        return self._constraints
 
     # --- edits ------------------------------------------------------------------------------------
 
@@ -545,7 +542,14 @@ class RuleEditor:
 
     def _violations(self, rules: RuleSet) -> Sequence[str]:
         """Return the violated constraints in words."""
-        return ()
+        if not self.constraints:
+            return ()
+        rows = self.training_rows
+        labels = rows.model if rows.model is not None else rows.y
+        try:
+            return tuple(map(str, violations(rules, self.constraints, rows.X, labels)))
+        except UndecidableError as error:
+            return (f"a constraint cannot be decided for these rules: {error}",)
 
     def _name(self, feature: str | int) -> str:
         return self.rules_.feature_names[feature_index(self.rules_, feature)]
