@@ -15,6 +15,7 @@ from skescore.editing._effect import (
 )
 from skescore.editing._log import EditLog, EditLogError, EditRecord, replay, rules_sha256
 from skescore.editing._paired import PairedDifference, difference_of_means, difference_of_shares
+from skescore.editing._price import Price, price
 from skescore.editing._reachability import contradictions, unreachable_rules
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "EffectRows",
     "FigureChange",
     "PairedDifference",
+    "Price",
     "RuleEditor",
     "apply_edit",
     "canonical_json",
@@ -33,6 +35,7 @@ __all__ = [
     "difference_of_means",
     "difference_of_shares",
     "predict_rows",
+    "price",
     "replay",
     "rules_sha256",
     "unreachable_rules",
