@@ -17,6 +17,8 @@ from skescore.editing._log import EditLog, EditLogError, EditRecord, replay, rul
 from skescore.editing._paired import PairedDifference, difference_of_means, difference_of_shares
 from skescore.editing._price import Price, price
 from skescore.editing._reachability import contradictions, unreachable_rules
+from skescore.editing._refit import Reoptimization, refit
+from skescore.editing._suggestions import Suggestion, suggest
 
 __all__ = [
     "EDITS",
@@ -28,7 +30,9 @@ __all__ = [
     "FigureChange",
     "PairedDifference",
     "Price",
+    "Reoptimization",
     "RuleEditor",
+    "Suggestion",
     "apply_edit",
     "canonical_json",
     "contradictions",
@@ -36,7 +40,9 @@ __all__ = [
     "difference_of_shares",
     "predict_rows",
     "price",
+    "refit",
     "replay",
     "rules_sha256",
+    "suggest",
     "unreachable_rules",
 ]

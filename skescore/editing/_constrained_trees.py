@@ -21,6 +21,8 @@ from skescore.rules import Condition, Fallback, Interval, RowTable, Rule, RuleSe
 MAX_TREES, MAX_SUMS = 6_000_000, 2e10
 #: Largest number of leaves of an enumerated tree.
 MAX_LEAVES = 4
+#: Largest number of trees with outputs that are checked for one size.
+MAX_CHECKS = 200_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,9 +284,11 @@ class ConstrainedTrees:
         best = SizeBounds(np.inf)
         queue: list[tuple[float, int, int]] = [(float(losses[0]), 0, 0)] if len(losses) else []
         choices: dict[int, tuple[Tree, list[tuple[float, tuple[float, ...]]]]] = {}
+        n_checks = 0
         while queue and queue[0][0] < best.upper:
             loss, position, rank = heapq.heappop(queue)
-            if time.monotonic() > self.deadline:
+            n_checks += 1
+            if n_checks > MAX_CHECKS or time.monotonic() > self.deadline:
                 return SizeBounds(min(loss, best.upper), best.upper, best.rules)
             if rank == 0:
                 tree = build(position)

@@ -13,10 +13,13 @@ import numpy as np
 from skescore._validation import check_instance, one_dimension, python_value
 from skescore.black_boxes import is_prefit
 from skescore.constraints import Constraints, UndecidableError, violations
-from skescore.editing._edits import feature_index, rule_to_json
+from skescore.editing._edits import feature_index, rule_index, rule_to_json
 from skescore.editing._effect import Effect, EffectRows
 from skescore.editing._log import EditLog, describe_edit, rules_data
+from skescore.editing._refit import Reoptimization, refit
+from skescore.editing._suggestions import Suggestion, suggest
 from skescore.extractors import Oracle
+from skescore.optimal import SolverLimits
 from skescore.rules import (
     LinearOutput,
     RowTable,
@@ -447,8 +450,7 @@ class RuleEditor:
                 "vote; counting them anew would change predictions."
             )
         rows = self.training_rows
-        labels = rows.model if rows.model is not None else rows.y
-        assert labels is not None
+        labels = self._labels
         reference = "black_box" if rows.model is not None else "data"
         result = with_statistics(rules.replace(reference=reference), rows.X, labels)
         if rows.y is not None and (rows.model is not None or rules.task == "regression"):
@@ -492,6 +494,109 @@ class RuleEditor:
             If nothing was taken back, or another edit followed.
         """
         return self._edit(because, action="redo")
+
+    def reoptimize(
+        self,
+        pinned: Iterable[int] = (),
+        *,
+        max_rules: int | None = None,
+        limits: SolverLimits | None = None,
+        because: str | None = None,
+    ) -> Reoptimization:
+        """Refit the rest of the rules around some that stay word for word, and record it.
+
+        Parameters
+        ----------
+        pinned : iterable of int, default=()
+            Numbers of the rules that stay, at their positions.
+        max_rules : int, optional
+            Largest number of rules; by default as many as there are.
+        limits : SolverLimits, optional
+            Limits of the search; by default about 5 seconds, the same on every machine.
+        because : str, optional
+            The reason.
+
+        Returns
+        -------
+        Reoptimization
+            How far the edited rules are from the refitted ones. If no better rules are found, the
+            rules stay and nothing is recorded.
+
+        Raises
+        ------
+        ValueError
+            If all rules that hold predict together, or no rules satisfy the constraints.
+
+        Notes
+        -----
+        New rules are learned from the predictions of the black box if there is one, otherwise from
+        y. They satisfy the constraints of the editor.
+        """
+        numbers = sorted(set(pinned))
+        indices = [rule_index(self.rules_, number, "pinned") for number in numbers]
+        before, rows = self.rules_, self.training_rows
+        refitted = refit(
+            before,
+            rows.X,
+            self._labels,
+            pinned=indices,
+            constraints=self.constraints,
+            max_rules=max_rules,
+            limits=limits,
+        )
+        if refitted is None:
+            raise ValueError("No rules satisfy the constraints; violations() names the conflict.")
+        refitted = self._recounted(refitted)
+        if self._quality(refitted) <= self._quality(before):
+            return Reoptimization(Effect(before, before, self.rows), numbers, False)
+        return Reoptimization(self.replace_rules(refitted, because=because), numbers, True)
+
+    def _quality(self, rules: RuleSet) -> tuple[float, float, float]:
+        """Return what makes rules better on the rows they are edited on, greatest first."""
+        rows = self.training_rows
+        effect = Effect(rules, rules, EffectRows(rows.X, self._labels, None, rows.name))
+        figure = effect.figures[0]
+        correctness = figure.after if figure.greater_is_better else -figure.after
+        return -len(self._violations(rules)), correctness, -len(rules)
+
+    @property
+    def _labels(self) -> np.ndarray:
+        """Labels that rules are learned from: predictions of the black box, or y."""
+        rows = self.training_rows
+        labels = rows.model if rows.model is not None else rows.y
+        assert labels is not None
+        return labels
+
+    def suggestions(
+        self, *, share: float = 0.9, limit: int = 5, pinned: Iterable[int] = ()
+    ) -> list[Suggestion]:
+        """List the cheapest single edits that restore what all edits lost.
+
+        Parameters
+        ----------
+        share : float, default=0.9
+            Share of the loss to restore, against the predictions of the black box if there is one,
+            otherwise against y.
+        limit : int, default=5
+            Largest number of suggestions.
+        pinned : iterable of int, default=()
+            Numbers of the rules that must not be changed.
+
+        Returns
+        -------
+        list of Suggestion
+            See :func:`suggest`.
+        """
+        return suggest(
+            self.log_.start,
+            self.rules_,
+            self.training_rows.X,
+            self._labels,
+            share=share,
+            limit=limit,
+            constraints=self.constraints,
+            pinned=[rule_index(self.rules_, number, "pinned") for number in pinned],
+        )
 
     # --- results ----------------------------------------------------------------------------------
 
@@ -544,10 +649,9 @@ class RuleEditor:
         """Return the violated constraints in words."""
         if not self.constraints:
             return ()
-        rows = self.training_rows
-        labels = rows.model if rows.model is not None else rows.y
+        X = self.training_rows.X
         try:
-            return tuple(map(str, violations(rules, self.constraints, rows.X, labels)))
+            return tuple(map(str, violations(rules, self.constraints, X, self._labels)))
         except UndecidableError as error:
             return (f"a constraint cannot be decided for these rules: {error}",)
 

@@ -166,7 +166,7 @@ def price(
     check_integer("max_rules", max_rules, 1)
     limits = limits or SolverLimits(time_limit=60.0)
     started = time.monotonic()
-    problem = _PriceProblem(constraints, X, y, kind, max_rules, scoring, tolerance, sample_weight)
+    problem = PriceProblem(constraints, X, y, kind, max_rules, scoring, tolerance, sample_weight)
     free_space, constrained_space = problem.spaces(space or SearchSpace())
     time_limit = limits.time_limit
     half = replace(limits, time_limit=None if time_limit is None else time_limit / 2)
@@ -222,7 +222,7 @@ class _Proof:
 
 
 @dataclass(eq=False)
-class _PriceProblem:
+class PriceProblem:
     """The question that a price answers."""
 
     constraints: Constraints
@@ -343,6 +343,13 @@ class _PriceProblem:
             return None
         certificate = self._certificate(relaxed, np.array(lower), upper, rules)
         return _Proof(certificate, np.isfinite(lower), np.array([r is not None for r in rules]))
+
+    def best_rules(self, space: SearchSpace, limits: SolverLimits) -> RuleSet | None:
+        """Return rules with the least loss under the constraints; None if none are found."""
+        _, constrained_space = self.spaces(space)
+        deadline = limits.deadline(time.monotonic())
+        proof = self.certify_constrained(constrained_space, limits, deadline)
+        return None if proof is None else proof.certificate.frontiers[0].rules[-1]
 
     def _certificate(
         self,
