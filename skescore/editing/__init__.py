@@ -19,6 +19,7 @@ from skescore.editing._price import Price, price
 from skescore.editing._reachability import contradictions, unreachable_rules
 from skescore.editing._refit import Reoptimization, refit
 from skescore.editing._suggestions import Suggestion, suggest
+from skescore.editing._written_edits import WrittenEdits
 
 __all__ = [
     "EDITS",
@@ -33,6 +34,7 @@ __all__ = [
     "Reoptimization",
     "RuleEditor",
     "Suggestion",
+    "WrittenEdits",
     "apply_edit",
     "canonical_json",
     "contradictions",

@@ -18,9 +18,11 @@ from skescore._validation import check_integer
 from skescore.editing._premises import (
     are_disjoint,
     hull_of,
+    interval_of,
     mentions_missing,
     move_shared_bound,
     with_condition,
+    with_interval,
     without_feature,
 )
 from skescore.rules import Condition, Fallback, Interval, Missing, OneOf, Rule, RuleSet
@@ -281,7 +283,7 @@ def _set_bound(
             f"Rule {number} compares {rules.feature_names[j]} with values or tests whether it is "
             "missing, and not with bounds; use set_categories."
         )
-    old = next((c for c in rule.intervals if c.feature == j), None) or Interval(j)
+    old = interval_of(rule, j)
     for side, free in (("lower", -math.inf), ("upper", math.inf)):
         if side in bounds and bounds[side] is None:
             bounds[side] = free
@@ -292,7 +294,7 @@ def _set_bound(
             bounds[f"{side}_closed"] = default
     try:
         new = replace(old, **bounds)
-        edited = with_condition(rule, j, new)
+        edited = with_interval(rule, old, new)
     except ValueError as error:
         raise ValueError(f"Rule {number} cannot have these bounds: {error}") from error
     result = [edited if i == index else other for i, other in enumerate(rules)]

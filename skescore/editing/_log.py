@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -65,14 +65,73 @@ class EditRecord:
 
 
 def describe_edit(edit: Mapping[str, Any]) -> str:
-    """Write an edit with its arguments, such as ``set bound: number 2, feature age, upper 18``."""
-    arguments = [
-        f"{name.replace('_', ' ')} {value if isinstance(value, str) else json.dumps(value)}"
-        for name, value in edit.items()
-        if name != "action" and not isinstance(value, dict)
-    ]
-    action = str(edit["action"]).replace("_", " ")
-    return f"{action}: {', '.join(arguments)}" if arguments else action
+    """Write an edit in words, such as ``set age ≤ 18 in rule 2``.
+
+    Parameters
+    ----------
+    edit : mapping
+        The edit as JSON, see :func:`apply_edit`.
+
+    Returns
+    -------
+    str
+    """
+    action = str(edit["action"])
+    write = _DESCRIPTIONS.get(action)
+    return action.replace("_", " ") if write is None else write(edit)
+
+
+def _describe_bound(edit: Mapping[str, Any]) -> str:
+    feature = edit["feature"]
+    parts = []
+    for side, open_sign, closed_sign in (("lower", ">", "≥"), ("upper", "<", "≤")):
+        if side not in edit:
+            continue
+        if edit[side] is None:
+            parts.append(f"no {side} bound of {feature}")
+        else:
+            is_closed = edit.get(f"{side}_closed", side == "upper")
+            parts.append(f"{feature} {closed_sign if is_closed else open_sign} {edit[side]:.15g}")
+    flags = {"lower_closed", "upper_closed", "missing"} & set(edit)
+    if not parts:
+        parts = [f"{name.replace('_', ' ')} {edit[name]} for {feature}" for name in sorted(flags)]
+    where = "only in" if edit.get("shared") is False else "in"
+    return f"set {' and '.join(parts)} {where} rule {edit['number']}"
+
+
+def _describe_values(edit: Mapping[str, Any]) -> str:
+    if edit["values"] is None:
+        return f"remove the values of {edit['feature']} from rule {edit['number']}"
+    sign = "not in" if edit.get("negated") else "in"
+    listed = ", ".join(map(str, edit["values"]))
+    return f"set {edit['feature']} {sign} {{{listed}}} in rule {edit['number']}"
+
+
+def _describe_split(edit: Mapping[str, Any]) -> str:
+    where = f"at {edit['bound']:.15g}" if "bound" in edit else f"by {edit['values']}"
+    return f"split rule {edit['number']} on {edit['feature']} {where}"
+
+
+def _describe_output(edit: Mapping[str, Any]) -> str:
+    value = edit["output"]
+    text = "a function" if isinstance(value, dict) else value
+    return f"set the output of rule {edit['number']} to {text}"
+
+
+#: Sentence of each edit.
+_DESCRIPTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "drop": lambda edit: f"drop rule {edit['number']}",
+    "add": lambda edit: f"add a rule {edit.get('number', 'at the end')}",
+    "move": lambda edit: f"move rule {edit['number']} to position {edit['to']}",
+    "merge": lambda edit: f"merge rules {edit['first']} and {edit['second']}",
+    "split": _describe_split,
+    "set_bound": _describe_bound,
+    "set_categories": _describe_values,
+    "set_output": _describe_output,
+    "set_fallback": lambda edit: f"predict {edit['output']} where no rule holds",
+    "forbid": lambda edit: f"forbid {edit['feature']}",
+    "replace_rules": lambda edit: "replace all rules",
+}
 
 
 def rules_data(rules: RuleSet) -> dict[str, Any]:
@@ -183,7 +242,7 @@ class EditLog:
     >>> edit = {"action": "set_bound", "number": 1, "feature": "age", "upper": 18}
     >>> _ = log.append(edit, author="Ann", reason="the law", time="2026-01-05T09:00Z")
     >>> print(log)
-    1. set bound: number 1, feature age, upper 18 by Ann at 2026-01-05T09:00Z, because the law
+    1. set age ≤ 18 in rule 1 by Ann at 2026-01-05T09:00Z, because the law
        - 1. IF age ≤ 17 THEN no
        + 1. IF age ≤ 18 THEN no
     >>> print(replay(log.to_json()))

@@ -33,6 +33,40 @@ def with_condition(rule: Rule, feature: int, condition: Condition | None) -> Rul
     return replace(rule, conditions=tuple(remaining))
 
 
+def interval_of(rule: Rule, feature: int) -> Interval:
+    """Return the interval of a feature in a rule, also one that an M-of-N condition counts.
+
+    Raises
+    ------
+    ValueError
+        If an M-of-N condition counts several intervals of the feature.
+    """
+    own = [c for c in rule.intervals if c.feature == feature]
+    counted = [
+        c
+        for condition in rule.conditions
+        if isinstance(condition, AtLeast)
+        for c in condition.conditions
+        if isinstance(c, Interval) and c.feature == feature
+    ]
+    if not own and len(counted) > 1:
+        raise ValueError("An M-of-N condition counts several bounds of this feature; add a rule.")
+    return next(iter(own or counted), Interval(feature))
+
+
+def with_interval(rule: Rule, old: Interval, new: Interval) -> Rule:
+    """Return the rule with another interval, where :func:`interval_of` found the old one."""
+    if old in rule.conditions or old.is_trivial:
+        return with_condition(rule, old.feature, new)
+    conditions = [
+        AtLeast(c.m, tuple(new if part == old else part for part in c.conditions))
+        if isinstance(c, AtLeast)
+        else c
+        for c in rule.conditions
+    ]
+    return replace(rule, conditions=tuple(conditions))
+
+
 def without_feature(rules: RuleSet, rule: Rule, number: int, feature: int) -> Rule:
     """Return the rule without its conditions on a feature.
 

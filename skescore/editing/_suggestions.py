@@ -113,8 +113,7 @@ def suggest(
     >>> X = [[10], [18], [20], [30], [50]]
     >>> for suggestion in suggest(rules, edited, X, rules.predict(X), limit=1):
     ...     print(suggestion)
-    set bound: number 1, feature age, upper 18.0: restores 100 % of the loss, decides 2 rows \
-differently
+    set age ≤ 18 in rule 1: restores 100 % of the loss, decides 2 rows differently
     """
     share = check_number("share", share, above=0)
     check_integer("limit", limit, 1)
@@ -125,8 +124,8 @@ differently
         return []
     suggestions: dict[str, Suggestion] = {}
     for edit in search.candidates(pinned):
-        suggestion = search.judge(edit, lost)
-        if suggestion is not None and suggestion.restored >= share - 1e-12:
+        suggestion = search.judge(edit, lost, share)
+        if suggestion is not None:
             suggestions.setdefault(suggestion.text, suggestion)
     ordered = sorted(
         suggestions.values(), key=lambda s: (s.n_rows_changed, s.n_added, -s.restored, s.text)
@@ -185,15 +184,15 @@ class _SuggestionSearch:
         except ValueError:  # undecidable
             return 0
 
-    def judge(self, edit: Mapping[str, Any], lost: float) -> Suggestion | None:
-        """Measure an edit; None if it cannot be made or violates a constraint."""
+    def judge(self, edit: Mapping[str, Any], lost: float, share: float) -> Suggestion | None:
+        """Measure an edit; None if it restores too little or violates a constraint."""
         try:
             edited = apply_edit(self.rules, edit)
         except ValueError:
             return None
         predictions = predict_rows(edited, self.table)[0]
         restored = float(self.costs.sum() - self._costs(predictions).sum()) / lost
-        if restored <= 0 or self._count_violations(edited) > self.n_violations:
+        if restored < share - 1e-12 or self._count_violations(edited) > self.n_violations:
             return None
         if self.rules.task == "regression":
             same = (predictions == self.predictions) | (
