@@ -41,6 +41,8 @@ SCRIPTS = (
     "rule_cards.js",
     "pictures.js",
     "try_row.js",
+    "edits.js",
+    "editor.js",
     "comparison.js",
     "page.js",
 )
@@ -244,6 +246,7 @@ def _rendered(
         warnings=content.get("warnings", ()),
         differences=content.get("differences", ()),
         certificate=content.get("certificate"),
+        editing=content.get("editing"),
         rankings=rankings,
         kept_rules=kept_rules,
         scores=content.get("scores", {}),
