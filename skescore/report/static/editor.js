@@ -128,11 +128,18 @@ class RuleEditor {
     return parts.join(" and ") + (condition.missing ? " or missing" : "");
   }
 
+  // Draws the rules and figures; the focus stays on the field with the same label.
   show() {
     const { set } = this.log;
+    const focused = document.activeElement && document.activeElement.getAttribute("aria-label");
     const now = this.measure(set);
     this.now = now;
     byId("edit-rules").replaceChildren(...set.rules.map((rule, i) => this.ruleItem(set, rule, i)));
+    if (focused) {
+      const again = [...byId("edit-rules").querySelectorAll("[aria-label]")]
+        .find((field) => field.getAttribute("aria-label") === focused);
+      if (again) again.focus();
+    }
     byId("edit-undo").disabled = !this.log.past.length;
     byId("edit-redo").disabled = !this.log.future.length;
     byId("edit-rules-file").disabled = byId("edit-log-file").disabled = !this.log.steps.length;
@@ -142,7 +149,7 @@ class RuleEditor {
       ? " The rules overlap now, so the first that holds decides." : "";
     const silent = now.silent ? ` ${plural(now.silent, "row")} have no rule and no prediction.` : "";
     byId("edit-changes").textContent = (changed
-      ? `${plural(changed, "row")} of ${this.rows.length} decided differently: ${better} right only now, ${worse} no longer.`
+      ? `${plural(changed, "row")} of ${this.rows.length} decided differently: better for ${better}, worse for ${worse}.`
       : "No row is decided differently.") + order + silent;
     byId("edit-steps").replaceChildren(...this.log.steps.map((step) => element("li", {
       text: [describeStep(step.edit), step.author && `by ${step.author}`, step.reason && `because ${step.reason}`]
@@ -167,9 +174,9 @@ class RuleEditor {
   figureRows(now) {
     const regression = this.view.set.task === "regression";
     const names = {
-      rules: "rules", ice: "ICE (completeness of the rows)", fire: "FiRe",
       correctness: regression ? "mean error (data)" : "right (data)",
       fidelity: regression ? "mean error (model)" : "agree with the model",
+      rules: "rules", ice: "ICE (completeness of the rows)", fire: "FiRe",
     };
     const share = (name) => !regression && (name === "correctness" || name === "fidelity");
     const text = (name, value) => (share(name) ? `${(100 * value).toFixed(1)} %`
@@ -194,10 +201,10 @@ class RuleEditor {
     });
     if (!rule.if.length) parts.push(element("span", { class: "word", text: i && set.ordered ? "Otherwise" : "Always" }));
     parts.push(element("span", { class: "word", text: "→" }), this.outputField(set, rule, number));
-    return element("li", { class: "edit-rule" }, element("div", { class: "edit-premise" }, ...parts),
+    return element("li", { class: "edit-rule" }, element("div", { class: "edit-premise" }, ...parts,
       element("button", { type: "button", text: "drop", class: "choose", "aria-label": `Drop rule ${number}`,
                           disabled: set.rules.length === 1,
-                          onclick: () => this.apply({ action: "drop", number }) }));
+                          onclick: () => this.apply({ action: "drop", number }) })));
   }
 
   intervalFields(set, condition, number) {
@@ -213,6 +220,7 @@ class RuleEditor {
           else this.show();
         },
       });
+      input.style.width = `${Math.max(6, input.value.length + 3)}ch`;
       return [k ? " and " : "", element("b", { text: feature }), ` ${sign} `, input];
     });
     return element("span", { class: "edit-condition" }, ...fields, condition.missing ? " or missing" : "");
