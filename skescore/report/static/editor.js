@@ -293,7 +293,7 @@ function weightedF1(predicted, labels, used) {
 
 function rSquared(predicted, numbers, used) {
   const pairs = numbers.map((value, k) => [value, predicted[k].code]).filter((_, k) => used[k]);
-  if (!pairs.length) return NaN;
+  if (pairs.length < 2) return NaN;
   const middle = mean(pairs.map(([value]) => value));
   const sum = (terms) => terms.reduce((a, b) => a + b, 0);
   const around = sum(pairs.map(([value]) => (value - middle) ** 2));
