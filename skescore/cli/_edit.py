@@ -13,6 +13,7 @@ from skescore._text import plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_DATA, OF_FILE, OF_RULES
+from skescore.cli._constraints import add_constraint_options, constraints_from
 from skescore.cli._rule_files import (
     add_output_options,
     check_output,
@@ -22,7 +23,6 @@ from skescore.cli._rule_files import (
 )
 
 if TYPE_CHECKING:
-    from skescore.constraints import Constraints
     from skescore.datasets import Dataset
     from skescore.editing import Price, Reoptimization, RuleEditor
     from skescore.rules import RuleSet
@@ -100,33 +100,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         group.add_argument(
             f"--{name}", action=_EditOption, dest="edits", metavar=metavar, help=text
         )
-    group = parser.add_argument_group("constraints")
-    group.add_argument(
-        "--forbid",
-        action="append",
-        default=[],
-        metavar="FEATURE",
-        help="no rule may use this feature: conditions on it are removed; repeatable",
-    )
-    group.add_argument(
-        "--monotone",
-        action="append",
-        default=[],
-        metavar="FEATURE:SIGN",
-        help="more of the feature never lowers (+) or raises (-) the prediction; repeatable",
-    )
-    group.add_argument(
-        "--class-order",
-        metavar="CLASS,...",
-        help="classes from the lowest to the highest, for --monotone (default: alphabetical)",
-    )
-    group.add_argument(
-        "--constraints",
-        action=OF_FILE,
-        type=Path,
-        metavar="FILE",
-        help="JSON file with constraints of all kinds, see skescore.constraints",
-    )
+    add_constraint_options(parser)
     _add_result_options(parser)
     add_output_options(parser)
     arguments.add_format_option(parser)
@@ -152,6 +126,11 @@ def _add_result_options(parser: argparse.ArgumentParser) -> None:
         "--reoptimize",
         action="store_true",
         help="refit all rules but those that edits name and those of --keep",
+    )
+    group.add_argument(
+        "--repair",
+        action="store_true",
+        help="change the edited rules so that they satisfy the constraints",
     )
     group.add_argument(
         "--keep",
@@ -223,13 +202,16 @@ def _editor(options: argparse.Namespace) -> RuleEditor:
         check_matches(black_box, dataset)
     if ruleset.domain is None:
         ruleset = ruleset.replace(domain=ruleset.domain_around(dataset.X))
+    constraints = constraints_from(options, dataset.X, ruleset.classes)
+    if constraints is not None:
+        constraints.check_names(ruleset.feature_names, ruleset.classes)
     return RuleEditor(
         ruleset,
         dataset.X,
         dataset.y.to_numpy(),
         black_box,
         held_out=held_out,
-        constraints=_constraints(options, ruleset),
+        constraints=constraints,
         author=options.by,
     )
 
@@ -246,21 +228,6 @@ def _dataset(options: argparse.Namespace, ruleset: RuleSet, data: str | None) ->
     return replace(dataset, X=dataset.X[names])
 
 
-def _constraints(options: argparse.Namespace, ruleset: RuleSet) -> Constraints | None:
-    from skescore.constraints import read_options
-
-    wishes = read_options(
-        {
-            "constraints": options.constraints,
-            "forbid": options.forbid,
-            "monotone": options.monotone,
-            "class_order": options.class_order,
-        }
-    )
-    wishes.check_names(ruleset.feature_names, ruleset.classes)
-    return wishes if wishes else None
-
-
 def _make_edits(options: argparse.Namespace, editor: RuleEditor) -> Reoptimization | None:
     """Make all edits in their order, and refit the rest if that is wanted."""
     from skescore.editing import WrittenEdits
@@ -272,7 +239,7 @@ def _make_edits(options: argparse.Namespace, editor: RuleEditor) -> Reoptimizati
         edit = written.read(option, text, editor.rules_)
         editor.apply(edit, because=options.because)
         written.record(edit)
-    for feature in options.forbid:
+    for feature in () if editor.constraints is None else editor.constraints.forbidden:
         index = editor.rules_.feature_names.index(feature)
         if index not in editor.rules_.used_features:
             continue
@@ -281,6 +248,8 @@ def _make_edits(options: argparse.Namespace, editor: RuleEditor) -> Reoptimizati
         except ValueError:  # combined with other features
             if not options.reoptimize:
                 raise
+    if options.repair:
+        editor.repair(because=options.because)
     refitted = None
     if options.reoptimize:
         refitted = editor.reoptimize(written.touched, because=options.because)
@@ -372,7 +341,7 @@ def _replay(options: argparse.Namespace) -> str:
     """Check a log and write the rules that it leads to."""
     from skescore.editing import EditLog
 
-    if options.rules is not None or options.edits or options.forbid:
+    if options.rules is not None or options.edits:
         options.parser.error("--replay reads the rules from the log; leave the others out")
     log = EditLog.from_json(options.replay.read_text(encoding="utf-8"))
     if options.output is not None:

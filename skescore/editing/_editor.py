@@ -12,7 +12,7 @@ import numpy as np
 
 from skescore._validation import check_instance, one_dimension, python_value
 from skescore.black_boxes import is_prefit
-from skescore.constraints import Constraints, UndecidableError, violations
+from skescore.constraints import Constraints, UndecidableError, constrain, violations
 from skescore.editing._edits import feature_index, rule_index, rule_to_json
 from skescore.editing._effect import Effect, EffectRows
 from skescore.editing._log import EditLog, describe_edit, rules_data
@@ -550,6 +550,33 @@ class RuleEditor:
         if self._quality(refitted) <= self._quality(before):
             return Reoptimization(Effect(before, before, self.rows), numbers, False)
         return Reoptimization(self.replace_rules(refitted, because=because), numbers, True)
+
+    def repair(self, *, because: str | None = None) -> Effect:
+        """Change the rules so that they satisfy the constraints, and record it.
+
+        Parameters
+        ----------
+        because : str, optional
+            The reason.
+
+        Returns
+        -------
+        Effect
+
+        Raises
+        ------
+        ValueError
+            If there are no constraints, the rules cannot be repaired, or constraints contradict
+            each other; see :func:`skescore.constraints.constrain`.
+        """
+        if not self.constraints:
+            raise ValueError("There are no constraints; pass constraints to RuleEditor.")
+        result = constrain(self.rules_, self.constraints, self.training_rows.X, self._labels)
+        if result.ruleset is None:
+            raise ValueError(f"The rules cannot be repaired: {result}")
+        if result.ruleset == self.rules_:
+            return Effect(self.rules_, self.rules_, self.rows, "repair: nothing to change")
+        return self.replace_rules(result.ruleset, because=because)
 
     def _quality(self, rules: RuleSet) -> tuple[float, float, float]:
         """Return what makes rules better on the rows they are edited on, greatest first."""

@@ -65,6 +65,18 @@ def test_reoptimize_satisfies_constraints(cancer: tuple) -> None:
     assert all(float(f"{b:.2g}") == b for b in bounds)
 
 
+def test_repair_satisfies_constraints(cancer: tuple) -> None:
+    rules, X, y, model = cancer
+    wishes = Constraints(thresholds={"*": {"digits": 2}})
+    editor = RuleEditor(rules, X, y, model, constraints=wishes)
+    effect = editor.repair(because="readable")
+    assert not effect.violations
+    assert not effect.is_changed.all()
+    assert editor.log_.records[0].reason == "readable"
+    with pytest.raises(ValueError, match="no constraints"):
+        RuleEditor(rules, X, y, model).repair()
+
+
 def test_suggestions_restore_what_they_state(cancer: tuple) -> None:
     rules, X, y, model = cancer
     editor = RuleEditor(rules, X, y, model)
