@@ -40,9 +40,8 @@ Exit codes: 0 success, 1 failure, a changed log or violated constraints, 2 wrong
 EXAMPLES = """\
 examples:
   skescore edit run/rules.json data.csv --target y --set "2.age<=18" --drop 3
-  skescore edit run/rules.json data.csv --target y --forbid age --monotone "income:+" \\
-    --reoptimize --by "A. Expert" --because "law" --log log.json --output edited.json
-  skescore edit run/rules.json data.csv --target y --add "1: age<18 => no" --set "otherwise=yes"
+  skescore edit run/rules.json data.csv --target y --add "1:age<18=>no" --log log.json
+  skescore edit run/rules.json data.csv --target y --forbid age --monotone "income:+" --reoptimize
   skescore edit run/rules.json data.csv --target y --forbid age --price
   skescore edit --replay log.json --output edited.json
 """
