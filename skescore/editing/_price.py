@@ -172,6 +172,8 @@ def price(
     half = replace(limits, time_limit=None if time_limit is None else time_limit / 2)
     free = problem.certify(free_space, half)
     deadline = math.inf if time_limit is None else started + time_limit
+    if free_space == constrained_space and not problem.further:
+        return problem.without_price(free)
     constrained = problem.certify_constrained(constrained_space, half, deadline)
     return problem.price(free, constrained)
 
@@ -438,6 +440,10 @@ class PriceProblem:
     def _satisfies(self, rules: RuleSet) -> bool:
         domain = rules.domain_around(self.X)
         return not violations(rules.replace(domain=domain), self.further, self.X, self.target)
+
+    def without_price(self, free: Certificate) -> Price:
+        """Return the price of constraints that all rules of the space satisfy."""
+        return replace(self.price(free, _Proof(free)), lower=0.0, upper=0.0)
 
     def price(self, free: Certificate, constrained: _Proof | None) -> Price:
         """Combine both certificates."""
