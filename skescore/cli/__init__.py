@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "score": ("_score", "score saved rules on data"),
         "certify": ("_certify", "prove how far saved rules are from the best possible"),
         "verify": ("_verify", "find where saved rules agree with a model, with proofs"),
+        "edit": ("_edit", "change saved rules by hand, with effects, prices and a log"),
         "rules": ("_rules", "convert saved rules to text, SQL, Python, Prolog, ..."),
         "predict": ("_predict", "predict the rows of a table with saved rules"),
         "calibrate": ("_calibrate", "add sets of labels or intervals with a guaranteed coverage"),

@@ -303,11 +303,16 @@ def rule_measures(text: str) -> tuple[str, ...]:
 
 
 def add_data_options(
-    parser: argparse.ArgumentParser, *, elsewhere: str = "", is_optional: bool = False
+    parser: argparse.ArgumentParser,
+    *,
+    elsewhere: str = "",
+    is_optional: bool = False,
+    drops_columns: bool = True,
 ) -> Any:
     """Add the options of the data and return their group.
 
-    `elsewhere` continues the help of DATA if the command accepts data sources.
+    `elsewhere` continues the help of DATA if the command accepts data sources; `is_optional` lets the
+    command run without DATA; `drops_columns` adds the option --drop.
     """
     group = parser.add_argument_group("data")
     group.add_argument(
@@ -332,7 +337,7 @@ def add_data_options(
         help="missing values of features: keep them (default), stop with an error, or drop their "
         "rows",
     )
-    add_reading_options(group)
+    add_reading_options(group, drops_columns=drops_columns)
     group.add_argument(
         "--sample", metavar="N", type=integer(2), help="read only a random sample of N rows"
     )
@@ -361,15 +366,16 @@ def check_split_options(options: argparse.Namespace) -> None:
         options.parser.error("argument --time: goes without --groups; choose one of them")
 
 
-def add_reading_options(group: Any) -> None:
+def add_reading_options(group: Any, *, drops_columns: bool = True) -> None:
     """Add the options for reading a table; see `reading_from`."""
     names: dict[str, Any] = {"metavar": "COLUMN,...", "type": names_from, "action": "extend"}
-    group.add_argument(
-        "--drop",
-        default=[],
-        help="columns to ignore; repeatable, as are the next two options",
-        **names,
-    )
+    if drops_columns:
+        group.add_argument(
+            "--drop",
+            default=[],
+            help="columns to ignore; repeatable, as are the next two options",
+            **names,
+        )
     group.add_argument(
         "--category",
         default=[],

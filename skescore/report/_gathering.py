@@ -28,6 +28,7 @@ from skescore.registry import extractor_label, make_extractor
 from skescore.report._alternatives import alternatives_record
 from skescore.report._bench_rows import find_rows, groups_of, kept_rules
 from skescore.report._candidates_file import SavedCandidates, kept_names, read_candidates
+from skescore.report._editing import editing_view
 from skescore.report._rule_views import rule_view, sample_rows
 from skescore.rules import RuleSet
 from skescore.rules._text import format_label
@@ -221,7 +222,8 @@ def gather(
     """Read a run, a search or rules; return the page's contents and the rows."""
     certificate_content = None if certificate is None else certificate_view(certificate)
     if isinstance(source, RuleSet):
-        return _rules(source, data) | {"certificate": certificate_content}, data
+        content = _rules(source, data, black_box)
+        return content | {"certificate": certificate_content}, data
     if isinstance(source, ExtractorSearchCV):
         content = _search(source, data, time_limit)
         return content | {"certificate": certificate_content}, data
@@ -323,7 +325,7 @@ def data_of_arrays(ruleset: RuleSet, X: Any, y: Any, name: str | None) -> Datase
     return Dataset(X, y, task, name or str(y.name), "arrays", "")
 
 
-def _rules(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
+def _rules(ruleset: RuleSet, data: Dataset | None, black_box: Any) -> dict[str, Any]:
     """Return the page's contents for rules without a search."""
     name = "rules" if data is None else data.name
     group: dict[str, Any] = {
@@ -345,12 +347,24 @@ def _rules(ruleset: RuleSet, data: Dataset | None) -> dict[str, Any]:
         "scores": page_scores([]),
         "start": {"score": "ice", "completeness": "volume", **all_weights()},
         "views": {"-1": rule_view(ruleset, data)},
+        "editing": _editing(ruleset, data, black_box, "-1"),
         "rows": None if data is None else sample_rows(data, ruleset),
         "target": None if data is None else str(data.y.name),
         "notes": []
         if data is not None
         else ["Without rows the page cannot say how good the rules are: pass X and y."],
     }
+
+
+def _editing(
+    ruleset: RuleSet, data: Dataset | None, black_box: Any, view: str
+) -> dict[str, Any] | None:
+    """Return the contents for editing a view of the page; only a fitted black box is queried."""
+    model = None
+    if data is not None and black_box is not None and is_prefit(black_box):
+        model = np.asarray(black_box.predict(data.X))
+    editing = editing_view(ruleset, data, model)
+    return None if editing is None else editing | {"view": view}
 
 
 def _search(search: ExtractorSearchCV, data: Dataset | None, time_limit: float) -> dict[str, Any]:
@@ -572,6 +586,9 @@ def _run_content(
         "scores": page_scores([group], recorded),
         "start": {"score": score, "completeness": search["completeness"], **weights, **limits},
         "views": {str(index): view for index, view in views.items()},
+        "editing": _editing(
+            rules, data, remake.black_box, str(-1 if saved.winner is None else saved.winner)
+        ),
         "rows": None if data is None else sample_rows(data, rules, included_rules),
         "target": about["target"],
         "warnings": serious_warnings,

@@ -41,6 +41,8 @@ SCRIPTS = (
     "rule_cards.js",
     "pictures.js",
     "try_row.js",
+    "edits.js",
+    "editor.js",
     "comparison.js",
     "page.js",
 )
@@ -245,6 +247,7 @@ def _rendered(
         checks=content.get("checks", ()),
         differences=content.get("differences", ()),
         certificate=content.get("certificate"),
+        editing=content.get("editing"),
         rankings=rankings,
         kept_rules=kept_rules,
         scores=content.get("scores", {}),

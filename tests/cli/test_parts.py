@@ -129,6 +129,7 @@ def test_the_commands():
         "score",
         "certify",
         "verify",
+        "edit",
         "rules",
         "predict",
         "calibrate",
@@ -177,7 +178,7 @@ def test_defaults_that_the_help_promises_are_those_of_the_parser(name):
     }
     if name == "tune":
         promised |= {"n_jobs": None, "trials": 20}  # the former depends on the table
-    if name in ("certify", "score", "watch"):
+    if name in ("certify", "edit", "score", "watch"):
         del promised["black_box"]  # the target, unless there is one
     for action in parser._actions:
         if action.dest in promised:

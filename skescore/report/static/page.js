@@ -27,6 +27,7 @@ function startRun(content) {
   };
   tryRow = new TryRow();
   page.tryRow = tryRow;
+  if (content.editing) page.editor = new RuleEditor(content, content.views[content.editing.view]);
   if (content.certificate) page.provenBounds = new ProvenBounds(content.certificate);
   if (content.kind === "rules") {
     for (const id of ["trade-off", "all"]) byId(id).hidden = true;

@@ -1,0 +1,361 @@
+"""``skescore edit``: change saved rules by hand, see what it costs, and keep a log."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skescore._text import plural
+from skescore.cli import _arguments as arguments
+from skescore.cli import _output as output
+from skescore.cli._arguments import OF_DATA, OF_FILE, OF_RULES
+from skescore.cli._constraints import add_constraint_options, constraints_from
+from skescore.cli._rule_files import (
+    add_output_options,
+    check_output,
+    preparation_of,
+    read_rules,
+    write_output,
+)
+
+if TYPE_CHECKING:
+    from skescore.datasets import Dataset
+    from skescore.editing import Price, Reoptimization, RuleEditor
+    from skescore.rules import RuleSet
+
+DESCRIPTION = """\
+Change saved rules by hand: forbid features, move bounds, drop, merge, split or add rules. The
+command reports what each change costs: correctness against the data, agreement with the model,
+ICE and FiRe with confidence intervals of the differences, and the rows that are decided
+differently. Edits are made in their order; numbers are those of the rules in RULES.json.
+
+--log writes every step with its author, reason and time. --replay checks such a log instead, and
+that its edits lead to the rules that it states.
+Exit codes: 0 success, 1 failure, a changed log or violated constraints, 2 wrong usage.
+"""
+EXAMPLES = """\
+examples:
+  skescore edit run/rules.json data.csv --target y --set "2.age<=18" --drop 3
+  skescore edit run/rules.json data.csv --target y --add "1:age<18=>no" --log log.json
+  skescore edit run/rules.json data.csv --target y --forbid age --monotone "income:+" --reoptimize
+  skescore edit run/rules.json data.csv --target y --forbid age --price
+  skescore edit --replay log.json --output edited.json
+"""
+#: Edits, with how their values are written and what they do.
+_EDITS = {
+    "set": (
+        "TEXT",
+        "change rule 2: a bound (2.age<=18, 2.age>none), values (2.color=red|blue, 2.color!=red), "
+        "its class (2=yes), or the class of rows without a rule (otherwise=no)",
+    ),
+    "drop": ("NUMBER", "remove a rule"),
+    "add": ("TEXT", 'add a rule: "age<=18 & color=red => no", at position 1: "1: age<=18 => no"'),
+    "move": ("NUMBER:POSITION", "move a rule to a position"),
+    "merge": ("NUMBER,NUMBER", "join two rules of one class into the smallest rule around both"),
+    "split": ("TEXT", "divide a rule into two: 2.age<=30 or 2.color=red"),
+}
+
+
+class _EditOption(argparse.Action):
+    """Collect edits of all kinds in their order."""
+
+    def __call__(
+        self, parser: Any, namespace: argparse.Namespace, values: Any, option_string: Any = None
+    ) -> None:
+        edits = [*(getattr(namespace, "edits", None) or [])]
+        namespace.edits = [*edits, (self.metavar_name(option_string), values)]
+
+    @staticmethod
+    def metavar_name(option_string: str | None) -> str:
+        return str(option_string).removeprefix("--")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
+    parser.add_argument(
+        "rules",
+        action=OF_RULES,
+        metavar="RULES.json",
+        type=Path,
+        nargs="?",
+        help="the rules; none with --replay",
+    )
+    # Columns that the rules do not know are ignored; --drop removes rules.
+    arguments.add_data_options(parser, is_optional=True, drops_columns=False)
+    parser.set_defaults(drop=[])
+    parser.add_argument(
+        "--replay",
+        action=OF_FILE,
+        type=Path,
+        metavar="LOG.json",
+        help="check this log, and write the rules that it leads to",
+    )
+    group = parser.add_argument_group("edits, which can be repeated")
+    for name, (metavar, text) in _EDITS.items():
+        group.add_argument(
+            f"--{name}", action=_EditOption, dest="edits", metavar=metavar, help=text
+        )
+    add_constraint_options(parser)
+    _add_result_options(parser)
+    add_output_options(parser)
+    arguments.add_format_option(parser)
+
+
+def _add_result_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("effects and proofs")
+    group.add_argument(
+        "--black-box",
+        action=OF_FILE,
+        metavar="FILE",
+        help="a fitted scikit-learn model (.skops; .joblib and .pkl with --trust), with which "
+        "agreement is measured and from which --reoptimize learns",
+    )
+    arguments.add_trust_option(group)
+    group.add_argument(
+        "--held-out",
+        action=OF_DATA,
+        metavar="TABLE",
+        help="rows on which effects are measured (default: DATA)",
+    )
+    group.add_argument(
+        "--reoptimize",
+        action="store_true",
+        help="refit all rules but those that edits name and those of --keep",
+    )
+    group.add_argument(
+        "--repair",
+        action="store_true",
+        help="change the edited rules so that they satisfy the constraints",
+    )
+    group.add_argument(
+        "--keep",
+        type=arguments.names_from,
+        default=[],
+        metavar="NUMBER,...",
+        help="rules that --reoptimize does not change",
+    )
+    group.add_argument(
+        "--price", action="store_true", help="prove what each constraint costs any rules"
+    )
+    group.add_argument(
+        "--seconds",
+        type=arguments.number_above(0),
+        default=60.0,
+        metavar="SECONDS",
+        help="time limit of --price for each constraint (default 60)",
+    )
+    group.add_argument(
+        "--suggest",
+        action="store_true",
+        help="list the cheapest changes that restore 90 %% of what the edits lost",
+    )
+    group = parser.add_argument_group("log")
+    group.add_argument(
+        "--log", action=OF_FILE, type=Path, metavar="LOG.json", help="write the log to this file"
+    )
+    group.add_argument("--by", metavar="NAME", help="who edits")
+    group.add_argument("--because", metavar="TEXT", help="why")
+
+
+def run(options: argparse.Namespace) -> str:
+    """Run the command and return the text for standard output."""
+    for path in (options.output, options.log):
+        check_output(path, overwrite=options.overwrite)
+    if options.replay is not None:
+        return _replay(options)
+    if options.rules is None or options.data is None:
+        options.parser.error("RULES.json and DATA are required, or --replay LOG.json")
+    editor = _editor(options)
+    refitted = _make_edits(options, editor)
+    result = _Result(options, editor, refitted)
+    if options.log is not None:
+        write_output(options.log, editor.log_.to_json() + "\n")
+    if options.output is not None:
+        write_output(options.output, editor.rules_.to_json() + "\n")
+    if result.effect.violations:
+        options.exit_code = 1
+        n_violations = plural(len(result.effect.violations), "constraint")
+        sys.stderr.write(f"skescore: the rules violate {n_violations}\n")
+    return result.json() if options.format == "json" else result.text()
+
+
+def _editor(options: argparse.Namespace) -> RuleEditor:
+    """Read rules, rows and the model."""
+    from skescore.editing import RuleEditor
+
+    ruleset = read_rules(options.rules)
+    dataset = _dataset(options, ruleset, None)
+    held_out = None
+    if options.held_out is not None:
+        rows = _dataset(options, ruleset, options.held_out)
+        held_out = rows.X, rows.y.to_numpy()
+    black_box = None
+    if options.black_box is not None:
+        from skescore.black_boxes import check_matches, load_black_box
+
+        black_box = load_black_box(options.black_box, trust=options.trust)
+        check_matches(black_box, dataset)
+    if ruleset.domain is None:
+        ruleset = ruleset.replace(domain=ruleset.domain_around(dataset.X))
+    constraints = constraints_from(options, dataset.X, ruleset.classes)
+    if constraints is not None:
+        constraints.check_names(ruleset.feature_names, ruleset.classes)
+    return RuleEditor(
+        ruleset,
+        dataset.X,
+        dataset.y.to_numpy(),
+        black_box,
+        held_out=held_out,
+        constraints=constraints,
+        author=options.by,
+    )
+
+
+def _dataset(options: argparse.Namespace, ruleset: RuleSet, data: str | None) -> Dataset:
+    names = list(ruleset.feature_names)
+    dataset = arguments.data_from(
+        options,
+        data=data,
+        task=ruleset.task,
+        features=names,
+        preparation=preparation_of(options.rules, ruleset),
+    )
+    return replace(dataset, X=dataset.X[names])
+
+
+def _make_edits(options: argparse.Namespace, editor: RuleEditor) -> Reoptimization | None:
+    """Make all edits in their order, and refit the rest if that is wanted."""
+    from skescore.editing import WrittenEdits
+
+    written = WrittenEdits(editor.rules_)
+    for number in options.keep:
+        written.pin(int(number) if number.isdecimal() else 0)
+    for option, text in options.edits or ():
+        edit = written.read(option, text, editor.rules_)
+        editor.apply(edit, because=options.because)
+        written.record(edit)
+    for feature in () if editor.constraints is None else editor.constraints.forbidden:
+        index = editor.rules_.feature_names.index(feature)
+        if index not in editor.rules_.used_features:
+            continue
+        try:
+            editor.forbid(feature, because=options.because)
+        except ValueError:  # combined with other features
+            if not options.reoptimize:
+                raise
+    if options.repair:
+        editor.repair(because=options.because)
+    refitted = None
+    if options.reoptimize:
+        refitted = editor.reoptimize(written.touched, because=options.because)
+    rules = editor.rules_
+    if editor.log_.records and rules.voting is None and (rules.ordered or rules.disjoint):
+        editor.recount(because="statistics of the edited rules")
+    return refitted
+
+
+class _Result:
+    """What the command reports: effects, refit, prices and suggestions."""
+
+    def __init__(
+        self, options: argparse.Namespace, editor: RuleEditor, refitted: Reoptimization | None
+    ) -> None:
+        self.options, self.editor, self.refitted = options, editor, refitted
+        self.effect = editor.effect_of_all()
+        self.prices: Sequence[Price] = _prices(options, editor) if options.price else ()
+        self.suggestions = editor.suggestions() if options.suggest else []
+
+    def text(self) -> str:
+        """Write the result in sentences."""
+        printer = output.Printer(self.options.format == "markdown")
+        records = [r for r in self.editor.log_.records if r.edit["action"] != "replace_rules"]
+        if records:
+            printer.heading("edits")
+            printer.verbatim("\n".join(record.to_text() for record in records))
+        printer.heading("effect" if self.editor.log_.records else "these rules, without an edit")
+        printer.verbatim("\n".join(self.effect.to_text().splitlines()[1:]))
+        if self.refitted is not None:
+            printer.heading("refit")
+            printer.line(self.refitted.to_text().splitlines()[0])
+        if self.prices:
+            printer.heading("prices of the constraints")
+            for price in self.prices:
+                printer.line(str(price))
+        if self.options.suggest:
+            printer.heading("changes that restore 90 % of the loss")
+            for suggestion in self.suggestions:
+                printer.line(str(suggestion))
+            if not self.suggestions:
+                printer.line("nothing was lost, or no single change restores so much")
+        printer.heading("rules")
+        printer.verbatim(self.editor.rules_.to_text())
+        printer.line(f"seal of the log: {self.editor.log_.seal}")
+        return printer.text()
+
+    def json(self) -> str:
+        """Write the result as JSON."""
+        refit = self.refitted
+        return output.json_for_stdout(
+            {
+                "effect": self.effect.to_json(),
+                "refit": refit and {"is_better": refit.is_better, "distance": refit.distance},
+                "prices": [
+                    {
+                        "constraints": list(price.constraints.parts()),
+                        "lower": price.lower,
+                        "upper": price.upper,
+                        "score": price.score_label,
+                    }
+                    for price in self.prices
+                ],
+                "suggestions": [
+                    {"edit": s.edit, "restored": s.restored, "rows_changed": s.n_rows_changed}
+                    for s in self.suggestions
+                ],
+                "rules": self.editor.rules_.to_text(),
+                "seal": self.editor.log_.seal,
+            }
+        )
+
+
+def _prices(options: argparse.Namespace, editor: RuleEditor) -> list[Price]:
+    from skescore.editing import price
+    from skescore.optimal import SolverLimits
+
+    rows = editor.training_rows
+    y = rows.y if rows.model is None else rows.model
+    limits = SolverLimits(time_limit=options.seconds)
+    parts = {} if editor.constraints is None else editor.constraints.parts()
+    return [
+        price(part, rows.X, y, max_rules=4, tolerance=0.0025, limits=limits)
+        for part in parts.values()
+    ]
+
+
+def _replay(options: argparse.Namespace) -> str:
+    """Check a log and write the rules that it leads to."""
+    from skescore.editing import EditLog
+
+    if options.rules is not None or options.edits:
+        options.parser.error("--replay reads the rules from the log; leave the others out")
+    log = EditLog.from_json(options.replay.read_text(encoding="utf-8"))
+    if options.output is not None:
+        write_output(options.output, log.rules.to_json() + "\n")
+    if options.format == "json":
+        return output.json_for_stdout(
+            {"steps": len(log.records), "seal": log.seal, "rules": log.rules.to_text()}
+        )
+    printer = output.Printer(options.format == "markdown")
+    printer.line(
+        f"{options.replay}: {plural(len(log.records), 'step')}, unchanged; replaying them leads to "
+        "the rules that the log states."
+    )
+    printer.verbatim(log.to_text())
+    printer.heading("rules")
+    printer.verbatim(log.rules.to_text())
+    printer.line(f"seal of the log: {log.seal}")
+    return printer.text()

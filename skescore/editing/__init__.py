@@ -1,0 +1,50 @@
+"""Editing: change rules by hand, measure every change, and log it so that others can replay it.
+
+A :class:`RuleEditor` applies edits and reports the :class:`Effect` of each. Its :class:`EditLog`
+replays to the same rules with :func:`replay`.
+"""
+
+from skescore.editing._canonical import canonical_json
+from skescore.editing._editor import RuleEditor
+from skescore.editing._edits import EDITS, apply_edit
+from skescore.editing._effect import (
+    Effect,
+    EffectRows,
+    FigureChange,
+    predict_rows,
+)
+from skescore.editing._log import EditLog, EditLogError, EditRecord, replay, rules_sha256
+from skescore.editing._paired import PairedDifference, difference_of_means, difference_of_shares
+from skescore.editing._price import Price, price
+from skescore.editing._reachability import contradictions, unreachable_rules
+from skescore.editing._refit import Reoptimization, refit
+from skescore.editing._suggestions import Suggestion, suggest
+from skescore.editing._written_edits import WrittenEdits
+
+__all__ = [
+    "EDITS",
+    "EditLog",
+    "EditLogError",
+    "EditRecord",
+    "Effect",
+    "EffectRows",
+    "FigureChange",
+    "PairedDifference",
+    "Price",
+    "Reoptimization",
+    "RuleEditor",
+    "Suggestion",
+    "WrittenEdits",
+    "apply_edit",
+    "canonical_json",
+    "contradictions",
+    "difference_of_means",
+    "difference_of_shares",
+    "predict_rows",
+    "price",
+    "refit",
+    "replay",
+    "rules_sha256",
+    "suggest",
+    "unreachable_rules",
+]

@@ -1,0 +1,409 @@
+"""Best decision trees under any constraints, by enumeration in the order of their loss."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from skescore.constraints import Constraints, UndecidableError, violations
+from skescore.editing._premises import are_disjoint
+from skescore.optimal import Cuts
+from skescore.rules import Condition, Fallback, Interval, RowTable, Rule, RuleSet
+
+#: Largest number of trees of one size that are enumerated, and of sums over groups of rows.
+MAX_TREES, MAX_SUMS = 6_000_000, 2e10
+#: Largest number of leaves of an enumerated tree.
+MAX_LEAVES = 4
+#: Largest number of trees with outputs that are checked for one size.
+MAX_CHECKS = 200_000
+
+
+@dataclass(frozen=True, eq=False)
+class TreeRows:
+    """Rows of a constrained search: their table, target and weights.
+
+    Parameters
+    ----------
+    table : RowTable
+        The rows.
+    target : ndarray of shape (n_rows,)
+        Class codes, or numbers.
+    weights : ndarray of shape (n_rows,)
+        Weight of each row.
+    classes : tuple or None
+        Labels by code; None in a regression.
+    """
+
+    table: RowTable
+    target: np.ndarray
+    weights: np.ndarray
+    classes: tuple[Any, ...] | None
+
+    @cached_property
+    def moments(self) -> np.ndarray:
+        """Sums of these columns over the rows of a leaf give its loss."""
+        if self.classes is not None:
+            one_hot = np.eye(len(self.classes))[self.target]
+            return np.asarray(one_hot * self.weights[:, None])
+        y, w = self.target - self.target.mean(), self.weights
+        return np.column_stack([w, w * y, w * y**2])
+
+    def losses(self, sums: np.ndarray) -> np.ndarray:
+        """Return the loss of the best outputs of leaves, infinite for leaves without weight."""
+        if self.classes is not None:
+            total = sums.sum(axis=-1)
+            loss = total - sums.max(axis=-1)
+        else:
+            total = sums[..., 0]
+            safe = np.where(total > 0, total, 1)
+            loss = np.maximum(sums[..., 2] - sums[..., 1] ** 2 / safe, 0)
+        return np.where(total > 0, loss, np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Leaves of a tree: premises, sums of the moments of their rows, and number of rows."""
+
+    premises: tuple[tuple[Condition, ...], ...]
+    sums: np.ndarray
+
+
+class TreeEnumeration:
+    """Trees of one size by increasing loss of their best outputs.
+
+    Parameters
+    ----------
+    rows : TreeRows
+        The rows.
+    cuts : Cuts
+        The cuts.
+    """
+
+    def __init__(self, rows: TreeRows, cuts: Cuts) -> None:
+        self.rows = rows
+        pairs, masks = [], []
+        for pair in cuts.pairs():
+            holds = rows.table.holds(pair[0])
+            if holds.any() and not holds.all():
+                pairs.append(pair)
+                masks.append(holds)
+        self.pairs = pairs
+        holds = np.array(masks, dtype=bool).reshape(len(masks), len(rows.table))
+        # Rows that no cut separates are always in the same leaf.
+        groups, group_of_row = np.unique(np.packbits(holds, axis=0), axis=1, return_inverse=True)
+        n_groups = max(1, groups.shape[1])
+        first_rows = np.zeros(n_groups, dtype=np.intp)
+        first_rows[group_of_row.ravel()[::-1]] = np.arange(len(rows.table))[::-1]
+        self.holds = holds[:, first_rows].astype(float)
+        self.moments = np.zeros((n_groups, rows.moments.shape[1]))
+        np.add.at(self.moments, group_of_row.ravel(), rows.moments)
+
+    def is_feasible(self, n_leaves: int) -> bool:
+        """Return whether the trees of a size are few enough to be enumerated."""
+        n = len(self.pairs)
+        n_trees = {1: 1, 2: n, 3: 2 * n**2}.get(n_leaves, 5 * n**3)
+        return n_trees <= MAX_TREES and n_trees * self.moments.size <= MAX_SUMS
+
+    def ordered(self, n_leaves: int, limit: float) -> tuple[np.ndarray, Callable[[int], Tree]]:
+        """Return the losses below a limit, increasing, and a function that builds the trees."""
+        losses = np.concatenate([part.ravel() for part in self._losses(n_leaves)])
+        index = np.flatnonzero(losses < limit)
+        index = index[np.argsort(losses[index], kind="stable")]
+        return losses[index], lambda position: self._build(n_leaves, int(index[position]))
+
+    def _sums(self, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the sums of both sides of every cut within some rows."""
+        moments = self.moments * mask[:, None]
+        inside = self.holds @ moments
+        return inside, moments.sum(axis=0) - inside
+
+    def _stump_losses(self, mask: np.ndarray) -> np.ndarray:
+        inside, outside = self._sums(mask)
+        return self.rows.losses(inside) + self.rows.losses(outside)
+
+    def _sides(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yield the masks of the rows on one side of a cut, and on the other."""
+        for holds in self.holds:
+            yield holds, 1 - holds
+            yield 1 - holds, holds
+
+    def _leaf_loss(self, mask: np.ndarray) -> float:
+        return float(self.rows.losses(mask @ self.moments))
+
+    def _losses(self, n_leaves: int) -> Iterator[np.ndarray]:
+        """Yield the losses in the order in which `_build` numbers the trees."""
+        everything = np.ones(len(self.moments))
+        if n_leaves == 1:
+            yield np.array([self._leaf_loss(everything)])
+        elif n_leaves == 2:
+            yield self._stump_losses(everything)
+        elif n_leaves == 3:
+            for side, other in self._sides():
+                yield self._stump_losses(side) + self._leaf_loss(other)
+        else:
+            for side, other in self._sides():  # chains: a leaf, a leaf, and a stump
+                first_loss = self._leaf_loss(other)
+                for inner, inner_other in self._sides():
+                    loss = first_loss + self._leaf_loss(side * inner_other)
+                    yield loss + self._stump_losses(side * inner)
+            for holds in self.holds:  # a stump on both sides
+                left, right = self._stump_losses(holds), self._stump_losses(1 - holds)
+                yield left[:, None] + right[None, :]
+
+    def _build(self, n_leaves: int, number: int) -> Tree:
+        """Return the tree with a number in the order of `_losses`."""
+        n = len(self.pairs)
+        if n_leaves == 1:
+            paths: list[list[tuple[int, bool]]] = [[]]
+        elif n_leaves == 2:
+            paths = [[(number, True)], [(number, False)]]
+        elif n_leaves == 3:
+            side, cut = divmod(number, n)
+            root = (side // 2, side % 2 == 0)
+            paths = [[_flip(root)], [root, (cut, True)], [root, (cut, False)]]
+        elif number < 4 * n**3:
+            side, rest = divmod(number, 2 * n * n)
+            inner_side, cut = divmod(rest, n)
+            root = (side // 2, side % 2 == 0)
+            inner = (inner_side // 2, inner_side % 2 == 0)
+            paths = [
+                [_flip(root)],
+                [root, _flip(inner)],
+                [root, inner, (cut, True)],
+                [root, inner, (cut, False)],
+            ]
+        else:
+            holds, rest = divmod(number - 4 * n**3, n * n)
+            left, right = divmod(rest, n)
+            paths = [
+                [(holds, side), (cut, inner)]
+                for side, cut in ((True, left), (False, right))
+                for inner in (True, False)
+            ]
+        return self._tree(paths)
+
+    def _tree(self, paths: Sequence[Sequence[tuple[int, bool]]]) -> Tree:
+        premises, sums = [], []
+        for path in paths:
+            mask = np.ones(len(self.moments))
+            for cut, is_true in path:
+                mask = mask * (self.holds[cut] if is_true else 1 - self.holds[cut])
+            conditions = [self.pairs[cut][0 if is_true else 1] for cut, is_true in path]
+            premises.append(Rule(conditions, 0).conditions)
+            sums.append(mask @ self.moments)
+        return Tree(tuple(premises), np.array(sums))
+
+
+def _flip(side: tuple[int, bool]) -> tuple[int, bool]:
+    return side[0], not side[1]
+
+
+@dataclass
+class SizeBounds:
+    """Bounds of the loss of constrained trees with exactly so many leaves.
+
+    Parameters
+    ----------
+    lower : float
+        Proven lower bound; infinite if no such tree satisfies the constraints.
+    upper : float
+        Loss of `rules`; infinite without rules.
+    rules : RuleSet or None
+        Best rules that satisfy the constraints.
+    """
+
+    lower: float
+    upper: float = np.inf
+    rules: RuleSet | None = None
+
+
+@dataclass
+class ConstrainedTrees:
+    """Search for the best trees that satisfy constraints.
+
+    Trees, and the outputs of their leaves, are checked in the order of their loss. The first that
+    satisfies all constraints is the best; a search that ends before has proven that none with a
+    smaller loss does.
+
+    Parameters
+    ----------
+    rows : TreeRows
+        The rows.
+    cuts : Cuts
+        The cuts.
+    constraints : Constraints
+        The constraints.
+    X : array-like
+        The rows as constraints read them.
+    deadline : float
+        Time of :func:`time.monotonic` at which the search ends.
+    """
+
+    rows: TreeRows
+    cuts: Cuts
+    constraints: Constraints
+    X: Any
+    deadline: float
+    _checked: dict[Any, bool] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.enumeration = TreeEnumeration(self.rows, self.cuts)
+        self.labels = (
+            self.rows.target
+            if self.rows.classes is None
+            else np.array(self.rows.classes, dtype=object)[self.rows.target]
+        )
+
+    def solve(self, n_leaves: int, limit: float) -> SizeBounds | None:
+        """Search trees with exactly so many leaves and a loss below a limit.
+
+        Parameters
+        ----------
+        n_leaves : int
+            Number of leaves.
+        limit : float
+            Larger losses do not matter.
+
+        Returns
+        -------
+        SizeBounds or None
+            None if there are too many trees.
+        """
+        if n_leaves > MAX_LEAVES or not self.enumeration.is_feasible(n_leaves):
+            return None
+        if not self.enumeration.pairs and n_leaves > 1:
+            return SizeBounds(np.inf)
+        losses, build = self.enumeration.ordered(n_leaves, limit)
+        best = SizeBounds(np.inf)
+        queue: list[tuple[float, int, int]] = [(float(losses[0]), 0, 0)] if len(losses) else []
+        choices: dict[int, tuple[Tree, list[tuple[float, tuple[float, ...]]]]] = {}
+        n_checks = 0
+        while queue and queue[0][0] < best.upper:
+            loss, position, rank = heapq.heappop(queue)
+            n_checks += 1
+            if n_checks > MAX_CHECKS or time.monotonic() > self.deadline:
+                return SizeBounds(min(loss, best.upper), best.upper, best.rules)
+            if rank == 0:
+                tree = build(position)
+                choices[position] = tree, self._outputs(tree)
+                if position + 1 < len(losses):
+                    heapq.heappush(queue, (float(losses[position + 1]), position + 1, 0))
+            tree, outputs = choices[position]
+            rules = self._satisfying(tree, outputs[rank][1])
+            if rules is not None:
+                best = SizeBounds(outputs[rank][0], outputs[rank][0], rules)
+                break
+            if rank + 1 < len(outputs):
+                heapq.heappush(queue, (outputs[rank + 1][0], position, rank + 1))
+            else:
+                del choices[position]
+        return best
+
+    def _outputs(self, tree: Tree) -> list[tuple[float, tuple[float, ...]]]:
+        """Return the outputs of the leaves that may be best, with their loss, increasing."""
+        if self.rows.classes is not None:
+            costs = tree.sums.sum(axis=1, keepdims=True) - tree.sums
+            codes = range(costs.shape[1])
+            choices = [
+                (float(sum(costs[leaf, code] for leaf, code in enumerate(labels))), labels)
+                for labels in itertools.product(codes, repeat=len(costs))
+            ]
+        else:
+            choices = [_block_means(tree.sums, blocks) for blocks in _partitions(len(tree.sums))]
+        return sorted(choices, key=lambda choice: choice[0])
+
+    def _satisfying(self, tree: Tree, outputs: tuple[float, ...]) -> RuleSet | None:
+        """Return the rules if they satisfy all constraints."""
+        key = frozenset(zip(tree.premises, outputs, strict=True))
+        if key in self._checked or not self._is_monotone(tree, outputs):
+            return None
+        self._checked[key] = True
+        rules = self._rules(tree, outputs)
+        try:
+            found = violations(rules, self.constraints, self.X, self.labels)
+        except UndecidableError:
+            return None
+        return None if found else rules
+
+    def _rules(self, tree: Tree, outputs: tuple[float, ...]) -> RuleSet:
+        classes, mean = self.rows.classes, float(self.rows.target.mean())
+        values = [classes[int(value)] if classes is not None else value + mean for value in outputs]
+        rules = RuleSet(
+            [Rule(p, value) for p, value in zip(tree.premises, values, strict=True)],
+            self.rows.table.names,
+            task="regression" if classes is None else "classification",
+            classes=classes,
+            ordered=False,
+            disjoint=True,
+        )
+        # Rows of unknown categories get the output of the largest leaf.
+        largest = int(np.argmax(tree.sums.sum(axis=1) if classes else tree.sums[:, 0]))
+        return rules.replace(domain=rules.domain_around(self.X), fallback=Fallback(values[largest]))
+
+    def _is_monotone(self, tree: Tree, outputs: tuple[float, ...]) -> bool:
+        """Return False only if leaves contradict a direction; the final check decides."""
+        order = self._class_ranks
+        ranks = outputs if order is None else [order[int(code)] for code in outputs]
+        for name, direction in self.constraints.monotone.items():
+            j = self.rows.table.names.index(name)
+            for a, b in itertools.permutations(range(len(outputs)), 2):
+                is_wrong = ranks[a] > ranks[b] if direction == "+" else ranks[a] < ranks[b]
+                if is_wrong and _has_lower_point(tree.premises[a], tree.premises[b], j):
+                    return False
+        return True
+
+    @cached_property
+    def _class_ranks(self) -> list[int] | None:
+        classes = self.rows.classes
+        if classes is None:
+            return None
+        order = list(self.constraints.class_order or classes)
+        return [order.index(label) for label in classes]
+
+
+def _has_lower_point(one: Sequence[Condition], other: Sequence[Condition], feature: int) -> bool:
+    """Return whether a point of one premise is below one of the other, and equal elsewhere."""
+    sides = []
+    for premise in (one, other):
+        on_feature = [c for c in premise if feature in c.features]
+        if not all(isinstance(c, Interval) for c in on_feature):
+            return False  # rows that lack the feature are not compared
+        sides.append(on_feature[0] if on_feature else Interval(feature))
+    low, high = sides
+    rest = [[c for c in premise if feature not in c.features] for premise in (one, other)]
+    assert isinstance(low, Interval)
+    assert isinstance(high, Interval)
+    return low.lower < high.upper and not are_disjoint(*rest)
+
+
+def _partitions(n: int) -> Iterator[list[list[int]]]:
+    """Yield all ways to group the numbers below n."""
+    if n == 0:
+        yield []
+        return
+    for smaller in _partitions(n - 1):
+        for i in range(len(smaller)):
+            yield [[*block, n - 1] if i == k else block for k, block in enumerate(smaller)]
+        yield [*smaller, [n - 1]]
+
+
+def _block_means(
+    sums: np.ndarray, blocks: Sequence[Sequence[int]]
+) -> tuple[float, tuple[float, ...]]:
+    """Return the squared loss of leaves that share means in blocks, and the means."""
+    outputs = [0.0] * len(sums)
+    loss = 0.0
+    for block in blocks:
+        weight, total, squares = sums[list(block)].sum(axis=0)
+        mean = total / weight
+        loss += max(0.0, float(squares - total * mean))
+        for leaf in block:
+            outputs[leaf] = float(mean)
+    return loss, tuple(outputs)

@@ -1,0 +1,694 @@
+"""The editor: change rules by hand, see at once what each change costs, and keep a log."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from skescore._validation import check_instance, one_dimension, python_value
+from skescore.black_boxes import is_prefit
+from skescore.constraints import Constraints, UndecidableError, constrain, violations
+from skescore.editing._edits import feature_index, rule_index, rule_to_json
+from skescore.editing._effect import Effect, EffectRows
+from skescore.editing._log import EditLog, describe_edit, rules_data
+from skescore.editing._refit import Reoptimization, refit
+from skescore.editing._suggestions import Suggestion, suggest
+from skescore.extractors import Oracle
+from skescore.optimal import SolverLimits
+from skescore.rules import (
+    LinearOutput,
+    RowTable,
+    Rule,
+    RuleSet,
+    as_ruleset,
+    with_statistics,
+    with_target,
+)
+
+
+class RuleEditor:
+    """Edit rules by hand, measure each edit, and log it.
+
+    Parameters
+    ----------
+    rules : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
+        The rules.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        Rows, in the units of the rules; statistics and new rules are learned from them.
+    y : array-like of shape (n_rows,), optional
+        Their labels or numbers in the data.
+    black_box : estimator or callable, optional
+        The fitted model that the rules explain. Pass it, y, or both.
+    held_out : tuple of two array-likes, optional
+        Rows and labels on which effects are measured. By default X and y, on which the rules were
+        perhaps made: then intervals do not cover the error of new rows.
+    constraints : Constraints, optional
+        What the rules must satisfy; violations are reported with every effect.
+    author : str, optional
+        Who edits, for the log.
+
+    Attributes
+    ----------
+    rules_ : RuleSet
+        The current rules.
+    log_ : EditLog
+        All steps.
+
+    Notes
+    -----
+    Rules are named by their number, from 1, as their text shows it, and features by name or index.
+    Every method that edits returns an :class:`Effect` and takes `because`, the reason, for the log.
+
+    Examples
+    --------
+    >>> from skescore.editing import RuleEditor
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=17)], "no"), Rule([], "yes")], ["age"], task="classification"
+    ... )
+    >>> editor = RuleEditor(rules, [[16], [17], [18], [40]], ["no", "no", "no", "yes"])
+    >>> effect = editor.set_bound(1, "age", upper=18, because="the law says 18")
+    >>> effect.figures[0].before, effect.figures[0].after
+    (0.75, 1.0)
+    >>> print(editor.rules_)
+    1. IF age ≤ 18 THEN no
+    2. ELSE yes
+    >>> _ = editor.undo()
+    >>> print(editor.rules_[0])
+    IF age ≤ 17 THEN no
+    """
+
+    def __init__(
+        self,
+        rules: Any,
+        X: Any,
+        y: Any = None,
+        black_box: Any = None,
+        *,
+        held_out: tuple[Any, Any] | None = None,
+        constraints: Constraints | None = None,
+        author: str | None = None,
+    ) -> None:
+        if y is None and black_box is None:
+            raise ValueError(
+                "Pass y, a black_box, or both: effects need something to compare with."
+            )
+        check_instance("author", author, str, optional=True)
+        ruleset = as_ruleset(rules)
+        self._oracle = None if black_box is None else _oracle(black_box, X)
+        self.training_rows = self._read(ruleset, X, y, "rows the rules are edited on")
+        self.rows = self.training_rows
+        if held_out is not None:
+            self.rows = self._read(ruleset, *held_out, "held-out rows")
+        self.author = author
+        check_instance("constraints", constraints, Constraints, optional=True)
+        self.constraints = constraints
+        self.log_ = EditLog(
+            ruleset,
+            {
+                "name": self.rows.name,
+                "n_rows": len(self.rows),
+                "references": [
+                    name
+                    for name, values in (("data", self.rows.y), ("model", self.rows.model))
+                    if values is not None
+                ],
+            },
+        )
+
+    def _read(self, rules: RuleSet, X: Any, y: Any, name: str) -> EffectRows:
+        n_rows = len(RowTable.of(X, rules.feature_names))
+        if n_rows == 0:
+            raise ValueError(f"There must be at least one row; the {name} are 0.")
+        labels = None if y is None else one_dimension("y", y)
+        if labels is not None and len(labels) != n_rows:
+            raise ValueError(
+                f"y must hold one value for each of the {n_rows} rows, got {len(labels)}."
+            )
+        if labels is not None and rules.task == "regression":
+            labels = labels.astype(float)
+        model = None if self._oracle is None else np.asarray(self._oracle.query(X))
+        return EffectRows(X, labels, model, name)
+
+    @property
+    def rules_(self) -> RuleSet:
+        """Current rules."""
+        return self.log_.rules
+
+    # --- edits ------------------------------------------------------------------------------------
+
+    def drop(self, number: int, *, because: str | None = None) -> Effect:
+        """Remove a rule.
+
+        Parameters
+        ----------
+        number : int
+            Number of the rule, from 1.
+        because : str, optional
+            The reason.
+
+        Returns
+        -------
+        Effect
+        """
+        return self._edit(because, action="drop", number=number)
+
+    def add(self, rule: Rule, number: int | None = None, *, because: str | None = None) -> Effect:
+        """Insert a rule.
+
+        Parameters
+        ----------
+        rule : Rule
+            The rule.
+        number : int, optional
+            Number that it gets; by default it becomes the last one.
+        because : str, optional
+            The reason.
+
+        Returns
+        -------
+        Effect
+        """
+        check_instance("rule", rule, Rule)
+        data = rule_to_json(self.rules_, rule)
+        numbered = {} if number is None else {"number": number}
+        return self._edit(because, action="add", rule=data, **numbered)
+
+    def move(self, number: int, to: int, *, because: str | None = None) -> Effect:
+        """Move a rule to another position of the list.
+
+        Parameters
+        ----------
+        number, to : int
+            Number of the rule before and after, from 1.
+        because : str, optional
+            The reason.
+
+        Returns
+        -------
+        Effect
+        """
+        return self._edit(because, action="move", number=number, to=to)
+
+    def merge(self, first: int, second: int, *, because: str | None = None) -> Effect:
+        """Replace two rules with the same output by the smallest rule around both.
+
+        Parameters
+        ----------
+        first, second : int
+            Numbers of the rules; the merged rule takes the position of the first.
+        because : str, optional
+            The reason.
+
+        Returns
+        -------
+        Effect
+        """
+        return self._edit(because, action="merge", first=first, second=second)
+
+    def split(
+        self,
+        number: int,
+        feature: str | int,
+        bound: float | None = None,
+        *,
+        values: Iterable[Any] | None = None,
+        because: str | None = None,
+    ) -> Effect:
+        """Divide a rule into two rules with the same output, which changes no prediction.
+
+        Parameters
+        ----------
+        number : int
+            Number of the rule; the second part gets the next one.
+        feature : str or int
+            The feature that divides it.
+        bound : float, optional
+            The first part has values up to this bound.
+        values : iterable, optional
+            The first part has these values of a categorical feature.
+        because : str, optional
+            The reason.
+
+        Returns
+        -------
+        Effect
+        """
+        parts: dict[str, Any] = {} if bound is None else {"bound": python_value(bound)}
+        if values is not None:
+            parts["values"] = [python_value(v) for v in values]
+        return self._edit(
+            because, action="split", number=number, feature=self._name(feature), **parts
+        )
+
+    def set_bound(
+        self,
+        number: int,
+        feature: str | int,
+        *,
+        lower: float | None = None,
+        upper: float | None = None,
+        lower_closed: bool | None = None,
+        upper_closed: bool | None = None,
+        missing: bool | None = None,
+        shared: bool | None = None,
+        because: str | None = None,
+    ) -> Effect:
+        """Change, add or remove a bound of a numeric feature.
+
+        Parameters
+        ----------
+        number : int
+            Number of the rule.
+        feature : str or int
+            The feature.
+        lower, upper : float, optional
+            New bounds; an infinite one removes the bound.
+        lower_closed, upper_closed : bool, optional
+            Whether the bound itself satisfies the condition. New bounds are open below and closed
+            above by default; changed ones stay as they were.
+        missing : bool, optional
+            Whether a missing value satisfies the condition.
+        shared : bool, optional
+            Whether the same bound of all other rules moves too, as the split of a tree. By default
+            True for disjoint rules, which stay disjoint then.
+        because : str, optional
+            The reason.
+
+        Returns
+        -------
+        Effect
+        """
+        changes: dict[str, Any] = {
+            name: value if not isinstance(value, float) or math.isfinite(value) else None
+            for name, value in (
+                ("lower", python_value(lower)),
+                ("upper", python_value(upper)),
+                ("lower_closed", lower_closed),
+                ("upper_closed", upper_closed),
+                ("missing", missing),
+                ("shared", shared),
+            )
+            if value is not None
+        }
+        for name, free in (("lower", -math.inf), ("upper", math.inf)):
+            value = {"lower": lower, "upper": upper}[name]
+            if name in changes and changes[name] is None and value != free:
+                raise ValueError(f"{name} must be a number, or {free} for no bound, got {value!r}.")
+        return self._edit(
+            because, action="set_bound", number=number, feature=self._name(feature), **changes
+        )
+
+    def set_categories(
+        self,
+        number: int,
+        feature: str | int,
+        values: Iterable[Any] | None,
+        *,
+        negated: bool = False,
+        missing: bool | None = None,
+        because: str | None = None,
+    ) -> Effect:
+        """Change the values of a categorical feature for which a rule holds.
+
+        Parameters
+        ----------
+        number : int
+            Number of the rule.
+        feature : str or int
+            The feature.
+        values : iterable or None
+            The values; None removes the condition.
+        negated : bool, default=False
+            True for all values but these.
+        missing : bool, optional
+            Whether a missing value satisfies the condition; by default as before.
+        because : str, optional
+            The reason.
+
+        Returns
+        -------
+        Effect
+        """
+        listed = None if values is None else [python_value(v) for v in values]
+        flags: dict[str, Any] = {"negated": True} if negated else {}
+        if missing is not None:
+            flags["missing"] = missing
+        return self._edit(
+            because,
+            action="set_categories",
+            number=number,
+            feature=self._name(feature),
+            values=listed,
+            **flags,
+        )
+
+    def set_output(self, number: int, output: Any, *, because: str | None = None) -> Effect:
+        """Change the class or number that a rule predicts.
+
+        Parameters
+        ----------
+        number : int
+            Number of the rule.
+        output : class label, float or LinearOutput
+            The new output.
+        because : str, optional
+            The reason.
+
+        Returns
+        -------
+        Effect
+        """
+        value = python_value(output)
+        if isinstance(output, LinearOutput):
+            value = {"intercept": output.intercept, "terms": [list(t) for t in output.terms]}
+        return self._edit(because, action="set_output", number=number, output=value)
+
+    def set_fallback(self, output: Any, *, because: str | None = None) -> Effect:
+        """Change the prediction of rows without a rule.
+
+        Parameters
+        ----------
+        output : class label or float
+            The new prediction.
+        because : str, optional
+            The reason.
+
+        Returns
+        -------
+        Effect
+        """
+        return self._edit(because, action="set_fallback", output=python_value(output))
+
+    def forbid(self, feature: str | int, *, because: str | None = None) -> Effect:
+        """Remove all conditions on a feature.
+
+        Rules of a tree may overlap then, and become an ordered list. :meth:`reoptimize` finds
+        better rules without the feature.
+
+        Parameters
+        ----------
+        feature : str or int
+            The feature.
+        because : str, optional
+            The reason.
+
+        Returns
+        -------
+        Effect
+        """
+        return self._edit(because, action="forbid", feature=self._name(feature))
+
+    def replace_rules(self, rules: RuleSet, *, because: str | None = None) -> Effect:
+        """Replace all rules at once, for example by newly extracted ones.
+
+        Parameters
+        ----------
+        rules : RuleSet
+            The new rules, with the same features and task.
+        because : str, optional
+            The reason.
+
+        Returns
+        -------
+        Effect
+        """
+        check_instance("rules", rules, RuleSet)
+        return self._edit(because, action="replace_rules", rules_json=rules_data(rules))
+
+    def recount(self, *, because: str | None = None) -> Effect:
+        """Count the statistics of all rules anew on the rows that the rules are edited on.
+
+        Edits remove the statistics that they make invalid.
+
+        Parameters
+        ----------
+        because : str, optional
+            The reason.
+
+        Returns
+        -------
+        Effect
+            Predictions do not change.
+
+        Raises
+        ------
+        ValueError
+            If statistics decide which of several rules predicts.
+        """
+        return self.replace_rules(self._recounted(self.rules_), because=because)
+
+    def _recounted(self, rules: RuleSet) -> RuleSet:
+        if rules.voting is not None or not (rules.ordered or rules.disjoint):
+            raise ValueError(
+                "Statistics of these rules decide which of several rules predicts, or how they "
+                "vote; counting them anew would change predictions."
+            )
+        rows = self.training_rows
+        labels = self._labels
+        reference = "black_box" if rows.model is not None else "data"
+        result = with_statistics(rules.replace(reference=reference), rows.X, labels)
+        if rows.y is not None and (rows.model is not None or rules.task == "regression"):
+            result = with_target(result, rows.X, rows.y, rows.model)
+        return result
+
+    def undo(self, *, because: str | None = None) -> Effect:
+        """Take the last edit back.
+
+        Parameters
+        ----------
+        because : str, optional
+            The reason.
+
+        Returns
+        -------
+        Effect
+
+        Raises
+        ------
+        ValueError
+            If there is no edit.
+        """
+        return self._edit(because, action="undo")
+
+    def redo(self, *, because: str | None = None) -> Effect:
+        """Make the edit again that was taken back last.
+
+        Parameters
+        ----------
+        because : str, optional
+            The reason.
+
+        Returns
+        -------
+        Effect
+
+        Raises
+        ------
+        ValueError
+            If nothing was taken back, or another edit followed.
+        """
+        return self._edit(because, action="redo")
+
+    def reoptimize(
+        self,
+        pinned: Iterable[int] = (),
+        *,
+        max_rules: int | None = None,
+        limits: SolverLimits | None = None,
+        because: str | None = None,
+    ) -> Reoptimization:
+        """Refit the rest of the rules around some that stay word for word, and record it.
+
+        Parameters
+        ----------
+        pinned : iterable of int, default=()
+            Numbers of the rules that stay, at their positions.
+        max_rules : int, optional
+            Largest number of rules; by default as many as there are.
+        limits : SolverLimits, optional
+            Limits of the search; by default about 5 seconds, the same on every machine.
+        because : str, optional
+            The reason.
+
+        Returns
+        -------
+        Reoptimization
+            How far the edited rules are from the refitted ones. If no better rules are found, the
+            rules stay and nothing is recorded.
+
+        Raises
+        ------
+        ValueError
+            If all rules that hold predict together, or no rules satisfy the constraints.
+
+        Notes
+        -----
+        New rules are learned from the predictions of the black box if there is one, otherwise from
+        y. They satisfy the constraints of the editor.
+        """
+        numbers = sorted(set(pinned))
+        indices = [rule_index(self.rules_, number, "pinned") for number in numbers]
+        before, rows = self.rules_, self.training_rows
+        refitted = refit(
+            before,
+            rows.X,
+            self._labels,
+            pinned=indices,
+            constraints=self.constraints,
+            max_rules=max_rules,
+            limits=limits,
+        )
+        if refitted is None:
+            raise ValueError("No rules satisfy the constraints; violations() names the conflict.")
+        refitted = self._recounted(refitted)
+        if self._quality(refitted) <= self._quality(before):
+            return Reoptimization(Effect(before, before, self.rows), numbers, False)
+        return Reoptimization(self.replace_rules(refitted, because=because), numbers, True)
+
+    def repair(self, *, because: str | None = None) -> Effect:
+        """Change the rules so that they satisfy the constraints, and record it.
+
+        Parameters
+        ----------
+        because : str, optional
+            The reason.
+
+        Returns
+        -------
+        Effect
+
+        Raises
+        ------
+        ValueError
+            If there are no constraints, the rules cannot be repaired, or constraints contradict
+            each other; see :func:`skescore.constraints.constrain`.
+        """
+        if not self.constraints:
+            raise ValueError("There are no constraints; pass constraints to RuleEditor.")
+        result = constrain(self.rules_, self.constraints, self.training_rows.X, self._labels)
+        if result.ruleset is None:
+            raise ValueError(f"The rules cannot be repaired: {result}")
+        if result.ruleset == self.rules_:
+            return Effect(self.rules_, self.rules_, self.rows, "repair: nothing to change")
+        return self.replace_rules(result.ruleset, because=because)
+
+    def _quality(self, rules: RuleSet) -> tuple[float, float, float]:
+        """Return what makes rules better on the rows they are edited on, greatest first."""
+        rows = self.training_rows
+        effect = Effect(rules, rules, EffectRows(rows.X, self._labels, None, rows.name))
+        figure = effect.figures[0]
+        correctness = figure.after if figure.greater_is_better else -figure.after
+        return -len(self._violations(rules)), correctness, -len(rules)
+
+    @property
+    def _labels(self) -> np.ndarray:
+        """Labels that rules are learned from: predictions of the black box, or y."""
+        rows = self.training_rows
+        labels = rows.model if rows.model is not None else rows.y
+        assert labels is not None
+        return labels
+
+    def suggestions(
+        self, *, share: float = 0.9, limit: int = 5, pinned: Iterable[int] = ()
+    ) -> list[Suggestion]:
+        """List the cheapest single edits that restore what all edits lost.
+
+        Parameters
+        ----------
+        share : float, default=0.9
+            Share of the loss to restore, against the predictions of the black box if there is one,
+            otherwise against y.
+        limit : int, default=5
+            Largest number of suggestions.
+        pinned : iterable of int, default=()
+            Numbers of the rules that must not be changed.
+
+        Returns
+        -------
+        list of Suggestion
+            See :func:`suggest`.
+        """
+        return suggest(
+            self.log_.start,
+            self.rules_,
+            self.training_rows.X,
+            self._labels,
+            share=share,
+            limit=limit,
+            constraints=self.constraints,
+            pinned=[rule_index(self.rules_, number, "pinned") for number in pinned],
+        )
+
+    # --- results ----------------------------------------------------------------------------------
+
+    def apply(self, edit: Mapping[str, Any], *, because: str | None = None) -> Effect:
+        """Apply an edit that is written as JSON, see :func:`apply_edit`.
+
+        Parameters
+        ----------
+        edit : mapping
+            The name of the edit as ``"action"``, and its arguments.
+        because : str, optional
+            The reason.
+
+        Returns
+        -------
+        Effect
+        """
+        return self._edit(because, **edit)
+
+    def effect_of_all(self) -> Effect:
+        """Compare the current rules with those before the first edit.
+
+        Returns
+        -------
+        Effect
+        """
+        return Effect(
+            self.log_.start,
+            self.rules_,
+            self.rows,
+            f"all {len(self.log_.records)} steps",
+            self._violations(self.rules_),
+        )
+
+    def _edit(self, because: str | None, **edit: Any) -> Effect:
+        check_instance("because", because, str, optional=True)
+        edit = json.loads(json.dumps(edit, allow_nan=False))
+        before = self.rules_
+        self.log_.append(
+            edit,
+            author=self.author,
+            reason=because,
+            time=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        )
+        return Effect(
+            before, self.rules_, self.rows, describe_edit(edit), self._violations(self.rules_)
+        )
+
+    def _violations(self, rules: RuleSet) -> Sequence[str]:
+        """Return the violated constraints in words."""
+        if not self.constraints:
+            return ()
+        X = self.training_rows.X
+        try:
+            return tuple(map(str, violations(rules, self.constraints, X, self._labels)))
+        except UndecidableError as error:
+            return (f"a constraint cannot be decided for these rules: {error}",)
+
+    def _name(self, feature: str | int) -> str:
+        return self.rules_.feature_names[feature_index(self.rules_, feature)]
+
+
+def _oracle(black_box: Any, X: Any) -> Oracle:
+    """Return the oracle of a fitted model or function."""
+    if isinstance(black_box, Oracle):
+        return black_box
+    model = black_box.estimator if is_prefit(black_box) else black_box
+    return Oracle(model, like=X)

@@ -1,0 +1,436 @@
+"""Logs of edits: who changed what, why and when, chained by hashes so that changes are noticed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from skescore._io import json_of
+from skescore.editing._canonical import sha256_of
+from skescore.editing._edits import apply_edit
+from skescore.rules import RuleSet
+
+LOG_FORMAT = "skescore edit log"
+LOG_VERSION = 1
+#: Steps that move in the history of edits instead of editing rules.
+_MOVES = ("undo", "redo")
+
+
+class EditLogError(ValueError):
+    """Report that a log was changed, is damaged, or does not lead to the rules that it states."""
+
+
+@dataclass(frozen=True)
+class EditRecord:
+    """One step of an edit log.
+
+    Parameters
+    ----------
+    step : int
+        Number of the step, from 1.
+    time : str
+        When the step was made, as ISO 8601 with the time zone.
+    author, reason : str or None
+        Who made it, and why.
+    edit : mapping
+        The edit as JSON, see :func:`apply_edit`, or ``{"action": "undo"}`` or ``"redo"``.
+    before, after : sequence of str
+        The lines of the changed rules.
+    rules_sha256 : str
+        Hash of the rules after the step.
+    sha256 : str
+        Hash of the step and of all steps before it.
+    """
+
+    step: int
+    time: str
+    author: str | None
+    reason: str | None
+    edit: Mapping[str, Any]
+    before: Sequence[str]
+    after: Sequence[str]
+    rules_sha256: str
+    sha256: str
+
+    def to_text(self) -> str:
+        """Write the step as a sentence with the lines that it changed."""
+        who = f" by {self.author}" if self.author else ""
+        why = f", because {self.reason}" if self.reason else ""
+        lines = [f"{self.step}. {describe_edit(self.edit)}{who} at {self.time}{why}"]
+        lines += [f"   - {line}" for line in self.before]
+        lines += [f"   + {line}" for line in self.after]
+        return "\n".join(lines)
+
+
+def describe_edit(edit: Mapping[str, Any]) -> str:
+    """Write an edit in words, such as ``set age ≤ 18 in rule 2``.
+
+    Parameters
+    ----------
+    edit : mapping
+        The edit as JSON, see :func:`apply_edit`.
+
+    Returns
+    -------
+    str
+    """
+    action = str(edit["action"])
+    write = _DESCRIPTIONS.get(action)
+    return action.replace("_", " ") if write is None else write(edit)
+
+
+def _describe_bound(edit: Mapping[str, Any]) -> str:
+    feature = edit["feature"]
+    parts = []
+    for side, open_sign, closed_sign in (("lower", ">", "≥"), ("upper", "<", "≤")):
+        if side not in edit:
+            continue
+        if edit[side] is None:
+            parts.append(f"no {side} bound of {feature}")
+        else:
+            is_closed = edit.get(f"{side}_closed", side == "upper")
+            parts.append(f"{feature} {closed_sign if is_closed else open_sign} {edit[side]:.15g}")
+    flags = {"lower_closed", "upper_closed", "missing"} & set(edit)
+    if not parts:
+        parts = [f"{name.replace('_', ' ')} {edit[name]} for {feature}" for name in sorted(flags)]
+    where = "only in" if edit.get("shared") is False else "in"
+    return f"set {' and '.join(parts)} {where} rule {edit['number']}"
+
+
+def _describe_values(edit: Mapping[str, Any]) -> str:
+    if edit["values"] is None:
+        return f"remove the values of {edit['feature']} from rule {edit['number']}"
+    sign = "not in" if edit.get("negated") else "in"
+    listed = ", ".join(map(str, edit["values"]))
+    return f"set {edit['feature']} {sign} {{{listed}}} in rule {edit['number']}"
+
+
+def _describe_split(edit: Mapping[str, Any]) -> str:
+    where = f"at {edit['bound']:.15g}" if "bound" in edit else f"by {edit['values']}"
+    return f"split rule {edit['number']} on {edit['feature']} {where}"
+
+
+def _describe_output(edit: Mapping[str, Any]) -> str:
+    value = edit["output"]
+    text = "a function" if isinstance(value, dict) else value
+    return f"set the output of rule {edit['number']} to {text}"
+
+
+#: Sentence of each edit.
+_DESCRIPTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
+    "drop": lambda edit: f"drop rule {edit['number']}",
+    "add": lambda edit: f"add a rule {edit.get('number', 'at the end')}",
+    "move": lambda edit: f"move rule {edit['number']} to position {edit['to']}",
+    "merge": lambda edit: f"merge rules {edit['first']} and {edit['second']}",
+    "split": _describe_split,
+    "set_bound": _describe_bound,
+    "set_categories": _describe_values,
+    "set_output": _describe_output,
+    "set_fallback": lambda edit: f"predict {edit['output']} where no rule holds",
+    "forbid": lambda edit: f"forbid {edit['feature']}",
+    "replace_rules": lambda edit: "replace all rules",
+}
+
+
+def rules_data(rules: RuleSet) -> dict[str, Any]:
+    """Return the JSON of rules as Python values."""
+    data: dict[str, Any] = json.loads(rules.to_json(indent=None))
+    return data
+
+
+def rules_sha256(rules: RuleSet) -> str:
+    """Return the hash by which logs name rules."""
+    return sha256_of(rules_data(rules))
+
+
+@dataclass(eq=False)
+class EditHistory:
+    """Rule sets before and after each edit, for undo and redo.
+
+    Parameters
+    ----------
+    rules : RuleSet
+        The rules before the first edit.
+    """
+
+    rules: RuleSet
+    past: list[RuleSet] = field(default_factory=list)
+    future: list[RuleSet] = field(default_factory=list)
+
+    def apply(self, edit: Mapping[str, Any]) -> RuleSet:
+        """Apply an edit, or move in the history; return the rules after it."""
+        action = edit.get("action")
+        if action in _MOVES:
+            return self._move(str(action))
+        edited = apply_edit(self.rules, edit)
+        self.past.append(self.rules)
+        self.future.clear()
+        self.rules = edited
+        return edited
+
+    def _move(self, action: str) -> RuleSet:
+        source, target = (self.past, self.future) if action == "undo" else (self.future, self.past)
+        if not source:
+            raise ValueError(f"There is nothing to {action}.")
+        target.append(self.rules)
+        self.rules = source.pop()
+        return self.rules
+
+
+def changed_lines(before: RuleSet, after: RuleSet) -> tuple[list[str], list[str]]:
+    """Return the lines of two rule sets that the other one does not have, with their numbers."""
+    texts = [_lines(rules) for rules in (before, after)]
+    removed, added = (
+        [f"{n}. {line}" if n else line for n, line in one if line not in {t for _, t in other}]
+        for one, other in (texts, texts[::-1])
+    )
+    if not removed and not added and before != after:  # the order changed
+        moved = [i for i, (a, b) in enumerate(zip(*texts, strict=False)) if a != b]
+        removed, added = ([f"{t[i][0]}. {t[i][1]}" for i in moved] for t in texts)
+    return removed, added
+
+
+def _lines(rules: RuleSet) -> list[tuple[int, str]]:
+    """Return the rules without statistics, numbered, and the fallback with number 0."""
+    numeric = rules.task == "regression"
+    lines = []
+    for number, rule in enumerate(rules, start=1):
+        premise = rule.premise_text(rules.feature_names)
+        output = rule.output_text(rules.feature_names, numeric=numeric, domain=rules.domain)
+        lines.append((number, f"IF {premise} THEN {output}" if premise else f"ALWAYS {output}"))
+    if rules.fallback is not None:
+        fallback = rules.fallback
+        text = str(fallback.output) if fallback.policy == "default" else fallback.policy
+        lines.append((0, f"otherwise, where no rule holds: {text}"))
+    return lines
+
+
+class EditLog:
+    """Log of all edits of a rule set, from which the edited rules follow.
+
+    Parameters
+    ----------
+    rules : RuleSet
+        The rules before the first edit.
+    rows : mapping, optional
+        Description of the rows on which effects were measured; JSON values.
+
+    Attributes
+    ----------
+    records : tuple of EditRecord
+        The steps.
+    seal : str
+        Hash of the whole log. Whoever notes it elsewhere, in a signed document for instance, can
+        tell later that nobody wrote the log anew.
+
+    Notes
+    -----
+    Each step has the SHA-256 of its own content and of the hash of the step before it. A change of
+    any part is therefore noticed, unless all later hashes are computed anew, which only the `seal`
+    reveals.
+
+    Examples
+    --------
+    >>> from skescore.editing import EditLog, replay
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=17)], "no"), Rule([], "yes")], ["age"], task="classification"
+    ... )
+    >>> log = EditLog(rules)
+    >>> edit = {"action": "set_bound", "number": 1, "feature": "age", "upper": 18}
+    >>> _ = log.append(edit, author="Ann", reason="the law", time="2026-01-05T09:00Z")
+    >>> print(log)
+    1. set age ≤ 18 in rule 1 by Ann at 2026-01-05T09:00Z, because the law
+       - 1. IF age ≤ 17 THEN no
+       + 1. IF age ≤ 18 THEN no
+    >>> print(replay(log.to_json()))
+    1. IF age ≤ 18 THEN no
+    2. ELSE yes
+    """
+
+    def __init__(self, rules: RuleSet, rows: Mapping[str, Any] | None = None) -> None:
+        self.start = rules
+        self.rows = dict(rows or {})
+        self.records: tuple[EditRecord, ...] = ()
+        self._history = EditHistory(rules)
+
+    @property
+    def rules(self) -> RuleSet:
+        """Rules after the last step."""
+        return self._history.rules
+
+    @property
+    def seal(self) -> str:
+        """Hash of the whole log."""
+        return self.records[-1].sha256 if self.records else self._start_sha256
+
+    @property
+    def _start_sha256(self) -> str:
+        return sha256_of(self._header)
+
+    @property
+    def _header(self) -> dict[str, Any]:
+        return {
+            "format": LOG_FORMAT,
+            "version": LOG_VERSION,
+            "rules": rules_data(self.start),
+            "rows": self.rows,
+        }
+
+    def append(
+        self,
+        edit: Mapping[str, Any],
+        *,
+        author: str | None = None,
+        reason: str | None = None,
+        time: str,
+    ) -> EditRecord:
+        """Apply an edit to the rules and record it.
+
+        Parameters
+        ----------
+        edit : mapping
+            The edit as JSON, see :func:`apply_edit`.
+        author, reason : str, optional
+            Who made it, and why.
+        time : str
+            When it was made, as ISO 8601.
+
+        Returns
+        -------
+        EditRecord
+            The new step.
+        """
+        before = self.rules
+        after = self._history.apply(edit)
+        removed, added = changed_lines(before, after)
+        content = {
+            "step": len(self.records) + 1,
+            "time": time,
+            "author": author,
+            "reason": reason,
+            "edit": dict(edit),
+            "before": removed,
+            "after": added,
+            "rules_sha256": rules_sha256(after),
+        }
+        record = EditRecord(**content, sha256=sha256_of(self.seal, content))
+        self.records = (*self.records, record)
+        return record
+
+    def to_text(self) -> str:
+        """Write all steps with the lines that they changed."""
+        return "\n".join(record.to_text() for record in self.records) or "no edits"
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """Write the log as JSON."""
+        data = {
+            **self._header,
+            "sha256": self._start_sha256,
+            "steps": [asdict(record) for record in self.records],
+        }
+        return json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> EditLog:
+        """Read a log, and check it.
+
+        Parameters
+        ----------
+        text : str
+            The result of :meth:`to_json`.
+
+        Returns
+        -------
+        EditLog
+            The log, with the rules that its edits lead to.
+
+        Raises
+        ------
+        EditLogError
+            If a step was changed, added, removed or moved, or does not lead to the stated rules.
+        """
+        try:
+            data = json_of(text, finite=True)
+        except ValueError as error:
+            raise EditLogError(f"This is no JSON, so no log of edits: {error}.") from error
+        if not isinstance(data, dict) or data.get("format") != LOG_FORMAT:
+            raise EditLogError(
+                f"This JSON is no log of edits: its 'format' must be {LOG_FORMAT!r}. Logs are "
+                "written by EditLog.to_json and `skescore edit --log`."
+            )
+        if data.get("version") != LOG_VERSION:
+            raise EditLogError(
+                f"The log has version {data.get('version')!r}; this skescore reads version "
+                f"{LOG_VERSION}."
+            )
+        try:
+            header = {name: data[name] for name in ("format", "version", "rules", "rows")}
+            if sha256_of(header) != data["sha256"]:
+                raise EditLogError("The rules before the first step were changed.")
+            log = cls(RuleSet.from_json(json.dumps(data["rules"])), data["rows"])
+            for number, step in enumerate(data["steps"], start=1):
+                log._append_checked(number, step)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise EditLogError(f"The log is damaged: {error!r}.") from error
+        return log
+
+    def _append_checked(self, number: int, step: Mapping[str, Any]) -> None:
+        """Replay one recorded step, and check its hashes."""
+        content = {name: value for name, value in step.items() if name != "sha256"}
+        if step["step"] != number:
+            raise EditLogError(f"Step {number} is missing or was moved: it says {step['step']!r}.")
+        if sha256_of(self.seal, content) != step["sha256"]:
+            raise EditLogError(
+                f"Step {number} was changed, or a step before it was removed or added: its hash "
+                "does not fit its content."
+            )
+        try:
+            after = self._history.apply(step["edit"])
+        except ValueError as error:
+            raise EditLogError(f"Step {number} cannot be replayed: {error}") from error
+        if rules_sha256(after) != step["rules_sha256"]:
+            raise EditLogError(f"Step {number} does not lead to the rules that the log states.")
+        self.records = (*self.records, EditRecord(**step))
+
+
+def replay(log: EditLog | str) -> RuleSet:
+    """Check a log and return the rules that its edits lead to.
+
+    Parameters
+    ----------
+    log : EditLog or str
+        The log, or its JSON.
+
+    Returns
+    -------
+    RuleSet
+        The edited rules, to the last bit as they were.
+
+    Raises
+    ------
+    EditLogError
+        If the log was changed, or does not lead to the rules that it states.
+
+    Examples
+    --------
+    >>> from skescore.editing import EditLog, replay
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=17)], "no"), Rule([], "yes")], ["age"], task="classification"
+    ... )
+    >>> log = EditLog(rules)
+    >>> edit = {"action": "set_bound", "number": 1, "feature": "age", "upper": 18}
+    >>> _ = log.append(edit, time="2026-01-05T09:00:00+00:00")
+    >>> replay(log.to_json().replace("18", "19"))
+    Traceback (most recent call last):
+    ...
+    skescore.editing._log.EditLogError: Step 1 was changed, or a step before it was removed or \
+added: its hash does not fit its content.
+    """
+    return EditLog.from_json(log.to_json() if isinstance(log, EditLog) else log).rules

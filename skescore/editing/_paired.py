@@ -1,0 +1,160 @@
+"""Confidence intervals of paired differences between two rule sets on the same rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from skescore._validation import check_number
+
+#: Share of the error probability that is spent on the share of rows decided differently.
+_SHARE_OF_CHANGE = 0.2
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """Mean of paired differences with its confidence interval.
+
+    Parameters
+    ----------
+    estimate : float
+        Mean difference on the rows.
+    low, high : float
+        Ends of the interval.
+    p_value : float
+        Two-sided p-value of no difference.
+    n_rows : int
+        Number of rows.
+    method : str
+        Name of the method.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    p_value: float
+    n_rows: int
+    method: str
+
+
+def difference_of_shares(
+    before: np.ndarray, after: np.ndarray, confidence: float = 0.95
+) -> PairedDifference:
+    """Bound the difference of two shares on the same rows, exactly.
+
+    Parameters
+    ----------
+    before, after : ndarray of bool, shape (n_rows,)
+        Whether each row is right before and after a change.
+    confidence : float, default=0.95
+        Probability with which the interval covers the true difference, at least.
+
+    Returns
+    -------
+    PairedDifference
+        The difference, after minus before. Its p-value is that of McNemar's exact test.
+
+    Notes
+    -----
+    The difference is d(2p - 1), where d is the probability that a row is decided right only once,
+    and p the probability that this is after the change. Clopper-Pearson intervals of both are
+    joined; with error probabilities of a fifth and four fifths of ``1 - confidence`` the interval
+    covers the difference with at least this confidence, whatever the number of rows.
+
+    References
+    ----------
+    C. J. Clopper, E. S. Pearson: The use of confidence or fiducial limits illustrated in the case
+    of the binomial. Biometrika 26(4), 1934.
+
+    Q. McNemar: Note on the sampling error of the difference between correlated proportions or
+    percentages. Psychometrika 12(2), 1947.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> before = np.array([True] * 80 + [False] * 20)
+    >>> after = np.array([True] * 90 + [False] * 10)
+    >>> difference = difference_of_shares(before, after)
+    >>> round(difference.estimate, 2), round(difference.low, 3), round(difference.high, 3)
+    (0.1, 0.013, 0.202)
+    """
+    confidence = check_number("confidence", confidence, above=0, below=1)
+    before, after = np.asarray(before, dtype=bool), np.asarray(after, dtype=bool)
+    n_rows = len(before)
+    if n_rows == 0:
+        raise ValueError("before and after must have at least one row, got 0.")
+    n_gained, n_lost = int((after & ~before).sum()), int((before & ~after).sum())
+    n_changed = n_gained + n_lost
+    error = 1 - confidence
+    change = _clopper_pearson(n_changed, n_rows, _SHARE_OF_CHANGE * error)
+    direction = (
+        _clopper_pearson(n_gained, n_changed, (1 - _SHARE_OF_CHANGE) * error)
+        if n_changed
+        else (0.0, 1.0)
+    )
+    corners = [d * (2 * p - 1) for d in change for p in direction]
+    p_value = float(stats.binomtest(n_gained, n_changed).pvalue) if n_changed else 1.0
+    return PairedDifference(
+        (n_gained - n_lost) / n_rows,
+        min(corners),
+        max(corners),
+        p_value,
+        n_rows,
+        "exact interval of paired shares (Clopper-Pearson)",
+    )
+
+
+def _clopper_pearson(n_hits: int, n_trials: int, error: float) -> tuple[float, float]:
+    interval = stats.binomtest(n_hits, n_trials).proportion_ci(1 - error, method="exact")
+    return float(interval.low), float(interval.high)
+
+
+def difference_of_means(
+    before: np.ndarray, after: np.ndarray, confidence: float = 0.95
+) -> PairedDifference:
+    """Bound the difference of two means on the same rows by Student's t.
+
+    Parameters
+    ----------
+    before, after : ndarray of float, shape (n_rows,)
+        A number per row before and after a change, such as an absolute error.
+    confidence : float, default=0.95
+        Confidence of the interval, for many rows.
+
+    Returns
+    -------
+    PairedDifference
+        The difference, after minus before. One row gives an unbounded interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> difference = difference_of_means(np.array([1.0, 2.0, 3.0]), np.array([0.5, 1.0, 3.0]))
+    >>> round(difference.estimate, 2), round(difference.low, 2), round(difference.high, 2)
+    (-0.5, -1.74, 0.74)
+    """
+    confidence = check_number("confidence", confidence, above=0, below=1)
+    differences = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)
+    method = "paired t interval"
+    if len(differences) == 0:
+        raise ValueError("before and after must have at least one row, got 0.")
+    if not differences.any():
+        return PairedDifference(0.0, 0.0, 0.0, 1.0, len(differences), method)
+    mean = float(differences.mean())
+    if len(differences) == 1:
+        return PairedDifference(mean, -math.inf, math.inf, 1.0, 1, method)
+    if np.ptp(differences) == 0:
+        return PairedDifference(mean, mean, mean, 0.0, len(differences), method)
+    test = stats.ttest_1samp(differences, 0.0)
+    interval = test.confidence_interval(confidence)
+    return PairedDifference(
+        mean,
+        float(interval.low),
+        float(interval.high),
+        float(test.pvalue),
+        len(differences),
+        method,
+    )

@@ -1,0 +1,493 @@
+"""Prices of constraints: what any rules of a kind must pay to satisfy them, with a proof."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from skescore._validation import check_choice, check_instance, check_integer, one_dimension
+from skescore.certificates import Certificate, certify
+from skescore.certificates._problem import LOSS_OF_METRIC
+from skescore.constraints import Constraints, Cutoffs, violations
+from skescore.editing._constrained_trees import ConstrainedTrees, TreeRows
+from skescore.metrics import PREDICTION_METRICS, prediction_loss, prediction_performance
+from skescore.optimal import KINDS, Cuts, Frontier, SearchSpace, SolverLimits
+from skescore.rules import RowTable, Rule, RuleSet
+from skescore.scorers import SCORE_SPECS
+
+#: Constraints that restrict the space of a search, so that the solvers honor them.
+_OF_SPACE = ("forbidden", "thresholds", "together", "max_rules")
+#: Constraints that any task and kind can have in its space for lists.
+_OF_LISTS = ("max_conditions",)
+
+
+@dataclass(frozen=True, eq=False)
+class Price:
+    """Proven interval of what constraints cost any rules of a kind.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Bounds of the price: the best score of all rules of the kind and size, less the best score
+        of those that satisfy the constraints. `upper` is infinite if none was found.
+    unconstrained, constrained : tuple of two float
+        Score of the best rules found, and proven bound of the score, without and with the
+        constraints.
+    rules : RuleSet or None
+        Best rules found that satisfy the constraints.
+    free_rules : RuleSet or None
+        Best rules found without them.
+    constraints : Constraints
+        The constraints.
+    kind : {"tree", "list"}
+        Kind of rules.
+    max_rules : int
+        Largest number of rules.
+    score_label : str
+        Name of the score.
+    reference : str
+        What predictions were compared with.
+    n_rows : int
+        Number of rows.
+    """
+
+    lower: float
+    upper: float
+    unconstrained: tuple[float, float]
+    constrained: tuple[float, float]
+    rules: RuleSet | None
+    free_rules: RuleSet | None
+    constraints: Constraints
+    kind: str
+    max_rules: int
+    score_label: str
+    reference: str
+    n_rows: int
+
+    @property
+    def width(self) -> float:
+        """Length of the interval; 0 if the price is known exactly."""
+        return self.upper - self.lower
+
+    def to_text(self) -> str:
+        """Write the price as a sentence."""
+        what = ", ".join(self.constraints.parts())
+        space = (
+            f"any {self.kind} of at most {self.max_rules} rules, {self.score_label} against "
+            f"{self.reference} on {self.n_rows} rows"
+        )
+        if self.rules is None:
+            return f"{what}: no rules that satisfy it were found ({space})."
+        if self.width <= 1e-9:
+            return f"{what} costs exactly {self.lower:.4f} ({space})."
+        return f"{what} costs between {self.lower:.4f} and {self.upper:.4f} ({space})."
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+def price(
+    constraints: Constraints,
+    X: Any,
+    y: Any,
+    *,
+    kind: str = "tree",
+    max_rules: int = 4,
+    scoring: Any = "ice",
+    space: SearchSpace | None = None,
+    tolerance: float | None = None,
+    limits: SolverLimits | None = None,
+    sample_weight: Any = None,
+) -> Price:
+    """Prove what constraints cost any rules of a kind and size.
+
+    Parameters
+    ----------
+    constraints : Constraints
+        The constraints.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows.
+    y : array-like of shape (n_rows,) or fitted estimator
+        Labels or numbers, or a black box whose predictions the rules should reproduce. Floats are
+        the target of a regression, everything else are classes.
+    kind : {"tree", "list"}, default="tree"
+        Kind of rules.
+    max_rules : int, default=4
+        Largest number of rules.
+    scoring : str or scorer, default="ice"
+        The score, as for :func:`skescore.certificates.certify`.
+    space : SearchSpace, optional
+        Cuts and conditions of the rules; by default 8 cuts per feature, to which allowed
+        thresholds next to them are added.
+    tolerance : float, optional
+        Width of each bound that suffices, as for :func:`skescore.certificates.certify`.
+    limits : SolverLimits, optional
+        Limits of all searches together; by default 60 seconds.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weight of each row.
+
+    Returns
+    -------
+    Price
+        The interval of the price, in units of the score.
+
+    Raises
+    ------
+    ValueError
+        If a parameter cannot be used, or no score can be bounded.
+
+    Notes
+    -----
+    Both best scores lie between that of the best rules found and a proven bound, so the price lies
+    between (best found without the constraints) - (bound with them) and (bound without) - (best
+    found with them). Forbidden features, thresholds, categories kept together and numbers of rules
+    (and of conditions of lists) restrict the space of the search. For other constraints, trees of
+    up to 4 leaves are enumerated in the order of their loss until one satisfies them; where there
+    are too many trees, and for lists, only the interval is wider.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from skescore.constraints import Constraints
+    >>> from skescore.editing import price
+    >>> X, y = load_iris(return_X_y=True, as_frame=True)
+    >>> wish = Constraints(forbidden=["petal length (cm)", "petal width (cm)"])
+    >>> cost = price(wish, X, y, max_rules=3, scoring="fire")
+    >>> round(cost.lower, 4), round(cost.upper, 4)
+    (0.5188, 0.5188)
+    """
+    check_instance("constraints", constraints, Constraints)
+    check_choice("kind", kind, KINDS)
+    check_integer("max_rules", max_rules, 1)
+    limits = limits or SolverLimits(time_limit=60.0)
+    started = time.monotonic()
+    problem = PriceProblem(constraints, X, y, kind, max_rules, scoring, tolerance, sample_weight)
+    free_space, constrained_space = problem.spaces(space or SearchSpace())
+    time_limit = limits.time_limit
+    half = replace(limits, time_limit=None if time_limit is None else time_limit / 2)
+    free = problem.certify(free_space, half)
+    deadline = math.inf if time_limit is None else started + time_limit
+    if free_space == constrained_space and not problem.further:
+        return problem.without_price(free)
+    constrained = problem.certify_constrained(constrained_space, half, deadline)
+    return problem.price(free, constrained)
+
+
+@dataclass(frozen=True, eq=False)
+class _Proof:
+    """Certificate of which some sizes may have no rules.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        The certificate.
+    is_possible : ndarray of bool, optional
+        Sizes for which rules may exist; by default all.
+    has_rules : ndarray of bool, optional
+        Sizes for which rules were found; by default all.
+    """
+
+    certificate: Certificate
+    is_possible: np.ndarray | None = None
+    has_rules: np.ndarray | None = None
+
+    def _signed_scores(self, kind: str) -> tuple[list[float], list[float]]:
+        """Return the scores of the rules found, and the bounds; greater is better."""
+        signed = SCORE_SPECS[self.certificate.score].signed
+        corridor = self.certificate.corridor(kind)
+        incumbents = [float(signed(size.incumbent)) for size in corridor]
+        bounds = [float(signed(size.bound)) for size in corridor]
+        return incumbents, bounds
+
+    def interval(self, kind: str) -> tuple[float, float]:
+        """Return the score of the best rules found and its bound; greater is better."""
+        if self.is_possible is None or self.has_rules is None:
+            interval = self.certificate.interval(kind)
+            signed = SCORE_SPECS[self.certificate.score].signed
+            return float(signed(interval.incumbent)), float(signed(interval.bound))
+        incumbents, bounds = self._signed_scores(kind)
+        best = max(np.array(incumbents)[self.has_rules])
+        return float(best), float(max(best, *np.array(bounds)[self.is_possible]))
+
+    def rules(self, kind: str) -> RuleSet | None:
+        """Return the rules with the best score."""
+        if self.has_rules is None:
+            return self.certificate.best_rules(kind)
+        incumbents, _ = self._signed_scores(kind)
+        best = int(np.argmax(np.where(self.has_rules, incumbents, -np.inf)))
+        return self.certificate.frontiers[0].rules[best]
+
+
+@dataclass(eq=False)
+class PriceProblem:
+    """The question that a price answers."""
+
+    constraints: Constraints
+    X: Any
+    y: Any
+    kind: str
+    max_rules: int
+    scoring: Any
+    tolerance: float | None
+    sample_weight: Any
+
+    def __post_init__(self) -> None:
+        predict = getattr(self.y, "predict", self.y if callable(self.y) else None)
+        self.target = one_dimension("y", self.y if predict is None else predict(self.X))
+        columns = getattr(self.X, "columns", None)
+        n_columns = np.shape(self.X)[1]
+        self.names = (
+            [f"x{j}" for j in range(n_columns)] if columns is None else [*map(str, columns)]
+        )
+        self.table = RowTable.of(self.X, self.names)
+        self.is_numeric = self.target.dtype.kind == "f"
+        self._constant = self._constant_rules()
+        self.constraints.check_names(self.names, self._constant.classes)
+        self.further = self._further_constraints()
+
+    def _constant_rules(self) -> RuleSet:
+        """Return one rule that always holds: the rules that the certificate compares."""
+        classes = None
+        output: Any = 0.0
+        if self.is_numeric:
+            output = float(self.target.mean())
+        else:
+            labels, counts = np.unique(self.target, return_counts=True)
+            classes = labels.tolist()
+            output = classes[int(counts.argmax())]
+        return RuleSet(
+            [Rule([], output)],
+            self.names,
+            task="regression" if self.is_numeric else "classification",
+            classes=classes,
+        )
+
+    def _further_constraints(self) -> Constraints:
+        """Return the constraints that no space expresses."""
+        native = {*_OF_SPACE, *(_OF_LISTS if self.kind == "list" else ())}
+        if self.kind == "list" and not isinstance(self.constraints.max_conditions, int | None):
+            native -= set(_OF_LISTS)
+        defaults = Constraints()
+        return self.constraints.replace(**{name: getattr(defaults, name) for name in native})
+
+    def spaces(self, space: SearchSpace) -> tuple[SearchSpace, SearchSpace]:
+        """Return the spaces without and with the constraints; the first contains the second."""
+        base = space.cuts_of(self.X)
+        allowed = self._allowed_cuts(base)
+        union = _union_of_cuts(base, allowed)
+        limit = self.constraints.max_conditions
+        max_conditions = space.max_conditions
+        if self.kind == "list" and isinstance(limit, int):
+            max_conditions = min(max_conditions, limit)
+        n_rules = min(self.max_rules, self.constraints.max_rules or self.max_rules)
+        return (
+            replace(space, cuts=union, max_rules=self.max_rules),
+            SearchSpace(n_rules, max_conditions, allowed),
+        )
+
+    def _allowed_cuts(self, base: Cuts) -> Cuts:
+        thresholds: dict[int, tuple[float, ...]] = {}
+        for j, cuts in base.thresholds.items():
+            allowed = self.constraints.allowed_thresholds(self.names[j])
+            if allowed is None:
+                thresholds[j] = cuts
+                continue
+            near = {n for c in cuts for n in allowed.near(c)}
+            if isinstance(allowed, Cutoffs):
+                near |= set(allowed.values)
+            thresholds[j] = tuple(sorted(near))
+        categories = dict(base.categories)
+        sets = dict(base.category_sets)
+        for name, groups in self.constraints.together.items():
+            j = self.names.index(name)
+            joined = {value for group in groups for value in group}
+            categories[j] = tuple(v for v in categories.get(j, ()) if v not in joined)
+            whole = tuple(tuple(group) for group in groups)
+            sets[j] = (*(s for s in sets.get(j, ()) if _separates_none(s, groups)), *whole)
+        cuts = replace(base, thresholds=thresholds, categories=categories, category_sets=sets)
+        forbidden = {self.names.index(name) for name in self.constraints.forbidden}
+        return cuts.select([j for j in range(len(self.names)) if j not in forbidden])
+
+    def certify(self, space: SearchSpace, limits: SolverLimits) -> Certificate:
+        """Prove the best score of a space."""
+        return certify(
+            self._constant,
+            self.X,
+            self.y,
+            scoring=self.scoring,
+            kinds=[self.kind],
+            space=space,
+            tolerance=self.tolerance,
+            limits=limits,
+            sample_weight=self.sample_weight,
+        )
+
+    def certify_constrained(
+        self, space: SearchSpace, limits: SolverLimits, deadline: float
+    ) -> _Proof | None:
+        """Prove the best score under the constraints; None if no rules satisfy them."""
+        relaxed = self.certify(space, limits)
+        if not self.further:
+            return _Proof(relaxed)
+        lower, upper, rules = [], [], []
+        for low, high, incumbent in self._bounds_of_sizes(space, relaxed, deadline):
+            lower.append(min([low, *lower]))  # fewer rules count as so many
+            if upper and high >= upper[-1]:
+                high, incumbent = upper[-1], rules[-1]
+            upper.append(high)
+            rules.append(incumbent)
+        if rules[-1] is None:
+            return None
+        certificate = self._certificate(relaxed, np.array(lower), upper, rules)
+        return _Proof(certificate, np.isfinite(lower), np.array([r is not None for r in rules]))
+
+    def best_rules(self, space: SearchSpace, limits: SolverLimits) -> RuleSet | None:
+        """Return rules with the least loss under the constraints; None if none are found."""
+        _, constrained_space = self.spaces(space)
+        deadline = limits.deadline(time.monotonic())
+        proof = self.certify_constrained(constrained_space, limits, deadline)
+        return None if proof is None else proof.certificate.frontiers[0].rules[-1]
+
+    def _certificate(
+        self,
+        relaxed: Certificate,
+        lower: np.ndarray,
+        upper: Sequence[float],
+        rules: Sequence[RuleSet | None],
+    ) -> Certificate:
+        """Return a certificate in which sizes without rules have the loss of a constant."""
+        old = relaxed.frontiers[0]
+        worst = float(max(old.upper[0], *(u for u in upper if math.isfinite(u))))
+        upper_bounds = np.where(np.isfinite(upper), upper, worst)
+        lower_bounds = np.minimum(lower, upper_bounds)
+        frontier = Frontier(
+            old.kind,
+            old.loss,
+            old.sizes,
+            np.maximum.accumulate(lower_bounds[::-1])[::-1],
+            upper_bounds,
+            tuple(rules),
+            old.total_weight,
+            old.space,
+            tuple(
+                "optimal" if low == high and one is not None else "time_limit"
+                for low, high, one in zip(lower_bounds, upper_bounds, rules, strict=True)
+            ),
+        )
+        feasible = next(one for one in rules if one is not None)
+        measured = tuple(self._measure(one or feasible, old.loss) for one in rules)
+        return replace(relaxed, frontiers=(frontier,), measured=(measured,), f1_bounds=())
+
+    def _measure(self, rules: RuleSet, loss: str) -> dict[str, float]:
+        """Measure rules with all metrics that follow from a loss."""
+        predictions = rules.predict(self.X)
+        metrics: dict[str, float] = {"n_rules": len(rules)}
+        for name in (n for n, of_loss in LOSS_OF_METRIC.items() if of_loss == loss):
+            is_performance = PREDICTION_METRICS[name].greater_is_better
+            measure = prediction_performance if is_performance else prediction_loss
+            metrics[name] = measure(
+                self.target,
+                predictions,
+                metric=name,
+                task=rules.task,
+                sample_weight=self.sample_weight,
+            )
+        return metrics
+
+    def _bounds_of_sizes(
+        self, space: SearchSpace, relaxed: Certificate, deadline: float
+    ) -> list[tuple[float, float, RuleSet | None]]:
+        """Return lower bound, upper bound and rules of each number of rules."""
+        frontier = relaxed.frontiers[0]
+        results: list[tuple[float, float, RuleSet | None]] = []
+        search = self._search(space, frontier.loss, deadline)
+        best = math.inf
+        for position, size in enumerate(frontier.sizes):
+            low = float(frontier.lower[position])
+            incumbent = frontier.rules[position]
+            satisfied = incumbent is not None and self._satisfies(incumbent)
+            high = float(frontier.upper[position]) if satisfied else math.inf
+            bounds = None
+            if not satisfied and search is not None:
+                bounds = search.solve(size, min(best, math.inf))
+            if bounds is not None:
+                low = max(low, min(bounds.lower, best))
+                high, incumbent = bounds.upper, bounds.rules
+            elif not satisfied:
+                incumbent = None
+            best = min(best, high)
+            results.append((low, high, incumbent))
+        return results
+
+    def _search(self, space: SearchSpace, loss: str, deadline: float) -> ConstrainedTrees | None:
+        """Return the search among trees; None where it is not possible."""
+        if self.kind != "tree" or loss == "absolute_error":
+            return None
+        classes = self._constant.classes
+        target = self.target
+        if classes is not None:
+            index = {label: i for i, label in enumerate(classes)}
+            target = np.array([index[label] for label in self.target.tolist()])
+        weights = np.ones(len(target)) if self.sample_weight is None else self.sample_weight
+        rows = TreeRows(self.table, target, np.asarray(weights, dtype=float), classes)
+        return ConstrainedTrees(rows, space.cuts_of(self.X), self.further, self.X, deadline)
+
+    def _satisfies(self, rules: RuleSet) -> bool:
+        domain = rules.domain_around(self.X)
+        return not violations(rules.replace(domain=domain), self.further, self.X, self.target)
+
+    def without_price(self, free: Certificate) -> Price:
+        """Return the price of constraints that all rules of the space satisfy."""
+        return replace(self.price(free, _Proof(free)), lower=0.0, upper=0.0)
+
+    def price(self, free: Certificate, constrained: _Proof | None) -> Price:
+        """Combine both certificates."""
+        spec = SCORE_SPECS[free.score]
+        without = _Proof(free).interval(self.kind)
+        with_constraints = (-math.inf, -math.inf)
+        rules = None
+        if constrained is not None:
+            with_constraints = constrained.interval(self.kind)
+            rules = constrained.rules(self.kind)
+        incumbent = max(without[0], with_constraints[0])
+        bound = min(with_constraints[1], without[1])
+        upper = max(0.0, without[1] - with_constraints[0])
+        return Price(
+            min(upper, max(0.0, incumbent - bound)),
+            upper,
+            (spec.signed(incumbent), spec.signed(without[1])),
+            (spec.signed(with_constraints[0]), spec.signed(bound)),
+            rules,
+            free.best_rules(self.kind),
+            self.constraints,
+            self.kind,
+            self.max_rules,
+            spec.label,
+            free.rows["reference"],
+            len(self.target),
+        )
+
+
+def _separates_none(values: Sequence[Any], groups: Sequence[Sequence[Any]]) -> bool:
+    return all(set(group) <= set(values) or not set(group) & set(values) for group in groups)
+
+
+def _union_of_cuts(one: Cuts, other: Cuts) -> Cuts:
+    """Return the cuts of both."""
+
+    def union(a: Any, b: Any) -> dict[int, tuple[Any, ...]]:
+        return {j: tuple(dict.fromkeys((*a.get(j, ()), *b.get(j, ())))) for j in sorted({*a, *b})}
+
+    thresholds = {j: tuple(sorted(v)) for j, v in union(one.thresholds, other.thresholds).items()}
+    return replace(
+        one,
+        thresholds=thresholds,
+        categories=union(one.categories, other.categories),
+        category_sets=union(one.category_sets, other.category_sets),
+        missing_features=tuple(sorted({*one.missing_features, *other.missing_features})),
+    )

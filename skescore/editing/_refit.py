@@ -1,0 +1,220 @@
+"""Refit the rest of a list around the rules that people want to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skescore._rows import take_rows
+from skescore.constraints import Constraints
+from skescore.editing._effect import Effect, predict_rows
+from skescore.editing._price import PriceProblem
+from skescore.optimal import SearchSpace, SolverLimits
+from skescore.rules import RowTable, Rule, RuleSet
+
+
+@dataclass(frozen=True, eq=False)
+class Reoptimization:
+    """The best rules that keep an expert's edits, compared with the edited rules.
+
+    Parameters
+    ----------
+    effect : Effect
+        From the edited rules to the refitted ones.
+    pinned : sequence of int
+        Numbers of the rules that were kept, before the refit.
+    is_better : bool
+        Whether better rules were found; otherwise the edited rules stay.
+
+    Attributes
+    ----------
+    distance : float
+        How much better the refitted rules are on the rows of the effect: in shares of right rows,
+        or in a regression in the mean absolute error.
+    """
+
+    effect: Effect
+    pinned: Sequence[int]
+    is_better: bool
+
+    @property
+    def rules(self) -> RuleSet:
+        """Refitted rules."""
+        return self.effect.after
+
+    @property
+    def distance(self) -> float:
+        """Difference of the first figure, positive if the refitted rules are better."""
+        figure = self.effect.figures[0]
+        change = figure.after - figure.before
+        return change if figure.greater_is_better else -change
+
+    def to_text(self) -> str:
+        """Write what was refitted and how far the edited rules are from it."""
+        around = (
+            f" around rule{'' if len(self.pinned) == 1 else 's'} {', '.join(map(str, self.pinned))}"
+            if self.pinned
+            else ""
+        )
+        if not self.is_better:
+            return f"Refit{around}: no better rules were found, so the edited rules stay."
+        figure = self.effect.figures[0]
+        return (
+            f"Refit{around}: the edited rules were {abs(self.distance):.4g} "
+            f"{'worse' if self.distance >= 0 else 'better'} than the refitted ones "
+            f"({figure.label}).\n{self.effect.to_text()}"
+        )
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+
+def refit(
+    rules: RuleSet,
+    X: Any,
+    labels: np.ndarray,
+    *,
+    pinned: Sequence[int] = (),
+    constraints: Constraints | None = None,
+    max_rules: int | None = None,
+    limits: SolverLimits | None = None,
+) -> RuleSet | None:
+    """Return the best rules that contain some rules word for word, at their positions.
+
+    The other rules are the leaves of the best tree that is found on the rows that no pinned rule
+    covers. Leaves do not overlap, so that those with the least harm to pinned rules can stand
+    before them.
+
+    Parameters
+    ----------
+    rules : RuleSet
+        The rules; of which one predicts each row.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows.
+    labels : ndarray of shape (n_rows,)
+        Labels or numbers that the rules should predict.
+    pinned : sequence of int, default=()
+        Indices of the rules to keep, from 0.
+    constraints : Constraints, optional
+        What the new rules must satisfy.
+    max_rules : int, optional
+        Largest number of rules; by default as many as there are.
+    limits : SolverLimits, optional
+        Limits of the search; by default about 5 seconds, counted as work, so that
+        the result is the same on every machine.
+
+    Returns
+    -------
+    RuleSet or None
+        None if no rules satisfy the constraints.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skescore.editing import refit
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=17)], "no"), Rule([], "no")], ["age"], task="classification",
+    ...     classes=["no", "yes"],
+    ... )
+    >>> X, y = [[16], [17], [30], [50]], np.array(["no", "yes", "yes", "yes"])
+    >>> print(refit(rules, X, y, pinned=[0]))
+    1. IF age ≤ 17 THEN no
+    2. ELSE yes
+    """
+    rules.check_one_rule_per_row("reoptimize")
+    n_free = (max_rules or len(rules)) - len(pinned)
+    if n_free < 0:
+        raise ValueError(
+            f"max_rules must be at least the number of pinned rules, {len(pinned)}, got "
+            f"{max_rules!r}."
+        )
+    table = RowTable.of(X, rules.feature_names)
+    kept_rules = [rules[i] for i in sorted(pinned)]
+    is_free = np.ones(len(table), dtype=bool)
+    if kept_rules:
+        is_free = ~rules.replace(rules=kept_rules, fallback=None).covers(table)
+    leaves: list[Rule] = []
+    if n_free and is_free.any():
+        frame = _frame(X, rules.feature_names)
+        rows = np.flatnonzero(is_free)
+        constant = len(set(labels[rows].tolist())) == 1
+        best = _best_tree(
+            take_rows(frame, rows), labels[rows], constraints, 1 if constant else n_free, limits
+        )
+        if best is None:
+            return None
+        leaves = [replace(leaf, statistics=None) for leaf in best]
+    if not kept_rules:
+        return rules.replace(rules=leaves, ordered=False, disjoint=True)
+    order = _order(rules, leaves, sorted(pinned), table, labels)
+    return rules.replace(rules=order, ordered=True, disjoint=False)
+
+
+def _frame(X: Any, names: Sequence[str]) -> Any:
+    """Return rows with the names of the features as columns."""
+    if isinstance(X, pd.DataFrame):
+        frame = X.rename(columns=str)
+        return frame[list(names)]
+    return pd.DataFrame(np.asarray(X), columns=list(names)).infer_objects()
+
+
+def _best_tree(
+    X: Any,
+    labels: np.ndarray,
+    constraints: Constraints | None,
+    max_rules: int,
+    limits: SolverLimits | None,
+) -> RuleSet | None:
+    wishes = (constraints or Constraints()).replace(pinned=(), max_rules=None)
+    problem = PriceProblem(wishes, X, labels, "tree", max_rules, "ice", None, None)
+    return problem.best_rules(SearchSpace(), limits or SolverLimits(max_work=5.0))
+
+
+def _order(
+    rules: RuleSet,
+    leaves: list[Rule],
+    pinned: Sequence[int],
+    table: RowTable,
+    labels: np.ndarray,
+) -> list[Rule]:
+    """Put pinned rules at their positions, and the least harmful leaves before them."""
+    kept_rules = [rules[i] for i in pinned]
+    costs = _harm(rules, leaves, kept_rules, table, labels)
+    queue = [leaves[i] for i in np.argsort(costs, kind="stable").tolist()]
+    result: list[Rule] = []
+    for index, rule in zip(pinned, kept_rules, strict=True):
+        while len(result) < index and queue:
+            result.append(queue.pop(0))
+        result.append(rule)
+    return result + [leaf for leaf in leaves if leaf in queue]
+
+
+def _harm(
+    rules: RuleSet,
+    leaves: list[Rule],
+    kept_rules: list[Rule],
+    table: RowTable,
+    labels: np.ndarray,
+) -> np.ndarray:
+    """Return how much worse each leaf predicts the rows of pinned rules than these do."""
+    base = rules.replace(rules=kept_rules, ordered=True, disjoint=False)
+    of_pinned = base.replace(fallback=None).covers(table)
+    pinned_cost = _costs(predict_rows(base, table)[0], labels)
+    harm = []
+    for leaf in leaves:
+        alone = rules.replace(rules=[leaf], ordered=True, disjoint=False)
+        covered = alone.replace(fallback=None).covers(table) & of_pinned
+        cost = _costs(predict_rows(alone, table)[0], labels)
+        harm.append(float((cost - pinned_cost)[covered].sum()))
+    return np.array(harm)
+
+
+def _costs(predictions: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    if predictions.dtype.kind == "f":
+        return np.nan_to_num(np.abs(predictions - labels.astype(float)))
+    return np.array([a != b for a, b in zip(predictions, labels.tolist(), strict=True)], float)

@@ -1,0 +1,279 @@
+"""Edits written as short texts, such as ``2.age<=18``, for the command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from skescore._text import did_you_mean
+from skescore.editing._edits import rule_to_json
+from skescore.rules import Condition, Interval, OneOf, Rule, RuleSet
+
+#: Comparisons, longest first, with the side that they bound and whether it is closed.
+_BOUNDS = {
+    "<=": ("upper", True),
+    ">=": ("lower", True),
+    "<": ("upper", False),
+    ">": ("lower", False),
+}
+_OPERATORS = ("<=", ">=", "!=", "<", ">", "=")
+
+
+class WrittenEdits:
+    """Reader of written edits, in which numbers are those of the rules before all edits.
+
+    Parameters
+    ----------
+    rules : RuleSet
+        The rules before the edits.
+
+    Attributes
+    ----------
+    touched : list of int
+        Numbers of the rules that edits named, before the edits; added rules have none.
+
+    Examples
+    --------
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet(
+    ...     [Rule([Interval(0, upper=17)], "no"), Rule([], "yes")], ["age"], task="classification"
+    ... )
+    >>> WrittenEdits(rules).read("set", "1.age<=18", rules)
+    {'action': 'set_bound', 'number': 1, 'feature': 'age', 'upper': 18.0, 'upper_closed': True}
+    """
+
+    def __init__(self, rules: RuleSet) -> None:
+        self._numbers: list[int | None] = list(range(1, len(rules) + 1))
+        self._is_pinned: set[int] = set()
+        self._n_added = 0
+
+    @property
+    def touched(self) -> list[int]:
+        """Current numbers of the rules that edits named, and of added ones."""
+        return [i for i, number in enumerate(self._numbers, 1) if number in self._is_pinned]
+
+    def pin(self, number: int) -> None:
+        """Treat a rule as named by an edit."""
+        self._current(str(number))
+        self._is_pinned.add(number)
+
+    def read(self, option: str, text: str, rules: RuleSet) -> dict[str, Any]:
+        """Read an edit.
+
+        Parameters
+        ----------
+        option : {"set", "drop", "move", "merge", "split", "add"}
+            Kind of the edit.
+        text : str
+            Its text.
+        rules : RuleSet
+            The rules after the edits before it.
+
+        Returns
+        -------
+        dict
+            The edit as JSON, with current numbers.
+
+        Raises
+        ------
+        ValueError
+            If the text cannot be read.
+        """
+        try:
+            reader = getattr(self, f"_read_{option}")
+            edit: dict[str, Any] = reader(text.strip(), rules)
+        except ValueError as error:
+            raise ValueError(f"--{option} {text}: {error}") from error
+        return edit
+
+    def record(self, edit: dict[str, Any]) -> None:
+        """Update the numbers after an edit was made.
+
+        Parameters
+        ----------
+        edit : dict
+            An edit that :meth:`read` returned.
+        """
+        numbers, action = self._numbers, edit["action"]
+        if action == "drop":
+            del numbers[edit["number"] - 1]
+        elif action == "move":
+            numbers.insert(edit["to"] - 1, numbers.pop(edit["number"] - 1))
+        elif action == "merge":
+            del numbers[edit["second"] - 1]
+        elif action in ("split", "add"):
+            # Parts and new rules get negative numbers, which no text can name.
+            self._n_added += 1
+            position = edit.get("number", len(numbers) + 1) - (action == "add")
+            numbers.insert(position, -self._n_added)
+            self._is_pinned.add(-self._n_added)
+
+    def _current(self, text: str) -> int:
+        """Return the current number of a rule."""
+        if not text.strip().isdecimal():
+            raise ValueError(f"{text!r} is no number of a rule.")
+        number = int(text)
+        if number not in self._numbers:
+            n_rules = max((n for n in self._numbers if n is not None), default=0)
+            known = number <= n_rules
+            raise ValueError(
+                f"Rule {number} was dropped or merged by an edit before."
+                if known
+                else f"There is no rule {number}; the last one is {n_rules}."
+            )
+        return self._numbers.index(number) + 1
+
+    def _touch(self, text: str) -> int:
+        current = self._current(text)
+        self._is_pinned.add(int(text))
+        return current
+
+    def _read_drop(self, text: str, rules: RuleSet) -> dict[str, Any]:
+        return {"action": "drop", "number": self._current(text)}
+
+    def _read_move(self, text: str, rules: RuleSet) -> dict[str, Any]:
+        number, colon, target = text.partition(":")
+        if not colon or not target.strip().isdecimal():
+            raise ValueError("write NUMBER:POSITION, such as 4:1.")
+        return {"action": "move", "number": self._touch(number), "to": int(target)}
+
+    def _read_merge(self, text: str, rules: RuleSet) -> dict[str, Any]:
+        first, comma, second = text.partition(",")
+        if not comma:
+            raise ValueError("write two numbers, such as 1,3.")
+        other = self._current(second)
+        return {"action": "merge", "first": self._touch(first), "second": other}
+
+    def _read_split(self, text: str, rules: RuleSet) -> dict[str, Any]:
+        number, feature, operator, value = self._comparison(text, rules)
+        edit = {"action": "split", "number": number, "feature": feature}
+        if operator == "<=":
+            return edit | {"bound": _number(value)}
+        if operator == "=":
+            return edit | {"values": _values(value, rules, feature)}
+        raise ValueError("write NUMBER.FEATURE<=BOUND or NUMBER.FEATURE=VALUE|VALUE.")
+
+    def _read_set(self, text: str, rules: RuleSet) -> dict[str, Any]:
+        output = re.fullmatch(r"(\d+|otherwise)\s*=(.*)", text, re.DOTALL)
+        if output is not None:
+            label = _output(output[2].strip(), rules)
+            if output[1] == "otherwise":
+                return {"action": "set_fallback", "output": label}
+            return {"action": "set_output", "number": self._touch(output[1]), "output": label}
+        number, feature, operator, value = self._comparison(text, rules)
+        edit = {"number": number, "feature": feature}
+        if operator in _BOUNDS:
+            side, closed = _BOUNDS[operator]
+            if value == "none":
+                return {"action": "set_bound", **edit, side: None}
+            bound = {side: _number(value), f"{side}_closed": closed}
+            return {"action": "set_bound", **edit, **bound}
+        values = None if value == "none" else _values(value, rules, feature)
+        negated = {"negated": True} if operator == "!=" else {}
+        return {"action": "set_categories", **edit, "values": values, **negated}
+
+    def _read_add(self, text: str, rules: RuleSet) -> dict[str, Any]:
+        premise, arrow, output = text.rpartition("=>")
+        if not arrow:
+            raise ValueError('write "CONDITION & CONDITION => OUTPUT", such as "age<=18 => no".')
+        position = re.match(r"(\d+):\s*", premise)
+        if position is not None:
+            premise = premise[position.end() :]
+        conditions = [
+            _condition(part.strip(), rules) for part in premise.split("&") if part.strip()
+        ]
+        rule = rule_to_json(rules, Rule(conditions, _output(output.strip(), rules)))
+        number = {} if position is None else {"number": int(position[1])}
+        return {"action": "add", "rule": rule, **number}
+
+    def _comparison(self, text: str, rules: RuleSet) -> tuple[int, str, str, str]:
+        number, dot, rest = text.partition(".")
+        if not dot:
+            raise ValueError(
+                "write NUMBER.FEATURE<=BOUND, NUMBER.FEATURE=VALUE|VALUE, NUMBER=CLASS or "
+                "otherwise=CLASS."
+            )
+        feature, operator, value = split_comparison(rest, rules.feature_names)
+        return self._touch(number), feature, operator, value
+
+
+def split_comparison(text: str, names: Sequence[str]) -> tuple[str, str, str]:
+    """Split a comparison into feature, operator and value.
+
+    Parameters
+    ----------
+    text : str
+        Such as ``petal length (cm) <= 2.5``.
+    names : sequence of str
+        Names of the features, which may contain operators.
+
+    Returns
+    -------
+    tuple of three str
+
+    Examples
+    --------
+    >>> split_comparison("a<b >= 3", ["a", "a<b"])
+    ('a<b', '>=', '3')
+    """
+    text = text.strip()
+    for name in sorted(names, key=len, reverse=True):
+        if not text.startswith(name):
+            continue
+        rest = text[len(name) :].strip()
+        for operator in _OPERATORS:
+            if rest.startswith(operator):
+                return name, operator, rest[len(operator) :].strip()
+    written = re.split("|".join(_OPERATORS), text)[0].strip()
+    if written in names:
+        raise ValueError(f"{text!r} lacks a comparison: {', '.join(_OPERATORS)}.")
+    raise ValueError(f"There is no feature {written!r}. {did_you_mean(written, names)}")
+
+
+def _condition(text: str, rules: RuleSet) -> Condition:
+    feature, operator, value = split_comparison(text, rules.feature_names)
+    index = rules.feature_names.index(feature)
+    if operator in _BOUNDS:
+        side, closed = _BOUNDS[operator]
+        bounds: dict[str, Any] = {side: _number(value), f"{side}_closed": closed}
+        return Interval(index, **bounds)
+    return OneOf(index, tuple(_values(value, rules, feature)), operator == "!=")
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no number.") from None
+
+
+def _values(text: str, rules: RuleSet, feature: str) -> list[Any]:
+    """Read values with | between them, in the type that the domain or the rules have."""
+    index = rules.feature_names.index(feature)
+    known = list((rules.domain and rules.domain.values_of(index)) or ())
+    known += [
+        v
+        for rule in rules
+        for c in rule.conditions
+        if isinstance(c, OneOf) and c.feature == index
+        for v in c.values
+    ]
+    by_text = {str(value): value for value in known}
+    values = []
+    for part in text.split("|"):
+        name = part.strip()
+        value = by_text.get(name, name)
+        if name not in by_text and known and not any(isinstance(v, str) for v in known):
+            value = _number(name)
+        values.append(value)
+    return values
+
+
+def _output(text: str, rules: RuleSet) -> Any:
+    if rules.classes is None:
+        return _number(text)
+    labels = {str(label): label for label in rules.classes}
+    if text not in labels:
+        raise ValueError(f"There is no class {text!r}. {did_you_mean(text, labels)}")
+    return labels[text]

@@ -1,0 +1,183 @@
+"""``skescore edit``: edits, effects, logs, replay and exit codes."""
+
+from __future__ import annotations
+
+import json
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+from skescore.cli import main
+from skescore.editing import replay
+from skescore.rules import Interval, OneOf, Rule, RuleSet
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Rules, a model and tables in a folder."""
+    folder = tmp_path_factory.mktemp("edit")
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"age of person": rng.integers(18, 80, 160), "income": rng.random(160)})
+    X["color"] = rng.choice(["red", "green"], 160)
+    X["buys"] = np.where(X["age of person"] + 20 * X["income"] > 60, "yes", "no")
+    X[:120].to_csv(folder / "table.csv", index=False)
+    X[120:].to_csv(folder / "new.csv", index=False)
+    rules = RuleSet(
+        [
+            Rule([Interval(0, upper=40)], "no"),
+            Rule([Interval(1, upper=0.5), OneOf(2, ["red"])], "no"),
+            Rule([], "yes"),
+        ],
+        ["age of person", "income", "color"],
+        task="classification",
+    )
+    rules.save(folder / "rules.json")
+    model = RandomForestClassifier(5, max_depth=4, random_state=0)
+    joblib.dump(model.fit(X[["age of person", "income"]], X["buys"]), folder / "model.joblib")
+    return folder
+
+
+def edit(folder, *more: str) -> int:
+    rows = (str(folder / "rules.json"), str(folder / "table.csv"))
+    return main(["edit", *rows, "--target", "buys", *more])
+
+
+def written(folder, *more: str) -> RuleSet:
+    path = folder / "edited.json"
+    assert edit(folder, *more, "--output", str(path), "--overwrite") == 0
+    return RuleSet.load(path)
+
+
+def texts(rules: RuleSet) -> list[str]:
+    return [rule.to_text(rules.feature_names).partition("  ")[0] for rule in rules]
+
+
+def test_edit_prints_the_effect(files, capsys) -> None:
+    held_out = str(files / "new.csv")
+    assert edit(files, "--set", "1.age of person<=50", "--held-out", held_out) == 0
+    text = capsys.readouterr().out
+    assert "1. set age of person ≤ 50 in rule 1" in text
+    assert "share right (data) of 40 held-out rows: " in text
+    assert "95 % interval" in text
+    assert "1. IF age of person ≤ 50 THEN no" in text
+
+
+def test_edit_numbers_are_those_of_the_file(files) -> None:
+    rules = written(
+        files,
+        "--drop",
+        "1",
+        "--set",
+        "2.income<0.3",
+        "--add",
+        "1: income>=0.9 => yes",
+        "--set",
+        "3=no",
+    )
+    assert texts(rules) == [
+        "IF income ≥ 0.9 THEN yes",
+        "IF income < 0.3 AND color = red THEN no",
+        "ALWAYS no",
+    ]
+    assert all(rule.statistics is not None for rule in rules)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--set", "2.color=green|red"], "IF income ≤ 0.5 AND color in {green, red} THEN no"),
+        (["--set", "2.color!=green"], "IF income ≤ 0.5 AND color ≠ green THEN no"),
+        (["--set", "2.income<=none"], "IF color = red THEN no"),
+        (["--move", "2:1"], "IF age of person ≤ 40 THEN no"),
+        (["--split", "1.income<=0.5"], "IF age of person ≤ 40 AND income > 0.5 THEN no"),
+        (["--merge", "1,2"], "ALWAYS yes"),
+    ],
+)
+def test_edit_makes_every_edit(files, arguments: list[str], line: str) -> None:
+    assert texts(written(files, *arguments))[1] == line
+
+
+def test_edit_log_replays(files, capsys) -> None:
+    log, output = files / "log.json", files / "edited.json"
+    more = ("--by", "Ann", "--because", "the law", "--overwrite", "--output", str(output))
+    assert edit(files, "--set", "1.age of person<18", "--drop", "2", "--log", str(log), *more) == 0
+    assert replay(log.read_text(encoding="utf-8")) == RuleSet.load(output)
+    seal = capsys.readouterr().out.split()[-1]
+    assert main(["edit", "--replay", str(log)]) == 0
+    text = capsys.readouterr().out
+    assert "drop rule 2 by Ann" in text
+    assert "the law" in text
+    assert text.split()[-1] == seal
+    data = json.loads(log.read_text(encoding="utf-8"))
+    data["steps"][0]["author"] = "Bob"
+    log.write_text(json.dumps(data), encoding="utf-8")
+    assert main(["edit", "--replay", str(log)]) == 1
+    assert "Step 1 was changed" in capsys.readouterr().err
+
+
+def test_edit_forbids_and_refits(files, capsys) -> None:
+    log = files / "refit.json"
+    model = ("--black-box", str(files / "model.joblib"), "--trust")
+    names = ["age of person", "income"]
+    rules = RuleSet(
+        [
+            Rule([Interval(0, upper=40)], "no"),
+            Rule([Interval(1, upper=0.5)], "no"),
+            Rule([], "yes"),
+        ],
+        names,
+        task="classification",
+    )
+    rules.save(files / "two.json")
+    arguments = ["edit", str(files / "two.json"), str(files / "table.csv"), "--target", "buys"]
+    more = ["--forbid", "income", "--reoptimize", "--suggest", "--log", str(log), *model]
+    assert main([*arguments, *more]) == 0
+    text = capsys.readouterr().out
+    assert "agreeing with the model" in text
+    assert "Refit" in text
+    assert not replay(log.read_text(encoding="utf-8")).used_features & {1}
+
+
+def test_edit_reports_violations_by_exit_code(files, capsys) -> None:
+    order = ("--class-order", "no,yes")
+    assert edit(files, "--monotone", "income:+", *order) == 0
+    assert edit(files, "--monotone", "income:-", *order) == 1
+    out, err = capsys.readouterr()
+    assert "Violated: monotone: income -" in out
+    assert "violate 1 constraint" in err
+
+
+def test_edit_prices_constraints(files, capsys) -> None:
+    more = ("--forbid", "income", "--price", "--seconds", "5", "--format", "json")
+    assert edit(files, *more) == 0
+    result = json.loads(capsys.readouterr().out)
+    (price,) = result["prices"]
+    assert price["constraints"] == ["forbidden: income"]
+    assert 0 <= price["lower"] <= price["upper"]
+    assert result["effect"]["n_rows"] == 120
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--set", "1.agee<=3"], "There is no feature 'agee'"),
+        (["--set", "9.income<=3"], "There is no rule 9"),
+        (["--drop", "1", "--drop", "1"], "dropped or merged"),
+        (["--set", "1=maybe"], "There is no class 'maybe'"),
+        (["--set", "1"], "write NUMBER.FEATURE"),
+        (["--forbid", "wealth"], "wealth"),
+        (["--add", "income<3"], "CONDITION"),
+    ],
+)
+def test_edit_explains_wrong_edits(files, arguments: list[str], message: str, capsys) -> None:
+    assert edit(files, *arguments) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_edit_needs_rules_or_a_log(files) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["edit"])
+    assert stop.value.code == 2

@@ -1,0 +1,235 @@
+"""Edits change rules as a person would by hand, and never leave wrong statistics behind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore.editing import apply_edit, predict_rows
+from skescore.rules import (
+    Domain,
+    Fallback,
+    Interval,
+    Linear,
+    LinearOutput,
+    OneOf,
+    Rule,
+    RuleSet,
+    as_ruleset,
+    with_statistics,
+)
+
+ADULT = RuleSet(
+    [
+        Rule([Interval(0, upper=18)], "no"),
+        Rule([Interval(1, lower=100), OneOf(2, ["red", "blue"])], "yes"),
+        Rule([Interval(1, upper=20)], "no"),
+    ],
+    ["age", "income", "color"],
+    task="classification",
+    domain=Domain((0, 0, 0), (99, 200, 3), [(2, ["blue", "green", "red"])]),
+    fallback=Fallback("yes"),
+)
+
+
+def texts(rules: RuleSet) -> list[str]:
+    return [rule.to_text(rules.feature_names) for rule in rules]
+
+
+def first_that_holds(rules: list[Rule], X: pd.DataFrame, otherwise: Any) -> list[Any]:
+    """Predict by a loop over rows and rules."""
+    predictions = []
+    for i in range(len(X)):
+        row = X.iloc[[i]]
+        holds = [r for r in rules if r.holds(lambda j, row=row: row.iloc[:, j].to_numpy(), 1)[0]]
+        predictions.append(holds[0].output if holds else otherwise)
+    return predictions
+
+
+@pytest.mark.parametrize("kind", ["list", "tree", "unordered", "voting"])
+def test_edits_keep_only_valid_statistics(cases: ModuleType, kind: str) -> None:
+    n_edits = n_remaining = 0
+    for seed in range(25):
+        random = np.random.default_rng(seed)
+        rules, X, y = cases.rule_set(random, kind)
+        for _ in range(6):
+            try:
+                rules = apply_edit(rules, cases.random_edit(random, rules))
+            except ValueError:
+                continue
+            n_edits += 1
+            if not (rules.ordered or rules.disjoint):
+                continue
+            recounted = with_statistics(rules, X, y)
+            for rule, right in zip(rules, recounted, strict=True):
+                if rule.statistics is not None:
+                    n_remaining += 1
+                    assert rule.statistics == right.statistics
+    assert n_edits > 80
+    assert n_remaining > 80 or kind in ("unordered", "voting")
+
+
+def test_statistics_of_votes_remain(cases: ModuleType) -> None:
+    rules, _, _ = cases.rule_set(np.random.default_rng(3), "voting")
+    edited = apply_edit(rules, {"action": "drop", "number": 1})
+    assert [r.statistics for r in edited] == [r.statistics for r in rules[1:]]
+
+
+def test_edits_of_lists_predict_as_by_hand(cases: ModuleType) -> None:
+    for seed in range(4):
+        random = np.random.default_rng(seed)
+        rules, X, _ = cases.rule_set(random, "list")
+        rules = rules.replace(fallback=Fallback("low"))
+        by_hand = list(rules)
+        moved = [*by_hand[1:], by_hand[0]]
+        pairs = [
+            ({"action": "drop", "number": len(rules)}, by_hand[:-1]),
+            ({"action": "move", "number": 1, "to": len(rules)}, moved),
+            (
+                {"action": "set_output", "number": 1, "output": "high"},
+                [replace(by_hand[0], output="high"), *by_hand[1:]],
+            ),
+        ]
+        for edit, expected in pairs:
+            edited = apply_edit(rules, edit)
+            assert predict_rows(edited, X)[0].tolist() == first_that_holds(expected, X, "low")
+
+
+def test_split_changes_no_prediction(cases: ModuleType) -> None:
+    n_splits = 0
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        rules, X, _ = cases.rule_set(random, str(random.choice(["list", "tree"])))
+        number = int(random.integers(1, len(rules) + 1))
+        edit = {"action": "split", "number": number, "feature": "age", "bound": 4.0}
+        if "color" in X and seed % 2:
+            edit = {"action": "split", "number": number, "feature": "color", "values": ["red"]}
+        try:
+            edited = apply_edit(rules, edit)
+        except ValueError:
+            continue
+        n_splits += 1
+        assert len(edited) == len(rules) + 1
+        before, after = predict_rows(rules, X), predict_rows(edited, X)
+        np.testing.assert_array_equal(before[0], after[0])
+        np.testing.assert_array_equal(before[1], after[1])
+    assert n_splits > 15
+
+
+def test_bound_of_tree_moves_the_split() -> None:
+    random = np.random.default_rng(0)
+    X = pd.DataFrame(random.normal(size=(200, 2)), columns=["a", "b"])
+    y = np.where(X["a"] > 0.3, "x", np.where(X["b"] > 0, "y", "z"))
+    model = DecisionTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X, y)
+    rules = as_ruleset(model)
+    root = float(model.tree_.threshold[0])
+    feature = ["a", "b"][model.tree_.feature[0]]
+    number, side = next(
+        (i, side)
+        for i, rule in enumerate(rules, 1)
+        for side in ("lower", "upper")
+        for c in rule.intervals
+        if X.columns[c.feature] == feature and abs(getattr(c, side) - root) < 1e-6
+    )
+    edit = {"action": "set_bound", "number": number, "feature": feature, side: root + 0.25}
+    edited = apply_edit(rules, edit)
+    model.tree_.threshold[0] = root + 0.25
+    assert edited.disjoint
+    assert edited.predict(X).tolist() == model.predict(X).tolist()
+    assert (edited.predict(X) != rules.predict(X)).any()
+
+
+def test_tree_that_overlaps_becomes_a_list() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], "a"), Rule([Interval(0, lower=1)], "b")],
+        ["x"],
+        task="classification",
+        ordered=False,
+        disjoint=True,
+    )
+    edit = {"action": "set_bound", "number": 1, "feature": "x", "upper": 2.0, "shared": False}
+    edited = apply_edit(rules, edit)
+    assert (edited.ordered, edited.disjoint) == (True, False)
+    assert edited.predict([[1.5], [2.5]]).tolist() == ["a", "b"]
+
+
+def test_edits_change_what_they_name() -> None:
+    edits: list[tuple[dict[str, Any], int, str]] = [
+        ({"action": "set_bound", "number": 1, "feature": "age", "upper": 21}, 0, "age ≤ 21"),
+        (
+            {
+                "action": "set_bound",
+                "number": 3,
+                "feature": "age",
+                "lower": 65,
+                "lower_closed": True,
+            },
+            2,
+            "age ≥ 65 AND income ≤ 20",
+        ),
+        (
+            {"action": "set_categories", "number": 2, "feature": "color", "values": ["green"]},
+            1,
+            "income > 100 AND color = green",
+        ),
+        ({"action": "merge", "first": 1, "second": 3}, 0, "ALWAYS no"),
+        ({"action": "forbid", "feature": "color"}, 1, "IF income > 100 THEN"),
+    ]
+    for edit, index, text in edits:
+        assert text in texts(apply_edit(ADULT, edit))[index]
+    fallback = apply_edit(ADULT, {"action": "set_fallback", "output": "no"}).fallback
+    assert fallback == Fallback("no")
+
+
+def test_merge_is_the_smallest_rule_around_both() -> None:
+    rules = RuleSet(
+        [
+            Rule([Interval(0, 1, 2), OneOf(1, ["red"])], "a"),
+            Rule([Interval(0, 5, 7, lower_closed=True), OneOf(1, ["blue"])], "a"),
+        ],
+        ["x", "color"],
+        task="classification",
+    )
+    merged = apply_edit(rules, {"action": "merge", "first": 2, "second": 1})
+    assert texts(merged) == ["IF 1 < x ≤ 7 AND color in {blue, red} THEN a"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "match"),
+    [
+        ({"action": "dorp"}, "Did you mean 'drop'"),
+        ({"action": "drop", "number": 4}, "from 1 to 3"),
+        ({"action": "drop", "number": 0}, "number"),
+        ({"action": "merge", "first": 1, "second": 2}, "different outputs"),
+        ({"action": "set_output", "number": 1, "output": "maybe"}, "one of the classes"),
+        ({"action": "set_bound", "number": 1, "feature": "agee", "upper": 3}, "Did you mean 'age'"),
+        ({"action": "set_bound", "number": 2, "feature": "color", "upper": 3}, "set_categories"),
+        (
+            {"action": "set_bound", "number": 1, "feature": "age", "lower": 20},
+            "cannot have these bounds",
+        ),
+        (
+            {"action": "set_categories", "number": 2, "feature": "color", "values": ["rde"]},
+            "Did you mean 'red'",
+        ),
+        ({"action": "split", "number": 1, "feature": "age", "bound": 30.0}, "empty"),
+    ],
+)
+def test_impossible_edits_name_the_remedy(edit: dict[str, Any], match: str) -> None:
+    with pytest.raises(ValueError, match=match):
+        apply_edit(ADULT, edit)
+
+
+def test_forbid_refuses_combined_features() -> None:
+    linear = Rule([Linear([(0, 1.0), (1, 2.0)], upper=3)], 1.0)
+    affine = Rule([], LinearOutput(1.0, [(0, 2.0)]))
+    for rule in (linear, affine):
+        rules = RuleSet([rule], ["a", "b"], task="regression")
+        with pytest.raises(ValueError, match="refit without"):
+            apply_edit(rules, {"action": "forbid", "feature": "a"})

@@ -1,0 +1,210 @@
+"""Prices of constraints equal those of all trees, one by one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris
+
+from skescore.constraints import Constraints, violations
+from skescore.editing import price
+from skescore.optimal import Cuts, SearchSpace, SolverLimits
+from skescore.scorers import SCORE_SPECS, make_ice_scorer
+
+LIMITS = SolverLimits(time_limit=60)
+FIRE = SCORE_SPECS["fire"]
+
+#: A leaf: for each test on the way whether it holds.
+Path = tuple[tuple[int, bool], ...]
+
+
+def all_trees(n_tests: int, n_leaves: int) -> Iterator[tuple[Path, ...]]:
+    """Yield the paths to the leaves of every tree with exactly so many leaves."""
+    if n_leaves == 1:
+        yield ((),)
+        return
+    for test in range(n_tests):
+        for n_left in range(1, n_leaves):
+            for left, right in itertools.product(
+                list(all_trees(n_tests, n_left)), list(all_trees(n_tests, n_leaves - n_left))
+            ):
+                yield (
+                    *(((test, True), *path) for path in left),
+                    *(((test, False), *path) for path in right),
+                )
+
+
+class Oracle:
+    """Small tables of whole numbers, on which all trees are compared one by one."""
+
+    def __init__(self, X: pd.DataFrame, y: np.ndarray) -> None:
+        self.X, self.y = X, y
+        self.rows = X.to_numpy().tolist()
+        n_values = int(X.to_numpy().max()) + 1
+        self.cells = list(itertools.product(range(n_values), repeat=X.shape[1]))
+        self.tests = [(j, cut + 0.5) for j in range(X.shape[1]) for cut in range(n_values - 1)]
+
+    def reaches(self, path: Path, row: Any) -> bool:
+        return all(
+            (row[self.tests[test][0]] <= self.tests[test][1]) == holds for test, holds in path
+        )
+
+    def decide(self, tree: tuple[Path, ...], outputs: tuple[str, ...], row: Any) -> str:
+        return next(o for path, o in zip(tree, outputs, strict=True) if self.reaches(path, row))
+
+    def satisfies(self, tree: Any, outputs: tuple[str, ...], wish: dict[str, Any]) -> bool:
+        names = list(self.X)
+        used = {names[self.tests[test][0]] for path in tree for test, _ in path}
+        if used & set(wish.get("forbidden", ())) or set(wish.get("required", ())) - used:
+            return False
+        if len(tree) > wish.get("max_rules", 9):
+            return False
+        counts = [sum(self.reaches(path, r) for r in self.rows) for path in tree]
+        if min(counts) < wish.get("min_support", 0):
+            return False
+        bounds = wish.get("thresholds", {}).get("a")
+        cuts = {self.tests[t][1] for p in tree for t, _ in p if names[self.tests[t][0]] == "a"}
+        if bounds is not None and cuts - set(bounds):
+            return False
+        for name, direction in wish.get("monotone", {}).items():
+            j = names.index(name)
+            decisions = {cell: self.decide(tree, outputs, cell) for cell in self.cells}
+            for low, high in itertools.product(self.cells, repeat=2):
+                if low[j] < high[j] and low[:j] + low[j + 1 :] == high[:j] + high[j + 1 :]:
+                    before, after = decisions[low], decisions[high]
+                    if (before > after) if direction == "+" else (before < after):
+                        return False
+        return True
+
+    def best(self, n_leaves: int, wish: dict[str, Any]) -> float:
+        """Return the least FiRe of all trees that satisfy a wish; infinite if there are none."""
+        classes = sorted(set(self.y))
+        best = np.inf
+        for size in range(1, n_leaves + 1):
+            for tree in all_trees(len(self.tests), size):
+                if not all(any(self.reaches(path, r) for r in self.rows) for path in tree):
+                    continue
+                for outputs in itertools.product(classes, repeat=size):
+                    pairs = zip(self.rows, self.y, strict=True)
+                    errors = sum(self.decide(tree, outputs, r) != label for r, label in pairs)
+                    value = float(FIRE.value(errors / len(self.rows), size, 1.0, {"psi": 1.0}))
+                    if value < best and self.satisfies(tree, outputs, wish):
+                        best = value
+        return best
+
+
+def tiny_case(seed: int) -> tuple[Oracle, dict[str, Any]]:
+    random = np.random.default_rng(seed)
+    n_features, n_values = (3, 2) if seed % 2 else (2, 3)
+    n_rows = int(random.integers(6, 14))
+    X = pd.DataFrame(random.integers(0, n_values, (n_rows, n_features)).astype(float))
+    X.columns = list("abc")[:n_features]
+    X.iloc[0], X.iloc[1] = 0.0, float(n_values - 1)
+    signal = X["a"] + (1 - X["b"]) + random.normal(0, 0.7, len(X)) > 1
+    y = np.where(signal, "yes", "no")
+    if len(set(y)) < 2:
+        y[0] = "yes" if y[0] == "no" else "no"
+    last = X.columns[-1]
+    wishes: list[dict[str, Any]] = [
+        {"forbidden": [str(random.choice(list(X)))]},
+        {"required": [last]},
+        {"monotone": {"a": str(random.choice(["+", "-"]))}},
+        {"monotone": {"a": "+", "b": "+"}},
+        {"max_rules": 2},
+        {"min_support": 3},
+        {"monotone": {"b": "+"}, "forbidden": ["a"]},
+        {"thresholds": {"a": [0.5]}},
+    ]
+    return Oracle(X, y), wishes[int(random.integers(len(wishes)))]
+
+
+def check_tiny_case(seed: int) -> bool:
+    """Compare with all trees; return whether the constraint has a price."""
+    oracle, wish = tiny_case(seed)
+    thresholds: dict[int, tuple[float, ...]] = {}
+    for j, cut in oracle.tests:
+        thresholds[j] = (*thresholds.get(j, ()), cut)
+    space = SearchSpace(cuts=Cuts(oracle.X.shape[1], thresholds, {}))
+    constraints = Constraints(**wish)
+    result = price(
+        constraints, oracle.X, oracle.y, max_rules=3, scoring="fire", space=space, limits=LIMITS
+    )
+    expected = oracle.best(3, wish) - oracle.best(3, {})
+    if not np.isfinite(expected):
+        assert result.rules is None
+        assert np.isinf(result.upper)
+        return False
+    assert result.lower == pytest.approx(expected, abs=1e-9), (seed, wish)
+    assert result.upper == pytest.approx(expected, abs=1e-9), (seed, wish)
+    assert result.rules is not None
+    rules = result.rules.replace(domain=result.rules.domain_around(oracle.X))
+    assert not violations(rules, constraints, oracle.X, oracle.y)
+    return expected > 1e-9
+
+
+def test_price_equals_all_trees() -> None:
+    assert sum(check_tiny_case(seed) for seed in range(20)) >= 3
+
+
+@pytest.mark.slow
+def test_price_equals_all_trees_500_times() -> None:
+    assert sum(check_tiny_case(seed) for seed in range(20, 520)) > 100
+
+
+def test_price_of_lists_is_an_interval() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    X, y = X.iloc[::3, 2:], y[::3].astype(str)
+    free = price(Constraints(max_rules=3), X, y, kind="list", max_rules=3, limits=LIMITS)
+    assert (free.lower, free.upper) == (0.0, 0.0)
+    forbidden = Constraints(forbidden=[X.columns[1]])
+    result = price(forbidden, X, y, kind="list", max_rules=3, limits=LIMITS)
+    assert 0 <= result.lower <= result.upper < 0.05
+    assert result.rules is not None
+    assert result.rules.used_features == {0}
+    assert "any list of at most 3 rules" in str(result)
+    monotone = Constraints(monotone={X.columns[0]: "+"}, class_order=["0", "1", "2"])
+    result = price(monotone, X, y, kind="list", max_rules=3, limits=LIMITS)
+    assert 0 <= result.lower <= result.upper
+
+
+def test_price_of_regression_uses_isotonic_outputs() -> None:
+    random = np.random.default_rng(0)
+    X = pd.DataFrame({"x": np.repeat(np.arange(3.0), 10)})
+    y = np.array([0.0, 3.0, 1.0])[X["x"].astype(int)] + random.normal(0, 0.01, 30)
+    wish = Constraints(monotone={"x": "+"})
+    result = price(wish, X, y, max_rules=4, limits=LIMITS)
+    assert result.rules is not None
+    means = [y[X["x"] == value].mean() for value in range(3)]
+    pooled = [means[0], (means[1] + means[2]) / 2, (means[1] + means[2]) / 2]
+    assert result.rules.predict([[0.0], [1.0], [2.0]]) == pytest.approx(pooled)
+    assert result.width == pytest.approx(0, abs=1e-9)
+    assert result.lower > 0.1
+
+
+def test_price_contains_those_of_other_scores() -> None:
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    wish = Constraints(forbidden=["petal length (cm)", "petal width (cm)"])
+    scorer = make_ice_scorer(performance="accuracy")
+    exact = price(wish, X, y.astype(str), max_rules=3, scoring=scorer, limits=LIMITS)
+    assert exact.width == pytest.approx(0, abs=1e-12)
+    assert exact.rules is not None
+    assert exact.free_rules is not None
+    errors = [
+        (rules.predict(X) != y.astype(str)).mean() for rules in (exact.free_rules, exact.rules)
+    ]
+    assert errors[0] < errors[1]
+
+
+def test_price_explains_unusable_wishes() -> None:
+    X, y = pd.DataFrame({"a": [0.0, 1.0, 2.0]}), np.array(["x", "y", "x"])
+    with pytest.raises(ValueError, match="feature 'b'"):
+        price(Constraints(forbidden=["b"]), X, y)
+    with pytest.raises(TypeError, match="constraints"):
+        price({"forbidden": ["a"]}, X, y)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="kind"):
+        price(Constraints(forbidden=["a"]), X, y, kind="forest")
