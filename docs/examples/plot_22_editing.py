@@ -35,7 +35,7 @@ effects["both together"] = editor.effect_of_all()
 print(editor.rules_)
 
 fig, ax = plt.subplots(figsize=(8, 2.8), layout="constrained")
-for row, (name, effect) in enumerate(effects.items()):
+for row, effect in enumerate(effects.values()):
     for offset, figure in zip((-0.12, 0.12), effect.figures, strict=True):
         d = figure.difference
         label = f"{figure.name} ({'data' if figure.name == 'correctness' else 'model'})"

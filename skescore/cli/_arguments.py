@@ -311,8 +311,8 @@ def add_data_options(
 ) -> Any:
     """Add the options of the data and return their group.
 
-    `elsewhere` continues the help of DATA if the command accepts data sources; `is_optional` lets the
-    command run without DATA; `drops_columns` adds the option --drop.
+    `elsewhere` continues the help of DATA if the command accepts data sources; `is_optional` lets
+    the command run without DATA; `drops_columns` adds the option --drop.
     """
     group = parser.add_argument_group("data")
     group.add_argument(

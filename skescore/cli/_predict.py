@@ -128,6 +128,7 @@ def _add_sets(
 ) -> None:
     """Add the sets or intervals of calibrated rules to their predictions."""
     import numpy as np
+    import pandas as pd
 
     if calibrated.sets is None:
         for name, end in zip(_COLUMNS[3:], calibrated.predict_interval(rows), strict=True):
@@ -137,7 +138,7 @@ def _add_sets(
         sets = calibrated.predict_set(rows)
         texts = [_SEPARATOR.join(str(labels.get(one, one)) for one in row) for row in sets]
         table["prediction_set"] = texts
-        is_unsure = table.index.isin(np.flatnonzero([len(row) > 1 for row in sets]))
+        is_unsure = pd.Series([len(row) > 1 for row in sets], index=table.index)
     if abstain:
         table["prediction"] = table["prediction"].astype(object).where(~is_unsure, None)
     reason = "lack an interval" if calibrated.sets is None else "have several possible labels"

@@ -320,8 +320,7 @@ def check_output(path: Path | None, *, overwrite: bool) -> None:
 def write_output(path: Path, content: str | bytes) -> None:
     """Write a file as a whole or not at all, text in UTF-8."""
     try:
-        is_text = isinstance(content, str)
-        write_atomically(path, content.encode("utf-8") if is_text else content)
+        write_atomically(path, content.encode("utf-8") if isinstance(content, str) else content)
     except UnicodeEncodeError as error:  # half a sign, as JSON can hold it
         raise ValueError(
             f"{error.object[error.start]!r} cannot be written to --output {path}. Rename what it "

@@ -256,7 +256,9 @@ class SkopeRules(BaseEstimator):
         self.estimators_: list[Any] = []
         self.estimators_samples_: list[np.ndarray] = []
         self.estimators_features_: list[np.ndarray] = []
-        tasks = [(BaggingClassifier, DecisionTreeClassifier, "sqrt", is_target)]
+        tasks: list[tuple[Any, Any, str | None, np.ndarray]] = [
+            (BaggingClassifier, DecisionTreeClassifier, "sqrt", is_target)
+        ]
         tasks += [(BaggingRegressor, DecisionTreeRegressor, None, regression_target)]
         for bagging, tree, automatic, target in tasks:
             max_features = automatic if self.max_features == "auto" else self.max_features
@@ -552,6 +554,6 @@ def _rules_on(n_features: int, texts: Sequence[str]) -> RuleSet:
                 conditions.append(Interval(feature, upper=float(value)))
             elif operator == ">":
                 conditions.append(Interval(feature, lower=float(value)))
-        rules.append(RuleOfSet(conditions, 1))
+        rules.append(RuleOfSet(tuple(conditions), 1))
     names = [_COLUMN_NAME.format(j) for j in range(n_features)]
     return RuleSet(rules, names, task="classification", classes=[0, 1], ordered=False)

@@ -226,6 +226,7 @@ class CellSpace:
     def _choices(self, condition: Condition) -> list[Box]:
         if not isinstance(condition, AtLeast):
             _check_decidable(condition)
+            assert not isinstance(condition, Linear)
             position = self.index[condition.feature]
             box = list(self.full)
             box[position] &= self.cells[position].bits(condition)

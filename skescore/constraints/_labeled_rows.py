@@ -110,7 +110,7 @@ class LabeledRows:
         candidates = [[v] for v in values] + [list(group) for group in together]
         for group in candidates:
             for negated in (False, True):
-                condition = OneOf(feature, group, negated=negated)
+                condition = OneOf(feature, tuple(group), negated=negated)
                 if groups_hold(condition, together, apart):
                     yield condition
 
@@ -186,7 +186,7 @@ class LabeledRows:
             n_further -= cut.features[0] not in tested
             tested |= set(cut.features)
             try:
-                premise = list(Rule([*premise, cut], label).conditions)
+                premise = list(Rule((*premise, cut), label).conditions)
             except ValueError:
                 return None
             mask = self.mask(premise) & remaining

@@ -80,7 +80,7 @@ class _Builder:
 
     def candidates(self) -> Iterator[tuple[list[Rule], Any]]:
         """Yield lists of rules with the output of the fallback, the simplest ones first."""
-        orders = arrangements(self.constraints.pinned) or [self.constraints.pinned]
+        orders = arrangements(self.constraints.pinned) or [tuple(self.constraints.pinned)]
         balanced: list[tuple[list[Rule], Any]] = []
         for arrangement in orders:
             for fallback in self.outputs():
@@ -105,7 +105,7 @@ class _Builder:
     def _balancing_outputs(self) -> list[float]:
         """Return outputs of uncovered rows for which two groups have equal means."""
         decided = self.rows.assign(self.pinned)
-        outputs = [float(getattr(r.output, "intercept", r.output)) for r in self.pinned]
+        outputs = [float(getattr(r.output, "intercept", r.output)) for r in self.pinned]  # type: ignore[arg-type]
         fixed = np.array([*outputs, 0.0])[decided]
         balancing: list[float] = []
         for column in self.constraints.max_gap:
@@ -175,9 +175,9 @@ class _Builder:
             conditions += self.rows.cuts(feature, self.constraints)
         premises = [[condition] for condition in dict.fromkeys(conditions)]
         premises += self._relieving(before, open_rows, label)
-        options = []
+        options: list[Any] = []
         for premise in premises:
-            rule = Rule(premise, label)
+            rule = Rule(tuple(premise), label)
             mask = self.rows.mask(rule.conditions) & open_rows
             size = int(mask.sum())
             if size < self.smallest or not self._is_precise(mask, label):
@@ -318,7 +318,7 @@ class _Builder:
                 conditions.append(replace(condition, upper=math.inf))
             else:
                 conditions.append(replace(condition, lower=-math.inf))
-        return Rule(conditions, rule.output)
+        return Rule(tuple(conditions), rule.output)
 
     def _required_rules(
         self, pending: list[int], open_rows: np.ndarray, output: Any, n_rules: int
@@ -348,7 +348,7 @@ class _Builder:
         for feature in chunk:
             others = [trivial[f] for f in chunk if f != feature]
             for condition in (trivial[feature], *self.rows.cuts(feature, self.constraints)):
-                rule = Rule([condition, *others], output)
+                rule = Rule((condition, *others), output)
                 mask = self.rows.mask(rule.conditions) & open_rows
                 size = int(mask.sum())
                 is_weak = size < self.smallest or int(open_rows.sum()) - size < n_reserved
@@ -377,7 +377,7 @@ class _Builder:
         outputs = [output for output in self.outputs() if output != fallback]
         cuts = [c for f in self._affordable() for c in self.rows.cuts(f, self.constraints)]
         groups = [c for c in cuts if isinstance(c, OneOf)]
-        pairs = [(c,) for c in cuts]
+        pairs: list[tuple[Condition, ...]] = [(c,) for c in cuts]
         pairs += [(g, c) for g in groups for c in cuts if c.features != g.features]
         n_yielded = 0
         for conditions in pairs:

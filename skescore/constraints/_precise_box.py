@@ -97,7 +97,7 @@ class PreciseBoxSearch:
             kept_rows = np.zeros(len(mask), dtype=bool)
             conditions = self._search(list(start), mask, kept_rows, problem)
             if conditions is not None:
-                return Rule(conditions, problem.label)
+                return Rule(tuple(conditions), problem.label)
         return None
 
     def is_affordable(self, features: Sequence[int]) -> bool:
@@ -149,7 +149,7 @@ class PreciseBoxSearch:
         row = int(others[len(others) // 2])
         for condition, part in self._exclusions(row, conditions, mask, problem):
             try:
-                longer = list(Rule([*conditions, condition], 0).conditions)
+                longer = list(Rule((*conditions, condition), 0).conditions)
             except ValueError:
                 continue
             result = self._search(longer, part, kept_rows, problem)

@@ -343,7 +343,7 @@ class _Repair:
                 open_rows = self.rows.assign([d.rule for d in before]) < 0
                 mask = self.rows.mask([condition]) & open_rows
                 output = self.rows.best_output(mask, self.fallback.output)
-                lists.append([*before, DraftRule(Rule([condition], output)), *after])
+                lists.append([*before, DraftRule(Rule((condition,), output)), *after])
         smallest = self.constraints.smallest_support(len(self.rows))
         scored = []
         for drafts in lists:

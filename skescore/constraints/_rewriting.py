@@ -43,7 +43,7 @@ def rewrite(conditions: Iterable[Condition], change: Rewrite) -> list[Condition]
             if m > len(inner_conditions):
                 return None
             if m > 0:
-                result.append(AtLeast(m, inner_conditions))
+                result.append(AtLeast(m, tuple(inner_conditions)))
             continue
         changed = change(condition)
         if changed is None:
@@ -143,7 +143,7 @@ def respect_groups(constraints: Constraints, names: Any, domain: Domain | None) 
         accepted = _separated(accepted, apart, together)
         if not accepted:
             return []
-        candidate = OneOf(condition.feature, accepted, missing=condition.missing)
+        candidate = OneOf(condition.feature, tuple(accepted), missing=condition.missing)
         return [candidate] if groups_hold(candidate, together, apart) else []
 
     return change
@@ -216,8 +216,8 @@ def splits_of(condition: OneOf, apart: Any, domain: Domain | None) -> list[OneOf
         if values is None:
             return [condition]
         others = [v for v in values if accepts(condition, v) and v not in present[1:]]
-        parts = [OneOf(condition.feature, others, missing=condition.missing)]
-        parts += [OneOf(condition.feature, [v]) for v in present[1:]]
+        parts = [OneOf(condition.feature, tuple(others), missing=condition.missing)]
+        parts += [OneOf(condition.feature, (v,)) for v in present[1:]]
         return [part for one in parts for part in splits_of(one, apart, domain)]
     return [condition]
 

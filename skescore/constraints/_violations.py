@@ -406,6 +406,7 @@ def _check_rules_per_class(context: _Context, label: str, part: Constraints) -> 
 
 
 def _check_support(context: _Context, label: str, part: Constraints) -> Iterator[Violation]:
+    assert context.X is not None
     smallest = part.smallest_support(len(context.X))
     if not context.rules:
         remedy = "Add a rule that enough rows satisfy."

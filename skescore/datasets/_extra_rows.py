@@ -122,7 +122,6 @@ def find_extra_rows(rows: Sequence[Sequence[str]], names: Sequence[str]) -> Extr
     totals = [i for i in labels if i < first_below and table.is_total(i, labels[i])]
     headings = _find_headings(table, lone_words, first_below)
     blank = [i for i, row in enumerate(cells) if not any(row)]
-    indices = map(tuple, (totals, headings, repeated, blank))
     findings = (
         []
         if not repeated
@@ -133,7 +132,14 @@ def find_extra_rows(rows: Sequence[Sequence[str]], names: Sequence[str]) -> Extr
     if texts_below:
         label = "row" if len(texts_below) == 1 else "rows"
         findings.append(f"{label} below the data left out: {listed(texts_below, 3)}")
-    return ExtraRows(*indices, first_below, tuple(findings))
+    return ExtraRows(
+        tuple(totals),
+        tuple(headings),
+        tuple(repeated),
+        tuple(blank),
+        first_below,
+        tuple(findings),
+    )
 
 
 def _left_out_text(

@@ -283,11 +283,11 @@ def _read_sheet(
             sheets = [str(name) for name in book.sheet_names]
             nulls: dict[str, Any] = {"keep_default_na": False, "na_values": list(NULL_CELLS)}
             grid = book.parse(sheets[0], header=None, dtype=object, **nulls)
-            texts = _texts_of_sheet(grid)
-            layout = _find_layout(texts[:_LAYOUT_ROWS], layout_options)
+            grid_texts = _texts_of_sheet(grid)
+            layout = _find_layout(grid_texts[:_LAYOUT_ROWS], layout_options)
             first_row = 1 if layout is None else layout.first_row
-            names = layout.names if layout is not None else texts[0] if texts else ()
-            extra = find_extra_rows(texts[first_row:], names)
+            names = layout.names if layout is not None else grid_texts[0] if grid_texts else ()
+            extra = find_extra_rows(grid_texts[first_row:], names)
             findings += [*(() if layout is None else layout.findings), *extra.findings]
             below = range(extra.first_below, len(grid) - first_row)
             left_out = [first_row + i for i in (*extra.among_data, *below)]

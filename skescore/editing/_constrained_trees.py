@@ -196,7 +196,7 @@ class TreeEnumeration:
             for cut, is_true in path:
                 mask = mask * (self.holds[cut] if is_true else 1 - self.holds[cut])
             conditions = [self.pairs[cut][0 if is_true else 1] for cut, is_true in path]
-            premises.append(Rule(conditions, 0).conditions)
+            premises.append(Rule(tuple(conditions), 0).conditions)
             sums.append(mask @ self.moments)
         return Tree(tuple(premises), np.array(sums))
 
@@ -311,7 +311,7 @@ class ConstrainedTrees:
         if self.rows.classes is not None:
             costs = tree.sums.sum(axis=1, keepdims=True) - tree.sums
             codes = range(costs.shape[1])
-            choices = [
+            choices: list[tuple[float, tuple[float, ...]]] = [
                 (float(sum(costs[leaf, code] for leaf, code in enumerate(labels))), labels)
                 for labels in itertools.product(codes, repeat=len(costs))
             ]

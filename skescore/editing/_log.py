@@ -306,7 +306,7 @@ class EditLog:
         before = self.rules
         after = self._history.apply(edit)
         removed, added = changed_lines(before, after)
-        content = {
+        content: dict[str, Any] = {
             "step": len(self.records) + 1,
             "time": time,
             "author": author,

@@ -261,7 +261,7 @@ class PriceProblem:
             classes = labels.tolist()
             output = classes[int(counts.argmax())]
         return RuleSet(
-            [Rule([], output)],
+            [Rule((), output)],
             self.names,
             task="regression" if self.is_numeric else "classification",
             classes=classes,
@@ -309,9 +309,11 @@ class PriceProblem:
             categories[j] = tuple(v for v in categories.get(j, ()) if v not in joined)
             whole = tuple(tuple(group) for group in groups)
             sets[j] = (*(s for s in sets.get(j, ()) if _separates_none(s, groups)), *whole)
-        cuts = replace(base, thresholds=thresholds, categories=categories, category_sets=sets)
+        allowed_cuts = replace(
+            base, thresholds=thresholds, categories=categories, category_sets=sets
+        )
         forbidden = {self.names.index(name) for name in self.constraints.forbidden}
-        return cuts.select([j for j in range(len(self.names)) if j not in forbidden])
+        return allowed_cuts.select([j for j in range(len(self.names)) if j not in forbidden])
 
     def certify(self, space: SearchSpace, limits: SolverLimits) -> Certificate:
         """Prove the best score of a space."""
@@ -334,7 +336,9 @@ class PriceProblem:
         relaxed = self.certify(space, limits)
         if not self.further:
             return _Proof(relaxed)
-        lower, upper, rules = [], [], []
+        lower: list[Any] = []
+        upper: list[Any] = []
+        rules: list[Any] = []
         for low, high, incumbent in self._bounds_of_sizes(space, relaxed, deadline):
             lower.append(min([low, *lower]))  # fewer rules count as so many
             if upper and high >= upper[-1]:

@@ -183,7 +183,7 @@ class WrittenEdits:
         conditions = [
             _condition(part.strip(), rules) for part in premise.split("&") if part.strip()
         ]
-        rule = rule_to_json(rules, Rule(conditions, _output(output.strip(), rules)))
+        rule = rule_to_json(rules, Rule(tuple(conditions), _output(output.strip(), rules)))
         number = {} if position is None else {"number": int(position[1])}
         return {"action": "add", "rule": rule, **number}
 

@@ -645,10 +645,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         parameters = self.get_params(deep=False)
         limits = limited_parameters(constraints, parameters, len(X))
         try:
-            vars(self).update(limits)
+            self.__dict__.update(limits)
             rules = self._rules_on(stepped, features)
         finally:
-            vars(self).update({name: parameters[name] for name in limits})
+            self.__dict__.update({name: parameters[name] for name in limits})
         return bounds_on_steps(rules, constraints) if constraints.thresholds else rules
 
     def _expect(self, columns: Mapping[str, Sequence[Any] | None]) -> None:

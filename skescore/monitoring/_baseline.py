@@ -240,10 +240,11 @@ class RuleBaseline:
             if labels is not None:
                 widths = None
                 if ruleset.classes is None:
-                    widths = tolerances[index] = _tolerances_of(
+                    tolerances_of_rules = _tolerances_of(
                         decisions.rule, rows.predictions, labels, len(ruleset)
                     )
-                    widths = np.asarray(widths)[decisions.rule]
+                    tolerances[index] = tolerances_of_rules
+                    widths = np.asarray(tolerances_of_rules)[decisions.rule]
                 outcome = compare_labels(ruleset, "y", rows.predictions, labels, widths)
                 outcome[~rows.is_predicted] = -1
                 if not has_default(ruleset):

@@ -189,7 +189,9 @@ def find_changes(
     available = RuleMonitor(rules, baseline).kinds
     kinds = [kind, *(name for name in available if name not in _EXTRACTED_AGAIN)]
     monitor = RuleMonitor(rules, baseline, alpha=alpha, kinds=kinds)
-    labels = {"y" if kind == "error" else "model_predictions": np.asarray(data.target)}
+    labels: dict[str, Any] = {
+        "y" if kind == "error" else "model_predictions": np.asarray(data.target)
+    }
     monitor.update(data.X, **labels, batch=_NEW_ROWS)
     return monitor.changes()
 

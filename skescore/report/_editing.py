@@ -91,7 +91,7 @@ def _truth_tables() -> dict[str, Any]:
     flags = [(negated, missing) for negated in (False, True) for missing in (False, True)]
     return {
         "interval": [list(truth_table(Interval(0, upper=0, missing=m))) for _, m in flags],
-        "one_of": [list(truth_table(OneOf(0, ["a"], n, m))) for n, m in flags],
+        "one_of": [list(truth_table(OneOf(0, ("a",), n, m))) for n, m in flags],
         "missing": [list(truth_table(Missing(0, n))) for n, _ in flags],
-        "linear": list(truth_table(Linear([(0, 1.0)], upper=0))),
+        "linear": list(truth_table(Linear(((0, 1.0),), upper=0))),
     }

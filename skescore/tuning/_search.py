@@ -1598,7 +1598,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             "error": "",
         }
         board = self.leaderboard_
-        first = pd.DataFrame([{column: row.get(column, np.nan) for column in board}], dtype=object)
+        first = pd.DataFrame(
+            [{column: row.get(str(column), np.nan) for column in board}], dtype=object
+        )
         joined = pd.concat([first, board.astype(object)], ignore_index=True)
         self.leaderboard_ = joined.astype(board.dtypes.to_dict())
         self.best_extractor_, self.picked_ = extractor, False

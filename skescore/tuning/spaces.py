@@ -1211,7 +1211,7 @@ def _trepan(problem: _SearchProblem) -> SearchSpace:
 
 def _trepan_points(problem: _SearchProblem) -> _Points:
     leaves = _leaves(problem, _MOST_LEAVES // 2)
-    default = {
+    default: dict[str, Any] = {
         "max_leaf_nodes": _clip_to_range(16, leaves),  # at most 15 tests
         "max_literals": 4,
         "min_sample": 1000,
@@ -1225,7 +1225,7 @@ def _trepan_points(problem: _SearchProblem) -> _Points:
         return _with_query_rows([*few, default])
     large = default | {"max_leaf_nodes": _clip_to_range(problem.max_rules, leaves)}
     # With query rows, there are enough instances to be strict about each further literal.
-    queried = [
+    queried: _Points = [
         large | {"sampling": sampling, "significance": 0.001}
         for sampling in ("permute-near", "permute")
     ]

@@ -41,7 +41,7 @@ def read_skope_rules(model: Any) -> RuleSet:
         for column, operator, value in _TERM.findall(text):
             side = {"upper": float(value)} if operator == "<=" else {"lower": float(value)}
             conditions.append(Interval(int(column), **side))  # type: ignore[arg-type]
-        rules.append(Rule(conditions, 1))
+        rules.append(Rule(tuple(conditions), 1))
     return RuleSet(
         rules,
         [str(name) for name in names],

@@ -193,7 +193,7 @@ class _Conditions:
         columns: dict[int, int] = {}
         depths = {id(tree): _depth(tree) for tree in _nodes(trees)}
         for depth in range(1, max(depths.values()) + 1):
-            level = [n for n in _nodes(trees) if depths[id(n)] == depth]  # type: ignore[misc]
+            level = [n for n in _nodes(trees) if depths[id(n)] == depth]
             gates = []
             for m, negated, parts in level:  # type: ignore[misc]
                 inputs = tuple(
