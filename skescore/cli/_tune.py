@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import datetime
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -213,18 +214,9 @@ def _leaderboard(
 ) -> None:
     board, name = search.leaderboard_, label(options)
     complete = board[board["state"] == "complete"]
-    # Candidates with the same outcome as a better one are not listed.
-    outcome = ["extractor", "score", "score_std", "n_rules", "loss", "completeness_volume"]
-    different = complete[~complete.duplicated(subset=outcome)]
     n_stopped, n_failed = _count_stopped(board), _count_failed(board)
     ended = f", {n_stopped} stopped early" if n_stopped else ""
     ended += f", {n_failed} without a score" if n_failed else ""
-    first = f"the best {_MAX_ROWS} of " if len(different) > _MAX_ROWS else ""
-    printer.heading(
-        f"leaderboard: {plural(len(board), 'trial')}{ended}, "
-        f"{first}{plural(len(different), 'different outcome')} by {name}, "
-        f"{search.search_seconds_:.1f} s"
-    )
     measure = "f1_weighted" if dataset.task == "classification" else "r2"
     spec = getattr(arguments.scorer_from(options), "spec", None)
     if options.performance and spec is not None and spec.prediction == "performance":
@@ -244,22 +236,42 @@ def _leaderboard(
         *(quantity.heading for quantity in costs),
         "parameters",
     ]
-    rows = [
-        [
-            str(position),
+    different = _different_outcomes(options, complete, properties, costs)
+    first = f"the best {_MAX_ROWS} of " if len(different) > _MAX_ROWS else ""
+    printer.heading(
+        f"leaderboard: {plural(len(board), 'trial')}{ended}, "
+        f"{first}{plural(len(different), 'different outcome')} by {name}, "
+        f"{search.search_seconds_:.1f} s"
+    )
+    listed = itertools.islice(different.items(), _MAX_ROWS)
+    rows = [[str(position), *start, *end] for position, (start, end) in enumerate(listed, 1)]
+    printer.table(columns, rows, left=("extractor", "parameters"))
+    _leaderboard_notes(printer, options, dataset, search, judged=judged)
+
+
+def _different_outcomes(
+    options: argparse.Namespace,
+    complete: pd.DataFrame,
+    properties: list[MeasuredQuantity],
+    costs: list[MeasuredQuantity],
+) -> dict[tuple[str, ...], list[str]]:
+    """Return the cells of candidates by outcome, without those that would look like a better one.
+
+    The values are the cells that do not belong to the outcome: costs and parameters.
+    """
+    different: dict[tuple[str, ...], list[str]] = {}
+    for row in complete.to_dict(orient="records"):
+        outcome = (
             extractor_label(row["extractor"]),
             output.number(sign(options) * row["score"], 4),
             output.number(_without_noise(row["score_std"], row["score"]), 4),
             output.number(row["performance"]),
             *(_measured(quantity, row) for quantity in properties),
             *(output.number(row[measure]) for measure in columns_of(options)),
-            *(_measured(quantity, row) for quantity in costs),
-            _parameters(row["params"]),
-        ]
-        for position, row in enumerate(different.head(_MAX_ROWS).to_dict(orient="records"), 1)
-    ]
-    printer.table(columns, rows, left=("extractor", "parameters"))
-    _leaderboard_notes(printer, options, dataset, search, judged=judged)
+        )
+        costs_of_row = [_measured(quantity, row) for quantity in costs]
+        different.setdefault(outcome, [*costs_of_row, _parameters(row["params"])])
+    return different
 
 
 def _measured(quantity: MeasuredQuantity, row: dict[str, Any]) -> str:

@@ -836,7 +836,7 @@ search = ExtractorSearchCV(
     CallableClassifier(Model(), classes=[0, 1, 2]), extractors=("cart",), n_trials=int(sys.argv[2]),
     cv=3, random_state=0, storage=sys.argv[1],
 ).fit(X)
-print(len(search.leaderboard_))
+print(sum("baseline" not in trial.user_attrs for trial in search.studies_["cart"].trials))
 """
 
 
@@ -987,10 +987,17 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
+from optuna.distributions import IntDistribution
 from skescore.tuning import ExtractorSearchCV
 
 warnings.filterwarnings("error")
 warnings.filterwarnings("ignore", message="max_leaf_nodes=")
+warnings.filterwarnings("ignore", message="'x3' alone determines")
+# With own spaces, there are no candidates in addition to the budget.
+SPACES = {
+    "cart": {"max_leaf_nodes": IntDistribution(2, 30)},
+    "gridex": {"n_slices": IntDistribution(2, 30)},
+}
 folder = Path(sys.argv[1])
 X, Y = (part[::3] for part in load_iris(return_X_y=True))
 
@@ -1007,8 +1014,7 @@ class Together(StratifiedKFold):
 
 def search_of(**options):
     settings = {"extractors": ("cart", "gridex"), "n_trials": 12, "cv": 3, "random_state": 0}
-    settings["n_repeats"] = 0
-    settings |= options
+    settings |= {"n_repeats": 0, "pruner": None, "spaces": SPACES} | options
     return ExtractorSearchCV(DecisionTreeClassifier(max_depth=3, random_state=0), **settings)
 
 def forked(work, log):
