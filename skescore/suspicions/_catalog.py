@@ -49,8 +49,8 @@ SUSPICION_CHECKS = (
         when="rows are in the order of time, and folds ignore this order",
         facts=TableFacts,
         find=tables.find_shuffled_time,
-        remedy="Held-out rows lie between training rows, so scores are too optimistic for the "
-        "future; hold out later rows instead",
+        remedy="If {subject} is the time at which rows were recorded, held-out rows lie between "
+        "training rows, so scores are too optimistic for the future; hold out later rows instead",
     ),
     SuspicionCheck(
         name="integer_codes",
