@@ -94,7 +94,7 @@ SUSPICION_CHECKS = (
         "below 0.6",
         facts=ResultFacts,
         find=results.find_low_fidelity,
-        remedy="This does not describe the black box well; search for agreement with it, and allow "
+        remedy="Such rules do not describe the black box well; search for agreement with it, and allow "
         "more rules",
     ),
 )
