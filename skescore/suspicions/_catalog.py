@@ -94,8 +94,8 @@ SUSPICION_CHECKS = (
         "below 0.6",
         facts=ResultFacts,
         find=results.find_low_fidelity,
-        remedy="Such rules do not describe the black box well; search for agreement with it, and allow "
-        "more rules",
+        remedy="Such rules do not describe the black box well; search for agreement with it, and "
+        "allow more rules",
     ),
 )
 
