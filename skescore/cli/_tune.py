@@ -1102,6 +1102,8 @@ def _weak_predictions(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
     from sklearn.metrics import f1_score, r2_score
     from sklearn.utils.class_weight import compute_sample_weight
 
+    from skescore.suspicions import similar_class_names
+
     y, target = dataset.y, dataset.y.name
     predicted = pd.Series(search.predict(dataset.X), index=y.index)
     quality = search.black_box_quality_
@@ -1132,10 +1134,11 @@ def _weak_predictions(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
                 f"these rules predict {target} no better than always {label!r}: allow more rules, "
                 "or try --scoring balanced_accuracy"
             )
+    misspelled = similar_class_names(y)  # reported as such
     missing_classes = [
         f"{name!r} ({plural(count, 'row')})"
         for name, count in counts
-        if not (predicted == name).any()
+        if not (predicted == name).any() and str(name) not in misspelled
     ]
     if missing_classes:
         shortcomings.append(

@@ -64,6 +64,8 @@ _PADDED = re.compile(rb"(?<![^,;|\s\"'])0\d")
 LINE_NOTE = "(the header is line 1)"
 #: Rows in which the header is looked for, and rows at the end that may be totals.
 _LAYOUT_ROWS, _TAIL_ROWS = 70, 30
+#: Smallest share of the rows with a value in the columns of a table with blocks of rows.
+_FULL_SHARE = 0.9
 #: Totals among the data are looked for in tables of at most this number of rows.
 _MAX_SEARCHED_ROWS = 50_000
 #: Rows that must agree with the header for blanks to be a separator.
@@ -317,8 +319,38 @@ def _read_sheet(
     def texts(positions: list[int]) -> pd.DataFrame:
         return cells[nonempty_rows].iloc[:, positions].reset_index(drop=True)
 
-    table = table[nonempty_rows].reset_index(drop=True)
+    table = _filled_down(table[nonempty_rows].reset_index(drop=True), findings)
     return FileTable(table, checksum, None, findings, None, texts, True)
+
+
+def _filled_down(table: pd.DataFrame, findings: list[str]) -> pd.DataFrame:
+    """Repeat the texts of the first column that only the first row of each block has.
+
+    Sheets have such columns because of merged cells, or because people do not repeat themselves.
+    """
+    filled = table.notna()
+    is_used = filled.any(axis=0).to_numpy()
+    if not is_used.any():
+        return table
+    position = int(is_used.argmax())
+    column, starts = table.iloc[:, position], filled.iloc[:, position]
+    labels = column[starts]
+    others = filled.iloc[:, position + 1 :]
+    has_blocks = (
+        len(labels) >= 2
+        and bool(starts.iloc[0])
+        and len(labels) <= len(column) / 2
+        and labels.map(lambda cell: isinstance(cell, str)).all()
+        and (labels.to_numpy()[1:] != labels.to_numpy()[:-1]).all()
+        and int((others.mean(axis=0) >= _FULL_SHARE).sum()) >= 2
+    )
+    if not has_blocks:
+        return table
+    findings.append(
+        f"column {str(table.columns[position])!r} has a text only in the first row of each block, "
+        f"which is repeated in the rows below it ({len(labels)} blocks)"
+    )
+    return table.assign(**{str(table.columns[position]): column.ffill()})
 
 
 def _texts_of_sheet(grid: pd.DataFrame) -> list[list[str]]:

@@ -112,6 +112,8 @@ _MIXED_FORMATS = (
     "%Y-%m-%d %H:%M:%S",
     *_FORMATS,
 )
+#: Later years of two digits belong to the century before; 63 is more often 1963 than 2063.
+_LAST_SHORT_YEAR = 2040
 #: Sign between the formats of a column that has several, and their largest number.
 _FORMAT_SIGN, _MAX_FORMATS = " | ", 4
 #: Number of texts from which several formats are detected, and a pattern of their dates.
@@ -561,16 +563,22 @@ def _dates(column: pd.Series, cells: _Cells | None, date_format: str | None) -> 
 
 def _parsed_dates(cells: _Cells, date_format: str | None) -> pd.Series:
     if date_format is not None and _FORMAT_SIGN in date_format:
-        columns = [
-            pd.to_datetime(cells.texts, errors="coerce", utc=True, format=one)
-            for one in date_format.split(_FORMAT_SIGN)
-        ]
+        columns = [_dates_of(cells.texts, one) for one in date_format.split(_FORMAT_SIGN)]
         parsed = columns[0]
         for column in columns[1:]:
             parsed = parsed.fillna(column)
         return parsed
-    format_options: dict[str, Any] = {"format": date_format or "mixed"}
-    return pd.to_datetime(cells.texts, errors="coerce", utc=True, **format_options)
+    return _dates_of(cells.texts, date_format or "mixed")
+
+
+def _dates_of(texts: pd.Series, date_format: str) -> pd.Series:
+    """Parse dates of one format; years of two digits are from 1941 to 2040."""
+    options: dict[str, Any] = {"format": date_format}
+    dates = pd.to_datetime(texts, errors="coerce", utc=True, **options)
+    if "%y" in date_format:
+        is_late = dates.dt.year > _LAST_SHORT_YEAR
+        dates = dates.where(~is_late, dates - pd.DateOffset(years=100))
+    return dates
 
 
 def _parts_of(dates: pd.Series, reading: ColumnReading) -> dict[str, pd.Series]:

@@ -14,6 +14,7 @@ from skescore.suspicions._record import (
     SuspicionCheck,
     SuspiciousDataWarning,
 )
+from skescore.suspicions._table_checks import similar_class_names
 
 __all__ = [
     "SUSPICION_CHECKS",
@@ -29,4 +30,5 @@ __all__ = [
     "find_drift",
     "find_suspicions",
     "profile_columns",
+    "similar_class_names",
 ]

@@ -49,8 +49,8 @@ SUSPICION_CHECKS = (
         when="rows are in the order of time, and folds ignore this order",
         facts=TableFacts,
         find=tables.find_shuffled_time,
-        remedy="Held-out rows lie between training rows, so scores are too optimistic for the "
-        "future; hold out later rows instead",
+        remedy="If {subject} is the time at which rows were recorded, held-out rows lie between "
+        "training rows, so scores are too optimistic for the future; hold out later rows instead",
     ),
     SuspicionCheck(
         name="integer_codes",
@@ -94,8 +94,8 @@ SUSPICION_CHECKS = (
         "below 0.6",
         facts=ResultFacts,
         find=results.find_low_fidelity,
-        remedy="They do not describe the black box well; search for agreement with it, and allow "
-        "more rules",
+        remedy="Such rules do not describe the black box well; search for agreement with it, and "
+        "allow more rules",
     ),
 )
 

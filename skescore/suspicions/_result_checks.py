@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from skescore._text import percentage, plural
+from skescore._text import percentage
 from skescore.suspicions._facts import ResultFacts
 from skescore.suspicions._record import Evidence
 
@@ -33,11 +33,11 @@ def find_low_fidelity(facts: ResultFacts) -> Iterator[Evidence]:
     limit = _MIN_AGREEMENT if is_classification else _MIN_FIDELITY_R2
     if not facts.fidelity < limit:
         return
-    rules = plural(facts.n_rules, "rule")
+    rules = "rule agrees" if facts.n_rules == 1 else f"{facts.n_rules} rules agree"
     if is_classification:
         is_close = percentage(facts.fidelity) == percentage(limit)
         share = percentage(facts.fidelity, digits=int(is_close))
-        text = f"The {rules} agree with the black box on only {share} of unseen rows"
+        text = f"The {rules} with the black box on only {share} of unseen rows"
     else:
-        text = f"The {rules} agree with the black box with an R² of only {facts.fidelity:.2f}"
+        text = f"The {rules} with the black box only to an R² of {facts.fidelity:.2f}"
     yield Evidence(text, options=() if facts.is_fidelity_search else ("--scoring", "fidelity"))

@@ -389,22 +389,47 @@ def find_class_names(facts: TableFacts) -> Iterator[Evidence]:
     if facts.y is None or facts.task != "classification":
         return
     counts = facts.y.astype(str).value_counts()
-    if len(counts) > 200 or pd.api.types.is_numeric_dtype(facts.y.dtype):
-        return
-    pairs = []
-    for position, rare in enumerate(counts.index):
-        for frequent in counts.index[:position]:
-            is_same = _folded(rare) == _folded(frequent)
-            is_typo = counts[rare] <= _TYPO_SHARE * len(facts.y) and _is_typo(rare, frequent)
-            if is_same or (is_typo and 5 * counts[rare] <= counts[frequent]):
-                pairs.append(
-                    f"{rare!r} ({plural(int(counts[rare]), 'row')}) and {frequent!r} "
-                    f"({int(counts[frequent])})"
-                )
+    pairs = [
+        f"{rare!r} ({plural(int(counts[rare]), 'row')}) and {frequent!r} ({int(counts[frequent])})"
+        for rare, frequent in similar_class_names(facts.y).items()
+    ]
     if pairs:
         more = f" and {len(pairs) - _MAX_LISTED} more" if len(pairs) > _MAX_LISTED else ""
         texts = ", ".join(pairs[:_MAX_LISTED])
         yield Evidence(f"Classes of {facts.target_name!r} have nearly the same name: {texts}{more}")
+
+
+def similar_class_names(y: pd.Series) -> dict[str, str]:
+    """Return rare classes that are probably misspelled, each with the frequent one it resembles.
+
+    Parameters
+    ----------
+    y : Series of shape (n_rows,)
+        Class of each row.
+
+    Returns
+    -------
+    dict of str to str
+        Empty for numbers, or for more than 200 classes.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skescore.suspicions import similar_class_names
+    >>> similar_class_names(pd.Series(["benign"] * 9 + ["malignant"] * 5 + ["Benign"]))
+    {'Benign': 'benign'}
+    """
+    counts = y.astype(str).value_counts()
+    if len(counts) > 200 or pd.api.types.is_numeric_dtype(y.dtype):
+        return {}
+    names: dict[str, str] = {}
+    for position, rare in enumerate(counts.index):
+        for frequent in counts.index[:position]:
+            is_same = _folded(rare) == _folded(frequent)
+            is_typo = counts[rare] <= _TYPO_SHARE * len(y) and _is_typo(rare, frequent)
+            if is_same or (is_typo and 5 * counts[rare] <= counts[frequent]):
+                names.setdefault(rare, frequent)
+    return names
 
 
 def _folded(name: str) -> str:

@@ -314,10 +314,10 @@ class PrintedFigures:
         for limit in re.findall(r"at most (\d+) rule", line):
             self.equal(limit, self.run.record["alternatives"]["max_rules"])
 
-    def check_low_fidelity(self, _, n_rules, share):
-        self.equal(n_rules, len(self.run.rules["rules"]))
+    def check_low_fidelity(self, _, n_rules, figure):
+        self.equal(n_rules or "1", len(self.run.rules["rules"]))
         best = self.run.board.iloc[0]
-        self.equal(share, 100 * best["fidelity"])
+        self.equal(figure, best["fidelity"] * (100 if self.run.is_classification else 1))
 
     def ignore(self, *_):
         """Skip a line without figures of rules, such as numbers of rows to pick."""
@@ -340,8 +340,8 @@ class PrintedFigures:
         r"([\d.]+) by rows": check_all_rows,
         r"on the (\d+) rows of .*: fidelity \([^)]*\) ([\d.-]+); .* of the rules ([\d.-]+), of the "
         r"black box ([\d.-]+); completeness by rows ([\d.]+)": check_test,
-        r"Warning: The (\d+) rules? agree with the black box on (\d+) % of unseen rows "
-        r"only\..*": check_low_fidelity,
+        r"Warning: The (?:rule agrees|(\d+) rules agree) with the black box (?:on only|only to an "
+        r"R² of) ([\d.-]+)(?: % of unseen rows)?\. .*": check_low_fidelity,
         r"   \w+: after \d+ trials? .*": ignore,
         r"\(The first (?:has the fewest rules of the|is the best of) \d+ .*\)": ignore,
         r"Note: .*": ignore,

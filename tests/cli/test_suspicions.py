@@ -60,6 +60,19 @@ def test_tune_reports_repeated_groups_first(visits, tmp_path, capsys):
     assert record["search"]["groups"] == record["data"]["reading"]["groups"] == "patient"
 
 
+@pytest.mark.slow
+def test_misspelled_class_needs_no_more_rules(tmp_path, capsys):
+    random = np.random.default_rng(0)
+    table = pd.DataFrame(random.normal(size=(300, 2)).round(3), columns=["x", "z"])
+    table["kind"] = np.where(table.sum(axis=1) + random.normal(0, 0.5, 300) > 0, "bad", "benign")
+    table.loc[[3, 9], "kind"] = "Benign"
+    table.to_csv(tmp_path / "typo.csv", index=False)
+    assert main(["tune", str(tmp_path / "typo.csv"), "--target", "kind", *SHORT]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("Warning: Classes of 'kind' have nearly the same name: 'Benign' (2 rows)")
+    assert "never predict" not in out
+
+
 def test_groups_and_time_exclude_each_other(visits, capsys):
     with pytest.raises(SystemExit):
         main(["tune", str(visits), "--target", "ill", "--groups", "patient", "--time", "age"])

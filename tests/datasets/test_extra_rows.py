@@ -114,6 +114,22 @@ def test_headings_of_groups_are_left_out(tmp_path):
     assert len(read_staff(gaps, tmp_path)[0]) == len(gaps)
 
 
+@pytest.mark.parametrize("is_merged", [False, True])
+def test_labels_of_blocks_are_repeated(tmp_path, is_merged):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["region", *NAMES])
+    for region, start in (("North", 2), ("South", 14), ("West", 26)):
+        for i, (shop, staff, sales, kind) in enumerate(make_rows(12, start)):
+            book.active.append([None if i else region, shop, int(staff), float(sales), kind])
+        if is_merged:
+            book.active.merge_cells(f"A{start}:A{start + 11}")
+    book.save(tmp_path / "blocks.xlsx")
+    dataset = load_dataset(tmp_path / "blocks.xlsx", target="kind")
+    assert dataset.X["region"].tolist() == ["North"] * 12 + ["South"] * 12 + ["West"] * 12
+    assert "repeated in the rows below it (3 blocks)" in dataset.findings[0]
+
+
 def test_oil_companies_are_no_totals(tmp_path):
     path = tmp_path / "oil.csv"
     rows = [

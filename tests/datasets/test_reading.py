@@ -442,3 +442,11 @@ def test_names_that_begin_with_a_tilde_are_names(write, tmp_path, monkeypatch):
     assert load_dataset("~$rows.csv", target="y", task="regression").X["x"].tolist() == [1, 3]
     with pytest.raises(DatasetError, match="neither a built-in data set nor an existing file"):
         load_dataset("~$rows", target="y")
+
+
+@pytest.mark.parametrize("others", [[], ["1964-01-31"] * 3])
+def test_years_of_two_digits_end_in_2040(others):
+    texts = ["31.12.41", "24.8.63", "1.1.99", "15.6.00", "31.12.40", *others]
+    frame = read_table(pd.DataFrame({"born": texts, "x": range(len(texts))})).frame
+    years = [1941, 1963, 1999, 2000, 2040, *[1964] * len(others)]
+    assert frame["born: year"].tolist() == years

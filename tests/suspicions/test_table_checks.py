@@ -337,6 +337,8 @@ def test_rules_with_low_fidelity_are_reported():
     (suspicion,) = find_suspicions(make_result(fidelity=0.76))
     assert suspicion.evidence == "The 3 rules agree with the black box on only 76 % of unseen rows"
     assert suspicion.options == ("--scoring", "fidelity")
+    (of_one_rule,) = find_suspicions(make_result(fidelity=0.5, n_rules=1))
+    assert of_one_rule.evidence.startswith("The rule agrees with the black box on only 50 %")
     assert (
         "on only 79.7 % of unseen rows" in find_suspicions(make_result(fidelity=0.797))[0].evidence
     )
