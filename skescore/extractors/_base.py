@@ -645,10 +645,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         parameters = self.get_params(deep=False)
         limits = limited_parameters(constraints, parameters, len(X))
         try:
-            self.__dict__.update(limits)
+            self.set_params(**limits)
             rules = self._rules_on(stepped, features)
         finally:
-            self.__dict__.update({name: parameters[name] for name in limits})
+            self.set_params(**{name: parameters[name] for name in limits})
         return bounds_on_steps(rules, constraints) if constraints.thresholds else rules
 
     def _expect(self, columns: Mapping[str, Sequence[Any] | None]) -> None:
