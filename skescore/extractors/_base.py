@@ -6,7 +6,7 @@ import inspect
 import time
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -50,12 +50,14 @@ from skescore.black_boxes import (
     observed_classes,
 )
 from skescore.constraints import (
+    ConstrainedRules,
     Constraints,
     RejectedRulesError,
     bounds_on_steps,
     check_feasible,
     enforce,
     limited_parameters,
+    most_faithful,
     native_labels,
     remaining_rows,
     step_columns,
@@ -467,10 +469,23 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             self.rules_ = readable_outputs(self.rules_, extraction.predictions)
         names = self.get_params(deep=False)
         native = native_labels(constraints, n_classes, names, keeps_monotone=self._keeps_monotone)
-        result = enforce(self.rules_, constraints, rows, labels, native)
+        result = most_faithful(
+            [
+                enforce(self.rules_, constraints, rows, labels, native),
+                *self._other_constrained_rules(extraction, rows, labels, native),
+            ],
+            rows,
+            labels,
+        )
         if result.ruleset is None:
             raise RejectedRulesError(result)
         self.rules_, self.constrained_rules_ = result.ruleset, result
+
+    def _other_constrained_rules(
+        self, extraction: Extraction, rows: Any, labels: np.ndarray, native: Collection[str]
+    ) -> list[ConstrainedRules]:
+        """Return further rules that satisfy the constraints; none by default."""
+        return []
 
     def _query_rows(self, X: Any, training: QueriedRows) -> QueriedRows | None:
         """Generate rows by `sampling`, and query the black box for them; return None without."""
