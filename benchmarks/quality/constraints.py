@@ -1,4 +1,4 @@
-"""Rules under constraints: against monotone models distilled to trees, and against hand-made limits.
+"""Rules under constraints, compared with monotone models and with rules restricted by hand.
 
     python benchmarks/quality/constraints.py [--tables 20] [--only monotone search] [--leaves 8]
 
@@ -40,31 +40,30 @@ from skescore.extractors import CARTExtractor
 from skescore.rules import RuleSet, as_ruleset
 
 TABLES = [
-    *(
-        f"balanced/{name}"
-        for name in [
-            "australian",
-            "bands",
-            "bupa",
-            "crx",
-            "german",
-            "heart",
-            "ionosphere",
-            "magic",
-            "mammographic",
-            "monk-2",
-            "phoneme",
-            "pima",
-            "ring",
-            "saheart",
-            "sonar",
-            "spambase",
-            "twonorm",
-            "wdbc",
-            "wisconsin",
-        ]
-    ),
-    *(f"imbalanced/{name}" for name in ["haberman", "yeast1", "vehicle1", "ecoli1", "glass0"]),
+    "balanced/australian",
+    "balanced/bands",
+    "balanced/bupa",
+    "balanced/crx",
+    "balanced/german",
+    "balanced/heart",
+    "balanced/ionosphere",
+    "balanced/magic",
+    "balanced/mammographic",
+    "balanced/monk-2",
+    "balanced/phoneme",
+    "balanced/pima",
+    "balanced/ring",
+    "balanced/saheart",
+    "balanced/sonar",
+    "balanced/spambase",
+    "balanced/twonorm",
+    "balanced/wdbc",
+    "balanced/wisconsin",
+    "imbalanced/haberman",
+    "imbalanced/yeast1",
+    "imbalanced/vehicle1",
+    "imbalanced/ecoli1",
+    "imbalanced/glass0",
 ]
 N_ROWS = 1200
 #: Largest loss of held-out fidelity on a table.

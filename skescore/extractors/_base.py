@@ -642,7 +642,9 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         settings = extraction.settings
         names = [str(name) for name in settings["feature_names"]]
         X, predictions = extraction.X, extraction.predictions
-        importances = feature_importances(np.nan_to_num(X), predictions, extraction.task)
+        importances = np.zeros(len(names))
+        if constraints.max_cost is not None or constraints.max_features is not None:
+            importances = feature_importances(np.nan_to_num(X), predictions, extraction.task)
         usable = usable_features(constraints, names, importances)
         if chosen is not None:
             usable = [j for j in usable if j in chosen]
