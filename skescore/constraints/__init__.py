@@ -12,6 +12,8 @@ from skescore.constraints._constrain import (
     RejectedRulesError,
     constrain,
     enforce,
+    enforce_on_tree,
+    most_faithful,
 )
 from skescore.constraints._constraints import Constraints
 from skescore.constraints._monotone import (
@@ -49,10 +51,12 @@ __all__ = [
     "check_feasible",
     "constrain",
     "enforce",
+    "enforce_on_tree",
     "find_conflict",
     "limited_parameters",
     "monotone_signs",
     "monotonicity_breaches",
+    "most_faithful",
     "native_labels",
     "reachable_rules",
     "read_options",

@@ -225,8 +225,8 @@ class CellSpace:
 
     def _choices(self, condition: Condition) -> list[Box]:
         if not isinstance(condition, AtLeast):
-            _check_decidable(condition)
-            assert not isinstance(condition, Linear)
+            if isinstance(condition, Linear):
+                raise _undecidable(condition)
             position = self.index[condition.feature]
             box = list(self.full)
             box[position] &= self.cells[position].bits(condition)
@@ -259,18 +259,18 @@ def lowest_bit(bits: int) -> int:
     return (bits & -bits).bit_length() - 1
 
 
-def _check_decidable(condition: Condition) -> None:
-    if isinstance(condition, Linear):
-        raise UndecidableError(
-            f"The condition {condition} compares a weighted sum, which is not constant in boxes; "
-            "use conditions on single features."
-        )
+def _undecidable(condition: Linear) -> UndecidableError:
+    return UndecidableError(
+        f"The condition {condition} compares a weighted sum, which is not constant in boxes; "
+        "use conditions on single features."
+    )
 
 
 def _atoms(conditions: Iterable[Condition]) -> Iterator[Any]:
     """Yield the conditions on single features."""
     for condition in conditions:
-        _check_decidable(condition)
+        if isinstance(condition, Linear):
+            raise _undecidable(condition)
         if isinstance(condition, AtLeast):
             yield from _atoms(condition.conditions)
         else:

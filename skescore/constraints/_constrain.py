@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +21,7 @@ from skescore.constraints._violations import Violation, violated_labels, violati
 from skescore.rules import RuleSet, as_ruleset, convert_rows
 
 #: Minimal lists that are examined before rules are rejected.
-_MAX_MINIMAL_LISTS = 600
+_MAX_MINIMAL_LISTS = 150
 
 #: How a constraint was satisfied, and the words for it.
 OUTCOMES = {
@@ -141,7 +142,14 @@ def constrain(
     ... )
     >>> result = constrain(extractor, constraints, X, y)
     >>> print(result.ruleset)
+    1. IF petal length (cm) ≤ 2 THEN 0   [50 rows, 100 % agree with the model, 100 % right (data)]
+    2. ELSE IF petal length (cm) ≤ 5 THEN 1
+       [58 rows, 84 % agree with the model, 84 % right (data)]
+    3. ELSE 2   [42 rows, 100 % agree with the model, 98 % right (data)]
     >>> print(result)
+    forbidden: petal width (cm): honored by the extraction
+    thresholds: * 0 decimals: honored by the extraction
+    max_rules: 3: honored by the extraction
     """
     check_instance("constraints", constraints, Constraints)
     if hasattr(source, "set_constraints"):
@@ -225,3 +233,76 @@ def enforce(
         label: "rejected" if label in broken else outcome for label, outcome in outcomes.items()
     }
     return ConstrainedRules(None, rejected, tuple(remaining))
+
+
+def enforce_on_tree(
+    leaves: RuleSet,
+    constraints: Constraints,
+    X: Any,
+    labels: Any,
+    max_rules: int | None = None,
+    native: Collection[str] = (),
+) -> ConstrainedRules:
+    """Return rules that satisfy constraints, from the leaves of a tree without directions.
+
+    The leaves get the cheapest outputs that respect all directions, which exact simplification then
+    merges into fewer rules.
+
+    Parameters
+    ----------
+    leaves : RuleSet
+        Leaves of a tree, possibly more than `max_rules`.
+    constraints : Constraints
+        The constraints, some of which are monotone.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows.
+    labels : array-like of shape (n_rows,)
+        Labels that the rules explain.
+    max_rules : int, optional
+        Largest number of rules, in addition to that of the constraints.
+    native : collection of str, default=()
+        Labels of the constraints that the extraction took into account.
+
+    Returns
+    -------
+    ConstrainedRules
+    """
+    monotone = Constraints(monotone=constraints.monotone, class_order=constraints.class_order)
+    directed = enforce(leaves, monotone, X, labels).ruleset
+    if directed is None:
+        return ConstrainedRules(None, {})
+    limits = [limit for limit in (max_rules, constraints.max_rules) if limit is not None]
+    limited = constraints.replace(max_rules=min(limits) if limits else None)
+    result = enforce(directed.simplify(), limited, X, labels, native)
+    outcomes = {label: result.outcomes.get(label, "satisfied") for label in split(constraints)}
+    # The outputs were changed before.
+    outcomes |= dict.fromkeys(split(monotone), "repaired")
+    return replace(result, outcomes=outcomes)
+
+
+def most_faithful(results: Sequence[ConstrainedRules], X: Any, labels: Any) -> ConstrainedRules:
+    """Return the rules that agree most with the labels, the first of equally good ones.
+
+    Parameters
+    ----------
+    results : sequence of ConstrainedRules
+        At least one; rejected ones are only returned if all are.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows.
+    labels : array-like of shape (n_rows,)
+        Their labels.
+
+    Returns
+    -------
+    ConstrainedRules
+    """
+
+    def loss(result: ConstrainedRules) -> float:
+        if result.ruleset is None:
+            return math.inf
+        predictions = result.ruleset.predict(X)
+        if result.ruleset.classes is not None:
+            return float(np.mean(predictions != labels))
+        return float(np.mean((predictions - labels) ** 2))
+
+    return min(results, key=loss)

@@ -20,7 +20,16 @@ from skescore.constraints._pinned import rule_features
 from skescore.constraints._precise_box import BoxProblem, PreciseBoxSearch, SearchLimitError
 from skescore.constraints._rewriting import trivial_condition
 from skescore.constraints._violations import group_masks
-from skescore.rules import Condition, Fallback, Interval, OneOf, Rule, RuleSet, with_statistics
+from skescore.rules import (
+    Condition,
+    Fallback,
+    Interval,
+    LinearOutput,
+    OneOf,
+    Rule,
+    RuleSet,
+    with_statistics,
+)
 
 #: Lists that differ from a constant by one further rule, to change the gap between groups.
 _MAX_BALANCING_RULES = 80
@@ -83,7 +92,8 @@ class _Builder:
         orders = arrangements(self.constraints.pinned) or [tuple(self.constraints.pinned)]
         balanced: list[tuple[list[Rule], Any]] = []
         for arrangement in orders:
-            for fallback in self.outputs():
+            fixed_rules = [p.in_table(self.names) for p in arrangement if p is not None]
+            for fallback in self.outputs(fixed_rules):
                 for front in self._filled(arrangement, fallback):
                     for rules in self._completed(front, fallback):
                         yield rules, fallback
@@ -92,7 +102,7 @@ class _Builder:
             for rules, fallback in balanced[:6]:
                 yield from self._balanced(rules, fallback)
 
-    def outputs(self) -> list[Any]:
+    def outputs(self, fixed_rules: Sequence[Rule] = ()) -> list[Any]:
         """Return outputs of the fallback: the most frequent classes first, or numbers."""
         if self.rows.classes is not None:
             counts = self.rows.counts(self.rows.overall)
@@ -100,12 +110,15 @@ class _Builder:
             return [self.rows.classes[i] for i in order]
         fixed = [float(r.output) for r in self.pinned if isinstance(r.output, int | float)]
         mean = self.rows.best_output(self.rows.overall, 0.0)
-        return list(dict.fromkeys([mean, *fixed, *self._balancing_outputs()]))
+        return list(dict.fromkeys([mean, *fixed, *self._balancing_outputs(fixed_rules)]))
 
-    def _balancing_outputs(self) -> list[float]:
+    def _balancing_outputs(self, fixed_rules: Sequence[Rule]) -> list[float]:
         """Return outputs of uncovered rows for which two groups have equal means."""
-        decided = self.rows.assign(self.pinned)
-        outputs = [float(getattr(r.output, "intercept", r.output)) for r in self.pinned]  # type: ignore[arg-type]
+        decided = self.rows.assign(fixed_rules)
+        outputs = [
+            r.output.intercept if isinstance(r.output, LinearOutput) else float(r.output)
+            for r in fixed_rules
+        ]
         fixed = np.array([*outputs, 0.0])[decided]
         balancing: list[float] = []
         for column in self.constraints.max_gap:
@@ -175,7 +188,7 @@ class _Builder:
             conditions += self.rows.cuts(feature, self.constraints)
         premises = [[condition] for condition in dict.fromkeys(conditions)]
         premises += self._relieving(before, open_rows, label)
-        options: list[Any] = []
+        options: list[tuple[bool, int, int, Rule]] = []
         for premise in premises:
             rule = Rule(tuple(premise), label)
             mask = self.rows.mask(rule.conditions) & open_rows
@@ -184,9 +197,18 @@ class _Builder:
                 continue
             if any(self._overlap(rule, one) for one in later):
                 continue
+            if self._starves_pinned(mask, open_rows):
+                continue
             is_pending = bool(pending) and not rule_features(rule) & set(pending)
             options.append((is_pending, size if smallest_first else -size, len(options), rule))
         return min(options)[-1] if options else None
+
+    def _starves_pinned(self, mask: np.ndarray, open_rows: np.ndarray) -> bool:
+        """Return whether too few rows are left for pinned rules that had enough."""
+        masks = [self.rows.mask(rule.conditions) & open_rows for rule in self.pinned]
+        return any(
+            int((one & ~mask).sum()) < max(1, self.smallest) <= int(one.sum()) for one in masks
+        )
 
     def _relieving(
         self, before: list[Rule], open_rows: np.ndarray, label: Any

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +16,17 @@ from skescore._validation import check_choice, check_integer, check_number
 
 #: Kinds of rounding: decimals behind the point, significant digits.
 ROUNDINGS = ("decimals", "digits")
+
+
+@lru_cache(maxsize=1 << 17)  # extractions round the same columns again and again
+def _rounded(value: float, kind: str, n: int, mode: str) -> float:
+    if value == 0 or not math.isfinite(value):
+        return value
+    number = Decimal(repr(value))
+    exponent = number.adjusted() + 1 - n if kind == "digits" else -n
+    if number.as_tuple().exponent >= exponent:  # type: ignore[operator]
+        return value
+    return float(number.quantize(Decimal(1).scaleb(exponent), rounding=mode))
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,24 +59,15 @@ class Rounding:
     def __str__(self) -> str:
         return plural(self.n, self.kind.removesuffix("s"))
 
-    def _rounded(self, value: float, mode: str) -> float:
-        if value == 0 or not math.isfinite(value):
-            return value
-        number = Decimal(repr(value))
-        exponent = -self.n
-        if self.kind == "digits":
-            exponent = number.adjusted() + 1 - self.n
-        if number.as_tuple().exponent >= exponent:  # type: ignore[operator]
-            return value
-        return float(number.quantize(Decimal(1).scaleb(exponent), rounding=mode))
-
     def allows(self, value: float) -> bool:
         """Return whether a number has no further decimals or digits."""
-        return self._rounded(value, ROUND_HALF_EVEN) == value
+        return _rounded(value, self.kind, self.n, ROUND_HALF_EVEN) == value
 
     def near(self, value: float) -> tuple[float, ...]:
         """Return the largest allowed number up to `value`, and the smallest from it on."""
-        return self._rounded(value, ROUND_FLOOR), self._rounded(value, ROUND_CEILING)
+        modes = ROUND_FLOOR, ROUND_CEILING
+        low, high = (_rounded(value, self.kind, self.n, mode) for mode in modes)
+        return low, high
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import inspect
 import time
 import warnings
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeVar
 
@@ -50,12 +50,14 @@ from skescore.black_boxes import (
     observed_classes,
 )
 from skescore.constraints import (
+    ConstrainedRules,
     Constraints,
     RejectedRulesError,
     bounds_on_steps,
     check_feasible,
     enforce,
     limited_parameters,
+    most_faithful,
     native_labels,
     remaining_rows,
     step_columns,
@@ -467,10 +469,23 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             self.rules_ = readable_outputs(self.rules_, extraction.predictions)
         names = self.get_params(deep=False)
         native = native_labels(constraints, n_classes, names, keeps_monotone=self._keeps_monotone)
-        result = enforce(self.rules_, constraints, rows, labels, native)
+        result = most_faithful(
+            [
+                enforce(self.rules_, constraints, rows, labels, native),
+                *self._other_constrained_rules(extraction, rows, labels, native),
+            ],
+            rows,
+            labels,
+        )
         if result.ruleset is None:
             raise RejectedRulesError(result)
         self.rules_, self.constrained_rules_ = result.ruleset, result
+
+    def _other_constrained_rules(
+        self, extraction: Extraction, rows: Any, labels: np.ndarray, native: Collection[str]
+    ) -> list[ConstrainedRules]:
+        """Return further rules that satisfy the constraints; none by default."""
+        return []
 
     def _query_rows(self, X: Any, training: QueriedRows) -> QueriedRows | None:
         """Generate rows by `sampling`, and query the black box for them; return None without."""
@@ -627,7 +642,9 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         settings = extraction.settings
         names = [str(name) for name in settings["feature_names"]]
         X, predictions = extraction.X, extraction.predictions
-        importances = feature_importances(np.nan_to_num(X), predictions, extraction.task)
+        importances = np.zeros(len(names))
+        if constraints.max_cost is not None or constraints.max_features is not None:
+            importances = feature_importances(np.nan_to_num(X), predictions, extraction.task)
         usable = usable_features(constraints, names, importances)
         if chosen is not None:
             usable = [j for j in usable if j in chosen]
@@ -645,10 +662,10 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         parameters = self.get_params(deep=False)
         limits = limited_parameters(constraints, parameters, len(X))
         try:
-            self.__dict__.update(limits)
+            self.set_params(**limits)
             rules = self._rules_on(stepped, features)
         finally:
-            self.__dict__.update({name: parameters[name] for name in limits})
+            self.set_params(**{name: parameters[name] for name in limits})
         return bounds_on_steps(rules, constraints) if constraints.thresholds else rules
 
     def _expect(self, columns: Mapping[str, Sequence[Any] | None]) -> None:

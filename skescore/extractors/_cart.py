@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import warnings
+from collections.abc import Collection
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -14,7 +15,11 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore import _validation as check
 from skescore._validation import LARGEST_SQUARED
-from skescore.constraints import monotone_signs
+from skescore.constraints import (
+    ConstrainedRules,
+    enforce_on_tree,
+    monotone_signs,
+)
 from skescore.extractors._base import BaseExtractor, Extraction, documented
 from skescore.extractors._binned import (
     BinnedTable,
@@ -122,6 +127,8 @@ class CARTExtractor(BaseExtractor):
     takes_categories = True
     _orders_categories = True
     _keeps_monotone = True
+    #: Factor of the number of leaves of trees without directions; 0 keeps directions.
+    _growth: int = 0
 
     def __init__(
         self,
@@ -310,9 +317,37 @@ class CARTExtractor(BaseExtractor):
             tree.tree_.threshold[inner] = np.ldexp(tree.tree_.threshold[inner], -power)
         return rules
 
+    def _other_constrained_rules(
+        self, extraction: Extraction, rows: Any, labels: np.ndarray, native: Collection[str]
+    ) -> list[ConstrainedRules]:
+        """Grow trees without directions, whose leaves then get outputs that respect them.
+
+        Splits of scikit-learn's monotone trees bound the outputs of all later leaves, which costs
+        more agreement than the outputs of a larger tree.
+        """
+        constraints = self._constraints
+        if constraints is None or not constraints.monotone:
+            return []
+        state = {name: vars(self)[name] for name in ("simplify", "tree_", "category_order_")}
+        n_classes = 0 if extraction.classes is None else len(extraction.classes)
+        max_rules = self._most_leaves(n_classes)
+        results = []
+        try:
+            self.simplify = False
+            for self._growth in (1, 3):
+                leaves = self._extract_rules(extraction)
+                results.append(
+                    enforce_on_tree(leaves, constraints, rows, labels, max_rules, native)
+                )
+        finally:
+            vars(self).pop("_growth", None)
+            for name, value in state.items():
+                setattr(self, name, value)
+        return results
+
     def _monotone_signs(self, extraction: Extraction) -> list[int] | None:
         """Return the monotone direction of each column, as scikit-learn's trees read it."""
-        if self._constraints is None:
+        if self._constraints is None or self._growth:
             return None
         names, classes = extraction.settings["feature_names"], extraction.classes
         if classes is not None and len(np.unique(extraction.predictions)) < 2:
@@ -324,6 +359,8 @@ class CARTExtractor(BaseExtractor):
         """Return the tree on the predictions; candidates of a search share the largest one."""
         is_path = self.max_depth is None and self.ccp_alpha == 0 and self.max_features is None
         max_leaves = self._most_leaves(n_classes)
+        if max_leaves is not None:
+            max_leaves *= max(1, self._growth)
         sharing = Sharing.of(extraction) if self.random_state is not None and is_path else None
         n_grown = max_leaves
         if max_leaves is not None:

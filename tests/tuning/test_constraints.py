@@ -24,10 +24,10 @@ CONSTRAINTS = Constraints(
 def make_search(constraints: Constraints) -> ExtractorSearchCV:
     return ExtractorSearchCV(
         KNeighborsClassifier(9),
-        extractors=("cart", "gridex", "optimal-list"),
+        extractors=("cart", "gridex"),
         constraints=constraints,
-        n_trials=8,
-        cv=3,
+        n_trials=4,
+        cv=2,
         random_state=0,
     )
 
