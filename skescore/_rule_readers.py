@@ -192,6 +192,12 @@ MODEL_READERS = (
         "rule lists, rule sets, trees, FIGS, RuleFit and boosted rules",
     ),
     ModelReader(
+        "wittgenstein",
+        "wittgenstein",
+        "_wittgenstein:read_wittgenstein",
+        "RIPPER and IREP",
+    ),
+    ModelReader(
         "skope-rules",
         "skescore.compat",
         "_skope_rules:read_skope_rules",
