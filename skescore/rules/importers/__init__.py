@@ -7,6 +7,7 @@ from skescore._rule_readers import MODEL_READERS, ModelReader
 from skescore.rules.importers._as_ruleset import as_ruleset, as_rulesets, options_from_rows
 from skescore.rules.importers._catboost import read_catboost
 from skescore.rules.importers._decision_rules import read_decision_rules
+from skescore.rules.importers._ebm import read_ebm
 from skescore.rules.importers._hist_gradient_boosting import read_hist_gradient_boosting
 from skescore.rules.importers._imodels import read_imodels
 from skescore.rules.importers._lightgbm import read_lightgbm
@@ -33,6 +34,7 @@ __all__ = [
     "read_boosted",
     "read_catboost",
     "read_decision_rules",
+    "read_ebm",
     "read_forest",
     "read_hist_gradient_boosting",
     "read_imodels",
