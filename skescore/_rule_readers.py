@@ -192,6 +192,18 @@ MODEL_READERS = (
         "rule lists, rule sets, trees, FIGS, RuleFit and boosted rules",
     ),
     ModelReader(
+        "interpret",
+        "interpret.glassbox",
+        "_ebm:read_ebm",
+        "explainable boosting machines (EBM), as rules that add up",
+    ),
+    ModelReader(
+        "wittgenstein",
+        "wittgenstein",
+        "_wittgenstein:read_wittgenstein",
+        "RIPPER and IREP",
+    ),
+    ModelReader(
         "skope-rules",
         "skescore.compat",
         "_skope_rules:read_skope_rules",

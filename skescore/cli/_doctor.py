@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +37,22 @@ _MODULES = {"scikit-learn": "sklearn"}
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="of the output (default text)"
+    )
+
+
+@dataclass
+class State:
+    """State of a package or of an extra, with the command that repairs it; empty if it works."""
+
+    text: str
+    command: str = ""
+    name: str = ""
+
+    def line(self) -> str:
+        """Write the state on one line."""
+        return f"  {self.text}{_run(self.command)}"
 
 
 def run(options: argparse.Namespace) -> str:
@@ -54,31 +71,49 @@ def run(options: argparse.Namespace) -> str:
             f"skescore has no readable metadata ({type(error).__name__}: {error}). "
             "Run: pip install --force-reinstall skescore\n"
         )
-    python = platform.python_version()
+    python, java = platform.python_version(), _java()
+    required = about["Requires-Python"]
+    packages = []
+    if required and python not in Requirement(f"python{required}").specifier:
+        text = f"Python {python} is too old or too new: skescore needs {required}"
+        packages.append(State(text, name="python"))
+        options.exit_code = 1
+    packages += [_package(requirement) for requirement in needed if requirement.marker is None]
+    if any(package.command for package in packages):
+        options.exit_code = 1
+    extras = list(_extras(about.get_all("Provides-Extra") or [], needed))
+    plugins = list(_plugins())
+    if options.format == "json":
+        from skescore.cli._output import json_for_stdout
+
+        return json_for_stdout(
+            {
+                "skescore": about["Version"],
+                "folder": str(Path(__file__).parents[1]),
+                "python": python,
+                "platform": platform.platform(),
+                "java": java,
+                "works": options.exit_code == 0,
+                "needed": [asdict(package) for package in packages],
+                "extras": [asdict(extra) for extra in extras],
+                "plugins": [text.strip() for text in plugins],
+            }
+        )
     lines = [
         f"skescore {about['Version']} in {Path(__file__).parents[1]}",
         f"Python {python} ({sys.executable}) on {platform.platform()}",
-        f"Java: {_java()}",
+        f"Java: {java}",
         "\nneeded",
+        *(package.line() for package in packages),
+        "\nextras",
+        *(extra.line() for extra in extras),
+        "\nextractors of other packages",
+        *(plugins or ["  none"]),
     ]
-    required = about["Requires-Python"]
-    if required and python not in Requirement(f"python{required}").specifier:
-        options.exit_code = 1
-        lines.append(f"  Python {python} is too old or too new: skescore needs {required}")
-    for requirement in needed:
-        if requirement.marker is None:
-            text, command = _package(requirement)
-            if command:
-                options.exit_code = 1
-            lines.append(f"  {text}{_run(command)}")
-    lines.append("\nextras")
-    lines += _extras(about.get_all("Provides-Extra") or [], needed)
-    lines.append("\nextractors of other packages")
-    lines += list(_plugins()) or ["  none"]
     return "\n".join(lines) + "\n"
 
 
-def _package(requirement: Requirement) -> tuple[str, str]:
+def _package(requirement: Requirement) -> State:
     """Return the state of a package that skescore needs, and the command that repairs it."""
     text, command = _installed(requirement)
     if not command:
@@ -87,7 +122,9 @@ def _package(requirement: Requirement) -> tuple[str, str]:
         except Exception as error:  # whatever a broken installation raises
             text += f" cannot be imported ({type(error).__name__}: {error})"
             command = "pip install --force-reinstall"
-    return text, command and f'{command} "{requirement.name}{requirement.specifier}"'
+    if command:
+        command = f'{command} "{requirement.name}{requirement.specifier}"'
+    return State(text, command, requirement.name)
 
 
 def _installed(requirement: Requirement) -> tuple[str, str]:
@@ -102,7 +139,7 @@ def _installed(requirement: Requirement) -> tuple[str, str]:
     return text, "pip install --upgrade"
 
 
-def _extras(names: Iterable[str], needed: list[Requirement]) -> Iterator[str]:
+def _extras(names: Iterable[str], needed: list[Requirement]) -> Iterator[State]:
     from packaging.requirements import Requirement
 
     for name in sorted(names):
@@ -118,7 +155,7 @@ def _extras(names: Iterable[str], needed: list[Requirement]) -> Iterator[str]:
         wrong = {command for _, command in states if command}
         options = "--upgrade" if any("--upgrade" in command for command in wrong) else ""
         command = " && ".join(install_commands(name, options)) if wrong else ""
-        yield f"  {name}: {', '.join(text for text, _ in states)}{_run(command)}"
+        yield State(f"{name}: {', '.join(text for text, _ in states)}", command, name)
 
 
 def _plugins() -> Iterator[str]:

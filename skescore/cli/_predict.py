@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from skescore._text import csv_of, did_you_mean, listed, nearest, plural
 from skescore.cli._arguments import names_from
-from skescore.cli._output import Notes, check_encoding
+from skescore.cli._output import Notes, check_encoding, json_for_stdout, to_json
 from skescore.cli._rule_files import (
     add_output_options,
     add_rules_and_rows,
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 Predict the rows of a table by rules that `skescore tune --output`, `skescore import` or
 RuleSet.to_json saved. Writes CSV: the prediction of each row, in the table's order, and the number
-of the rule that it comes from; none where no rule holds, or where all rules that hold vote.
+of the rule that it comes from; none where no rule holds, or where all rules that hold vote. With
+--format json the same as records.
 
 Standard error reports for each feature how many rows lie outside of the range of the training
 rows, and whether its distribution differs from theirs.
@@ -81,6 +82,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="with calibrated rules: write no prediction where several labels are possible, or "
         "where a rule had too few rows for an interval",
     )
+    parser.add_argument(
+        "--format",
+        choices=("csv", "json"),
+        default="csv",
+        help="format of the output (default csv)",
+    )
     add_output_options(parser)
 
 
@@ -97,7 +104,7 @@ def run(options: argparse.Namespace) -> str:
     labels = None if options.labels is None else _labels_of(ruleset, options.labels)
     rows = read_rows(options, ruleset, options.data)
     columns = _passed_columns(options, len(rows))
-    _report_drift(options, ruleset, rows)
+    notes = _report_drift(options, ruleset, rows)
     if ruleset.voting is None:
         index = np.asarray(ruleset.assign(rows))
         rule = [str(i + 1) if i >= 0 else "" for i in index.tolist()]
@@ -108,7 +115,11 @@ def run(options: argparse.Namespace) -> str:
         predictions = predictions.map(lambda value: labels.get(value, value))
     table = pd.DataFrame({**columns, "prediction": predictions, "rule": rule})
     if calibrated is not None:
-        _add_sets(table, calibrated, rows, labels or {}, abstain=options.abstain)
+        _add_sets(table, calibrated, rows, labels or {}, notes, abstain=options.abstain)
+    if options.format == "json":
+        return _write_json(options, table, notes)
+    if "prediction_set" in table:
+        table["prediction_set"] = table["prediction_set"].map(_SEPARATOR.join)
     text = csv_of(table)
     if options.output is None:
         check_encoding(text, "CSV")
@@ -118,11 +129,34 @@ def run(options: argparse.Namespace) -> str:
     return ""
 
 
+def _is_missing_cell(value: Any) -> bool:
+    """Return whether a cell of the output is empty."""
+    import pandas as pd
+
+    return value is pd.NA or value is pd.NaT or (isinstance(value, float) and value != value)
+
+
+def _write_json(options: argparse.Namespace, table: pd.DataFrame, notes: Notes) -> str:
+    """Write one record per row, with rules as numbers and sets of labels as lists."""
+    records: list[dict[str, Any]] = table.astype(object).to_dict("records")  # type: ignore[assignment]
+    for record in records:
+        gaps = [name for name, value in record.items() if _is_missing_cell(value)]
+        record.update(dict.fromkeys(gaps))
+        record["rule"] = int(record["rule"]) if record["rule"] else None
+    result = {"rules": str(options.rules), "notes": notes.texts, "predictions": records}
+    if options.output is None:
+        return json_for_stdout(result)
+    write_output(options.output, to_json(result))
+    sys.stderr.write(f"wrote {options.output}\n")
+    return ""
+
+
 def _add_sets(
     table: pd.DataFrame,
     calibrated: CalibratedRules,
     rows: pd.DataFrame,
     labels: Mapping[Any, str],
+    notes: Notes,
     *,
     abstain: bool,
 ) -> None:
@@ -136,13 +170,12 @@ def _add_sets(
         is_unsure = table["lower_bound"].isna()
     else:
         sets = calibrated.predict_set(rows)
-        texts = [_SEPARATOR.join(str(labels.get(one, one)) for one in row) for row in sets]
-        table["prediction_set"] = texts
+        table["prediction_set"] = [[str(labels.get(one, one)) for one in row] for row in sets]
         is_unsure = pd.Series([len(row) > 1 for row in sets], index=table.index)
     if abstain:
         table["prediction"] = table["prediction"].astype(object).where(~is_unsure, None)
     reason = "lack an interval" if calibrated.sets is None else "have several possible labels"
-    Notes().add(f"{int(is_unsure.sum())} of {plural(len(table), 'row')} {reason}")
+    notes.add(f"{int(is_unsure.sum())} of {plural(len(table), 'row')} {reason}")
 
 
 def _labels_of(ruleset: RuleSet, names: Sequence[str]) -> Mapping[Any, str]:
@@ -196,7 +229,7 @@ def _passed_columns(options: argparse.Namespace, n_rows: int) -> dict[str, pd.Se
     return {name: table[name].reset_index(drop=True) for name in dict.fromkeys(options.keep)}
 
 
-def _report_drift(options: argparse.Namespace, ruleset: RuleSet, rows: pd.DataFrame) -> None:
+def _report_drift(options: argparse.Namespace, ruleset: RuleSet, rows: pd.DataFrame) -> Notes:
     """Report rows that are unlike the training rows, or raise an error with --strict."""
     from skescore.suspicions import count_outside, find_drift
 
@@ -216,3 +249,4 @@ def _report_drift(options: argparse.Namespace, ruleset: RuleSet, rows: pd.DataFr
     if counts:
         features = ", ".join(f"{name!r} ({plural(count, 'row')})" for name, count in counts.items())
         notes.add(f"values outside of the range of the training rows: {features}")
+    return notes

@@ -82,6 +82,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="load the black box of the run even if its file can run code when it is loaded",
     )
     parser.add_argument("--quiet", action="store_true", help="suppress notes and print only errors")
+    parser.add_argument(
+        "--format",
+        choices=("text", "json"),
+        default="text",
+        help="text reports the page on standard error, json on standard output (default text)",
+    )
 
 
 def run(options: argparse.Namespace) -> str:
@@ -118,6 +124,8 @@ def run(options: argparse.Namespace) -> str:
 
 
 def _announce(path: Path, options: argparse.Namespace) -> str:
+    if options.format == "json":
+        return output.json_for_stdout({"page": str(path), "bytes": path.stat().st_size})
     if not options.quiet:
         sys.stderr.write(f"wrote {path} ({path.stat().st_size / 1e6:.1f} MB)\n")
     return ""

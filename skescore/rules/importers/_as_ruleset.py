@@ -41,7 +41,9 @@ def as_ruleset(model: Any, **options: Any) -> RuleSet:
     - rule sets, extractors and searches of this package;
     - scikit-learn's decision trees, random forests, extra trees, gradient boosting (also on
       histograms) and AdaBoost on trees;
-    - models of XGBoost, LightGBM, CatBoost, PSyKE, RuleKit, imodels and decision-rules;
+    - models of XGBoost, LightGBM, CatBoost, PSyKE, RuleKit, imodels, interpret (EBM),
+      wittgenstein, skope-rules (1.0.1, or ``SkopeRules`` of :mod:`skescore.compat`) and
+      decision-rules;
     - tables of conditions, see :meth:`RuleSet.to_conditions`;
     - scikit-learn's searches over any of these, its FrozenEstimator, and Pipelines that end in one.
       Scalers of a Pipeline are undone, so the rules are in the units of the Pipeline's input.

@@ -1,0 +1,71 @@
+"""Reader of wittgenstein's RIPPER and IREP."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from skescore.rules._conditions import Condition, Interval, OneOf
+from skescore.rules._domain import Fallback
+from skescore.rules._rule import Rule
+from skescore.rules._ruleset import RuleSet
+
+_NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
+#: A range of a feature that was divided into bins.
+_RANGE = re.compile(rf"(?:(?P<low>{_NUMBER}) - (?P<high>{_NUMBER}))|<(?P<top>.+)|>(?P<bottom>.+)")
+
+
+def read_wittgenstein(model: Any) -> RuleSet:
+    """Turn the rules of a fitted RIPPER or IREP of wittgenstein into a rule set.
+
+    Parameters
+    ----------
+    model : RIPPER or IREP
+        The fitted model.
+
+    Returns
+    -------
+    RuleSet
+        Rules for ``True``, the class `pos_class` of the model; where none holds, ``False``. It
+        predicts as ``model.predict`` does; ``with_class_names`` gives the classes their names.
+    """
+    if not hasattr(model, "ruleset_"):  # its classes lack what check_is_fitted needs
+        raise NotFittedError(
+            f"This {type(model).__name__} has no rules yet. Call its method fit first."
+        )
+    names = [str(name) for name in model.trainset_features_]
+    transformer = model.bin_transformer_
+    binned = set(map(str, getattr(transformer, "bins_", None) or {}))
+    rules = []
+    for rule in model.ruleset_.rules:
+        conditions = [
+            _condition(names.index(str(c.feature)), c.val, str(c.feature) in binned)
+            for c in rule.conds
+        ]
+        with contextlib.suppress(ValueError):  # two ranges of a feature: such a rule never holds
+            rules.append(Rule(conditions, True))
+    return RuleSet(
+        rules,
+        names,
+        task="classification",
+        classes=[False, True],
+        ordered=False,
+        fallback=Fallback(False),
+    )
+
+
+def _condition(feature: int, value: Any, is_binned: bool) -> Condition:
+    """Read a value, or a range that contains its upper end only."""
+    value = value.item() if isinstance(value, np.generic) else value
+    match = _RANGE.fullmatch(value) if is_binned and isinstance(value, str) else None
+    if match is None:
+        return OneOf(feature, [value])
+    if match["top"] is not None:
+        return Interval(feature, upper=float(match["top"]))
+    if match["bottom"] is not None:
+        return Interval(feature, lower=float(match["bottom"]))
+    return Interval(feature, float(match["low"]), float(match["high"]))

@@ -1,0 +1,142 @@
+"""The JSON of each command satisfies its published schema, and the schema describes each field."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import jsonschema
+import pandas as pd
+import pytest
+import skops.io
+from sklearn.datasets import load_wine
+from sklearn.ensemble import RandomForestClassifier
+
+from skescore import CARTExtractor
+from skescore.cli import COMMANDS, main
+
+ROOT = Path(__file__).parents[2]
+SCHEMAS = {
+    path.stem: json.loads(path.read_text(encoding="utf-8"))
+    for path in sorted((ROOT / "docs" / "_static" / "schemas").glob("*.json"))
+}
+#: Commands whose JSON is the subject of the command, a comparison with the papers, or a script.
+WITHOUT_SCHEMA = {"rules", "reproduce", "completion", "revise"}
+
+
+def undescribed(value, schema, path=""):
+    """Yield the fields of an output that its schema does not describe."""
+    if isinstance(value, list):
+        for item in value:
+            yield from undescribed(item, schema.get("items", {}), f"{path}[]")
+    if isinstance(value, dict) and "properties" in schema:
+        for name, inner in value.items():
+            if name not in schema["properties"]:
+                yield f"{path}.{name}"
+            else:
+                yield from undescribed(inner, schema["properties"][name], f"{path}.{name}")
+
+
+def assert_valid(command, text, *, kept=()):
+    value = json.loads(text)
+    jsonschema.validate(value, SCHEMAS[command], jsonschema.Draft202012Validator)
+    unknown = set(undescribed(value, SCHEMAS[command]))
+    assert unknown <= set(kept), f"describe these fields in docs/_static/schemas/{command}.json"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A table, a model and rules."""
+    folder = tmp_path_factory.mktemp("schemas")
+    data = load_wine(as_frame=True)
+    X = data.data[["alcohol", "flavanoids", "proline"]]
+    y = data.target_names[data.target]
+    X.assign(kind=y).to_csv(folder / "data.csv", index=False)
+    model = RandomForestClassifier(3, max_depth=3, random_state=0).fit(X, y)
+    skops.io.dump(model, folder / "model.skops")
+    CARTExtractor(model, max_leaf_nodes=4).fit(X, y).rules_.save(folder / "rules.json")
+    return folder
+
+
+@pytest.fixture
+def run(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+
+    def run(*words, codes=(0,)):
+        assert main([*words, "--format", "json"]) in codes, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_every_command_has_a_schema():
+    assert set(SCHEMAS) == set(COMMANDS) - WITHOUT_SCHEMA
+    for schema in SCHEMAS.values():
+        jsonschema.Draft202012Validator.check_schema(schema)
+        fields = schema.get("items", schema)["properties"]
+        assert all(field.get("description", "").endswith(".") for field in fields.values())
+
+
+def test_outputs_satisfy_their_schemas(run):
+    target = ("--target", "kind")
+    assert_valid("score", run("score", "rules.json", "data.csv", *target))
+    assert_valid("explain", run("explain", "rules.json", "data.csv", "--row", "3"))
+    kept = run("predict", "rules.json", "data.csv", "--keep", "alcohol")
+    assert_valid("predict", kept, kept=[".predictions[].alcohol"])
+    calibration = run("calibrate", "rules.json", "data.csv", *target, "--output", "cal.json")
+    assert_valid("calibrate", calibration)
+    predictions = run("predict", "cal.json", "data.csv")
+    assert_valid("predict", predictions)
+    assert isinstance(json.loads(predictions)["predictions"][0]["prediction_set"], list)
+    assert_valid("import", run("import", "rules.json"))
+    assert_valid("doctor", run("doctor"))
+    words = ("model.skops", "--data", "data.csv", *target, "--trust")
+    assert_valid("import", run("import", *words))
+
+
+def test_predictions_as_json_equal_the_csv(folder, run, capsys):
+    records = json.loads(run("predict", "rules.json", "data.csv"))["predictions"]
+    assert main(["predict", "rules.json", "data.csv", "--output", "p.csv"]) == 0
+    table = pd.read_csv(folder / "p.csv")
+    assert [record["prediction"] for record in records] == table["prediction"].tolist()
+    assert [record["rule"] for record in records] == table["rule"].tolist()
+
+
+@pytest.mark.slow
+def test_outputs_of_searches_satisfy_their_schemas(run):
+    target = ("--target", "kind")
+    tune = run(
+        "tune", "data.csv", *target, "--black-box", "random-forest", "--trials", "2",
+        "--extractors", "cart", "--output", "run",
+    )  # fmt: skip
+    assert_valid("tune", tune)
+    assert_valid("report", run("report", "run", "--time-limit", "0"))
+    watch = run("watch", "run/rules.json", "data.csv", *target, codes=(0, 3))
+    assert_valid("watch", watch)
+    assert_valid("certify", run("certify", "rules.json", "data.csv", *target, "--seconds", "2"))
+    words = ("verify", "rules.json", "model.skops", "data.csv", *target)
+    assert_valid("verify", run(*words, "--trust", "--seconds", "2"))
+    words = ("bench", "--data", "data.csv", *target, "--extractors", "cart", "--folds", "2")
+    assert_valid("bench", run(*words, "--output", "bench", "--quiet"))
+
+
+@pytest.mark.slow
+def test_commands_for_assistants_run(folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    text = (ROOT / "AGENTS.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```bash\n(.*?)```", text, flags=re.DOTALL)
+    commands = [shlex.split(line)[1:] for line in block.splitlines()]
+    assert len(commands) == 10
+    for words in commands:
+        words = [word if word != "run" else "agent" for word in words]
+        words = [word.replace("run/", "agent/") for word in words]
+        code = main([*words, "--overwrite"] if words[0] == "tune" else words)
+        captured = capsys.readouterr()
+        assert code in ((0, 3) if words[0] == "watch" else (0,)), captured.err
+        if "json" in words and captured.out:
+            assert_valid(words[0], captured.out)
+    jsonschema.validate(
+        json.loads((folder / "predictions.json").read_text(encoding="utf-8")), SCHEMAS["predict"]
+    )

@@ -1,0 +1,61 @@
+"""Rules of explainable boosting machines predict as the models do, also on the edges of bins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+
+from skescore import as_ruleset
+
+glassbox = pytest.importorskip("interpret.glassbox")
+pytestmark = pytest.mark.filterwarnings("ignore")
+SETTINGS = {"random_state": 0, "outer_bags": 2, "max_rounds": 60, "n_jobs": 1}
+
+
+def edge_rows(model, X):
+    """Return rows on, below and above the edges of bins, missing values and unseen categories."""
+    rng = np.random.default_rng(0)
+    rows = X.sample(400, replace=True, random_state=0).reset_index(drop=True)
+    for bins, name in zip((b[0] for b in model.bins_), rows, strict=True):
+        if isinstance(bins, dict):
+            rows[name] = rng.choice([*bins, "unseen"], len(rows)).astype(object)
+            rows.loc[::5, name] = None
+        elif len(bins):
+            near = [bins, np.nextafter(bins, np.inf), np.nextafter(bins, -np.inf)]
+            rows[name] = rng.choice(np.concatenate([*near, [np.nan]]), len(rows))
+    return rows
+
+
+def test_ebm_regression_is_read_exactly():
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    model = glassbox.ExplainableBoostingRegressor(interactions=2, **SETTINGS).fit(X, y)
+    rules = as_ruleset(model)
+    assert rules.voting == "sum"
+    for rows in (X, edge_rows(model, X)):
+        np.testing.assert_allclose(rules.predict(rows), model.predict(rows), rtol=1e-13)
+
+
+@pytest.mark.parametrize("load", [load_breast_cancer, load_wine])
+def test_ebm_classification_is_read_exactly(load):
+    X, y = load(return_X_y=True, as_frame=True)
+    X = X.iloc[:, :5].copy()
+    X["range"] = pd.cut(X.iloc[:, 0], 4, labels=list("abcd")).astype(object)
+    X.iloc[::7, 1] = np.nan
+    interactions = 2 if y.nunique() == 2 else 0
+    model = glassbox.ExplainableBoostingClassifier(interactions=interactions, **SETTINGS)
+    model.fit(X, y.map(str))
+    rules = as_ruleset(model)
+    for rows in (X, edge_rows(model, X)):
+        np.testing.assert_array_equal(rules.predict(rows), model.predict(rows))
+        np.testing.assert_allclose(rules.predict_proba(rows), model.predict_proba(rows), rtol=1e-12)
+
+
+def test_ebm_with_another_link_is_refused():
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    model = glassbox.ExplainableBoostingRegressor(
+        objective="poisson_deviance", interactions=0, **SETTINGS
+    ).fit(X, y)
+    with pytest.raises(ValueError, match="has the link 'log'"):
+        as_ruleset(model)
