@@ -112,12 +112,15 @@ def run_unchanged(
     return is_alarmed
 
 
-def false_alarms(n_runs: int, chunk: int = 50) -> None:
+def false_alarms(n_runs: int, chunk: int = 50, *, resume: bool = False) -> None:
     """Write the frequency of false alarms over 100,000 rows.
 
     Errors alone get the whole 5 %; all kinds share it. Fifty runs are simulated at once.
     """
-    lines = []
+    lines: list[dict] = []
+    if resume:
+        lines = pd.read_csv(HERE / "false_alarms.csv").to_dict(orient="records")
+    finished = {(line["monitors"], line["labels"], line["rules"]) for line in lines}
     scenarios = [
         (kinds, late, n_rules)
         for kinds in (("error",), None)
@@ -125,6 +128,9 @@ def false_alarms(n_runs: int, chunk: int = 50) -> None:
         for n_rules in N_RULES
     ]
     for kinds, late, n_rules in scenarios:
+        names = ("errors" if kinds else "all kinds", "late, 30 % missing" if late else "at once")
+        if (*names, n_rules) in finished:
+            continue
         alarms: list[bool] = []
         n_runs_of_size = round(n_runs * RUN_SHARES[n_rules])
         for i in range(0, n_runs_of_size, chunk):
@@ -132,8 +138,8 @@ def false_alarms(n_runs: int, chunk: int = 50) -> None:
             alarms += run_unchanged(n_rules, size, i, late, kinds).tolist()
         lines.append(
             {
-                "monitors": "errors" if kinds else "all kinds",
-                "labels": "late, 30 % missing" if late else "at once",
+                "monitors": names[0],
+                "labels": names[1],
                 "rules": n_rules,
                 "runs": n_runs_of_size,
                 "rows": sum(a * b for a, b in BLOCKS),
@@ -296,7 +302,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("part", choices=("false-alarms", "delays", "detectors"))
     parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--resume", action="store_true", help="false-alarms: add missing lines")
     options = parser.parse_args()
-    {"false-alarms": false_alarms, "delays": delays, "detectors": detectors}[options.part](
-        options.runs
-    )
+    if options.part == "false-alarms":
+        false_alarms(options.runs, resume=options.resume)
+    else:
+        {"delays": delays, "detectors": detectors}[options.part](options.runs)

@@ -32,6 +32,7 @@ __all__ = [
 _NOT_REPEATED = (
     *("output", "overwrite", "report", "quiet", "format", "storage", "study", "workers"),
     *("fresh", "pick", "test", "certify", "tolerance", "from_run", "since", "keep_cost"),
+    *("verify", "max_disagreement"),
 )
 #: Name of the revised rules in the leaderboard.
 REVISED = "revised"

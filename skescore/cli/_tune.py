@@ -68,6 +68,14 @@ from skescore.cli._trials import (
     shown_command_line,
     study_name,
 )
+from skescore.cli._verified_choice import (
+    add_verification_options,
+    check_verification_options,
+    choice_record,
+    choice_text,
+    verify_winner,
+    write_verification,
+)
 from skescore.registry import (
     EXTRACTORS,
     SMALL_TABLE,
@@ -324,6 +332,8 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -
     tied = int(board["tied"].sum())
     if options.pick is not None:
         return f"was selected by --pick {options.pick}"
+    if options.max_disagreement is not None and board["disagreement"].notna().sum() > 1:
+        return "has been selected by its verified disagreement"
     if board["extractor"].iloc[0] == REVISED:
         return f"is the revision of the rules in {options.from_run}"
     if options.scoring == "pareto":
@@ -770,6 +780,7 @@ def _add_search_options(group: Any) -> None:
     for name, (kind, default, metavar, text) in _number_options().items():
         group.add_argument(name, type=kind, default=default, metavar=metavar, help=text)
     _add_certificate_options(group)
+    add_verification_options(group)
 
 
 def _add_certificate_options(group: Any) -> None:
@@ -888,6 +899,7 @@ def run(options: argparse.Namespace) -> str:
         with notes.instead_of_warnings():
             finalists, idle = _select_best(options, dataset, search, stored)
             revision = None if earlier is None else earlier.revise(options, search)
+            verified = verify_winner(options, search)
             all_rows = None
             if stored is not None:
                 try:
@@ -911,6 +923,8 @@ def run(options: argparse.Namespace) -> str:
         ]
         result["checks"] = count_reports(suspicions)
         result["black_box"] |= about_model
+        if verified is not None:
+            result["verification"] = choice_record(verified)
         if revision is not None:
             result["revision"] = revision_record(revision, options.from_run)
         if all_rows is not None:
@@ -926,11 +940,14 @@ def run(options: argparse.Namespace) -> str:
             result["certificate"] = certificate.to_text().split("\n")
         if options.output is not None:
             write_files(options, search, result, certificate, baseline)
+            write_verification(options, verified)
     write_page(options, dataset, model)
     _report_limits(options, search)
     if options.format == "json":
         return _json(search, result)
     text = tune_text(options, dataset, search, result)
+    if verified is not None:
+        text += f"\n{choice_text(verified)}\n"
     return text if revision is None else f"{text}\n{_revision_text(options, revision)}"
 
 
@@ -1042,6 +1059,7 @@ def _set_reference(options: argparse.Namespace) -> None:
 def _check_usage(options: argparse.Namespace) -> None:
     """Report options that exclude each other, before any data are read."""
     check_revision_options(options)
+    check_verification_options(options)
     arguments.check_split_options(options)
     if options.extractors is not None and options.trials < len(options.extractors):
         options.parser.error(

@@ -30,6 +30,7 @@ from skescore.report._bench_rows import find_rows, groups_of, kept_rules
 from skescore.report._candidates_file import SavedCandidates, kept_names, read_candidates
 from skescore.report._editing import editing_view
 from skescore.report._rule_views import rule_view, sample_rows
+from skescore.report._verification_view import verification_of_run, verification_view
 from skescore.rules import RuleSet
 from skescore.rules._text import format_label
 from skescore.scorers import COMPLETENESSES, SCORE_SPECS, Weight, all_weights
@@ -45,6 +46,7 @@ from skescore.tuning import (
     judged,
     pareto_mask,
 )
+from skescore.verification import Verification
 
 __all__ = [
     "RemakeSettings",
@@ -218,17 +220,20 @@ def gather(
     black_box: Any,
     time_limit: float,
     certificate: Certificate | None = None,
+    verification: Verification | None = None,
 ) -> tuple[dict[str, Any], Dataset | None]:
     """Read a run, a search or rules; return the page's contents and the rows."""
-    certificate_content = None if certificate is None else certificate_view(certificate)
+    proofs = {
+        "certificate": None if certificate is None else certificate_view(certificate),
+        "verification": None if verification is None else verification_view(verification),
+    }
     if isinstance(source, RuleSet):
-        content = _rules(source, data, black_box)
-        return content | {"certificate": certificate_content}, data
+        return _rules(source, data, black_box) | proofs, data
     if isinstance(source, ExtractorSearchCV):
-        content = _search(source, data, time_limit)
-        return content | {"certificate": certificate_content}, data
-    if certificate_content is not None:
-        raise ValueError("certificate goes with a search or rules; a run's folder has its own.")
+        return _search(source, data, time_limit) | proofs, data
+    for name, content in proofs.items():
+        if content is not None:
+            raise ValueError(f"{name} goes with a search or rules; a run's folder has its own.")
     folder = Path(source)
     if not folder.is_dir():
         raise FileNotFoundError(NO_RUN_TEXT.format(folder))
@@ -479,7 +484,8 @@ def _tune(
             "of the search."
         )
     certificate, why_not = _certificate_of_run(folder, run)
-    notes += why_not
+    verification, why_unverified = verification_of_run(folder, rules)
+    notes += why_not + why_unverified
     class_weight = run["search"].get("class_weight")
     weights = None
     if class_weight is not None and data is not None:
@@ -497,7 +503,7 @@ def _tune(
         notes=notes,
         missing_inputs=missing_inputs,
     )
-    return content | {"certificate": certificate}, data
+    return content | {"certificate": certificate, "verification": verification}, data
 
 
 def _run_content(

@@ -23,6 +23,7 @@ from skescore.report._gathering import data_of_arrays, gather, page_weights, qua
 from skescore.report._rule_views import plain, predictions_on
 from skescore.rules import RuleSet
 from skescore.tuning import ExtractorSearchCV
+from skescore.verification import Verification
 
 __all__ = ["write_report"]
 
@@ -76,6 +77,7 @@ def write_report(
     time_limit: float = 30.0,
     rankings: Sequence[Mapping[str, Any]] = (),
     certificate: Certificate | None = None,
+    verification: Verification | None = None,
 ) -> Path:
     """Write a run, a search or rules as one self-contained HTML file.
 
@@ -114,6 +116,9 @@ def write_report(
     certificate : Certificate, optional
         How far the rules of a search, or rules, are from the best possible ones, which the page
         shows as well. That of a run is in its folder.
+    verification : Verification, optional
+        Where rules agree with the model, see :func:`skescore.verification.verify`. That of a run is
+        the file ``verification.json`` in its folder, if ``skescore verify`` wrote it there.
 
     Returns
     -------
@@ -155,6 +160,7 @@ def write_report(
     sources = list(source) if isinstance(source, list | tuple) else [source]
     jinja2 = import_optional("jinja2", extra="report", purpose=_PURPOSE)
     check_instance("certificate", certificate, Certificate, optional=True)
+    check_instance("verification", verification, Verification, optional=True)
     if not 1 <= len(sources) <= 2:
         raise ValueError(f"source must be one run or two, got {len(sources)}.")
     contents, tables = [], []
@@ -170,7 +176,7 @@ def write_report(
         elif isinstance(one, ExtractorSearchCV) and one.data_.y is not None:
             rows = data_of_arrays(one.rules_, one.data_.X, one.data_.y, title)
         with _damage_told(one):
-            content, rows = gather(one, rows, black_box, time_limit, certificate)
+            content, rows = gather(one, rows, black_box, time_limit, certificate, verification)
         directions = {
             weight.name: weight.direction for weight in page_weights(content.get("scores", {}))
         }
@@ -248,6 +254,7 @@ def _rendered(
         differences=content.get("differences", ()),
         certificate=content.get("certificate"),
         editing=content.get("editing"),
+        verification=content.pop("verification", None),
         rankings=rankings,
         kept_rules=kept_rules,
         scores=content.get("scores", {}),

@@ -12,6 +12,7 @@ from skescore.verification._result import (
     TrustedPart,
     Verification,
 )
+from skescore.verification._selection import VerifiedChoice, choose_verified
 from skescore.verification._verify import verify
 from skescore.verification._witness import Witness
 
@@ -25,8 +26,10 @@ __all__ = [
     "Verification",
     "VerificationCheck",
     "VerificationLimits",
+    "VerifiedChoice",
     "Witness",
     "check_verification",
+    "choose_verified",
     "refine",
     "verify",
 ]

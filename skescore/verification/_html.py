@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -95,14 +94,9 @@ def _rule_section(result: Verification, rule: RuleVerification) -> str:
 
 def _bar_row(label: str, interval: ShareInterval, agreeing: float) -> str:
     """Write a bar: proven agreement, agreement by samples, unknown, disagreement."""
-    if math.isnan(interval.lower):
+    shares = interval.bar(agreeing)
+    if not shares:
         return f"<tr><td>{label}</td><td></td><td>no mass</td></tr>"
-    shares = {
-        "agree": min(agreeing, 1 - interval.lower),
-        "sampled": max(1 - interval.upper - agreeing, 0.0),
-        "unknown": interval.upper - interval.lower,
-        "disagree": interval.lower,
-    }
     spans = "".join(
         f'<span class="{name}" style="width:{100 * share:.3f}%"></span>'
         for name, share in shares.items()

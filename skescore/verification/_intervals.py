@@ -7,7 +7,7 @@ of points, and an independent sample of this size gives a Clopper-Pearson interv
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,6 +74,41 @@ class ShareInterval:
             return f"exactly {low} %" if low == high else f"{low} % to {high} % (proven)"
         risk = f"{1 - self.confidence:.3g}"
         return f"{low} % to {high} % ({self.n_samples:,} samples, confidence 1 − {risk})"
+
+    def bar(self, proven_agreement: float = 0.0) -> dict[str, float]:
+        """Return the parts of a bar: proven agreement, agreement by samples, unknown, disagreement.
+
+        Parameters
+        ----------
+        proven_agreement : float, default=0.0
+            Share in which agreement is proven.
+
+        Returns
+        -------
+        dict of str to float
+            Shares that sum to 1, by ``"agree"``, ``"sampled"``, ``"unknown"`` and ``"disagree"``;
+            empty for a region without mass.
+
+        Examples
+        --------
+        >>> ShareInterval(0.25, 0.5, 0.0, 1.0, 1 - 1e-6, 100).bar(0.25)
+        {'agree': 0.25, 'sampled': 0.25, 'unknown': 0.25, 'disagree': 0.25}
+        """
+        if math.isnan(self.lower):
+            return {}
+        return {
+            "agree": min(proven_agreement, 1 - self.lower),
+            "sampled": max(1 - self.upper - proven_agreement, 0.0),
+            "unknown": min(self.upper, 1 - min(proven_agreement, 1 - self.lower)) - self.lower,
+            "disagree": self.lower,
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> ShareInterval:
+        """Read an interval that :meth:`to_dict` returned."""
+        names = ("lower", "upper", "proven_lower", "proven_upper")
+        bounds = (math.nan if data[name] is None else float(data[name]) for name in names)
+        return cls(*bounds, float(data["confidence"]), int(data["n_samples"]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the interval as JSON values; NaN becomes None."""

@@ -29,6 +29,7 @@ from skescore.report import candidates_json, rule_view, write_report
 from skescore.rules import Fallback, Interval, OneOf, Rule, RuleSet
 from skescore.scorers import SCORE_SPECS
 from skescore.tuning import ExtractorSearchCV, pareto_front
+from skescore.verification import VerificationLimits, verify
 
 
 def content_of(path) -> dict:
@@ -723,3 +724,33 @@ def test_page_of_a_search_begins_with_its_suspicions(tmp_path) -> None:
     both = write_report([search, search], path=tmp_path / "both.html").read_text(encoding="utf-8")
     assert both.count(html.escape(str(suspicion), quote=False).replace("'", "&#39;")) == 2
     assert both.index("Read this first") < both.index("(A): ") < both.index("In figures")
+
+
+def test_a_verification_is_shown_with_bars_and_witnesses(search, folder, tmp_path) -> None:
+    iris = load_dataset("iris")
+    model = search.best_extractor_.estimator_
+    result = verify(search.rules_, model, iris.X, limits=VerificationLimits(max_samples=2000))
+    page = write_report(search, path=tmp_path / "page.html", verification=result)
+    text = html.unescape(page.read_text(encoding="utf-8"))
+    shown = text[text.index('<section id="verification"') :]
+    shown = shown[: shown.index("</section>")]
+    for rule in result.rules:
+        witnesses = {w.to_text() for w in (rule.witness, rule.worst) if w is not None}
+        assert all(witness in shown for witness in witnesses)
+        assert f"{rule.near_disagreement} disagree" in shown
+        shares = rule.near_disagreement.bar(rule.near_proven.agreeing if rule.near_proven else 0)
+        assert sum(shares.values()) == pytest.approx(1.0)
+        for part, share in shares.items():
+            assert f'class="part-{part}" style="width:{round(100 * share, 3)}%"' in shown
+    # That of a run is in its folder, and is left out if it is about other rules.
+    (folder / "verification.json").write_text(result.to_json(), encoding="utf-8")
+    assert '<section id="verification"' in write_report(folder).read_text(encoding="utf-8")
+    other = verify(search.rules_[:1], model, iris.X, limits=VerificationLimits(max_samples=2000))
+    (folder / "verification.json").write_text(other.to_json(), encoding="utf-8")
+    page = write_report(folder)
+    assert '<section id="verification"' not in page.read_text(encoding="utf-8")
+    assert any("about other rules" in note for note in content_of(page)["notes"])
+    (folder / "verification.json").write_text("{}", encoding="utf-8")
+    assert any("cannot be read" in note for note in content_of(write_report(folder))["notes"])
+    with pytest.raises(ValueError, match="verification goes with a search or rules"):
+        write_report(folder, verification=result)

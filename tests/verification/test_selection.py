@@ -1,0 +1,88 @@
+"""Candidates of a search that keep a limit of the verified disagreement."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from skescore import CARTExtractor, ExtractorSearchCV
+from skescore.cli import main
+from skescore.verification import VerificationLimits, choose_verified, verify
+
+LIMITS = VerificationLimits(time_limit=60.0, max_samples=2000, max_splits=200)
+
+
+def rows() -> tuple[pd.DataFrame, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.uniform(size=300), "z": rng.uniform(size=300)})
+    return X, np.where((X["x"] > 0.5) ^ ((X["z"] > 0.7) & (X["x"] < 0.2)), "yes", "no")
+
+
+@pytest.fixture
+def search() -> ExtractorSearchCV:
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0)
+    return ExtractorSearchCV(tree, extractors=["cart"], n_trials=2, cv=2, random_state=0).fit(
+        *rows()
+    )
+
+
+@pytest.mark.slow
+def test_first_candidate_within_the_limit_becomes_the_winner(search) -> None:
+    """The oracle verifies CART trees of the leaderboard one by one."""
+    board = search.leaderboard_[search.leaderboard_["state"] == "complete"]
+    model, X = search.best_extractor_.estimator_, search.data_.X
+    uppers = {}
+    for _, row in board.iterrows():
+        rules = (
+            CARTExtractor(model, random_state=search.extractor_seed_, **row["params"]).fit(X).rules_
+        )
+        uppers[row["trial"]] = verify(rules, model, X, limits=LIMITS).near_disagreement.upper
+    trials = board["trial"].tolist()
+    limit = min(uppers.values()) + 1e-9
+    assert uppers[trials[0]] > limit
+    expected = next(trial for trial in trials if uppers[trial] <= limit)
+    choice = choose_verified(search, max_disagreement=limit, n_candidates=10, limits=LIMITS)
+    assert choice.is_within_limit
+    first = search.leaderboard_.iloc[0]
+    assert first["trial"] == expected
+    assert first["disagreement"] == pytest.approx(uppers[expected])
+    assert choice.verification.ruleset == search.rules_
+    assert search.leaderboard_["disagreement"].notna().sum() == choice.n_verified
+    assert not search.picked_
+
+
+def test_least_disagreement_wins_if_no_candidate_keeps_the_limit(search) -> None:
+    winner = search.leaderboard_.iloc[0]
+    choice = choose_verified(search, max_disagreement=0.0, n_candidates=1, limits=LIMITS)
+    assert not choice.is_within_limit
+    assert choice.n_verified == 1
+    assert search.leaderboard_.iloc[0]["trial"] == winner["trial"]
+    assert choice_without_limit(search) == 1
+
+
+def choice_without_limit(search: ExtractorSearchCV) -> int:
+    return choose_verified(search, limits=LIMITS).n_verified
+
+
+@pytest.mark.slow
+def test_tune_limits_the_verified_disagreement(tmp_path: Path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    X, y = rows()
+    X.round(3).assign(y=y).to_csv("rows.csv", index=False)
+    words = ["tune", "rows.csv", "--target", "y", "--black-box", "decision-tree", "--quiet"]
+    words += ["--extractors", "cart", "--trials", "1", "--cv", "2", "--output", "run"]
+    assert main([*words, "--max-disagreement", "0.03", "--verify", "2"]) == 0
+    assert "verified (proofs and samples)" in capsys.readouterr().out
+    about = json.loads(Path("run/run.json").read_text(encoding="utf-8"))
+    assert about["verification"]["disagreement"] <= 0.03
+    assert "disagreement" in Path("run/leaderboard.csv").read_text(encoding="utf-8")
+    verified = json.loads(Path("run/verification.json").read_text(encoding="utf-8"))
+    assert verified["ruleset"] == json.loads(Path("run/rules.json").read_text(encoding="utf-8"))
+    with pytest.raises(SystemExit):
+        main([*words, "--overwrite", "--max-disagreement", "0.1", "--pick", "1"])
+    assert "goes without --pick" in capsys.readouterr().err
