@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +20,7 @@ from skescore.rules import Condition, Fallback, Interval, RowTable, Rule, RuleSe
 MAX_TREES, MAX_SUMS = 6_000_000, 2e10
 #: Largest number of leaves of an enumerated tree.
 MAX_LEAVES = 4
-#: Largest number of trees with outputs that are checked for one size.
+#: Largest number of trees that are checked for one size.
 MAX_CHECKS = 200_000
 
 
@@ -251,7 +250,7 @@ class ConstrainedTrees:
     constraints: Constraints
     X: Any
     deadline: float
-    _checked: dict[Any, bool] = field(default_factory=dict)
+    _rejected: set[Any] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.enumeration = TreeEnumeration(self.rows, self.cuts)
@@ -282,29 +281,30 @@ class ConstrainedTrees:
             return SizeBounds(np.inf)
         losses, build = self.enumeration.ordered(n_leaves, limit)
         best = SizeBounds(np.inf)
-        queue: list[tuple[float, int, int]] = [(float(losses[0]), 0, 0)] if len(losses) else []
-        choices: dict[int, tuple[Tree, list[tuple[float, tuple[float, ...]]]]] = {}
-        n_checks = 0
-        while queue and queue[0][0] < best.upper:
-            loss, position, rank = heapq.heappop(queue)
-            n_checks += 1
-            if n_checks > MAX_CHECKS or time.monotonic() > self.deadline:
-                return SizeBounds(min(loss, best.upper), best.upper, best.rules)
-            if rank == 0:
-                tree = build(position)
-                choices[position] = tree, self._outputs(tree)
-                if position + 1 < len(losses):
-                    heapq.heappush(queue, (float(losses[position + 1]), position + 1, 0))
-            tree, outputs = choices[position]
-            rules = self._satisfying(tree, outputs[rank][1])
-            if rules is not None:
-                best = SizeBounds(outputs[rank][0], outputs[rank][0], rules)
+        for position, loss in enumerate(losses.tolist()):
+            if loss >= best.upper:
                 break
-            if rank + 1 < len(outputs):
-                heapq.heappush(queue, (outputs[rank + 1][0], position, rank + 1))
-            else:
-                del choices[position]
+            if position >= MAX_CHECKS or time.monotonic() > self.deadline:
+                return SizeBounds(loss, best.upper, best.rules)
+            improvement = self._best_outputs(build(position), best.upper)
+            if improvement is not None:
+                best = SizeBounds(improvement[0], improvement[0], improvement[1])
         return best
+
+    def _best_outputs(self, tree: Tree, limit: float) -> tuple[float, RuleSet] | None:
+        """Return the least loss of a tree below a limit with outputs that satisfy everything."""
+        pairs = self._ordered_leaves(tree)
+        ranks = self._class_ranks
+        for loss, outputs in self._outputs(tree):
+            if loss >= limit:
+                return None
+            values = outputs if ranks is None else [ranks[int(code)] for code in outputs]
+            if any(values[a] > values[b] for a, b in pairs):
+                continue
+            rules = self._satisfying(tree, outputs)
+            if rules is not None:
+                return loss, rules
+        return None
 
     def _outputs(self, tree: Tree) -> list[tuple[float, tuple[float, ...]]]:
         """Return the outputs of the leaves that may be best, with their loss, increasing."""
@@ -322,15 +322,16 @@ class ConstrainedTrees:
     def _satisfying(self, tree: Tree, outputs: tuple[float, ...]) -> RuleSet | None:
         """Return the rules if they satisfy all constraints."""
         key = frozenset(zip(tree.premises, outputs, strict=True))
-        if key in self._checked or not self._is_monotone(tree, outputs):
+        if key in self._rejected:
             return None
-        self._checked[key] = True
         rules = self._rules(tree, outputs)
         try:
-            found = violations(rules, self.constraints, self.X, self.labels)
+            is_violated = bool(violations(rules, self.constraints, self.X, self.labels))
         except UndecidableError:
-            return None
-        return None if found else rules
+            is_violated = True
+        if is_violated:
+            self._rejected.add(key)
+        return None if is_violated else rules
 
     def _rules(self, tree: Tree, outputs: tuple[float, ...]) -> RuleSet:
         classes, mean = self.rows.classes, float(self.rows.target.mean())
@@ -347,17 +348,15 @@ class ConstrainedTrees:
         largest = int(np.argmax(tree.sums.sum(axis=1) if classes else tree.sums[:, 0]))
         return rules.replace(domain=rules.domain_around(self.X), fallback=Fallback(values[largest]))
 
-    def _is_monotone(self, tree: Tree, outputs: tuple[float, ...]) -> bool:
-        """Return False only if leaves contradict a direction; the final check decides."""
-        order = self._class_ranks
-        ranks = outputs if order is None else [order[int(code)] for code in outputs]
+    def _ordered_leaves(self, tree: Tree) -> list[tuple[int, int]]:
+        """Return pairs of leaves whose outputs must not decrease; the final check decides."""
+        pairs = set()
         for name, direction in self.constraints.monotone.items():
             j = self.rows.table.names.index(name)
-            for a, b in itertools.permutations(range(len(outputs)), 2):
-                is_wrong = ranks[a] > ranks[b] if direction == "+" else ranks[a] < ranks[b]
-                if is_wrong and _has_lower_point(tree.premises[a], tree.premises[b], j):
-                    return False
-        return True
+            for a, b in itertools.permutations(range(len(tree.premises)), 2):
+                if _has_lower_point(tree.premises[a], tree.premises[b], j):
+                    pairs.add((a, b) if direction == "+" else (b, a))
+        return sorted(pairs)
 
     @cached_property
     def _class_ranks(self) -> list[int] | None:

@@ -190,11 +190,14 @@ class _Proof:
         Sizes for which rules may exist; by default all.
     has_rules : ndarray of bool, optional
         Sizes for which rules were found; by default all.
+    rules_by_size : tuple of RuleSet or None
+        These rules; by default those of the certificate.
     """
 
     certificate: Certificate
     is_possible: np.ndarray | None = None
     has_rules: np.ndarray | None = None
+    rules_by_size: tuple[RuleSet | None, ...] = ()
 
     def _signed_scores(self, kind: str) -> tuple[list[float], list[float]]:
         """Return the scores of the rules found, and the bounds; greater is better."""
@@ -220,7 +223,7 @@ class _Proof:
             return self.certificate.best_rules(kind)
         incumbents, _ = self._signed_scores(kind)
         best = int(np.argmax(np.where(self.has_rules, incumbents, -np.inf)))
-        return self.certificate.frontiers[0].rules[best]
+        return self.rules_by_size[best]
 
 
 @dataclass(eq=False)
@@ -292,12 +295,12 @@ class PriceProblem:
 
     def _allowed_cuts(self, base: Cuts) -> Cuts:
         thresholds: dict[int, tuple[float, ...]] = {}
-        for j, cuts in base.thresholds.items():
+        for j, values in base.thresholds.items():
             allowed = self.constraints.allowed_thresholds(self.names[j])
             if allowed is None:
-                thresholds[j] = cuts
+                thresholds[j] = values
                 continue
-            near = {n for c in cuts for n in allowed.near(c)}
+            near = {n for c in values for n in allowed.near(c)}
             if isinstance(allowed, Cutoffs):
                 near |= set(allowed.values)
             thresholds[j] = tuple(sorted(near))
@@ -336,9 +339,9 @@ class PriceProblem:
         relaxed = self.certify(space, limits)
         if not self.further:
             return _Proof(relaxed)
-        lower: list[Any] = []
-        upper: list[Any] = []
-        rules: list[Any] = []
+        lower: list[float] = []
+        upper: list[float] = []
+        rules: list[RuleSet | None] = []
         for low, high, incumbent in self._bounds_of_sizes(space, relaxed, deadline):
             lower.append(min([low, *lower]))  # fewer rules count as so many
             if upper and high >= upper[-1]:
@@ -347,8 +350,33 @@ class PriceProblem:
             rules.append(incumbent)
         if rules[-1] is None:
             return None
+        bounds = [bound.rules for bound in relaxed.f1_bounds if bound.rules is not None]
+        further_rules = [one for one in bounds if self._satisfies(one)]
         certificate = self._certificate(relaxed, np.array(lower), upper, rules)
-        return _Proof(certificate, np.isfinite(lower), np.array([r is not None for r in rules]))
+        has_rules = np.array([r is not None for r in rules])
+        proof = _Proof(certificate, np.isfinite(lower), has_rules, tuple(rules))
+        return self._with_better_rules(proof, further_rules)
+
+    def _with_better_rules(self, proof: _Proof, further_rules: Sequence[RuleSet]) -> _Proof:
+        """Use rules with a better metric as incumbents: fewest errors need not be best."""
+        certificate, rules = proof.certificate, list(proof.rules_by_size)
+        measured = list(certificate.measured[0])
+        metric = certificate.settings["metric"]
+        for one in further_rules:
+            metrics = self._measure(one, certificate.frontiers[0].loss)
+            is_better = (
+                metrics[metric] > measured[len(one) - 1][metric]
+                if PREDICTION_METRICS[metric].greater_is_better
+                else metrics[metric] < measured[len(one) - 1][metric]
+            )
+            if is_better or rules[len(one) - 1] is None:
+                measured[len(one) - 1], rules[len(one) - 1] = metrics, one
+        return replace(
+            proof,
+            certificate=replace(certificate, measured=(tuple(measured),)),
+            has_rules=np.array([r is not None for r in rules]),
+            rules_by_size=tuple(rules),
+        )
 
     def best_rules(self, space: SearchSpace, limits: SolverLimits) -> RuleSet | None:
         """Return rules with the least loss under the constraints; None if none are found."""
