@@ -168,13 +168,16 @@ def price(
     started = time.monotonic()
     problem = PriceProblem(constraints, X, y, kind, max_rules, scoring, tolerance, sample_weight)
     free_space, constrained_space = problem.spaces(space or SearchSpace())
+    is_same_space = free_space == constrained_space
+    n_searches = 1 + (not is_same_space) + bool(problem.further)
     time_limit = limits.time_limit
-    half = replace(limits, time_limit=None if time_limit is None else time_limit / 2)
-    free = problem.certify(free_space, half)
-    deadline = math.inf if time_limit is None else started + time_limit
-    if free_space == constrained_space and not problem.further:
+    share = replace(limits, time_limit=None if time_limit is None else time_limit / n_searches)
+    free = problem.certify(free_space, share)
+    if is_same_space and not problem.further:
         return problem.without_price(free)
-    constrained = problem.certify_constrained(constrained_space, half, deadline)
+    relaxed = free if is_same_space else problem.certify(constrained_space, share)
+    deadline = limits.deadline(started)
+    constrained = problem.certify_constrained(constrained_space, relaxed, deadline)
     return problem.price(free, constrained)
 
 
@@ -333,10 +336,12 @@ class PriceProblem:
         )
 
     def certify_constrained(
-        self, space: SearchSpace, limits: SolverLimits, deadline: float
+        self, space: SearchSpace, relaxed: Certificate, deadline: float
     ) -> _Proof | None:
-        """Prove the best score under the constraints; None if no rules satisfy them."""
-        relaxed = self.certify(space, limits)
+        """Prove the best score under the constraints; None if no rules satisfy them.
+
+        `relaxed` is the certificate of the space, without the constraints that it does not express.
+        """
         if not self.further:
             return _Proof(relaxed)
         lower: list[float] = []
@@ -382,7 +387,8 @@ class PriceProblem:
         """Return rules with the least loss under the constraints; None if none are found."""
         _, constrained_space = self.spaces(space)
         deadline = limits.deadline(time.monotonic())
-        proof = self.certify_constrained(constrained_space, limits, deadline)
+        relaxed = self.certify(constrained_space, limits)
+        proof = self.certify_constrained(constrained_space, relaxed, deadline)
         return None if proof is None else proof.certificate.frontiers[0].rules[-1]
 
     def _certificate(
