@@ -6,20 +6,23 @@ import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
+from skescore.certificates import bound_weighted_f1
 from skescore.constraints import Constraints, UndecidableError, violations
 from skescore.editing._premises import are_disjoint
-from skescore.optimal import Cuts
+from skescore.optimal import Cuts, F1Bound
 from skescore.rules import Condition, Fallback, Interval, RowTable, Rule, RuleSet
 
 #: Largest number of trees of one size that are enumerated, and of sums over groups of rows.
 MAX_TREES, MAX_SUMS = 6_000_000, 2e10
 #: Largest number of leaves of an enumerated tree.
 MAX_LEAVES = 4
+#: Largest number of ways to give classes to the leaves of a tree.
+MAX_LABELINGS = 20_000
 #: Largest number of trees that are checked for one size.
 MAX_CHECKS = 200_000
 
@@ -260,6 +263,11 @@ class ConstrainedTrees:
             else np.array(self.rows.classes, dtype=object)[self.rows.target]
         )
 
+    def _is_feasible(self, n_leaves: int) -> bool:
+        n_labelings = len(self.rows.classes or ()) ** n_leaves
+        is_small = n_leaves <= MAX_LEAVES and n_labelings <= MAX_LABELINGS
+        return is_small and self.enumeration.is_feasible(n_leaves)
+
     def solve(self, n_leaves: int, limit: float) -> SizeBounds | None:
         """Search trees with exactly so many leaves and a loss below a limit.
 
@@ -275,7 +283,7 @@ class ConstrainedTrees:
         SizeBounds or None
             None if there are too many trees.
         """
-        if n_leaves > MAX_LEAVES or not self.enumeration.is_feasible(n_leaves):
+        if not self._is_feasible(n_leaves):
             return None
         if not self.enumeration.pairs and n_leaves > 1:
             return SizeBounds(np.inf)
@@ -304,6 +312,65 @@ class ConstrainedTrees:
             rules = self._satisfying(tree, outputs)
             if rules is not None:
                 return loss, rules
+        return None
+
+    def solve_f1(self, n_leaves: int, known_f1: float, tolerance: float) -> F1Bound | None:
+        """Search the constrained trees with exactly so many leaves for the largest weighted F1.
+
+        Trees are checked in the order of their errors, until these errors allow no larger F1.
+
+        Parameters
+        ----------
+        n_leaves : int
+            Number of leaves.
+        known_f1 : float
+            Smaller values of F1 do not matter.
+        tolerance : float
+            Difference of F1 that need not be proven.
+
+        Returns
+        -------
+        F1Bound or None
+            The bound, and the best rules found; None if there are too many trees.
+        """
+        if not self._is_feasible(n_leaves):
+            return None
+        best, rules = known_f1, None
+        if n_leaves > 1 and not self.enumeration.pairs:
+            return F1Bound(n_leaves, best, best, None, {}, 0.0)
+        class_weights = self.rows.moments.sum(axis=0)
+        losses, build = self.enumeration.ordered(n_leaves, np.inf)
+        for position, loss in enumerate(losses.tolist()):
+            bound = bound_weighted_f1(class_weights.tolist(), loss, n_leaves)
+            is_late = position >= MAX_CHECKS or time.monotonic() > self.deadline
+            if bound <= best + tolerance or is_late:
+                return F1Bound(n_leaves, max(bound, best), best, rules, {}, 0.0)
+            tree = build(position)
+            improvement = self._best_f1(tree, class_weights, best)
+            if improvement is not None:
+                best, rules = improvement
+        return F1Bound(n_leaves, best, best, rules, {}, 0.0)
+
+    def _best_f1(
+        self, tree: Tree, class_weights: np.ndarray, known_f1: float
+    ) -> tuple[float, RuleSet] | None:
+        """Return the largest F1 above a known one with outputs that satisfy everything."""
+        labelings = _labelings(len(class_weights), len(tree.sums))
+        one_hot = np.eye(len(class_weights))[labelings]
+        hits = (one_hot * tree.sums).sum(axis=1)
+        predicted = (one_hot * tree.sums.sum(axis=1)[:, None]).sum(axis=1)
+        sizes = predicted + class_weights
+        f1 = 2 * hits / np.where(sizes > 0, sizes, 1)
+        weighted = f1 @ class_weights / class_weights.sum()
+        pairs, ranks = self._ordered_leaves(tree), np.array(self._class_ranks)
+        order = np.argsort(-weighted, kind="stable")
+        for index in order[weighted[order] > known_f1 + 1e-12].tolist():
+            values = ranks[labelings[index]]
+            if any(values[a] > values[b] for a, b in pairs):
+                continue
+            rules = self._satisfying(tree, tuple(labelings[index].tolist()))
+            if rules is not None:
+                return float(weighted[index]), rules
         return None
 
     def _outputs(self, tree: Tree) -> list[tuple[float, tuple[float, ...]]]:
@@ -380,6 +447,12 @@ def _has_lower_point(one: Sequence[Condition], other: Sequence[Condition], featu
     assert isinstance(low, Interval)
     assert isinstance(high, Interval)
     return low.lower < high.upper and not are_disjoint(*rest)
+
+
+@lru_cache
+def _labelings(n_classes: int, n_leaves: int) -> np.ndarray:
+    """Return all ways to give classes to leaves, one per row."""
+    return np.array(list(itertools.product(range(n_classes), repeat=n_leaves)))
 
 
 def _partitions(n: int) -> Iterator[list[list[int]]]:

@@ -16,7 +16,7 @@ from skescore.certificates._problem import LOSS_OF_METRIC
 from skescore.constraints import Constraints, Cutoffs, violations
 from skescore.editing._constrained_trees import ConstrainedTrees, TreeRows
 from skescore.metrics import PREDICTION_METRICS, prediction_loss, prediction_performance
-from skescore.optimal import KINDS, Cuts, Frontier, SearchSpace, SolverLimits
+from skescore.optimal import KINDS, Cuts, F1Bound, Frontier, SearchSpace, SolverLimits
 from skescore.rules import RowTable, Rule, RuleSet
 from skescore.scorers import SCORE_SPECS
 
@@ -355,12 +355,33 @@ class PriceProblem:
             rules.append(incumbent)
         if rules[-1] is None:
             return None
-        bounds = [bound.rules for bound in relaxed.f1_bounds if bound.rules is not None]
-        further_rules = [one for one in bounds if self._satisfies(one)]
+        candidates = [bound.rules for bound in relaxed.f1_bounds if bound.rules is not None]
+        further_rules = [one for one in candidates if self._satisfies(one)]
         certificate = self._certificate(relaxed, np.array(lower), upper, rules)
+        if certificate.settings["metric"] == "f1_weighted":
+            f1_bounds = self._f1_bounds(space, certificate, deadline)
+            certificate = replace(certificate, f1_bounds=f1_bounds)
+            further_rules += [bound.rules for bound in f1_bounds if bound.rules is not None]
         has_rules = np.array([r is not None for r in rules])
         proof = _Proof(certificate, np.isfinite(lower), has_rules, tuple(rules))
         return self._with_better_rules(proof, further_rules)
+
+    def _f1_bounds(
+        self, space: SearchSpace, certificate: Certificate, deadline: float
+    ) -> tuple[F1Bound, ...]:
+        """Bound the F1 of constrained trees of each size more tightly than by their errors."""
+        search = self._search(space, certificate.frontiers[0].loss, deadline)
+        bounds: list[F1Bound] = []
+        known_f1 = 0.0
+        for size in certificate.frontiers[0].sizes if search is not None else ():
+            assert search is not None
+            bound = search.solve_f1(size, known_f1, (self.tolerance or 0.0) / 2)
+            if bound is None:
+                break
+            upper_bound = max([bound.upper_bound, *(b.upper_bound for b in bounds)])
+            bounds.append(replace(bound, upper_bound=upper_bound))
+            known_f1 = max(known_f1, bound.incumbent)
+        return tuple(bounds)
 
     def _with_better_rules(self, proof: _Proof, further_rules: Sequence[RuleSet]) -> _Proof:
         """Use rules with a better metric as incumbents: fewest errors need not be best."""
