@@ -24,7 +24,7 @@ MAX_LEAVES = 4
 #: Largest number of ways to give classes to the leaves of a tree.
 MAX_LABELINGS = 20_000
 #: Largest number of trees that are checked for one size.
-MAX_CHECKS = 200_000
+MAX_CHECKS = 100_000
 
 
 @dataclass(frozen=True, eq=False)

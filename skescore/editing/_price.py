@@ -322,8 +322,10 @@ class PriceProblem:
         return allowed_cuts.select([j for j in range(len(self.names)) if j not in forbidden])
 
     def certify(self, space: SearchSpace, limits: SolverLimits) -> Certificate:
-        """Prove the best score of a space."""
-        return certify(
+        """Prove the best score of a space; the enumeration of trees closes gaps of the solver."""
+        deadline = limits.deadline(time.monotonic())
+        time_limit = None if limits.time_limit is None else 0.6 * limits.time_limit
+        certificate = certify(
             self._constant,
             self.X,
             self.y,
@@ -331,9 +333,10 @@ class PriceProblem:
             kinds=[self.kind],
             space=space,
             tolerance=self.tolerance,
-            limits=limits,
+            limits=replace(limits, time_limit=time_limit),
             sample_weight=self.sample_weight,
         )
+        return self.tighten(certificate, space, deadline)
 
     def certify_constrained(
         self, space: SearchSpace, relaxed: Certificate, deadline: float
@@ -359,18 +362,37 @@ class PriceProblem:
         further_rules = [one for one in candidates if self._satisfies(one)]
         certificate = self._certificate(relaxed, np.array(lower), upper, rules)
         if certificate.settings["metric"] == "f1_weighted":
-            f1_bounds = self._f1_bounds(space, certificate, deadline)
+            f1_bounds = self._f1_bounds(space, certificate, deadline, self.further)
             certificate = replace(certificate, f1_bounds=f1_bounds)
             further_rules += [bound.rules for bound in f1_bounds if bound.rules is not None]
         has_rules = np.array([r is not None for r in rules])
         proof = _Proof(certificate, np.isfinite(lower), has_rules, tuple(rules))
         return self._with_better_rules(proof, further_rules)
 
+    def tighten(self, certificate: Certificate, space: SearchSpace, deadline: float) -> Certificate:
+        """Bound the F1 of all trees of a space by enumeration, where the proof left a gap."""
+        interval = certificate.interval(self.kind)
+        gap = abs(interval.bound - interval.incumbent)
+        is_f1 = (self.kind, certificate.settings["metric"]) == ("tree", "f1_weighted")
+        if not is_f1 or gap <= max(1e-9, self.tolerance or 0.0):
+            return certificate
+        proven = {bound.max_leaves: bound for bound in certificate.f1_bounds}
+        for bound in self._f1_bounds(space, certificate, deadline, Constraints()):
+            old = proven.get(bound.max_leaves, bound)
+            best = max(bound, old, key=lambda one: one.incumbent)
+            upper_bound = min(bound.upper_bound, old.upper_bound)
+            proven[bound.max_leaves] = replace(best, upper_bound=upper_bound)
+        return replace(certificate, f1_bounds=tuple(proven[size] for size in sorted(proven)))
+
     def _f1_bounds(
-        self, space: SearchSpace, certificate: Certificate, deadline: float
+        self,
+        space: SearchSpace,
+        certificate: Certificate,
+        deadline: float,
+        constraints: Constraints,
     ) -> tuple[F1Bound, ...]:
-        """Bound the F1 of constrained trees of each size more tightly than by their errors."""
-        search = self._search(space, certificate.frontiers[0].loss, deadline)
+        """Bound the F1 of trees of each size more tightly than by their errors."""
+        search = self._search(space, certificate.frontiers[0].loss, deadline, constraints)
         bounds: list[F1Bound] = []
         known_f1 = 0.0
         for size in certificate.frontiers[0].sizes if search is not None else ():
@@ -464,7 +486,7 @@ class PriceProblem:
         """Return lower bound, upper bound and rules of each number of rules."""
         frontier = relaxed.frontiers[0]
         results: list[tuple[float, float, RuleSet | None]] = []
-        search = self._search(space, frontier.loss, deadline)
+        search = self._search(space, frontier.loss, deadline, self.further)
         best = math.inf
         for position, size in enumerate(frontier.sizes):
             low = float(frontier.lower[position])
@@ -483,7 +505,9 @@ class PriceProblem:
             results.append((low, high, incumbent))
         return results
 
-    def _search(self, space: SearchSpace, loss: str, deadline: float) -> ConstrainedTrees | None:
+    def _search(
+        self, space: SearchSpace, loss: str, deadline: float, constraints: Constraints
+    ) -> ConstrainedTrees | None:
         """Return the search among trees; None where it is not possible."""
         if self.kind != "tree" or loss == "absolute_error":
             return None
@@ -494,7 +518,7 @@ class PriceProblem:
             target = np.array([index[label] for label in self.target.tolist()])
         weights = np.ones(len(target)) if self.sample_weight is None else self.sample_weight
         rows = TreeRows(self.table, target, np.asarray(weights, dtype=float), classes)
-        return ConstrainedTrees(rows, space.cuts_of(self.X), self.further, self.X, deadline)
+        return ConstrainedTrees(rows, space.cuts_of(self.X), constraints, self.X, deadline)
 
     def _satisfies(self, rules: RuleSet) -> bool:
         domain = rules.domain_around(self.X)
