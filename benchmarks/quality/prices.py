@@ -1,6 +1,6 @@
 """How close prices of constraints come on the smallest balanced KEEL tables.
 
-    python benchmarks/quality/prices.py [--tables 20] [--seconds 60] [--max-rules 4]
+    python benchmarks/quality/prices.py [--tables 20] [--seconds 60] [--only NAME ...]
 
 A random forest is the black box. Three wishes are priced in ICE(1, 1) for trees: its most important
 feature is forbidden, its two most important features are monotone (in the direction of their
@@ -52,11 +52,13 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=60.0, help="of each price")
     parser.add_argument("--max-rules", type=int, default=4)
+    parser.add_argument("--only", nargs="+", default=[], help="names of tables")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     sources = [str(entry.source) for entry in suite_config("keel-balanced").data]
     tables = {source.rpartition("/")[2]: read(source) for source in sources}
     smallest = sorted(tables, key=lambda name: tables[name][0].size)[: options.tables]
+    smallest = [name for name in smallest if not options.only or name in options.only]
     print("| table | rows | features | wish | lower | upper | width | seconds |")
     print("| :-- | --: | --: | :-- | --: | --: | --: | --: |", flush=True)
     widths: dict[str, list[float]] = {}

@@ -236,7 +236,13 @@ def _make_edits(options: argparse.Namespace, editor: RuleEditor) -> Reoptimizati
         written.pin(int(number) if number.isdecimal() else 0)
     for option, text in options.edits or ():
         edit = written.read(option, text, editor.rules_)
-        editor.apply(edit, because=options.because)
+        try:
+            editor.apply(edit, because=options.because)
+        except ValueError as error:
+            later = (
+                " (in this message, numbers count the edits before.)" if editor.log_.records else ""
+            )
+            raise ValueError(f"--{option} {text}: {error}{later}") from error
         written.record(edit)
     for feature in () if editor.constraints is None else editor.constraints.forbidden:
         index = editor.rules_.feature_names.index(feature)

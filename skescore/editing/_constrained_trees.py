@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 
+from skescore.certificates import bound_weighted_f1
 from skescore.constraints import Constraints, UndecidableError, violations
 from skescore.editing._premises import are_disjoint
-from skescore.optimal import Cuts
+from skescore.optimal import Cuts, F1Bound
 from skescore.rules import Condition, Fallback, Interval, RowTable, Rule, RuleSet
 
 #: Largest number of trees of one size that are enumerated, and of sums over groups of rows.
 MAX_TREES, MAX_SUMS = 6_000_000, 2e10
 #: Largest number of leaves of an enumerated tree.
 MAX_LEAVES = 4
-#: Largest number of trees with outputs that are checked for one size.
-MAX_CHECKS = 200_000
+#: Largest number of ways to give classes to the leaves of a tree.
+MAX_LABELINGS = 20_000
+#: Largest number of trees that are checked for one size.
+MAX_CHECKS = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,7 +253,7 @@ class ConstrainedTrees:
     constraints: Constraints
     X: Any
     deadline: float
-    _checked: dict[Any, bool] = field(default_factory=dict)
+    _rejected: set[Any] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.enumeration = TreeEnumeration(self.rows, self.cuts)
@@ -260,6 +262,11 @@ class ConstrainedTrees:
             if self.rows.classes is None
             else np.array(self.rows.classes, dtype=object)[self.rows.target]
         )
+
+    def _is_feasible(self, n_leaves: int) -> bool:
+        n_labelings = len(self.rows.classes or ()) ** n_leaves
+        is_small = n_leaves <= MAX_LEAVES and n_labelings <= MAX_LABELINGS
+        return is_small and self.enumeration.is_feasible(n_leaves)
 
     def solve(self, n_leaves: int, limit: float) -> SizeBounds | None:
         """Search trees with exactly so many leaves and a loss below a limit.
@@ -276,35 +283,95 @@ class ConstrainedTrees:
         SizeBounds or None
             None if there are too many trees.
         """
-        if n_leaves > MAX_LEAVES or not self.enumeration.is_feasible(n_leaves):
+        if not self._is_feasible(n_leaves):
             return None
         if not self.enumeration.pairs and n_leaves > 1:
             return SizeBounds(np.inf)
         losses, build = self.enumeration.ordered(n_leaves, limit)
         best = SizeBounds(np.inf)
-        queue: list[tuple[float, int, int]] = [(float(losses[0]), 0, 0)] if len(losses) else []
-        choices: dict[int, tuple[Tree, list[tuple[float, tuple[float, ...]]]]] = {}
-        n_checks = 0
-        while queue and queue[0][0] < best.upper:
-            loss, position, rank = heapq.heappop(queue)
-            n_checks += 1
-            if n_checks > MAX_CHECKS or time.monotonic() > self.deadline:
-                return SizeBounds(min(loss, best.upper), best.upper, best.rules)
-            if rank == 0:
-                tree = build(position)
-                choices[position] = tree, self._outputs(tree)
-                if position + 1 < len(losses):
-                    heapq.heappush(queue, (float(losses[position + 1]), position + 1, 0))
-            tree, outputs = choices[position]
-            rules = self._satisfying(tree, outputs[rank][1])
-            if rules is not None:
-                best = SizeBounds(outputs[rank][0], outputs[rank][0], rules)
+        for position, loss in enumerate(losses.tolist()):
+            if loss >= best.upper:
                 break
-            if rank + 1 < len(outputs):
-                heapq.heappush(queue, (outputs[rank + 1][0], position, rank + 1))
-            else:
-                del choices[position]
+            if position >= MAX_CHECKS or time.monotonic() > self.deadline:
+                return SizeBounds(loss, best.upper, best.rules)
+            improvement = self._best_outputs(build(position), best.upper)
+            if improvement is not None:
+                best = SizeBounds(improvement[0], improvement[0], improvement[1])
         return best
+
+    def _best_outputs(self, tree: Tree, limit: float) -> tuple[float, RuleSet] | None:
+        """Return the least loss of a tree below a limit with outputs that satisfy everything."""
+        pairs = self._ordered_leaves(tree)
+        ranks = self._class_ranks
+        for loss, outputs in self._outputs(tree):
+            if loss >= limit:
+                return None
+            values = outputs if ranks is None else [ranks[int(code)] for code in outputs]
+            if any(values[a] > values[b] for a, b in pairs):
+                continue
+            rules = self._satisfying(tree, outputs)
+            if rules is not None:
+                return loss, rules
+        return None
+
+    def solve_f1(self, n_leaves: int, known_f1: float, tolerance: float) -> F1Bound | None:
+        """Search the constrained trees with exactly so many leaves for the largest weighted F1.
+
+        Trees are checked in the order of their errors, until these errors allow no larger F1.
+
+        Parameters
+        ----------
+        n_leaves : int
+            Number of leaves.
+        known_f1 : float
+            Smaller values of F1 do not matter.
+        tolerance : float
+            Difference of F1 that need not be proven.
+
+        Returns
+        -------
+        F1Bound or None
+            The bound, and the best rules found; None if there are too many trees.
+        """
+        if not self._is_feasible(n_leaves):
+            return None
+        best, rules = known_f1, None
+        if n_leaves > 1 and not self.enumeration.pairs:
+            return F1Bound(n_leaves, best, best, None, {}, 0.0)
+        class_weights = self.rows.moments.sum(axis=0)
+        losses, build = self.enumeration.ordered(n_leaves, np.inf)
+        for position, loss in enumerate(losses.tolist()):
+            bound = bound_weighted_f1(class_weights.tolist(), loss, n_leaves)
+            is_late = position >= MAX_CHECKS or time.monotonic() > self.deadline
+            if bound <= best + tolerance or is_late:
+                return F1Bound(n_leaves, max(bound, best), best, rules, {}, 0.0)
+            tree = build(position)
+            improvement = self._best_f1(tree, class_weights, best)
+            if improvement is not None:
+                best, rules = improvement
+        return F1Bound(n_leaves, best, best, rules, {}, 0.0)
+
+    def _best_f1(
+        self, tree: Tree, class_weights: np.ndarray, known_f1: float
+    ) -> tuple[float, RuleSet] | None:
+        """Return the largest F1 above a known one with outputs that satisfy everything."""
+        labelings = _labelings(len(class_weights), len(tree.sums))
+        one_hot = np.eye(len(class_weights))[labelings]
+        hits = (one_hot * tree.sums).sum(axis=1)
+        predicted = (one_hot * tree.sums.sum(axis=1)[:, None]).sum(axis=1)
+        sizes = predicted + class_weights
+        f1 = 2 * hits / np.where(sizes > 0, sizes, 1)
+        weighted = f1 @ class_weights / class_weights.sum()
+        pairs, ranks = self._ordered_leaves(tree), np.array(self._class_ranks)
+        order = np.argsort(-weighted, kind="stable")
+        for index in order[weighted[order] > known_f1 + 1e-12].tolist():
+            values = ranks[labelings[index]]
+            if any(values[a] > values[b] for a, b in pairs):
+                continue
+            rules = self._satisfying(tree, tuple(labelings[index].tolist()))
+            if rules is not None:
+                return float(weighted[index]), rules
+        return None
 
     def _outputs(self, tree: Tree) -> list[tuple[float, tuple[float, ...]]]:
         """Return the outputs of the leaves that may be best, with their loss, increasing."""
@@ -322,15 +389,16 @@ class ConstrainedTrees:
     def _satisfying(self, tree: Tree, outputs: tuple[float, ...]) -> RuleSet | None:
         """Return the rules if they satisfy all constraints."""
         key = frozenset(zip(tree.premises, outputs, strict=True))
-        if key in self._checked or not self._is_monotone(tree, outputs):
+        if key in self._rejected:
             return None
-        self._checked[key] = True
         rules = self._rules(tree, outputs)
         try:
-            found = violations(rules, self.constraints, self.X, self.labels)
+            is_violated = bool(violations(rules, self.constraints, self.X, self.labels))
         except UndecidableError:
-            return None
-        return None if found else rules
+            is_violated = True
+        if is_violated:
+            self._rejected.add(key)
+        return None if is_violated else rules
 
     def _rules(self, tree: Tree, outputs: tuple[float, ...]) -> RuleSet:
         classes, mean = self.rows.classes, float(self.rows.target.mean())
@@ -347,17 +415,15 @@ class ConstrainedTrees:
         largest = int(np.argmax(tree.sums.sum(axis=1) if classes else tree.sums[:, 0]))
         return rules.replace(domain=rules.domain_around(self.X), fallback=Fallback(values[largest]))
 
-    def _is_monotone(self, tree: Tree, outputs: tuple[float, ...]) -> bool:
-        """Return False only if leaves contradict a direction; the final check decides."""
-        order = self._class_ranks
-        ranks = outputs if order is None else [order[int(code)] for code in outputs]
+    def _ordered_leaves(self, tree: Tree) -> list[tuple[int, int]]:
+        """Return pairs of leaves whose outputs must not decrease; the final check decides."""
+        pairs = set()
         for name, direction in self.constraints.monotone.items():
             j = self.rows.table.names.index(name)
-            for a, b in itertools.permutations(range(len(outputs)), 2):
-                is_wrong = ranks[a] > ranks[b] if direction == "+" else ranks[a] < ranks[b]
-                if is_wrong and _has_lower_point(tree.premises[a], tree.premises[b], j):
-                    return False
-        return True
+            for a, b in itertools.permutations(range(len(tree.premises)), 2):
+                if _has_lower_point(tree.premises[a], tree.premises[b], j):
+                    pairs.add((a, b) if direction == "+" else (b, a))
+        return sorted(pairs)
 
     @cached_property
     def _class_ranks(self) -> list[int] | None:
@@ -381,6 +447,12 @@ def _has_lower_point(one: Sequence[Condition], other: Sequence[Condition], featu
     assert isinstance(low, Interval)
     assert isinstance(high, Interval)
     return low.lower < high.upper and not are_disjoint(*rest)
+
+
+@lru_cache
+def _labelings(n_classes: int, n_leaves: int) -> np.ndarray:
+    """Return all ways to give classes to leaves, one per row."""
+    return np.array(list(itertools.product(range(n_classes), repeat=n_leaves)))
 
 
 def _partitions(n: int) -> Iterator[list[list[int]]]:

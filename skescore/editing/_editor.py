@@ -198,6 +198,8 @@ class RuleEditor:
     def merge(self, first: int, second: int, *, because: str | None = None) -> Effect:
         """Replace two rules with the same output by the smallest rule around both.
 
+        In a regression, outputs are averaged, weighted by the rows of the rules.
+
         Parameters
         ----------
         first, second : int

@@ -218,15 +218,27 @@ def _merge(rules: RuleSet, first: int, second: int) -> RuleSet:
     if one == other:
         raise ValueError(f"first and second must be two rules, got {first!r} twice.")
     a, b = rules[one], rules[other]
-    if a.output != b.output:
+    output = _merged_output(a, b)
+    if output is None:
         raise ValueError(
             f"Rules {first} and {second} have different outputs, {a.output!s} and {b.output!s}; "
             "give them the same with set_output first."
         )
     premise = hull_of(rules, a.conditions, b.conditions)
-    merged = Rule(premise, a.output, combined(a.statistics, b.statistics), a.weight)
+    merged = Rule(premise, output, combined(a.statistics, b.statistics), a.weight)
     result = [merged if i == one else rule for i, rule in enumerate(rules) if i != other]
     return rules.replace(rules=result)
+
+
+def _merged_output(a: Rule, b: Rule) -> Any:
+    """Return the output of two rules together: numbers are averaged; None if they differ."""
+    if a.output == b.output:
+        return a.output
+    if not all(isinstance(rule.output, float) for rule in (a, b)):
+        return None
+    rows = [rule.statistics.n_rows if rule.statistics else 0 for rule in (a, b)]
+    share = rows[1] / sum(rows) if all(rows) else 0.5
+    return (1 - share) * float(a.output) + share * float(b.output)  # type: ignore[arg-type]
 
 
 def _split(

@@ -213,7 +213,7 @@ class Effect:
                 for values, is_predicted in ((before, had), (after, has))
             ]
             label = f"mean absolute error against the {reference_name} {where}"
-            difference = difference_of_means(errors[0], errors[1], confidence=_CONFIDENCE)
+            difference = difference_of_means(errors[0], errors[1], _CONFIDENCE)
             means = [float(e.mean()) for e in errors]
             return FigureChange(name, label, means[0], means[1], difference, False)
         right = [
@@ -222,7 +222,7 @@ class Effect:
             for values, is_predicted in ((before, had), (after, has))
         ]
         verb = "right (data)" if reference_name == "data" else "agreeing with the model"
-        difference = difference_of_shares(right[0], right[1], confidence=_CONFIDENCE)
+        difference = difference_of_shares(right[0], right[1], _CONFIDENCE)
         shares = [float(r.mean()) for r in right]
         return FigureChange(name, f"share {verb} {where}", shares[0], shares[1], difference, True)
 

@@ -16,7 +16,7 @@ from skescore.certificates._problem import LOSS_OF_METRIC
 from skescore.constraints import Constraints, Cutoffs, violations
 from skescore.editing._constrained_trees import ConstrainedTrees, TreeRows
 from skescore.metrics import PREDICTION_METRICS, prediction_loss, prediction_performance
-from skescore.optimal import KINDS, Cuts, Frontier, SearchSpace, SolverLimits
+from skescore.optimal import KINDS, Cuts, F1Bound, Frontier, SearchSpace, SolverLimits
 from skescore.rules import RowTable, Rule, RuleSet
 from skescore.scorers import SCORE_SPECS
 
@@ -168,13 +168,16 @@ def price(
     started = time.monotonic()
     problem = PriceProblem(constraints, X, y, kind, max_rules, scoring, tolerance, sample_weight)
     free_space, constrained_space = problem.spaces(space or SearchSpace())
+    is_same_space = free_space == constrained_space
+    n_searches = 1 + (not is_same_space) + bool(problem.further)
     time_limit = limits.time_limit
-    half = replace(limits, time_limit=None if time_limit is None else time_limit / 2)
-    free = problem.certify(free_space, half)
-    deadline = math.inf if time_limit is None else started + time_limit
-    if free_space == constrained_space and not problem.further:
+    share = replace(limits, time_limit=None if time_limit is None else time_limit / n_searches)
+    free = problem.certify(free_space, share)
+    if is_same_space and not problem.further:
         return problem.without_price(free)
-    constrained = problem.certify_constrained(constrained_space, half, deadline)
+    relaxed = free if is_same_space else problem.certify(constrained_space, share)
+    deadline = limits.deadline(started)
+    constrained = problem.certify_constrained(constrained_space, relaxed, deadline)
     return problem.price(free, constrained)
 
 
@@ -190,11 +193,14 @@ class _Proof:
         Sizes for which rules may exist; by default all.
     has_rules : ndarray of bool, optional
         Sizes for which rules were found; by default all.
+    rules_by_size : tuple of RuleSet or None
+        These rules; by default those of the certificate.
     """
 
     certificate: Certificate
     is_possible: np.ndarray | None = None
     has_rules: np.ndarray | None = None
+    rules_by_size: tuple[RuleSet | None, ...] = ()
 
     def _signed_scores(self, kind: str) -> tuple[list[float], list[float]]:
         """Return the scores of the rules found, and the bounds; greater is better."""
@@ -220,7 +226,7 @@ class _Proof:
             return self.certificate.best_rules(kind)
         incumbents, _ = self._signed_scores(kind)
         best = int(np.argmax(np.where(self.has_rules, incumbents, -np.inf)))
-        return self.certificate.frontiers[0].rules[best]
+        return self.rules_by_size[best]
 
 
 @dataclass(eq=False)
@@ -292,12 +298,12 @@ class PriceProblem:
 
     def _allowed_cuts(self, base: Cuts) -> Cuts:
         thresholds: dict[int, tuple[float, ...]] = {}
-        for j, cuts in base.thresholds.items():
+        for j, values in base.thresholds.items():
             allowed = self.constraints.allowed_thresholds(self.names[j])
             if allowed is None:
-                thresholds[j] = cuts
+                thresholds[j] = values
                 continue
-            near = {n for c in cuts for n in allowed.near(c)}
+            near = {n for c in values for n in allowed.near(c)}
             if isinstance(allowed, Cutoffs):
                 near |= set(allowed.values)
             thresholds[j] = tuple(sorted(near))
@@ -316,8 +322,10 @@ class PriceProblem:
         return allowed_cuts.select([j for j in range(len(self.names)) if j not in forbidden])
 
     def certify(self, space: SearchSpace, limits: SolverLimits) -> Certificate:
-        """Prove the best score of a space."""
-        return certify(
+        """Prove the best score of a space; the enumeration of trees closes gaps of the solver."""
+        deadline = limits.deadline(time.monotonic())
+        time_limit = None if limits.time_limit is None else 0.6 * limits.time_limit
+        certificate = certify(
             self._constant,
             self.X,
             self.y,
@@ -325,20 +333,23 @@ class PriceProblem:
             kinds=[self.kind],
             space=space,
             tolerance=self.tolerance,
-            limits=limits,
+            limits=replace(limits, time_limit=time_limit),
             sample_weight=self.sample_weight,
         )
+        return self.tighten(certificate, space, deadline)
 
     def certify_constrained(
-        self, space: SearchSpace, limits: SolverLimits, deadline: float
+        self, space: SearchSpace, relaxed: Certificate, deadline: float
     ) -> _Proof | None:
-        """Prove the best score under the constraints; None if no rules satisfy them."""
-        relaxed = self.certify(space, limits)
+        """Prove the best score under the constraints; None if no rules satisfy them.
+
+        `relaxed` is the certificate of the space, without the constraints that it does not express.
+        """
         if not self.further:
             return _Proof(relaxed)
-        lower: list[Any] = []
-        upper: list[Any] = []
-        rules: list[Any] = []
+        lower: list[float] = []
+        upper: list[float] = []
+        rules: list[RuleSet | None] = []
         for low, high, incumbent in self._bounds_of_sizes(space, relaxed, deadline):
             lower.append(min([low, *lower]))  # fewer rules count as so many
             if upper and high >= upper[-1]:
@@ -347,14 +358,80 @@ class PriceProblem:
             rules.append(incumbent)
         if rules[-1] is None:
             return None
+        candidates = [bound.rules for bound in relaxed.f1_bounds if bound.rules is not None]
+        further_rules = [one for one in candidates if self._satisfies(one)]
         certificate = self._certificate(relaxed, np.array(lower), upper, rules)
-        return _Proof(certificate, np.isfinite(lower), np.array([r is not None for r in rules]))
+        if certificate.settings["metric"] == "f1_weighted":
+            f1_bounds = self._f1_bounds(space, certificate, deadline, self.further)
+            certificate = replace(certificate, f1_bounds=f1_bounds)
+            further_rules += [bound.rules for bound in f1_bounds if bound.rules is not None]
+        has_rules = np.array([r is not None for r in rules])
+        proof = _Proof(certificate, np.isfinite(lower), has_rules, tuple(rules))
+        return self._with_better_rules(proof, further_rules)
+
+    def tighten(self, certificate: Certificate, space: SearchSpace, deadline: float) -> Certificate:
+        """Bound the F1 of all trees of a space by enumeration, where the proof left a gap."""
+        interval = certificate.interval(self.kind)
+        gap = abs(interval.bound - interval.incumbent)
+        is_f1 = (self.kind, certificate.settings["metric"]) == ("tree", "f1_weighted")
+        if not is_f1 or gap <= max(1e-9, self.tolerance or 0.0):
+            return certificate
+        proven = {bound.max_leaves: bound for bound in certificate.f1_bounds}
+        for bound in self._f1_bounds(space, certificate, deadline, Constraints()):
+            old = proven.get(bound.max_leaves, bound)
+            best = max(bound, old, key=lambda one: one.incumbent)
+            upper_bound = min(bound.upper_bound, old.upper_bound)
+            proven[bound.max_leaves] = replace(best, upper_bound=upper_bound)
+        return replace(certificate, f1_bounds=tuple(proven[size] for size in sorted(proven)))
+
+    def _f1_bounds(
+        self,
+        space: SearchSpace,
+        certificate: Certificate,
+        deadline: float,
+        constraints: Constraints,
+    ) -> tuple[F1Bound, ...]:
+        """Bound the F1 of trees of each size more tightly than by their errors."""
+        search = self._search(space, certificate.frontiers[0].loss, deadline, constraints)
+        bounds: list[F1Bound] = []
+        known_f1 = 0.0
+        for size in certificate.frontiers[0].sizes if search is not None else ():
+            assert search is not None
+            bound = search.solve_f1(size, known_f1, (self.tolerance or 0.0) / 2)
+            if bound is None:
+                break
+            upper_bound = max([bound.upper_bound, *(b.upper_bound for b in bounds)])
+            bounds.append(replace(bound, upper_bound=upper_bound))
+            known_f1 = max(known_f1, bound.incumbent)
+        return tuple(bounds)
+
+    def _with_better_rules(self, proof: _Proof, further_rules: Sequence[RuleSet]) -> _Proof:
+        """Use rules with a better metric as incumbents: fewest errors need not be best."""
+        certificate, rules = proof.certificate, list(proof.rules_by_size)
+        measured = list(certificate.measured[0])
+        metric = certificate.settings["metric"]
+        for one in further_rules:
+            metrics = self._measure(one, certificate.frontiers[0].loss)
+            is_better = (
+                metrics[metric] > measured[len(one) - 1][metric]
+                if PREDICTION_METRICS[metric].greater_is_better
+                else metrics[metric] < measured[len(one) - 1][metric]
+            )
+            if is_better or rules[len(one) - 1] is None:
+                measured[len(one) - 1], rules[len(one) - 1] = metrics, one
+        return replace(
+            proof,
+            certificate=replace(certificate, measured=(tuple(measured),)),
+            has_rules=np.array([r is not None for r in rules]),
+            rules_by_size=tuple(rules),
+        )
 
     def best_rules(self, space: SearchSpace, limits: SolverLimits) -> RuleSet | None:
         """Return rules with the least loss under the constraints; None if none are found."""
         _, constrained_space = self.spaces(space)
         deadline = limits.deadline(time.monotonic())
-        proof = self.certify_constrained(constrained_space, limits, deadline)
+        relaxed = self.certify(constrained_space, limits)
+        proof = self.certify_constrained(constrained_space, relaxed, deadline)
         return None if proof is None else proof.certificate.frontiers[0].rules[-1]
 
     def _certificate(
@@ -409,7 +486,7 @@ class PriceProblem:
         """Return lower bound, upper bound and rules of each number of rules."""
         frontier = relaxed.frontiers[0]
         results: list[tuple[float, float, RuleSet | None]] = []
-        search = self._search(space, frontier.loss, deadline)
+        search = self._search(space, frontier.loss, deadline, self.further)
         best = math.inf
         for position, size in enumerate(frontier.sizes):
             low = float(frontier.lower[position])
@@ -428,7 +505,9 @@ class PriceProblem:
             results.append((low, high, incumbent))
         return results
 
-    def _search(self, space: SearchSpace, loss: str, deadline: float) -> ConstrainedTrees | None:
+    def _search(
+        self, space: SearchSpace, loss: str, deadline: float, constraints: Constraints
+    ) -> ConstrainedTrees | None:
         """Return the search among trees; None where it is not possible."""
         if self.kind != "tree" or loss == "absolute_error":
             return None
@@ -439,7 +518,7 @@ class PriceProblem:
             target = np.array([index[label] for label in self.target.tolist()])
         weights = np.ones(len(target)) if self.sample_weight is None else self.sample_weight
         rows = TreeRows(self.table, target, np.asarray(weights, dtype=float), classes)
-        return ConstrainedTrees(rows, space.cuts_of(self.X), self.further, self.X, deadline)
+        return ConstrainedTrees(rows, space.cuts_of(self.X), constraints, self.X, deadline)
 
     def _satisfies(self, rules: RuleSet) -> bool:
         domain = rules.domain_around(self.X)

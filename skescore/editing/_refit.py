@@ -171,7 +171,9 @@ def _best_tree(
     limits: SolverLimits | None,
 ) -> RuleSet | None:
     wishes = (constraints or Constraints()).replace(pinned=(), max_rules=None)
-    problem = PriceProblem(wishes, X, labels, "tree", max_rules, "ice", None, None)
+    # Scores whose metric is the loss of the search.
+    scoring = "ice" if labels.dtype.kind == "f" else "fire"
+    problem = PriceProblem(wishes, X, labels, "tree", max_rules, scoring, None, None)
     return problem.best_rules(SearchSpace(), limits or SolverLimits(max_work=5.0))
 
 

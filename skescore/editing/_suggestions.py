@@ -97,9 +97,9 @@ def suggest(
 
     Notes
     -----
-    All changes of one output, of one bound to one of 16 values of the feature, of the fallback, the
-    removal of one rule, and the best new rules with up to two conditions at the top of a list are
-    tried.
+    All changes of one output, of one bound to one of 16 values of the feature or to a bound before
+    the edits, of the fallback, the removal of one rule, and the best new rules with up to two
+    conditions at the top of a list are tried. Edits that leave rows without a prediction are not.
 
     Examples
     --------
@@ -119,6 +119,7 @@ def suggest(
     check_integer("limit", limit, 1)
     table = RowTable.of(X, after.feature_names)
     search = _SuggestionSearch(after, X, table, np.asarray(labels), constraints)
+    search.add_positions(before)
     lost = search.total_cost(after) - search.total_cost(before)
     if lost <= 1e-12:
         return []
@@ -160,9 +161,16 @@ class _SuggestionSearch:
     ) -> None:
         self.rules, self.X, self.table, self.labels = rules, X, table, labels
         self.constraints = constraints
-        self.predictions = predict_rows(rules, table)[0]
+        self.predictions, self.has_prediction = predict_rows(rules, table)
+        self.positions: dict[int, set[float]] = {}
         self.costs = self._costs(self.predictions)
         self.n_violations = self._count_violations(rules)
+
+    def add_positions(self, rules: RuleSet) -> None:
+        """Try the bounds of other rules too, so that moved bounds can move back."""
+        for condition in (c for rule in rules for c in rule.intervals):
+            bounds = {b for b in (condition.lower, condition.upper) if math.isfinite(b)}
+            self.positions.setdefault(condition.feature, set()).update(bounds)
 
     def _costs(self, predictions: np.ndarray) -> np.ndarray:
         if self.rules.task == "regression":
@@ -190,7 +198,9 @@ class _SuggestionSearch:
             edited = apply_edit(self.rules, edit)
         except ValueError:
             return None
-        predictions = predict_rows(edited, self.table)[0]
+        predictions, has_prediction = predict_rows(edited, self.table)
+        if (self.has_prediction & ~has_prediction).any():
+            return None
         restored = float(self.costs.sum() - self._costs(predictions).sum()) / lost
         if restored < share - 1e-12 or self._count_violations(edited) > self.n_violations:
             return None
@@ -243,6 +253,8 @@ class _SuggestionSearch:
             if len(values) > _N_POSITIONS:
                 quantiles = np.linspace(0, 1, _N_POSITIONS)
                 values = np.unique(np.quantile(values, quantiles, method="nearest"))
+            further = self.positions.get(condition.feature, set())
+            values = np.unique([*values.tolist(), *further])
             for side in ("lower", "upper"):
                 if not math.isfinite(getattr(condition, side)):
                     continue

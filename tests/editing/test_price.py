@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,10 @@ from skescore.optimal import Cuts, SearchSpace, SolverLimits
 from skescore.scorers import SCORE_SPECS, make_ice_scorer
 
 LIMITS = SolverLimits(time_limit=60)
-FIRE = SCORE_SPECS["fire"]
+FIRE, ICE = SCORE_SPECS["fire"], SCORE_SPECS["ice"]
 
+#: Loss of labels, predictions and a number of leaves.
+Loss = Callable[[np.ndarray, np.ndarray, int], float]
 #: A leaf: for each test on the way whether it holds.
 Path = tuple[tuple[int, bool], ...]
 
@@ -39,6 +41,18 @@ def all_trees(n_tests: int, n_leaves: int) -> Iterator[tuple[Path, ...]]:
                 )
 
 
+def fire(y: np.ndarray, said: np.ndarray, size: int) -> float:
+    return float(FIRE.value((y != said).mean(), size, 1.0, {"psi": 1.0}))
+
+
+def minus_ice(y: np.ndarray, said: np.ndarray, size: int) -> float:
+    f1 = sum(
+        (y == c).mean() * 2 * ((y == c) & (said == c)).sum() / ((y == c).sum() + (said == c).sum())
+        for c in set(y)
+    )
+    return -float(ICE.value(f1, size, 1.0, dict.fromkeys(ICE.weight_names, 1.0)))
+
+
 class Oracle:
     """Small tables of whole numbers, on which all trees are compared one by one."""
 
@@ -48,6 +62,8 @@ class Oracle:
         n_values = int(X.to_numpy().max()) + 1
         self.cells = list(itertools.product(range(n_values), repeat=X.shape[1]))
         self.tests = [(j, cut + 0.5) for j in range(X.shape[1]) for cut in range(n_values - 1)]
+        thresholds = {j: tuple(cut for k, cut in self.tests if k == j) for j in range(X.shape[1])}
+        self.cuts = Cuts(X.shape[1], thresholds, {})
 
     def reaches(self, path: Path, row: Any) -> bool:
         return all(
@@ -81,8 +97,8 @@ class Oracle:
                         return False
         return True
 
-    def best(self, n_leaves: int, wish: dict[str, Any]) -> float:
-        """Return the least FiRe of all trees that satisfy a wish; infinite if there are none."""
+    def best(self, n_leaves: int, wish: dict[str, Any], loss: Loss) -> float:
+        """Return the least loss of all trees that satisfy a wish; infinite if there are none."""
         classes = sorted(set(self.y))
         best = np.inf
         for size in range(1, n_leaves + 1):
@@ -90,9 +106,8 @@ class Oracle:
                 if not all(any(self.reaches(path, r) for r in self.rows) for path in tree):
                     continue
                 for outputs in itertools.product(classes, repeat=size):
-                    pairs = zip(self.rows, self.y, strict=True)
-                    errors = sum(self.decide(tree, outputs, r) != label for r, label in pairs)
-                    value = float(FIRE.value(errors / len(self.rows), size, 1.0, {"psi": 1.0}))
+                    said = np.array([self.decide(tree, outputs, r) for r in self.rows])
+                    value = loss(self.y, said, size)
                     if value < best and self.satisfies(tree, outputs, wish):
                         best = value
         return best
@@ -126,15 +141,12 @@ def tiny_case(seed: int) -> tuple[Oracle, dict[str, Any]]:
 def check_tiny_case(seed: int) -> bool:
     """Compare with all trees; return whether the constraint has a price."""
     oracle, wish = tiny_case(seed)
-    thresholds: dict[int, tuple[float, ...]] = {}
-    for j, cut in oracle.tests:
-        thresholds[j] = (*thresholds.get(j, ()), cut)
-    space = SearchSpace(cuts=Cuts(oracle.X.shape[1], thresholds, {}))
+    space = SearchSpace(cuts=oracle.cuts)
     constraints = Constraints(**wish)
     result = price(
         constraints, oracle.X, oracle.y, max_rules=3, scoring="fire", space=space, limits=LIMITS
     )
-    expected = oracle.best(3, wish) - oracle.best(3, {})
+    expected = oracle.best(3, wish, fire) - oracle.best(3, {}, fire)
     if not np.isfinite(expected):
         assert result.rules is None
         assert np.isinf(result.upper)
@@ -154,6 +166,30 @@ def test_price_equals_all_trees() -> None:
 @pytest.mark.slow
 def test_price_equals_all_trees_500_times() -> None:
     assert sum(check_tiny_case(seed) for seed in range(20, 520)) > 100
+
+
+def check_f1_case(seed: int) -> bool:
+    """Compare ICE, which uses the weighted F1, with all trees."""
+    oracle, wish = tiny_case(seed)
+    space = SearchSpace(cuts=oracle.cuts)
+    result = price(
+        Constraints(**wish), oracle.X, oracle.y, max_rules=3, space=space, tolerance=1e-6
+    )
+    expected = oracle.best(3, wish, minus_ice) - oracle.best(3, {}, minus_ice)
+    if not np.isfinite(expected):
+        return False
+    assert result.lower - 1e-5 <= expected <= result.upper + 1e-5
+    assert result.width <= 1e-4
+    return expected > 1e-4
+
+
+def test_price_of_f1_equals_all_trees() -> None:
+    assert sum(check_f1_case(seed) for seed in (1, 3, 5, 6)) >= 1
+
+
+@pytest.mark.slow
+def test_price_of_f1_equals_all_trees_40_times() -> None:
+    assert sum(check_f1_case(seed) for seed in range(10, 50)) >= 5
 
 
 def test_price_of_lists_is_an_interval() -> None:
@@ -183,7 +219,7 @@ def test_price_of_regression_uses_isotonic_outputs() -> None:
     pooled = [means[0], (means[1] + means[2]) / 2, (means[1] + means[2]) / 2]
     assert result.rules.predict([[0.0], [1.0], [2.0]]) == pytest.approx(pooled)
     assert result.width == pytest.approx(0, abs=1e-9)
-    assert result.lower > 0.1
+    assert result.lower > 0.04
 
 
 def test_price_contains_those_of_other_scores() -> None:
