@@ -16,7 +16,7 @@ import textwrap
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -282,7 +282,7 @@ def _different_outcomes(
     return different
 
 
-def _measured(quantity: MeasuredQuantity, row: dict[str, Any]) -> str:
+def _measured(quantity: MeasuredQuantity, row: Mapping[Any, Any]) -> str:
     """Write a measured quantity of a candidate."""
     value = row[quantity.name]
     if quantity.is_count or quantity.is_cost:

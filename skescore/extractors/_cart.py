@@ -340,7 +340,7 @@ class CARTExtractor(BaseExtractor):
                     enforce_on_tree(leaves, constraints, rows, labels, max_rules, native)
                 )
         finally:
-            vars(self).pop("_growth", None)
+            self.__dict__.pop("_growth", None)
             for name, value in state.items():
                 setattr(self, name, value)
         return results
