@@ -132,11 +132,15 @@ def circles(edges: dict[str, set[str]]) -> list[list[str]]:
     return components
 
 
+#: Files of classes whose methods call functions in other files.
+_CLASSES_OF_MANY_FILES = ("rules._ruleset", "constraints._constraints")
+
+
 def file_circles(package: Path) -> list[list[str]]:
     """Return the import cycles between files; a package's ``__init__`` does not count as a file.
 
-    Imports of ``RuleSet`` for type hints alone are ignored: methods of rule sets call functions in
-    other files whose signatures name the class.
+    Imports of ``RuleSet`` and ``Constraints`` for type hints alone are ignored: their methods call
+    functions in other files whose signatures name the class.
     """
     graph = import_graph(package)
     return circles(
@@ -146,7 +150,7 @@ def file_circles(package: Path) -> list[list[str]]:
                 for used in imports
                 if used.source != module
                 and not used.source.endswith("__init__")
-                and not (used.for_types and used.source == "rules._ruleset")
+                and not (used.for_types and used.source in _CLASSES_OF_MANY_FILES)
             }
             for module, imports in graph.items()
             if not module.endswith("__init__")

@@ -30,7 +30,6 @@ from skescore.constraints._native import (
     step_columns,
     usable_features,
 )
-from skescore.constraints._options import read_options
 from skescore.constraints._pinned import PinnedRule
 from skescore.constraints._thresholds import Cutoffs, Rounding
 from skescore.constraints._violations import Violation, violations
@@ -59,7 +58,6 @@ __all__ = [
     "most_faithful",
     "native_labels",
     "reachable_rules",
-    "read_options",
     "remaining_rows",
     "step_columns",
     "usable_features",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 from skescore._text import nearest
@@ -15,15 +15,20 @@ from skescore._validation import (
     check_number,
     check_sequence,
 )
+from skescore.constraints._json import constraints_from_json, constraints_to_json
+from skescore.constraints._options import read_options
+from skescore.constraints._parts import named_features, select, split
 from skescore.constraints._pinned import PinnedRule
-from skescore.constraints._thresholds import AllowedThresholds, Rounding, check_thresholds
+from skescore.constraints._thresholds import (
+    EVERY_FEATURE,
+    AllowedThresholds,
+    Rounding,
+    check_thresholds,
+)
 from skescore.rules import RuleSet
 
 #: A limit for all classes, or one limit per class (by the text of its label).
 ClassLimit: TypeAlias = int | Mapping[str, int]
-
-#: Key of `thresholds` for the features that it does not name.
-EVERY_FEATURE = "*"
 
 
 @dataclass(frozen=True)
@@ -180,8 +185,6 @@ class Constraints:
         >>> list(Constraints(forbidden=["age", "sex"], min_support=10).parts())
         ['forbidden: age', 'forbidden: sex', 'min_support: 10']
         """
-        from skescore.constraints._parts import split
-
         return split(self)
 
     def only(self, labels: Iterable[str]) -> Constraints:
@@ -207,8 +210,6 @@ class Constraints:
         >>> print(Constraints(forbidden=["age", "sex"], min_support=10).only(["forbidden: sex"]))
         forbidden: sex
         """
-        from skescore.constraints._parts import select
-
         return select(self, labels)
 
     def without(self, *labels: str) -> Constraints:
@@ -278,8 +279,6 @@ class Constraints:
         columns : sequence of str, optional
             Names of the columns of the rows, for `max_gap`.
         """
-        from skescore.constraints._parts import named_features
-
         for label, feature in named_features(self):
             if feature not in feature_names:
                 raise unknown_name(f"The constraint {label!r}", "feature", feature, feature_names)
@@ -324,8 +323,6 @@ class Constraints:
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Write the constraints as JSON, without loss; parameters with defaults are left out."""
-        from skescore.constraints._json import constraints_to_json
-
         return constraints_to_json(self, indent=indent)
 
     @classmethod
@@ -355,20 +352,44 @@ class Constraints:
         monotone: income +
         min_support: 20
         """
-        from skescore.constraints._json import constraints_from_json
-
-        return constraints_from_json(text)
+        return constraints_from_json(cls, text)
 
     @classmethod
     def from_options(cls, **options: Any) -> Constraints:
-        """Read constraints from options of the command line, see :func:`read_options`."""
-        from skescore.constraints._options import read_options
+        """Read constraints from options of the command line.
 
-        return read_options(options)
+        Parameters
+        ----------
+        **options
+            ``constraints``: path of a JSON file, which the other options extend or override.
+            ``forbid``, ``require``: feature names. ``feature_cost``: ``"age:2"``. ``monotone``:
+            ``"income:+"``. ``class_order``: ``"low,mid,high"``. ``thresholds``:
+            ``"age:18,65"``, ``"income:2 digits"`` or ``"*:1 decimal"``. ``together``,
+            ``apart``: ``"color:red,blue"``. ``pin``: ``"RULES.json:2"``, the number of a rule in
+            a file, from 1, and ``"RULES.json:2@1"`` for its position. ``max_gap``:
+            ``"sex:0.1"``. Limits are numbers, or for classes ``"yes:3,no:2"``. Options that are
+            None or empty are ignored.
 
+        Returns
+        -------
+        Constraints
+            The constraints; labels of classes and categories are texts, or numbers if they look
+            like one.
 
-#: Names of all parameters, in order.
-PARAMETERS = tuple(f.name for f in fields(Constraints))
+        Raises
+        ------
+        ValueError
+            If an option cannot be read.
+
+        Examples
+        --------
+        >>> options = {"forbid": ["age"], "monotone": ["income:+"], "max_conditions": "3"}
+        >>> print(Constraints.from_options(**options))
+        forbidden: age
+        monotone: income +
+        max_conditions: 3
+        """
+        return read_options(cls, options)
 
 
 def unknown_name(owner: str, kind: str, name: str, names: Iterable[str]) -> ValueError:
@@ -454,4 +475,4 @@ def _check_support(value: Any) -> float:
     return int(number) if number >= 1 else number
 
 
-__all__ = ["EVERY_FEATURE", "PARAMETERS", "ClassLimit", "Constraints", "Rounding", "unknown_name"]
+__all__ = ["ClassLimit", "Constraints", "Rounding", "unknown_name"]

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 from skescore._io import json_of
 from skescore._text import nearest
-from skescore.constraints._constraints import PARAMETERS, Constraints
 from skescore.constraints._pinned import PinnedRule
 from skescore.constraints._thresholds import Rounding
+
+if TYPE_CHECKING:
+    from skescore.constraints._constraints import Constraints
 
 FORMAT, VERSION = "skescore constraints", 1
 
 
 def constraints_to_json(constraints: Constraints, *, indent: int | None = 2) -> str:
     """Write constraints as JSON; parameters with default values are left out."""
-    defaults = Constraints()
+    defaults = type(constraints)()
     data: dict[str, Any] = {"format": FORMAT, "version": VERSION}
-    for name in PARAMETERS:
+    for name in (field.name for field in fields(constraints)):
         value = getattr(constraints, name)
         if value != getattr(defaults, name):
             data[name] = _value_to_json(name, value)
@@ -39,8 +42,12 @@ def _value_to_json(name: str, value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def constraints_from_json(text: str) -> Constraints:
-    """Read constraints that :func:`constraints_to_json` or a person wrote."""
+def constraints_from_json(kind: type[Constraints], text: str) -> Constraints:
+    """Read constraints that :func:`constraints_to_json` or a person wrote.
+
+    `kind` is the class of the constraints.
+    """
+    parameters = [field.name for field in fields(kind)]
     try:
         data = json_of(text, finite=True)
     except ValueError as error:
@@ -60,16 +67,16 @@ def constraints_from_json(text: str) -> Constraints:
             "A later skescore may read it: pip install --upgrade skescore."
         )
     for name in data:
-        if name not in PARAMETERS:
-            near = nearest(name, PARAMETERS)
+        if name not in parameters:
+            near = nearest(name, parameters)
             guess = f" Did you mean {near!r}?" if near else ""
             raise ValueError(
                 f"Constraints have no field {name!r}.{guess} The fields are "
-                f"{', '.join(PARAMETERS)}."
+                f"{', '.join(parameters)}."
             )
     try:
         data["pinned"] = _pinned_from_json(data.get("pinned", []))
-        return Constraints(**data)
+        return kind(**data)
     except (TypeError, ValueError) as error:
         raise ValueError(f"The constraints have a fault: {error}") from error
 

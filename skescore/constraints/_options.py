@@ -4,50 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skescore._io import at_home
-from skescore.constraints._constraints import PARAMETERS, Constraints
 from skescore.constraints._json import constraints_from_json
 from skescore.constraints._pinned import PinnedRule
 from skescore.constraints._thresholds import ROUNDINGS
 from skescore.rules import RuleSet
 
+if TYPE_CHECKING:
+    from skescore.constraints._constraints import Constraints
 
-def read_options(options: Mapping[str, Any]) -> Constraints:
-    """Read constraints from options of the command line.
 
-    Parameters
-    ----------
-    options : mapping of str to object
-        ``constraints``: path of a JSON file, which the other options extend or override.
-        ``forbid``, ``require``: feature names. ``feature_cost``: ``"age:2"``. ``monotone``:
-        ``"income:+"``. ``class_order``: ``"low,mid,high"``. ``thresholds``: ``"age:18,65"``,
-        ``"income:2 digits"`` or ``"*:1 decimal"``. ``together``, ``apart``: ``"color:red,blue"``.
-        ``pin``: ``"RULES.json:2"``, the number of a rule in a file, from 1, and
-        ``"RULES.json:2@1"`` for its position. ``max_gap``: ``"sex:0.1"``. Limits are numbers, or
-        for classes ``"yes:3,no:2"``. Options that are None or empty are ignored.
-
-    Returns
-    -------
-    Constraints
-        The constraints; labels of classes and categories are texts, numbers if they look like one.
-
-    Raises
-    ------
-    ValueError
-        If an option cannot be read.
-
-    Examples
-    --------
-    >>> print(Constraints.from_options(forbid=["age"], monotone=["income:+"], max_conditions="3"))
-    forbidden: age
-    monotone: income +
-    max_conditions: 3
-    """
+def read_options(kind: type[Constraints], options: Mapping[str, Any]) -> Constraints:
+    """Read constraints of the class `kind`, see :meth:`Constraints.from_options`."""
     options = {name: value for name, value in options.items() if value not in (None, [], ())}
     file = options.pop("constraints", None)
-    base = Constraints() if file is None else _read_file(file)
+    base = kind() if file is None else _read_file(kind, file)
     changes: dict[str, Any] = {}
     for name, value in options.items():
         parameter, read = _READERS.get(name, (None, None))
@@ -57,10 +30,10 @@ def read_options(options: Mapping[str, Any]) -> Constraints:
     return base.replace(**changes) if changes else base
 
 
-def _read_file(file: Any) -> Constraints:
+def _read_file(kind: type[Constraints], file: Any) -> Constraints:
     path = at_home(file)
     try:
-        return constraints_from_json(Path(path).read_text(encoding="utf-8"))
+        return constraints_from_json(kind, Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(f"--constraints {file}: {error}") from error
 
@@ -203,4 +176,3 @@ _READERS: dict[str, tuple[str, Callable[[str, Any], Any]]] = {
     "min_precision": ("min_precision", _single_number),
     "max_gap": ("max_gap", _numbers),
 }
-assert {parameter for parameter, _ in _READERS.values()} == set(PARAMETERS)

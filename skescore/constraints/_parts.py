@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from skescore._text import nearest
-from skescore.constraints._constraints import EVERY_FEATURE, Constraints
+from skescore.constraints._thresholds import EVERY_FEATURE
+
+if TYPE_CHECKING:
+    from skescore.constraints._constraints import Constraints
 
 #: Parameters that name features of the rules.
 _BY_FEATURE = ("forbidden", "required", "monotone", "thresholds", "together", "apart")
@@ -24,7 +27,7 @@ def split(constraints: Constraints) -> dict[str, Constraints]:
     """Split a declaration into single constraints, by label, in the order of the parameters."""
     parts: dict[str, Constraints] = {}
     for label, changes in _labeled(constraints):
-        parts.setdefault(label, Constraints(**changes))
+        parts.setdefault(label, type(constraints)(**changes))
     return parts
 
 
@@ -44,7 +47,7 @@ def select(constraints: Constraints, labels: Iterable[str]) -> Constraints:
         guess = f" Did you mean {near!r}?" if near else ""
         raise ValueError(f"There is no constraint {label!r}.{guess}")
     # The order of the classes is no constraint; the meaning of the others depends on it.
-    return Constraints(**changes, class_order=constraints.class_order)
+    return type(constraints)(**changes, class_order=constraints.class_order)
 
 
 def _joined(one: Any, other: Any) -> Any:

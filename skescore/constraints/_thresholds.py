@@ -14,6 +14,8 @@ import numpy as np
 from skescore._text import plural
 from skescore._validation import check_choice, check_integer, check_number
 
+#: Key of `thresholds` for the features that it does not name.
+EVERY_FEATURE = "*"
 #: Kinds of rounding: decimals behind the point, significant digits.
 ROUNDINGS = ("decimals", "digits")
 
