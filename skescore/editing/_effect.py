@@ -19,7 +19,8 @@ from skescore.scorers import SCORERS, RuleEvaluation, evaluate_rules
 
 #: Scores whose changes are reported.
 EFFECT_SCORES = ("ice", "neg_fire")
-_N_RESAMPLES = 200
+#: Resamples of the bootstrap; fewer if rows times resamples exceed the second number.
+_N_RESAMPLES, _MAX_WEIGHTS = 200, 4_000_000
 _CONFIDENCE = 0.95
 
 
@@ -248,13 +249,8 @@ class Effect:
         assert spec is not None
         values = [float(spec.signed(_score(scorer, e))) for e in evaluations]
         n_rows = len(self.rows)
-        random = np.random.default_rng(0)
-        resampled = []
         is_same = self.before == self.after
-        for _ in range(0 if is_same else _N_RESAMPLES):
-            weights = random.multinomial(n_rows, np.full(n_rows, 1 / n_rows)).astype(float)
-            before, after = (_score(scorer, _weighted(e, weights)) for e in evaluations)
-            resampled.append(float(spec.signed(after) - spec.signed(before)))
+        resampled = [] if is_same else self._resampled_changes(scorer, evaluations)
         numbers = np.array([d for d in resampled if not math.isnan(d)])
         low, high = (0.0, 0.0) if is_same else (math.nan, math.nan)
         if len(numbers):
@@ -265,10 +261,25 @@ class Effect:
             float(high),
             math.nan,
             n_rows,
-            f"paired bootstrap of the rows, {_N_RESAMPLES} resamples, percentiles",
+            f"paired bootstrap of the rows, {len(resampled)} resamples, percentiles",
         )
         label = f"{spec.label} against the {reference} of {n_rows} {self.rows.name}"
         return FigureChange(name, label, values[0], values[1], difference, spec.greater_is_better)
+
+    @staticmethod
+    def _resampled_changes(scorer: Any, evaluations: Sequence[RuleEvaluation]) -> list[float]:
+        """Return the change of a score on resampled rows, which are drawn as weights."""
+        first_rows, counts = _equal_rows(evaluations)
+        groups = [_select(evaluation, first_rows) for evaluation in evaluations]
+        n_rows, random = int(counts.sum()), np.random.default_rng(0)
+        n_resamples = int(np.clip(_MAX_WEIGHTS // len(counts), _N_RESAMPLES // 4, _N_RESAMPLES))
+        spec = scorer.spec
+        changes = []
+        for _ in range(n_resamples):
+            weights = random.multinomial(n_rows, counts / n_rows).astype(float)
+            before, after = (_score(scorer, _weighted(e, weights)) for e in groups)
+            changes.append(float(spec.signed(after) - spec.signed(before)))
+        return changes
 
     @cached_property
     def unreachable_rules(self) -> tuple[int, ...]:
@@ -361,6 +372,31 @@ def _score(scorer: Any, evaluation: RuleEvaluation) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # An undefined score is NaN, which is shown.
         return float(scorer.score(evaluation))
+
+
+def _equal_rows(evaluations: Sequence[RuleEvaluation]) -> tuple[np.ndarray, np.ndarray]:
+    """Return one row of each group of rows that all evaluations treat alike, and its size."""
+    columns = [evaluations[0].y_true]
+    for evaluation in evaluations:
+        columns += [evaluation.y_pred, evaluation.covered]
+    codes = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        values = pd.factorize(pd.Series(column, dtype=object))[0] + 1
+        codes = np.unique(codes * (values.max() + 1) + values, return_inverse=True)[1]
+    _, first_rows, counts = np.unique(codes, return_index=True, return_counts=True)
+    return first_rows, counts
+
+
+def _select(evaluation: RuleEvaluation, rows: np.ndarray) -> RuleEvaluation:
+    """Return the evaluation of some rows, with the same volume."""
+    selected = replace(
+        evaluation,
+        y_true=evaluation.y_true[rows],
+        y_pred=evaluation.y_pred[rows],
+        covered=evaluation.covered[rows],
+    )
+    selected.__dict__["volume"] = evaluation.volume
+    return selected
 
 
 def _weighted(evaluation: RuleEvaluation, weights: np.ndarray) -> RuleEvaluation:

@@ -36,7 +36,7 @@ def edited_log(cases: ModuleType, seed: int, kind: str) -> tuple[RuleEditor, int
 def test_log_replays_to_the_last_bit(cases: ModuleType) -> None:
     total = 0
     for kind in cases.KINDS:
-        for seed in range(8):
+        for seed in range(4):
             editor, n_steps = edited_log(cases, seed, kind)
             total += n_steps
             text = editor.log_.to_json()
@@ -45,7 +45,7 @@ def test_log_replays_to_the_last_bit(cases: ModuleType) -> None:
             assert rules.to_json() == editor.rules_.to_json()
             again = EditLog.from_json(text)
             assert (again.to_json(), again.seal) == (text, editor.log_.seal)
-    assert total > 200
+    assert total > 100
 
 
 def test_undo_leads_back_to_the_start(cases: ModuleType) -> None:
@@ -141,7 +141,7 @@ def test_log_rejects_other_files(text: str, match: str) -> None:
         max_leaves=8,
     )
 )
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_canonical_json_means_the_same(value: Any) -> None:
     # Texts do not distinguish whole floats from integers.
     assert json.loads(canonical_json(value), parse_int=float) == value

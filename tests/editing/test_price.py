@@ -184,7 +184,7 @@ def check_f1_case(seed: int) -> bool:
 
 
 def test_price_of_f1_equals_all_trees() -> None:
-    assert sum(check_f1_case(seed) for seed in (1, 3, 5, 6)) >= 1
+    assert sum(check_f1_case(seed) for seed in (0, 2)) == 2
 
 
 @pytest.mark.slow
