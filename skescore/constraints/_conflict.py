@@ -194,7 +194,7 @@ class _Prover:
             if one.position == other.position and not self._are_equal(one, other):
                 yield f"two pinned rules are to be rule {(one.position or 0) + 1}"
         last = max((p.position or 0 for p in positioned), default=-1) + 1
-        largest, text = self._largest_number(constraints)
+        largest, text = self.largest_number(constraints)
         n_pinned = len({self._key(p) for p in constraints.pinned})
         if last > largest:
             yield f"a pinned rule is to be rule {last}, but there are at most {text}"
@@ -208,7 +208,7 @@ class _Prover:
     def _are_equal(self, one: PinnedRule, other: PinnedRule) -> bool:
         return bool(self._key(one) == self._key(other))
 
-    def _largest_number(self, constraints: Constraints) -> tuple[float, str]:
+    def largest_number(self, constraints: Constraints) -> tuple[float, str]:
         """Return the largest number of rules, and its description."""
         largest = math.inf if constraints.max_rules is None else float(constraints.max_rules)
         limit = constraints.max_rules_per_class
@@ -223,7 +223,7 @@ class _Prover:
         return largest, text
 
     def _sizes(self, constraints: Constraints) -> Iterator[str]:
-        largest, text = self._largest_number(constraints)
+        largest, text = self.largest_number(constraints)
         if largest < 1 and constraints.min_support is None:
             yield f"there are at most {text}"
         limits = constraints.max_rules_per_class
@@ -278,16 +278,16 @@ class _Prover:
         remaining = self.rows.assign(fixed) < 0 if fixed else self.rows.overall
         sets = (
             [tuple(needed)]
-            if self._largest_number(constraints)[0] < len(fixed) + 2
+            if self.largest_number(constraints)[0] < len(fixed) + 2
             else [(feature,) for feature in needed]
         )
         for features in sets or [()]:
-            if not self._has_precise_rule(search, constraints, remaining, features):
+            if not self.has_precise_rule(search, constraints, remaining, features):
                 listed = " and ".join(self.names[f] for f in features)
                 using = f" using {listed}" if features else ""
                 yield f"no conjunction of conditions{using} is that precise for that many rows"
 
-    def _has_precise_rule(
+    def has_precise_rule(
         self,
         search: PreciseBoxSearch,
         constraints: Constraints,
@@ -370,7 +370,7 @@ class _ArrangementCheck:
         return next((text for check in checks for text in check()), None)
 
     def _number(self) -> Iterator[str]:
-        largest, text = self.prover._largest_number(self.constraints)
+        largest, text = self.prover.largest_number(self.constraints)
         if len(self.slots) > largest:
             yield f"{plural(len(self.slots), 'rule')} are needed, but there are at most {text}"
 
@@ -451,7 +451,7 @@ class _ArrangementCheck:
             return True
         search = PreciseBoxSearch(self.rows, self.constraints)
         open_rows = ~self._followed(index)
-        return self.prover._has_precise_rule(search, self.constraints, open_rows, (), smallest)
+        return self.prover.has_precise_rule(search, self.constraints, open_rows, (), smallest)
 
     def _not_monotone(self) -> Iterator[str]:
         """Compare the rows of pinned rules along all monotone features together."""
