@@ -76,8 +76,10 @@ def _axis(model: Any, feature: int, n_features: int) -> list[tuple[int, Conditio
     categories: dict[int, list[str]] = {}
     for category, index in bins.items():
         categories.setdefault(index, []).append(category)
-    bins_by_index += [(index, OneOf(feature, listed)) for index, listed in categories.items()]
-    unknown = OneOf(feature, list(bins), negated=True) if bins else Missing(feature, True)
+    bins_by_index += [
+        (index, OneOf(feature, tuple(listed))) for index, listed in categories.items()
+    ]
+    unknown = OneOf(feature, tuple(bins), negated=True) if bins else Missing(feature, True)
     return [*bins_by_index, (-1, unknown)]
 
 
@@ -114,9 +116,9 @@ def _rules(conditions: Sequence[Condition], score: np.ndarray, classes: Any) -> 
     values = np.ravel(score).tolist()
     if classes is None:
         if values[0] or not conditions:
-            yield Rule(conditions, values[0])
+            yield Rule(tuple(conditions), values[0])
         return
     labels = classes[1:] if len(values) == 1 else classes
     for label, value in zip(labels, values, strict=True):
         if value:
-            yield Rule(conditions, label, None, value)
+            yield Rule(tuple(conditions), label, None, value)

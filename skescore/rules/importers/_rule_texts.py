@@ -58,7 +58,7 @@ def read_rule_texts(
     rules = []
     for text in texts:
         terms = _JOINT.split(text.strip())
-        rules.append(Rule([_condition(term, text, names) for term in terms], label))
+        rules.append(Rule(tuple(_condition(term, text, names) for term in terms), label))
     return RuleSet(
         rules,
         names,
@@ -92,7 +92,7 @@ def _comparison(feature: int, operator: str, text: str, rule: str) -> Condition:
             "quotation marks. Write it as 3.5 or 'text'."
         ) from None
     if operator in ("==", "=", "!="):
-        return OneOf(feature, [value], negated=operator == "!=")
+        return OneOf(feature, (value,), negated=operator == "!=")
     side = "upper" if operator[0] == "<" else "lower"
     is_closed = operator.endswith("=")
     return Interval(feature, **{side: value, f"{side}_closed": is_closed})

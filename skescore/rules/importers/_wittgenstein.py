@@ -47,7 +47,7 @@ def read_wittgenstein(model: Any) -> RuleSet:
             for c in rule.conds
         ]
         with contextlib.suppress(ValueError):  # two ranges of a feature: such a rule never holds
-            rules.append(Rule(conditions, True))
+            rules.append(Rule(tuple(conditions), True))
     return RuleSet(
         rules,
         names,
@@ -63,7 +63,7 @@ def _condition(feature: int, value: Any, is_binned: bool) -> Condition:
     value = value.item() if isinstance(value, np.generic) else value
     match = _RANGE.fullmatch(value) if is_binned and isinstance(value, str) else None
     if match is None:
-        return OneOf(feature, [value])
+        return OneOf(feature, (value,))
     if match["top"] is not None:
         return Interval(feature, upper=float(match["top"]))
     if match["bottom"] is not None:
