@@ -32,7 +32,7 @@ BLACK_BOX_NAMES = (
 #: Endings of files with models that can run code when they are read.
 PICKLE_KINDS = (".pkl", ".pickle", ".joblib")
 #: Endings of files with models.
-MODEL_KINDS = (".skops", *PICKLE_KINDS)
+MODEL_KINDS = (".skops", ".onnx", *PICKLE_KINDS)
 Task = Literal["classification", "regression"]
 
 

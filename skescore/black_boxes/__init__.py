@@ -29,6 +29,7 @@ from skescore.black_boxes._fitting import (
     observed_classes,
 )
 from skescore.black_boxes._loading import load_black_box, load_model, read_bytes
+from skescore.black_boxes._onnx import OnnxPredictor
 
 __all__ = [
     "BLACK_BOXES",
@@ -39,6 +40,7 @@ __all__ = [
     "CategoricalColumns",
     "CommandFunction",
     "LabelCodingClassifier",
+    "OnnxPredictor",
     "SavedModelError",
     "UnknownEndingError",
     "accepts_groups",

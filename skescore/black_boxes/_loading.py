@@ -15,8 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from skescore._io import at_home, check_regular
 from skescore._names import PICKLE_KINDS, no_model_text
 from skescore._optional import ENGINE_EXTRAS, import_optional, install_commands
+from skescore.black_boxes._adapters import CallableClassifier, CallableRegressor
 from skescore.black_boxes._compatibility import type_name
 from skescore.black_boxes._errors import BlackBoxError, SavedModelError, UnknownEndingError
+from skescore.black_boxes._onnx import OnnxPredictor
 
 _SKOPS_REMEDY = "Load it with the versions of the packages that saved it, or save the model again."
 _PICKLE_REMEDY = "It is damaged, or needs the packages and versions with which it was saved."
@@ -27,13 +29,13 @@ def load_model(
 ) -> Any:
     """Load an object from a file, without running code from it unless it is trusted.
 
-    A skops file holds data. A pickle or joblib file is a program, so it is not opened without
-    `trust`.
+    A skops or ONNX file holds data. A pickle or joblib file is a program, so it is not opened
+    without `trust`.
 
     Parameters
     ----------
     path : str or path-like
-        File ending in .skops, .pkl, .pickle or .joblib.
+        File ending in .skops, .onnx, .pkl, .pickle or .joblib.
     trust : bool, default=False
         Whether the author of the file may run code on this machine. True opens pickle and joblib
         files, and allows every type in a skops file.
@@ -78,11 +80,13 @@ def load_model(
         raise SavedModelError(f"{where} is a folder: pass the file of the model.")
     if suffix == ".skops":
         return _load_skops(file, where, trust)
+    if suffix == ".onnx":
+        return _load_onnx(file, where)
     if suffix in PICKLE_KINDS:
         return _load_pickle(file, where, trust)
     raise UnknownEndingError(
-        f"{where} has the ending {file.suffix!r}, but {description} must be a .skops file or, "
-        f"with --trust, one of {', '.join(PICKLE_KINDS)}."
+        f"{where} has the ending {file.suffix!r}, but {description} must be a .skops or .onnx file "
+        f"or, with --trust, one of {', '.join(PICKLE_KINDS)}."
     )
 
 
@@ -123,6 +127,15 @@ def _load_skops(file: Path, where: str, trust: bool) -> Any:
             f"{where} cannot be loaded ({_describe_error(error)}). "
             f"{_missing_package(error) or _SKOPS_REMEDY}"
         ) from error
+
+
+def _load_onnx(file: Path, where: str) -> Any:
+    content = read_bytes(file, where)
+    try:
+        predictor = OnnxPredictor(content)
+    except Exception as error:
+        raise SavedModelError(f"{where} cannot be loaded. {error}") from error
+    return (CallableClassifier if predictor.is_classifier else CallableRegressor)(predictor)
 
 
 def _unpacked(content: bytes) -> int:
@@ -185,7 +198,7 @@ def _describe_error(error: Exception) -> str:
 
 
 WRAP = (
-    "Any other model, ONNX ones too, can be explained from Python: wrap its predict function in "
+    "Any other model can be explained from Python: wrap its predict function in "
     "CallableClassifier or CallableRegressor."
 )
 
@@ -193,13 +206,14 @@ WRAP = (
 def load_black_box(path: str | os.PathLike[str], *, trust: bool = False) -> FrozenEstimator:
     """Load a trained model from a file, without running code from it unless it is trusted.
 
-    A skops file holds data. A pickle or joblib file is a program, so it is not opened without
-    `trust`.
+    A skops or ONNX file holds data. A pickle or joblib file is a program, so it is not opened
+    without `trust`.
 
     Parameters
     ----------
     path : str or path-like
-        File ending in .skops, .pkl, .pickle or .joblib.
+        File ending in .skops, .onnx, .pkl, .pickle or .joblib. An ONNX model whose first output
+        holds floating-point numbers is a regressor, any other a classifier.
     trust : bool, default=False
         Whether the author of the file may run code on this machine. True opens pickle and joblib
         files, and allows every type in a skops file.

@@ -469,7 +469,7 @@ def _add_method_options(group: argparse._ArgumentGroup) -> None:
         type=_parse_black_boxes,
         metavar="NAME,...",
         help=f"black boxes: {', '.join(BLACK_BOX_NAMES)} (default random-forest), or files with "
-        "fitted scikit-learn models (.skops; .joblib and .pkl with --trust)",
+        "fitted scikit-learn models (.skops, .onnx; .joblib and .pkl with --trust)",
     )
     group.add_argument(
         "--extractors",

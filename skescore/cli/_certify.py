@@ -65,8 +65,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--black-box",
         action=OF_FILE,
         metavar="FILE",
-        help="a fitted scikit-learn model (.skops; .joblib and .pkl with --trust): the rules are "
-        "compared with its predictions, by default with the target",
+        help="a fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust): the "
+        "rules are compared with its predictions, by default with the target",
     )
     arguments.add_trust_option(group)
     group.add_argument(

@@ -111,8 +111,8 @@ def _add_result_options(parser: argparse.ArgumentParser) -> None:
         "--black-box",
         action=OF_FILE,
         metavar="FILE",
-        help="a fitted scikit-learn model (.skops; .joblib and .pkl with --trust), with which "
-        "agreement is measured and from which --reoptimize learns",
+        help="a fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust), with "
+        "which agreement is measured and from which --reoptimize learns",
     )
     arguments.add_trust_option(group)
     group.add_argument(

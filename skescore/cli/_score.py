@@ -234,7 +234,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--black-box",
         action=OF_FILE,
         metavar="FILE",
-        help="fitted scikit-learn model (.skops; .joblib and .pkl with --trust); adds the "
+        help="fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust); adds the "
         "measures of --more and its agreement with the rules by class, by feature, away from the "
         "data and near its decision boundary; for Parquet files that are read in place, adds only "
         "the agreement on these rows",

@@ -706,8 +706,8 @@ def _add_black_box_options(group: Any) -> None:
         action=OF_BLACK_BOX,
         metavar="NAME|FILE|COMMAND",
         help=f"{', '.join(BLACK_BOX_NAMES)} (trained here; default random-forest), or a file with "
-        "a fitted scikit-learn model (.skops; .joblib and .pkl with --trust; of clusterers and "
-        "outlier detectors the labels are explained, no --target is needed), or "
+        "a fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust; of clusterers "
+        "and outlier detectors the labels are explained, no --target is needed), or "
         f"'{COMMAND} PROGRAM ARGUMENTS', run with rows as CSV on its standard input and one "
         "prediction per line on its standard output",
     )

@@ -55,7 +55,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "model",
         action=OF_FILE,
         metavar="MODEL",
-        help="a fitted scikit-learn model (.skops; .joblib and .pkl with --trust)",
+        help="a fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust)",
     )
     arguments.add_data_options(parser)
     group = parser.add_argument_group("verification")

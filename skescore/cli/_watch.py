@@ -137,8 +137,8 @@ def _add_model_options(parser: argparse.ArgumentParser) -> None:
         "--black-box",
         action=OF_FILE,
         metavar="FILE",
-        help="fitted scikit-learn model (.skops; .joblib and .pkl with --trust), whose agreement "
-        "with the rules is monitored",
+        help="fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust), whose "
+        "agreement with the rules is monitored",
     )
     arguments.add_trust_option(group)
     group.add_argument(

@@ -23,7 +23,7 @@ SCHEMAS = {
     for path in sorted((ROOT / "docs" / "_static" / "schemas").glob("*.json"))
 }
 #: Commands whose JSON is the subject of the command, a comparison with the papers, or a script.
-WITHOUT_SCHEMA = {"rules", "reproduce", "completion", "revise"}
+WITHOUT_SCHEMA = {"rules", "reproduce", "completion"}
 
 
 def undescribed(value, schema, path=""):
@@ -118,6 +118,8 @@ def test_outputs_of_searches_satisfy_their_schemas(run):
     assert_valid("certify", run("certify", "rules.json", "data.csv", *target, "--seconds", "2"))
     words = ("verify", "rules.json", "model.skops", "data.csv", *target)
     assert_valid("verify", run(*words, "--trust", "--seconds", "2"))
+    edit = ("edit", "rules.json", "data.csv", *target, "--drop", "1", "--output", "edited.json")
+    assert_valid("edit", run(*edit))
     words = ("bench", "--data", "data.csv", *target, "--extractors", "cart", "--folds", "2")
     assert_valid("bench", run(*words, "--output", "bench", "--quiet"))
 

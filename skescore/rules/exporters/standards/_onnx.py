@@ -338,6 +338,7 @@ class _Model:
                 )
         self.conditions = _Conditions(self.graph, self.fields, missing)
         self.classes = class_labels(ruleset)
+        self.missing = missing
 
     def build(self) -> bytes:
         """Return the serialized model."""
@@ -498,6 +499,7 @@ class _Model:
         model = helper.make_model(
             graph, opset_imports=versions, ir_version=_IR_VERSION, producer_name="skescore"
         )
+        helper.set_model_props(model, {"missing_text": self.missing})
         self.onnx.checker.check_model(model)
         return bytes(model.SerializeToString())
 
@@ -523,7 +525,8 @@ def to_onnx(ruleset: RuleSet, missing: str = "<missing>") -> bytes:
         use, with its name: 64-bit floats, or texts. Its output ``prediction`` of shape (n_rows,)
         holds labels or numbers; ``rule``, if one rule predicts each row, the index of that rule and
         -1 for none. A feature that rules only test for missing values is a text if the domain of
-        the rules lists its categories, else a number.
+        the rules lists its categories, else a number. The metadata hold `missing` as
+        ``missing_text``.
 
     Raises
     ------
