@@ -107,8 +107,8 @@ class ShareInterval:
     def from_dict(cls, data: Mapping[str, Any]) -> ShareInterval:
         """Read an interval that :meth:`to_dict` returned."""
         names = ("lower", "upper", "proven_lower", "proven_upper")
-        bounds = (math.nan if data[name] is None else float(data[name]) for name in names)
-        return cls(*bounds, float(data["confidence"]), int(data["n_samples"]))
+        bounds = {name: math.nan if data[name] is None else float(data[name]) for name in names}
+        return cls(**bounds, confidence=float(data["confidence"]), n_samples=int(data["n_samples"]))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the interval as JSON values; NaN becomes None."""
