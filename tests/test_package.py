@@ -76,10 +76,6 @@ def documented_parameters(value: Any) -> dict[str, str]:
     return {name: text for names, text in entries for name in names.split(", ")}
 
 
-#: Parameters that must be given, whose default is there for an error with a remedy.
-NEEDED = {("ice_score", "completeness"), ("q_score", "completeness")}
-
-
 @pytest.mark.parametrize("name", PUBLIC)
 def test_docstring_parameters_match_the_signature(name: str) -> None:
     value = getattr(skescore, name)
@@ -98,8 +94,6 @@ def test_docstring_parameters_match_the_signature(name: str) -> None:
             assert math.isnan(actual)
         elif separator:
             assert ast.literal_eval(default) == actual, key
-        elif (name, key) in NEEDED:
-            assert actual is None
         else:  # "optional" stands for None
             assert actual is (None if text.endswith("optional") else inspect.Parameter.empty), key
 

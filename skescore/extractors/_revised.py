@@ -29,8 +29,8 @@ class RevisedRulesExtractor(CARTExtractor):
     Parameters
     ----------
     {estimator}
-    rules : RuleSet
-        The earlier rules, of which one predicts each row.
+    rules : RuleSet, optional
+        The earlier rules, of which one predicts each row. `fit` needs them.
     changed : sequence of int, default=()
         Indices of the rules to replace; the number of rules stands for the rows of no rule, which
         then get rules of their own at the end.

@@ -6,7 +6,9 @@ space that they cover. The formulas are declared in :data:`skescore.scorers.SCOR
 
 from __future__ import annotations
 
-from typing import Any, overload
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,6 +29,8 @@ __all__ = [
     "q_score",
     "score_slopes",
 ]
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 @overload
@@ -94,14 +98,33 @@ def fire_score(
     return _score("fire", loss, n_rules, psi=psi)
 
 
+def _explain_missing_completeness(score: _Function) -> _Function:
+    """Name the scorer to use if completeness is missing, as in a call by scikit-learn."""
+    name = score.__name__
+
+    @functools.wraps(score)
+    def checked(*args: Any, **options: Any) -> Any:
+        if len(args) == 2 and "completeness" not in options:
+            raise TypeError(
+                f"{name}() needs completeness, the share of the space that the rules cover, which "
+                "a scorer made of labels and predictions does not know. For GridSearchCV, write "
+                f"scoring=skescore.scorers.make_{name.removesuffix('_score')}_scorer() instead of "
+                f"make_scorer({name})."
+            )
+        return score(*args, **options)
+
+    return cast(_Function, checked)
+
+
 @overload
 def q_score(loss: float, n_rules: float, completeness: float) -> float: ...
 @overload
 def q_score(
     loss: ArrayLike, n_rules: ArrayLike, completeness: ArrayLike
 ) -> float | NDArray[np.float64]: ...
+@_explain_missing_completeness
 def q_score(
-    loss: ArrayLike, n_rules: ArrayLike, completeness: ArrayLike | None = None
+    loss: ArrayLike, n_rules: ArrayLike, completeness: ArrayLike
 ) -> float | NDArray[np.float64]:
     """Compute Q_s: loss times number of rules times incompleteness; 0 is perfect.
 
@@ -275,10 +298,11 @@ def ice_score(
     phi: ArrayLike = ...,
     rho: ArrayLike = ...,
 ) -> float | NDArray[np.float64]: ...
+@_explain_missing_completeness
 def ice_score(
     performance: ArrayLike,
     n_rules: ArrayLike,
-    completeness: ArrayLike | None = None,
+    completeness: ArrayLike,
     *,
     phi: ArrayLike = 1.0,
     rho: ArrayLike = 1.0,
@@ -354,14 +378,7 @@ def _score(
     completeness: ArrayLike | None = None,
     **weights: ArrayLike,
 ) -> Any:
-    spec = SCORE_SPECS[name]
-    if completeness is None and spec.uses_completeness:
-        raise TypeError(
-            f"{name}_score() needs completeness, the share of the space that the rules cover, "
-            "which a scorer made of labels and predictions does not know. For GridSearchCV, write "
-            f"scoring=skescore.scorers.make_{name}_scorer() instead of make_scorer({name}_score)."
-        )
-    return spec.value(prediction, n_rules, completeness, weights)
+    return SCORE_SPECS[name].value(prediction, n_rules, completeness, weights)
 
 
 def score_slopes(

@@ -178,6 +178,8 @@ def test_defaults_that_the_help_promises_are_those_of_the_parser(name):
     }
     if name == "tune":
         promised |= {"n_jobs": None, "trials": 20}  # the former depends on the table
+    if name == "predict":
+        promised["format"] = "csv"
     if name in ("certify", "edit", "score", "watch"):
         del promised["black_box"]  # the target, unless there is one
     for action in parser._actions:
