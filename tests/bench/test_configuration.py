@@ -83,9 +83,9 @@ def test_config_paths_are_relative_to_its_folder(tmp_path):
             r"black_boxes, 'knn': .* has no parameter 'neighbors'. Did you mean 'n_neighbors'\?",
         ),
         ({"black_boxes": ["no_such.skops"]}, "there is no file 'no_such.skops' with a model"),
-        ({"black_boxes": [{"file": "model.onnx"}]}, r"must end in \.skops, .*, got 'model.onnx'"),
+        ({"black_boxes": [{"file": "model.h5"}]}, r"must end in \.skops, .*, got 'model.h5'"),
         ({"black_boxes": [{"file": "a.pkl", "params": {}}]}, "with a file has no 'params'"),
-        ({"black_boxes": ["model.onnx"]}, r"A trained model is a file that ends in \.skops"),
+        ({"black_boxes": ["model.h5"]}, r"A trained model is a file that ends in \.skops"),
         ({"black_boxes": [{"name": "knn", "scaled": 0}]}, "scaled must be true or false, got 0"),
         ({"extractors": ["gridx"]}, r"there is no extractor 'gridx'. Did you mean 'gridex'\?"),
         (

@@ -260,7 +260,7 @@ def test_black_box_from_file(run, tmp_path):
         (["--suite", "smoke", "--config", "x.toml"], "not allowed with argument --suite"),
         (["--data", "iris", "--extractors", "gridx"], "Did you mean 'gridex'?"),
         (["--data", "iris", "--black-boxes", "knm"], "there is no black box 'knm'"),
-        (["--data", "iris", "--black-boxes", "m.onnx"], "A file of a model ends in .skops, .pkl,"),
+        (["--data", "iris", "--black-boxes", "m.h5"], "A file of a model ends in .skops, .onnx,"),
         (["--data", "iris", "--seeds", "a"], "must be an integer"),
         (["--data", "iris", "--rank-by", "icy"], "there is no score 'icy'. Did you mean 'ice'?"),
         (["--data", "iris", "--alpha", "1"], "must be below 1"),

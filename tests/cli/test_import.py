@@ -501,7 +501,7 @@ def test_our_own_rules_are_checked_and_written_anew(write, imported, run):
 @pytest.mark.parametrize(
     ("name", "content", "part"),
     [
-        ("a.onnx", "x", "--kind model|rules|table|rulekit|decision-rules"),
+        ("a.h5", "x", "--kind model|rules|table|rulekit|decision-rules"),
         ("a.json", "[1]", "does not know what it is"),
         ("a.json", '{"some": "thing"}', "does not know what it is"),
         ("a.json", "{", "is not valid JSON"),
