@@ -511,6 +511,12 @@ def _report(
     _print_status(printer, frame, monitor.kinds)
     for change in changes:
         printer.line(f"- {change}. To do: {change.action}.")
+    is_wrong = any(change.kind in ("error", "disagreement") for change in changes)
+    if is_wrong and (options.rules.parent / "run.json").exists():
+        printer.line(
+            "To revise these rules on rows since a date: skescore tune DATA --from "
+            f"{shlex.quote(str(options.rules.parent))} --time COLUMN --since DATE"
+        )
     return printer.text()
 
 

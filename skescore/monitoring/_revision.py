@@ -52,6 +52,9 @@ class Revision:
         Score of the revised rules, and of the winner of the search, on held-out new rows.
     max_cost : float
         Largest share of the score that keeping rules may cost.
+    is_limited : bool
+        Whether better revised rules were left out, because they are more than `max_rules` of the
+        search.
     """
 
     earlier: RuleSet
@@ -61,6 +64,7 @@ class Revision:
     score: float
     search_score: float
     max_cost: float
+    is_limited: bool = False
 
     @property
     def rules(self) -> RuleSet:
@@ -143,6 +147,8 @@ class Revision:
             verdict += f"at most the allowed {self.max_cost:.1%}: the revised rules are used"
         else:
             verdict += f"more than the allowed {self.max_cost:.1%}: all rules are new"
+        if self.is_limited:
+            verdict += "; better revised rules exceed the largest number of rules"
         return "\n".join([*lines, verdict])
 
 
@@ -279,15 +285,23 @@ def revise_rules(
         for size in (_SIZES if changed else _SIZES[:1])
     ]
     scores = search.held_out_scores([search.leaderboard_.iloc[0], *extractors]).mean(axis=1)
-    for index in np.argsort(-np.round(scores[1:], 12), kind="stable").tolist():
+    order = np.argsort(-np.round(scores[1:], 12), kind="stable").tolist()
+    max_rules = math.inf if search.max_rules is None else search.max_rules
+    n_skipped = 0
+    for index in order:
         extractor = _fit_on_all_rows(extractors[index], search)
-        if search.max_rules is None or len(extractor.rules_) <= search.max_rules:
+        if len(extractor.rules_) <= max_rules:
             break
-    score, search_score = float(scores[1 + index]), float(scores[0])
-    if search.max_rules is not None and len(extractor.rules_) > search.max_rules:
-        score = -math.inf  # no size keeps the limit
+        n_skipped += 1
     return Revision(
-        ruleset, tuple(changes), changed, extractor, score, search_score, float(max_cost)
+        ruleset,
+        tuple(changes),
+        changed,
+        extractor,
+        float(scores[1 + index]) if n_skipped < len(order) else -math.inf,
+        float(scores[0]),
+        float(max_cost),
+        is_limited=n_skipped > 0,
     )
 
 

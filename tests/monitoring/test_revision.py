@@ -114,3 +114,15 @@ def test_adopted_rules_are_the_winner_of_the_search(baseline) -> None:
 def test_revision_needs_changes_or_a_baseline(search) -> None:
     with pytest.raises(ValueError, match="a baseline to find them"):
         revise_rules(search, RULES)
+
+
+def test_limit_of_rules_holds_for_revised_rules(search, baseline) -> None:
+    assert not revise_rules(search, RULES, baseline).is_limited
+    search.set_params(max_rules=4)
+    try:
+        revision = revise_rules(search, RULES, baseline, max_cost=0.0)
+    finally:
+        search.set_params(max_rules=6)
+    assert revision.is_limited
+    assert len(revision.rules) == 4
+    assert "exceed the largest number of rules" in str(revision)
