@@ -33,8 +33,13 @@ def subclasses(cls: type) -> set[type]:
     return {cls, *(s for child in cls.__subclasses__() for s in subclasses(child))}
 
 
-#: Tested beside the real platform, which not every installation has, and with learners of its own.
-APART = {extractor_class("psyke:cart"), extractors.SurrogateExtractor}
+#: Tested beside the real platform, which not every installation has, with learners of its own, and
+#: with earlier rules.
+APART = {
+    extractor_class("psyke:cart"),
+    extractors.SurrogateExtractor,
+    extractors.RevisedRulesExtractor,
+}
 EXPORTED = {
     getattr(extractors, name)
     for name in extractors.__all__
