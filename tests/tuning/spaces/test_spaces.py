@@ -240,7 +240,8 @@ def test_single_feature_has_no_selection() -> None:
         "importance_threshold"
     }
     assert set(search_space("trepan", X, y)) - set(search_space("trepan", X[:, :1], y)) == {
-        "max_literals"
+        "max_literals",
+        "significance",
     }
     assert search_space("cart", X.tolist(), y) == search_space("cart", pd.DataFrame(X), y)
 
