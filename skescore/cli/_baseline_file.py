@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skescore._io import json_of
+from skescore.cli._rule_files import data_of_run
 
 if TYPE_CHECKING:
     from skescore.cli._output import Notes
@@ -76,10 +76,5 @@ def read_baseline(rules_path: Path, ruleset: RuleSet) -> RuleBaseline | None:
 
 def read_target(rules_path: Path, ruleset: RuleSet) -> str | None:
     """Return the target of the run that made the rules; None without its run.json."""
-    try:
-        data = json_of((rules_path.parent / "run.json").read_text(encoding="utf-8"))["data"]
-        if data["features"] == list(ruleset.feature_names):
-            return str(data["target"])
-    except (OSError, ValueError, KeyError, TypeError):
-        pass  # not the run that made these rules
-    return None
+    target = data_of_run(rules_path, ruleset).get("target")
+    return None if target is None else str(target)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import math
 import shlex
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from skescore._io import at_home, json_of, write_atomically
 from skescore._names import DATA_SET_TASKS, no_data_text
@@ -123,6 +124,19 @@ def _read_text(path: Path) -> str:
         ) from error
 
 
+def data_of_run(path: Path, ruleset: RuleSet) -> dict[str, Any]:
+    """Return what the run.json next to rules states about their data.
+
+    It is empty if there is no such file, or if it is not that of the run that made the rules.
+    """
+    try:
+        data = json_of((path.parent / "run.json").read_text(encoding="utf-8"))["data"]
+        is_of_rules = data["features"] == list(ruleset.feature_names)
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return data if is_of_rules else {}
+
+
 def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:
     """Return how to read tables for rules, as the table was read that they were made from.
 
@@ -131,13 +145,9 @@ def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:
     """
     from skescore.datasets import Preparation
 
-    run_path = path.parent / "run.json"
-    try:
-        data = json_of(run_path.read_text(encoding="utf-8"))["data"]
-        if data["table"] is not None and data["features"] == list(ruleset.feature_names):
-            return Preparation.from_dict(data["table"])
-    except (OSError, ValueError, KeyError, TypeError):
-        pass  # not the run that made these rules
+    with contextlib.suppress(ValueError, KeyError, TypeError):  # written by something else
+        if (table := data_of_run(path, ruleset).get("table")) is not None:
+            return Preparation.from_dict(table)
     check_texts(path, ruleset)
     return Preparation.for_features(ruleset.feature_names, text_features(ruleset))
 
@@ -149,13 +159,10 @@ def profiles_of(path: Path, ruleset: RuleSet) -> dict[str, ColumnProfile]:
     """
     from skescore.suspicions import ColumnProfile
 
-    try:
-        data = json_of((path.parent / "run.json").read_text(encoding="utf-8"))["data"]
-        if data["features"] == list(ruleset.feature_names) and data.get("distribution"):
-            stored = data["distribution"].items()
-            return {name: ColumnProfile.from_dict(profile) for name, profile in stored}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        pass  # not the run that made these rules
+    # Anything else than profiles was written by something else.
+    with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+        if stored := data_of_run(path, ruleset).get("distribution"):
+            return {name: ColumnProfile.from_dict(profile) for name, profile in stored.items()}
     return profiles_of_domain(ruleset)
 
 

@@ -1269,7 +1269,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             def extract_rules(candidate: Candidate) -> RuleSet:
                 if (candidate.extractor, candidate.trial) == key:
                     return winner.rules_
-                return self._fit_candidate(candidate, winner.estimator_).rules_
+                return self.fit_candidate(candidate).rules_
 
             self._alternatives = key, make_alternatives(choices, extract_rules)
         return self._alternatives[1]
@@ -1280,12 +1280,40 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         trial = best["trial"] if pd.isna(best["same_as"]) else best["same_as"]
         return str(best["extractor"]), int(trial)
 
-    def _fit_candidate(self, candidate: Any, black_box: Any) -> Any:
-        """Fit a candidate on all rows with a black box that is fitted already."""
+    def fit_candidate(self, candidate: Any) -> Any:
+        """Extract the rules of a candidate from all rows, with the black box of the winner.
+
+        Parameters
+        ----------
+        candidate : Candidate, mapping or Series
+            A candidate, or a row of ``leaderboard_`` or ``pareto_front_``.
+
+        Returns
+        -------
+        estimator
+            The fitted extractor. Warnings that the search has reported are not repeated.
+
+        Raises
+        ------
+        Exception
+            What the extraction raises.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.tree import DecisionTreeClassifier
+        >>> from skescore.tuning import ExtractorSearchCV
+        >>> X, y = load_iris(return_X_y=True)
+        >>> tree = DecisionTreeClassifier(random_state=0)
+        >>> search = ExtractorSearchCV(tree, extractors=["cart"], n_trials=2, cv=2, random_state=0)
+        >>> shortest = search.fit(X, y).leaderboard_.sort_values("n_rules").iloc[0]
+        >>> len(search.fit_candidate(shortest).rules_)
+        1
+        """
         data = self.data_
         extractor = self.make_candidate(candidate)
         if not data.is_fitted:
-            extractor.set_params(estimator=FrozenEstimator(black_box))
+            extractor.set_params(estimator=FrozenEstimator(self._winner().estimator_))
         options = {} if data.row_weights is None else {"sample_weight": data.row_weights}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a candidate of the search, which reported them

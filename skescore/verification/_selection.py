@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from sklearn.frozen import FrozenEstimator
 
 from skescore._validation import check_integer, check_number
 from skescore.rules import RuleSet
@@ -141,15 +139,8 @@ def _different_rules(search: ExtractorSearchCV) -> Iterator[tuple[pd.Series, Rul
 
 def _extract_rules(search: ExtractorSearchCV, row: pd.Series) -> RuleSet | None:
     """Extract the rules of a candidate from all rows; None if that fails."""
-    data, extractor = search.data_, search.make_candidate(row)
-    if not data.is_fitted:
-        extractor.set_params(estimator=FrozenEstimator(search.best_extractor_.estimator_))
-    options = {} if data.row_weights is None else {"sample_weight": data.row_weights}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a candidate of the search, which reported them
-        try:
-            extractor.fit(data.X, None if data.y is None else data.target, **options)
-        except Exception:  # as in a trial, it cannot win
-            return None
-    rules: RuleSet = extractor.rules_
+    try:
+        rules: RuleSet = search.fit_candidate(row).rules_
+    except Exception:  # as in a trial, it cannot win
+        return None
     return rules
