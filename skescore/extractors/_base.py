@@ -1107,12 +1107,12 @@ Largest number of features in rules, at least 1. The most important features are
 SAMPLING = """\
 sampling : str, callable or None, default=None
     Generator of the rows that the black box is queried for in addition to the training rows:
-    "permute", "permute-near", "interpolate", "boundary" or "uniform", see :class:`RowGenerator`.
-    None: no further rows, as in the paper. A callable ``f(X, n_rows, random_state)`` gets the
-    training rows and returns rows with the same columns. The statistics of the rules count training
-    rows only. "out-of-fold" generates no rows: rules are learned from labels of the training rows
-    by clones of the black box that were fitted on other folds, for an estimator that is not fitted
-    yet.
+    "permute", "permute-near", "permute-mixed", "interpolate", "boundary" or "uniform", see
+    :class:`RowGenerator`. None: no further rows, as in the paper. A callable
+    ``f(X, n_rows, random_state)`` gets the training rows and returns rows with the same columns.
+    The statistics of the rules count training rows only. "out-of-fold" generates no rows: rules are
+    learned from labels of the training rows by clones of the black box that were fitted on other
+    folds, for an estimator that is not fitted yet.
 n_queries : int, default=8000
     Number of rows that `sampling` generates.
 """

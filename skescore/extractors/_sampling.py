@@ -19,7 +19,7 @@ from skescore.extractors._out_of_fold import OUT_OF_FOLD
 from skescore.rules import convert_rows
 
 #: Names of the generators of query rows.
-SAMPLINGS = ("permute", "permute-near", "interpolate", "boundary", "uniform")
+SAMPLINGS = ("permute", "permute-near", "permute-mixed", "interpolate", "boundary", "uniform")
 #: Number of query rows unless the user chooses another one.
 N_QUERIES = 8000
 #: Probability that a generated row takes a value from its second parent.
@@ -41,8 +41,8 @@ def check_sampling(sampling: Any, n_queries: Any) -> None:
 
     Parameters
     ----------
-    sampling : {"permute", "permute-near", "interpolate", "boundary", "uniform"}, callable or None
-        The generator.
+    sampling : str, callable or None
+        The generator: one of `SAMPLINGS`, ``"out-of-fold"`` or a function.
     n_queries : int
         Number of rows to generate.
 
@@ -196,6 +196,22 @@ class RowGenerator:
         """
         first = self._draw_rows(_FIRST, n_rows)
         return self._exchange(first, self._neighbors(first))
+
+    def permute_mixed(self, n_rows: int) -> np.ndarray:
+        """Return rows of :meth:`permute_near` and of :meth:`permute`, half of each.
+
+        Parameters
+        ----------
+        n_rows : int
+            Number of rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features)
+            The rows: some are near the data, and others are farther away.
+        """
+        n_far = n_rows // 2
+        return np.concatenate([self.permute_near(n_rows - n_far), self.permute(n_far)])
 
     def _exchange(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Return rows with each value from one of two rows."""
@@ -480,8 +496,9 @@ def generate_rows(
         The rows: numbers, and in data frames also categories and missing values.
     n_rows : int
         Number of rows to generate.
-    sampling : {"permute", "permute-near", "interpolate", "uniform"} or callable, default="permute"
-        The generator, see :class:`RowGenerator`.
+    sampling : str or callable, default="permute"
+        The generator: "permute", "permute-near", "permute-mixed", "interpolate", "uniform" or a
+        function, see :class:`RowGenerator`.
     random_state : int, RandomState instance or None, default=None
         Seed. Pass an int for the same rows on every run.
 

@@ -47,7 +47,7 @@ def test_generated_rows_keep_types_and_values(sampling):
     assert 0.05 < rows["size"].isna().mean() < 0.4
 
 
-@pytest.mark.parametrize("sampling", ["permute", "permute-near"])
+@pytest.mark.parametrize("sampling", ["permute", "permute-near", "permute-mixed"])
 def test_permuted_values_occur_in_their_column(sampling):
     X = np.random.default_rng(0).normal(size=(40, 3))
     rows = generate_rows(X, 100, sampling, random_state=1)
@@ -59,6 +59,14 @@ def test_permuted_rows_have_two_parents():
     X = np.arange(30.0).reshape(10, 3)
     for row in generate_rows(X, 50, "permute", random_state=0):
         assert len({int(value) // 3 for value in row}) <= 2
+
+
+def test_mixed_rows_are_half_near_and_half_far():
+    random = np.random.default_rng(0)
+    X = np.vstack([random.normal(0, 0.1, (30, 2)), random.normal(100, 0.1, (30, 2))])
+    rows = generate_rows(X, 401, "permute-mixed", random_state=0)
+    assert np.array_equal(rows[:201], generate_rows(X, 201, "permute-near", random_state=0))
+    assert np.array_equal(rows[201:], generate_rows(X, 200, "permute", random_state=0))
 
 
 def test_interpolated_rows_lie_between_neighbors():
