@@ -10,12 +10,14 @@ function collectMeasures(content, group, place, rules) {
   const regression = (rules ? rules.set.task : group.task) === "regression";
   const byModel = group.reference === "black-box";
   const found = { heldOut, regression, byModel, right: null, error: null, explained: null, without: null,
-                  agree: null, agreeExplained: null, tested: null,
+                  agree: null, agreeExplained: null, tested: null, counted: null,
                   size: rules ? rules.rules.length : heldOut ? candidate.means.size : null,
                   always: quality ? quality.always : null, total: quality ? quality.total : null };
   // Counted for rules in the page; otherwise only the mean of the folds is known.
-  if (view && view.uncovered !== undefined) found.without = 100 * view.uncovered / view.total;
-  else if (heldOut) found.without = 100 * (1 - candidate.means.completeness_instances);
+  if (view && view.uncovered !== undefined) {
+    found.without = 100 * view.uncovered / view.total;
+    found.counted = view.total;
+  } else if (heldOut) found.without = 100 * (1 - candidate.means.completeness_instances);
   if (place !== null && place === group.winner && content.run) found.tested = content.run.test || null;
   if (heldOut) {
     const { means } = candidate, measured = (value) => (Number.isFinite(value) ? 100 * value : null);
@@ -60,8 +62,9 @@ function tiles(content, group, place, rules) {
   made.push(m.regression ? errorTile(m, weighed) : correctTile(group, m, weighed));
   made.push(agreementTile(group, m, weighed));
   if (m.without !== null) {
-    made.push(tile(percentText(m.without), "of 100", "rows are left without a rule",
-      rules && rules.view.otherwise && m.without > 0 ? rules.view.otherwise : ""));
+    const notes = [m.counted === null ? "on held-out rows" : `of all ${plural(m.counted, "row")} of the table`];
+    if (rules && rules.view.otherwise && m.without > 0) notes.push(rules.view.otherwise);
+    made.push(tile(percentText(m.without), "of 100", "rows are left without a rule", notes.join(" · ")));
   }
   if (m.size !== null) {
     const columns = rules ? `using ${rules.view.used.length} of ${plural(rules.names.length, "column")}` : "";
