@@ -519,8 +519,8 @@ def load_dataset(
         of KEEL and most of OpenML have one.
     task : {"auto", "classification", "regression"}, default="auto"
         The kind of target. "auto" chooses a regression for numbers if one of them is not an integer
-        or if there are more than 20 unique values, or more than half as many as rows; text, booleans
-        and fewer integers are classes.
+        or if there are more than 20 unique values, or more than half as many as rows; text,
+        booleans and fewer integers are classes.
         Pass the task if that choice is wrong, as for counts from 0 to 10.
     missing : {"keep", "error", "drop"}, default="keep"
         "keep" leaves missing values of features as they are (NaN) and leaves out rows without a
