@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from typing import ClassVar
 
 import numpy as np
 import pytest
-from figure_searches import FAST, QUICK, SLOW, run_search, write_files
+from figure_searches import FAST, QUICK, SLOW, python_search, run_search, write_files
 from recomputed import NUMBER, is_rounded, predict, rule_of_rows, sampled_volume
 
 from skescore.cli import main
@@ -291,6 +292,27 @@ def test_printed_figures_equal_recomputed_ones(name, files, tmp_path, capsys):
 @pytest.mark.parametrize("name", SLOW)
 def test_printed_figures_of_more_searches(name, files, tmp_path, capsys):
     check_case(SLOW[name], files, tmp_path, capsys)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*FAST, *SLOW])
+def test_python_search_equals_the_command(name, files, tmp_path, capsys):
+    run = run_search((FAST | SLOW)[name], files, tmp_path / "run")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the command has reported them
+        search = python_search(run)
+        lists = search.alternatives_
+    assert json.loads(search.rules_.to_json()) == run.rules
+    board, recorded = search.leaderboard_, run.board
+    assert len(board) == len(recorded)
+    for column in set(board.select_dtypes("number")) & set(recorded) - {"seconds"}:
+        np.testing.assert_allclose(board[column], recorded[column], rtol=1e-9, err_msg=column)
+    records = run.record["alternatives"]["lists"]
+    assert [list(one.roles) for one in lists] == [record["roles"] for record in records]
+    for one, record in zip(lists, records, strict=True):
+        assert json.loads(one.rules.to_json()) == record["rules"]
+        assert one.correctness == pytest.approx(record["correctness"], rel=1e-9)
+        assert one.fidelity == pytest.approx(record["fidelity"], rel=1e-9)
 
 
 def test_run_records_every_setting_of_the_search(tmp_path, capsys):

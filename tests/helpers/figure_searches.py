@@ -13,10 +13,14 @@ import numpy as np
 import pandas as pd
 from recomputed import Run
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.frozen import FrozenEstimator
 
+from skescore.black_boxes import load_black_box, make_black_box
 from skescore.cli import main
+from skescore.scorers import FidelityScorer, make_score_scorer
+from skescore.tuning import ExtractorSearchCV
 
-__all__ = ["FAST", "QUICK", "SLOW", "run_search", "write_files"]
+__all__ = ["FAST", "QUICK", "SLOW", "python_search", "run_search", "write_files"]
 
 QUICK = ("--black-box", "decision-tree", "--extractors", "cart", "--trials", "1", "--cv", "2")
 TABLE = ("TABLE", "--target", "risk", "--drop", "price")
@@ -93,3 +97,32 @@ def run_search(arguments: Sequence[str], files: Path, out: Path, *more: str) -> 
     assert code == (0 if limits.any() else 1)
     run.test = Run(out, str(files / "test.csv"), **reading) if "TEST" in arguments else None
     return run
+
+
+def python_search(run: Run) -> ExtractorSearchCV:
+    """Repeat a search of the command line in Python, with the settings of its run.json."""
+    search, about = run.record["search"], run.record["black_box"]
+    if run.trained_here:
+        model = make_black_box(
+            about["name"], run.record["data"]["task"], search["seed"], run.data.categories
+        )
+    else:
+        model = FrozenEstimator(load_black_box(about["name"], trust=True))
+    scoring = FidelityScorer()
+    if search["scoring"] != "fidelity":
+        metric = {} if search["performance"] is None else {"metric": search["performance"]}
+        reference = search["reference"].replace("-", "_")
+        scoring = make_score_scorer(search["scoring"], reference=reference, **metric)
+    limits = {name: search[name] for name in ("max_rules", "min_performance", "min_fidelity")}
+    result = ExtractorSearchCV(
+        model,
+        extractors=search["extractors"],
+        scoring=scoring,
+        n_trials=search["n_trials"],
+        cv=run.splitter,
+        class_weight=search["class_weight"],
+        allocation=search["allocation"],
+        random_state=search["seed"],
+        **limits,
+    )
+    return result.fit(run.X, run.data.y)

@@ -189,12 +189,15 @@ class Run:
     @cached_property
     def folds(self) -> list[tuple[np.ndarray, np.ndarray, Any]]:
         """Training rows, held-out rows and black box of each fold."""
-        search = self.record["search"]
-        splitter = StratifiedKFold if self.is_classification else KFold
-        splits = splitter(search["cv"], shuffle=True, random_state=search["seed"]).split(
-            self.X, self.y
-        )
+        splits = self.splitter.split(self.X, self.y)
         return [(train, test, self.fit(train)) for train, test in splits]
+
+    @property
+    def splitter(self) -> StratifiedKFold | KFold:
+        """The splitter of the search."""
+        search = self.record["search"]
+        kind = StratifiedKFold if self.is_classification else KFold
+        return kind(search["cv"], shuffle=True, random_state=search["seed"])
 
     def agreement(self, truth: Any, predicted: Any, weights: np.ndarray) -> float:
         """Return accuracy or R²."""
