@@ -77,10 +77,41 @@ CLEAN_ISLR = {
     "OJ": ("Purchase", ()),
     "Wage": ("wage", ("logwage",)),
 }
+#: The first table of each source in KEEL's folder of imbalanced classes: no threshold was chosen on
+#: them, and nobody has checked that they are clean.
+FURTHER_KEEL = (
+    "abalone-17_vs_7-8-9-10",
+    "car-good",
+    "cleveland-0_vs_4",
+    "dermatology-6",
+    "ecoli-0-1-3-7_vs_2-6",
+    "flare-F",
+    "glass-0-1-2-3_vs_4-5-6",
+    "haberman",
+    "iris0",
+    "kddcup-buffer_overflow_vs_back",
+    "kr-vs-k-one_vs_fifteen",
+    "led7digit-0-2-4-5-6-7-8-9_vs_1",
+    "lymphography-normal-fibrosis",
+    "new-thyroid1",
+    "page-blocks-1-3_vs_4",
+    "pima",
+    "poker-8-9_vs_5",
+    "segment0",
+    "shuttle-2_vs_5",
+    "vehicle0",
+    "vowel0",
+    "winequality-red-3_vs_5",
+    "wisconsin",
+    "yeast-0-2-5-6_vs_3-7-8-9",
+    "zoo-3",
+)
 #: Tables in which nothing is planted: without numbers, in which no units can be planted, or of few
 #: patterns, in which copies are no fault.
 NOT_PLANTED = ("chess", "monk-2", "mushroom", "tic-tac-toe")
 N_PLANTED, N_REPEATS = 20, 3
+#: Seeds of planted faults and of halves; the first served to choose thresholds.
+SEEDS = (0, 20261125)
 _MAX_ROWS = 2000
 
 
@@ -227,34 +258,41 @@ def _widest(X: pd.DataFrame) -> str:
     return str(numeric.nunique().idxmax())
 
 
-def main() -> int:
-    """Write the table; return 1 if a figure misses its goal."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--folder", type=Path, help="folder in which tables are kept")
-    parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".md"))
-    parser.add_argument("--seed", type=int, default=0, help="of the planted faults")
-    options = parser.parse_args()
-    begin = time.process_time()
-    random = np.random.default_rng(options.seed)
+def count_alarms(folder: Path, random: np.random.Generator) -> tuple[list[str], list[str], int]:
+    """Return alarms of clean tables, those of held-out halves, and the number of tables."""
     alarms, drift_alarms, n_tables = [], [], 0
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = options.folder or Path(temporary)
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, dataset in clean_tables(folder):
-            n_tables += 1
-            suspicions = find_suspicions(facts_of(dataset))
-            if suspicions:
-                alarms.append(f"{name}: {suspicions[0].name}: {suspicions[0].evidence}")
-            train, later = _halves(dataset.X, random)
-            if drift := find_drift(profile_columns(train), later):
-                drift_alarms.append(f"{name}: {drift[0]}")
-        unreported = count_reported(folder, random)
+    for name, dataset in clean_tables(folder):
+        n_tables += 1
+        suspicions = find_suspicions(facts_of(dataset))
+        if suspicions:
+            alarms.append(f"{name}: {suspicions[0].name}: {suspicions[0].evidence}")
+        train, later = _halves(dataset.X, random)
+        if drift := find_drift(profile_columns(train), later):
+            drift_alarms.append(f"{name}: {drift[0]}")
+    return alarms, drift_alarms, n_tables
+
+
+def list_further_alarms() -> list[str]:
+    """Return all alarms in the tables that had no part in the choice of thresholds."""
+    random = np.random.default_rng(SEEDS[-1])
+    alarms = []
+    for name in FURTHER_KEEL:
+        dataset = load_dataset(f"keel:imbalanced/{name}", sample=_MAX_ROWS)
+        for suspicion in find_suspicions(facts_of(dataset)):
+            alarms.append(f"{name}: {suspicion.name}: {suspicion.evidence}")
+        train, later = _halves(dataset.X, random)
+        drift = find_drift(profile_columns(train), later)
+        alarms += [f"{name}: later rows: {text}" for text in drift]
+    return alarms
+
+
+def describe(
+    seed: int, unreported: dict[str, list[str]], alarms: list[str], drift: list[str], n_tables: int
+) -> list[str]:
+    """Return the tables of one seed."""
     n_planted = N_PLANTED * N_REPEATS
-    lines = [
-        "# Suspicious data: reported faults and false alarms",
-        "",
-        "Written by `python benchmarks/tables/suspicions.py`. Every fault is planted "
-        f"{N_REPEATS} times in each of {N_PLANTED} tables.",
+    return [
+        f"## Seed {seed}",
         "",
         f"| planted fault | reported, of {n_planted} | not reported in |",
         "| --- | --: | --- |",
@@ -266,19 +304,56 @@ def main() -> int:
         "",
         f"| alarms in {n_tables} clean tables | number | alarms |",
         "| --- | --: | --- |",
-        f"| table | {len(alarms)} ({percentage(len(alarms) / n_tables, digits=1)}) | "
-        f"{'; '.join(alarms) or '-'} |",
-        f"| later rows (half of the table) | {len(drift_alarms)} "
-        f"({percentage(len(drift_alarms) / n_tables, digits=1)}) | "
-        f"{'; '.join(drift_alarms) or '-'} |",
+        *(
+            f"| {rows} | {len(texts)} ({percentage(len(texts) / n_tables, digits=1)}) | "
+            f"{'; '.join(texts) or '-'} |"
+            for rows, texts in (("table", alarms), ("later rows (half of the table)", drift))
+        ),
+        "",
+    ]
+
+
+def main() -> int:
+    """Write the tables; return 1 if a figure misses its goal."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, help="folder in which tables are kept")
+    parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".md"))
+    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS, help="of planted faults")
+    options = parser.parse_args()
+    begin = time.process_time()
+    lines = [
+        "# Suspicious data: reported faults and false alarms",
+        "",
+        "Written by `python benchmarks/tables/suspicions.py`. Every fault is planted "
+        f"{N_REPEATS} times in each of {N_PLANTED} tables. Thresholds were chosen with "
+        f"seed {SEEDS[0]} and these clean tables; the faults of other seeds are new to them.",
+        "",
+    ]
+    is_missed = False
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        for seed in options.seeds:
+            random = np.random.default_rng(seed)
+            alarms, drift_alarms, n_tables = count_alarms(folder, random)
+            unreported = count_reported(folder, random)
+            lines += describe(seed, unreported, alarms, drift_alarms, n_tables)
+            worst = max(len(names) for names in unreported.values())
+            is_missed |= worst > 0.05 * N_PLANTED * N_REPEATS
+            is_missed |= max(len(alarms), len(drift_alarms)) > 0.02 * n_tables
+    lines += [
+        f"## {len(FURTHER_KEEL)} further tables",
+        "",
+        "No threshold was chosen on the first table of each source in KEEL's folder of imbalanced "
+        "classes, and nobody has checked that they are clean: an alarm may be right.",
+        "",
+        *(f"- {alarm}" for alarm in list_further_alarms()),
         "",
     ]
     options.output.write_text("\n".join(lines), encoding="utf-8")
     print("\n".join(lines))
     print(f"{time.process_time() - begin:.0f} s of CPU")
-    worst = max(len(names) for names in unreported.values())
-    is_missed = worst > 0.05 * n_planted
-    return int(is_missed or max(len(alarms), len(drift_alarms)) > 0.02 * n_tables)
+    return int(is_missed)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from skescore._names import BLACK_BOX_NAMES
 from skescore._text import percentage, plural
 from skescore.registry import extractor_label
 
@@ -50,9 +49,7 @@ def figures_text(
     return ", ".join(parts)
 
 
-def print_winner_figures(
-    printer: Printer, options: argparse.Namespace, record: Mapping[str, Any]
-) -> None:
+def print_winner_figures(printer: Printer, record: Mapping[str, Any]) -> None:
     """Write correctness and fidelity of the winner, and what more rules would buy."""
     winner = next((one for one in record["lists"] if "best" in one["roles"]), None)
     if winner is None:
@@ -65,7 +62,7 @@ def print_winner_figures(
         printer.line(f"it is also {', and '.join(other_roles)}")
     if gain := _gain_text(winner, record["measure"]):
         printer.line(gain)
-    if options.black_box not in BLACK_BOX_NAMES:
+    if record["fidelity"]["generated"]:
         printer.line(
             "(The model was fitted elsewhere and may know these rows, so unseen rows are generated "
             "from held-out rows.)"

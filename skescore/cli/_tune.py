@@ -168,7 +168,7 @@ def tune_text(
     printer.verbatim(str(search.rules_.standalone() if options.standalone else search.rules_))
     if options.class_weight is not None:
         printer.line("(Weighted rows are counted by their weight, in whole numbers.)")
-    print_winner_figures(printer, options, result["alternatives"])
+    print_winner_figures(printer, result["alternatives"])
     _print_constraints(printer, search)
     measure = "accuracy" if dataset.task == "classification" else "R²"
     is_trained_here = result["black_box"]["trained_here"]
@@ -303,7 +303,8 @@ def _leaderboard_notes(
     truth = _truth(options, dataset)
     better = "greater" if sign(options) == 1 else "less"
     printer.line(
-        f"({name}: {better} is better. Means over held-out folds, compared with {truth}; ± is the "
+        f"({name}: {better} is better. Means over {_scored_rows(options, search)}, compared with "
+        f"{truth}; ± is the "
         "standard deviation between folds. Space and rows covered are the shares of the volume of "
         "the feature space and of the rows that rules cover.)"
     )
@@ -318,6 +319,18 @@ def _leaderboard_notes(
         printer.line("no more trials for:")
         for stopped, reason in search.stopped_.items():
             printer.line(f"   {extractor_label(stopped)}: {reason}")
+
+
+def _compares_on_generated_rows(options: argparse.Namespace, search: Any) -> bool:
+    """Return whether scores compare with the black box on rows that are generated."""
+    return options.reference == "black-box" and search.data_.has_generated_rows
+
+
+def _scored_rows(options: argparse.Namespace, search: Any) -> str:
+    """Return the rows over which the leaderboard has means."""
+    if _compares_on_generated_rows(options, search):
+        return "folds, on rows generated from held-out rows"
+    return "held-out folds"
 
 
 def _truth(options: argparse.Namespace, dataset: Dataset) -> str:
@@ -404,6 +417,9 @@ def _trade_off(
     truth = _truth(options, dataset)
     weighted = "" if search.data_.row_weights is None else "; rows are weighted"
     loss = "errors" if dataset.task == "classification" else "mean absolute error"
+    scored = "held-out rows"
+    if _compares_on_generated_rows(options, search):
+        scored, weighted = "rows generated from held-out rows", ""
     rows = [
         [
             f"{row['n_rules']:.1f}",
@@ -420,7 +436,7 @@ def _trade_off(
     columns = ["rules", loss, space, "", "pick", "extractor", "parameters"]
     printer.table(columns, rows, left=("extractor", "parameters"))
     printer.line(
-        f"({loss.capitalize()}: on held-out rows, compared with {truth}{weighted}. To show the "
+        f"({loss.capitalize()}: on {scored}, compared with {truth}{weighted}. To show the "
         "rules of a row, repeat the command with --pick N, from 1 to "
         f"{len(front)}; it uses the stored trials.)"
     )

@@ -24,6 +24,17 @@ _UNIT = re.compile(
     r"|°\s?[cf]|pct|kcal|kj|m[²³23]|bpm|n|no\.|cm|inches|in|lbs?|miles)"
 )
 
+#: Largest number of rows of a header that is detected.
+_MAX_HEADER_ROWS = 3
+#: Years, which may head groups of columns.
+_YEAR = re.compile(r"(19|20)\d\d([-/–](19|20)?\d\d)?")
+#: Cells above a table that state something about the file, such as "Date:" or "Page 1".
+_ABOUT_FILE = re.compile(
+    r"(?i).*:|(page|seite|date|datum|as of|stand|exported|created|printed|version)\b.*"
+)
+#: Largest length of a name of a group of columns.
+_MAX_GROUP_NAME = 40
+
 
 @dataclass(frozen=True)
 class LayoutOptions:
@@ -98,8 +109,11 @@ def detect_layout(grid: Sequence[Sequence[str]], options: LayoutOptions) -> Tabl
     start = _header_row(rows)
     if start is None or start + 1 >= len(rows):
         return None
-    n_header = 2 if _is_merged_header(rows, start) else 1
-    has_units = _is_unit_row(rows, start + n_header)
+    first_row = start + (2 if _is_merged_header(rows, start) else 1)
+    while start and first_row - start < _MAX_HEADER_ROWS and _names_groups(rows, start, first_row):
+        start -= 1
+    n_header = first_row - start
+    has_units = _is_unit_row(rows, first_row)
     if start == 0 and n_header == 1 and not has_units:
         return None
     findings = []
@@ -113,12 +127,12 @@ def detect_layout(grid: Sequence[Sequence[str]], options: LayoutOptions) -> Tabl
         )
     elif start > first:
         findings.append(f"the header is row {start + 1} (to name another one: --header)")
-    if n_header == 2:
+    if n_header > 1:
+        joint = "and" if n_header == 2 else "to"
         findings.append(
-            f"the names of rows {start + 1} and {start + 2} are joined to one header (to take one "
-            f"row only: --header {start + 2})"
+            f"the names of rows {start + 1} {joint} {first_row} are joined to one header (to take "
+            f"one row only: --header {first_row})"
         )
-    first_row = start + n_header
     if has_units:
         units = [cell for cell in rows[first_row] if cell]
         findings.append(f"row {first_row + 1} holds units and is left out: {listed(units, 6)}")
@@ -201,6 +215,37 @@ def _is_merged_header(rows: list[list[str]], start: int) -> bool:
     return 2 * len(numeric_below) >= len(gaps) and len(set(filter(None, lower))) > 1
 
 
+def _names_groups(rows: list[list[str]], start: int, first_row: int) -> bool:
+    """Return whether the row above a header names groups of its columns.
+
+    Each of at least two names stands where a group of the next row begins, before its first group,
+    or above a column without further names. The header below has merged cells, or names that repeat
+    in other groups.
+    """
+    upper, lower = rows[start - 1], rows[start]
+    filled = [i for i, cell in enumerate(upper) if cell]
+    if len(filled) < 2 or not all(_is_group_name(upper[i]) for i in filled):
+        return False
+    has_name = [any(row[i] for row in rows[start:first_row]) for i in range(len(upper))]
+    first_group = next((i for i, cell in enumerate(lower) if cell), 0)
+    if not all(lower[i] or i < first_group or not has_name[i] for i in filled):
+        return False
+    if not any(has_name[i] and not upper[i] for i in range(filled[0], len(upper))):
+        return False
+    names = _joined_names(rows[start:first_row])
+    if first_row - start > 1:
+        return len(set(filter(None, upper))) > 1
+    repeats = len(set(names)) < len(names)
+    joined = _joined_names(rows[start - 1 : first_row])
+    return repeats and len(set(joined)) == len(joined)
+
+
+def _is_group_name(cell: str) -> bool:
+    if len(cell) > _MAX_GROUP_NAME or _ABOUT_FILE.fullmatch(cell):
+        return False
+    return is_word(cell) or _YEAR.fullmatch(cell) is not None
+
+
 def _is_unit_row(rows: list[list[str]], index: int) -> bool:
     """Return whether a row holds the units of numbers below it."""
     if index + 1 >= len(rows):
@@ -221,17 +266,22 @@ def _is_unit_row(rows: list[list[str]], index: int) -> bool:
 
 
 def _joined_names(header: list[list[str]]) -> list[str]:
-    """Return names of columns, with those of merged cells in front of the names below them."""
-    if len(header) == 1:
-        return header[0]
-    width = len(header[-1])
-    names = [""] * width
+    """Return names of columns, with those of merged cells in front of the names below them.
+
+    A merged cell ends where the next one of its row, or one of a row above, begins.
+    """
+    names = list(header[0])
+    starts = [bool(cell) for cell in header[0]]
     for level, row in enumerate(header):
         current = ""
-        for i in range(width):
+        for i, cell in enumerate(row):
+            starts[i] = starts[i] or bool(cell)
             is_upper = level < len(header) - 1
-            current = row[i] or (current if is_upper else "")
-            text = current if is_upper else row[i]
-            if text and text != names[i]:
+            if is_upper:
+                current = cell or ("" if starts[i] else current)
+            text = current if is_upper else cell
+            if level == 0:
+                names[i] = text
+            elif text and text != names[i]:
                 names[i] = f"{names[i]} {text}".strip()
     return names

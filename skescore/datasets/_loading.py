@@ -59,6 +59,8 @@ __all__ = [
 
 # Numbers with more distinct values than this are a quantity, not a set of classes.
 MAX_NUMERIC_CLASSES = 20
+#: Integers of more values than this are no classes if most values occur only once or twice.
+_MAX_RARE_CLASSES = 5
 _MAX_LISTED = 12
 DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[./]\d{1,2}[./]\d{2}")
 ROW_NOTE = "(data rows are counted from 1, without the header)"
@@ -310,8 +312,10 @@ def _resolve_target(column: pd.Series, subject: str, task: str) -> tuple[pd.Seri
     values = numbers.to_numpy()
     fraction_mask = values != np.floor(values)
     if task == "auto":
-        many = len(np.unique(values)) > MAX_NUMERIC_CLASSES
-        task = "regression" if many or fraction_mask.any() else "classification"
+        n_values = len(np.unique(values))
+        is_rare = n_values > _MAX_RARE_CLASSES and 2 * n_values > len(values)
+        is_quantity = n_values > MAX_NUMERIC_CLASSES or is_rare or bool(fraction_mask.any())
+        task = "regression" if is_quantity else "classification"
     if task == "classification":
         if fraction_mask.any():
             cell, _ = _first_cell(numbers, fraction_mask)
@@ -515,7 +519,8 @@ def load_dataset(
         of KEEL and most of OpenML have one.
     task : {"auto", "classification", "regression"}, default="auto"
         The kind of target. "auto" chooses a regression for numbers if one of them is not an integer
-        or if there are more than 20 unique values; text, booleans and fewer integers are classes.
+        or if there are more than 20 unique values, or more than half as many as rows; text,
+        booleans and fewer integers are classes.
         Pass the task if that choice is wrong, as for counts from 0 to 10.
     missing : {"keep", "error", "drop"}, default="keep"
         "keep" leaves missing values of features as they are (NaN) and leaves out rows without a

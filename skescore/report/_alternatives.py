@@ -24,10 +24,10 @@ def alternatives_record(search: ExtractorSearchCV) -> dict[str, Any]:
     -------
     dict
         ``measure`` (accuracy or R²); what ``correctness`` and ``fidelity`` compare with, on which
-        rows, and whether these are weighted; ``max_rules`` of the most faithful list; and the
-        ``lists``: roles, extractor, parameters, trial, number of rules, both figures, the same of
-        the best larger candidate (``next``, None if none is better), and the rules. Figures that
-        are undefined are None.
+        rows, and whether these are weighted or generated; ``max_rules`` of the most faithful list;
+        and the ``lists``: roles, extractor, parameters, trial, number of rules, both figures, the
+        same of the best larger candidate (``next``, None if none is better), and the rules. Figures
+        that are undefined are None.
 
     Examples
     --------
@@ -45,7 +45,7 @@ def alternatives_record(search: ExtractorSearchCV) -> dict[str, Any]:
     data = search.data_
     n_folds = max((len(candidate.folds) for candidate in search.candidates_), default=0)
     unseen = f"held-out rows, on which the model was not fitted, {n_folds} folds"
-    if data.is_fitted:
+    if data.has_generated_rows:
         unseen = f"rows generated from held-out rows, which the model has not seen, {n_folds} folds"
     is_weighted = data.row_weights is not None
     limit = search.max_rules
@@ -64,7 +64,8 @@ def alternatives_record(search: ExtractorSearchCV) -> dict[str, Any]:
         "fidelity": {
             "reference": "black-box",
             "rows": unseen,
-            "weighted": is_weighted and not data.is_fitted,
+            "weighted": is_weighted and not data.has_generated_rows,
+            "generated": data.has_generated_rows,
         },
         "max_rules": limit,
         "lists": [_list_record(search, alternative) for alternative in alternatives],

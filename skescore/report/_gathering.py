@@ -580,7 +580,7 @@ def _run_content(
         "fidelity_weighed": bool(
             (run.get("alternatives") or {}).get("fidelity", {}).get("weighted")
         ),
-        "unseen_generated": not run["black_box"].get("trained_here", True),
+        "unseen_generated": _has_generated_rows(run),
         "failures": failures,
         "standard_errors": saved.standard_errors,
         "share_of_all_rows": SHARE_OF_ALL_ROWS,
@@ -660,6 +660,13 @@ def _alternatives(
             names = ("roles", "n_rules", "correctness", "fidelity")
             lists.append({"place": place} | {name: record[name] for name in names})
     return lists, rules
+
+
+def _has_generated_rows(run: Mapping[str, Any]) -> bool:
+    """Return whether agreement with the model was measured on generated rows."""
+    fidelity = (run.get("alternatives") or {}).get("fidelity", {})
+    trained_elsewhere = not run["black_box"].get("trained_here", True)  # as older runs state it
+    return bool(fidelity.get("generated", trained_elsewhere))
 
 
 def score_label(scoring: Any) -> str | None:
@@ -759,6 +766,7 @@ def _finite(value: Any) -> Any:
 class Recorded(NamedTuple):
     """A score without a formula in the page, which shows it as the search recorded it."""
 
+    name: str
     label: str
     sign: float
 
@@ -772,7 +780,7 @@ def _score_of(scoring: Any) -> tuple[str, Recorded | None]:
     if spec is not None and spec.expression is not None:
         return name, None
     sign = -1.0 if scoring.startswith("neg_") else 1.0
-    return name, Recorded(spec.label if spec else name.replace("_", " "), sign)
+    return name, Recorded(name, spec.label if spec else name.replace("_", " "), sign)
 
 
 def page_scores(
@@ -781,27 +789,19 @@ def page_scores(
     """Describe the scores that the page can compute or has recorded values of."""
     folds = [candidate["folds"] for group in groups for candidate in group["candidates"]]
     recorded_scores: dict[str, dict[str, Any]] = {}
-    if recorded is not None:
-        computed = [name for name, spec in SCORE_SPECS.items() if spec.expression is not None]
-        measure_names = {*kept_names(), *computed}
-        for name in dict.fromkeys(
-            name
-            for candidate_folds in folds
-            for name in candidate_folds
-            if name not in measure_names
-        ):
-            recorded_scores[name] = {
-                "label": recorded.label,
-                "greater": recorded.sign > 0,
-                "prediction": "performance",
-                "kept_as": name,
-                "completeness": False,
-                "least_size": 0.0,
-                "weights": [],
-                "text": "",
-                "formula": None,
-                "recorded": True,
-            }
+    if recorded is not None and any(recorded.name in columns for columns in folds):
+        recorded_scores[recorded.name] = {
+            "label": recorded.label,
+            "greater": recorded.sign > 0,
+            "prediction": "performance",
+            "kept_as": recorded.name,
+            "completeness": False,
+            "least_size": 0.0,
+            "weights": [],
+            "text": "",
+            "formula": None,
+            "recorded": True,
+        }
     return recorded_scores | {
         name: {
             "label": spec.label,

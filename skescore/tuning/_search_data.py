@@ -11,7 +11,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _num_samples, indexable
 
 from skescore._validation import row_weights
-from skescore.black_boxes import black_box_task, is_prefit
+from skescore.black_boxes import black_box_task, is_prefit, is_unsupervised
 from skescore.tuning._objective import Fold, fold_of_all_rows, make_folds, target_or_predictions
 
 
@@ -77,6 +77,11 @@ class SearchData:
     def is_fitted(self) -> bool:
         """True if the user fitted the black box."""
         return self.y is None or is_prefit(self.estimator)
+
+    @property
+    def has_generated_rows(self) -> bool:
+        """True if agreement with the black box is measured on rows that are generated."""
+        return self.is_fitted and not is_unsupervised(self.estimator)
 
     def take(self, rows: np.ndarray | None) -> SearchData:
         """Return the data of some rows; all of them for None."""

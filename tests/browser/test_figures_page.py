@@ -3,142 +3,42 @@
 from __future__ import annotations
 
 import json
-import re
+from dataclasses import replace
 
-import joblib
-import numpy as np
-import pandas as pd
 import pytest
-from recomputed import Run, is_rounded, predict, rule_of_rows
-from sklearn.ensemble import RandomForestClassifier
+from figure_searches import FAST, SLOW, run_search, write_files
+from page_figures import PageFigures
 
 from skescore.cli import main
 from skescore.report import write_report
-from skescore.rules import Domain, Interval, Rule, RuleSet
-
-QUICK = ("--black-box", "decision-tree", "--extractors", "cart", "--trials", "1", "--cv", "2")
-GIVEN = ("--extractors", "cart", "--trials", "1", "--cv", "2", "--black-box", "MODEL", "--trust")
-#: Searches: target, and arguments after the table.
-CASES = {
-    "limited": ("risk", *QUICK, "--max-rules", "4", "--test", "TEST"),
-    "weighted": ("risk", *QUICK, "--class-weight", "balanced", "--performance", "f1_macro"),
-    "given": ("risk", *GIVEN, "--max-rules", "5"),
-    "numbers": ("price", *QUICK, "--max-rules", "4", "--test", "TEST"),
-}
+from skescore.rules import AtLeast, Domain, Interval, Rule, RuleSet, RuleStatistics
+from skescore.tuning import Candidates
 
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("figures")
-    random = np.random.default_rng(7)
-    table = pd.DataFrame(
-        {"weight": random.normal(3000, 500, 180).round(), "age": random.integers(15, 45, 180)}
-    )
-    price = table["weight"] / 100 + table["age"] / 3 + random.normal(0, 2, 180)
-    table["price"] = price.round(2)
-    table["risk"] = np.where(price > 42, "high", np.where(price > 37, "mid", "low"))
-    table.iloc[:120].to_csv(folder / "table.csv", index=False)
-    table.iloc[120:].to_csv(folder / "test.csv", index=False)
-    model = RandomForestClassifier(5, random_state=0)
-    model.fit(table.iloc[:120][["weight", "age"]], table.iloc[:120]["risk"])
-    joblib.dump(model, folder / "model.joblib")
-    return folder
+    return write_files(tmp_path_factory.mktemp("figures"))
 
 
-def searched(name, files, out):
-    """Run a search with a report; return its run and the rows of --test."""
-    target, *arguments = CASES[name]
-    names = {"TEST": "test.csv", "MODEL": "model.joblib"}
-    argv = [str(files / names[part]) if part in names else part for part in arguments]
-    other = "price" if target == "risk" else "risk"
-    table = str(files / "table.csv")
-    common = ("--target", target, "--drop", other, "--output", str(out), "--report", "--quiet")
-    assert main(["tune", table, *argv, *common]) == 0
-    test = Run(out, str(files / "test.csv"), drop=[other]) if "TEST" in arguments else None
-    return Run(out, table, drop=[other]), test
-
-
-def number(text):
-    """Return the first number of a text."""
-    return re.search(r"[<>]? ?-?\d[\d.]*", text)[0]
-
-
-def check_tiles(browser, run, test, own):
-    """Compare the numbers of the first two tiles with agreement with the data and the model."""
-    texts = browser.texts("#tiles .tile")
-    ones = np.ones(len(run.y))
-    scale = 100 if run.is_classification else 1
-    if test is not None:
-        ones = np.ones(len(test.y))
-        predicted, answers = predict(run.rules, test.X), np.asarray(run.model.predict(test.X))
-        assert is_rounded(number(texts[0]), scale * test.agreement(test.y, predicted, ones))
-        assert is_rounded(number(texts[1]), scale * test.agreement(answers, predicted, ones))
-        assert "test rows" in texts[0]
-        assert "test rows" in texts[1]
-    else:
-        assert is_rounded(number(texts[0]), scale * own["correctness"])
-        assert "held-out rows are right (data)" in texts[0]
-        record = run.record["alternatives"]["lists"][0]
-        assert is_rounded(number(texts[1]), scale * record["fidelity"])
-        assert ("generated rows" in texts[1]) == (not run.trained_here)
-        assert ("as rows are weighed" in texts[0]) == run.is_weighted
-    assert not any("new rows" in text for text in texts)
-    without = 100 * np.mean(rule_of_rows(run.rules, run.X) < 0)
-    assert is_rounded(number(texts[2]), without)
-    assert number(texts[3]) == str(len(run.rules["rules"]))
-
-
-def check_cards(browser, run):
-    """Compare the counts of the cards and of the picture with the rows of each rule."""
-    assigned, predicted = rule_of_rows(run.rules, run.X), predict(run.rules, run.X)
-    weighted, lines = run.statistics(run.rules), browser.texts("#glance .glance-text")
-    records = browser.texts("#cards .card:not(.otherwise) .record")
-    assert len(records) == len(lines) == len(run.rules["rules"])
-    for k, (record, line) in enumerate(zip(records, lines, strict=True)):
-        own = assigned == k
-        assert f"decides {own.sum()} of {len(run.y)} rows" in record
-        if run.is_classification:
-            right = int((run.y[own] == predicted[own]).sum())
-            assert line == f"{right} of {own.sum()} rows right (data)"
-            wrong = own.sum() - right
-            assert f"{wrong} wrong" in record or (not wrong and "all right" in record)
-            agreement = re.search(r"· ([<>]? ?[\d.]+) % agree with the model(.*)", record)
-            assert is_rounded(agreement[1], 100 * weighted[k]["agree"])
-            assert ("weighed" in agreement[2]) == run.is_weighted
-        else:
-            errors = re.search(r"mean error ([\d.]+) \(data\), ([\d.]+) \(model", record)
-            assert is_rounded(errors[1], weighted[k]["target_error"])
-            assert is_rounded(errors[2], weighted[k]["model_error"])
-            median = number(line.partition("median ")[2])
-            assert is_rounded(median, float(np.median(run.y[own])))
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_page_figures_equal_recomputed_ones(name, browser, files, tmp_path) -> None:
-    run, test = searched(name, files, tmp_path / "run")
-    browser.open(tmp_path / "run" / "report.html")
-    record = run.record["best"]
-    own = run.held_out(record["extractor"], record["params"])
-    check_tiles(browser, run, test, own)
-    check_cards(browser, run)
-    search = run.record["search"]
-    expected = (search["performance"] or "weighted F1").replace("_", " ")
-    headings = browser.texts("#board thead th")
-    assert (expected if run.is_classification else "R²") in headings
-    assert "F1" not in headings
-    limit = "" if search["max_rules"] is None else str(search["max_rules"])
-    assert browser.run("return byId('max-rules').value") == limit
-    assert "beyond the limits" not in browser.text("#chosen-by")
-    quality, panel = run.black_box_quality(), browser.text("#right-panel")
-    black_box = re.search(r"Black box.*?([<>]? ?[\d.]+)(?: of 100| %)", panel)[1]
-    assert is_rounded(black_box, 100 * quality["accuracy" if run.is_classification else "R²"])
-    assert ("may have been trained on" in panel) == (not run.trained_here)
-    if test is not None:
-        assert browser.texts(".panel h3")[
-            browser.texts(".panel h3").index(f"On {len(test.y)} test rows")
-        ]
+def check_page(arguments, browser, files, out) -> None:
+    run = run_search(arguments, files, out, "--report")
+    browser.open(out / "report.html")
+    page = PageFigures(browser, run)
+    page.check()
+    assert page.n_checked > 40
     assert browser.violations() == []
     assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_page_figures_equal_recomputed_ones(name, browser, files, tmp_path) -> None:
+    check_page(FAST[name], browser, files, tmp_path / "run")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SLOW)
+def test_page_figures_of_more_searches(name, browser, files, tmp_path) -> None:
+    check_page(SLOW[name], browser, files, tmp_path / "run")
 
 
 def test_serious_warnings_come_first(browser, runs, tmp_path) -> None:
@@ -198,3 +98,70 @@ def test_row_is_pictured_on_its_conditions(usual) -> None:
     tracks = usual.run("return document.querySelectorAll('.row-picture .inside').length")
     assert marks == tracks > 0
     assert usual.text(".row-path .step.holds").endswith("✓")
+
+
+def test_all_failing_parts_of_conditions_are_pictured(browser, tmp_path) -> None:
+    two_of_three = AtLeast(2, [Interval(j, lower=5.0) for j in range(3)])
+    rules = RuleSet(
+        [Rule([two_of_three], "a"), Rule([], "b")],
+        ["size", "age", "mass"],
+        task="classification",
+        classes=["a", "b"],
+        domain=Domain([0.0] * 3, [9.0] * 3),
+        ordered=True,
+    )
+    browser.open(
+        write_report(
+            rules, [[6.0, 1.0, 2.0], [7.0, 6.0, 1.0]], ["b", "a"], path=tmp_path / "p.html"
+        )
+    )
+    assert browser.texts(".row-path .step") == ["1 ✗", "2 ✓"]
+    assert browser.texts(".row-name") == ["age (rule 1)", "mass (rule 1)"]
+
+
+@pytest.mark.parametrize("n_rules", [1, 2, 4])
+def test_short_lists_have_a_row_beside_them(opened, runs, n_rules) -> None:
+    usual = runs.iris_rules()
+    selected = [*usual.rules, usual.rules[0]][:n_rules]
+    if n_rules == 1:
+        selected = [Rule([], "setosa", RuleStatistics(150, (50, 50, 50)))]
+    rules = RuleSet(
+        selected,
+        usual.feature_names,
+        task=usual.task,
+        classes=usual.classes,
+        domain=usual.domain,
+        fallback=usual.fallback,
+        ordered=True,
+    )
+    page = opened(rules=rules)
+    assert bool(page.run("return document.querySelector('.left > #try')")) == (n_rules < 4)
+    assert page.run("return document.querySelectorAll('#glance .glance-part').length") > 0
+    ends = "const end = (id) => document.querySelector(id).getBoundingClientRect().bottom;"
+    left, right = page.run(f"{ends} return [end('.left'), end('#trade-off')];")
+    if n_rules < 4:
+        assert left > 0.75 * right
+    assert page.run("return byId('next-row').hidden") == (n_rules == 1)
+    assert page.violations() == []
+
+
+def test_nearly_equal_errors_are_plotted(opened, runs) -> None:
+    loss = 0.1 + 0.2  # 0.30000000000000004
+    candidates = Candidates(
+        replace(one, folds=tuple(fold.replace(loss=loss if k else 0.3) for fold in one.folds))
+        for k, one in enumerate(runs.random_candidates(2))
+    )
+    page = opened(candidates)
+    assert page.texts("#plot .tick")
+    assert page.complaints() == []
+
+
+def test_score_named_like_a_measure_is_shown(opened, runs) -> None:
+    candidates = Candidates(
+        replace(one, folds=tuple(fold.replace(score=0.8, fidelity=0.8) for fold in one.folds))
+        for one in runs.random_candidates(4)
+    )
+    page = opened(candidates, search={"scoring": "fidelity", "reference": "black-box"})
+    assert page.run("return page.tradeOff.settings.score") == "fidelity"
+    assert "choice: fidelity " in page.text("#chosen-by")
+    assert page.complaints() == []

@@ -377,3 +377,26 @@ def test_errors_of_methods_are_whole(run, tmp_path):
     assert errors[0].endswith("lambda X, y, random_state: Mine().fit(X, y).")
     assert "must accept the three arguments (X, y, random_state)" in errors[1]
     assert "..." not in "".join(errors)
+
+
+def test_long_error_of_a_method_is_whole(run, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "70")
+    path = tmp_path / "mine.py"
+    path.write_text(
+        "def fails(X, y, random_state):\n"
+        "    raise RuntimeError('begin ' + 'word ' * 200 + 'end')\n"
+        "METHODS = {'mine': fails}\n"
+    )
+    words = ["bench", "--data", "iris", "--quick", "--extractors", "cart", "--methods", str(path)]
+    _, out, _ = run(*words, "--black-boxes", "knn")
+    error = " ".join(out.partition("error 1: ")[2].split())
+    assert error == f"RuntimeError: begin {'word ' * 200}end"
+
+
+def test_methods_option_documents_its_signature(capsys):
+    with pytest.raises(SystemExit):
+        main(["bench", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "a dict METHODS from labels to extractors or rule learners" in text
+    assert "functions of (X, y, random_state)" in text
+    assert "return a fitted model or a RuleSet" in text

@@ -4,53 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from typing import ClassVar
 
-import joblib
 import numpy as np
-import pandas as pd
 import pytest
-from recomputed import NUMBER, Run, is_rounded, predict, rule_of_rows
-from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from figure_searches import FAST, QUICK, SLOW, python_search, run_search, write_files
+from recomputed import NUMBER, is_rounded, predict, rule_of_rows, sampled_volume
 
 from skescore.cli import main
 from skescore.rules import RuleSet
-
-QUICK = ("--black-box", "decision-tree", "--extractors", "cart", "--trials", "1", "--cv", "2")
-TABLE = ("TABLE", "--target", "risk", "--drop", "price")
-NUMBERS = ("TABLE", "--target", "price", "--drop", "risk")
-BALANCED, BY_MODEL = ("--class-weight", "balanced"), ("--reference", "black-box")
-GIVEN = ("--black-box", "MODEL", "--trust")
-
-#: Searches by name; TABLE, TEST and MODEL are files that a fixture writes.
-FAST = {
-    "iris": ("iris", *QUICK, "--max-rules", "3"),
-    "weighted": (*TABLE, *QUICK, *BALANCED, "--max-rules", "4", "--test", "TEST"),
-    "given": (*TABLE, *QUICK[2:], *GIVEN, "--max-rules", "5"),
-    "numbers": (*NUMBERS, *QUICK, "--max-rules", "4", "--test", "TEST"),
-    "by-model": ("iris", *QUICK, *BY_MODEL, "--performance", "balanced_accuracy"),
-    "fidelity": ("iris", *QUICK, "--scoring", "fidelity", "--max-rules", "2"),
-}
-
-
-def _slow_cases():
-    """Combine data, extractors, weights, references, models and limits to further searches."""
-    cases = {}
-    for extractor in ("cart", "gridex", "iter", "real", "trepan", "cream"):
-        quick = ("--black-box", "knn", "--extractors", extractor, "--trials", "2", "--cv", "3")
-        cases[f"{extractor}-iris"] = ("iris", *quick, "--max-rules", "6")
-        cases[f"{extractor}-table"] = (*TABLE, *quick, "--seed", "3", "--test", "TEST")
-        cases[f"{extractor}-weighted"] = (*TABLE, *quick, *BALANCED, *BY_MODEL)
-    for extractor in ("cart", "gridex", "gridrex", "cream"):
-        quick = ("--black-box", "gradient-boosting", "--extractors", extractor, "--trials", "2")
-        cases[f"{extractor}-numbers"] = (*NUMBERS, *quick, "--cv", "3", "--min-fidelity", "0.5")
-        cases[f"{extractor}-by-model"] = (*NUMBERS, *quick, "--cv", "3", *BY_MODEL)
-        given = (*NUMBERS, "--extractors", extractor, "--trials", "2", "--cv", "3")
-        cases[f"{extractor}-given"] = (*given, *GIVEN, "--test", "TEST")
-    return cases
-
-
-SLOW = _slow_cases()
 
 
 @pytest.fixture(autouse=True)
@@ -61,47 +24,7 @@ def width_is_unknown(monkeypatch):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Write a table of classes and numbers, test rows, and fitted models."""
-    folder = tmp_path_factory.mktemp("figures")
-    random, n_rows = np.random.default_rng(5), 190
-    table = pd.DataFrame(
-        {
-            "weight": random.normal(3000, 500, n_rows).round(),
-            "age": random.integers(15, 45, n_rows),
-            "smokes": random.choice(["yes", "no"], n_rows),
-        }
-    )
-    price = table["weight"] / 100 + 8 * (table["smokes"] == "yes") + random.normal(0, 2, n_rows)
-    table["price"] = price.round(2)
-    table["risk"] = np.where(price > 38, "high", np.where(price > 30, "mid", "low"))
-    table.iloc[:120].to_csv(folder / "table.csv", index=False)
-    table.iloc[120:].to_csv(folder / "test.csv", index=False)
-    X = table.iloc[:120][["weight", "age"]]
-    for kind, target in ((RandomForestClassifier, "risk"), (RandomForestRegressor, "price")):
-        model = kind(5, random_state=0).fit(X, table.iloc[:120][target])
-        joblib.dump(model, folder / f"{target}.joblib")
-    return folder
-
-
-def searched(arguments, files, tmp_path, capsys):
-    """Run a search; return its text and its run."""
-    target = "price" if "price" in arguments[:3] else "risk"
-    names = {"TABLE": "table.csv", "TEST": "test.csv", "MODEL": f"{target}.joblib"}
-    argv = [str(files / names[part]) if part in names else part for part in arguments]
-    out = tmp_path / "run"
-    code = main(["tune", *argv, "--output", str(out), "--quiet"])
-    text = capsys.readouterr().out
-    reading = {}
-    if "TABLE" in arguments:
-        reading["drop"] = ["price" if target == "risk" else "risk"]
-        if "MODEL" in arguments:
-            reading = {"features": ["weight", "age"]}
-    run = Run(out, argv[0], **reading)
-    limits = run.board["within_limits"] if "within_limits" in run.board else pd.Series([True])
-    assert code == (0 if limits.any() else 1)
-    if "TEST" in arguments:
-        run.test = Run(out, str(files / "test.csv"), **reading)
-    return text, run
+    return write_files(tmp_path_factory.mktemp("figures"))
 
 
 #: Lines of an alternative that are printed.
@@ -227,8 +150,10 @@ class PrintedFigures:
             n_lines += 1
         return n_lines
 
-    def check_truth(self, _, truth):
-        by_model = self.run.record["search"]["reference"] == "black-box"
+    def check_truth(self, position, truth):
+        line, by_model = self.lines[position], self.run.record["search"]["reference"] == "black-box"
+        is_generated = by_model and not self.run.trained_here
+        assert ("rows generated from held-out rows" in line) == is_generated
         name = self.run.record["data"]["target"]
         assert truth == ("the black box's predictions" if by_model else name)
 
@@ -240,10 +165,9 @@ class PrintedFigures:
         record = self.current
         own = self.run.held_out(record["extractor"], record["params"])
         assert record["correctness"] == pytest.approx(own["correctness"], rel=1e-9)
-        if self.run.trained_here:
-            assert record["fidelity"] == pytest.approx(own["fidelity"], rel=1e-9)
-        else:
-            assert "generated" in self.run.record["alternatives"]["fidelity"]["rows"]
+        assert record["fidelity"] == pytest.approx(own["fidelity"], rel=1e-9)
+        fidelity = self.run.record["alternatives"]["fidelity"]
+        assert fidelity["generated"] == ("generated" in fidelity["rows"]) != self.run.trained_here
         scale = 100 if self.run.is_classification else 1
         printed = re.findall(r"(?:R² |right for |model on )([<>]? ?-?[\d.]+)", figures)
         self.equal(printed[0], scale * record["correctness"])
@@ -268,19 +192,7 @@ class PrintedFigures:
         self.equal(n_rows, len(run.y))
         self.equal(fidelity, run.agreement(run.answers, predict(run.rules, run.X), ones))
         self.equal(covered, float(np.mean(rule_of_rows(run.rules, run.X) >= 0)))
-        assert abs(float(volume) - self.sampled_volume()) < 0.04
-
-    def sampled_volume(self, n_points=4000):
-        """Estimate the share of the domain that rules cover."""
-        random, domain = np.random.default_rng(0), self.run.rules["domain"]
-        categories = dict(map(tuple, domain.get("categories", [])))
-        columns = {
-            name: random.choice(np.array(categories[j], dtype=object), n_points)
-            if j in categories
-            else random.uniform(domain["lower"][j], domain["upper"][j], n_points)
-            for j, name in enumerate(self.run.rules["feature_names"])
-        }
-        return float(np.mean(rule_of_rows(self.run.rules, pd.DataFrame(columns)) >= 0))
+        assert abs(float(volume) - sampled_volume(self.run.rules)) < 0.04
 
     def check_test(self, _, n_rows, fidelity, rules, black_box, covered):
         test, ones = self.run.test, np.ones(len(self.run.test.y))
@@ -328,8 +240,8 @@ class PrintedFigures:
         r"leaderboard: (\d+) trials.*": check_leaderboard,
         r"best trade-offs of loss, rules and completeness: .*": check_trade_off,
         r"\(\w+: (?:greater|less) is better.*compared with (.*?); ± is.*\)": check_truth,
-        r"\([\w ]+: on held-out rows, compared with (.*?)(?:; rows are weighted)?"
-        r"\. .*\)": check_truth,
+        r"\([\w ]+: on (?:rows generated from )?held-out rows, compared with (.*?)"
+        r"(?:; rows are weighted)?\. .*\)": check_truth,
         r"best: \w+ with [\w ]+ (-?[\d.]+); its (\d+) rules?, extracted from "
         r"all rows.*": check_winner,
         r"this list: (.*)": check_list,
@@ -349,20 +261,26 @@ class PrintedFigures:
 
 
 def check_case(arguments, files, tmp_path, capsys):
-    text, run = searched(arguments, files, tmp_path, capsys)
+    run = run_search(arguments, files, tmp_path / "run")
+    text = capsys.readouterr().out
     printed = PrintedFigures(text, run)
     printed.check()
     assert printed.n_checked > 25
-    winner = run.board.iloc[0]
-    record = run.record["best"]
+    check_winner(run)
+
+
+def check_winner(run):
+    """Compare the first row of the leaderboard with rules that are extracted again."""
+    winner, record = run.board.iloc[0], run.record["best"]
     own = run.held_out(record["extractor"], record["params"])
-    assert winner["completeness_instances"] == pytest.approx(own["completeness_instances"])
-    assert winner["n_rules"] == pytest.approx(own["n_rules"])
-    assert winner["correctness"] == pytest.approx(own["correctness"], rel=1e-9)
-    search = run.record["search"]
-    is_usual = search["reference"] == "data" and search["performance"] is None
-    if run.is_classification and is_usual:
-        assert winner["performance"] == pytest.approx(own["f1"], rel=1e-9)
+    for name in ("completeness_instances", "n_rules", "correctness", "performance"):
+        assert winner[name] == pytest.approx(own[name], rel=1e-9, abs=1e-12), name
+    assert winner["completeness_volume"] == pytest.approx(own["completeness_volume"], abs=0.04)
+    expected = own["fidelity"] if run.record["search"]["scoring"] == "fidelity" else own["score"]
+    is_whole = own["completeness_volume"] == winner["completeness_volume"] == 1
+    tolerance = 1e-9 if is_whole else 0.04
+    assert winner["score"] == pytest.approx(expected, abs=tolerance)
+    assert record["score"] == pytest.approx(winner["score"], rel=1e-9)
 
 
 @pytest.mark.parametrize("name", FAST)
@@ -374,6 +292,27 @@ def test_printed_figures_equal_recomputed_ones(name, files, tmp_path, capsys):
 @pytest.mark.parametrize("name", SLOW)
 def test_printed_figures_of_more_searches(name, files, tmp_path, capsys):
     check_case(SLOW[name], files, tmp_path, capsys)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*FAST, *SLOW])
+def test_python_search_equals_the_command(name, files, tmp_path, capsys):
+    run = run_search((FAST | SLOW)[name], files, tmp_path / "run")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the command has reported them
+        search = python_search(run)
+        lists = search.alternatives_
+    assert json.loads(search.rules_.to_json()) == run.rules
+    board, recorded = search.leaderboard_, run.board
+    assert len(board) == len(recorded)
+    for column in set(board.select_dtypes("number")) & set(recorded) - {"seconds"}:
+        np.testing.assert_allclose(board[column], recorded[column], rtol=1e-9, err_msg=column)
+    records = run.record["alternatives"]["lists"]
+    assert [list(one.roles) for one in lists] == [record["roles"] for record in records]
+    for one, record in zip(lists, records, strict=True):
+        assert json.loads(one.rules.to_json()) == record["rules"]
+        assert one.correctness == pytest.approx(record["correctness"], rel=1e-9)
+        assert one.fidelity == pytest.approx(record["fidelity"], rel=1e-9)
 
 
 def test_run_records_every_setting_of_the_search(tmp_path, capsys):

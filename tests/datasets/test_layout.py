@@ -93,6 +93,80 @@ def test_titles_need_no_separators(tmp_path):
     assert "row below the data left out: 'Total'" in findings[1]
 
 
+NAMED_BY_LEVELS = [["No.", "Na", "K", "Na", "K", "kind"]]
+#: Headers in several rows, and the names that they give.
+LEVELS = {
+    "three rows": (
+        [["", "Before", "", "After", "", ""], ["", "Blood", "", "Blood", "", ""], *NAMED_BY_LEVELS],
+        ["No.", "Before Blood Na", "Before Blood K", "After Blood Na", "After Blood K"],
+    ),
+    "title and three rows": (
+        [
+            ["Ward report", "", "", "", "", ""],
+            ["Patient", "2023", "", "2024", "", ""],
+            ["", "Blood", "", "Blood", "", ""],
+            *NAMED_BY_LEVELS,
+        ],
+        ["Patient No.", "2023 Blood Na", "2023 Blood K", "2024 Blood Na", "2024 Blood K"],
+    ),
+    "cells merged downwards": (
+        [
+            ["No.", "Measured", "", "", "", "kind"],
+            ["", "Blood", "", "Urine", "", ""],
+            ["", "Na", "K", "Na", "K", ""],
+        ],
+        ["No.", *(f"Measured {name}" for name in ("Blood Na", "Blood K", "Urine Na", "Urine K"))],
+    ),
+    "years": (
+        [["", "2023", "", "2024", "", ""], *NAMED_BY_LEVELS],
+        ["No.", "2023 Na", "2023 K", "2024 Na", "2024 K"],
+    ),
+    "title and two rows": (
+        [["Ward report", "", "", "", "", ""], ["", "Blood", "", "Urine", "", ""], *NAMED_BY_LEVELS],
+        ["No.", "Blood Na", "Blood K", "Urine Na", "Urine K"],
+    ),
+    "page and two rows": (
+        [
+            ["Ward report", "", "", "Page 1", "", ""],
+            ["Patient", "Blood", "", "Urine", "", ""],
+            *NAMED_BY_LEVELS,
+        ],
+        ["Patient No.", "Blood Na", "Blood K", "Urine Na", "Urine K"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("kind", "has_units"), [("csv", False), ("csv", True), ("xlsx", False)])
+@pytest.mark.parametrize("name", LEVELS)
+def test_header_in_several_rows_is_joined(name, kind, has_units, tmp_path):
+    above, names = LEVELS[name]
+    rows = [[i % 7, a, w, 2 * a, w / 2, label] for i, (a, w, label) in enumerate(DATA)]
+    units = [["", *["mmol/l"] * 4, ""]] if has_units else []
+    write = write_sheet if kind == "xlsx" else write_text
+    table = read_table(write(tmp_path / f"levels.{kind}", [*above, *units, *rows]))
+    assert list(table.frame)[:5] == names
+    assert list(table.frame)[5].endswith("kind")
+    assert table.frame.iloc[:, 1].tolist() == AGES
+    assert any("are joined to one header" in finding for finding in table.findings)
+    is_title = above[0][0] == "Ward report"
+    assert any("left out: 'Ward report'" in one for one in table.findings) == is_title
+
+
+@pytest.mark.parametrize(
+    "above",
+    [
+        ["Report", "", "2024", "", "", ""],
+        ["Date:", "01.02.2024", "Ward:", "7", "", ""],
+        ["Ward report", "", "", "", "", ""],
+    ],
+)
+def test_titles_are_no_names_of_groups(above, tmp_path):
+    header = ["No.", "Na", "K", "Ca", "Mg", "kind"]
+    rows = [[i % 7, a, w, 2 * a, w / 2, kind] for i, (a, w, kind) in enumerate(DATA)]
+    table = read_table(write_text(tmp_path / "titled.csv", [above, header, *rows]))
+    assert list(table.frame) == header
+
+
 def test_header_is_stated_by_its_rows(tmp_path):
     above = [["a", "b", "c"], ["1", "2", "3"], ["age", "weight", "outcome"]]
     path = write_text(tmp_path / "export.csv", [*above, *DATA])

@@ -22,7 +22,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from skescore.black_boxes import fit_weighted, load_black_box, make_black_box
 from skescore.datasets import load_dataset
-from skescore.extractors import repeated_rows
+from skescore.extractors import generate_rows, repeated_rows
 from skescore.registry import make_extractor
 
 
@@ -106,6 +106,41 @@ def weighted_f1(truth: Any, predicted: Any, weights: np.ndarray) -> float:
     return total / weights.sum()
 
 
+def balanced_accuracy(truth: Any, predicted: Any, weights: np.ndarray) -> float:
+    """Return the mean share of rows of each class that are predicted as such."""
+    truth, predicted = np.asarray(truth), np.asarray(predicted)
+    classes = [truth == label for label in np.unique(truth)]
+    return float(
+        np.mean([share_equal(truth[own], predicted[own], weights[own]) for own in classes])
+    )
+
+
+def sampled_volume(rules: dict[str, Any], n_points: int = 4000) -> float:
+    """Estimate the share of the domain that rules cover, by uniform points."""
+    random, domain = np.random.default_rng(0), rules["domain"]
+    categories = dict(map(tuple, domain.get("categories", [])))
+    columns = {
+        name: random.choice(np.array(categories[j], dtype=object), n_points)
+        if j in categories
+        else random.uniform(domain["lower"][j], domain["upper"][j], n_points)
+        for j, name in enumerate(rules["feature_names"])
+    }
+    return float(np.mean(rule_of_rows(rules, pd.DataFrame(columns)) >= 0))
+
+
+def generated_rows(X: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Return the rows on which a given model is queried instead of held-out rows."""
+    kinds = ("permute", "permute-near")
+    parts = [generate_rows(X, 1000, sampling=kind, random_state=seed) for kind in kinds]
+    return pd.concat(parts, ignore_index=True)
+
+
+def ice(performance: float, n_rules: int, completeness: float) -> float:
+    """Return ICE with the default weights, as in its paper."""
+    losses = 1 + math.exp(5 * (1 - performance) - 5)
+    return completeness / (losses * (1 + math.exp(0.3 * n_rules - 5)))
+
+
 class Run:
     """A folder of ``skescore tune --output`` with its rows and black box."""
 
@@ -124,6 +159,8 @@ class Run:
         if search["class_weight"] is not None:
             self.weights = compute_sample_weight(search["class_weight"], self.y)
         self.is_weighted = search["class_weight"] is not None
+        #: The rows of --test, if the search has some.
+        self.test: Run | None = None
 
     def fit(self, rows: np.ndarray) -> Any:
         """Return the black box fitted on some rows, or the model of a file."""
@@ -152,12 +189,15 @@ class Run:
     @cached_property
     def folds(self) -> list[tuple[np.ndarray, np.ndarray, Any]]:
         """Training rows, held-out rows and black box of each fold."""
-        search = self.record["search"]
-        splitter = StratifiedKFold if self.is_classification else KFold
-        splits = splitter(search["cv"], shuffle=True, random_state=search["seed"]).split(
-            self.X, self.y
-        )
+        splits = self.splitter.split(self.X, self.y)
         return [(train, test, self.fit(train)) for train, test in splits]
+
+    @property
+    def splitter(self) -> StratifiedKFold | KFold:
+        """The splitter of the search."""
+        search = self.record["search"]
+        kind = StratifiedKFold if self.is_classification else KFold
+        return kind(search["cv"], shuffle=True, random_state=search["seed"])
 
     def agreement(self, truth: Any, predicted: Any, weights: np.ndarray) -> float:
         """Return accuracy or R²."""
@@ -166,29 +206,72 @@ class Run:
     def held_out(self, extractor: str, params: dict[str, Any]) -> dict[str, float]:
         """Return means over the folds for rules that are extracted again."""
         figures: dict[str, list[float]] = {}
-        for train, test, model in self.folds:
-            made = make_extractor(extractor, FrozenEstimator(model)).set_params(**params)
-            if "random_state" in made.get_params(deep=False):
-                made.set_params(random_state=self.extractor_seed)
-            if self.record["search"]["features"]:
-                made.set_params(features=self.record["search"]["features"])
-            options = {"sample_weight": self.weights[train]} if self.is_weighted else {}
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the search has reported them
-                rules = json.loads(made.fit(self.X.iloc[train], **options).rules_.to_json())
-            X, y, weights = self.X.iloc[test], self.y[test], self.weights[test]
-            predicted, answers = predict(rules, X), np.asarray(model.predict(X))
-            measured = {
-                "correctness": self.agreement(y, predicted, weights),
-                "fidelity": self.agreement(answers, predicted, weights),
-                "n_rules": len(rules["rules"]),
-                "completeness_instances": np.average(rule_of_rows(rules, X) >= 0, weights=weights),
-            }
-            if self.is_classification:
-                measured["f1"] = weighted_f1(y, predicted, weights)
+        for seed, (train, test, model) in enumerate(self.folds):
+            rules = self._extract(extractor, params, train, model)
+            measured = self._on_fold(rules, test, model, seed)
             for name, value in measured.items():
                 figures.setdefault(name, []).append(float(value))
         return {name: float(np.mean(values)) for name, values in figures.items()}
+
+    def _extract(
+        self, extractor: str, params: dict[str, Any], train: np.ndarray, model: Any
+    ) -> dict[str, Any]:
+        """Return the JSON rules that an extractor makes from the training rows of a fold."""
+        made = make_extractor(extractor, FrozenEstimator(model)).set_params(**params)
+        if "random_state" in made.get_params(deep=False):
+            made.set_params(random_state=self.extractor_seed)
+        if self.record["search"]["features"]:
+            made.set_params(features=self.record["search"]["features"])
+        options = {"sample_weight": self.weights[train]} if self.is_weighted else {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the search has reported them
+            rules = made.fit(self.X.iloc[train], **options).rules_
+        result: dict[str, Any] = json.loads(rules.to_json())
+        return result
+
+    def _on_fold(
+        self, rules: dict[str, Any], test: np.ndarray, model: Any, seed: int
+    ) -> dict[str, float]:
+        """Measure rules on the held-out rows of a fold, and on generated ones for a given model."""
+        X, y, weights = self.X.iloc[test], self.y[test], self.weights[test]
+        predicted = predict(rules, X)
+        measured = {
+            "correctness": self.agreement(y, predicted, weights),
+            "n_rules": len(rules["rules"]),
+            "completeness_volume": sampled_volume(rules),
+        }
+        if not self.is_classification:
+            measured["error"] = np.mean(np.abs(y - predicted))
+            measured["explained"] = explained(y, predicted, weights)
+        by_model, truth = self.record["search"]["reference"] == "black-box", y
+        unseen, unseen_weights = X, weights
+        if not self.trained_here:
+            unseen = generated_rows(X, seed)
+            unseen_weights = np.ones(len(unseen))
+        answers, answered = np.asarray(model.predict(unseen)), predict(rules, unseen)
+        measured["fidelity"] = self.agreement(answers, answered, unseen_weights)
+        if not self.is_classification:
+            measured["model_error"] = np.mean(np.abs(answers - answered))
+        if by_model:
+            X, truth, predicted, weights = unseen, answers, answered, unseen_weights
+        covered = rule_of_rows(rules, X) >= 0
+        measured["completeness_instances"] = np.average(covered, weights=weights)
+        measured["performance"] = self.performance(
+            truth[covered], predicted[covered], weights[covered]
+        )
+        volume, n_rules = measured["completeness_volume"], len(rules["rules"])
+        measured["score"] = ice(measured["performance"], n_rules, volume)
+        return measured
+
+    def performance(self, truth: Any, predicted: Any, weights: np.ndarray) -> float:
+        """Return the metric that the search scores."""
+        if not self.is_classification:
+            return explained(truth, predicted, weights)
+        name = self.record["search"]["performance"]
+        if name == "balanced_accuracy":
+            return balanced_accuracy(truth, predicted, weights)
+        assert name is None
+        return weighted_f1(truth, predicted, weights)
 
     def black_box_quality(self) -> dict[str, float]:
         """Return what the black box gets right: on held-out rows, or on all rows."""

@@ -65,7 +65,7 @@ class Leaderboard {
     byId("show-all").textContent = `Show all ${count}`;
     byId("board-caption").textContent =
       `${plural(count, "candidate")}${this.content.kind === "bench" ? ` on ${group.name}` : ""}: means ` +
-      `over ${this.content.kind === "bench" ? "seeds and folds" : "the folds, on held-out rows"}; ` +
+      `over ${this.content.kind === "bench" ? "seeds and folds" : `the folds, on ${scoredRows(group)}`}; ` +
       "± is the standard deviation between them" + (this.content.kind === "bench" ? ""
         : `; compared with ${group.reference === "black-box" ? "the predictions of the model" : this.content.target}`);
     byId("board-print").textContent = count > N_PRINTED_ROWS
@@ -212,7 +212,7 @@ function showCandidate(group, place, ranking, settings) {
     ["Parameters", params.length ? paramsText(candidate.params) : "none searched"],
     [scoreLabel(settings), `${tableNumber(entry.score, 4)} ± ${tableNumber(entry.spread, 4)}, rank ` +
       `${entry.rank} of ${group.candidates.length}`],
-    ["Held-out rows", `${qualityNames(group).performance} ${tableNumber(candidate.means.performance)}, ` +
+    [scoredRows(group).replace(/^./, (letter) => letter.toUpperCase()), `${qualityNames(group).performance} ${tableNumber(candidate.means.performance)}, ` +
       `${qualityNames(group).loss} ${tableNumber(candidate.means.loss)}, ${tableNumber(candidate.means.size, 1)} rules, complete ` +
       `${tableNumber(candidate.means.completeness_volume)} by volume and ` +
       `${tableNumber(candidate.means.completeness_instances)} by rows`],

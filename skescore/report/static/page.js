@@ -1,5 +1,8 @@
 // Assembles the parts of the page.
 
+// Lists of at most this size leave room for the form of a row, with at most so many fields.
+const MAX_RULES_BESIDE_ROW = 3, MAX_FIELDS_BESIDE_RULES = 6;
+
 const page = {};
 
 function start() {
@@ -70,10 +73,20 @@ function showHero(content, group, place, rules) {
   byId("cards").hidden = rules === null;
   byId("glance").hidden = true;
   if (rules === null) return;
+  placeTryRow(rules);
   showGlance(byId("glance"), rules);
   showCards(byId("cards"), rules, content.rows);
   tryRow.show(rules, content.rows);
   showExports(rules.view);
+}
+
+// Shows the form for a row beside the trade-off if the rules leave room there, otherwise below.
+function placeTryRow(rules) {
+  const form = byId("try"), column = document.querySelector(".hero .left");
+  const fits = rules.rules.length <= MAX_RULES_BESIDE_ROW && rules.view.used.length <= MAX_FIELDS_BESIDE_RULES;
+  page.belowTryRow = page.belowTryRow || form.nextElementSibling;
+  if (fits && page.content.kind === "tune") column.append(form);
+  else page.belowTryRow.before(form);
 }
 
 function headline(content, group, place, rules) {
@@ -89,6 +102,12 @@ function headline(content, group, place, rules) {
   return [...parts, "."];
 }
 
+// Returns a function that writes scores with as many digits as distinguish two of them.
+function scoreDigits(one, other) {
+  const digits = [3, 4, 5].find((n) => one === other || tableNumber(one, n) !== tableNumber(other, n)) || 3;
+  return (score) => tableNumber(score, digits);
+}
+
 // States the score by which the shown rules were chosen, and their rank.
 function describeChoice(content, group, place, ranking, settings) {
   const entry = ranking.scored[place], label = scoreLabel(settings);
@@ -97,13 +116,14 @@ function describeChoice(content, group, place, ranking, settings) {
   const best = ranking.order[0];
   const chooser = isWinner && group.picked ? "Picked by its user" :
     `${isWinner ? "The" : "Not the"} search’s choice`;
+  const digits = scoreDigits(entry.score, ranking.scored[best].score);
   let text = `${chooser}: ${label} ` +
-    `${tableNumber(entry.score, 3)}, rank ${entry.rank} of ${plural(count, "candidate")}`;
+    `${digits(entry.score)}, rank ${entry.rank} of ${plural(count, "candidate")}`;
   if (isWinner && group.picked) {
-    if (entry.rank > 1) text += `. The best has ${tableNumber(ranking.scored[best].score, 3)}`;
+    if (entry.rank > 1) text += `. The best has ${digits(ranking.scored[best].score)}`;
   } else if (isWinner && entry.rank > 1) {
-    text += `. The best has ${tableNumber(ranking.scored[best].score, 3)}: as good as one can tell, and not ` +
-      "chosen for its size or for its rules of all rows";
+    text += `. The best has ${digits(ranking.scored[best].score)}, a difference within chance. The search preferred ` +
+      "the size of these rules, or their score on all rows";
   }
   if (entry.beyond) text += ". It is beyond the limits";
   byId("chosen-by").textContent = `${text}.`;

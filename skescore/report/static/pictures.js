@@ -93,11 +93,13 @@ function rowPicture(rules, explained, row) {
   return parts.length ? [element("div", { class: "row-picture", "aria-hidden": "true" }, ...parts)] : [];
 }
 
-// Returns the conditions by which rules in front of the last one fail, the first of each rule.
+// Returns the conditions by which rules in front of the last one fail.
 function failedConditions(rules, last, row) {
   if (!rules.set.ordered || last >= MAX_PATH) return [];
-  return rules.rules.slice(0, last).map((one, rule) =>
-    ({ condition: one.if.find((part) => !conditionHolds(part, row)), rule })).filter(({ condition }) => condition);
+  return rules.rules.slice(0, last).flatMap((one, rule) => one.if
+    .filter((part) => !conditionHolds(part, row))
+    .flatMap((part) => (part.conditions || [part]).filter((own) => !conditionHolds(own, row)))
+    .map((condition) => ({ condition, rule })));
 }
 
 function pathOf(rules, last) {

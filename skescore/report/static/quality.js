@@ -10,12 +10,14 @@ function collectMeasures(content, group, place, rules) {
   const regression = (rules ? rules.set.task : group.task) === "regression";
   const byModel = group.reference === "black-box";
   const found = { heldOut, regression, byModel, right: null, error: null, explained: null, without: null,
-                  agree: null, agreeExplained: null, tested: null,
+                  agree: null, agreeExplained: null, tested: null, counted: null,
                   size: rules ? rules.rules.length : heldOut ? candidate.means.size : null,
                   always: quality ? quality.always : null, total: quality ? quality.total : null };
   // Counted for rules in the page; otherwise only the mean of the folds is known.
-  if (view && view.uncovered !== undefined) found.without = 100 * view.uncovered / view.total;
-  else if (heldOut) found.without = 100 * (1 - candidate.means.completeness_instances);
+  if (view && view.uncovered !== undefined) {
+    found.without = 100 * view.uncovered / view.total;
+    found.counted = view.total;
+  } else if (heldOut) found.without = 100 * (1 - candidate.means.completeness_instances);
   if (place !== null && place === group.winner && content.run) found.tested = content.run.test || null;
   if (heldOut) {
     const { means } = candidate, measured = (value) => (Number.isFinite(value) ? 100 * value : null);
@@ -54,14 +56,20 @@ function unseenRows(group) {
     : "held-out rows, on which the model was not fitted";
 }
 
+// Names the rows on which the score and its parts were measured.
+function scoredRows(group) {
+  return group.unseen_generated && group.reference === "black-box" ? "generated rows" : "held-out rows";
+}
+
 function tiles(content, group, place, rules) {
   const m = collectMeasures(content, group, place, rules), made = [];
   const weighed = m.weighed ? ", as rows are weighed" : "";
-  made.push(m.regression ? errorTile(m, weighed) : correctTile(group, m, weighed));
+  made.push(m.regression ? errorTile(group, m, weighed) : correctTile(group, m, weighed));
   made.push(agreementTile(group, m, weighed));
   if (m.without !== null) {
-    made.push(tile(percentText(m.without), "of 100", "rows are left without a rule",
-      rules && rules.view.otherwise && m.without > 0 ? rules.view.otherwise : ""));
+    const notes = [m.counted === null ? "on held-out rows" : `of all ${plural(m.counted, "row")} of the table`];
+    if (rules && rules.view.otherwise && m.without > 0) notes.push(rules.view.otherwise);
+    made.push(tile(percentText(m.without), "of 100", "rows are left without a rule", notes.join(" · ")));
   }
   if (m.size !== null) {
     const columns = rules ? `using ${rules.view.used.length} of ${plural(rules.names.length, "column")}` : "";
@@ -70,17 +78,18 @@ function tiles(content, group, place, rules) {
   return made.filter(Boolean);
 }
 
-function errorTile(m, weighed) {
+function errorTile(group, m, weighed) {
+  const from = m.byModel ? "difference from the model" : "error (data)", rows = scoredRows(group);
+  const kind = `${rows}${rows === "generated rows" ? "" : weighed}`;
   if (m.tested) {
-    const notes = m.error === null ? [] : [`average error on held-out rows${weighed}: ± ${shortNumber(m.error)}`];
+    const notes = m.error === null ? [] : [`average ${from} on ${kind}: ± ${shortNumber(m.error)}`];
     return tile(tableNumber(m.tested.rules), "", `R² on ${plural(m.tested.rows, "test row")} (data)`,
       [...notes, `black box on test rows: ${tableNumber(m.tested.black_box)}`].join(" · "));
   }
   if (m.error === null || m.error === undefined) return null;
-  const always = m.always && !m.byModel ? `always the mean: ± ${shortNumber(m.always.error)}` : "";
-  const from = m.byModel ? "difference from the model" : "error (data)";
+  const always = m.always && !m.byModel ? `always the mean (all rows): ± ${shortNumber(m.always.error)}` : "";
   return tile(`± ${shortNumber(m.error)}`, "", m.heldOut
-    ? `average ${from} on held-out rows${weighed}` : `average ${from} on these rows`, always);
+    ? `average ${from} on ${kind}` : `average ${from} on these rows`, always);
 }
 
 function correctTile(group, m, weighed) {
@@ -96,7 +105,7 @@ function correctTile(group, m, weighed) {
     notes.push(`black box${group.trained_here === false ? ", on rows that it may know" : ""}: ` +
       percentText(100 * accuracy));
   }
-  if (m.always) notes.push(`always ${m.always.text}: ${percentText(100 * m.always.right / m.total)}`);
+  if (m.always) notes.push(`always ${m.always.text} (all rows): ${percentText(100 * m.always.right / m.total)}`);
   return tile(percentText(m.right), "of 100", m.heldOut ? `held-out rows are right (data)${weighed}`
     : "of these rows are right (data)", notes.join(" · "));
 }

@@ -12,8 +12,14 @@ function svgElement(name, attributes = {}, ...children) {
   return node;
 }
 
+// Returns whether two numbers differ by more than float noise.
+function isRange(low, high) {
+  return high - low > 1e-9 * Math.max(Math.abs(low), Math.abs(high));
+}
+
 // Returns about `count` round numbers between two.
 function ticksBetween(low, high, count) {
+  if (!isRange(low, high)) return [low];
   const rough = (high - low) / count || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough - 1e-12);
@@ -71,13 +77,14 @@ class Scatter {
     // A logarithmic axis keeps a single long list from compressing the other points.
     const logarithmic = right > 12 * Math.max(1, left) && left > 0;
     let low = Math.min(...ys), high = Math.max(...ys);
+    const range = isRange(low, high) ? high - low : 0;
     for (const line of lines) {
       // Lines far away from all points are hidden, since they would compress the points.
-      const room = (high - low || 1) * 0.6;
+      const room = (range || 1) * 0.6;
       line.shown = line.y >= low - room && line.y <= high + room;
       if (line.shown) { low = Math.min(low, line.y); high = Math.max(high, line.y); }
     }
-    const pad = (high - low || Math.abs(high) * 0.1 || 1) * 0.09;
+    const pad = ((isRange(low, high) && high - low) || Math.abs(high) * 0.1 || 1) * 0.09;
     low -= pad; high += pad;
     if (axis.most !== undefined) high = Math.min(high, axis.most + pad * 0.6);
     const { width, height } = this, m = this.margin;

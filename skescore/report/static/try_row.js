@@ -21,6 +21,7 @@ class TryRow {
         element("small", { text: this.rangeText(j) }))));
     if (!this.inputs.size) {
       byId("row-form").replaceChildren(element("p", { text: "The rules look at no feature." }));
+      byId("next-row").hidden = true;
     }
     this.fill(rows && rows.numbers.length ? sampleRow(rules, rows, 0) : this.middle());
   }

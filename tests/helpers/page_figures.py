@@ -1,0 +1,465 @@
+"""Figures of the page of a run, compared with those that its rows and predictions give."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+from recomputed import (
+    Run,
+    condition_holds,
+    is_rounded,
+    predict,
+    rule_of_rows,
+    share_equal,
+)
+
+__all__ = ["PageFigures"]
+
+#: Numbers of texts, without those in names.
+_FIGURE = r"([<>]? ?-?\d[\d.]*(?:e-?\d+)?)"
+#: Parts of the page whose numbers are no figures of the rules: axes, weights, names of columns and
+#: settings, values of rows, and conditions, which are compared with the rules as a whole.
+OTHER_NUMBERS = (
+    *("h1", "#headline b", "#plot", "#advanced", ".premise", ".outcome", ".number-sign"),
+    *(".glance-number", ".glance-output", "table.rule-rows", "#try", "#exports", "#about"),
+    *("#failures", "td.params", "td.seconds", ".notes", "#warnings", "#edit ol", "select"),
+    *(
+        ".condition",
+        "#chosen-body details",
+        "button.choose",
+        "label",
+        "#announcer",
+        ".rule-details summary",
+    ),
+)
+#: Returns the texts with digits outside of the given elements.
+_REMAINING = """
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), texts = [];
+while (walker.nextNode()) {
+  const { data, parentElement } = walker.currentNode;
+  if (!/[0-9]/.test(data) || parentElement.closest("script, style, noscript, [hidden]")) continue;
+  if (parentElement.closest(arguments[0])) continue;
+  texts.push(parentElement.closest("p, li, td, th, dd, figcaption, summary, div").textContent);
+}
+return texts;
+"""
+
+
+class PageFigures:
+    """Checks the figures of an opened page of a run.
+
+    Parameters
+    ----------
+    browser : Browser
+        Shows the page.
+    run : Run
+        The run of the page.
+    """
+
+    def __init__(self, browser: Any, run: Run) -> None:
+        self.browser, self.run, self.n_checked = browser, run, 0
+        self.ones = np.ones(len(run.y))
+        self.scale = 100 if run.is_classification else 1
+        self.assigned, self.predicted = rule_of_rows(run.rules, run.X), predict(run.rules, run.X)
+        record = run.record["best"]
+        self.own = run.held_out(record["extractor"], record["params"])
+        self.checked: list[str] = []
+
+    def equal(self, text: str, value: float) -> None:
+        assert is_rounded(text, value), (text, value)
+        self.n_checked += 1
+
+    def texts(self, selector: str) -> list[str]:
+        """Return the texts of elements, whose numbers are checked by the caller."""
+        self.checked.append(selector)
+        return [str(text) for text in self.browser.texts(selector)]
+
+    def figures(self, text: str, pattern: str, values: list[float]) -> None:
+        """Compare the groups of a pattern in a text with values."""
+        found = re.search(pattern, text)
+        assert found, (pattern, text)
+        for group, value in zip(found.groups(), values, strict=True):
+            self.equal(group, value)
+
+    def check(self) -> None:
+        self.check_tiles()
+        self.check_glance()
+        self.check_cards()
+        self.check_panels()
+        self.check_alternatives()
+        self.check_board()
+        self.check_editor()
+        self.check_hints()
+        known = ", ".join([*OTHER_NUMBERS, *self.checked])
+        unchecked = self.browser.run(_REMAINING, known)
+        assert unchecked == [], unchecked
+
+    # --- figures of all rules -------------------------------------------------------------------
+
+    def check_tiles(self) -> None:
+        tiles = self.texts("#tiles .tile")
+        (self.check_shares if self.run.is_classification else self.check_errors)(tiles[0], tiles[1])
+        assert not any("new rows" in text for text in tiles)
+        total = len(self.run.y)
+        without = 100 * float(np.mean(self.assigned < 0))
+        pattern = (
+            rf"^{_FIGURE} of 100rows are left without a ruleof all {_FIGURE} rows of the table"
+        )
+        self.figures(tiles[2], pattern, [without, total])
+        names = [re.match(r"(.*?)(?=using|$)", tiles[3])[1]]
+        self.figures(names[0], rf"^{_FIGURE}\s*rules?$", [len(self.run.rules["rules"])])
+        parts = [part for rule in self.run.rules["rules"] for part in rule["if"]]
+        parts = [inner for part in parts for inner in part.get("conditions", [part])]
+        used = {part["feature"] for part in parts}
+        for rule in self.run.rules["rules"]:
+            if isinstance(rule["then"], dict):
+                used |= {term[0] for term in rule["then"]["terms"] if term[1]}
+        columns = self.run.X.shape[1]
+        self.figures(tiles[3], rf"using {_FIGURE} of {_FIGURE} columns?", [len(used), columns])
+
+    def check_shares(self, right: str, agrees: str) -> None:
+        run, own = self.run, self.own
+        fidelity = 100 * own["fidelity"]
+        if run.test is not None:
+            rules, box, faithful = self.on_test()
+            held_out = rf"held-out rows.*?: {_FIGURE} · black box on test rows: {_FIGURE}$"
+            values = [100 * rules, len(run.test.y), 100 * own["correctness"], 100 * box]
+            pattern = rf"^{_FIGURE} %of {_FIGURE} test rows are right \(data\){held_out}"
+            self.figures(right, pattern, values)
+            pattern = rf"^{_FIGURE} %of {_FIGURE} test rows: agree with the model.*: {_FIGURE}$"
+            self.figures(agrees, pattern, [100 * faithful, len(run.test.y), fidelity])
+        else:
+            self.figures(right, rf"^{_FIGURE} of 100held-out", [100 * own["correctness"]])
+            if always := re.search(rf"always .* \(all rows\): {_FIGURE}$", right):
+                self.equal(always[1], 100 * self.constant_share())
+            if box := re.search(rf"black box[^:]*: {_FIGURE}", right):
+                self.equal(box[1], 100 * run.black_box_quality()["accuracy"])
+                assert ("that it may know" in right) == (not run.trained_here)
+            self.figures(agrees, rf"^{_FIGURE} of 100agree with the model", [fidelity])
+            assert ("generated rows" in agrees) == (not run.trained_here)
+        assert ("as rows are weighed" in right) == run.is_weighted
+
+    def check_errors(self, error: str, agrees: str) -> None:
+        run, own = self.run, self.own
+        fidelity = own["fidelity"]
+        by_model = run.record["search"]["reference"] == "black-box"
+        mean_error = own["model_error" if by_model else "error"]
+        if run.test is not None:
+            rules, box, faithful = self.on_test()
+            notes = rf".*: ± {_FIGURE} · black box on test rows: {_FIGURE}$"
+            pattern = rf"^{_FIGURE}R² on {_FIGURE} test rows \(data\){notes}"
+            self.figures(error, pattern, [rules, len(run.test.y), mean_error, box])
+            pattern = rf"^{_FIGURE}R² against the model on {_FIGURE} test rows.*: {_FIGURE}$"
+            self.figures(agrees, pattern, [faithful, len(run.test.y), fidelity])
+            return
+        self.figures(error, rf"^± {_FIGURE}average ", [mean_error])
+        assert ("difference from the model" in error) == by_model
+        if always := re.search(rf"always the mean \(all rows\): ± {_FIGURE}$", error):
+            self.equal(always[1], float(np.mean(np.abs(run.y - run.y.mean()))))
+        self.figures(agrees, rf"^{_FIGURE}R² against the model", [fidelity])
+
+    def on_test(self) -> tuple[float, float, float]:
+        """Return correctness of rules and black box on the rows of --test, and fidelity."""
+        test = self.run.test
+        assert test is not None
+        ones = np.ones(len(test.y))
+        predicted, answers = (
+            predict(self.run.rules, test.X),
+            np.asarray(self.run.model.predict(test.X)),
+        )
+        return (
+            test.agreement(test.y, predicted, ones),
+            test.agreement(test.y, answers, ones),
+            test.agreement(answers, predicted, ones),
+        )
+
+    def constant_share(self) -> float:
+        """Return the largest share of a class, as rows are weighed."""
+        run = self.run
+        return max(run.weights[run.y == label].sum() for label in set(run.y)) / run.weights.sum()
+
+    # --- figures of each rule -------------------------------------------------------------------
+
+    def check_glance(self) -> None:
+        lines = self.texts("#glance .glance-text")
+        caption = self.texts("#glance figcaption")
+        if not lines:
+            return
+        self.figures(caption[0], rf"All {_FIGURE} rows of the table", [len(self.run.y)])
+        n_rules = len(self.run.rules["rules"])
+        for k, line in enumerate(lines):
+            own = self.assigned == (k if k < n_rules else -1)
+            if self.run.is_classification:
+                right = int((self.run.y[own] == self.predicted[own]).sum())
+                assert (
+                    line
+                    == f"{right} of {own.sum()} row{'' if own.sum() == 1 else 's'} right (data)"
+                )
+            elif own.any():
+                median = float(np.median(self.run.y[own]))
+                pattern = rf"^{_FIGURE} rows?, median {_FIGURE} \(data\)$"
+                self.figures(line, pattern, [int(own.sum()), median])
+            self.n_checked += 1
+
+    def check_cards(self) -> None:
+        self.browser.run(
+            "document.querySelectorAll('.rule-details').forEach((e) => { e.open = true; })"
+        )
+        self.browser.settled("//then return 1")
+        records = self.texts("#cards .card:not(.otherwise) .record")
+        facts = self.browser.run(
+            "return [...document.querySelectorAll('#cards .rule-more')].map((box) => "
+            "[...box.querySelectorAll('dl.figures > div')].map((one) => one.textContent))"
+        )
+        self.checked += ["dl.figures", "#cards .rule-more .hint", "#cards caption"]
+        weighted = self.run.statistics(self.run.rules)
+        assert len(records) == len(weighted) == len(self.run.rules["rules"])
+        for k, record in enumerate(records):
+            own = self.assigned == k
+            pattern = rf"decides {_FIGURE} of {_FIGURE} rows"
+            self.figures(record, pattern, [int(own.sum()), len(self.run.y)])
+            check = self.check_class_card if self.run.is_classification else self.check_number_card
+            check(record, own, weighted[k])
+            self.check_facts(facts[k] if facts else [], k)
+        self.check_otherwise()
+
+    def check_class_card(self, record: str, own: np.ndarray, weighted: dict[str, float]) -> None:
+        wrong = int(own.sum()) - int((self.run.y[own] == self.predicted[own]).sum())
+        assert f"{wrong} wrong" in record or (not wrong and "right" in record), record
+        if "agree with the model" in record and " points agree" not in record:
+            self.figures(record, rf"· {_FIGURE} % agree with the model", [100 * weighted["agree"]])
+        assert ("weighed" in record) == self.run.is_weighted
+
+    def check_number_card(self, record: str, own: np.ndarray, weighted: dict[str, float]) -> None:
+        if own.any():
+            pattern = rf"mean error {_FIGURE} \(data\), {_FIGURE} \(model"
+            self.figures(record, pattern, [weighted["target_error"], weighted["model_error"]])
+
+    def check_facts(self, facts: list[str], k: int) -> None:
+        """Check the measures of a rule that are shown on demand."""
+        if not facts or not self.run.is_classification:
+            return
+        run, rule = self.run, self.run.rules["rules"][k]
+        holds = np.ones(len(run.y), dtype=bool)
+        for condition in rule["if"]:
+            holds &= condition_holds(condition, run.X)
+        is_list = run.rules["ordered"] or run.rules["disjoint"]
+        rows = self.assigned == k if is_list else holds
+        p, positives = int((run.y[rows] == rule["then"]).sum()), int((run.y == rule["then"]).sum())
+        for fact in facts:
+            if match := re.match(r"Right(\d+) of (\d+) precision ([\d.–]+)$", fact):
+                if rows.sum() and int(match[2]) == rows.sum():
+                    self.figures(fact, r"precision ([\d.]+)$", [p / rows.sum()])
+                    self.equal(match[1], p)
+            elif fact.startswith("Finds of its class") and positives and is_list:
+                pattern = rf"class{_FIGURE} of 100 coverage {_FIGURE}$"
+                self.figures(fact, pattern, [100 * p / positives, p / positives])
+            elif fact.startswith("Holds for"):
+                self.figures(fact, r"^Holds for(\d+) row", [int(holds.sum())])
+
+    def check_otherwise(self) -> None:
+        for text in self.texts("#cards .otherwise .record"):
+            uncovered = self.assigned < 0
+            if uncovered.any():
+                self.figures(text, rf"decides {_FIGURE} of", [int(uncovered.sum())])
+                if match := re.search(r", (\d+) wrong", text):
+                    self.equal(match[1], (self.run.y != self.predicted)[uncovered].sum())
+
+    # --- panels, alternatives, leaderboard ------------------------------------------------------
+
+    def check_panels(self) -> None:
+        run, own = self.run, self.own
+        texts = dict.fromkeys(("#right-panel", "#agreement-panel", "#test-panel"), "")
+        for selector in texts:
+            texts[selector] = "\n".join(self.texts(f"{selector} li, {selector} p, {selector} h3"))
+        right, agrees, on_test = texts.values()
+        unit = " of 100" if run.is_classification else " %"
+        name = "correctness" if run.is_classification else "explained"
+        if right and not (right.startswith("How much") and own[name] < 0):
+            self.figures(right, rf"These rules{_FIGURE}{unit}", [100 * own[name]])
+        quality = run.black_box_quality()["accuracy" if run.is_classification else "R²"]
+        if match := re.search(rf"Black box[^\n]*?{_FIGURE}{unit}(?:\n|$)", right):
+            self.equal(match[1], 100 * quality)
+        if match := re.search(rf"Always “[^\n]*”{_FIGURE} of 100", right):
+            self.equal(match[1], 100 * self.constant_share())
+        assert ("may have been trained on" in right) == (not run.trained_here or not right)
+        fidelity = own["fidelity"]
+        if agrees:
+            before = "These rules" if run.is_classification else "These rulesR² "
+            self.figures(agrees, rf"{before}{_FIGURE}", [self.scale * fidelity])
+        if run.test is not None:
+            box, middle = "Black box [^\n]*: right [(]data[)](?:R² )?", "(?:R² )?"
+            pattern = (
+                rf"right \(data\){middle}{_FIGURE}[^$]*{box}{_FIGURE}[^$]*agree with the model"
+                rf"{middle}{_FIGURE}"
+            )
+            self.figures(on_test, pattern, [self.scale * value for value in self.on_test()])
+            covered = 100 * float(np.mean(rule_of_rows(run.rules, run.test.X) >= 0))
+            self.figures(on_test, rf"{_FIGURE} of 100 have a rule", [covered])
+        self.check_classes()
+        self.check_segments()
+        self.check_limits()
+
+    def check_classes(self) -> None:
+        rows = self.browser.run(
+            "return [...document.querySelectorAll('#class-table tbody tr')].map((row) => "
+            "[...row.children].map((cell) => cell.textContent))"
+        )
+        self.checked += ["#class-table", "#class-table + p", ".panel:has(#class-table) > p"]
+        for name, count, found, correct in rows:
+            truth = np.array([str(label) == name for label in self.run.y])
+            said = np.array([str(label) == name for label in self.predicted])
+            self.equal(count, truth.sum())
+            both = int((truth & said).sum())
+            self.figures(found, rf"^{_FIGURE} of 100$", [100 * both / truth.sum()])
+            if said.any():
+                self.figures(correct, rf"^{_FIGURE} of 100$", [100 * both / said.sum()])
+            else:
+                assert correct == "never predicted"
+
+    def check_segments(self) -> None:
+        """Check the error of all rows and those of rules; other segments are conditions of rows."""
+        hints = self.texts("#segments > p.hint")
+        errors = self.run.y != self.predicted
+        if not self.run.is_classification:
+            errors = np.abs(self.run.y - self.predicted)
+        for hint in hints:
+            mean = float(np.mean(errors)) * self.scale
+            pattern = rf"all {_FIGURE} rows: (?:average error )?{_FIGURE}"
+            self.figures(hint, pattern, [len(self.run.y), mean])
+        segments = self.browser.run(
+            "return [...document.querySelectorAll('#segments li')].map((one) => "
+            "[...one.children].map((part) => part.textContent))"
+        )
+        self.checked.append("#segments li")
+        for name, error, n_rows in segments:
+            rule = re.match(r"rule (\d+) predicts", name)
+            own = self.assigned == int(rule[1]) - 1 if rule else self.rows_of_segment(name)
+            mean = float(np.mean(errors[own])) * self.scale
+            self.figures(error, rf"^(?:average error )?{_FIGURE}(?: of 100 wrong)?$", [mean])
+            self.figures(n_rows, rf"^ {_FIGURE} rows?$", [int(own.sum())])
+
+    def rows_of_segment(self, text: str) -> np.ndarray:
+        """Return the rows of a segment that is written as a condition on one column."""
+        name = max((n for n in self.run.X if text.startswith(n)), key=len)
+        column = self.run.X[name]
+        if match := re.search(r"above ([\d.]+?) and at most ([\d.]+)", text):
+            return ((column > float(match[1])) & (column <= float(match[2]))).to_numpy()
+        if match := re.search(r"above ([\d.]+)", text):
+            return (column > float(match[1])).to_numpy()
+        if match := re.search(r"at most ([\d.]+)", text):
+            return (column <= float(match[1])).to_numpy()
+        return np.array([text.startswith(f"{name} is {value}") for value in column])
+
+    def check_limits(self) -> None:
+        """Check the shares of rows without a rule and with several ones."""
+        rows = self.browser.run(
+            "return [...document.querySelectorAll('#left-out tbody tr')].map((row) => "
+            "[...row.children].map((cell) => cell.textContent))"
+        )
+        self.checked.append("#left-out")
+        rules = self.run.rules["rules"]
+        holds = np.array(
+            [
+                np.all([condition_holds(c, self.run.X) for c in rule["if"]], axis=0)
+                if rule["if"]
+                else self.ones > 0
+                for rule in rules
+            ]
+        )
+        several = float(np.mean(holds.sum(axis=0) > 1))
+        for text, value in rows:
+            if text == "rows without a rule":
+                self.figures(value, rf"^{_FIGURE} of", [100 * float(np.mean(self.assigned < 0))])
+            elif text == "rows that several rules hold for":
+                self.figures(value, rf"^{_FIGURE} of", [100 * several])
+
+    def check_alternatives(self) -> None:
+        lists = self.run.record["alternatives"]["lists"]
+        buttons = self.texts("#alternatives button")
+        for button, record in zip(buttons, lists, strict=True):
+            values = [record["n_rules"], record["correctness"], record["fidelity"]]
+            own = self.run.held_out(record["extractor"], record["params"])
+            assert own["correctness"] == record["correctness"] or np.isclose(
+                own["correctness"], record["correctness"], rtol=1e-9
+            )
+            numbers = re.search(
+                rf"{_FIGURE} rules? · (?:R² )?{_FIGURE}[^·]*· (?:R² )?{_FIGURE}", button
+            )
+            assert numbers, button
+            self.equal(numbers[1], values[0])
+            self.equal(numbers[2], self.scale * values[1])
+            self.equal(numbers[3], self.scale * values[2])
+
+    def check_board(self) -> None:
+        """Compare the leaderboard of the page with that of the run."""
+        self.browser.run("if (!byId('show-all').hidden) byId('show-all').click()")
+        heads, *rows = self.browser.run(
+            "return [...document.querySelectorAll('#board tr')].map((row) => "
+            "[...row.children].map((cell) => cell.textContent))"
+        )
+        self.checked += ["#board", "#show-all", "#board-print", "#chosen-body"]
+        board = self.run.board[self.run.board["state"] == "complete"]
+        assert len(rows) == len(board)
+        expected = (self.run.record["search"]["performance"] or "weighted F1").replace("_", " ")
+        performance = expected if self.run.is_classification else "R²"
+        names = {"Rules": "n_rules", "space covered": "completeness_volume", "±": "score_std"}
+        names |= {"rows covered": "completeness_instances", "Fidelity": "fidelity"}
+        names |= {heads[2]: "score", performance: "performance"}
+        shown = [dict(zip(heads, row, strict=True)) for row in rows]
+        assert performance in heads
+        assert "F1" not in heads
+        for _, row in board.iterrows():
+            assert any(
+                all(
+                    is_rounded(own[head], abs(row[name]) if name == "score" else row[name])
+                    for head, name in names.items()
+                    if head in own
+                )
+                for own in shown
+            ), row.to_dict()
+            self.n_checked += len(names)
+
+    def check_editor(self) -> None:
+        for label, before, now, change in self.browser.run(
+            "return [...document.querySelectorAll('#edit-figures tr')].map((row) => "
+            "[...row.children].map((cell) => cell.textContent))"
+        ):
+            assert (before, change) == (now, "0")
+            value = None
+            if label == "right (data)" and not self.run.is_weighted:
+                value = share_equal(self.run.y, self.predicted, self.ones)
+            elif label == "agree with the model" and not self.run.is_weighted:
+                value = share_equal(self.run.answers, self.predicted, self.ones)
+            elif label == "rules":
+                self.equal(before, len(self.run.rules["rules"]))
+            if value is not None:
+                self.equal(before.replace(" %", ""), 100 * value)
+        self.checked += ["#edit-figures", ".edit-table caption"]
+
+    def check_hints(self) -> None:
+        """Check the numbers of rows and rules in sentences, and the rank of the choice."""
+        n_rows, n_rules = len(self.run.y), len(self.run.rules["rules"])
+        self.figures(self.texts("#headline")[0], rf"^{_FIGURE} rules? that predict", [n_rules])
+        for hint in self.texts("#rules-hint"):
+            self.figures(hint, rf"in {_FIGURE} rows", [n_rows])
+        for hint in self.texts("#edit > .hint"):
+            self.figures(hint, rf"on\s+all {_FIGURE} rows", [n_rows])
+        sentence = self.texts("#chosen-by")[0]
+        board = self.run.board[self.run.board["state"] == "complete"]
+        pattern = rf" {_FIGURE}, rank {_FIGURE} of {_FIGURE} candidates?"
+        match = re.search(pattern, sentence)
+        assert match, sentence
+        self.equal(match[1], abs(self.run.record["best"]["score"]))
+        self.equal(match[3], len(board))
+        is_within = "within_limits" not in board or bool(self.run.board["within_limits"].iloc[0])
+        assert ("beyond the limits" in sentence) != is_within
+        if best := re.search(rf"The best has {_FIGURE},", sentence):
+            assert any(is_rounded(best[1], abs(score)) for score in board["score"])
+        limit = self.run.record["search"]["max_rules"]
+        shown = self.browser.run("return byId('max-rules').value")
+        assert shown == ("" if limit is None else str(limit))
+        assert json.dumps(self.run.record["alternatives"]["max_rules"]) != "0"
