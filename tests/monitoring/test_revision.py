@@ -43,7 +43,7 @@ def search() -> ExtractorSearchCV:
         tree, extractors=["cart"], scoring="accuracy", max_rules=6, n_trials=2, cv=3, random_state=0
     )
     search._retains_folds = True
-    return search.fit(*rows(1200, 1, is_new=True))
+    return search.fit(*rows(1200, 3, is_new=True))
 
 
 @pytest.fixture(scope="module")
