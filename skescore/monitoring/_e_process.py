@@ -211,7 +211,9 @@ class RateMonitors:
         self._if_none = np.where(is_tested, np.log((1 - alternatives) / (1 - nulls)), 0.0)
         weights = [
             weight * baseline_e_value(x, n, left_ends, tilt, _TILT_FACTORS, _TILT_PRIOR)
-            for weight, tilt in zip(_ODDS_RATIO_PRIOR, _tilts(goal).T[:, :, np.newaxis], strict=True)
+            for weight, tilt in zip(
+                _ODDS_RATIO_PRIOR, _tilts(goal).T[:, :, np.newaxis], strict=True
+            )
         ]
         self._weights = np.stack([w[:, :-1] for w in weights], axis=2)
         self._log_last = np.log(sum(w[:, -1] for w in weights))
