@@ -1,18 +1,27 @@
-"""Time and memory of an update from Parquet, compared with `skescore score` on the same files.
+"""Time and memory of an update from Parquet and PostgreSQL, compared with `skescore score`.
 
-    python benchmarks/monitoring/scale.py [--rows 10000000] [--pairs 3] [--folder FOLDER]
+    python benchmarks/monitoring/scale.py [--source parquet] [--rows 10000000] [--pairs 3]
+    python benchmarks/monitoring/scale.py --source postgresql     (needs psycopg and a server)
 
 Both commands run in processes of their own, in alternating pairs. `scale.csv` has the seconds of
-CPU and of wall time and the peak of memory of each run; the ratio is that of the medians.
+CPU and of wall time and the peak of memory of each run; the ratio is that of the medians. CPU time
+includes that of the server. A temporary server is started with `initdb` and `pg_ctl`, or `--server`
+names a running one, as in postgresql://anna@localhost/test, whose table `watch_rows` is replaced.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shutil
+import socket
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +48,55 @@ def write_rows(folder: Path, n_rows: int) -> None:
         frame = pd.DataFrame({name: rng.normal(size=size) for name in COLUMNS})
         is_yes = (frame["x1"] + frame["x2"] > 0) ^ (rng.random(size) < 0.1)
         frame.assign(label=np.where(is_yes, "yes", "no")).to_parquet(path)
+
+
+@contextmanager
+def running_server(folder: Path) -> Iterator[str]:
+    """Start a PostgreSQL server on the loopback, and return the URL of a database."""
+    programs = Path(shutil.which("initdb") or "initdb").resolve().parent
+    other = {"user": "postgres", "cwd": "/"} if os.geteuid() == 0 else {}  # root may not run it
+    folder.mkdir()
+    if other:
+        folder.parent.chmod(0o755)
+        shutil.chown(folder, "postgres")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def run(program: str, *arguments: str) -> None:
+        words = [programs / program, "-D", folder / "data", *arguments]
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, **other)
+
+    run("initdb", "-U", "anna", "-A", "trust", "--no-sync", "--no-locale", "-E", "UTF8")
+    options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off"
+    run("pg_ctl", "-w", "-l", str(folder / "log"), "-o", options, "start")
+    try:
+        yield f"postgresql://anna@127.0.0.1:{port}/postgres"
+    finally:
+        run("pg_ctl", "-m", "immediate", "-w", "stop")
+
+
+def fill_table(url: str, n_rows: int) -> None:
+    """Let the server generate the table: numbers between -2 and 2, and a label of two classes."""
+    import psycopg
+
+    numbers = ", ".join(f"4 * random() - 2 AS {name}" for name in COLUMNS)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP TABLE IF EXISTS watch_rows")
+        connection.execute(
+            "CREATE UNLOGGED TABLE watch_rows AS SELECT *, CASE WHEN (x1 + x2 > 0) = "
+            "(random() > 0.1) THEN 'yes' ELSE 'no' END AS label "
+            f"FROM (SELECT {numbers} FROM generate_series(1, {int(n_rows)})) AS numbers"
+        )
+        connection.execute("VACUUM ANALYZE watch_rows")
+
+
+def server_seconds(folder: Path) -> float:
+    """Return the CPU seconds of a server and of its processes that have ended."""
+    import psutil
+
+    server = psutil.Process(int((folder / "data" / "postmaster.pid").read_text().split()[0]))
+    return float(sum(server.cpu_times()[:4]))
 
 
 def make_rules(n_rules: int) -> RuleSet:
@@ -68,51 +126,81 @@ def measure(words: list[str]) -> tuple[float, float, float]:
     return usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024
 
 
+def compare(
+    rows: str, rules: RuleSet, n_pairs: int, folder: Path, more_seconds: Callable[[], float]
+) -> list[dict]:
+    """Measure alternating pairs of both commands on a source of rows.
+
+    `more_seconds` returns CPU seconds that are spent elsewhere.
+    """
+    rules_path, state_path = folder / "rules.json", folder / "state.json"
+    rules_path.write_text(rules.to_json(), encoding="utf-8")
+    n = np.append(np.full(len(rules), 1000), 0)
+    counts = DecisionCounts(n, n, n // 10, 0 * n, 0 * n, 0 * n, 0 * n)
+    monitor = RuleMonitor(rules, RuleBaseline(rules_fingerprint(rules), counts))
+    WatchState(state_path, monitor).write()
+    lines = []
+    for pair in range(n_pairs):
+        commands = {
+            "score": ["score", str(rules_path), rows, "--target", "label"],
+            "watch": [
+                *("watch", str(rules_path), rows, "--target", "label"),
+                *("--state", str(state_path), "--batch", str(pair)),
+            ],
+        }
+        order = list(commands) if pair % 2 == 0 else list(commands)[::-1]
+        for name in order:
+            before = more_seconds()
+            cpu, wall, memory = measure(commands[name])
+            lines.append(
+                {
+                    "command": name,
+                    "rules": len(rules),
+                    "cpu_seconds": round(cpu + more_seconds() - before, 2),
+                    "wall_seconds": round(wall, 2),
+                    "peak_mb": round(memory),
+                    "state_bytes": state_path.stat().st_size,
+                }
+            )
+            print(lines[-1], flush=True)
+    return lines
+
+
 def main() -> None:
     """Measure pairs of both commands, and write the result."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--source", choices=("parquet", "postgresql"), default="parquet")
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--rules", type=int, default=8)
     parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--folder", type=Path, help="folder of the Parquet files")
+    parser.add_argument("--server", help="URL of a database, instead of a temporary server")
     options = parser.parse_args()
+    rules = make_rules(options.rules)
     with tempfile.TemporaryDirectory() as temporary:
-        folder = options.folder or Path(temporary) / "rows"
-        write_rows(folder, options.rows)
-        rules_path, state_path = Path(temporary) / "rules.json", Path(temporary) / "state.json"
-        rules = make_rules(options.rules)
-        rules_path.write_text(rules.to_json(), encoding="utf-8")
-        n = np.append(np.full(len(rules), 1000), 0)
-        counts = DecisionCounts(n, n, n // 10, 0 * n, 0 * n, 0 * n, 0 * n)
-        monitor = RuleMonitor(rules, RuleBaseline(rules_fingerprint(rules), counts))
-        WatchState(state_path, monitor).write()
-        lines = []
-        for pair in range(options.pairs):
-            commands = {
-                "score": ["score", str(rules_path), str(folder), "--target", "label"],
-                "watch": [
-                    *("watch", str(rules_path), str(folder), "--target", "label"),
-                    *("--state", str(state_path), "--batch", str(pair)),
-                ],
-            }
-            order = list(commands) if pair % 2 == 0 else list(commands)[::-1]
-            for name in order:
-                cpu, wall, memory = measure(commands[name])
-                lines.append(
-                    {
-                        "command": name,
-                        "rows": options.rows,
-                        "rules": len(rules),
-                        "cpu_seconds": round(cpu, 2),
-                        "wall_seconds": round(wall, 2),
-                        "peak_mb": round(memory),
-                        "state_bytes": state_path.stat().st_size,
-                    }
-                )
-                print(lines[-1], flush=True)
-                pd.DataFrame(lines).to_csv(HERE / "scale.csv", index=False)
-    medians = pd.DataFrame(lines).groupby("command")[["cpu_seconds", "peak_mb"]].median()
+        work = Path(temporary)
+        if options.source == "parquet":
+            folder = options.folder or work / "rows"
+            write_rows(folder, options.rows)
+            lines = compare(str(folder), rules, options.pairs, work, lambda: 0.0)
+        elif options.server:
+            fill_table(options.server, options.rows)
+            url = f"{options.server}?table=watch_rows"
+            lines = compare(url, rules, options.pairs, work, lambda: 0.0)
+        else:
+            data = work / "server"
+            with running_server(data) as url:
+                fill_table(url, options.rows)
+                seconds = partial(server_seconds, data)
+                lines = compare(url + "?table=watch_rows", rules, options.pairs, work, seconds)
+    frame = pd.DataFrame([{"source": options.source, "rows": options.rows} | x for x in lines])
+    medians = frame.groupby("command")[["cpu_seconds", "wall_seconds", "peak_mb"]].median()
     print((medians.loc["watch"] / medians.loc["score"]).round(2).to_dict())
+    path = HERE / "scale.csv"
+    if path.exists():
+        earlier = pd.read_csv(path)
+        frame = pd.concat([earlier[earlier["source"] != options.source], frame])
+    frame.to_csv(path, index=False)
 
 
 if __name__ == "__main__":

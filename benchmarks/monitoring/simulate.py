@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binom
+from scipy.stats import binom, hypergeom
 
 from skescore.metrics import DecisionCounts
 from skescore.monitoring import RateMonitors, RuleBaseline, RuleMonitor, rules_fingerprint
@@ -28,8 +28,6 @@ from skescore.rules import Domain, Interval, Rule, RuleSet
 HERE = Path(__file__).parent
 ALPHA = 0.05
 N_RULES = (4, 8, 16, 32)
-#: Share of `--runs` for each number of rules, since large lists take longer.
-RUN_SHARES = {4: 1.0, 8: 1.0, 16: 0.5, 32: 0.35}
 #: Rates of an unchanged list: errors, disagreement with the model, rows outside of the domain, rows
 #: with missing values.
 RATES = {"error": 0.1, "disagreement": 0.05, "outside": 0.01, "missing": 0.02}
@@ -50,32 +48,34 @@ def make_rules(n_rules: int) -> RuleSet:
     )
 
 
-def draw_counts(rng: np.random.Generator, n_rules: int, n_rows: int) -> DecisionCounts:
-    """Draw the counts of a block of unchanged rows with labels."""
-    rows = np.append(rng.multinomial(n_rows, np.full(n_rules, 1 / n_rules)), 0)
-    return DecisionCounts(
-        rows,
-        rows,
-        rng.binomial(rows, RATES["error"]),
-        rows,
-        rng.binomial(rows, RATES["disagreement"]),
-        rng.binomial(rows, RATES["outside"]),
-        rng.binomial(rows, RATES["missing"]),
+def draw_counts(
+    rng: np.random.Generator, n_rules: int, n_rows: int, n_runs: int
+) -> list[np.ndarray]:
+    """Draw the counts of a block of unchanged rows with labels, in the order of `DecisionCounts`.
+
+    Each array has the shape (n_runs, n_rules + 1).
+    """
+    rows = rng.multinomial(n_rows, np.full(n_rules, 1 / n_rules), size=n_runs)
+    rows = np.column_stack([rows, np.zeros(n_runs, dtype=rows.dtype)])
+    errors, disagreements, outside, missing = (
+        rng.binomial(rows, RATES[kind]) for kind in ("error", "disagreement", "outside", "missing")
     )
+    return [rows, rows, errors, rows, disagreements, outside, missing]
 
 
 def delay_labels(
-    rng: np.random.Generator, counts: list[DecisionCounts], pending: np.ndarray
-) -> tuple[list[DecisionCounts], np.ndarray]:
+    rng: np.random.Generator, counts: list[np.ndarray], pending: np.ndarray
+) -> tuple[list[np.ndarray], np.ndarray]:
     """Let 30 % of the labels never come, and the others with a geometric delay of 5 blocks."""
-    pending = pending + rng.binomial(np.array([c.n_rows for c in counts]), 0.7)
+    pending = pending + rng.binomial(counts[0], 0.7)
     arrived = rng.binomial(pending, 0.2)
     errors = rng.binomial(arrived, RATES["error"])
-    late = [
-        DecisionCounts(c.n_rows, a, e, c.n_queried, c.n_disagreements, c.n_outside, c.n_missing)
-        for c, a, e in zip(counts, arrived, errors, strict=True)
-    ]
-    return late, pending - arrived
+    return [counts[0], arrived, errors, *counts[3:]], pending - arrived
+
+
+def by_run(counts: list[np.ndarray]) -> list[DecisionCounts]:
+    """Return the counts of each run."""
+    return [DecisionCounts(*run) for run in zip(*counts, strict=True)]
 
 
 def run_unchanged(
@@ -84,7 +84,7 @@ def run_unchanged(
     """Return for each run whether any monitor of an unchanged list raised an alarm."""
     rng = np.random.default_rng([n_rules, seed, late])
     rules = make_rules(n_rules)
-    baselines = [draw_counts(rng, n_rules, BASELINE_ROWS_PER_RULE * n_rules) for _ in range(n_runs)]
+    baselines = by_run(draw_counts(rng, n_rules, BASELINE_ROWS_PER_RULE * n_rules, n_runs))
     baseline = RuleBaseline(rules_fingerprint(rules), baselines[0])
     layout = RuleMonitor(rules, baseline, kinds=kinds)
     events, trials = layout._series(baselines)
@@ -101,10 +101,10 @@ def run_unchanged(
     pending = np.zeros((n_runs, n_rules + 1), dtype=np.int64)
     for n_rows, n_blocks in BLOCKS:
         for _ in range(n_blocks):
-            counts = [draw_counts(rng, n_rules, n_rows) for _ in range(n_runs)]
+            counts = draw_counts(rng, n_rules, n_rows, n_runs)
             if late:
                 counts, pending = delay_labels(rng, counts, pending)
-            events, trials = layout._series(counts)
+            events, trials = layout._series(by_run(counts))
             monitors.update(events.ravel(), trials.ravel())
             weighted = layout._log_prior[:, np.newaxis] + monitors.log_evidence.reshape(shape)
             # The mean of all e-processes includes the union bound.
@@ -112,10 +112,10 @@ def run_unchanged(
     return is_alarmed
 
 
-def false_alarms(n_runs: int, chunk: int = 50, *, resume: bool = False) -> None:
+def false_alarms(n_runs: int, chunk: int = 20, *, resume: bool = False) -> None:
     """Write the frequency of false alarms over 100,000 rows.
 
-    Errors alone get the whole 5 %; all kinds share it. Fifty runs are simulated at once.
+    Errors alone get the whole 5 %; all kinds share it. Twenty runs are simulated at once.
     """
     lines: list[dict] = []
     if resume:
@@ -132,16 +132,15 @@ def false_alarms(n_runs: int, chunk: int = 50, *, resume: bool = False) -> None:
         if (*names, n_rules) in finished:
             continue
         alarms: list[bool] = []
-        n_runs_of_size = round(n_runs * RUN_SHARES[n_rules])
-        for i in range(0, n_runs_of_size, chunk):
-            size = min(chunk, n_runs_of_size - i)
+        for i in range(0, n_runs, chunk):
+            size = min(chunk, n_runs - i)
             alarms += run_unchanged(n_rules, size, i, late, kinds).tolist()
         lines.append(
             {
                 "monitors": names[0],
                 "labels": names[1],
                 "rules": n_rules,
-                "runs": n_runs_of_size,
+                "runs": n_runs,
                 "rows": sum(a * b for a, b in BLOCKS),
                 "alarms": sum(alarms),
             }
@@ -163,15 +162,48 @@ def fixed_horizon(n_rules: int, power: float) -> int:
     raise AssertionError("no sample size suffices")
 
 
+def fixed_two_sample_horizon(n_rules: int, n_baseline: int, power: float = 0.5) -> int:
+    """Return the fewest rows for the power with held-out rows instead of a known rate.
+
+    The test is the uniformly most powerful unbiased one, Fisher's with randomization. It knows the
+    time of the change, and how many rows to wait for.
+    """
+    events = np.arange(n_baseline + 1)
+    p_baseline = binom.pmf(events, n_baseline, 0.1)
+    events, p_baseline = events[p_baseline > 1e-12], p_baseline[p_baseline > 1e-12]
+    for n in range(fixed_horizon(n_rules, power) - 15, 10_000):
+        later = np.arange(n + 1)
+        total = np.arange(events[-1] + n + 1)
+        critical = hypergeom.isf(ALPHA / n_rules, n_baseline + n, total, n)
+        beyond = hypergeom.sf(critical, n_baseline + n, total, n)
+        at_critical = hypergeom.pmf(critical, n_baseline + n, total, n)
+        share = (ALPHA / n_rules - beyond) / at_critical
+        sums = events[:, np.newaxis] + later
+        rejects = (later > critical[sums]) + share[sums] * (later == critical[sums])
+        if p_baseline @ rejects @ binom.pmf(later, n, 0.2) >= power:
+            return n
+    raise AssertionError("no sample size suffices")
+
+
+def informed_sequential_median(n_rules: int, n_runs: int = 100_000) -> float:
+    """Return the median delay of Wald's test, which knows both rates and the time of the change."""
+    is_event = np.random.default_rng(n_rules).random((n_runs, 500)) < 0.2
+    gains = np.where(is_event, math.log(0.2 / 0.1), math.log(0.8 / 0.9))
+    is_reached = np.cumsum(gains, axis=1) >= math.log(n_rules / ALPHA)
+    return float(np.median(np.where(is_reached.any(axis=1), is_reached.argmax(axis=1) + 1, np.inf)))
+
+
 def delays(n_runs: int) -> None:
     """Write the median number of rows of a rule from a change of its errors to its alarm."""
     lines = []
     for n_rules in N_RULES:
         rules = make_rules(n_rules)
         rng = np.random.default_rng(n_rules)
-        counts = draw_counts(rng, n_rules, 1000 * n_rules)
+        (counts,) = by_run(draw_counts(rng, n_rules, 1000 * n_rules, 1))
         layout = RuleMonitor(rules, RuleBaseline(rules_fingerprint(rules), counts))
         log_prior = layout._log_prior[0]
+        sequential = informed_sequential_median(n_rules)
+        two_sample = {n: fixed_two_sample_horizon(n_rules, n) for n in (500, 1000, 3000, 10_000)}
         for n_baseline in (500, 1000, 3000, 10_000):
             for n_before in (0, 1000, 10_000):
                 delay = simulate_delay(rng, n_runs, n_baseline, n_before, log_prior)
@@ -186,6 +218,8 @@ def delays(n_runs: int) -> None:
                         "upper_quartile": float(np.quantile(delay, 0.75)),
                         "fixed_50": fixed_horizon(n_rules, 0.5),
                         "fixed_80": fixed_horizon(n_rules, 0.8),
+                        "fixed_two_sample": two_sample[n_baseline],
+                        "informed_sequential": sequential,
                     }
                 )
                 print(lines[-1], flush=True)

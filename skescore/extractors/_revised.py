@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from skescore._validation import check_instance
+from skescore.constraints import ConstrainedRules
 from skescore.extractors._base import Extraction, documented
 from skescore.extractors._cart import CARTExtractor
-from skescore.extractors._features import chosen_features, narrowed, widened
+from skescore.extractors._features import chosen_features
 from skescore.extractors._input import without_vacuous_conditions
 from skescore.rules import Fallback, Rule, RuleSet, with_statistics
 from skescore.rules.exporters import readable_bounds
@@ -59,7 +60,8 @@ class RevisedRulesExtractor(CARTExtractor):
     Notes
     -----
     A rule whose class is none of the black box's classes is replaced as well. A rule that predicts
-    no row stays.
+    no row stays. With :meth:`set_constraints`, further conditions honor the constraints, and rules
+    that violate them are repaired after that; the others stay word for word if the repair permits.
 
     Examples
     --------
@@ -175,15 +177,35 @@ class RevisedRulesExtractor(CARTExtractor):
             # Rows of other groups share nothing with these.
             query_rows=("revised", k, str(self.rules), extraction.query_rows),
         )
+        constraints = self._constraints
         with warnings.catch_warnings():
             # Other rules may conclude the classes that these do not.
             warnings.filterwarnings("ignore", "max_leaf_nodes=.* is less than the")
-            if self.features is None:
-                leaves = self._named_rules(part)
+            names = part.settings["feature_names"]
+            chosen = None if self.features is None else chosen_features(self.features, names)
+            if constraints is None:
+                leaves = self._rules_on(part, chosen)
             else:
-                chosen = chosen_features(self.features, part.settings["feature_names"])
-                leaves = widened(self._named_rules(narrowed(part, chosen)), chosen, part.settings)
-        return readable_bounds(without_vacuous_conditions(leaves), part.X)
+                leaves = self._constrained_extraction(part, chosen, constraints)
+        leaves = without_vacuous_conditions(leaves)
+        if constraints is not None and constraints.thresholds:
+            return leaves
+        return readable_bounds(leaves, part.X)
+
+    def _enforce_constraints(self, X: Any, extraction: Extraction, labels: np.ndarray) -> None:
+        """Repair the rules where they violate constraints, and find out what became of each."""
+        extracted = self.rules_
+        super()._enforce_constraints(X, extraction, labels)
+        if self.rules_.rules != extracted.rules:
+            rows = X if self._encoder else extraction.X[: len(labels)]
+            n_earlier = len(self.rules)
+            self.origins_ = _origins_of(self.rules_, extracted, self.origins_, n_earlier, rows)
+
+    def _other_constrained_rules(
+        self, extraction: Extraction, rows: Any, labels: np.ndarray, native: Collection[str]
+    ) -> list[ConstrainedRules]:
+        """Return no other rules: these are not the leaves of one tree."""
+        return []
 
     def _fallback_of(self, earlier: RuleSet, extraction: Extraction) -> Fallback:
         """Return the fallback with the earlier prediction, if its class still exists."""
@@ -202,3 +224,23 @@ def _replacements(earlier: RuleSet, k: int, leaves: RuleSet | None) -> list[Rule
     if leaves is None:
         return [Rule(conditions, earlier.rules[k].output)] if k < len(earlier) else []
     return [Rule((*conditions, *leaf.conditions), leaf.output) for leaf in leaves.rules]
+
+
+def _origins_of(
+    repaired: RuleSet, extracted: RuleSet, origins: Sequence[int], n_earlier: int, rows: Any
+) -> tuple[int, ...]:
+    """Return the index of the earlier rule of each repaired rule.
+
+    A rule with other words has the origin of most of its rows; without rows, it counts as new.
+    """
+    before, after = np.asarray(extracted.assign(rows)), np.asarray(repaired.assign(rows))
+    origin_of_rows = np.where(before < 0, n_earlier, np.append(origins, n_earlier)[before])
+    texts = [(rule.conditions, rule.output) for rule in extracted.rules]
+    result = []
+    for index, rule in enumerate(repaired.rules):
+        if (rule.conditions, rule.output) in texts:
+            result.append(origins[texts.index((rule.conditions, rule.output))])
+            continue
+        of_rule = origin_of_rows[after == index]
+        result.append(int(np.bincount(of_rule).argmax()) if len(of_rule) else n_earlier)
+    return tuple(result)

@@ -9,6 +9,7 @@ Ville's inequality, it exceeds ``1 / alpha`` at some time with a probability of 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,25 +23,34 @@ Floats = NDArray[np.float64]
 #: Odds of the alternatives as multiples of those of the baseline, and their prior probabilities.
 _ODDS_RATIOS = np.array([1.6, 2.25, 3.5, 8.0, 40.0])
 _ODDS_RATIO_PRIOR = np.array([0.12, 0.63, 0.15, 0.06, 0.04])
-#: Candidate rates under the null hypothesis, in standard errors from the baseline's rate.
+#: Candidate rates under the null hypothesis, in standard errors from the baseline's rate. Many are
+#: needed where the evidence is smallest, a few errors above the baseline.
 _NULL_EDGES = np.array(
     [
-        *(-16.0, -9.0, -5.5, -3.5, -2.2, -1.5, -1.0, -0.6, -0.3),
-        *(0.2 * i for i in range(13)),
-        *(2.7, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 11.0, 15.0, 21.0, 30.0, 42.0),
+        *(-40.0, -24.0, -16.0, -12.0, -9.0, -7.0, -5.5, -4.5, -3.6, -2.9, -2.3, -1.8, -1.4, -1.0),
+        *(-0.7, -0.45, -0.2),
+        *(0.15 * i for i in range(37)),
+        *(5.7, 6.0, 6.4, 6.8, 7.3, 8.0, 9.0, 10.0, 11.5, 13.0, 16.0, 20.0, 25.0, 32.0, 42.0),
     ]
 )
-#: Distances at which the baseline is tested against a candidate rate, and their prior
-#: probabilities. Distance 0 is the e-value 1; the next three suit a doubling of a rate.
-_BASELINE_SHIFTS = np.array([0.0, 4.0, 8.0, 18.0, 70.0])
-_BASELINE_SHIFT_PRIOR = np.array([0.03, 0.25, 0.40, 0.29, 0.03])
+#: Multiples of the tilts at which the baseline is tested against a candidate rate, and their prior
+#: probabilities. The tilt 0 is the e-value 1.
+_TILT_FACTORS = np.array([0.0, 1.0, 2.5, 6.0])
+_TILT_PRIOR = np.array([0.02, 0.55, 0.38, 0.05])
+#: The same for the test with a horizon, whose best tilt is known more precisely.
+_HORIZON_TILT_FACTORS = np.array([0.0, 1.0, 2.0, 5.0])
+_HORIZON_TILT_PRIOR = np.array([0.02, 0.75, 0.20, 0.03])
 #: Prior of the time of change, in rows: a probability of a change before the first row, and a
 #: power law for later ones.
-_P_AT_START, _TIME_SCALE, _TIME_EXPONENT = 0.6, 50.0, 0.3
+_P_AT_START, _TIME_SCALE, _TIME_EXPONENT = 0.4, 50.0, 0.3
 #: Share of the capital that is bet on a change at the start, see :class:`HorizonTest`.
-_HORIZON_SHARE = 0.25
+_HORIZON_SHARE = 0.7
 #: Evidence beyond these sums is not distinguished.
-_MAX_LOG, _MAX_SUM = 600.0, 1e300
+_MAX_LOG, _MAX_SUM = 600.0, 1e37
+#: Sums are rounded down to single precision, so that rounding never adds evidence.
+_ROUND_DOWN = 1.0 - 2.0**-23
+#: Relative reserve for the rounding of probabilities.
+_RESERVE = 1e-8
 
 
 def remaining_prior(n_rows: Any) -> Floats:
@@ -49,13 +59,15 @@ def remaining_prior(n_rows: Any) -> Floats:
     Examples
     --------
     >>> remaining_prior([0, 1000]).round(3).tolist()
-    [0.4, 0.16]
+    [0.6, 0.241]
     """
     later = (1.0 + np.asarray(n_rows, dtype=float) / _TIME_SCALE) ** -_TIME_EXPONENT
     return np.asarray((1.0 - _P_AT_START) * later)
 
 
-def baseline_e_value(events: Any, trials: Any, rates: Floats) -> Floats:
+def baseline_e_value(
+    events: Any, trials: Any, rates: Floats, tilt: Any, factors: Floats, prior: Floats
+) -> Floats:
     """Return the e-value of a baseline sample against candidate rates.
 
     Parameters
@@ -64,30 +76,49 @@ def baseline_e_value(events: Any, trials: Any, rates: Floats) -> Floats:
         Events and rows of the baseline samples.
     rates : ndarray of shape (n_monitors, n_rates)
         Candidate rates, between 0 and 1.
+    tilt : array-like of shape (n_monitors, 1)
+        Difference of the log-odds between a candidate rate and the alternative, a smaller rate, in
+        units of ``1 / (n p (1 - p))``.
+    factors, prior : ndarray
+        Multiples of the tilt, and their prior probabilities.
 
     Returns
     -------
     ndarray of shape (n_monitors, n_rates)
         A mixture of likelihood ratios: its expectation is 1 if the candidate is the true rate. It
         grows with the candidate rate.
+
+    Notes
+    -----
+    With a difference t of the log-odds, the logarithm of the likelihood ratio of x events in n rows
+    against the rate p is ``-t x - n log(1 - p + p exp(-t))``. It grows with p if t(p) does not grow
+    and p t(p) does not fall. This holds for ``t = c / (n p (1 - p))``, with ``1 / 4`` instead of
+    ``p (1 - p)`` for p > 1/2.
     """
     events, trials = np.asarray(events, dtype=float), np.asarray(trials, dtype=float)
-    angle = np.arcsin(np.sqrt(rates))
-    shift = 1.0 / (np.maximum(trials, 1.0) * np.sin(angle))
+    variance = np.where(rates < 0.5, rates * (1.0 - rates), 0.25)
+    unit = np.asarray(tilt, dtype=float) / (np.maximum(trials, 1.0) * variance)
     total = np.zeros(np.broadcast_shapes(events.shape, rates.shape))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        for distance, prior in zip(_BASELINE_SHIFTS, _BASELINE_SHIFT_PRIOR, strict=True):
-            other = np.sin(np.maximum(angle - distance * shift, 0.0)) ** 2
-            ratio = _power_log(events, other, rates) + _power_log(
-                trials - events, 1.0 - other, 1.0 - rates
-            )
-            total += prior * np.exp(np.minimum(ratio, 600.0))
+    for factor, weight in zip(factors, prior, strict=True):
+        shift = factor * unit
+        log_ratio = -shift * events - trials * np.log1p(rates * np.expm1(-shift))
+        total += weight * np.exp(np.minimum(log_ratio, _MAX_LOG))
     return total
 
 
-def _power_log(exponent: Floats, numerator: Floats, denominator: Floats) -> Floats:
-    """Return ``exponent * log(numerator / denominator)``, 0 for the exponent 0."""
-    return np.where(exponent > 0, exponent * np.log(numerator / denominator), 0.0)
+def _tilts(goal: Floats) -> Floats:
+    """Return the tilt that suits each alternative; `goal` is the evidence to be reached.
+
+    An alternative with the odds ratio r reaches it after ``n = 2 goal / (log(r)**2 p (1 - p))``
+    rows. If the rows of the baseline and these n rows together have the rate p, the log-odds of the
+    baseline are smaller by ``n log(r)`` in units of one over its rows.
+    """
+    return np.asarray(0.85 * 2.0 * goal / np.log(_ODDS_RATIOS))
+
+
+def _horizon_tilt(level: Floats) -> Floats:
+    """Return the tilt with which the test with a horizon needs the fewest rows."""
+    return np.asarray(np.maximum(-1.7 * np.log(level) - 1.0, 1.0))
 
 
 @dataclass
@@ -142,6 +173,7 @@ class RateMonitors:
     def __post_init__(self) -> None:
         events, trials = np.broadcast_arrays(*np.atleast_1d(self.events, self.trials))
         tolerance = np.broadcast_to(np.asarray(self.tolerance, dtype=float), events.shape)
+        level = np.broadcast_to(np.asarray(self.level, dtype=float), events.shape)
         column = (slice(None), np.newaxis)
         x, n = events[column].astype(float), trials[column].astype(float)
         center = np.arcsin(np.sqrt((x + 0.375) / (n + 0.75)))
@@ -149,24 +181,43 @@ class RateMonitors:
         rates = np.sin(np.clip(edges, 1e-9, np.pi / 2 - 1e-6)) ** 2
         # A cell reaches from one rate to the next; the last one to 1, where nothing is tested.
         left_ends = np.column_stack([np.full(len(rates), 1e-18), rates])
-        with np.errstate(divide="ignore"):
-            self._log_baseline = np.log(baseline_e_value(x, n, left_ends))
-        nulls = np.minimum(rates + tolerance[column], 1.0 - 1e-12)[:, :, np.newaxis]
+        nulls = np.minimum(rates + tolerance[column], 1.0 - 1e-12)
         estimate = np.minimum((x + 0.5) / (n + 1.0) + tolerance[column], 1.0 - 1e-9)
-        odds = estimate / (1.0 - estimate) * _ODDS_RATIOS
-        alternatives = (odds / (1.0 + odds))[:, np.newaxis, :]
-        is_tested = alternatives > nulls
-        self._if_event = np.where(is_tested, np.log(alternatives / nulls), 0.0)
-        self._if_none = np.where(is_tested, np.log((1 - alternatives) / (1 - nulls)), 0.0)
-        self._sums = np.zeros(is_tested.shape)
-        level = np.broadcast_to(np.asarray(self.level, dtype=float), events.shape)
-        target = _HORIZON_SHARE * level[column] * np.exp(self._log_baseline[:, :-1])
-        self._horizon_test = HorizonTest.design(nulls[:, :, 0], target, estimate)
+        self._prepare_mixture(x, n, left_ends, nulls, estimate, -np.log(level)[column])
+        self._log_success = _RESERVE - np.log(level)
+        e_value = baseline_e_value(
+            *(x, n, left_ends, _horizon_tilt(level)[column]),
+            *(_HORIZON_TILT_FACTORS, _HORIZON_TILT_PRIOR),
+        )
+        target = _HORIZON_SHARE * level[column] * (1.0 - _RESERVE) ** 2 * e_value
+        # In the last cell, the baseline alone has to suffice.
+        target = np.where(target[:, -1:] >= 1.0, target[:, :-1], 0.0)
+        self._horizon_test = HorizonTest.design(nulls, target, estimate[:, 0], n[:, 0])
         self.n_rows = np.zeros(len(events), dtype=np.int64)
         self._n_prior = np.full(len(events), -1, dtype=np.int64)
         self.log_evidence = np.full(len(events), -np.inf)
         self.max_log_evidence = np.full(len(events), -np.inf)
         self._weigh()
+
+    def _prepare_mixture(
+        self, x: Floats, n: Floats, left_ends: Floats, nulls: Floats, estimate: Floats, goal: Floats
+    ) -> None:
+        """Compute the gains of likelihood ratios, and their weights by the baseline."""
+        odds = estimate / (1.0 - estimate) * _ODDS_RATIOS
+        alternatives = (odds / (1.0 + odds))[:, np.newaxis, :]
+        nulls = nulls[:, :, np.newaxis]
+        is_tested = alternatives > nulls
+        self._if_event = np.where(is_tested, np.log(alternatives / nulls), 0.0)
+        self._if_none = np.where(is_tested, np.log((1 - alternatives) / (1 - nulls)), 0.0)
+        weights = [
+            weight * baseline_e_value(x, n, left_ends, tilt, _TILT_FACTORS, _TILT_PRIOR)
+            for weight, tilt in zip(
+                _ODDS_RATIO_PRIOR, _tilts(goal).T[:, :, np.newaxis], strict=True
+            )
+        ]
+        self._weights = np.stack([w[:, :-1] for w in weights], axis=2)
+        self._log_last = np.log(sum(w[:, -1] for w in weights))
+        self._sums = np.zeros(is_tested.shape, dtype=np.float32)
 
     def update(self, events: Any, trials: Any) -> None:
         """Add a block of rows to every monitor.
@@ -191,9 +242,8 @@ class RateMonitors:
         self._n_prior[active] = self.n_rows[active]
         gains = x * self._if_event[active] + (n - x) * self._if_none[active]
         sums = self._sums[active] + (before - now)[:, np.newaxis, np.newaxis]
-        with np.errstate(over="ignore"):
-            sums *= np.exp(np.minimum(gains, _MAX_LOG))
-        self._sums[active] = np.minimum(sums, _MAX_SUM)
+        sums *= np.exp(np.minimum(gains, _MAX_LOG))
+        self._sums[active] = np.minimum(sums, _MAX_SUM) * _ROUND_DOWN
         self._horizon_test.update(active, events[active], trials[active])
         self.n_rows[active] += trials[active]
         self._weigh(active)
@@ -202,13 +252,14 @@ class RateMonitors:
         """Compute the e-process from the sums over alternatives and times of change."""
         n_prior = self._n_prior[active]
         remaining = np.where(n_prior < 0, 1.0, remaining_prior(np.maximum(n_prior, 0)))
-        mixture = self._sums[active] @ _ODDS_RATIO_PRIOR + remaining[:, np.newaxis]
-        bet = self._horizon_test.capital[active]
-        martingale = (1.0 - _HORIZON_SHARE) * mixture + _HORIZON_SHARE * bet
-        log_baseline = self._log_baseline[active]
-        evidence = np.minimum(
-            (log_baseline[:, :-1] + np.log(martingale)).min(axis=1), log_baseline[:, -1]
+        mixture = self._sums[active] + remaining[:, np.newaxis, np.newaxis]
+        smallest = np.einsum("ijk,ijk->ij", self._weights[active], mixture).min(axis=1)
+        evidence = math.log1p(-_HORIZON_SHARE) + np.minimum(
+            np.log(smallest), self._log_last[active]
         )
+        is_reached = self._horizon_test.is_reached[active]
+        bet = np.where(is_reached, self._log_success[active], -np.inf)
+        evidence = np.logaddexp(evidence, bet)
         self.log_evidence[active] = evidence
         self.max_log_evidence[active] = np.maximum(self.max_log_evidence[active], evidence)
 
@@ -228,7 +279,7 @@ class RateMonitors:
         self.n_rows = np.array(state["n_rows"], dtype=np.int64)
         self._n_prior = np.array(state["n_prior"], dtype=np.int64)
         self.max_log_evidence = unpacked(state["max_log_evidence"], (n_monitors,))
-        self._sums = unpacked(state["sums"], self._sums.shape)
+        self._sums = unpacked(state["sums"], self._sums.shape, np.float32)
         self._horizon_test.restore(state["horizon"])
         if not len(self.n_rows) == len(self._n_prior) == n_monitors:
             raise ValueError(

@@ -8,81 +8,111 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betainc, expit, logit
 from scipy.stats import binom, norm
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
-#: The odds ratio that a test is designed for, and its number of rows relative to that for a power
-#: of one half by the normal approximation.
-_ODDS_RATIO, _EXTRA_ROWS = 2.25, 1.4
-_MIN_ROWS, _MAX_ROWS = 5, 1_000_000
+#: The odds ratio that a test detects with a fair power, if the baseline permits it.
+_ODDS_RATIO = 2.25
+#: That power, if the rate of the baseline is its estimate.
+_POWER = 0.53
+#: A rate that is detected is at least so many standard errors of the baseline above its estimate,
+#: as a multiple of the critical value of the normal distribution.
+_MIN_DISTANCE = 1.7
+#: Largest number of events that a test may wait for, and of rows.
+_MAX_EVENTS, _MAX_ROWS = 4000, 1_000_000
+#: Every so many candidates are used to choose the number of events; all of them decide the rows.
+_SEARCH_STEP = 6
 
 
 class HorizonTest:
-    """Bets on the number of events at one horizon, for each candidate rate.
+    """Bets that a number of events is reached within a number of rows.
 
-    The capital is the conditional probability that the number of events reaches a critical value at
-    the horizon, divided by its initial probability. It is a martingale if the candidate is the true
-    rate, and a supermartingale if the true rates are smaller, since it grows with the number of
-    events. Such a bet has the power of the best test with this number of rows; a likelihood ratio
-    needs more rows for the same power, but has no horizon.
+    For each candidate rate, the capital before the horizon is the conditional probability that the
+    critical number of events will be reached, divided by its initial probability. It is a
+    martingale if the candidate is the true rate, and a supermartingale if the true rates are
+    smaller, since it grows with the number of events. Such a bet has the power of the best test
+    with this number of rows; a likelihood ratio needs more rows for the same power, but has no
+    horizon. Critical value and horizon are the same for all candidates, so that the capital of
+    each one is at least ``1 / target`` as soon as the critical value is reached.
 
     Parameters
     ----------
     rates : ndarray of shape (n_monitors, n_rates)
         Candidate rates under the null hypothesis.
     target : ndarray of shape (n_monitors, n_rates)
-        The capital ends as 0, or as at least ``1 / target``.
-    horizon : ndarray of int, shape (n_monitors,)
-        Number of rows. A block of rows that contains the horizon extends it to its end.
+        Largest probability of success under each candidate.
+    critical, horizon : ndarray of int, shape (n_monitors,)
+        Number of events, and of rows. A block of rows that contains the horizon extends it to its
+        end: the capital before that block is bet on a new critical value in the block. The horizon
+        0 stands for no test.
 
     Attributes
     ----------
-    capital : ndarray of shape (n_monitors, n_rates)
-        The capital, 1 in the beginning.
+    is_reached : ndarray of bool, shape (n_monitors,)
+        Whether the test has succeeded: the capital of every candidate is at least ``1 / target``.
 
     Examples
     --------
     With a rate of 0.1, at least 5 of 20 rows have an event with a probability of 0.043:
 
-    >>> test = HorizonTest(np.array([[0.1]]), np.array([[0.05]]), np.array([20]))
+    >>> test = HorizonTest(
+    ...     np.array([[0.1]]), np.array([[0.05]]), np.array([5]), np.array([20])
+    ... )
     >>> for events in ([2], [3]):
-    ...     test.update(np.array([0]), np.array(events), np.array([10]))
-    >>> test.capital.round(2).tolist()
-    [[23.16]]
+    ...     test.update(np.array([0]), np.array(events), np.array([9]))
+    >>> test.is_reached.tolist()
+    [True]
     """
 
-    def __init__(self, rates: Floats, target: Floats, horizon: NDArray[np.int64]) -> None:
-        self._rates, self._horizon = rates, horizon
-        self._target = np.minimum(target, 1.0)
+    def __init__(self, rates: Floats, target: Floats, critical: Integers, horizon: Integers):
+        self._rates, self._target = rates, np.minimum(target, 1.0)
+        self._critical, self._horizon = critical, horizon
         self._n_rows = np.zeros(len(rates), dtype=np.int64)
         self._n_events = np.zeros(len(rates), dtype=np.int64)
-        self.capital = np.ones(rates.shape)
-        n_rows = horizon[:, np.newaxis]
-        self._critical = _critical_value(n_rows, rates, self._target)
-        self._p_critical = binom.sf(self._critical - 1, n_rows, rates)
+        self.is_reached = np.zeros(len(rates), dtype=bool)
 
     @classmethod
-    def design(cls, rates: Floats, target: Floats, estimate: Floats) -> HorizonTest:
-        """Choose horizons at which a large increase of the rate is detected with a fair power.
+    def design(cls, rates: Floats, target: Floats, estimate: Floats, n_baseline: Floats) -> Any:
+        """Choose critical values and horizons.
 
         Parameters
         ----------
         rates, target : ndarray of shape (n_monitors, n_rates)
             See the class.
-        estimate : ndarray of shape (n_monitors, 1)
-            Estimates of the rate from the baseline, which decide about the horizon.
-        """
-        odds = estimate / (1.0 - estimate) * _ODDS_RATIO
-        gap = odds / (1.0 + odds) - rates
-        distance = norm.isf(np.clip(target, 1e-300, 0.5))
-        needed = distance**2 * rates * (1.0 - rates) / np.maximum(gap, 1e-6) ** 2
-        n_rows = _EXTRA_ROWS * np.where(distance > 0, needed, 0.0).max(axis=1)
-        return cls(rates, target, np.clip(n_rows, _MIN_ROWS, _MAX_ROWS).astype(np.int64))
+        estimate, n_baseline : ndarray of shape (n_monitors,)
+            Estimates of the rate from the baseline, and its number of rows. They decide about the
+            power, not about the validity.
 
-    def update(
-        self, active: NDArray[np.intp], events: NDArray[np.int64], trials: NDArray[np.int64]
-    ) -> None:
+        Returns
+        -------
+        HorizonTest
+            With the fewest events for which the power suffices. The horizon is the largest with
+            which no candidate has a larger probability of success than its target.
+        """
+        candidates = slice(None, None, _SEARCH_STEP)
+        base = target[np.arange(len(rates)), np.abs(rates - estimate[:, np.newaxis]).argmin(1)]
+        distance = np.maximum(norm.isf(np.clip(base, 1e-300, 0.4)), 1.0)
+        shift = 0.5 * _MIN_DISTANCE * distance / np.sqrt(np.maximum(n_baseline, 1.0))
+        angle = np.minimum(np.arcsin(np.sqrt(estimate)) + shift, 0.49 * np.pi)
+        detected = np.maximum(expit(logit(estimate) + np.log(_ODDS_RATIO)), np.sin(angle) ** 2)
+        low = np.zeros(len(rates))
+        high = np.ceil(
+            4.0 * distance**2 * detected * estimate / (detected - estimate) ** 2 + 2.0 * distance**2
+        )
+        high = np.minimum(high, _MAX_EVENTS)
+        while (high - low > 1).any():
+            middle = np.floor((low + high) / 2)
+            n_rows = _longest(middle, rates[:, candidates], target[:, candidates], estimate)
+            suffices = _tail(middle, n_rows, detected) >= _POWER
+            low, high = np.where(suffices, low, middle), np.where(suffices, middle, high)
+        n_rows = _longest(high, rates, target, estimate)
+        horizon = np.where((n_rows >= high) & (n_rows > 0), n_rows, 0.0)
+        return cls(rates, target, high.astype(np.int64), horizon.astype(np.int64))
+
+    def update(self, active: NDArray[np.intp], events: Integers, trials: Integers) -> None:
         """Add a block of rows to some monitors.
 
         Parameters
@@ -92,68 +122,83 @@ class HorizonTest:
         events, trials : ndarray of int, of the same shape
             Events and rows of the block.
         """
-        is_open = self._n_rows[active] < self._horizon[active]
+        is_open = (self._n_rows[active] < self._horizon[active]) & ~self.is_reached[active]
         active, events, trials = active[is_open], events[is_open], trials[is_open]
+        is_last = self._n_rows[active] + trials > self._horizon[active]
+        self._finish(active[is_last], events[is_last], trials[is_last])
         self._n_rows[active] += trials
         self._n_events[active] += events
-        is_last = self._n_rows[active] >= self._horizon[active]
-        self._continue(active[~is_last])
-        self._finish(active[is_last], events[is_last], trials[is_last])
+        within = active[~is_last]
+        self.is_reached[within] = self._n_events[within] >= self._critical[within]
 
-    def _continue(self, monitors: NDArray[np.intp]) -> None:
-        """Compute the capital of monitors before their horizon."""
+    def _finish(self, monitors: NDArray[np.intp], events: Integers, trials: Integers) -> None:
+        """Bet the capital on the events of a block that contains the horizon."""
         if not len(monitors):
             return
-        n_left = (self._horizon - self._n_rows)[monitors, np.newaxis]
-        n_needed = self._critical[monitors] - self._n_events[monitors, np.newaxis]
-        p_critical = binom.sf(n_needed - 1, n_left, self._rates[monitors])
-        p_initial = self._p_critical[monitors]
-        # Nothing is bet where even events in all rows would not reach the target.
-        ratio = p_critical / np.maximum(p_initial, 1e-300)
-        self.capital[monitors] = np.where(p_initial > 0, ratio, 1.0)
-
-    def _finish(
-        self, monitors: NDArray[np.intp], events: NDArray[np.int64], trials: NDArray[np.int64]
-    ) -> None:
-        """Bet the capital on the events of the last block, so that it reaches the target."""
-        if not len(monitors):
-            return
-        capital, rates = self.capital[monitors], self._rates[monitors]
-        n_rows = trials[:, np.newaxis]
-        n_needed = _critical_value(n_rows, rates, capital * self._target[monitors])
-        is_reached = events[:, np.newaxis] >= n_needed
-        p_reached = binom.sf(n_needed - 1, n_rows, rates)
-        self.capital[monitors] = np.where(is_reached, capital / np.maximum(p_reached, 1e-300), 0.0)
+        column = (slice(None), np.newaxis)
+        rates, horizon = self._rates[monitors], self._horizon[monitors]
+        n_left = (horizon - self._n_rows[monitors])[column]
+        n_needed = (self._critical - self._n_events)[monitors][column]
+        p_initial = binom.sf(self._critical[monitors][column] - 1, horizon[column], rates)
+        p_now = binom.sf(n_needed - 1, n_left, rates)
+        capital = np.where(p_initial > 0, p_now / np.maximum(p_initial, 1e-300), 1.0)
+        critical = _critical_value(trials[column], rates, capital * self._target[monitors])
+        self.is_reached[monitors] = events >= critical.max(axis=1)
 
     def state(self) -> dict[str, Any]:
         """Return the state of the stream for JSON."""
         return {
             "n_rows": self._n_rows.tolist(),
             "n_events": self._n_events.tolist(),
-            "capital": packed(self.capital),
+            "is_reached": self.is_reached.tolist(),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from a state that :meth:`state` returned for the same baseline."""
         self._n_rows = np.array(state["n_rows"], dtype=np.int64)
         self._n_events = np.array(state["n_events"], dtype=np.int64)
-        self.capital = unpacked(state["capital"], self.capital.shape)
+        self.is_reached = np.array(state["is_reached"], dtype=bool)
+
+
+def _tail(critical: Floats, n_rows: Floats, rate: Floats) -> Floats:
+    """Return the probability of at least `critical` events, 0 if there are fewer rows."""
+    is_possible = n_rows >= critical
+    safe = np.where(is_possible, n_rows, critical)
+    return np.where(is_possible, betainc(critical, safe - critical + 1.0, rate), 0.0)
+
+
+def _longest(critical: Floats, rates: Floats, target: Floats, estimate: Floats) -> Floats:
+    """Return the largest number of rows with which no candidate exceeds its target.
+
+    Numbers of rows with more than the critical number of events on average are not tried.
+    """
+    limit = np.minimum(np.ceil(critical / estimate), _MAX_ROWS)
+    low, high = critical - 1.0, np.maximum(limit, critical) + 1.0
+    critical = critical[:, np.newaxis]
+    while (high - low > 1).any():
+        middle = np.floor((low + high) / 2)
+        p_success = _tail(critical, middle[:, np.newaxis], rates)
+        is_valid = (p_success <= target).all(axis=1)
+        low, high = np.where(is_valid, middle, low), np.where(is_valid, high, middle)
+    return low
 
 
 def _critical_value(n_rows: Any, rates: Floats, p: Floats) -> Floats:
     """Return the smallest number of events that is reached with a probability of at most `p`."""
     quantile = binom.isf(np.minimum(p, 1.0), n_rows, rates)  # exceeded with at most `p`
-    critical = np.where(p >= 1.0, 0.0, np.maximum(quantile + 1.0, 0.0))
-    # The quantile is rounded; a probability beyond `p` would only reduce the gain.
+    critical = np.maximum(quantile + 1.0, 0.0)
+    critical += binom.sf(critical - 1.0, n_rows, rates) > p  # the quantile is rounded
+    critical = np.where(p >= 1.0, 0.0, critical)
     return np.where(p <= 0.0, n_rows + 1.0, critical)
 
 
-def packed(values: Floats) -> str:
+def packed(values: NDArray[Any]) -> str:
     """Write floats as text, without loss."""
-    return base64.b64encode(zlib.compress(values.astype("<f8").tobytes(), 6)).decode("ascii")
+    data = values.astype(values.dtype.newbyteorder("<")).tobytes()
+    return base64.b64encode(zlib.compress(data, 6)).decode("ascii")
 
 
-def unpacked(text: str, shape: tuple[int, ...]) -> Floats:
+def unpacked(text: str, shape: tuple[int, ...], kind: Any = np.float64) -> NDArray[Any]:
     """Read floats that :func:`packed` wrote."""
-    values = np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<f8")
-    return values.reshape(shape).copy()
+    data = zlib.decompress(base64.b64decode(text))
+    return np.frombuffer(data, dtype=np.dtype(kind).newbyteorder("<")).astype(kind).reshape(shape)

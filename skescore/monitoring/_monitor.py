@@ -25,7 +25,7 @@ FORMAT, VERSION = "skescore rule monitor", 1
 #: Rows of a block at least, and blocks of an update at most. Within a block, order is not used.
 _MIN_BLOCK, _MAX_BLOCKS = 50, 200
 #: Share of the false alarm probability of one kind that its monitor of all rows gets.
-_ALL_ROWS_SHARE = 0.1
+_ALL_ROWS_SHARE = 0.04
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ MONITOR_KINDS: Mapping[str, MonitorKind] = {
             "n_errors",
             "n_labeled",
             False,
-            0.8,
+            0.9,
             0.0,
             "share of its labeled rows that it predicts wrongly",
             "extract it again from rows since the change, after the model is retrained on them",
@@ -79,7 +79,7 @@ MONITOR_KINDS: Mapping[str, MonitorKind] = {
             "n_disagreements",
             "n_queried",
             False,
-            0.08,
+            0.04,
             0.0,
             "share of its rows that the model predicts differently",
             "extract it again from the current model",
@@ -89,7 +89,7 @@ MONITOR_KINDS: Mapping[str, MonitorKind] = {
             "n_rows",
             None,
             True,
-            0.06,
+            0.03,
             0.02,
             "share of all rows that it decides",
             "find out whether the rows or their recording changed, before its errors are known",
@@ -99,7 +99,7 @@ MONITOR_KINDS: Mapping[str, MonitorKind] = {
             "n_outside",
             "n_rows",
             False,
-            0.03,
+            0.015,
             0.02,
             "share of its rows with values outside of the domain",
             "check how values are recorded; if they are right, collect labels there, since neither "
@@ -110,7 +110,7 @@ MONITOR_KINDS: Mapping[str, MonitorKind] = {
             "n_missing",
             "n_rows",
             False,
-            0.03,
+            0.015,
             0.02,
             "share of its rows that lack a value that rules use",
             "repair the source of the missing values",

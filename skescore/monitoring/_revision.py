@@ -12,6 +12,7 @@ from sklearn.frozen import FrozenEstimator
 
 from skescore._text import plural
 from skescore._validation import check_number
+from skescore.constraints import RejectedRulesError, UndecidableError, Violation, violations
 from skescore.extractors import RevisedRulesExtractor
 from skescore.monitoring._baseline import RuleBaseline
 from skescore.monitoring._monitor import RuleChange, RuleMonitor
@@ -55,20 +56,35 @@ class Revision:
     is_limited : bool
         Whether better revised rules were left out, because they are more than `max_rules` of the
         search.
+    violations : tuple of Violation
+        What the earlier rules violate on the new rows, if the search has constraints.
+    rejection : str
+        Why no revised rules satisfy the constraints; empty if there are some. Without any, there
+        is no extractor, and the score is -inf.
     """
 
     earlier: RuleSet
     changes: tuple[RuleChange, ...]
     changed: tuple[int, ...]
-    extractor: RevisedRulesExtractor
+    extractor: RevisedRulesExtractor | None
     score: float
     search_score: float
     max_cost: float
     is_limited: bool = False
+    violations: tuple[Violation, ...] = ()
+    rejection: str = ""
 
     @property
     def rules(self) -> RuleSet:
-        """The revised rules."""
+        """The revised rules.
+
+        Raises
+        ------
+        ValueError
+            If no revised rules satisfy the constraints.
+        """
+        if self.extractor is None:
+            raise ValueError(f"There are no revised rules. {self.rejection}")
         rules: RuleSet = self.extractor.rules_
         return rules
 
@@ -89,28 +105,45 @@ class Revision:
         import pandas as pd
 
         lines = []
-        origins = np.array(self.extractor.origins_)
+        origins = np.array([] if self.extractor is None else self.extractor.origins_)
         for k in range(len(self.earlier) + 1):
             name = f"rule {k + 1}" if k < len(self.earlier) else "no rule"
             new_numbers = (np.flatnonzero(origins == k) + 1).tolist()
             reasons = [_describe(change) for change in self.changes if change.rule == name]
+            reasons += [
+                f"violates {v.constraint}: {v.evidence}"
+                for v in self.violations
+                if v.rule_index == k
+            ]
             if name == "no rule" and not new_numbers:
                 continue
-            status = "kept"
-            if not self._is_repeated(k, new_numbers):
-                status = "extracted again"
-            elif k in self.changed:
-                status = "extracted again, unchanged"
             lines.append(
                 {
                     "rule": name,
                     "text": self.earlier.line(k) if k < len(self.earlier) else "no rule",
-                    "status": status,
+                    "status": self._status(k, new_numbers),
                     "new_rules": new_numbers,
                     "reason": "; ".join(reasons),
                 }
             )
         return pd.DataFrame(lines).set_index("rule")
+
+    def _status(self, k: int, new_numbers: Sequence[int]) -> str:
+        """Return what became of an earlier rule."""
+        if self.extractor is None:
+            return "not revised"
+        if self._is_repeated(k, new_numbers):
+            return "extracted again, unchanged" if k in self.changed else "kept"
+        if not new_numbers and self._is_repaired:
+            return "dropped for the constraints"
+        is_new = k in self.changed or not self._is_repaired
+        return "extracted again" if is_new else "adapted to the constraints"
+
+    @property
+    def _is_repaired(self) -> bool:
+        """Whether some revised rules violated a constraint before they were repaired."""
+        constrained = getattr(self.extractor, "constrained_rules_", None)
+        return constrained is not None and constrained.n_repaired > 0
 
     def _is_repeated(self, k: int, new_numbers: Sequence[int]) -> bool:
         """Return whether an earlier rule is among the revised ones, word for word."""
@@ -123,12 +156,14 @@ class Revision:
         """Return the revision for JSON."""
         return {
             "is_accepted": self.is_accepted,
-            "score": self.score,
+            "score": _finite(self.score),
             "search_score": self.search_score,
-            "cost": self.cost,
+            "cost": _finite(self.cost),
             "max_cost": self.max_cost,
             "rules": self.to_frame().reset_index().to_dict(orient="records"),
             "changes": [change.to_dict() for change in self.changes],
+            "violations": [str(violation) for violation in self.violations],
+            "rejection": self.rejection,
         }
 
     def __str__(self) -> str:
@@ -137,10 +172,23 @@ class Revision:
         lines = []
         for name, line in frame.iterrows():
             numbers = line["new_rules"]
-            text = f"{name} is {line['status']}, as rule{'s' * (len(numbers) > 1)} "
-            text += ", ".join(map(str, numbers))
+            text = f"{name} is {line['status']}"
+            if numbers:
+                text += f", as rule{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
             lines.append(f"{text} ({line['reason']})" if line["reason"] else text)
-        n_kept = int((frame["status"] == "kept").sum())
+        lines += [
+            f"the earlier rules violate {violation.constraint}: {violation.evidence}"
+            for violation in self.violations
+            if violation.rule_index is None or violation.rule_index < 0
+        ]
+        return "\n".join([*lines, self._verdict(int((frame["status"] == "kept").sum()))])
+
+    def _verdict(self, n_kept: int) -> str:
+        """State whether the revised rules are used, and why not."""
+        if self.rejection:
+            return f"no revised rules satisfy the constraints: all rules are new. {self.rejection}"
+        if math.isinf(self.score):
+            return "all revised rules exceed the largest number of rules: all rules are new"
         share = f"{self.cost:.1%} of the score on held-out rows"
         verdict = f"keeping {plural(n_kept, 'rule')} costs {share}, "
         if self.is_accepted:
@@ -149,7 +197,12 @@ class Revision:
             verdict += f"more than the allowed {self.max_cost:.1%}: all rules are new"
         if self.is_limited:
             verdict += "; better revised rules exceed the largest number of rules"
-        return "\n".join([*lines, verdict])
+        return verdict
+
+
+def _finite(value: float) -> float | None:
+    """Write an infinite number as null."""
+    return value if math.isfinite(value) else None
 
 
 def _describe(change: RuleChange) -> str:
@@ -230,7 +283,9 @@ def revise_rules(
     Returns
     -------
     Revision
-        Revised rules of the size with the best score. ``search.adopt(revision.extractor)`` makes
+        Revised rules of the size with the best score that satisfy the constraints of the search.
+        Kept rules that violate them are repaired or, if this is not possible, all rules are new.
+        ``search.adopt(revision.extractor)`` makes
         them the winner of the search if :attr:`Revision.is_accepted`.
 
     Raises
@@ -273,6 +328,43 @@ def revise_rules(
             )
         changes = find_changes(ruleset, baseline, search)
     changed = _rules_to_replace(ruleset, changes)
+    violated = _violations(ruleset, search)
+    search_score = float(search.held_out_scores([search.leaderboard_.iloc[0]]).mean())
+    extractors = _candidates(search, ruleset, changed)
+    scores, rejections = _scores(search, extractors)
+    max_rules = math.inf if search.max_rules is None else search.max_rules
+    best, score, n_too_large = None, -math.inf, 0
+    for index in np.argsort(-np.round(scores, 12), kind="stable").tolist():
+        if math.isinf(scores[index]):
+            break
+        try:
+            extractor = _fit_on_all_rows(extractors[index], search)
+        except RejectedRulesError as error:
+            rejections.append(str(error))
+            continue
+        best = best or extractor
+        if len(extractor.rules_) <= max_rules:
+            best, score = extractor, float(scores[index])
+            break
+        n_too_large += 1
+    return Revision(
+        ruleset,
+        tuple(changes),
+        changed,
+        best,
+        score,
+        search_score,
+        float(max_cost),
+        is_limited=n_too_large > 0,
+        violations=violated,
+        rejection="" if best is not None else rejections[0],
+    )
+
+
+def _candidates(
+    search: ExtractorSearchCV, ruleset: RuleSet, changed: tuple[int, ...]
+) -> list[RevisedRulesExtractor]:
+    """Return extractors of revised rules of all sizes, under the constraints of the search."""
     extractors = [
         RevisedRulesExtractor(
             search.estimator,
@@ -284,25 +376,37 @@ def revise_rules(
         )
         for size in (_SIZES if changed else _SIZES[:1])
     ]
-    scores = search.held_out_scores([search.leaderboard_.iloc[0], *extractors]).mean(axis=1)
-    order = np.argsort(-np.round(scores[1:], 12), kind="stable").tolist()
-    max_rules = math.inf if search.max_rules is None else search.max_rules
-    n_skipped = 0
-    for index in order:
-        extractor = _fit_on_all_rows(extractors[index], search)
-        if len(extractor.rules_) <= max_rules:
-            break
-        n_skipped += 1
-    return Revision(
-        ruleset,
-        tuple(changes),
-        changed,
-        extractor,
-        float(scores[1 + index]) if n_skipped < len(order) else -math.inf,
-        float(scores[0]),
-        float(max_cost),
-        is_limited=n_skipped > 0,
-    )
+    if search.constraints is not None:
+        for extractor in extractors:
+            extractor.set_constraints(search.candidate_constraints)
+    return extractors
+
+
+def _scores(
+    search: ExtractorSearchCV, extractors: Sequence[RevisedRulesExtractor]
+) -> tuple[list[float], list[str]]:
+    """Return scores on held-out rows, -inf for rejected rules, and why rules are rejected."""
+    scores, rejections = [], []
+    for extractor in extractors:
+        try:
+            scores.append(float(search.held_out_scores([extractor]).mean()))
+        except RejectedRulesError as error:
+            scores.append(-math.inf)
+            rejections.append(str(error))
+    return scores, rejections
+
+
+def _violations(ruleset: RuleSet, search: ExtractorSearchCV) -> tuple[Violation, ...]:
+    """Return what rules violate on the rows of a search with constraints."""
+    if search.constraints is None:
+        return ()
+    rows = search.data_.X
+    labels = search.best_extractor_.oracle_.query(rows)
+    try:
+        return tuple(violations(ruleset, search.constraints, rows, labels))
+    except UndecidableError as error:
+        label = f"constraints that cannot be decided for these rules ({error})"
+        return (Violation(label, None, str(error), "Use fewer or simpler rules."),)
 
 
 def _rules_to_replace(ruleset: RuleSet, changes: Sequence[RuleChange]) -> tuple[int, ...]:
@@ -321,6 +425,8 @@ def _fit_on_all_rows(
 ) -> RevisedRulesExtractor:
     """Fit an extractor on all rows of a search, with its black box."""
     data = search.data_
+    if search.constraints is not None:
+        extractor.set_constraints(search.constraints)
     if not data.is_fitted:
         model = search.best_extractor_.estimator_
         extractor.set_params(estimator=FrozenEstimator(model))

@@ -540,8 +540,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_feasible(self.constraints, ruleset, X, labels)
 
     @property
-    def _candidate_constraints(self) -> Constraints | None:
-        """Constraints of candidates, whose folds have fewer rows than the table."""
+    def candidate_constraints(self) -> Constraints | None:
+        """Constraints of candidates, whose folds have fewer rows than the table.
+
+        A `min_support` in rows becomes the same share of the rows.
+        """
         constraints = self.constraints
         if constraints is None or constraints.min_support is None or constraints.min_support < 1:
             return constraints
@@ -996,7 +999,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                     f"constraints are not supported by {name!r}, which has no set_constraints. "
                     "Leave it out of extractors, or repair its rules by constrain(...)."
                 )
-            extractor.set_constraints(self._candidate_constraints)
+            extractor.set_constraints(self.candidate_constraints)
         if self.features is None:
             return extractor
         if "features" not in extractor.get_params(deep=False):
@@ -1604,6 +1607,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         objective = self._objective()
         measures = measured_beside(objective, self.measures)
         prototype = clone(extractor).set_params(estimator=self.estimator)
+        if self.constraints is not None:
+            prototype.set_constraints(self.candidate_constraints)
         folds = [
             evaluate_on_fold(prototype, fold, objective.scorer, measures)
             for fold in self._make_folds(self.data_)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from skescore.cli import main
-from skescore.rules import RuleSet
+from skescore.rules import Interval, RuleSet
 
 N = 1200
 TUNE = ["--extractors", "cart", "--trials", "2", "--black-box", "decision-tree", "--quiet"]
@@ -91,6 +91,24 @@ def test_tune_from_a_run_revises_its_rules(folder: Path, capsys) -> None:
     new = pd.read_csv("all.csv").iloc[-900:].assign(**{"when: hour": 0, "when: weekday": 0})
     errors = [(np.asarray(r.predict(new)) != new["buys"]).mean() for r in (old, rules)]
     assert errors[1] < errors[0] - 0.05
+
+
+def test_revised_rules_satisfy_constraints(folder: Path, capsys) -> None:
+    words = ["tune", "all.csv", "--from", "run", "--since", "20.02.2026", "--keep-cost", "1"]
+    assert main([*words, "--thresholds", "age:30,40,50", "--output", "revised"]) == 0
+    out = capsys.readouterr().out
+    rules, about = run_of("revised")
+    bounds = {
+        bound
+        for rule in rules
+        for condition in rule.conditions
+        if isinstance(condition, Interval) and rules.feature_names[condition.feature] == "age"
+        for bound in (condition.lower, condition.upper)
+    }
+    assert bounds <= {30.0, 40.0, 50.0, -np.inf, np.inf}
+    assert about["revision"]["is_accepted"]
+    assert "violates thresholds: age" in out
+    assert any("is violated" in text for text in about["revision"]["violations"])
 
 
 @pytest.mark.slow

@@ -8,6 +8,14 @@ import pytest
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore import ExtractorSearchCV
+from skescore.constraints import (
+    ConstrainedRules,
+    Constraints,
+    PinnedRule,
+    RejectedRulesError,
+    violations,
+)
+from skescore.extractors import RevisedRulesExtractor
 from skescore.monitoring import RuleBaseline, find_changes, revise_rules
 from skescore.rules import Interval, Rule, RuleSet
 
@@ -43,7 +51,7 @@ def search() -> ExtractorSearchCV:
         tree, extractors=["cart"], scoring="accuracy", max_rules=6, n_trials=2, cv=3, random_state=0
     )
     search._retains_folds = True
-    return search.fit(*rows(1200, 1, is_new=True))
+    return search.fit(*rows(1200, 3, is_new=True))
 
 
 @pytest.fixture(scope="module")
@@ -126,3 +134,58 @@ def test_limit_of_rules_holds_for_revised_rules(search, baseline) -> None:
     assert revision.is_limited
     assert len(revision.rules) == 4
     assert "exceed the largest number of rules" in str(revision)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "violated"),
+    [
+        (Constraints(forbidden=["z"]), {2}),
+        (Constraints(thresholds={"x": {"decimals": 1}, "z": [0.25, 0.75]}), {2}),
+        (Constraints(max_conditions=1, min_support=50, max_rules=3), {None}),
+        (Constraints(monotone={"z": "-"}, class_order=["a", "b"]), {2}),
+        (Constraints(pinned=[PinnedRule.from_ruleset(RULES, 1)]), set()),
+    ],
+)
+def test_revised_rules_satisfy_constraints(constraints, violated, baseline) -> None:
+    tree = DecisionTreeClassifier(min_samples_leaf=20, random_state=0)
+    search = ExtractorSearchCV(
+        *(tree,), extractors=["cart"], n_trials=2, cv=3, random_state=0, constraints=constraints
+    ).fit(*rows(1200, 3, is_new=True))
+    revision = revise_rules(search, RULES, baseline, max_cost=1.0)
+    X = search.data_.X
+    labels = revision.extractor.oracle_.query(X)
+    assert violations(revision.rules, constraints, X, labels) == []
+    assert {v.rule_index for v in revision.violations} >= violated
+    frame = revision.to_frame()
+    for k in violated - {None}:
+        assert frame["status"].iloc[k] != "kept"
+        assert "violates" in frame["reason"].iloc[k]
+    if None in violated:
+        assert "the earlier rules violate" in str(revision)
+    search.adopt(revision.extractor)
+    assert violations(search.rules_, constraints, X, labels) == []
+    if constraints.pinned:
+        assert frame["status"].iloc[1] == "kept"
+
+
+def test_revision_states_that_no_rules_satisfy_constraints(search, monkeypatch) -> None:
+    """Repairs always fail here, as they do for contradictory limits that are not recognized."""
+    search.set_params(constraints=Constraints(forbidden=["z"]))
+    rejected = ConstrainedRules(
+        None, {"forbidden: z": "rejected"}, tuple(violations(RULES, search.constraints))
+    )
+
+    def reject(*args) -> None:
+        raise RejectedRulesError(rejected)
+
+    monkeypatch.setattr(RevisedRulesExtractor, "_enforce_constraints", reject)
+    try:
+        revision = revise_rules(search, RULES, changes=[])
+    finally:
+        search.set_params(constraints=None)
+    assert not revision.is_accepted
+    assert "no revised rules satisfy the constraints: all rules are new" in str(revision)
+    assert revision.to_dict()["cost"] is None
+    assert set(revision.to_frame()["status"]) == {"not revised"}
+    with pytest.raises(ValueError, match="no revised rules"):
+        _ = revision.rules
