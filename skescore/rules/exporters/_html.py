@@ -137,10 +137,10 @@ def counted_tiles(ruleset: RuleSet, rows_name: str) -> list[tuple[str, str, str]
         return []
     kind = "weighted " if any(statistics.weighted for statistics in counted) else ""
     outputs = [ruleset.output_index(rule) for rule in ruleset]
-    tiles = []
+    tiles: list[tuple[str, str, str]] = []
     for reference, name in ((ruleset.reference, "class_counts"), ("data", "target_counts")):
         counts = [getattr(statistics, name) for statistics in counted]
-        if any(one is None for one in counts) or (name == "target_counts" and tiles == []):
+        if any(one is None for one in counts) or (name == "target_counts" and not tiles):
             continue
         total = n_rows if name == "target_counts" else math.fsum(map(math.fsum, counts))
         hits = math.fsum(one[output] for one, output in zip(counts, outputs, strict=True))
