@@ -155,7 +155,8 @@ def page_html(title: str, parts: Iterable[str]) -> str:
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>:root{{color-scheme:light dark}}"
-        "body{font-family:system-ui,sans-serif;margin:2rem auto;max-width:64rem;padding:0 1rem}</style></head>\n"
+        "body{font-family:system-ui,sans-serif;margin:2rem auto;max-width:64rem;padding:0 1rem}"
+        "</style></head>\n"
         f"<body><main><h1>{escape(title)}</h1>\n{notebook_view(parts)}\n</main></body></html>\n"
     )
 
