@@ -67,6 +67,7 @@ _VIEWS = {
     "search.plot": "plots:plot_search",
     "search.report": "report:write_report",
     "verification.html": "verification._html:verification_html",
+    "verification.view": "verification._html:verification_view",
 }
 for _name, _view in _VIEWS.items():
     register_view(_name, f"{__name__}.{_view}")

@@ -91,7 +91,8 @@ class BenchProgress(BenchCallback):
         if n_existing and n_missing:
             self._write(f"resuming after {n_existing} of {n_rows} rows")
         console = Console(stderr=True)
-        if n_missing and (console.is_terminal or console.is_jupyter):
+        # In notebooks, the bar would need ipywidgets.
+        if n_missing and console.is_terminal and not console.is_jupyter:
             self._bar = Progress(
                 TextColumn("{task.description}"),
                 BarColumn(),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from typing import Any, NamedTuple, NotRequired, TypedDict, cast
 
 import numpy as np
 
+from skescore._html import notebook_view, table_html, text_html
 from skescore._io import json_of
 from skescore._text import plural
 from skescore._validation import check_choice
@@ -563,20 +563,23 @@ class Certificate:
 
     def _repr_html_(self) -> str:
         """Return the sentences, and the bounds as tables, in HTML."""
-        parts = [f"<p>{escape(self.to_text()).replace(chr(10), '<br>')}</p>"]
+        head, *sentences = self.to_text().split("\n")
+        parts = [text_html("headline", head), *(text_html("plain", line) for line in sentences)]
         for frontier in self.frontiers:
-            rows = "".join(
-                f"<tr><td>{size}</td><td>{low:g}</td><td>{high:g}</td></tr>"
-                for size, low, high in zip(
-                    frontier.sizes, frontier.lower, frontier.upper, strict=True
-                )
+            bounds = zip(
+                frontier.sizes, frontier.lower, frontier.upper, frontier.status, strict=True
             )
-            loss = escape(frontier.loss.replace("_", " "))
+            rows = [
+                [str(size), f"{low:g}", f"{high:g}", status.replace("_", " ")]
+                for size, low, high, status in bounds
+            ]
+            loss = frontier.loss.replace("_", " ")
+            head_cells = ["Rules", "No less than", "Best found", "Proof"]
+            caption = f"{frontier.kind}s: {loss} on {plural(self.rows['n_rows'], 'row')}"
             parts.append(
-                f"<table><caption>{frontier.kind}: {loss}</caption><tr><th>rules</th>"
-                f"<th>lower bound</th><th>best found</th></tr>{rows}</table>"
+                table_html(head_cells, rows, caption, numbers=head_cells[:3], kind="bounds")
             )
-        return "".join(parts)
+        return notebook_view(parts)
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return the certificate with its rules as JSON.

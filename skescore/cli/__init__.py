@@ -36,6 +36,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "predict": ("_predict", "predict the rows of a table with saved rules"),
         "calibrate": ("_calibrate", "add sets of labels or intervals with a guaranteed coverage"),
         "explain": ("_explain", "explain what saved rules predict for a row"),
+        "serve": ("_serve", "predict rows on a local web page or over HTTP"),
         "watch": ("_watch", "notice when saved rules stop holding on new rows"),
         "import": ("_import", "import rules from other tools and models"),
         "report": ("_report", "write one run or a comparison of two as an HTML page"),

@@ -24,7 +24,6 @@ from skescore.cli._rule_files import (
     as_text,
     check_output,
     read_table,
-    text_features,
     write_output,
 )
 
@@ -405,6 +404,8 @@ def _with_domain(
     if ruleset.domain is not None:
         notes.add("the rules bring the domain that they were made on; that of the data is not used")
         return ruleset
+    from skescore.rules._domain import text_features
+
     rows = columns[list(ruleset.feature_names)]
     return ruleset.replace(domain=domain_of(rows, {*options.category, *text_features(ruleset)}))
 

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import math
 import shlex
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 
     from skescore.datasets import Preparation
     from skescore.monitoring import CalibratedRules
-    from skescore.rules import Condition, RuleSet
+    from skescore.rules import RuleSet
     from skescore.suspicions import ColumnProfile
 
 __all__ = [
@@ -42,7 +41,6 @@ __all__ = [
     "read_rows",
     "read_rules",
     "read_table",
-    "text_features",
     "used_features",
     "write_output",
 ]
@@ -149,6 +147,8 @@ def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:
         if (table := data_of_run(path, ruleset).get("table")) is not None:
             return Preparation.from_dict(table)
     check_texts(path, ruleset)
+    from skescore.rules._domain import text_features
+
     return Preparation.for_features(ruleset.feature_names, text_features(ruleset))
 
 
@@ -186,8 +186,9 @@ def check_texts(path: Path, ruleset: RuleSet) -> None:
     """Raise a ValueError for rules that name texts as which no cell of a table is read."""
     from skescore.datasets._reading import is_read_as
     from skescore.rules import OneOf
+    from skescore.rules._domain import condition_parts
 
-    conditions = (c for rule in ruleset.rules for c in _parts(rule.conditions))
+    conditions = (c for rule in ruleset.rules for c in condition_parts(rule.conditions))
     for condition in (c for c in conditions if isinstance(c, OneOf)):
         for value in condition.values:
             if isinstance(value, str) and not is_read_as(value):
@@ -197,34 +198,6 @@ def check_texts(path: Path, ruleset: RuleSet) -> None:
                     "without blanks around texts and with words for missing values, so that no "
                     "row has it. Write the rules with other values, or predict in Python."
                 )
-
-
-def text_features(ruleset: RuleSet) -> dict[str, list[str] | None]:
-    """Features whose values are compared with texts, and their values as far as all are known."""
-    from skescore.rules import OneOf
-
-    pairs = list(ruleset.domain.categories) if ruleset.domain is not None else []
-    domain_categories = dict(pairs)
-    if not ruleset.boxes_only:
-        conditions = (c for rule in ruleset.rules for c in _parts(rule.non_intervals))
-        pairs += [(c.feature, c.values) for c in conditions if isinstance(c, OneOf)]
-    # Names that are numbers are compared as numbers.
-    texts = {feature for feature, values in pairs if any(isinstance(v, str) for v in values)}
-    return {
-        ruleset.feature_names[feature]: list(domain_categories[feature])
-        if feature in domain_categories
-        else None
-        for feature in sorted(texts)
-    }
-
-
-def _parts(conditions: Iterable[Condition]) -> Iterable[Condition]:
-    from skescore.rules import AtLeast
-
-    for condition in conditions:
-        yield condition
-        if isinstance(condition, AtLeast):
-            yield from _parts(condition.conditions)
 
 
 def used_features(ruleset: RuleSet) -> list[str]:

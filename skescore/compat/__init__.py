@@ -2,17 +2,24 @@
 
 :class:`SkopeRules` has the interface of skope-rules 1.0.1 on today's scikit-learn. The guides
 "From skope-rules", "From RuleFit", "From wittgenstein" and "From TE2Rules" show what replaces what.
-:func:`save_mlflow_model` saves rules as an MLflow model.
+:func:`save_mlflow_model` saves rules as an MLflow model, and :func:`autolog_mlflow` logs searches.
 """
 
-from skescore.compat._mlflow import load_mlflow_rules, save_mlflow_model
+from skescore.compat._mlflow import (
+    autolog_mlflow,
+    load_mlflow_rules,
+    log_mlflow_search,
+    save_mlflow_model,
+)
 from skescore.compat._rule_text import Rule, replace_feature_name
 from skescore.compat._skope_rules import SkopeRules
 
 __all__ = [
     "Rule",
     "SkopeRules",
+    "autolog_mlflow",
     "load_mlflow_rules",
+    "log_mlflow_search",
     "replace_feature_name",
     "save_mlflow_model",
 ]

@@ -1,20 +1,33 @@
-"""Rules as MLflow models of the flavor ``python_function``."""
+"""Rules as MLflow models of the flavor ``python_function``, and searches as MLflow runs."""
 
 from __future__ import annotations
 
+import functools
+import math
 import os
 import tempfile
+import warnings
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from skescore._optional import import_optional
+from skescore._quantities import measured_quantities
+from skescore.black_boxes import is_prefit
 from skescore.rules import RuleSet, as_ruleset
+
+if TYPE_CHECKING:
+    from skescore.tuning import ExtractorSearchCV
 
 _LOADER = "skescore.compat._mlflow"
 _FILE = "rules.json"
+_SAVING = "Saving an MLflow model"
+_LOGGING = "Logging a search to MLflow"
+#: Largest number of characters of a parameter in every version of MLflow.
+_MAX_PARAM_LENGTH = 500
 
 
 class _ServedRules:
@@ -71,21 +84,24 @@ def save_mlflow_model(rules: Any, path: str | os.PathLike[str], X: Any, **option
             f"X must be a DataFrame, whose columns make the signature, got {type(X).__name__}. "
             "Pass pd.DataFrame(X, columns=rules.feature_names)."
         )
-    pyfunc = import_optional("mlflow.pyfunc", extra="mlflow", purpose="Saving an MLflow model")
-    models = import_optional("mlflow.models", extra="mlflow", purpose="Saving an MLflow model")
-    example = X[list(ruleset.feature_names)].head(5)
-    signature = models.infer_signature(example, _ServedRules(ruleset).predict(example))
+    pyfunc = import_optional("mlflow.pyfunc", extra="mlflow", purpose=_SAVING)
     with tempfile.TemporaryDirectory() as folder:
-        ruleset.save(Path(folder) / _FILE)
-        pyfunc.save_model(
-            path=os.fspath(path),
-            loader_module=_LOADER,
-            data_path=os.fspath(Path(folder) / _FILE),
-            signature=options.pop("signature", signature),
-            input_example=options.pop("input_example", example),
-            pip_requirements=options.pop("pip_requirements", [f"skescore=={version('skescore')}"]),
-            **options,
-        )
+        settings = _model_settings(ruleset, X, folder)
+        pyfunc.save_model(path=os.fspath(path), **(settings | options))
+
+
+def _model_settings(ruleset: RuleSet, X: pd.DataFrame, folder: str) -> dict[str, Any]:
+    """Write the rules to a folder, and return the settings with which MLflow stores the model."""
+    models = import_optional("mlflow.models", extra="mlflow", purpose=_SAVING)
+    example = X[list(ruleset.feature_names)].head(5)
+    ruleset.save(Path(folder) / _FILE)
+    return {
+        "loader_module": _LOADER,
+        "data_path": os.fspath(Path(folder) / _FILE),
+        "signature": models.infer_signature(example, _ServedRules(ruleset).predict(example)),
+        "input_example": example,
+        "pip_requirements": [f"skescore=={version('skescore')}"],
+    }
 
 
 def load_mlflow_rules(path: str | os.PathLike[str]) -> RuleSet:
@@ -109,3 +125,154 @@ def load_mlflow_rules(path: str | os.PathLike[str]) -> RuleSet:
     if not files:
         raise FileNotFoundError(f"{path} holds no rules; name a folder of save_mlflow_model.")
     return RuleSet.load(files[0])
+
+
+# --- searches as runs ----------------------------------------------------------------------------
+
+
+def log_mlflow_search(
+    search: ExtractorSearchCV, *, model: bool = True, report: bool = True, time_limit: float = 10.0
+) -> str:
+    """Log a fitted search to the active MLflow run, or to a new one.
+
+    Parameters are those of the search and, with the prefix ``best_``, of its winner. Metrics are
+    the winner's on held-out rows, as in the leaderboard. Artifacts are the rules as JSON and text,
+    the leaderboard, the report and the rules as a model.
+
+    Parameters
+    ----------
+    search : ExtractorSearchCV
+        A fitted search.
+    model : bool, default=True
+        Log the rules as a model, which ``mlflow.pyfunc.load_model`` loads.
+    report : bool, default=True
+        Log the report; only if jinja2 is installed.
+    time_limit : float, default=10.0
+        Seconds after which the report gets no rules of further candidates.
+
+    Returns
+    -------
+    str
+        Identifier of the run.
+
+    Raises
+    ------
+    ImportError
+        If MLflow is not installed.
+
+    Examples
+    --------
+    >>> from skescore.compat import log_mlflow_search
+    >>> run_id = log_mlflow_search(search)  # doctest: +SKIP
+    """
+    mlflow = import_optional("mlflow", extra="mlflow", purpose=_LOGGING)
+    pyfunc = import_optional("mlflow.pyfunc", extra="mlflow", purpose=_LOGGING)
+    rules = search.rules_
+    is_nested_in_run = mlflow.active_run() is not None
+    run = mlflow.active_run() or mlflow.start_run()
+    try:
+        mlflow.set_tag("skescore.version", version("skescore"))
+        mlflow.log_params(_params_of(search))
+        mlflow.log_metrics(_metrics_of(search))
+        with tempfile.TemporaryDirectory() as folder:
+            _write_artifacts(search, Path(folder), time_limit if report else None)
+            mlflow.log_artifacts(folder)
+        if model:
+            X = search.data_.X
+            if not isinstance(X, pd.DataFrame):
+                X = pd.DataFrame(X, columns=list(rules.feature_names))
+            with tempfile.TemporaryDirectory() as folder:
+                pyfunc.log_model(name="rules", **_model_settings(rules, X, folder))
+    finally:
+        if not is_nested_in_run:
+            mlflow.end_run()
+    return str(run.info.run_id)
+
+
+def autolog_mlflow(enabled: bool = True, **options: Any) -> None:
+    """Log every search that is fitted from now on to MLflow.
+
+    A search whose logging fails is still fitted, and a warning gives the reason.
+
+    Parameters
+    ----------
+    enabled : bool, default=True
+        False ends the logging.
+    **options
+        Options of :func:`log_mlflow_search`.
+
+    Raises
+    ------
+    ImportError
+        If MLflow is not installed.
+
+    Examples
+    --------
+    >>> from skescore.compat import autolog_mlflow
+    >>> autolog_mlflow()  # doctest: +SKIP
+    >>> search.fit(X, y)  # doctest: +SKIP
+    """
+    # Programs that only load a model do without the packages of searches.
+    from skescore.tuning import ExtractorSearchCV
+
+    original = getattr(ExtractorSearchCV.fit, "__wrapped__", ExtractorSearchCV.fit)
+    if not enabled:
+        ExtractorSearchCV.fit = original  # type: ignore[method-assign]
+        return
+    import_optional("mlflow", extra="mlflow", purpose=_LOGGING)
+    searches_in_fit: set[int] = set()
+
+    @functools.wraps(original)
+    def fit(self: ExtractorSearchCV, *args: Any, **kwargs: Any) -> ExtractorSearchCV:
+        if id(self) in searches_in_fit:  # a search of a data source fits itself on a sample
+            return original(self, *args, **kwargs)
+        searches_in_fit.add(id(self))
+        try:
+            original(self, *args, **kwargs)
+        finally:
+            searches_in_fit.discard(id(self))
+        try:
+            log_mlflow_search(self, **options)
+        except Exception as error:
+            warnings.warn(
+                f"The search was not logged to MLflow ({type(error).__name__}: {error}). "
+                "log_mlflow_search(search) logs it later.",
+                stacklevel=2,
+            )
+        return self
+
+    ExtractorSearchCV.fit = fit  # type: ignore[method-assign]
+
+
+def _params_of(search: ExtractorSearchCV) -> dict[str, str]:
+    black_box = search.estimator.estimator if is_prefit(search.estimator) else search.estimator
+    values = search.get_params(deep=False) | {
+        "estimator": type(black_box).__name__,
+        "extractors": ", ".join(search.extractors_),
+        "best_extractor": search.best_name_,
+        **{f"best_{name}": value for name, value in search.best_params_.items()},
+    }
+    return {
+        name: str(value)[:_MAX_PARAM_LENGTH] for name, value in values.items() if value is not None
+    }
+
+
+def _metrics_of(search: ExtractorSearchCV) -> dict[str, float]:
+    best = search.leaderboard_.iloc[0]
+    names = ["score", "score_std", *measured_quantities()]
+    values = {name: float(best[name]) for name in names if name in best and pd.notna(best[name])}
+    values |= {f"black_box_{name}": value for name, value in search.black_box_quality_.items()}
+    values |= {"n_trials": len(search.leaderboard_), "search_seconds": search.search_seconds_}
+    return {name: value for name, value in values.items() if math.isfinite(value)}
+
+
+def _write_artifacts(search: ExtractorSearchCV, folder: Path, time_limit: float | None) -> None:
+    """Write the files of a run; without a time limit no report."""
+    search.rules_.save(folder / _FILE)
+    (folder / "rules.txt").write_text(search.rules_.to_text() + "\n", encoding="utf-8")
+    search.leaderboard_.to_csv(folder / "leaderboard.csv", index=False)
+    if search.suspicions_:
+        text = "".join(f"{suspicion}\n" for suspicion in search.suspicions_)
+        (folder / "warnings.txt").write_text(text, encoding="utf-8")
+    if time_limit is not None and find_spec("jinja2") is not None:
+        search.report(path=folder / "report.html", time_limit=time_limit)

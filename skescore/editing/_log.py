@@ -262,6 +262,11 @@ class EditLog:
         return self._history.rules
 
     @property
+    def history(self) -> EditHistory:
+        """Rules before and after each edit, for undo and redo."""
+        return self._history
+
+    @property
     def seal(self) -> str:
         """Hash of the whole log."""
         return self.records[-1].sha256 if self.records else self._start_sha256

@@ -1057,6 +1057,16 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "rules_")
 
+    def _html_repr(self) -> str:
+        """Return HTML for notebooks: the rules, and below them the parameters."""
+        diagram: str = super()._html_repr()
+        if not hasattr(self, "rules_"):
+            return diagram
+        from skescore.rules.exporters._html import rules_view
+
+        black_box = self.estimator.estimator if is_prefit(self.estimator) else self.estimator
+        return rules_view(self.rules_, model=type(black_box).__name__, settings=diagram)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True  # in rules; a black box may refuse them

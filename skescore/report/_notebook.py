@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
 
+from skescore._html import (
+    Html,
+    bold_html,
+    details_html,
+    notebook_view,
+    table_html,
+    text_html,
+    tiles_html,
+    warnings_html,
+)
 from skescore._text import plural
+from skescore.black_boxes import is_prefit
 from skescore.registry import extractor_label
+from skescore.rules._text import format_number, percent_text
+from skescore.rules.exporters._html import rules_parts
 from skescore.scorers import measured_quantities
 from skescore.tuning import Candidates, ExtractorSearchCV
 
-# The colors are inherited from the notebook, which may be dark. All texts are escaped.
-
 _MAX_CANDIDATES, _MAX_CANDIDATES_OF_SEARCH = 20, 10
-_CELL = "text-align:left;padding:.2em .8em .2em 0;border-bottom:1px solid rgba(128,128,128,.35)"
-_NUMBER = _CELL.replace("left", "right", 1)
-_TABLE = "border-collapse:collapse;margin:.3em 0 .8em 0;background:transparent;color:inherit"
-_CAPTION = "text-align:left;color:inherit"
 _OUTCOME = ["extractor", "score", "n_rules", "loss", "completeness_volume"]
 #: Columns besides the score; their headings and digits are those of the measured quantities.
 _COLUMNS = ("performance", "loss", "n_rules", "completeness_volume", "completeness_instances")
@@ -41,11 +46,11 @@ def candidates_html(candidates: Candidates) -> str:
     n_candidates = len(candidates)
     first = f"the first {_MAX_CANDIDATES} of " if n_candidates > _MAX_CANDIDATES else ""
     heading = f"{first}{plural(n_candidates, 'candidate')}, means over the folds"
-    return records_html(candidates.table().head(_MAX_CANDIDATES), heading)
+    return notebook_view([records_html(candidates.table().head(_MAX_CANDIDATES), heading)])
 
 
 def search_html(search: ExtractorSearchCV, settings: str) -> str:
-    """Return a fitted search as HTML: rules, best candidates, best trade-offs and settings.
+    """Return a fitted search as HTML: its rules with their quality, trade-offs and settings.
 
     Parameters
     ----------
@@ -61,39 +66,71 @@ def search_html(search: ExtractorSearchCV, settings: str) -> str:
     """
     rules, board, front = search.rules_, search.leaderboard_, search.pareto_front_
     best = board.iloc[0]
-    parts = [
-        f"<div><strong>{html.escape(extractor_label(str(best['extractor'])))}</strong>: "
-        f"{plural(len(rules), 'rule')} from all rows; score {best['score']:.4g} "
-        f"± {best['score_std']:.2g} on held-out rows</div>",
-        _styled(rules.to_html(limit=_MAX_CANDIDATES_OF_SEARCH)),
+    target = bold_html(str(getattr(search.data_.y, "name", None) or "the target"))
+    verb = "predicts" if len(rules) == 1 else "predict"
+    model = search.estimator.estimator if is_prefit(search.estimator) else search.estimator
+    model_name = bold_html(type(model).__name__)
+    headline = (f"{plural(len(rules), 'rule')} that {verb} ", target, ", instead of ", model_name)
+    found_by = (
+        f"{extractor_label(str(best['extractor']))} from all rows; score {best['score']:.4g} "
+        f"± {best['score_std']:.2g} on held-out rows"
+    )
+    parts: list[Html] = [
+        text_html("headline", *headline, "."),
+        *warnings_html([str(suspicion) for suspicion in search.suspicions_]),
+        tiles_html(_quality_tiles(search)),
+        *rules_parts(rules, _MAX_CANDIDATES_OF_SEARCH),
+        text_html("muted", f"Extracted by {found_by}."),
     ]
-    complete_trials = board[board["state"] == "complete"]
-    different_outcomes = complete_trials[~complete_trials.duplicated(subset=_OUTCOME)]
-    first = (
-        f"the best {_MAX_CANDIDATES_OF_SEARCH} of "
-        if len(different_outcomes) > _MAX_CANDIDATES_OF_SEARCH
-        else ""
-    )
-    heading = (
-        f"{plural(len(board), 'trial')}, "
-        f"{first}{plural(len(different_outcomes), 'different outcome')}, the winner first"
-    )
-    parts.append(records_html(different_outcomes.head(_MAX_CANDIDATES_OF_SEARCH), heading))
     if len(front) > 1:
-        parts.append(records_html(front, "best trade-offs between loss, rules and space covered"))
-    parts.append(f"<details><summary>settings</summary>{settings}</details>")
-    return f'<div style="color:inherit">{"".join(parts)}</div>'
+        parts.append(records_html(front, "Best trade-offs between loss, rules and space covered"))
+    parts.append(_outcomes(board))
+    return notebook_view(parts, details_html("Settings", Html(settings)))
 
 
-def _styled(table: str) -> str:
-    """Rules in the style of the other tables; their own texts are escaped, and hold no tags."""
-    for tag, style in (("table", _TABLE), ("caption", _CAPTION), ("td", _CELL)):
-        table = table.replace(f"<{tag}>", f'<{tag} style="{style}">')
-    return table.replace("<th scope", f'<th style="{_CELL}" scope')
+def _outcomes(board: pd.DataFrame) -> Html:
+    """Return the best different outcomes of the trials."""
+    complete_trials = board[board["state"] == "complete"]
+    outcomes = complete_trials[~complete_trials.duplicated(subset=_OUTCOME)]
+    first = f"the best {_MAX_CANDIDATES_OF_SEARCH} of "
+    if len(outcomes) <= _MAX_CANDIDATES_OF_SEARCH:
+        first = ""
+    heading = f"{first}{plural(len(outcomes), 'different outcome')}, the winner first"
+    table = records_html(outcomes.head(_MAX_CANDIDATES_OF_SEARCH), heading)
+    return details_html(plural(len(board), "trial"), table)
 
 
-def records_html(table: pd.DataFrame, heading: str) -> str:
-    """Show candidates, one per row, with what can be read of them at a glance."""
+def _quality_tiles(search: ExtractorSearchCV) -> list[tuple[str, str, str]]:
+    """Return the quality of the winner on held-out rows, and its size."""
+    best, data, rules = search.leaderboard_.iloc[0], search.data_, search.rules_
+    is_regression = rules.task == "regression"
+    weighed = ", as rows are weighed" if data.row_weights is not None else ""
+    black_box = search.black_box_quality_.get("r2" if is_regression else "accuracy")
+    tiles = []
+
+    def write(value: float) -> str:
+        return format_number(value) if is_regression else percent_text(value)
+
+    if pd.notna(best.get("correctness")):
+        text = "R² (data)" if is_regression else "right (data)"
+        remark = "" if black_box is None else f"; black box: {write(black_box)}"
+        rows = f"on held-out rows{weighed}{remark}"
+        tiles.append((write(best["correctness"]), text, rows))
+    if pd.notna(best.get("fidelity")):
+        rows = "held-out rows, on which the model was not fitted" + weighed
+        if data.is_fitted:
+            rows = "generated rows, which the model has not seen"
+        text = "R² against the model" if is_regression else "agree with the model"
+        tiles.append((write(best["fidelity"]), text, f"on {rows}"))
+    uncovered = 1 - best["completeness_instances"]
+    tiles.append((percent_text(max(uncovered, 0.0)), "without a rule", "of held-out rows"))
+    columns = f"using {len(rules.used_features)} of {plural(rules.n_features, 'column')}"
+    tiles.append((str(len(rules)), "rule" if len(rules) == 1 else "rules", columns))
+    return tiles
+
+
+def records_html(table: pd.DataFrame, heading: str) -> Html:
+    """Return candidates, one per row, with their main quantities."""
     quantities = measured_quantities()
     columns = {"score": ("score", 4)} if "score" in table else {}
     columns |= {
@@ -110,28 +147,11 @@ def records_html(table: pd.DataFrame, heading: str) -> str:
         ]
         for record in table.to_dict(orient="records")
     ]
-    head = ["extractor", *(title for title, _ in columns.values()), "parameters", ""]
+    numbers = [title for title, _ in columns.values()]
+    head = ["extractor", *numbers, "parameters", ""]
     if "knee" not in table:
         head, rows = head[:-1], [row[:-1] for row in rows]
-    return table_html(head, rows, heading, left=("extractor", "parameters", ""))
-
-
-def table_html(
-    head: Sequence[str], rows: Iterable[Sequence[str]], heading: str, *, left: Sequence[str]
-) -> str:
-    """Write a table; columns that are not named in `left` are aligned to the right."""
-    style = [_CELL if name in left else _NUMBER for name in head]
-
-    def row(cells: Sequence[str], tag: str) -> str:
-        written = zip(cells, style, strict=True)
-        return "".join(f'<{tag} style="{s}">{html.escape(text)}</{tag}>' for text, s in written)
-
-    body = "".join(f"<tr>{row(cells, 'td')}</tr>" for cells in rows)
-    return (
-        f'<table style="{_TABLE}"><caption style="{_CAPTION}">'
-        f"{html.escape(heading)}</caption><thead><tr>{row(head, 'th')}</tr></thead>"
-        f"<tbody>{body}</tbody></table>"
-    )
+    return table_html(head, rows, heading, numbers=numbers)
 
 
 def _number(value: Any, digits: int) -> str:

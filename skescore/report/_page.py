@@ -25,7 +25,7 @@ from skescore.rules import RuleSet
 from skescore.tuning import ExtractorSearchCV
 from skescore.verification import Verification
 
-__all__ = ["write_report"]
+__all__ = ["embedded_page", "write_report"]
 
 #: Our own script, in the order in which its parts need each other.
 SCRIPTS = (
@@ -45,6 +45,7 @@ SCRIPTS = (
     "edits.js",
     "editor.js",
     "comparison.js",
+    "notebook.js",
     "page.js",
 )
 #: Signs that could end a script early or that JavaScript once took for the end of a line.
@@ -155,8 +156,7 @@ def write_report(
     """
     if not time_limit >= 0:
         raise ValueError(f"time_limit must be 0 seconds or more, got {time_limit!r}.")
-    if (X is None) != (y is None):
-        raise ValueError("X and y must be given together: one of them is None.")
+    _check_rows(X, y)
     sources = list(source) if isinstance(source, list | tuple) else [source]
     jinja2 = import_optional("jinja2", extra="report", purpose=_PURPOSE)
     check_instance("certificate", certificate, Certificate, optional=True)
@@ -165,22 +165,10 @@ def write_report(
         raise ValueError(f"source must be one run or two, got {len(sources)}.")
     contents, tables = [], []
     for one in sources:
-        rows = data
-        if X is not None:
-            if not isinstance(one, RuleSet):
-                raise ValueError(
-                    "X and y belong to rules. A search has its own rows; pass the rows of a run's "
-                    "folder as data."
-                )
-            rows = data_of_arrays(one, X, y, title)
-        elif isinstance(one, ExtractorSearchCV) and one.data_.y is not None:
-            rows = data_of_arrays(one.rules_, one.data_.X, one.data_.y, title)
+        rows = _rows_of(one, X, y, title) or data
         with _damage_told(one):
             content, rows = gather(one, rows, black_box, time_limit, certificate, verification)
-        directions = {
-            weight.name: weight.direction for weight in page_weights(content.get("scores", {}))
-        }
-        contents.append(content | {"directions": directions} | quantities_of_page())
+        contents.append(content | _settings_of_page(content))
         tables.append(rows)
     content = contents[0] if len(contents) == 1 else _side_by_side(sources, contents, tables)
     if path is None:
@@ -196,6 +184,63 @@ def write_report(
             f"The report cannot be written to {path}: {error.strerror or error}. Name another file."
         ) from error
     return path
+
+
+def _check_rows(X: Any, y: Any) -> None:
+    if (X is None) != (y is None):
+        raise ValueError("X and y must be given together: one of them is None.")
+
+
+def _rows_of(source: Any, X: Any, y: Any, title: str | None) -> Dataset | None:
+    """Return the rows of a search, or those that were passed with rules."""
+    if X is not None:
+        if not isinstance(source, RuleSet):
+            raise ValueError(
+                "X and y belong to rules. A search has its own rows; pass the rows of a run's "
+                "folder as data."
+            )
+        return data_of_arrays(source, X, y, title)
+    if isinstance(source, ExtractorSearchCV) and source.data_.y is not None:
+        return data_of_arrays(source.rules_, source.data_.X, source.data_.y, title)
+    return None
+
+
+def embedded_page(
+    source: ExtractorSearchCV | RuleSet,
+    X: Any = None,
+    y: Any = None,
+    *,
+    title: str | None = None,
+    black_box: Any = None,
+    time_limit: float = 30.0,
+) -> tuple[str, dict[str, Any]]:
+    """Return a page whose script reports choices and edits to the window that contains it.
+
+    Parameters
+    ----------
+    source : ExtractorSearchCV or RuleSet
+        A fitted search, or rules.
+    X, y, title, black_box, time_limit
+        See :func:`write_report`.
+
+    Returns
+    -------
+    page : str
+        The HTML.
+    content : dict
+        Its contents, with the rules of candidates as ``views``.
+    """
+    jinja2 = import_optional("jinja2", extra="report", purpose="Showing a page in a notebook")
+    _check_rows(X, y)
+    content, _ = gather(source, _rows_of(source, X, y, title), black_box, time_limit)
+    content |= {"embedded": True} | _settings_of_page(content)
+    return _rendered(jinja2, dict(content), title, ()), content
+
+
+def _settings_of_page(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the weights, quantities and limits that a page offers."""
+    weights = page_weights(content.get("scores", {}))
+    return {"directions": {one.name: one.direction for one in weights}} | quantities_of_page()
 
 
 @contextmanager
@@ -243,6 +288,7 @@ def _rendered(
     text = template.render(
         title=title or _title(content),
         kind=content["kind"],
+        embedded=content.get("embedded", False),
         names=content["names"] if compared else (),
         agreement=content["agreement"] if compared else "",
         groups=content.get("groups", ()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -315,6 +315,42 @@ def domain_around(ruleset: RuleSet, X: Any, sample_weight: Any = None) -> Domain
             if j in used:
                 raise  # what no rule looks at may hold anything, and takes no part in volumes
     return replace(Domain.around(ends, categories=categories), missing=tuple(missing.tolist()))
+
+
+def text_features(ruleset: RuleSet) -> dict[str, list[str] | None]:
+    """Return the features whose values are compared with texts, and their values if all are known.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+
+    Returns
+    -------
+    dict of str to list of str
+        By name of the feature; None where the domain does not list the values.
+    """
+    pairs = list(ruleset.domain.categories) if ruleset.domain is not None else []
+    domain_categories = dict(pairs)
+    if not ruleset.boxes_only:
+        conditions = (c for rule in ruleset.rules for c in condition_parts(rule.non_intervals))
+        pairs += [(c.feature, c.values) for c in conditions if isinstance(c, OneOf)]
+    # Names that are numbers are compared as numbers.
+    texts = {feature for feature, values in pairs if any(isinstance(v, str) for v in values)}
+    return {
+        ruleset.feature_names[feature]: list(domain_categories[feature])
+        if feature in domain_categories
+        else None
+        for feature in sorted(texts)
+    }
+
+
+def condition_parts(conditions: Iterable[Condition]) -> Iterator[Condition]:
+    """Yield conditions, and those that conditions consist of."""
+    for condition in conditions:
+        yield condition
+        if isinstance(condition, AtLeast):
+            yield from condition_parts(condition.conditions)
 
 
 def _uses(conditions: Iterable[Condition]) -> tuple[set[int], set[int]]:

@@ -1171,9 +1171,9 @@ class RuleSet(Sequence[Rule]):
         )
 
     def _repr_html_(self) -> str:
-        # Notebooks align cells to the right; the colors are theirs, light or dark.
-        html = self.to_html(limit=_SHOWN_RULES)
-        return html.replace("<td>", '<td style="text-align:left">')
+        from skescore.rules.exporters._html import rules_view
+
+        return rules_view(self)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the rules as a pandas DataFrame, one row per rule.

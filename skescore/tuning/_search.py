@@ -473,6 +473,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             return self._fit_source(X, y=y, groups=groups, sample_weight=sample_weight)
         for name in [n for n in vars(self) if n.endswith("_") and not n.endswith("__")]:
             delattr(self, name)  # nothing of an earlier fit may stand for this one
+        self.__dict__.pop("_alternatives", None)
         task, X = black_box_task(self.estimator), convert_rows(X)
         self._given = self._check_extractors(task, X)
         self.extractors_ = tuple(self._given)

@@ -277,6 +277,9 @@ class Verification:
         """Write the result as a self-contained HTML page."""
         return str(find_view("verification.html")(self))
 
+    def _repr_html_(self) -> str:
+        return str(find_view("verification.view")(self))
+
     def to_text(self) -> str:
         """Describe the result in sentences."""
         proof = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from itertools import product
 from typing import Any
 
@@ -147,7 +148,11 @@ def test_to_text_describes_space(certificate: Certificate) -> None:
     assert "decision tree of at most 4 leaves over 8 cuts per feature" in text
     assert "(or of more)" in text  # A larger size bounds the ICE.
     assert text.endswith("It holds for these rows, not for new ones.")
-    assert "<table>" in certificate._repr_html_()
+    view = certificate._repr_html_()
+    assert all(escape(line) in view for line in text.split("\n"))
+    for frontier in certificate.frontiers:
+        assert f"{frontier.kind}s: {frontier.loss} on 150 rows" in view
+        assert view.count("<tr>") >= len(frontier.sizes)
 
 
 def test_covers_all_sizes_of_bounded_scores(extractor: CARTExtractor, iris: Any) -> None:

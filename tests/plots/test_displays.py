@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from skescore import ExtractorSearchCV, plots
 from skescore.certificates import certify
 from skescore.optimal import SearchSpace, SolverLimits
+from skescore.rules._text import percent_text
 
 pyplot = pytest.importorskip("matplotlib.pyplot")
 
@@ -122,20 +124,35 @@ def test_pictures_that_cannot_be(search: ExtractorSearchCV) -> None:
 # --- notebooks -----------------------------------------------------------------------------------
 
 
-def test_a_fitted_search_shows_rules_candidates_and_front(search: ExtractorSearchCV) -> None:
+def test_fitted_search_shows_rules_and_quality(search: ExtractorSearchCV) -> None:
     page = search._repr_html_()
+    view, _, settings = page.partition("<details><summary>Settings</summary>")
     assert search._repr_mimebundle_()["text/html"].partition("<details>")[0] in page
-    assert page.index("rules from all rows") < page.index("<table ") < page.index("8 trials, ")
-    assert "&lt;b&gt;" in page
-    assert "<b>" not in page.partition("<details>")[0]
-    assert "b&amp;b" in page
-    assert page.count("CART") + page.count("GridEx") >= len(search.pareto_front_)
-    assert "<details><summary>settings</summary>" in page
-    outside = page[: page.index("<details>")]
-    for color in ("#", "background:white", "color:black", "Canvas"):  # none but the notebook's own
-        assert color not in outside
-    scores = search.leaderboard_["score"]
-    assert f">{scores[0]:.4f}<" in page
+    assert "sk-top-container" in settings
+    assert "&lt;b&gt;" in view
+    assert ">b&amp;b<" in view
+    assert "<b><b>" not in view
+    best = search.leaderboard_.iloc[0]
+    for share in (best["correctness"], best["fidelity"]):
+        assert f"<b>{percent_text(share)}</b>" in view
+    assert "instead of <b>KNeighborsClassifier</b>" in view
+    assert "held-out rows, on which the model was not fitted" in view
+    assert view.count("CART") + view.count("GridEx") >= len(search.pareto_front_)
+    assert f">{best['score']:.4f}<" in view
+    for rule in search.rules_:
+        assert rule.statistics_text(search.rules_.output_index(rule), weighted=False) in view
+
+
+def test_search_view_shows_its_warnings(data: tuple[Any, Any]) -> None:
+    X, y = data
+    leaky = X.assign(copy=np.unique(y, return_inverse=True)[1])
+    search = ExtractorSearchCV(
+        KNeighborsClassifier(9), extractors=["cart"], n_trials=1, cv=2, random_state=0
+    ).fit(leaky, y)
+    assert search.suspicions_
+    view = search._repr_html_()
+    assert all(escape(str(suspicion)) in view for suspicion in search.suspicions_)
+    assert view.index("Read this first") < view.index("agree with the model")
 
 
 def test_what_is_not_fitted_is_shown_as_scikit_learn_does() -> None:

@@ -87,6 +87,8 @@ def test_search_offers_lists_with_their_figures():
         assert one.n_rules == len(one.rules)
         assert math.isnan(one.next_rules) == (one.describe_gain() == "")
     assert search.alternatives_ is alternatives
+    search.fit(X[:, ::-1], y)  # forgets the lists of the first fit
+    assert search.alternatives_[0].rules is search.rules_
 
 
 def test_constant_winner_is_reported_with_another_list():

@@ -61,3 +61,34 @@ def test_progress_disabled_is_silent(capsys: pytest.CaptureFixture[str]) -> None
     with SearchProgress(5, "ICE", 1, enabled=False) as progress:
         trials(progress, "cart", [0.25])
     assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_progress_in_an_executed_notebook() -> None:
+    nbformat, nbclient = map(pytest.importorskip, ("nbformat", "nbclient"))
+    code = (
+        "import time\nfrom types import SimpleNamespace\nimport optuna\n"
+        "from skescore.tuning import SearchProgress\n"
+        "complete = optuna.trial.TrialState.COMPLETE\n"
+        "with SearchProgress(3, 'ICE') as progress:\n"
+        "    for score in (0.25, 0.5, 0.375):\n"
+        "        trial = SimpleNamespace(state=complete, user_attrs={'score': score})\n"
+        "        progress(SimpleNamespace(study_name='wine/cart'), trial)\n"
+        "        time.sleep(0.7)\n"
+    )
+    updates: list[str] = []
+
+    class Client(nbclient.NotebookClient):  # type: ignore[misc]
+        def process_message(self, message: dict, cell: dict, index: int) -> object:
+            if message["msg_type"] == "update_display_data":
+                updates.append(message["content"]["data"]["text/plain"])
+            return super().process_message(message, cell, index)
+
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
+    Client(notebook, timeout=120, kernel_name="python3").execute()
+    shown = [out for out in notebook.cells[0].outputs if out["output_type"] == "display_data"]
+    assert len(shown) == 1  # one output, which was replaced
+    assert re.fullmatch(r"3 of 3 trials after \d s; CART, best ICE 0.5", updates[-1])
+    assert any(text.startswith("1 of 3 trials") for text in updates)
+    assert '<progress value="3" max="3">' in shown[0]["data"]["text/html"]

@@ -14,6 +14,7 @@ class RuleEditor {
       return column ? column[k] : null;
     }));
     this.first = this.measure(this.log.set);
+    this.onEdit = () => {};
     this.fillForbid();
     byId("edit-forbid-form").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -103,6 +104,13 @@ class RuleEditor {
     }
     message.textContent = "";
     this.show();
+    this.onEdit();
+  }
+
+  // Shows the rules after the steps of a log of Python.
+  restore(steps, base) {
+    this.log.restore(steps, base);
+    this.show();
   }
 
   // Returns the number and text of each rule, as in logs of Python.
@@ -121,8 +129,13 @@ class RuleEditor {
 
   conditionText(set, condition) {
     const text = this.texts.get(canonicalJson(condition));
-    if (text || condition.type !== "interval") return text || condition.type;
     const name = set.feature_names[condition.feature];
+    if (!text && condition.type === "one_of") {
+      const sign = condition.values.length === 1 ? ["=", "≠"] : ["in", "not in"];
+      const values = condition.values.length === 1 ? condition.values[0] : `{${condition.values.join(", ")}}`;
+      return `${name} ${sign[Number(Boolean(condition.negated))]} ${values}${condition.missing ? " or missing" : ""}`;
+    }
+    if (text || condition.type !== "interval") return text || condition.type;
     const parts = Object.keys(SIGNS).filter((side) => condition[side] !== undefined).map((side) =>
       `${name} ${SIGNS[side][Number(condition[`${side}_closed`])]} ${condition[side]}`);
     return parts.join(" and ") + (condition.missing ? " or missing" : "");
@@ -253,7 +266,7 @@ function describeStep(edit) {
   if (edit.action === "drop") return `drop rule ${edit.number}`;
   if (edit.action === "forbid") return `forbid ${edit.feature}`;
   if (edit.action === "set_output") return `set the output of rule ${edit.number} to ${edit.output}`;
-  if (edit.action !== "set_bound") return edit.action;
+  if (edit.action !== "set_bound") return edit.action.replaceAll("_", " ");
   const side = edit.lower === undefined ? "upper" : "lower";
   return `set the ${side} bound of ${edit.feature} in rule ${edit.number} to ${edit[side]}`;
 }

@@ -277,8 +277,8 @@ class EditLog {
     return this.steps.length ? this.steps[this.steps.length - 1].sha256 : this.start;
   }
 
-  // Applies an edit, or moves in the history, and records it.
-  append(edit, { author, reason, time, lines }) {
+  // Applies an edit, or moves in the history.
+  change(edit) {
     const before = this.set;
     if (edit.action === "undo" || edit.action === "redo") {
       const [from, to] = edit.action === "undo" ? [this.past, this.future] : [this.future, this.past];
@@ -291,6 +291,23 @@ class EditLog {
       this.future = [];
       this.set = edited;
     }
+  }
+
+  // Takes over recorded steps. Python provides the rules before and after its own last step, since
+  // it has edits that the page does not have.
+  restore(steps, base) {
+    const { n_steps: count, rules, past, future } = base || { n_steps: 0, rules: this.header.rules, past: [], future: [] };
+    Object.assign(this, { set: rules, past: [...past], future: [...future], steps: steps.slice(0, count) });
+    for (const step of steps.slice(count)) {
+      this.change(step.edit);
+      this.steps.push(step);
+    }
+  }
+
+  // Applies an edit, or moves in the history, and records it.
+  append(edit, { author, reason, time, lines }) {
+    const before = this.set;
+    this.change(edit);
     const [old, current] = [lines(before), lines(this.set)];
     const only = (one, other) => one.filter(([, text]) => !other.some(([, t]) => t === text))
       .map(([number, text]) => `${number}. ${text}`);

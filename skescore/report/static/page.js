@@ -16,6 +16,11 @@ function start() {
     Object.assign(HEADINGS, content.headings);
     startRun(content);
   }
+  if (content.embedded) {
+    page.notebook = new Notebook();
+    if (page.tradeOff) page.notebook.place = page.tradeOff.chosen;
+    page.notebook.send({ ready: true });
+  }
   page.ready = performance.now();
   document.documentElement.dataset.ready = "true";
 }
@@ -41,7 +46,10 @@ function startRun(content) {
     const { group, ranking, settings } = page.tradeOff;
     showCandidate(group, place, ranking, settings);
     if (page.provenBounds) page.provenBounds.show(settings);
-    if (anew) showHero(content, group, place, rulesOf(place));
+    if (anew) {
+      showHero(content, group, place, rulesOf(place));
+      if (page.notebook) page.notebook.chose(place);
+    }
     if (content.kind !== "bench") describeChoice(content, group, place, ranking, settings);
   };
   page.tradeOff = new TradeOff(content, onChoose);

@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 import html
+import math
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from skescore.rules._text import caption, table_head, table_row
+from skescore._html import (
+    Html,
+    bar_html,
+    details_html,
+    notebook_view,
+    table_html,
+    text_html,
+    tiles_html,
+)
+from skescore._text import plural
+from skescore.rules._rule import REFERENCES
+from skescore.rules._text import (
+    caption,
+    closing_lines,
+    format_number,
+    percent_text,
+    table_head,
+    table_row,
+)
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
@@ -59,6 +78,125 @@ def to_html(ruleset: RuleSet, limit: int | None, *, standalone: bool, title: str
         return table
     heading = html.escape(f"Rules for {ruleset.task}" if title is None else title)
     return _PAGE.format(title=heading, table=table)
+
+
+# --- in notebooks --------------------------------------------------------------------------------
+
+
+#: Largest number of rules in a view.
+MAX_VIEWED_RULES = 60
+
+
+def rules_view(ruleset: RuleSet, *, model: str | None = None, settings: str = "") -> Html:
+    """Return a rule set, or a fitted extractor, as a view for notebooks.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    model : str, optional
+        Name of the model from which the rules were extracted.
+    settings : str, default=""
+        HTML of the parameters of the extractor.
+
+    Returns
+    -------
+    Html
+        The view.
+    """
+    columns = f"using {len(ruleset.used_features)} of {plural(ruleset.n_features, 'column')}"
+    headline = f"{plural(len(ruleset), 'rule')} for {ruleset.task}, {columns}"
+    if model is not None:
+        headline = f"{plural(len(ruleset), 'rule')} instead of {model}, {columns}"
+    tiles = counted_tiles(ruleset, "training rows" if model else "counted rows")
+    parts = [text_html("headline", headline), *([tiles_html(tiles)] if tiles else [])]
+    parts += rules_parts(ruleset, MAX_VIEWED_RULES)
+    return notebook_view(parts, details_html("Parameters", Html(settings)) if settings else "")
+
+
+def counted_tiles(ruleset: RuleSet, rows_name: str) -> list[tuple[str, str, str]]:
+    """Return the agreement and correctness of all rules together, from the counts of each rule.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    rows_name : str
+        Name of the rows that were counted.
+
+    Returns
+    -------
+    list of tuple of str
+        Tiles; empty where rules may share rows, or nothing was counted.
+    """
+    counted = [rule.statistics for rule in ruleset if rule.statistics is not None]
+    if ruleset.classes is None or not (ruleset.ordered or ruleset.disjoint) or ruleset.voting:
+        return []
+    n_rows = math.fsum(statistics.n_rows for statistics in counted)
+    if len(counted) < len(ruleset) or not n_rows:
+        return []
+    kind = "weighted " if any(statistics.weighted for statistics in counted) else ""
+    outputs = [ruleset.output_index(rule) for rule in ruleset]
+    tiles: list[tuple[str, str, str]] = []
+    for reference, name in ((ruleset.reference, "class_counts"), ("data", "target_counts")):
+        counts = [getattr(statistics, name) for statistics in counted]
+        if any(one is None for one in counts) or (name == "target_counts" and not tiles):
+            continue
+        total = n_rows if name == "target_counts" else math.fsum(map(math.fsum, counts))
+        hits = math.fsum(one[output] for one, output in zip(counts, outputs, strict=True))
+        rows = f"of {format_number(n_rows)} {kind}{rows_name} with a rule"
+        if not math.isclose(total, n_rows):
+            rows = f"of {format_number(total)} queried points with a rule"
+        tiles.append((percent_text(hits / total), REFERENCES[reference], rows))
+    return tiles
+
+
+def rules_parts(ruleset: RuleSet, limit: int) -> list[Html]:
+    """Return the first rules as a table with a bar of the rows of each rule."""
+    n_shown = min(limit, len(ruleset))
+    head = ["", "Rule", "Prediction", *table_head(ruleset)[2:-1], "Rows"]
+    rows: list[list[str]] = []
+    for position in range(n_shown):
+        *cells, seen = table_row(ruleset, position)
+        bar = _rows_bar(ruleset, position)
+        rows.append([str(position + 1), *cells, Html(bar + html.escape(seen))])
+    if n_shown < len(ruleset):
+        rows.append(["", f"... and {len(ruleset) - n_shown} more; to_frame() gives all"])
+    rows += [["", line] for line in closing_lines(ruleset)]
+    order = ", the first that holds predicts" if ruleset.ordered and len(ruleset) > 1 else ""
+    table = table_html(head, rows, plural(len(ruleset), "rule") + order, kind="rules")
+    return [table, *_bar_key(ruleset)]
+
+
+def _rows_bar(ruleset: RuleSet, position: int) -> str:
+    """Return a bar of the rows of a rule, as a share of the rows of all rules."""
+    rule = ruleset.rules[position]
+    counted = [other.statistics.n_rows for other in ruleset.rules if other.statistics is not None]
+    is_apart = ruleset.ordered or ruleset.disjoint
+    total = math.fsum(counted) if is_apart else max(counted, default=0)
+    if rule.statistics is None or not total > 0:
+        return ""
+    share = rule.statistics.n_rows / total
+    right = rule.correctness(ruleset.output_index(rule))
+    if right is None:
+        right = rule.purity(ruleset.output_index(rule)) if ruleset.classes is not None else None
+    if right is None:
+        return bar_html({"counted": share})
+    return bar_html({"right": share * right, "wrong": share * (1 - right)})
+
+
+def _bar_key(ruleset: RuleSet) -> list[Html]:
+    """Return the meaning of the colors of the bars."""
+    statistics = [rule.statistics for rule in ruleset if rule.statistics is not None]
+    if ruleset.classes is None or not any(one.class_counts for one in statistics):
+        return []
+    by_data = ruleset.reference == "data" or any(one.target_counts for one in statistics)
+    texts = ("right (data)", "wrong (data)") if by_data else ("agree with the model", "do not")
+    if ruleset.reference is None and not by_data:
+        texts = ("of this class", "of other classes")
+    keys = zip(("right", "wrong"), texts, strict=True)
+    spans = "".join(f'<span class="{kind}"></span>{text}' for kind, text in keys)
+    return [Html(f'<p class="key muted">{spans}</p>')]
 
 
 _PAGE = """<!DOCTYPE html>

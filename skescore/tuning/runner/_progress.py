@@ -6,6 +6,7 @@ import math
 import sys
 import threading
 import time
+from html import escape
 from typing import Any
 
 from rich.console import Console
@@ -15,11 +16,35 @@ from skescore._text import plural
 from skescore.registry import extractor_label
 from skescore.tuning.runner._trials import is_baseline
 
+#: Seconds between two updates in a notebook.
+_SECONDS_IN_NOTEBOOK = 0.5
+
+
+class _NotebookBar:
+    """Bar in the output of a notebook cell, which needs no widgets.
+
+    The bar of rich needs ipywidgets, without which it shows nothing but a warning.
+    """
+
+    def __init__(self) -> None:
+        from IPython.display import display
+
+        self._handle = display(self._content("searching", 0, None), raw=True, display_id=True)
+
+    def show(self, text: str, n_done: int, total: int | None) -> None:
+        """Replace the content of the output."""
+        self._handle.update(self._content(text, n_done, total), raw=True)
+
+    def _content(self, text: str, n_done: int, total: int | None) -> dict[str, str]:
+        bar = f'<progress value="{n_done}" max="{total}"></progress> ' if total else ""
+        return {"text/plain": text, "text/html": f"<div>{bar}{escape(text)}</div>"}
+
 
 class SearchProgress:
     """Show the progress of a search: a bar on a terminal or in a notebook, lines elsewhere.
 
-    Without a terminal, it writes a line every few seconds and one per extractor at the end.
+    In a notebook, the last state remains. Without a terminal, it writes a line every few seconds
+    and one per extractor at the end.
 
     Use it as a context manager and as a callback of the studies.
 
@@ -52,6 +77,7 @@ class SearchProgress:
         #: Number of finished trials that belong to the total.
         self._n_budgeted = 0
         self._bar: Progress | None = None
+        self._notebook_bar: _NotebookBar | None = None
         self._writes_lines = False
         self._total = total
         self._enabled = enabled
@@ -62,9 +88,12 @@ class SearchProgress:
     def __enter__(self) -> SearchProgress:
         if self._enabled:
             console = Console(stderr=True)
+            self._start = time.perf_counter()
+            if console.is_jupyter:
+                self._notebook_bar = _NotebookBar()
+                self._seconds = _SECONDS_IN_NOTEBOOK
             self._writes_lines = not (console.is_terminal or console.is_jupyter)
-            if self._writes_lines:
-                self._start = time.perf_counter()
+            if self._writes_lines or console.is_jupyter:
                 self._writer = threading.Thread(target=self._write_lines, daemon=True)
                 self._writer.start()
             else:
@@ -86,6 +115,8 @@ class SearchProgress:
         if self._writer is not None:
             self._is_over.set()
             self._writer.join()
+        if self._notebook_bar is not None:
+            self._notebook_bar.show(self._status(), self._n_budgeted, self._total)
         if self._writes_lines and kind is None:
             for name, count in self._counts.items():
                 sys.stderr.write(f"{plural(count, 'trial')} of {self._describe(name)}\n")
@@ -108,17 +139,23 @@ class SearchProgress:
             )
 
     def _write_lines(self) -> None:
-        """Write a line every few seconds, also during a long trial."""
+        """Write the status every few seconds, also during a long trial."""
         while not self._is_over.wait(self._seconds):
-            best = dict(self._best)
-            n_trials = sum(self._counts.values())
-            trials = plural(n_trials, "trial")
-            if self._total:
-                trials = f"{self._n_budgeted} of {plural(self._total, 'trial')}"
-            leader = max(best, key=lambda name: best[name], default="")
-            suffix = f"; {self._describe(leader)}" if leader else ""
-            elapsed = time.perf_counter() - self._start
-            sys.stderr.write(f"{trials} after {elapsed:.0f} s{suffix}\n")
+            if self._notebook_bar is not None:
+                self._notebook_bar.show(self._status(), self._n_budgeted, self._total)
+            else:
+                sys.stderr.write(f"{self._status()}\n")
+
+    def _status(self) -> str:
+        """Return the number of trials, the time and the best score."""
+        best = dict(self._best)
+        n_trials = sum(self._counts.values())
+        trials = plural(n_trials, "trial")
+        if self._total:
+            trials = f"{self._n_budgeted} of {plural(self._total, 'trial')}"
+        leader = max(best, key=lambda name: best[name], default="")
+        suffix = f"; {self._describe(leader)}" if leader else ""
+        return f"{trials} after {time.perf_counter() - self._start:.0f} s{suffix}"
 
     def _describe(self, name: str) -> str:
         """Return the label of an extractor with its best score."""

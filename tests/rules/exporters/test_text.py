@@ -193,7 +193,7 @@ def test_long_sets_are_shortened_in_repr_only():
         "otherwise, where no rule holds: 0",
     ]
     html = ruleset._repr_html_()
-    assert html.count("<tr>") == 1 + 60 + 1
+    assert html.count("<tr>") == 1 + 60 + 1 + 1
     assert "... and 1174 more; to_frame() gives all" in html
     assert len(ruleset.to_frame()) == 1234
     assert "more" not in repr(long_set(60))
@@ -269,7 +269,7 @@ class Cells(HTMLParser):
 
 def cells(ruleset):
     parser = Cells()
-    parser.feed(ruleset._repr_html_())
+    parser.feed(ruleset.to_html())
     parser.close()
     assert parser.open == []
     return parser

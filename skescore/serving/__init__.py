@@ -1,0 +1,10 @@
+"""Local web page and JSON endpoint that predict rows with rules and show the deciding rule.
+
+``skescore serve RULES`` runs the application of :func:`make_app` on this machine only. Nothing
+that it receives is stored or logged.
+"""
+
+from skescore.serving._app import make_app
+from skescore.serving._rows import RowError, RowReader
+
+__all__ = ["RowError", "RowReader", "make_app"]
