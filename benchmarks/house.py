@@ -266,11 +266,11 @@ def main(arguments: list[str] | None = None) -> int:
     on_the_command_line = functions_called(package, tune_on_the_command_line)
     in_python = functions_called(package, search_in_python)
     rows: list[tuple[str, int, int | None]] = [
-        ("Python files", sum(path.suffix == ".py" for path in sources), 415),
-        ("lines", sum(len(path.read_text("utf-8").splitlines()) for path in sources), 145_400),
+        ("Python files", sum(path.suffix == ".py" for path in sources), 423),
+        ("lines", sum(len(path.read_text("utf-8").splitlines()) for path in sources), 147_500),
         ("import cycles between files", len(file_circles(package)), 0),
-        ("private modules with one importer", len(lonely_modules(package)), 36),
-        ("test files that import private modules", len(private_imports(ROOT / "tests")), 22),
+        ("private modules with one importer", len(lonely_modules(package)), 37),
+        ("test files that import private modules", len(private_imports(ROOT / "tests")), 25),
         ("files entered by `skescore tune`", len(on_the_command_line), 94),
         ("functions called by `skescore tune`", sum(map(len, on_the_command_line.values())), None),
         ("files entered from `fit` to `best_for`", len(in_python), 66),
