@@ -168,7 +168,8 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
         "--on-alarm",
         metavar="COMMAND",
         help="run this command after new alarms, with their JSON as standard input; it is repeated "
-        "at the next update until it succeeds",
+        "at the next update until it succeeds. It runs without a shell: for a redirection or a "
+        "pipe, sh -c '...'",
     )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MONITOR_KINDS", "MonitorKind", "RuleChange", "RuleMonitor"]
 
-FORMAT, VERSION = "skescore rule monitor", 1
+FORMAT, VERSION = "skescore rule monitor", 2
 #: Rows of a block at least, and blocks of an update at most. Within a block, order is not used.
 _MIN_BLOCK, _MAX_BLOCKS = 50, 200
 #: Share of the false alarm probability of one kind that its monitor of all rows gets.
