@@ -134,6 +134,7 @@ def test_the_commands():
         "predict",
         "calibrate",
         "explain",
+        "serve",
         "watch",
         "import",
         "report",
