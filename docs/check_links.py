@@ -1,8 +1,9 @@
-"""Check that every link inside the built site leads to a page, and to a place on it.
+"""Check the links inside the built site, and the alternative texts of its images.
 
     python docs/check_links.py FOLDER
 
-Exits with 1 if one does not. Links to other sites are not followed.
+Exits with 1 if a link leads nowhere or an image has no alternative text. Links to other sites are
+not followed.
 """
 
 from __future__ import annotations
@@ -15,15 +16,22 @@ from urllib.parse import unquote, urlsplit
 
 
 class Page(HTMLParser):
-    """The links of a page, and the places on it that can be linked to."""
+    """The links and images of a page, and the places on it that can be linked to."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.links: list[str] = []
+        #: Images without a text that says what they show; a file name says nothing.
+        self.unnamed_images: list[str] = []
         self.places = {"", "top"}
         self.feed(path.read_text(encoding="utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = {name: value or "" for name, value in attrs}
+        text, source = attributes.get("alt", "").strip(), attributes.get("src", "")
+        is_hidden = attributes.get("aria-hidden") == "true" or attributes.get("role") == "none"
+        if tag == "img" and not is_hidden and (not text or text == source):
+            self.unnamed_images.append(source)
         for name, value in attrs:
             if name == "id" or (tag == "a" and name == "name"):
                 self.places.add(value or "")
@@ -53,8 +61,19 @@ def broken(folder: Path) -> list[str]:
     return found
 
 
+def unnamed_images(folder: Path) -> list[str]:
+    """Return every image without an alternative text, with its page."""
+    return [
+        f"{path.relative_to(folder)}: {source}"
+        for path in sorted(folder.rglob("*.html"))
+        if "_static" not in path.parts
+        for source in page(path).unnamed_images
+    ]
+
+
 if __name__ == "__main__":
-    nowhere = broken(Path(sys.argv[1]).resolve())
-    print(*nowhere, sep="\n")
-    print(f"{len(nowhere)} links lead nowhere")
-    sys.exit(bool(nowhere))
+    site = Path(sys.argv[1]).resolve()
+    nowhere, unnamed = broken(site), unnamed_images(site)
+    print(*nowhere, *unnamed, sep="\n")
+    print(f"{len(nowhere)} links lead nowhere, {len(unnamed)} images have no alternative text")
+    sys.exit(bool(nowhere or unnamed))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import runpy
 from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -118,3 +121,19 @@ def test_fitted_extractor_shows_rules_and_parameters() -> None:
     assert "2 rules instead of DecisionTreeRegressor, using 1 of 1 column" in text
     assert "20 rows, mean error 0 (model), 0 (data)" in text
     assert "sk-top-container" in parameters
+
+
+def test_docs_check_finds_unnamed_images(tmp_path: Path) -> None:
+    path = Path(__file__).parents[1] / "docs" / "check_links.py"
+    check: Any = runpy.run_path(str(path))
+    named = '<img src="a.png" alt="Rules of iris as boxes"><img src="b.png" alt="" role="none">'
+    (tmp_path / "index.html").write_text(f"{named}<a href='#top'>x</a>", encoding="utf-8")
+    assert check["unnamed_images"](tmp_path) == []
+    (tmp_path / "bad.html").write_text(
+        '<img src="c.png"><img src="d.png" alt=" "><img src="e.png" alt="e.png">', encoding="utf-8"
+    )
+    assert [line.partition(": ")[2] for line in check["unnamed_images"](tmp_path)] == [
+        "c.png",
+        "d.png",
+        "e.png",
+    ]

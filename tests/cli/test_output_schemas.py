@@ -22,8 +22,8 @@ SCHEMAS = {
     path.stem: json.loads(path.read_text(encoding="utf-8"))
     for path in sorted((ROOT / "docs" / "_static" / "schemas").glob("*.json"))
 }
-#: Commands whose JSON is the subject of the command, a comparison with the papers, or a script.
-WITHOUT_SCHEMA = {"rules", "reproduce", "completion"}
+#: Commands whose JSON is the subject of the command, or a script.
+WITHOUT_SCHEMA = {"rules", "completion"}
 
 
 def undescribed(value, schema, path=""):
@@ -122,6 +122,33 @@ def test_outputs_of_searches_satisfy_their_schemas(run):
     assert_valid("edit", run(*edit))
     words = ("bench", "--data", "data.csv", *target, "--extractors", "cart", "--folds", "2")
     assert_valid("bench", run(*words, "--output", "bench", "--quiet"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fire", "--splits", "1", "--quick"),
+        ("ice", "--splits", "1", "--trials", "2", "--data", "wine", "--extractors", "cart"),
+        (
+            "brex",
+            "--tables",
+            "3",
+            "--arity",
+            "3",
+            "--formulas",
+            "1",
+            "--network-formulas",
+            "0",
+            "--assignments",
+            "4",
+            "--output",
+            "brex",
+        ),
+    ],
+)
+def test_reproduced_tables_satisfy_their_schema(run, words):
+    assert_valid("reproduce", run("reproduce", *words, "--quiet"))
 
 
 @pytest.mark.slow
