@@ -47,8 +47,7 @@ def run(options: argparse.Namespace) -> str:
     """Run the command until it is interrupted."""
     ruleset = read_rules(options.rules)
     uvicorn = import_optional("uvicorn", extra="serve", purpose="Serving rules")
-    from skescore.serving import make_app
-    from skescore.serving._app import LOCAL_HOSTS
+    from skescore.serving import LOCAL_HOSTS, make_app
 
     is_local = options.host in LOCAL_HOSTS
     app = make_app(ruleset, hosts=LOCAL_HOSTS if is_local else ("*",))

@@ -198,7 +198,7 @@ class RowGenerator:
         return self._exchange(first, self._neighbors(first))
 
     def permute_mixed(self, n_rows: int) -> np.ndarray:
-        """Return rows of :meth:`permute_near` and of :meth:`permute`, half of each.
+        """Return rows of :meth:`permute` and of :meth:`permute_near`, half of each.
 
         Parameters
         ----------
@@ -208,10 +208,10 @@ class RowGenerator:
         Returns
         -------
         ndarray of shape (n_rows, n_features)
-            The rows: some are near the data, and others are farther away.
+            The rows: those farther away from the data, then those near it.
         """
         n_far = n_rows // 2
-        return np.concatenate([self.permute_near(n_rows - n_far), self.permute(n_far)])
+        return np.concatenate([self.permute(n_far), self.permute_near(n_rows - n_far)])
 
     def _exchange(self, first: np.ndarray, second: np.ndarray) -> np.ndarray:
         """Return rows with each value from one of two rows."""

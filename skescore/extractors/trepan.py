@@ -1417,7 +1417,7 @@ class TreeRefiner:
 
     References
     ----------
-    M. Carreira-Perpinan, P. Tavallali: Alternating optimization of decision trees, with application
+    M. Carreira-Perpiñán, P. Tavallali: Alternating optimization of decision trees, with application
     to learning sparse oblique trees. Advances in Neural Information Processing Systems 31, 2018.
     """
 
@@ -1669,7 +1669,7 @@ class TrepanExtractor(BaseExtractor):
     M. Craven, J. Shavlik: Extracting tree-structured representations of trained networks. Advances
     in Neural Information Processing Systems 8, 1996.
 
-    M. Carreira-Perpinan, P. Tavallali: Alternating optimization of decision trees, with application
+    M. Carreira-Perpiñán, P. Tavallali: Alternating optimization of decision trees, with application
     to learning sparse oblique trees. Advances in Neural Information Processing Systems 31, 2018
     (refinement).
 

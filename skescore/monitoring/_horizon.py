@@ -193,12 +193,12 @@ def _critical_value(n_rows: Any, rates: Floats, p: Floats) -> Floats:
 
 
 def packed(values: NDArray[Any]) -> str:
-    """Write floats as text, without loss."""
+    """Write numbers as text, without loss."""
     data = values.astype(values.dtype.newbyteorder("<")).tobytes()
     return base64.b64encode(zlib.compress(data, 6)).decode("ascii")
 
 
 def unpacked(text: str, shape: tuple[int, ...], kind: Any = np.float64) -> NDArray[Any]:
-    """Read floats that :func:`packed` wrote."""
+    """Read numbers that :func:`packed` wrote."""
     data = zlib.decompress(base64.b64decode(text))
     return np.frombuffer(data, dtype=np.dtype(kind).newbyteorder("<")).astype(kind).reshape(shape)

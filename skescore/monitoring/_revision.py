@@ -285,8 +285,8 @@ def revise_rules(
     Revision
         Revised rules of the size with the best score that satisfy the constraints of the search.
         Kept rules that violate them are repaired or, if this is not possible, all rules are new.
-        ``search.adopt(revision.extractor)`` makes
-        them the winner of the search if :attr:`Revision.is_accepted`.
+        ``search.adopt(revision.extractor)`` makes them the winner of the search if
+        :attr:`Revision.is_accepted`.
 
     Raises
     ------

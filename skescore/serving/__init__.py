@@ -4,7 +4,7 @@
 that it receives is stored or logged.
 """
 
-from skescore.serving._app import make_app
+from skescore.serving._app import LOCAL_HOSTS, make_app
 from skescore.serving._rows import RowError, RowReader
 
-__all__ = ["RowError", "RowReader", "make_app"]
+__all__ = ["LOCAL_HOSTS", "RowError", "RowReader", "make_app"]

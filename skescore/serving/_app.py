@@ -17,8 +17,8 @@ from skescore.serving._rows import RowError, RowReader
 
 #: Limits of a request.
 MAX_BYTES, MAX_ROWS = 8_000_000, 10_000
-#: Names of this machine.
-LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1")
+#: Names of this machine; requests write IPv6 addresses in brackets.
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "::1", "[::1]")
 _PURPOSE = "Serving rules"
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -43,9 +43,7 @@ class RequestError(Exception):
         super().__init__("; ".join(str(error["message"]) for error in self.errors))
 
 
-def make_app(
-    ruleset: RuleSet, *, hosts: Sequence[str] = ("localhost", "127.0.0.1", "[::1]")
-) -> Any:
+def make_app(ruleset: RuleSet, *, hosts: Sequence[str] = LOCAL_HOSTS) -> Any:
     """Return a Starlette application that predicts rows with rules.
 
     ``GET /`` is a form for one row, ``POST /predict`` predicts rows as JSON, and ``GET /rules``
@@ -55,7 +53,7 @@ def make_app(
     ----------
     ruleset : RuleSet
         The rules.
-    hosts : sequence of str, default=("localhost", "127.0.0.1", "::1")
+    hosts : sequence of str, default=LOCAL_HOSTS
         Host names of requests that are answered, so that other web pages cannot reach the rules.
 
     Returns

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import optuna
-import pandas as pd
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing
@@ -54,8 +53,6 @@ from skescore.tuning.spaces import Space, as_search_space, check_space, extracto
 
 #: Number of generated rows per fold on which the fidelity to a model of the user is measured.
 _N_UNSEEN = 2000
-#: Their generators, in equal parts: some rows are near the data, and others are farther away.
-_UNSEEN_SAMPLINGS = ("permute", "permute-near")
 #: Seed of the generated rows among all rows; those of folds are numbered.
 _SEED_OF_ALL_ROWS = 1_000_003
 
@@ -126,22 +123,10 @@ def unseen_rows(X: Any, sample_weight: np.ndarray | None, seed: int) -> Any:
         if not sample_weight.any():
             return None
         X = take_rows(X, repeated_rows(sample_weight, len(sample_weight)))
-    n_rows = _N_UNSEEN // len(_UNSEEN_SAMPLINGS)
     try:
-        parts = [
-            generate_rows(X, n_rows, sampling=sampling, random_state=seed)
-            for sampling in _UNSEEN_SAMPLINGS
-        ]
+        return generate_rows(X, _N_UNSEEN, "permute-mixed", random_state=seed)
     except (TypeError, ValueError):  # values that are neither numbers nor categories
         return None
-    return _concatenate(parts)
-
-
-def _concatenate(parts: Sequence[Any]) -> Any:
-    """Return all rows of tables of one kind."""
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    return pd.concat(parts, ignore_index=True)
 
 
 def target_or_predictions(black_box: Any, X: Any, y: Any) -> Any:

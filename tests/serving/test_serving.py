@@ -171,6 +171,8 @@ def test_server_answers_over_http(server: str) -> None:
     assert RuleSet.from_json(request(f"{server}rules")[1]) == RULES
     assert request(f"{server}predict", b"x" * 8_000_001)[0] == 413
     assert request(server, None, Host="evil.example")[0] == 400  # no rebinding of names
+    for host in ("localhost", "127.0.0.1:80", "[::1]:80"):
+        assert request(server, None, Host=host)[0] == 200
     assert request(f"{server}predict")[0] == 405
 
 
