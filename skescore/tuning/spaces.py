@@ -711,13 +711,13 @@ def search_space(
     >>> space = search_space("cart", [[0.0]] * 100, ["a", "b"] * 50)
     >>> print(space)
     cart for classification: 100 rows, 1 feature
-    parameter         values                           scale
-    max_leaf_nodes    2 to 32                          log
-    max_depth         2 to 8                           linear
-    min_samples_leaf  1 to 5                           log
-    criterion         'gini', 'entropy'                choice
-    merge_leaves      True                             choice
-    sampling          None, 'permute', 'permute-near'  choice
+    parameter         values                                            scale
+    max_leaf_nodes    2 to 32                                           log
+    max_depth         2 to 8                                            linear
+    min_samples_leaf  1 to 5                                            log
+    criterion         'gini', 'entropy'                                 choice
+    merge_leaves      True                                              choice
+    sampling          None, 'permute', 'permute-near', 'permute-mixed'  choice
     >>> space["max_leaf_nodes"]
     IntDistribution(high=32, log=True, low=2, step=1)
     >>> space.without("min_samples_leaf", "criterion", "sampling").param_grid(n_values=3)
@@ -924,7 +924,7 @@ def _impurities(problem: _SearchProblem) -> FloatDistribution:
 
 
 #: Generators of query rows that a search tries.
-_SAMPLINGS = (None, "permute", "permute-near")
+_GENERATORS = ("permute", "permute-near", "permute-mixed")
 
 
 #: Number of query rows of extractors that take long with many rows.
@@ -933,7 +933,7 @@ _FEW_QUERIES = 2000
 
 def _query_rows(n_queries: int | None = None) -> Space:
     """Return the choices of query rows; whether they help depends on the table."""
-    space: Space = {"sampling": CategoricalDistribution(_SAMPLINGS)}
+    space: Space = {"sampling": CategoricalDistribution((None, *_GENERATORS))}
     if n_queries is not None:
         space["n_queries"] = CategoricalDistribution((n_queries,))
     return space
@@ -1200,10 +1200,14 @@ def _trepan(problem: _SearchProblem) -> SearchSpace:
         {
             "max_leaf_nodes": _leaves(problem, _MOST_LEAVES // 2),
             "max_literals": IntDistribution(1, 4),
-            "min_sample": CategoricalDistribution((200, 1000)),
+            "min_sample": CategoricalDistribution((200, 1000, 5000)),
             "significance": CategoricalDistribution((0.05, 0.001)),
+            "purity": CategoricalDistribution((0.99, 1.0)),
         }
         | _query_rows()
+        | {"refinement_passes": CategoricalDistribution((0, 5))},
+        # Without query rows, refinement would fit the training labels.
+        conditions={"refinement_passes": {"sampling": _GENERATORS}},
     )
     # A test uses each feature at most once.
     return space if problem.n_features > 1 else space.without("max_literals", "significance")
@@ -1216,6 +1220,8 @@ def _trepan_points(problem: _SearchProblem) -> _Points:
         "max_literals": 4,
         "min_sample": 1000,
         "significance": 0.05,
+        "purity": 0.99,
+        "refinement_passes": 0,
     }
     # One leaf per class, with several literals per test; a sample of 200 rows is enough for
     # these.
@@ -1225,11 +1231,15 @@ def _trepan_points(problem: _SearchProblem) -> _Points:
         return _with_query_rows([*few, default])
     large = default | {"max_leaf_nodes": _clip_to_range(problem.max_rules, leaves)}
     # With query rows, there are enough instances to be strict about each further literal.
-    queried: _Points = [
-        large | {"sampling": sampling, "significance": 0.001}
-        for sampling in ("permute-near", "permute")
-    ]
-    return [*queried, large, *_with_query_rows(few, first=True)]
+    strict = large | {"significance": 0.001}
+    faithful = {
+        "sampling": "permute-mixed",
+        "min_sample": 5000,
+        "purity": 1.0,
+        "refinement_passes": 5,
+    }
+    queried: _Points = [strict | faithful, strict | {"sampling": "permute-near"}]
+    return [*queried, large, *_with_query_rows(few[:1], first=True)]
 
 
 #: Scores that weigh size prefer few rules, about one per class; for grids, that is a single
