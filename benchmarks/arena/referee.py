@@ -80,7 +80,7 @@ _ARENA_TEXTS = ("suite", "data", "black_box", "method", "error")
 
 
 def referee(name: str, folder: Path = FOLDER) -> Page:
-    """Return a page of the arena with its differences; "README of the project" is another one."""
+    """Return a page of the arena, or the README of the project, with its differences."""
     page = Page(folder.parents[1] / "README.md" if name == "project" else folder / name)
     if name == "project":
         peers = folder.parent / "quality" / "peers.csv"
@@ -115,9 +115,11 @@ def main() -> int:
     )
     parser.add_argument("--folder", type=Path, default=FOLDER, help="folder of the pages and cells")
     parser.add_argument("--rerun", type=int, metavar="CELLS", help="measure random cells again")
+    parser.add_argument("--draw", type=int, default=0, help="seed of the cells of --rerun")
     options = parser.parse_args()
     if options.rerun:
-        command = [sys.executable, str(FOLDER / "run.py"), "--verify", str(options.rerun)]
+        command = [sys.executable, str(FOLDER / "run.py")]
+        command += ["--verify", str(options.rerun), "--draw", str(options.draw)]
         return subprocess.run(command, check=False).returncode
     n_differences = 0
     for name in options.pages:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.stats import chi2
 from referee_cells import (
     Row,
     critical_difference,
@@ -306,6 +307,11 @@ def friedman_p(rows: list[Row], score: str, n_permutations: int = 9999) -> float
     tables = [mean_ranks(part, score) for part in group_by(rows, "data").values()]
     ranks = np.array([[table[name] for name in sorted(table)] for table in tables])
     observed = (ranks.sum(axis=0) ** 2).sum()
+    n_tables, k = ranks.shape
+    excess = observed - k * (n_tables * (k + 1) / 2) ** 2
+    statistic = (k - 1) * excess / ((ranks - (k + 1) / 2) ** 2).sum()
+    if chi2.sf(statistic, k - 1) < 1e-9:  # no permutation will be as large
+        return 1 / (n_permutations + 1)
     rng = np.random.default_rng(1)
     n_as_large = 0
     for _ in range(n_permutations // 1111):
