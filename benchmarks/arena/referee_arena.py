@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
 from referee_cells import (
     Row,
     critical_difference,
@@ -23,6 +22,7 @@ from referee_cells import (
     values_of,
 )
 from referee_pages import Page, Rounded
+from scipy.stats import chi2
 
 OURS = ("CART", "CREAM", "ExACT", "GridEx", "GridREx", "ITER", "REAL", "Trepan", "OptimalTree")
 OURS += ("OptimalList", "search ICE", "search FiRe")
