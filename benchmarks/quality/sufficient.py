@@ -167,9 +167,10 @@ def write_page(rows: pd.DataFrame) -> str:
         change = part["length"]["sufficient subset"] - part["length"]["Anchors"]
         per_table = change.groupby("data").mean()
         p = wilcoxon(per_table).pvalue if (per_table != 0).sum() > 5 else float("nan")
+        p_text = "" if np.isnan(p) else f"{p:.2g}"
         counts = (change < 0).sum(), (change == 0).sum(), (change > 0).sum()
         cells = " | ".join(map(str, counts))
-        lines.append(f"| {text} | {len(part)} | {cells} | {change.mean():+.2f} | {p:.2g} |")
+        lines.append(f"| {text} | {len(part)} | {cells} | {change.mean():+.2f} | {p_text} |")
     lines += [
         "",
         "p is Wilcoxon's signed-rank test of the mean differences of tables. A subset fixes",
