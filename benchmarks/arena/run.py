@@ -12,7 +12,8 @@ What `results.csv` holds already is not measured again, on whatever machine it w
 A cell has 30 s (`--cell-seconds`; more where other programs share the cores).
 
 `--seconds` begins nothing new after that time. `--verify` measures so many cells again, drawn from
-`results.csv`, and exits with 1 if a figure differs.
+`results.csv` with the seed `--draw`, and exits with 1 if a figure differs. It draws cells of the
+methods whose packages are installed.
 """
 
 from __future__ import annotations
@@ -104,12 +105,17 @@ def is_here(requirement: str) -> bool:
         return False
 
 
+def is_runnable(path: Path) -> bool:
+    """Return whether the packages of a file of methods are installed."""
+    return all(map(is_here, stated(path, "REQUIRES") + stated(path, "WITHOUT_DEPENDENCIES")))
+
+
 def python_for(path: Path) -> str:
     """The Python that can run a file of methods: this one, or one made for it."""
+    if is_runnable(path):
+        return sys.executable
     further = stated(path, "WITHOUT_DEPENDENCIES")
     required = stated(path, "REQUIRES")
-    if all(map(is_here, [*required, *further])):
-        return sys.executable
     folder = CACHE / "environments" / path.stem
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     marker = folder / "complete"
@@ -379,11 +385,11 @@ def verify(options: argparse.Namespace) -> int:
     configs = {
         entry["label"]: entry
         for path in sorted((FOLDER / "methods").glob("*.py"))
-        if python_for(path) == sys.executable
+        if is_runnable(path)
         for entry in read_methods(path)
     }
     usable = table[table["error"].isna() & table["method"].isin(list(configs))]
-    drawn = usable.sample(options.verify, random_state=0)
+    drawn = usable.sample(options.verify, random_state=options.draw)
     differing = 0
     for (suite, box, seed), part in drawn.groupby(["suite", "black_box", "seed"]):
         base = suite_config(str(suite))
@@ -441,6 +447,7 @@ def main() -> int:
         "--afresh", action="store_true", help="measure what results.csv holds as well"
     )
     parser.add_argument("--verify", type=int, metavar="CELLS")
+    parser.add_argument("--draw", type=int, default=0, help="seed of the cells of --verify")
     parser.add_argument("--job", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.job:

@@ -10,28 +10,45 @@ Prints a Markdown table, the smallest tables first: rows, cuts per feature (besi
 rules; with `--features` of those features only that matter most to the forest), ICE(1, 1) of the
 best rules known (found, or CART's, of as many leaves as are best, which were given), the gap up to
 which ICE may be greater for rules of the kind (of any size: those beyond the sizes that were
-searched count as free of errors), and seconds, by the clock and of processors. With `--check` also
-what the checker says of each certificate, and its seconds.
+searched count as free of errors), the best rules of the kind that any method found with whatever
+cuts, and seconds, by the clock and of processors. With `--check` also what the checker says of each
+certificate, and its seconds. Rows are also written to `certificates.csv`, and the page
+`certificates.md` from it.
+
+A certificate counts only if its space holds at least 8 cuts of every feature and no rules that any
+method found exceed its bound: a bound over few cuts says little about rules with other cuts.
+`tests/certificates/test_measured_certificates.py` checks the counts of the page.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import time
 import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
+from sklearn.tree import DecisionTreeClassifier
 
 from skescore.bench import suite_config
 from skescore.certificates import certify, check_certificate
 from skescore.datasets import read_packaged
-from skescore.extractors import CARTExtractor
+from skescore.extractors import CARTExtractor, CREAMExtractor, ExACTExtractor
 from skescore.metrics import ice_score
 from skescore.optimal import Cuts, SearchSpace, SolverLimits, candidate_cuts
+from skescore.rules import as_ruleset
 from skescore.scorers import make_score_scorer
 
+CSV = Path(__file__).with_name("certificates.csv")
+COLUMNS = ("table", "kind", "cuts", "features", "size", "certified", "gap", "best", "method")
+#: Fewest cuts of every feature in a space that counts.
+MIN_CUTS = 8
 #: A gap that is narrow enough.
 NARROW = 0.005
 #: Most leaves of CART's rules.
@@ -53,6 +70,95 @@ def read(source: str) -> tuple[np.ndarray, np.ndarray]:
     return codes.drop(columns=target).to_numpy(float), classes
 
 
+def best_of_any_method(kind: str, X: np.ndarray, forest: Any) -> tuple[float, str]:
+    """Return the best ICE, compared with the forest, of rules of a kind with any cuts, and how."""
+    labels = forest.predict(X)
+    candidates: dict[str, Any] = {}
+    if kind == "tree":
+        for criterion in ("gini", "entropy"):
+            for size in range(2, 17):
+                tree = DecisionTreeClassifier(
+                    criterion=criterion, max_leaf_nodes=size, random_state=0
+                )
+                candidates[f"scikit-learn {criterion}, {size} leaves"] = tree.fit(X, labels)
+    box = FrozenEstimator(forest)
+    for size in range(1, LEAVES):
+        candidates[f"CART, {size} leaves"] = CARTExtractor(
+            box, max_leaf_nodes=size, random_state=0
+        ).fit(X)
+    if kind == "list":
+        candidates["CREAM"] = CREAMExtractor(box, random_state=0).fit(X)
+        candidates["ExACT"] = ExACTExtractor(box, random_state=0).fit(X)
+    scorer = make_score_scorer("ice")
+    scores = {}
+    for name, candidate in candidates.items():
+        rules = as_ruleset(candidate)
+        is_of_kind = kind == "tree" or all(rule.n_literals <= 2 for rule in rules.rules)
+        if is_of_kind:
+            scores[name] = float(scorer(rules.replace(domain=None), X, labels))
+    best = max(scores, key=scores.__getitem__)
+    return scores[best], best
+
+
+def is_counted(row: Mapping[str, Any]) -> bool:
+    """Return whether a certificate counts: many cuts, a narrow gap, nothing beyond the bound."""
+    is_wide = int(row["cuts"]) >= MIN_CUTS and not row["features"]
+    bound = float(row["certified"]) + max(float(row["gap"]), 0.0)
+    return is_wide and float(row["gap"]) <= NARROW + 1e-9 and float(row["best"]) <= bound + 1e-9
+
+
+def append_row(row: Mapping[str, Any]) -> None:
+    """Write a row, instead of an earlier one of the same table, kind and space."""
+    keys = ("table", "kind", "cuts", "features")
+    rows = []
+    if CSV.exists():
+        with CSV.open(newline="", encoding="utf-8") as file:
+            rows = [r for r in csv.DictReader(file) if any(r[k] != str(row[k]) for k in keys)]
+    with CSV.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows([*rows, row])
+
+
+def write_page() -> None:
+    """Write the page from all rows."""
+    with CSV.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    lines = [
+        "# Certificates of KEEL tables",
+        "",
+        "Written by `python benchmarks/quality/certificates.py` from "
+        "[certificates.csv](certificates.csv). *Cuts* is the number of cuts of each feature; the "
+        "cuts of CART's rules are always included. *Rules* is the number beyond which no rules can "
+        "win. *ICE* is the score of the best known rules of the space, compared with a random "
+        "forest. *Gap* bounds how much greater the score of any rules of the kind can be. *Best* "
+        "is the score of the best rules that any method found, with whatever cuts: trees of "
+        "scikit-learn with 2 to 16 leaves by Gini and entropy, our CART with 1 to 11 leaves, and, "
+        "for lists, CREAM and ExACT with at most 2 conditions per rule.",
+        "",
+    ]
+    for kind in ("tree", "list"):
+        part = [row for row in rows if row["kind"] == kind]
+        if not part:
+            continue
+        n_counted = sum(map(is_counted, part))
+        text = (
+            f"{kind.capitalize()}s: {n_counted} of {len(part)} certificates count, which means at "
+            f"least {MIN_CUTS} cuts of every feature, a gap of at most {NARROW}, and no rules of "
+            "any method beyond the bound."
+        )
+        lines += [text, "", "| table | cuts | rules | ICE | gap | best | by | counts |"]
+        lines.append("| :-- | --: | --: | --: | --: | --: | :-- | :-- |")
+        for row in part:
+            cuts = row["cuts"] + (f" of {row['features']}" if row["features"] else "")
+            figures = " | ".join(f"{float(row[c]):.4f}" for c in ("certified", "gap", "best"))
+            verdict = "yes" if is_counted(row) else "no"
+            cells = f"{cuts} | {row['size']} | {figures} | {row['method']} | {verdict}"
+            lines.append(f"| {row['table']} | {cells} |")
+        lines.append("")
+    CSV.with_suffix(".md").write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=600.0, help="of each proof")
@@ -71,10 +177,12 @@ def main() -> None:
     }
     more = "" if options.check is None else " check | seconds |"
     print(
-        f"| table | rows | features | cuts | kind | rules | ICE found | gap | seconds | CPU |{more}"
+        f"| table | rows | features | cuts | kind | rules | ICE found | gap | best of any | by "
+        f"| counts | seconds | CPU |{more}"
     )
     print(
-        f"| :-- | --: | --: | --: | :-- | --: | --: | --: | --: | --: |{more and ' :-- | --: |'}",
+        f"| :-- | --: | --: | --: | :-- | --: | --: | --: | --: | :-- | :-- | --: | --: |"
+        f"{more and ' :-- | --: |'}",
         flush=True,
     )
     confirmed = dict.fromkeys(options.kinds, 0)
@@ -109,7 +217,20 @@ def main() -> None:
             reached = max(reached, certificate.given_score())
             gap = max(possible, ice_score(1.0, size + 1, 1.0)) - reached
             gap = max(gap, 0.0)
-            narrow[kind] += gap <= NARROW + 1e-9
+            best, method = best_of_any_method(kind, X, forest)
+            row = {
+                "table": name,
+                "kind": kind,
+                "cuts": options.cuts,
+                "features": options.features or "",
+                "size": size,
+                "certified": f"{reached:.6f}",
+                "gap": f"{gap:.6f}",
+                "best": f"{best:.6f}",
+                "method": method,
+            }
+            append_row(row)
+            narrow[kind] += is_counted(row)
             cuts_text = f"{options.cuts}" + (f" of {options.features}" if options.features else "")
             checked = ""
             if options.check is not None:
@@ -122,11 +243,16 @@ def main() -> None:
                 checked = f" {verdict} | {time.perf_counter() - began:.1f} |"
             print(
                 f"| {name} | {X.shape[0]} | {X.shape[1]} | {cuts_text} | {kind} | {size} "
-                f"| {reached:.4f} | {gap:.4f} | {seconds:.1f} | {used:.1f} |{checked}",
+                f"| {reached:.4f} | {gap:.4f} | {best:.4f} | {method} "
+                f"| {'yes' if is_counted(row) else 'no'} | {seconds:.1f} | {used:.1f} |{checked}",
                 flush=True,
             )
+    write_page()
     for kind, count in narrow.items():
-        print(f"\n{kind}: a gap of at most {NARROW} on {count} of {len(tables)} tables.")
+        print(
+            f"\n{kind}: {count} of {len(tables)} certificates count: at least {MIN_CUTS} cuts of "
+            f"every feature, a gap of at most {NARROW}, no rules of any method beyond the bound."
+        )
         if options.check is not None:
             print(f"{kind}: the checker confirms {confirmed[kind]} certificates.")
 

@@ -296,6 +296,7 @@ def rule_measures(text: str) -> tuple[str, ...]:
     of_sets = {name.removeprefix("neg_"): name for name in SET_SCORER_NAMES}
     full = [
         of_sets.get(name.removeprefix("neg_"))
+        or (name.startswith("group_gap:") and f"neg_{name}")
         or scoring(name if "_rule_" in name else f"mean_rule_{name}")
         for name in names
     ]

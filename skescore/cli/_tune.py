@@ -764,7 +764,8 @@ def _add_search_options(group: Any) -> None:
         default=(),
         metavar="NAME,...",
         help="further columns of the leaderboard: measures of single rules, such as "
-        "min_rule_precision (c2 means mean_rule_c2), and measures beyond the scores: "
+        "min_rule_precision (c2 means mean_rule_c2), group_gap:COLUMN (the largest difference "
+        "between the groups of a column in the predictions), and measures beyond the scores: "
         + ", ".join(name.removeprefix("neg_") for name in SET_SCORER_NAMES),
     )
     group.add_argument(

@@ -20,7 +20,8 @@ from skescore.constraints._parts import split
 from skescore.constraints._pinned import PinnedRule
 from skescore.constraints._precise_box import BoxProblem, PreciseBoxSearch, SearchLimitError
 from skescore.constraints._regions import Clause, RegionSearch, outside
-from skescore.constraints._violations import _CHECKS, _Context, gap_classes, group_masks
+from skescore.constraints._violations import _CHECKS, _Context, gap_classes
+from skescore.metrics import group_masks
 from skescore.rules import LinearOutput, Rule, RuleSet, convert_rows
 
 

@@ -19,7 +19,7 @@ from skescore.constraints._labeled_rows import LabeledRows
 from skescore.constraints._pinned import rule_features
 from skescore.constraints._precise_box import BoxProblem, PreciseBoxSearch, SearchLimitError
 from skescore.constraints._rewriting import trivial_condition
-from skescore.constraints._violations import group_masks
+from skescore.metrics import group_masks
 from skescore.rules import (
     Condition,
     Fallback,

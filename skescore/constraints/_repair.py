@@ -25,7 +25,8 @@ from skescore.constraints._rewriting import (
     splits_of,
     trivial_condition,
 )
-from skescore.constraints._violations import bounds_on, gap_classes, group_gap, group_masks
+from skescore.constraints._violations import bounds_on, gap_classes, group_gap
+from skescore.metrics import group_masks
 from skescore.rules import Fallback, LinearOutput, OneOf, Rule, RuleSet, with_statistics
 
 #: Weights of the gap between groups relative to one wrong row per row, tried in this order.

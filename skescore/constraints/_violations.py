@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from skescore._text import plural
-from skescore._validation import check_instance, label_order, one_dimension
+from skescore._validation import check_instance, one_dimension
 from skescore.constraints._cells import CellSpace, UndecidableError
 from skescore.constraints._constraints import Constraints
 from skescore.constraints._monotone import (
@@ -22,10 +21,8 @@ from skescore.constraints._monotone import (
 )
 from skescore.constraints._parts import split
 from skescore.constraints._pinned import rule_features
+from skescore.metrics import group_masks
 from skescore.rules import AtLeast, Condition, Interval, OneOf, Rule, RuleSet, convert_rows
-
-#: Largest number of groups of a column.
-_MAX_GROUPS = 50
 
 
 @dataclass(frozen=True)
@@ -490,29 +487,6 @@ def gap_classes(classes: Any, constraints: Constraints) -> tuple[Any, ...]:
     if constraints.class_order is not None:
         return (constraints.class_order[-1],)
     return (classes[-1],) if len(classes) == 2 else tuple(classes)
-
-
-def group_masks(X: Any, feature_names: Any, column: str) -> dict[Any, np.ndarray]:
-    """Return the rows of each group of a column, without rows that lack the value.
-
-    Raises
-    ------
-    ValueError
-        If the column has too many values.
-    """
-    if hasattr(X, "columns"):
-        position = [str(name) for name in X.columns].index(column)
-        values = pd.Series(X.iloc[:, position].to_numpy(dtype=object))
-    else:
-        values = pd.Series(np.asarray(X)[:, list(feature_names).index(column)].astype(object))
-    observed = values[values.notna()]
-    groups = sorted(observed.unique().tolist(), key=label_order)
-    if len(groups) > _MAX_GROUPS:
-        raise ValueError(
-            f"max_gap[{column!r}] compares groups, but {column!r} has {len(groups)} different "
-            f"values, more than {_MAX_GROUPS}. Divide it into a few groups."
-        )
-    return {group: (values == group).to_numpy(dtype=bool) for group in groups}
 
 
 #: Check of each parameter.

@@ -36,6 +36,13 @@ from skescore.metrics._fidelity import (
     group_fidelity,
     rows_off_data,
 )
+from skescore.metrics._groups import (
+    group_gap,
+    group_masks,
+    group_rates,
+    group_shares,
+    group_values,
+)
 from skescore.metrics._knowledge import (
     fire_score,
     ice_performance,
@@ -130,6 +137,11 @@ __all__ = [
     "fire_score",
     "fisher_p_value",
     "group_fidelity",
+    "group_gap",
+    "group_masks",
+    "group_rates",
+    "group_shares",
+    "group_values",
     "has_default",
     "ice_performance",
     "ice_readability",

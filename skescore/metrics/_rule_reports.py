@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skescore._text import did_you_mean
-from skescore._validation import as_numbers
+from skescore._validation import as_numbers, check_number
 from skescore.metrics._confusion import RuleConfusion, Tally, class_codes, confusion
 from skescore.metrics._rule_counts import Flags, RuleCounts
 from skescore.metrics._rule_quality import RULE_MEASURES, RuleMeasure
@@ -181,6 +181,7 @@ def characteristics(
     sample_weight: ArrayLike | None = None,
     untested: float = np.nan,
     times: Mapping[str, float] | None = None,
+    induced: RuleSet | float | None = None,
     **parameters: float,
 ) -> dict[str, float]:
     """Describe a rule set by averages over its rules, and how rules meet on rows.
@@ -210,6 +211,9 @@ def characteristics(
         Seconds that making the rules took, to stand beside the other figures: any of
         ``time_total_s``, ``time_growing_s`` and ``time_pruning_s``. Models of RuleKit have them as
         attributes of ``model.model.stats``.
+    induced : RuleSet or float, optional
+        The rules before pruning, or the number of conditions that growing them added to a rule on
+        average, which RuleKit has as ``model.model.stats.induced_conditions_per_rule``.
     **parameters : float
         Parameters of the measure.
 
@@ -237,6 +241,9 @@ def characteristics(
             that the rule set predicts wrongly.
         ``time_total_s``, ``time_growing_s``, ``time_pruning_s``
             Those of `times` that are given.
+        ``induced_conditions_per_rule``
+            If `induced` is given: RuleKit's number of induced conditions per rule, or the literals
+            of all rules before pruning divided by the number of rules.
 
         Means and shares over rules are NaN without rules, and means also where some rule has no
         value, such as the precision of a rule that covers no row, or cannot be tested.
@@ -299,7 +306,16 @@ def characteristics(
     for part, correction in _CORRECTIONS.items():
         figures[f"fraction_{part}significant"] = significant_fraction(raw, alpha, correction)
     figures["rules_per_example"] = float(counts.covered.sum() / weight)
+    if induced is not None:
+        figures["induced_conditions_per_rule"] = _induced_per_rule(induced, len(ruleset))
     return figures | conflicts | seconds
+
+
+def _induced_per_rule(induced: RuleSet | float, n_rules: int) -> float:
+    if isinstance(induced, RuleSet):
+        return induced.n_literals / n_rules if n_rules else np.nan
+    check_number("induced", induced, 0.0)
+    return float(induced)
 
 
 #: Counts of single rules, total weight, and weight of rows that rules of several classes cover.

@@ -25,7 +25,7 @@ from skescore.plots._formulas import (
     ice_part_surface,
     ice_surface,
 )
-from skescore.plots._rules import overlap_matrix, parallel_rules, rule_boxes
+from skescore.plots._rules import group_heatmap, overlap_matrix, parallel_rules, rule_boxes
 from skescore.plots._style import COLORS, MARKERS, colors_of, contrast, legend_beside, pale
 from skescore.plots._trade_off import pareto_plot, proven_corridor, score_sensitivity, winner_map
 
@@ -44,6 +44,7 @@ __all__ = [
     "fire_curves",
     "fire_isolines",
     "fire_surface",
+    "group_heatmap",
     "ice_part_curves",
     "ice_part_surface",
     "ice_surface",

@@ -1,4 +1,4 @@
-"""Plots of rules: boxes in a plane, parallel coordinates and overlap."""
+"""Plots of rules: boxes in a plane, parallel coordinates, overlap and groups of rows."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from skescore._text import plural
 from skescore._validation import check_integer, label_order, python_value
+from skescore.metrics import group_shares
 from skescore.plots._features import (
     Side,
     feature_counts,
@@ -41,7 +42,7 @@ from skescore.rules import (
 )
 from skescore.rules._text import format_number
 
-__all__ = ["overlap_matrix", "parallel_rules", "rule_boxes"]
+__all__ = ["group_heatmap", "overlap_matrix", "parallel_rules", "rule_boxes"]
 
 
 class Palette:
@@ -556,6 +557,89 @@ def overlap_matrix(
     ax.set_title(f"Overlap of two rules{first}")
     if colorbar:
         ax.figure.colorbar(image, ax=ax, label=unit)
+    return ax
+
+
+def group_heatmap(
+    rules: Any,
+    X: Any,
+    groups: Any,
+    *,
+    sample_weight: Any = None,
+    max_rules: int = 60,
+    colorbar: bool = True,
+    ax: Any = None,
+) -> Any:
+    """Draw the share of each group's rows that each rule decides, such as of women and men.
+
+    Use it to see which rules treat the groups of a protected attribute differently.
+
+    Parameters
+    ----------
+    rules : RuleSet, fitted extractor or search, or anything that ``as_ruleset`` reads
+        The rules.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        Rows to count.
+    groups : str or array-like of shape (n_rows,)
+        Name of a column of X, or the group of each row.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights of the rows.
+    max_rules : int, default=60
+        Largest number of rules; of more the first ones are drawn.
+    colorbar : bool, default=True
+        Draw a color bar beside the axes.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; a new figure by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The axes with the plot.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If there are no rules, or the groups are invalid.
+
+    See Also
+    --------
+    skescore.metrics.group_shares : The table that is drawn.
+
+    Examples
+    --------
+    >>> from skescore.plots import group_heatmap
+    >>> ax = group_heatmap(extractor, X, "sex")  # doctest: +SKIP
+    """
+    ruleset: RuleSet = as_ruleset(rules)
+    if not len(ruleset):
+        raise ValueError("rules must hold at least one rule to draw, got none.")
+    check_integer("max_rules", max_rules, 1)
+    n = min(len(ruleset), max_rules)
+    table = group_shares(ruleset, X, groups, sample_weight)
+    is_needed = table.iloc[-1].max() > 0  # the row "no rule"
+    shares = table.to_numpy()[[*range(n), *([-1] if is_needed else [])]]
+    labels = [
+        f"{i + 1}: {short(_output_text(ruleset.rules[i].output, ruleset.task), 20)}"
+        for i in range(n)
+    ]
+    labels += [str(table.index[-1])] if is_needed else []
+    height, width = shares.shape
+    ax = axes_or_new(ax, (min(11.0, 4.2 + 0.6 * width), min(9.0, 2.0 + 0.32 * height)))
+    image = ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    if height <= _MAX_RULES_WITH_NUMBERS:
+        for (i, j), share in np.ndenumerate(shares):
+            color = contrast(image.cmap(image.norm(share)))
+            text = _amount(float(share), True)
+            ax.text(j, i, text, ha="center", va="center", fontsize="x-small", color=color)
+    ax.set_xticks(range(width), [short(str(group), 20) for group in table.columns])
+    ax.set_yticks(range(height), labels)
+    name = groups if isinstance(groups, str) else "group"
+    ax.set_xlabel(name)
+    ax.set_ylabel("rule: its output")
+    covers = "decides" if ruleset.voting is None else "covers"
+    ax.set_title(f"Share of each group's rows that a rule {covers}")
+    if colorbar:
+        ax.figure.colorbar(image, ax=ax, label="share of the group's rows")
     return ax
 
 

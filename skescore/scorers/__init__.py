@@ -48,7 +48,13 @@ from skescore.scorers._rules import (
     register_installed_scores,
     register_score,
 )
-from skescore.scorers._set_measures import SET_AXES, SET_MEASURES, SetMeasure, minimized_quantities
+from skescore.scorers._set_measures import (
+    SET_AXES,
+    SET_MEASURES,
+    SetMeasure,
+    axis_measure,
+    minimized_quantities,
+)
 from skescore.scorers._survival import SurvivalScorer, make_survival_scorer
 
 __all__ = [
@@ -76,6 +82,7 @@ __all__ = [
     "Variable",
     "Weight",
     "all_weights",
+    "axis_measure",
     "evaluate_rules",
     "find_score",
     "get_rule_scorer",

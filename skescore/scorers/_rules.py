@@ -47,7 +47,12 @@ from skescore.metrics import (
 from skescore.scorers._evaluation import REFERENCES, SIZES, RuleEvaluation, Size, evaluate_rules
 from skescore.scorers._predictions import PERFORMANCE_SCORERS, FidelityScorer
 from skescore.scorers._routing import AsksForWeights
-from skescore.scorers._set_measures import SET_MEASURES, SetMeasure, find_set_measure
+from skescore.scorers._set_measures import (
+    SET_MEASURES,
+    SetMeasure,
+    find_set_measure,
+    named_set_measure,
+)
 
 __all__ = [
     "SCORERS",
@@ -911,8 +916,9 @@ def get_rule_scorer(scoring: Any) -> Any:
         ``"ice"``, ``"fire"`` or ``"neg_fire"``, ``"q"`` or ``"neg_q"``, ``"mean_rule_c2"`` and
         the like with the aggregates and measures of :func:`make_rule_scorer`, a measure of
         predictions as in :func:`make_performance_scorer`, or of rule sets as in
-        :func:`make_set_scorer`, with or without the ``neg_`` of a loss, ``"fidelity"``, or a
-        scorer.
+        :func:`make_set_scorer` (or ``"group_gap:COLUMN"``, the largest difference between the
+        groups of a column in the predictions), with or without the ``neg_`` of a loss,
+        ``"fidelity"``, or a scorer.
 
     Returns
     -------
@@ -951,6 +957,8 @@ def get_rule_scorer(scoring: Any) -> Any:
         return FidelityScorer()
     scorers: dict[str, Any] = {**SET_SCORERS, **PERFORMANCE_SCORERS, **SCORERS}
     scorer = scorers.get(scoring) or scorers.get(f"neg_{scoring}")
+    if scorer is None and (measure_of_set := named_set_measure(scoring.removeprefix("neg_"))):
+        scorer = make_set_scorer(measure_of_set)
     if scorer is None and scoring in PERFORMANCE_METRICS:  # an alias
         scorer = PERFORMANCE_SCORERS.get(PERFORMANCE_METRICS[scoring].scorer_name)
     if scorer is None:

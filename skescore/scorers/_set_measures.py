@@ -35,6 +35,8 @@ from skescore.metrics import (
     feature_agreement,
     fidelity,
     group_fidelity,
+    group_gap,
+    group_values,
     redundancy,
     rule_calibration,
     rule_overlap,
@@ -49,9 +51,10 @@ __all__ = [
     "SET_AXES",
     "SET_MEASURES",
     "SetMeasure",
+    "axis_measure",
     "find_set_measure",
-    "loss_of",
     "minimized_quantities",
+    "named_set_measure",
 ]
 
 
@@ -125,7 +128,7 @@ def find_set_measure(measure: str | SetMeasure, options: Mapping[str, Any]) -> S
     """Find a measure and check the names of its options."""
     set_measure = measure
     if not isinstance(set_measure, SetMeasure):
-        named_measure = SET_MEASURES.get(set_measure) if isinstance(set_measure, str) else None
+        named_measure = named_set_measure(set_measure) if isinstance(set_measure, str) else None
         if named_measure is None:
             raise ValueError(
                 f"There is no measure of rule sets {measure!r}. "
@@ -139,6 +142,47 @@ def find_set_measure(measure: str | SetMeasure, options: Mapping[str, Any]) -> S
                 f"{did_you_mean(option, set_measure.options)}"
             )
     return set_measure
+
+
+def named_set_measure(name: str) -> SetMeasure | None:
+    """Return a measure by its name; None if there is none.
+
+    Parameters
+    ----------
+    name : str
+        A name of :data:`SET_MEASURES`, or ``"group_gap:COLUMN"``.
+
+    Returns
+    -------
+    SetMeasure or None
+        The measure.
+
+    Examples
+    --------
+    >>> named_set_measure("group_gap:sex").scorer_name
+    'neg_group_gap:sex'
+    """
+    if not name.startswith(_GROUP_GAP):
+        return SET_MEASURES.get(name)
+    column = name.removeprefix(_GROUP_GAP)
+    return SetMeasure(
+        name,
+        functools.partial(_group_gap, column),
+        f"largest difference between the groups of {column} in the predictions",
+        greater_is_better=False,
+        range="[0, inf)",
+        source="C. Dwork et al. 2012",
+    )
+
+
+def _group_gap(column: str, e: RuleEvaluation) -> float:
+    if isinstance(e.X, RuleCounts):
+        raise TypeError(
+            f"group_gap:{column} compares groups of rows, but there are counts of rows only. Pass "
+            "the rows."
+        )
+    groups = group_values(e.rows, e.ruleset.feature_names, column)
+    return group_gap(e.ruleset, e.X, groups, e.sample_weight)
 
 
 def _features_per_rule(e: RuleEvaluation) -> float:
@@ -491,9 +535,31 @@ SET_AXES: Mapping[str, SetMeasure] = MappingProxyType(
 )
 
 
-def loss_of(axis: str, score: Any) -> Any:
-    """Convert the score of a measure to the loss that a search minimizes."""
-    return 1.0 - score if SET_AXES[axis].greater_is_better else 0.0 - score
+#: Begins the names of gaps between groups; the name of a column follows.
+_GROUP_GAP = "group_gap:"
+
+
+def axis_measure(axis: str) -> SetMeasure | None:
+    """Return the measure behind a loss that a search may minimize; None if there is none."""
+    return named_set_measure(axis) if axis.startswith(_GROUP_GAP) else SET_AXES.get(axis)
+
+
+def _set_loss(measure: SetMeasure) -> tuple[str, Callable[[Any], Any]]:
+    """Return the scorer of a measure and the conversion of its score to a loss."""
+    return measure.scorer_name, _complement if measure.greater_is_better else _negative
+
+
+class _Losses(dict[str, tuple[str, Callable[[Any], Any]]]):
+    """Losses by name, which also contain the gap between the groups of any column."""
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or str(name).startswith(_GROUP_GAP)
+
+    def __missing__(self, name: str) -> tuple[str, Callable[[Any], Any]]:
+        measure = axis_measure(name)
+        if measure is None:
+            raise KeyError(name)
+        return _set_loss(measure)
 
 
 def minimized_quantities(*, costs: bool = True) -> dict[str, tuple[str, Callable[[Any], Any]]]:
@@ -507,21 +573,26 @@ def minimized_quantities(*, costs: bool = True) -> dict[str, tuple[str, Callable
     Returns
     -------
     dict of str to (str, callable)
-        Such as ``incompleteness``, which is one minus ``completeness_volume``.
+        Such as ``incompleteness``, which is one minus ``completeness_volume``. ``group_gap:COLUMN``
+        is in it for every column, but not among its keys.
     """
-    losses: dict[str, tuple[str, Callable[[Any], Any]]] = {}
+    losses = _Losses()
     for quantity in measured_quantities(costs=costs).values():
         if quantity.complement:
             losses[quantity.complement] = (quantity.name, _complement)
         elif not quantity.greater_is_better:
             losses[quantity.name] = (quantity.name, _unchanged)
     for axis, measure in SET_AXES.items():
-        losses[axis] = (measure.scorer_name, functools.partial(loss_of, axis))
+        losses[axis] = _set_loss(measure)
     return losses
 
 
 def _complement(value: Any) -> Any:
     return 1.0 - value
+
+
+def _negative(value: Any) -> Any:
+    return 0.0 - value
 
 
 def _unchanged(value: Any) -> Any:

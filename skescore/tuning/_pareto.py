@@ -274,7 +274,7 @@ def check_objectives(objectives: Any) -> tuple[str, ...]:
     losses = minimized_quantities()
     is_list = isinstance(objectives, Sequence) and not isinstance(objectives, str)
     names = tuple(objectives) if is_list else ()
-    if not names or not set(names) <= set(losses) or len(set(names)) < len(names):
+    if not names or any(n not in losses for n in names) or len(set(names)) < len(names):
         raise ValueError(
             f"objectives must be a sequence of different names of {list(losses)}, such as "
             f"{_DEFAULT!r}, got {objectives!r}. Less is better in all of them: take 'loss' for "

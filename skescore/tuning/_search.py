@@ -135,7 +135,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better. Several names out of
         ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``, ``"incompleteness"``,
         ``"incompleteness_instances"``, ``"instability"`` (one minus the similarity of the rules of
-        two halves of the rows) and the losses of :data:`skescore.scorers.SET_MEASURES` are
+        two halves of the rows), ``"group_gap:COLUMN"`` (the largest difference between the groups
+        of a column in the predictions) and the losses of :data:`skescore.scorers.SET_MEASURES` are
         minimized together, for the whole front.
     n_trials : int or None, default=20
         Total number of trials, at least one per extractor. Trials that the storage already holds

@@ -12,13 +12,12 @@ import numpy as np
 from skescore._text import did_you_mean
 from skescore.scorers import (
     COMPLETENESSES,
-    SET_AXES,
-    SET_SCORERS,
     SIZES,
     FidelityScorer,
     PerformanceScorer,
     RuleScorer,
     ScoreSpec,
+    axis_measure,
     get_rule_scorer,
     minimized_quantities,
 )
@@ -87,8 +86,8 @@ class SearchObjective:
     @property
     def measures(self) -> dict[str, RuleScorer]:
         """Scorers of rule sets that the values of a trial need."""
-        names = [SET_AXES[axis].scorer_name for axis in self.minimized if axis in SET_AXES]
-        return {name: SET_SCORERS[name] for name in names}
+        measures = filter(None, map(axis_measure, self.minimized))
+        return {m.scorer_name: get_rule_scorer(m.scorer_name) for m in measures}
 
     @property
     def directions(self) -> list[Literal["minimize", "maximize"]]:

@@ -26,6 +26,7 @@ CASES = [pytest.param(case, id=case["id"]) for case in REFERENCE]
 NAMES = {
     "#rules": "n_rules",
     "#conditions_per_rule": "conditions_per_rule",
+    "#induced_conditions_per_rule": "induced_conditions_per_rule",
     "avg_rule_coverage": "avg_rule_coverage",
     "avg_rule_precision": "avg_rule_precision",
     "avg_rule_quality": "avg_rule_quality",
@@ -91,9 +92,16 @@ def engine_rules(case: Any, n_features: int) -> RuleSet:
 def test_characteristics_of_the_engine(case: Any) -> None:
     X, y = rows_of(case, case["train"])
     rules = engine_rules(case, X.shape[1])
-    ours = characteristics(rules, X, y, measure=case["voting_measure"], untested=0.0)
     theirs = dict(case["model_characteristics"])
-    assert theirs.pop("#induced_conditions_per_rule") > 0
+    ours = characteristics(
+        rules,
+        X,
+        y,
+        measure=case["voting_measure"],
+        untested=0.0,
+        induced=theirs["#induced_conditions_per_rule"],
+    )
+    assert theirs["#induced_conditions_per_rule"] >= theirs["#conditions_per_rule"]
     assert theirs.keys() == NAMES.keys()
     for name, value in theirs.items():
         tolerance = 1e-6 if "pvalue" in name else 1e-9
@@ -247,6 +255,27 @@ def test_untested_rules() -> None:
         confusion(rules, x[:, None], x**2).p_values()[0] / 2
     )
     assert engine["fraction_significant"] == 1.0
+
+
+def test_induced_conditions_of_rules_before_pruning() -> None:
+    whole = RuleSet(
+        [
+            Rule([Interval(0, 0, 1), Interval(1, upper=2)], 1.0),
+            Rule([Interval(0, upper=3)], 2.0),
+            Rule([], 3.0),
+        ],
+        ["x", "z"],
+        task="regression",
+    )
+    pruned, X, y = whole[1:], [[0.0, 0.0], [5.0, 0.0]], [1.0, 2.0]
+    figures = characteristics(pruned, X, y, induced=whole)
+    assert figures["induced_conditions_per_rule"] == 4 / 2  # three comparisons and one
+    assert math.isnan(
+        characteristics(whole[:0], X, y, induced=whole)["induced_conditions_per_rule"]
+    )
+    assert "induced_conditions_per_rule" not in characteristics(pruned, X, y)
+    with pytest.raises(ValueError, match="induced must be"):
+        characteristics(pruned, X, y, induced=-1.0)
 
 
 def test_times_stand_beside_the_figures() -> None:

@@ -55,6 +55,7 @@ CALLS = {
     "fire_curves": lambda **k: plots.fire_curves(psi=[1, 3], **k),
     "fire_isolines": lambda **k: plots.fire_isolines(POINTS, psi=2, **k),
     "fire_surface": lambda **k: plots.fire_surface(POINTS, **k),
+    "group_heatmap": lambda **k: plots.group_heatmap(RULES, X, np.arange(len(X)) % 3, **k),
     "ice_part_curves": plots.ice_part_curves,
     "ice_part_surface": plots.ice_part_surface,
     "ice_surface": lambda **k: plots.ice_surface(WINE, **k),

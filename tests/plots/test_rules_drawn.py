@@ -161,6 +161,24 @@ def test_cells_count_rows_where_both_hold(seed: int) -> None:
     assert volumes == pytest.approx(np.array(expected))
 
 
+def test_heatmap_draws_shares_of_groups() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], "low"), Rule([Interval(0, upper=3)], "high")],
+        ["u"],
+        task="classification",
+    )
+    X, groups = [[0.5], [2.0], [2.5], [9.0]], ["a", "a", "a", "b"]
+    ax = plots.group_heatmap(rules, X, groups, ax=axes())
+    assert cells(ax) == pytest.approx(np.array([[1 / 3, 0], [2 / 3, 0], [0, 1]]))
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["a", "b"]
+    labels = [t.get_text() for t in ax.get_yticklabels()]
+    assert labels == ["1: low", "2: high", "no rule"]
+    ax = plots.group_heatmap(rules, X[:3], groups[:3], max_rules=1, ax=axes())
+    assert cells(ax) == pytest.approx(np.array([[1 / 3]]))
+    with pytest.raises(ValueError, match="at least one rule"):
+        plots.group_heatmap(rules.replace(rules=[]), X, groups)
+
+
 def test_volumes_of_unbounded_boxes_and_constant_features() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], 1.0), Rule([], LinearOutput(0, [(0, 1)]))],

@@ -25,6 +25,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skescore.black_boxes import CallableClassifier
 from skescore.extractors import Discretizer
 from skescore.extractors.psyke import ALGORITHMS, PSyKEExtractor, contained, load_psyke
+from skescore.metrics import group_gap
 
 #: Settings with which each is quick.
 QUICK = {
@@ -408,3 +409,33 @@ def test_a_discretizer_is_taken():
     bounds = {b for rule in fitted.rules_ for c in rule.intervals for b in (c.lower, c.upper)}
     assert bounds <= {2.45, 4.75, 0.8, 1.75, np.inf, -np.inf}
     assert fitted.score(X, y) > 0.9
+
+
+def test_fair_tree_does_not_split_protected_features():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.random(150), "z": rng.random(150), "sex": rng.integers(0, 2, 150)})
+    y = np.where(X["x"] + 0.8 * X["sex"] > 0.9, "yes", "no")
+    extractor = PSyKEExtractor(DecisionTreeClassifier(random_state=0), "cart", max_leaves=4)
+    plain = extractor.fit(X, y).rules_
+    fair = clone(extractor).set_params(protected=["sex"]).fit(X, y).rules_
+    assert plain.feature_names[2] == "sex"
+    assert 2 in plain.used_features
+    assert 2 not in fair.used_features
+    assert len(fair) == 4
+    assert group_gap(fair, X, "sex") < 0.2 < 0.6 < group_gap(plain, X, "sex")
+    numbers = PSyKEExtractor(DecisionTreeRegressor(random_state=0), "cart", protected=[2])
+    assert 2 not in numbers.fit(X, X["x"] + X["sex"]).rules_.used_features
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"protected": ["q"]}, "indices from 0 to 3 or names"),
+        ({"protected": [0, 1, 2, 3]}, "must leave a feature"),
+        ({"protected": [0], "max_depth": None}, "protected needs max_depth"),
+    ],
+)
+def test_invalid_protected_features(settings, message):
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match=message):
+        PSyKEExtractor(DecisionTreeClassifier(), "cart", **settings).fit(X, y)

@@ -142,6 +142,7 @@ ALGORITHMS: dict[str, Algorithm] = {
             "max_depth": (3, _integer(1, optional=True)),
             "max_leaves": (3, _integer(2, optional=True)),
             "max_features": (None, _max_features),
+            "protected": (None, _features),
         },
     ),
     "cosmik": Algorithm(

@@ -379,6 +379,8 @@ def _cart(task: Task) -> Run:
         max_features=parameters["max_features"],
     )
     fix_cart(extractor)
+    if parameters["protected"] is not None:
+        _make_fair(task, extractor)
     run, leaves = task.run(extractor), parameters["max_leaves"]
     if task.classification and leaves is not None:
         n_classes = len(np.unique(task.extraction.predictions))
@@ -388,6 +390,27 @@ def _cart(task: Task) -> Run:
                 "box predicts, so no rule can conclude some of them."
             )
     return run
+
+
+def _make_fair(task: Task, extractor: Any) -> None:
+    """Let PSyKE grow its fair tree, which never splits protected features."""
+    for parameter in ("max_depth", "max_leaves"):
+        if task.parameters[parameter] is None:
+            text = f"protected needs {parameter}, got None: PSyKE's fair tree compares it."
+            raise ValueError(text)
+    names = [str(name) for name in task.extraction.settings["feature_names"]]
+    indices = _feature_indices("protected", task.parameters["protected"], names)
+    if len(indices) == len(names):
+        raise ValueError(f"protected must leave a feature to split, got all {len(names)} features.")
+    extractor.make_fair([task.names[j] for j in indices])
+    extractor.predictor.feature_names_in_ = np.array(task.names)  # the tree does not keep them
+    name = "_extract"
+    original = getattr(extractor, name)
+
+    def extract(frame: pd.DataFrame) -> Any:
+        return original(frame.astype({frame.columns[-1]: object}))  # it crashes on pandas' own text
+
+    setattr(extractor, name, extract)
 
 
 def _discretized(
@@ -639,6 +662,11 @@ def _chosen(task: Task) -> list[int]:
         n_features = min(int(task.parameters["n_features"]), len(names))
         top_features = np.argsort(-task.importances(), kind="stable")[:n_features]
         return sorted(top_features.tolist())
+    return _feature_indices("features", features, names)
+
+
+def _feature_indices(parameter: str, features: Sequence[Any], names: list[str]) -> list[int]:
+    """Return the indices of features that a parameter lists by index or name."""
     result = []
     for feature in features:
         is_name = isinstance(feature, str) and feature in names
@@ -647,12 +675,12 @@ def _chosen(task: Task) -> list[int]:
             index = -1
         if not 0 <= index < len(names):
             raise ValueError(
-                f"features must hold indices from 0 to {len(names) - 1} or names of features "
+                f"{parameter} must hold indices from 0 to {len(names) - 1} or names of features "
                 f"({', '.join(map(repr, names[:12]))}), got {feature!r}."
             )
         result.append(int(index))
     if len(set(result)) < len(result):
-        raise ValueError(f"features must name each feature once, got {features!r}.")
+        raise ValueError(f"{parameter} must name each feature once, got {features!r}.")
     return result
 
 

@@ -67,7 +67,9 @@ class PSyKEExtractor(BaseExtractor):
     **params
         Parameters of the algorithm; others are refused by ``fit``. With their defaults:
 
-        - cart: ``max_depth=3`` and ``max_leaves=3`` (or None), ``max_features=None``.
+        - cart: ``max_depth=3`` and ``max_leaves=3`` (or None), ``max_features=None``,
+          ``protected=None`` (indices or names of features; PSyKE then grows its fair tree, which
+          does not split them and ignores `max_features`).
         - gridex, gridrex, hex: ``n_slices=2``, ``importance_threshold=None``, ``depth=2``,
           ``threshold=None``, ``min_examples=1``, all as in :class:`GridExExtractor` and
           :class:`GridRExExtractor`; hex has ``min_examples=0`` instead, since it fills up cells

@@ -2,12 +2,19 @@
 
 :func:`jensen_shannon_divergence` and :func:`top_k_accuracy` compare attributions with a known
 truth, :func:`plausibility` compares them with human rationales, and :func:`faithfulness` queries
-the black box on rows without the most important features.
+the black box on rows without the most important features. :func:`removal_curves` computes insertion
+and deletion curves.
 """
 
 from __future__ import annotations
 
-from skescore.metrics.attribution._faithfulness import FAITHFULNESS, Rationales, faithfulness
+from skescore.metrics.attribution._faithfulness import (
+    FAITHFULNESS,
+    Rationales,
+    RemovalCurves,
+    faithfulness,
+    removal_curves,
+)
 from skescore.metrics.attribution._maps import (
     attribution_agreement,
     attribution_complexity,
@@ -28,6 +35,7 @@ __all__ = [
     "PLAUSIBILITY",
     "Rationales",
     "Removal",
+    "RemovalCurves",
     "Target",
     "attribution_agreement",
     "attribution_complexity",
@@ -36,6 +44,7 @@ __all__ = [
     "faithfulness",
     "jensen_shannon_divergence",
     "plausibility",
+    "removal_curves",
     "text_tokens",
     "top_k_accuracy",
     "zero_maps",

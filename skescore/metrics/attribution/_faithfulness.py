@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.integrate import trapezoid
 from scipy.stats import kendalltau, rankdata
 
 from skescore._text import short_repr
@@ -21,7 +22,7 @@ from skescore.metrics.attribution._maps import descending, row_correlation
 from skescore.metrics.attribution._model import BlackBox, Target
 from skescore.metrics.attribution._removal import Removal
 
-__all__ = ["FAITHFULNESS", "Rationales", "faithfulness"]
+__all__ = ["FAITHFULNESS", "Rationales", "RemovalCurves", "faithfulness", "removal_curves"]
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -306,6 +307,126 @@ def faithfulness(
     summary = {"target": targets, "base": values, "queries": queries, "model_rows": model.n_queries}
     columns = zip(*details, strict=True) if details else [()] * len(_DETAILS)
     return measure_values, summary | dict(zip(_DETAILS, map(list, columns), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class RemovalCurves:
+    """Predictions while features are removed or inserted in the order of their attributions.
+
+    Parameters
+    ----------
+    deletion, insertion : list of ndarray of shape (n_units + 1,)
+        For each row, the prediction after 0, 1, … n features with the highest scores were removed
+        from the row, or inserted into the row without features.
+    deletion_area, insertion_area : ndarray of shape (n_rows,)
+        Areas under the curves over the share of the features. Smaller is better for deletion,
+        larger for insertion.
+    """
+
+    deletion: list[Floats]
+    insertion: list[Floats]
+    deletion_area: Floats
+    insertion_area: Floats
+
+    def mean(self, n_points: int = 101) -> dict[str, Floats]:
+        """Return the mean curves, interpolated at shares of the features.
+
+        Parameters
+        ----------
+        n_points : int, default=101
+            Number of shares from 0 to 1.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (n_points,)
+            ``share``, ``deletion`` and ``insertion``, for instance to draw them.
+        """
+        check_integer("n_points", n_points, 2)
+        shares = np.linspace(0.0, 1.0, n_points)
+        means = {
+            name: np.mean(
+                [np.interp(shares, np.linspace(0.0, 1.0, len(curve)), curve) for curve in curves],
+                axis=0,
+            )
+            for name, curves in (("deletion", self.deletion), ("insertion", self.insertion))
+        }
+        return {"share": shares} | means
+
+
+def removal_curves(
+    predict_proba: Any,
+    X: Any,
+    attributions: Any,
+    *,
+    removal: Any = None,
+    target: Any = None,
+    max_batch: int = 8192,
+) -> RemovalCurves:
+    """Compute insertion and deletion curves of attributions.
+
+    Use it to compare explainers of one model by all orders of removal at once: if the features with
+    the highest scores are removed first, the prediction should fall early; if they are inserted
+    first, it should rise early.
+
+    Parameters
+    ----------
+    predict_proba, X, attributions, removal, target, max_batch
+        As in :func:`faithfulness`.
+
+    Returns
+    -------
+    RemovalCurves
+        The curves of each row, and the areas under them.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As in :func:`faithfulness`.
+
+    Notes
+    -----
+    Of equal scores the later feature comes first, as in :func:`faithfulness`. Areas are computed by
+    trapezoids. A row with n features takes at most 1 + 2 n queries.
+
+    References
+    ----------
+    V. Petsiuk, A. Das, K. Saenko: RISE: Randomized input sampling for explanation of black-box
+    models. BMVC 2018.
+
+    Examples
+    --------
+    >>> from skescore.metrics.attribution import removal_curves
+    >>> X = [[1.0, 2.0, 3.0]]
+    >>> curves = removal_curves(lambda X: X.sum(axis=1), X, X)
+    >>> curves.deletion[0].tolist(), curves.insertion[0].tolist()
+    ([6.0, 3.0, 1.0, 0.0], [0.0, 3.0, 5.0, 6.0])
+    >>> curves.deletion_area.round(2).tolist(), curves.insertion_area.round(2).tolist()
+    ([2.33], [3.67])
+    """
+    removal = Removal.of(removal)
+    rows = open_inputs(predict_proba, X, attributions, removal).rows
+    n_units = max(max(rows.sizes(), default=1), 1)
+    _, details = faithfulness(
+        predict_proba,
+        X,
+        attributions,
+        removal=removal,
+        target=target,
+        measures=("prediction_gap_important",),
+        rationales=Rationales(np.arange(1, n_units + 1), by="count", only_positive=False),
+        max_batch=max_batch,
+        return_details=True,
+    )
+    deletion, insertion = [], []
+    columns = details["base"], details["without"], details["only"]
+    for base, without, only in zip(*columns, strict=True):
+        deletion.append(np.append(base, without))
+        insertion.append(np.append(deletion[-1][-1], only))
+    areas = [
+        np.array([trapezoid(curve, dx=1 / max(len(curve) - 1, 1)) for curve in curves])
+        for curves in (deletion, insertion)
+    ]
+    return RemovalCurves(deletion, insertion, *areas)
 
 
 def _check_measures(measures: Sequence[str] | None) -> list[str]:

@@ -72,8 +72,8 @@ class WeightElicitation:
 
     Parameters
     ----------
-    candidates : Candidates, sequence of Candidate or fitted search
-        Measured candidates.
+    candidates : Candidates, sequence of Candidate, DataFrame or fitted search
+        Measured candidates; a table has the columns of :meth:`Candidates.from_table`.
     score : {"ice", "fire"}, default="ice"
         The score whose weights are searched.
     within : (float, float) or dict of str to (float, float), optional

@@ -68,8 +68,8 @@ def weight_stability(
 
     Parameters
     ----------
-    candidates : Candidates, sequence of Candidate or fitted search
-        What was measured.
+    candidates : Candidates, sequence of Candidate, DataFrame or fitted search
+        Measured candidates; a table has the columns of :meth:`Candidates.from_table`.
     score : {"ice", "fire"}, default="ice"
         What decides.
     psi : float, optional

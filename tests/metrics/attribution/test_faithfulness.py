@@ -25,6 +25,7 @@ from skescore.metrics.attribution import (
     Target,
     attribution_infidelity,
     faithfulness,
+    removal_curves,
 )
 
 ALL = tuple(FAITHFULNESS)
@@ -771,3 +772,59 @@ def test_faithfulness_refuses_label_only_models() -> None:
 
     with pytest.raises(TypeError, match="predict_proba must be"):
         faithfulness(Labels(), np.arange(8.0)[:, None], np.ones((8, 1)))
+
+
+# --- insertion and deletion curves ----------------------------------------------------------------
+
+
+@settings(max_examples=15)
+@given(seed=st.integers(0, 10_000), n_features=st.integers(1, 6))
+def test_removal_curves_by_loops(seed: int, n_features: int) -> None:
+    rng = np.random.default_rng(seed)
+    weights = rng.normal(size=n_features)
+    X, fill = rng.normal(size=(3, n_features)), rng.normal(size=n_features)
+    scores = rng.permutation(3 * n_features).reshape(3, n_features).astype(float)
+
+    def model(rows: np.ndarray) -> np.ndarray:
+        return np.tanh(np.asarray(rows) @ weights)
+
+    curves = removal_curves(model, X, scores, removal=fill)
+    for i, row in enumerate(X):
+        removed, inserted = row.copy(), fill.copy()
+        deletion, insertion = [model(row[None])[0]], [model(fill[None])[0]]
+        for j in np.argsort(-scores[i]):
+            removed[j], inserted[j] = fill[j], row[j]
+            deletion.append(model(removed[None])[0])
+            insertion.append(model(inserted[None])[0])
+        assert curves.deletion[i] == pytest.approx(np.array(deletion))
+        assert curves.insertion[i] == pytest.approx(np.array(insertion))
+        steps = range(n_features)
+        area = sum((deletion[k] + deletion[k + 1]) / 2 for k in steps) / n_features
+        assert curves.deletion_area[i] == pytest.approx(area)
+        area = sum((insertion[k] + insertion[k + 1]) / 2 for k in steps) / n_features
+        assert curves.insertion_area[i] == pytest.approx(area)
+    mean = curves.mean(n_features + 1)
+    assert mean["deletion"] == pytest.approx(np.mean(curves.deletion, axis=0))
+
+
+def test_removal_curves_prefer_the_true_order() -> None:
+    X, y = np.random.default_rng(0).normal(size=(80, 4)), None
+    y = (2 * X[:, 0] + X[:, 1] > 0).astype(int)
+    model = LogisticRegression().fit(X, y)
+    effects = X * model.coef_[0]
+    target = Target(explains=1)
+    good = removal_curves(model, X, effects, target=target)
+    bad = removal_curves(model, X, -effects, target=target)
+    assert good.deletion_area.mean() < bad.deletion_area.mean() - 0.1
+    assert good.insertion_area.mean() > bad.insertion_area.mean() + 0.1
+
+
+def test_removal_curves_of_texts_of_different_lengths() -> None:
+    def count_good(texts: Any) -> np.ndarray:
+        return np.array([text.split().count("good") for text in texts], dtype=float)
+
+    texts, scores = ["good day", "good good night now"], [[1, 0], [3, 2, 1, 0]]
+    curves = removal_curves(count_good, texts, scores, removal=Removal(tokenizer=str.split))
+    assert [curve.tolist() for curve in curves.deletion] == [[1, 0, 0], [2, 1, 0, 0, 0]]
+    assert [curve.tolist() for curve in curves.insertion] == [[0, 1, 1], [0, 1, 2, 2, 2]]
+    assert curves.mean(3)["insertion"].tolist() == [0.0, 1.5, 1.5]

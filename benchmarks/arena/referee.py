@@ -1,0 +1,137 @@
+"""Recompute every figure of the arena's pages from raw cells; list the figures that differ.
+
+    python benchmarks/arena/referee.py [--pages README.md ...] [--folder FOLDER]
+    python benchmarks/arena/referee.py --rerun 20
+
+The pages are written by `findings.py`, `fidelity_report.py`, `tuned_trees.py` and
+`what_scores_say.py`. This script shares no code with them and does not import the package: it reads
+the CSV files with the standard library and computes ranks, tests and correlations itself. A figure
+is compared within half a unit of its last digit. A number of a page that no check covers is a
+difference, too. Of the README of the project, it checks the comparison with other tools and the
+factors of the example score.
+
+`--rerun` measures random cells of `results.csv` again (`run.py --verify`). Exits with 1 if anything
+differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from referee_arena import check_arena
+from referee_cells import Row, mean, read_cells
+from referee_fidelity import check_fidelity, check_tuned_trees, fidelity_rows
+from referee_pages import Page
+from referee_scores import check_scores
+
+FOLDER = Path(__file__).resolve().parent
+
+# --- the README -----------------------------------------------------------------------------------
+
+
+def check_readme(page: Page, rows: list[Row]) -> None:
+    """Check the comparison with other tools, and the factors of the example score."""
+    names = list(dict.fromkeys(row["data"] for row in rows))
+    printed = {cells[0] for _, cells in page.rows(["learner", *names], "Compared with other tools")}
+    expected = []
+    for learner in dict.fromkeys(row["learner"] for row in rows):
+        cells: list[Any] = []
+        for data in names:
+            part = [
+                r for r in rows if (r["data"], r["learner"], r["state"]) == (data, learner, "done")
+            ]
+            means = [mean(r[c] for r in part) for c in ("ice", "n_rules", "fidelity")]
+            cells.append((means[0], " (", means[1], ", ", means[2], ")") if part else "-")
+        if learner in printed:
+            expected.append((learner, *cells))
+    page.table(["learner", *names], expected, "Compared with other tools")
+    check_example_score(page)
+
+
+def check_example_score(page: Page) -> None:
+    """Check that the factors of the example score follow from F1 and the number of rules."""
+    heading = "What 0.97 means"
+    begin, end = page.section(heading)
+    match = re.compile(r"weighted F1 ([\d.]+) .*?\| (\d+) rules \|", re.S).search(
+        page.text, begin, end
+    )
+    if match is None:
+        page.fail(f"names no weighted F1 and number of rules under {heading!r}")
+        return
+    f1, n_rules = float(match[1]), int(match[2])
+    factors = 1 / (1 + math.exp(5 * (1 - f1 - 1))), 1 / (1 + math.exp(0.3 * n_rules - 5)), 1.0
+    page.claim("weighted F1 ", f1, " | ", factors[0], " |", heading=heading)
+    page.claim(f"{n_rules} rules | ", factors[1], " |", heading=heading)
+    page.claim(
+        factors[0], " · ", factors[1], " · ", factors[2], " = ", math.prod(factors), heading=heading
+    )
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+_ARENA_TEXTS = ("suite", "data", "black_box", "method", "error")
+
+
+def referee(name: str, folder: Path = FOLDER) -> Page:
+    """Return a page of the arena, or the README of the project, with its differences."""
+    page = Page(folder.parents[1] / "README.md" if name == "project" else folder / name)
+    if name == "project":
+        peers = folder.parent / "quality" / "peers.csv"
+        check_readme(page, read_cells(peers, ("data", "learner", "state", "detail")))
+        return page
+    if name == "README.md":
+        check_arena(page, read_cells(folder / "results.csv", _ARENA_TEXTS))
+    elif name == "fidelity.md":
+        check_fidelity(page, fidelity_rows(folder / "fidelity.csv"))
+    elif name == "tuned_trees.md":
+        rows = read_cells(folder / "tuned_trees.csv", ("suite", "data", "score", "extractor"))
+        check_tuned_trees(page, rows)
+    else:
+        own = read_cells(folder / "what_scores_say.csv", ("data", "task", "candidate"))
+        check_scores(page, own, read_cells(folder / "results.csv", _ARENA_TEXTS))
+    page.check_coverage()
+    return page
+
+
+PAGES = ("README.md", "fidelity.md", "tuned_trees.md", "what_scores_say.md", "project")
+
+
+def main() -> int:
+    """Check the pages, or measure random cells again."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument(
+        "--pages",
+        nargs="+",
+        choices=PAGES,
+        default=list(PAGES),
+        help="project: the README of the project",
+    )
+    parser.add_argument("--folder", type=Path, default=FOLDER, help="folder of the pages and cells")
+    parser.add_argument("--rerun", type=int, metavar="CELLS", help="measure random cells again")
+    parser.add_argument("--draw", type=int, default=0, help="seed of the cells of --rerun")
+    options = parser.parse_args()
+    if options.rerun:
+        command = [sys.executable, str(FOLDER / "run.py")]
+        command += ["--verify", str(options.rerun), "--draw", str(options.draw)]
+        return subprocess.run(command, check=False).returncode
+    n_differences = 0
+    for name in options.pages:
+        page = referee(name, options.folder.resolve())
+        print(
+            *page.differences,
+            f"{page.path}: {page.n_figures} figures, {len(page.differences)} differences",
+            sep="\n",
+        )
+        n_differences += len(page.differences)
+    return int(n_differences > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""Cells of the arena, and the statistics that the referee computes from them."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm, studentized_range, wilcoxon
+
+NAN = math.nan
+Row = dict[str, Any]
+
+
+def read_cells(path: Path, texts: Sequence[str]) -> list[Row]:
+    """Return the rows of a CSV file; columns except `texts` are numbers, NaN where empty."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return [
+            {k: v if k in texts else float(v) if v else NAN for k, v in row.items()}
+            for row in csv.DictReader(file)
+        ]
+
+
+def group_by(rows: Iterable[Row], *keys: str) -> dict[tuple[Any, ...], list[Row]]:
+    """Return rows by the values of columns, in the order of their first rows."""
+    groups: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        groups[tuple(row[key] for key in keys)].append(row)
+    return dict(groups)
+
+
+def values_of(rows: Iterable[Row], name: str) -> list[float]:
+    """Return the numbers of a column that are not NaN."""
+    return [row[name] for row in rows if not math.isnan(row[name])]
+
+
+def mean(values: Iterable[float]) -> float:
+    """Return the mean of the numbers that are not NaN; NaN if there are none."""
+    numbers = [value for value in values if not math.isnan(value)]
+    return math.fsum(numbers) / len(numbers) if numbers else NAN
+
+
+def is_tied(a: float, b: float) -> bool:
+    """Return whether two numbers differ by rounding only."""
+    return a == b or abs(a - b) <= 1e-9 * max(abs(a), abs(b))
+
+
+def signed_rank(differences: Iterable[float], is_rounded: bool = False) -> float:
+    """Return the p-value of Wilcoxon's test of the differences, or NaN for fewer than six."""
+    numbers = [round(d, 12) if is_rounded else d for d in differences]
+    return float(wilcoxon(numbers).pvalue) if len(numbers) > 5 else NAN
+
+
+def ordinal_ranks(keys: Sequence[tuple[float, float]]) -> list[float]:
+    """Return the ranks of keys, the smallest first; equal keys share the mean of their ranks."""
+
+    def precedes(a: tuple[float, float], b: tuple[float, float]) -> bool:
+        return a[0] < b[0] if not is_tied(a[0], b[0]) else a[1] < b[1] and not is_tied(a[1], b[1])
+
+    return [
+        1
+        + sum(precedes(other, key) for other in keys)
+        + (sum(not precedes(other, key) and not precedes(key, other) for other in keys) - 1) / 2
+        for key in keys
+    ]
+
+
+def mean_ranks(rows: Sequence[Row], score: str) -> dict[str, float]:
+    """Return the mean rank of each method over tables; failed cells come last."""
+    sign = 1 if score == "fire" else -1
+    by_table = group_by(rows, "data")
+    methods = sorted({row["method"] for row in rows})
+    totals = dict.fromkeys(methods, 0.0)
+    for part in by_table.values():
+        keys = []
+        cells = group_by(part, "method")
+        for method in methods:
+            measured = cells[(method,)]
+            values = values_of([row for row in measured if not row["error"]], score)
+            loss = sign * mean(values) if values else math.inf
+            keys.append((1 - len(values) / len(measured), loss))
+        for method, rank in zip(methods, ordinal_ranks(keys), strict=True):
+            totals[method] += rank
+    means = {method: total / len(by_table) for method, total in totals.items()}
+    return dict(sorted(means.items(), key=lambda item: item[1]))
+
+
+def holm_p_values(ranks: Mapping[str, float], n_tables: int) -> dict[str, float]:
+    """Return Holm's p-values of the comparison of the best mean rank with each other one."""
+    k = len(ranks)
+    error = math.sqrt(k * (k + 1) / (6 * n_tables))
+    best, *others = ranks.items()
+    raw = {name: 2 * float(norm.sf((rank - best[1]) / error)) for name, rank in others}
+    adjusted, largest = {}, 0.0
+    for i, (name, p) in enumerate(sorted(raw.items(), key=lambda item: item[1])):
+        largest = max(largest, p * (len(raw) - i))
+        adjusted[name] = min(largest, 1.0)
+    return adjusted
+
+
+def critical_difference(k: int, n_tables: int) -> float:
+    """Return Nemenyi's critical difference of mean ranks at 5 %."""
+    quantile = float(studentized_range.ppf(0.95, k, np.inf))
+    return quantile * math.sqrt(k * (k + 1) / (12 * n_tables))
+
+
+def kendall(first: Sequence[float], second: Sequence[float]) -> float:
+    """Return Kendall's tau-b of the pairs without NaN; NaN if it is not defined."""
+    pairs = np.array([p for p in zip(first, second, strict=True) if not np.isnan(p).any()])
+    if len(pairs) < 2:
+        return NAN
+    signs = [np.sign(column[:, None] - column[None, :]) for column in pairs.T]
+    n_ordered = [np.count_nonzero(sign) for sign in signs]
+    if not all(n_ordered):
+        return NAN
+    return float((signs[0] * signs[1]).sum() / math.sqrt(n_ordered[0] * n_ordered[1]))
+
+
+def fire_of(loss: float, n_rules: float, psi: float = 1.0) -> float:
+    """Return FiRe by its definition."""
+    return loss * math.ceil(round(n_rules / psi, 9)) * n_rules**0.05
+
+
+def q_of(loss: float, n_rules: float, completeness: float) -> float:
+    """Return Q_s by its definition."""
+    return loss * n_rules * (2 - completeness)
+
+
+def ice_of(p: float, n_rules: float, completeness: float, phi: float = 1, rho: float = 1) -> float:
+    """Return ICE by its definition."""
+    performance = 1 / (1 + math.exp(5 * (phi * (1 - p) - 1)))
+    return performance / (1 + math.exp(0.3 * rho * n_rules - 5)) * completeness

@@ -1,0 +1,233 @@
+"""Groups of rows, such as women and men: how often each rule decides, and gaps of predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+
+from skescore._text import did_you_mean
+from skescore._validation import label_order, row_weights
+from skescore.rules import RowTable, RuleSet, as_ruleset
+
+__all__ = ["group_gap", "group_masks", "group_rates", "group_shares", "group_values"]
+
+#: Largest number of groups that are compared.
+_MAX_GROUPS = 50
+#: Row of :func:`group_shares` that counts the rows without a rule.
+NO_RULE = "no rule"
+
+
+def group_shares(
+    rules: Any, X: Any, groups: Any, sample_weight: ArrayLike | None = None
+) -> pd.DataFrame:
+    """Return the share of each group's rows that each rule decides or, if rules vote, covers.
+
+    Use it to see which rules treat groups differently. :func:`skescore.plots.group_heatmap` draws
+    it.
+
+    Parameters
+    ----------
+    rules : RuleSet, fitted extractor or search, or anything that ``as_ruleset`` reads
+        The rules.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows.
+    groups : str or array-like of shape (n_rows,)
+        Name of a column of X, or the group of each row, such as a protected attribute that the
+        rules do not use. Rows without a value belong to no group.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights of the rows.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One column per group. One row per rule, from 1, and "no rule" for rows that none covers.
+        Columns add up to 1 unless rules vote together.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or there are no groups or more than 50.
+
+    See Also
+    --------
+    group_gap : Largest difference between the predictions of groups.
+
+    Examples
+    --------
+    >>> from skescore.metrics import group_shares
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet([Rule([Interval(0, upper=2)], "no"), Rule([], "yes")], ["income"],
+    ...                 task="classification")
+    >>> group_shares(rules, [[1], [3], [4], [5]], ["f", "f", "f", "m"]).round(2).to_dict("index")
+    {1: {'f': 0.33, 'm': 0.0}, 2: {'f': 0.67, 'm': 1.0}, 'no rule': {'f': 0.0, 'm': 0.0}}
+    """
+    ruleset, masks, weights = _checked(rules, X, groups, sample_weight)
+    table = RowTable(X, ruleset.feature_names)
+    if ruleset.voting is None:
+        holds = ruleset.assign(table)[:, None] == np.arange(len(ruleset))
+    else:
+        holds = ruleset.match(table)
+    columns = np.column_stack([holds, ~holds.any(axis=1)])
+    index = pd.Index([*range(1, len(ruleset) + 1), NO_RULE], name="rule")
+    shares = {
+        group: np.average(columns[mask], axis=0, weights=weights[mask])
+        for group, mask in masks.items()
+    }
+    return pd.DataFrame(shares, index=index)
+
+
+def group_rates(
+    rules: Any, X: Any, groups: Any, sample_weight: ArrayLike | None = None
+) -> pd.DataFrame:
+    """Return how often each class is predicted for each group, or the mean prediction.
+
+    Use it to see in which direction predictions of groups differ.
+
+    Parameters
+    ----------
+    rules : RuleSet, fitted extractor or search, or anything that ``as_ruleset`` reads
+        The rules.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows.
+    groups : str or array-like of shape (n_rows,)
+        Name of a column of X, or the group of each row.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights of the rows.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One column per group. One row per class with its share of the predictions; in a regression,
+        one row with the mean prediction.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or there are no groups or more than 50.
+
+    Examples
+    --------
+    >>> from skescore.metrics import group_rates
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet([Rule([Interval(0, upper=2)], "no"), Rule([], "yes")], ["income"],
+    ...                 task="classification")
+    >>> group_rates(rules, [[1], [3], [1], [5]], ["f", "f", "f", "m"]).round(2).to_dict("index")
+    {'no': {'f': 0.67, 'm': 0.0}, 'yes': {'f': 0.33, 'm': 1.0}}
+    """
+    ruleset, masks, weights = _checked(rules, X, groups, sample_weight)
+    predictions = np.asarray(ruleset.predict(RowTable(X, ruleset.feature_names)))
+    if ruleset.classes is None:
+        values = {"mean prediction": predictions.astype(float)}
+    else:
+        values = {label: (predictions == label).astype(float) for label in ruleset.classes}
+    rates = {
+        group: [float(np.average(v[mask], weights=weights[mask])) for v in values.values()]
+        for group, mask in masks.items()
+    }
+    return pd.DataFrame(rates, index=pd.Index(values, name="prediction"))
+
+
+def group_gap(rules: Any, X: Any, groups: Any, sample_weight: ArrayLike | None = None) -> float:
+    """Return the largest difference between groups in the predictions of rules.
+
+    Use it as a measure of fairness (demographic parity). A search minimizes it together with
+    others as ``"group_gap:COLUMN"``, and :class:`skescore.constraints.Constraints` limits it.
+
+    Parameters
+    ----------
+    rules : RuleSet, fitted extractor or search, or anything that ``as_ruleset`` reads
+        The rules.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows.
+    groups : str or array-like of shape (n_rows,)
+        Name of a column of X, or the group of each row.
+    sample_weight : array-like of shape (n_rows,), optional
+        Weights of the rows.
+
+    Returns
+    -------
+    float
+        Largest difference between two groups in the share of a class, from 0 to 1; in a regression,
+        in the mean prediction. 0 for a single group.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or there are no groups or more than 50.
+
+    References
+    ----------
+    C. Dwork et al.: Fairness through awareness. ITCS 2012.
+
+    Examples
+    --------
+    >>> from skescore.metrics import group_gap
+    >>> from skescore.rules import Interval, Rule, RuleSet
+    >>> rules = RuleSet([Rule([Interval(0, upper=2)], "no"), Rule([], "yes")], ["income"],
+    ...                 task="classification")
+    >>> round(group_gap(rules, [[1], [3], [1], [5]], ["f", "f", "f", "m"]), 2)
+    0.67
+    """
+    rates = group_rates(rules, X, groups, sample_weight)
+    return float((rates.max(axis=1) - rates.min(axis=1)).max())
+
+
+def group_values(X: Any, feature_names: Any, groups: Any) -> pd.Series:
+    """Return the group of each row.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or not one value per row.
+    """
+    if not isinstance(groups, str):
+        values = np.asarray(groups, dtype=object)
+        if len(values) != len(X):
+            raise ValueError(
+                f"groups must have one value per row, got {len(values)} for {len(X)} rows."
+            )
+        return pd.Series(values)
+    names = [str(column) for column in getattr(X, "columns", feature_names)]
+    if groups not in names:
+        raise ValueError(
+            f"groups must be a column of X or one value per row. There is no column {groups!r}. "
+            f"{did_you_mean(groups, names)}"
+        )
+    position = names.index(groups)
+    column = X.iloc[:, position].to_numpy() if hasattr(X, "iloc") else np.asarray(X)[:, position]
+    return pd.Series(column.astype(object))
+
+
+def group_masks(X: Any, feature_names: Any, groups: Any) -> dict[Any, np.ndarray]:
+    """Return the rows of each group, without rows that lack the value.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, no group, or too many.
+    """
+    values = group_values(X, feature_names, groups)
+    name = groups if isinstance(groups, str) else "groups"
+    labels = sorted(values[values.notna()].unique().tolist(), key=label_order)
+    if not labels:
+        raise ValueError(f"{name!r} holds no group: all values are missing, or there are no rows.")
+    if len(labels) > _MAX_GROUPS:
+        raise ValueError(
+            f"{name!r} has {len(labels)} different values, more than {_MAX_GROUPS} groups. Divide "
+            "it into a few groups."
+        )
+    return {label: (values == label).to_numpy(dtype=bool) for label in labels}
+
+
+def _checked(
+    rules: Any, X: Any, groups: Any, sample_weight: ArrayLike | None
+) -> tuple[RuleSet, dict[Any, np.ndarray], np.ndarray]:
+    """Return the rules, the rows of each group, and the weights of the rows."""
+    ruleset: RuleSet = as_ruleset(rules)
+    masks = group_masks(X, ruleset.feature_names, groups)
+    n_rows = len(X)
+    weights = np.ones(n_rows) if sample_weight is None else row_weights(sample_weight, n_rows)
+    return ruleset, masks, weights
