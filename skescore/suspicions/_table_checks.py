@@ -180,6 +180,8 @@ def _identifier_ranks(column: pd.Series) -> pd.Series:
 def find_duplicates(facts: TableFacts) -> Iterator[Evidence]:
     """Yield the number of rows that repeat an earlier one, if chance does not explain it."""
     table = facts.X if facts.y is None else facts.X.assign(**{"the target": facts.y.to_numpy()})
+    for name, column in _named_subjects(facts):
+        table = table.assign(**{f"subject {name}": column.to_numpy()})
     if facts.groups is not None or len(table) < _FEW_ROWS:
         return
     n_repeated = int(table.duplicated().sum())
@@ -194,6 +196,17 @@ def find_duplicates(facts: TableFacts) -> Iterator[Evidence]:
         f"{n_repeated} of {len(table)} rows are exact copies of an earlier row, target "
         f"included{often}"
     )
+
+
+def _named_subjects(facts: TableFacts) -> Iterator[tuple[str, pd.Series]]:
+    """Yield texts without digits that name the subjects of rows, who may be equal otherwise."""
+    if facts.identifiers is None:
+        return
+    for name, column in facts.identifiers.items():
+        texts = column.dropna().astype(str)
+        if len(texts) and not pd.api.types.is_numeric_dtype(column.dtype):
+            if texts.str.contains(r"\d").mean() < 0.5:
+                yield str(name), column.astype(str)
 
 
 def _are_copies(table: pd.DataFrame, n_repeated: int, counts: np.ndarray) -> bool:
@@ -247,16 +260,18 @@ def find_repeated_groups(facts: TableFacts) -> Iterator[Evidence]:
         share = _REPEATED_SHARE if is_identifier_name(name) else _REPEATED_NAMES_SHARE
         observed = column.notna().to_numpy()
         labels = pd.factorize(column[observed])[0]
-        n_values = int(labels.max(initial=-1)) + 1
-        n_repeated = len(labels) - n_values
-        if n_values < _MIN_IDENTIFIERS or n_repeated < max(5, share * len(labels)):
+        counts = np.bincount(labels)
+        n_values = len(counts)
+        # One frequent value, such as an empty text, names no subject.
+        n_repeated = len(labels) - n_values + 1 - int(counts.max(initial=1))
+        if n_values < _MIN_IDENTIFIERS or n_repeated < max(5, share * len(column)):
             continue
         other_columns = facts.X.drop(columns=[name], errors="ignore")
         if facts.y is not None:
             other_columns = other_columns.assign(**{"the target": facts.y.to_numpy()})
         resemblance, alike = measure_resemblance(labels, other_columns[observed])
         if resemblance >= _RESEMBLANCE:
-            repeats = int((np.bincount(labels) > 1).sum())
+            repeats = int((counts > 1).sum())
             yield Evidence(
                 f"{repeats} of {n_values} values of {name!r} occur in several rows, and these rows "
                 f"resemble each other, especially in {alike!r}",
@@ -298,13 +313,18 @@ def _time_features(facts: TableFacts) -> set[str | None]:
 def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
     """Yield integers that are named like codes, or whose order is unrelated to the target."""
     if facts.task == "regression" and facts.y is not None:
-        yield from _code_target(facts)
+        codes = list(_code_target(facts))
+        yield from codes
+        if codes:
+            return  # a relation to codes says nothing about the order of a feature
+    rows = _independent_rows(facts)
+    share = len(rows) / max(len(facts.sampled_rows), 1)
     for name, values in facts.numeric_features.items():
         observed = values[~np.isnan(values)]
         if not len(observed) or (observed != np.floor(observed)).any():
             continue
         n_values = len(np.unique(observed))
-        if n_values < _MIN_CODES or n_values * _MIN_ROWS_PER_CODE > len(observed):
+        if n_values < _MIN_CODES or n_values * _MIN_ROWS_PER_CODE > share * len(observed):
             continue
         if is_code_name(name):
             text = f"{name!r} holds {n_values} different integers and is named like a code"
@@ -312,7 +332,7 @@ def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
         elif facts.y is None or is_time_name(name) or is_calendar_name(name):
             continue
         elif are_spaced_like_codes(np.unique(observed)):
-            measures = _measure_order(facts, values)
+            measures = _measure_order(facts, values, rows)
             if measures.is_arbitrary:
                 yield Evidence(
                     f"{name!r} holds {n_values} different integers, and {facts.target_name!r} "
@@ -323,9 +343,23 @@ def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
                 )
 
 
-def _measure_order(facts: TableFacts, values: np.ndarray) -> OrderMeasures:
-    """Measure whether the target depends on integers, and on their order."""
+def _independent_rows(facts: TableFacts) -> np.ndarray:
+    """Return one of the sampled rows for each group or repeated identifier.
+
+    Equal values of one subject would look like values that each have a meaning of their own.
+    """
     rows = facts.sampled_rows
+    subjects = [] if facts.groups is None else [pd.Series(np.ravel(np.asarray(facts.groups)))]
+    repeated = {evidence.subject for evidence in find_repeated_groups(facts)}
+    subjects += [column for name, column, _ in _identifier_columns(facts) if name in repeated]
+    for column in subjects:
+        labels = column.iloc[rows]
+        rows = rows[(~labels.duplicated() | labels.isna()).to_numpy()]
+    return rows
+
+
+def _measure_order(facts: TableFacts, values: np.ndarray, rows: np.ndarray) -> OrderMeasures:
+    """Measure whether the target depends on integers, and on their order."""
     assert facts.y is not None
     target = facts.y.to_numpy()[rows]
     if facts.task == "regression":

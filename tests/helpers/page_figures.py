@@ -42,6 +42,8 @@ OTHER_NUMBERS = (
         ".rule-details summary",
     ),
 )
+#: Notes on what the page does not hold.
+OWN_NOTES = ("Some longer rule sets of the front are left out of this page.",)
 #: Returns the texts with digits outside of the given elements.
 _REMAINING = """
 const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), texts = [];
@@ -266,7 +268,7 @@ class PageFigures:
         for fact, name in zip(facts, [*names, "Holds for"], strict=True):
             assert fact.startswith(name), fact
         right, finds, chance, both = (
-            fact.removeprefix(name) for fact, name in zip(facts, names, strict=False)
+            fact.removeprefix(name) for fact, name in zip(facts[:4], names[:4], strict=True)
         )
         values = [own["p"], own["rows"], own["precision"]]
         self.figures(right, rf"^{_FIGURE} of {_FIGURE}{near} precision {_VALUE}$", values)
@@ -667,11 +669,13 @@ class PageFigures:
         self.figures(search, pattern, [len(run.board), record["cv"], record["seed"]])
 
     def check_notes(self) -> None:
-        """Notes and warnings are those that the run records, word by word."""
+        """Notes and warnings are those that the run records, word by word, or of the page alone."""
         shown = [" ".join(text.split()) for text in self.texts(".notes:not(.checks) li")]
         shown += [" ".join(text.split()) for text in self.texts("#warnings li")]
         recorded = " ".join(json.dumps(self.run.record, ensure_ascii=False).split())
         for text in shown:
+            if text in OWN_NOTES:
+                continue
             assert json.dumps(text, ensure_ascii=False)[1:-1] in recorded, text
         reported = {name for name, count in self.run.record["checks"].items() if count}
         marks = [text[0] for text in self.texts(".checks li")]
