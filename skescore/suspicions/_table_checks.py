@@ -58,6 +58,9 @@ _MIN_CODES, _MIN_ROWS_PER_CODE = 6, 5
 #: Smallest share of the integers from 0 or 1 on that are codes of a target, and smallest rank
 #: correlation of a quantity with a feature.
 _TARGET_DENSITY, _TREND = 0.8, 0.4
+#: Smallest number of runs of each value, and ratio to the length of runs by chance, from which on
+#: runs of equal values are the rows of one subject.
+_MIN_RUNS_PER_VALUE, _RUN_LENGTH = 2, 1.5
 #: Largest share of the rows of a class whose name may be a spelling mistake.
 _TYPO_SHARE = 0.02
 _MIN_TYPO_LENGTH = 5
@@ -213,7 +216,7 @@ def _are_copies(table: pd.DataFrame, n_repeated: int, counts: np.ndarray) -> boo
     """Return whether repeated rows are copies, and not rows that happen to be equal.
 
     Rows that happen to be equal repeat after a permutation of the columns as well, are joined by
-    many that differ in one column only, or are all of the same few patterns.
+    many that differ in one column of few values only, or are all of the same few patterns.
     """
     generator = np.random.default_rng(0)
     varying = [name for name, column in table.items() if column.nunique() > 1]
@@ -227,13 +230,17 @@ def _are_copies(table: pd.DataFrame, n_repeated: int, counts: np.ndarray) -> boo
     by_chance = int(table.assign(**{str(n): v for n, v in permuted.items()}).duplicated().sum())
     if by_chance * _DUPLICATE_RATIO > n_repeated:
         return False
+    without_one = {
+        name: int(table.drop(columns=[name]).duplicated().sum())
+        for name in varying
+        if name not in fine
+    }
     if fine:
-        return True
+        return max(without_one.values(), default=0) <= _NEAR_RATIO * n_repeated
     in_few = float((counts[(counts > 1) & (counts <= 3)] - 1).sum()) / n_repeated
     if in_few < _RARE_PATTERNS:
         return False
-    without_one = [int(table.drop(columns=[name]).duplicated().sum()) for name in varying]
-    return float(np.median(without_one)) <= _NEAR_RATIO * n_repeated
+    return float(np.median(list(without_one.values()))) <= _NEAR_RATIO * n_repeated
 
 
 def find_repeated_test_rows(facts: TableFacts) -> Iterator[Evidence]:
@@ -358,9 +365,28 @@ def _independent_rows(facts: TableFacts) -> np.ndarray:
     return rows
 
 
+def _starts_of_runs(values: np.ndarray) -> np.ndarray:
+    """Return which rows begin a run of equal values, all rows if runs are no longer than by chance.
+
+    Several rows of one subject stand below each other. A table that is sorted by the values has a
+    run for each of them, which says nothing of subjects.
+    """
+    codes, uniques = pd.factorize(values)
+    starts = np.ones(len(codes), dtype=bool)
+    starts[1:] = codes[1:] != codes[:-1]
+    shares = np.bincount(codes[codes >= 0]) / max(len(codes), 1)
+    by_chance = len(codes) * (1 - float((shares**2).sum()))
+    n_runs = int(starts.sum())
+    if n_runs <= _MIN_RUNS_PER_VALUE * len(uniques) or n_runs * _RUN_LENGTH > by_chance:
+        return np.ones(len(codes), dtype=bool)
+    return starts
+
+
 def _measure_order(facts: TableFacts, values: np.ndarray, rows: np.ndarray) -> OrderMeasures:
     """Measure whether the target depends on integers, and on their order."""
     assert facts.y is not None
+    for column in (facts.y.to_numpy(), values):
+        rows = rows[_starts_of_runs(column[rows])]
     target = facts.y.to_numpy()[rows]
     if facts.task == "regression":
         return measure_order(values[rows], [target.astype(float)])
