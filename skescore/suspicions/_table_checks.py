@@ -58,9 +58,6 @@ _MIN_CODES, _MIN_ROWS_PER_CODE = 6, 5
 #: Smallest share of the integers from 0 or 1 on that are codes of a target, and smallest rank
 #: correlation of a quantity with a feature.
 _TARGET_DENSITY, _TREND = 0.8, 0.4
-#: Smallest number of runs of each value, and ratio to the length of runs by chance, from which on
-#: runs of equal values are the rows of one subject.
-_MIN_RUNS_PER_VALUE, _RUN_LENGTH = 2, 1.5
 #: Largest share of the rows of a class whose name may be a spelling mistake.
 _TYPO_SHARE = 0.02
 _MIN_TYPO_LENGTH = 5
@@ -223,7 +220,7 @@ def _are_copies(table: pd.DataFrame, n_repeated: int, counts: np.ndarray) -> boo
     is_fine = [table[name].nunique() > max(20, len(table) / 20) for name in varying]
     fine = {name for name, is_one in zip(varying, is_fine, strict=True) if is_one}
     permuted = {
-        name: table[name].to_numpy()[generator.permutation(len(table))]
+        name: _permute_unusual(table[name], generator)
         for name in varying
         if name in fine or not fine
     }
@@ -241,6 +238,18 @@ def _are_copies(table: pd.DataFrame, n_repeated: int, counts: np.ndarray) -> boo
     if in_few < _RARE_PATTERNS:
         return False
     return float(np.median(list(without_one.values()))) <= _NEAR_RATIO * n_repeated
+
+
+def _permute_unusual(column: pd.Series, generator: np.random.Generator) -> np.ndarray:
+    """Permute the values of a column except its most frequent one, such as 0, which many share."""
+    values = column.to_numpy(dtype=object, na_value=None)
+    is_fine = column.nunique() > _MIN_PATTERNS
+    positions = np.flatnonzero((column != column.mode().iloc[0]).to_numpy(bool, na_value=True))
+    if not is_fine or not len(positions):
+        positions = np.arange(len(column))
+    result = values.copy()
+    result[positions] = values[generator.permutation(positions)]
+    return result
 
 
 def find_repeated_test_rows(facts: TableFacts) -> Iterator[Evidence]:
@@ -276,8 +285,12 @@ def find_repeated_groups(facts: TableFacts) -> Iterator[Evidence]:
         other_columns = facts.X.drop(columns=[name], errors="ignore")
         if facts.y is not None:
             other_columns = other_columns.assign(**{"the target": facts.y.to_numpy()})
-        resemblance, alike = measure_resemblance(labels, other_columns[observed])
-        if resemblance >= _RESEMBLANCE:
+        resemblance = measure_resemblance(labels, other_columns[observed])
+        similar = {alike for alike, value in resemblance.items() if value >= _RESEMBLANCE}
+        # Namesakes resemble in some columns, such as the sex; subjects in most.
+        is_subject = is_identifier_name(name) or 2 * len(similar) >= other_columns.shape[1]
+        if similar and is_subject:
+            alike = max(similar, key=resemblance.__getitem__)
             repeats = int((counts > 1).sum())
             yield Evidence(
                 f"{repeats} of {n_values} values of {name!r} occur in several rows, and these rows "
@@ -325,29 +338,53 @@ def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
         if codes:
             return  # a relation to codes says nothing about the order of a feature
     rows = _independent_rows(facts)
-    share = len(rows) / max(len(facts.sampled_rows), 1)
+    candidates = _possible_codes(facts, len(rows) / max(len(facts.sampled_rows), 1))
+    unnamed = []
+    for name, n_values in candidates.items():
+        if is_code_name(name):
+            text = f"{name!r} holds {n_values} different integers and is named like a code"
+            yield Evidence(text, name, ("--category", name))
+        elif facts.y is not None and not (is_time_name(name) or is_calendar_name(name)):
+            values = facts.numeric_features[name]
+            if are_spaced_like_codes(np.unique(values[~np.isnan(values)])):
+                unnamed.append(name)
+    for name in unnamed:
+        measures = _measure_order(facts, name, rows)
+        if measures.is_arbitrary(len(unnamed)) and _is_arbitrary_by_category(facts, name, rows):
+            yield Evidence(
+                f"{name!r} holds {candidates[name]} different integers, and {facts.target_name!r} "
+                "depends on each of them rather than on their order (ranges or a curve explain "
+                f"{percentage(max(measures.smooth_share, 0.0))} of what all of them explain)",
+                name,
+                ("--category", name),
+            )
+
+
+def _possible_codes(facts: TableFacts, share: float) -> dict[str, int]:
+    """Return features of integers with several of the independent rows each, and their number."""
+    candidates = {}
     for name, values in facts.numeric_features.items():
         observed = values[~np.isnan(values)]
         if not len(observed) or (observed != np.floor(observed)).any():
             continue
         n_values = len(np.unique(observed))
-        if n_values < _MIN_CODES or n_values * _MIN_ROWS_PER_CODE > share * len(observed):
-            continue
-        if is_code_name(name):
-            text = f"{name!r} holds {n_values} different integers and is named like a code"
-            yield Evidence(text, name, ("--category", name))
-        elif facts.y is None or is_time_name(name) or is_calendar_name(name):
-            continue
-        elif are_spaced_like_codes(np.unique(observed)):
-            measures = _measure_order(facts, values, rows)
-            if measures.is_arbitrary:
-                yield Evidence(
-                    f"{name!r} holds {n_values} different integers, and {facts.target_name!r} "
-                    "depends on each of them rather than on their order (ranges or a curve explain "
-                    f"{percentage(max(measures.smooth_share, 0.0))} of what all of them explain)",
-                    name,
-                    ("--category", name),
-                )
+        if n_values >= _MIN_CODES and n_values * _MIN_ROWS_PER_CODE <= share * len(observed):
+            candidates[name] = n_values
+    return candidates
+
+
+def _is_arbitrary_by_category(facts: TableFacts, name: str, rows: np.ndarray) -> bool:
+    """Return whether codes still look arbitrary in one row of each category that may be a subject.
+
+    Rows of one country resemble each other as rows of one patient do.
+    """
+    n_values = len(np.unique(facts.numeric_features[name][rows]))
+    for _, column in facts.X.select_dtypes(exclude="number").iloc[rows].items():
+        single = rows[(~column.duplicated() | column.isna()).to_numpy()]
+        if len(single) >= max(_MIN_ROWS, n_values * _MIN_ROWS_PER_CODE):
+            if not _measure_order(facts, name, single).is_arbitrary():
+                return False
+    return True
 
 
 def _independent_rows(facts: TableFacts) -> np.ndarray:
@@ -365,28 +402,10 @@ def _independent_rows(facts: TableFacts) -> np.ndarray:
     return rows
 
 
-def _starts_of_runs(values: np.ndarray) -> np.ndarray:
-    """Return which rows begin a run of equal values, all rows if runs are no longer than by chance.
-
-    Several rows of one subject stand below each other. A table that is sorted by the values has a
-    run for each of them, which says nothing of subjects.
-    """
-    codes, uniques = pd.factorize(values)
-    starts = np.ones(len(codes), dtype=bool)
-    starts[1:] = codes[1:] != codes[:-1]
-    shares = np.bincount(codes[codes >= 0]) / max(len(codes), 1)
-    by_chance = len(codes) * (1 - float((shares**2).sum()))
-    n_runs = int(starts.sum())
-    if n_runs <= _MIN_RUNS_PER_VALUE * len(uniques) or n_runs * _RUN_LENGTH > by_chance:
-        return np.ones(len(codes), dtype=bool)
-    return starts
-
-
-def _measure_order(facts: TableFacts, values: np.ndarray, rows: np.ndarray) -> OrderMeasures:
+def _measure_order(facts: TableFacts, name: str, rows: np.ndarray) -> OrderMeasures:
     """Measure whether the target depends on integers, and on their order."""
     assert facts.y is not None
-    for column in (facts.y.to_numpy(), values):
-        rows = rows[_starts_of_runs(column[rows])]
+    values = facts.numeric_features[name]
     target = facts.y.to_numpy()[rows]
     if facts.task == "regression":
         return measure_order(values[rows], [target.astype(float)])
@@ -425,7 +444,7 @@ def _has_groups(facts: TableFacts, values: np.ndarray) -> bool:
         for feature in facts.numeric_features.values()
         if not np.isnan(feature).any()
     ]
-    return any(m.is_arbitrary for m in measures) and not any(m.is_ordered for m in measures)
+    return any(m.is_arbitrary() for m in measures) and not any(m.is_ordered for m in measures)
 
 
 def _has_trend(facts: TableFacts, values: np.ndarray) -> bool:

@@ -124,6 +124,7 @@ def test_identifiers_that_repeat_by_chance_are_no_groups():
 @pytest.mark.parametrize(("n_names", "is_reported"), [(90, True), (200, False)])
 def test_names_are_groups_if_many_rows_share_them(n_names, is_reported):
     table = make_table().sort_values("weight", ignore_index=True)
+    table["age"] = table["age"].sort_values(ignore_index=True)
     table["title"] = [f"Car {i * n_names // N_ROWS}" for i in range(N_ROWS)]
     features = table[["age", "weight", "sex"]]
     identifiers = table[["title"]]
