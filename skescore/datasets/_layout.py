@@ -119,8 +119,10 @@ def detect_layout(
     if start is None or start + 1 >= len(rows):
         return None
     first_row = start + (2 if _is_merged_header(rows, start, merged) else 1)
-    while start and first_row - start < _MAX_HEADER_ROWS and _names_groups(
-        rows, start, first_row, merged
+    while (
+        start
+        and first_row - start < _MAX_HEADER_ROWS
+        and _names_groups(rows, start, first_row, merged)
     ):
         start -= 1
     n_header = first_row - start
@@ -212,9 +214,7 @@ def _header_row(rows: list[list[str]], merged: MergedCells) -> int | None:
     return None
 
 
-def _precedes_header(
-    rows: list[list[str]], index: int, usual: int, merged: MergedCells
-) -> bool:
+def _precedes_header(rows: list[list[str]], index: int, usual: int, merged: MergedCells) -> bool:
     """Return whether a row that is not full stands above one that names all columns."""
     if _n_filled(rows[index]) >= usual or _is_merged_header(rows, index, merged):
         return False
@@ -271,9 +271,7 @@ def _has_fewer_repeats(rows: list[list[str]], start: int, merged: MergedCells) -
     return fewest < n_repeats(start + 1)
 
 
-def _names_groups(
-    rows: list[list[str]], start: int, first_row: int, merged: MergedCells
-) -> bool:
+def _names_groups(rows: list[list[str]], start: int, first_row: int, merged: MergedCells) -> bool:
     """Return whether the row above a header names groups of its columns.
 
     Each of at least two names stands where a group of the next row begins, before its first group,
@@ -323,9 +321,7 @@ def _is_unit_row(rows: list[list[str]], index: int) -> bool:
     return bool(numeric) and len(units) >= max(1, 0.6 * len(filled))
 
 
-def _joined_names(
-    rows: list[list[str]], header: Sequence[int], merged: MergedCells
-) -> list[str]:
+def _joined_names(rows: list[list[str]], header: Sequence[int], merged: MergedCells) -> list[str]:
     """Return names of columns, with those of merged cells in front of the names below them."""
     names = [""] * len(rows[header[0]])
     for level in header:

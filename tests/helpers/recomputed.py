@@ -151,9 +151,7 @@ def benjamini_hochberg(p_values: list[float]) -> list[float]:
     """Return p-values that are corrected for false discoveries; NaN is no test."""
     tested = sorted(p for p in p_values if not math.isnan(p))
     corrected = [p * len(tested) / rank for rank, p in enumerate(tested, 1)]
-    return [
-        p if math.isnan(p) else min(corrected[tested.index(p) :]) for p in p_values
-    ]
+    return [p if math.isnan(p) else min(corrected[tested.index(p) :]) for p in p_values]
 
 
 class Run:
