@@ -204,9 +204,9 @@ def _named_subjects(facts: TableFacts) -> Iterator[tuple[str, pd.Series]]:
         return
     for name, column in facts.identifiers.items():
         texts = column.dropna().astype(str)
-        if len(texts) and not pd.api.types.is_numeric_dtype(column.dtype):
-            if texts.str.contains(r"\d").mean() < 0.5:
-                yield str(name), column.astype(str)
+        is_numeric = pd.api.types.is_numeric_dtype(column.dtype)
+        if len(texts) and not is_numeric and texts.str.contains(r"\d").mean() < 0.5:
+            yield str(name), column.astype(str)
 
 
 def _are_copies(table: pd.DataFrame, n_repeated: int, counts: np.ndarray) -> bool:
@@ -242,7 +242,7 @@ def _are_copies(table: pd.DataFrame, n_repeated: int, counts: np.ndarray) -> boo
 
 def _permute_unusual(column: pd.Series, generator: np.random.Generator) -> np.ndarray:
     """Permute the values of a column except its most frequent one, such as 0, which many share."""
-    values = column.to_numpy(dtype=object, na_value=None)
+    values = column.to_numpy(dtype=object)
     is_fine = column.nunique() > _MIN_PATTERNS
     positions = np.flatnonzero((column != column.mode().iloc[0]).to_numpy(bool, na_value=True))
     if not is_fine or not len(positions):
@@ -381,9 +381,9 @@ def _is_arbitrary_by_category(facts: TableFacts, name: str, rows: np.ndarray) ->
     n_values = len(np.unique(facts.numeric_features[name][rows]))
     for _, column in facts.X.select_dtypes(exclude="number").iloc[rows].items():
         single = rows[(~column.duplicated() | column.isna()).to_numpy()]
-        if len(single) >= max(_MIN_ROWS, n_values * _MIN_ROWS_PER_CODE):
-            if not _measure_order(facts, name, single).is_arbitrary():
-                return False
+        is_testable = len(single) >= max(_MIN_ROWS, n_values * _MIN_ROWS_PER_CODE)
+        if is_testable and not _measure_order(facts, name, single).is_arbitrary():
+            return False
     return True
 
 

@@ -491,7 +491,7 @@ class PageFigures:
             "return [...document.querySelectorAll('#chosen-body dl.facts > div')].map((one) => "
             "[...one.children].map((part) => part.textContent))"
         )
-        by_name = {name: text for name, text in texts}
+        by_name = dict(texts)
         heading = "ICE" if "ICE" in by_name else "fidelity"
         n_candidates = int((run.board["state"] == "complete").sum())
         pattern = rf"^{_FIGURE} ± {_FIGURE}, rank \d+ of {_FIGURE}$"
@@ -558,7 +558,7 @@ class PageFigures:
     def frame_of(self, row: list[Any]) -> pd.DataFrame:
         """Return a row of the page as a table with the types of the data."""
         return pd.DataFrame([row], columns=self.run.X.columns).astype(
-            {name: float for name in self.run.X.select_dtypes("number")}
+            dict.fromkeys(self.run.X.select_dtypes("number"), float)
         )
 
     def check_editor(self) -> None:
