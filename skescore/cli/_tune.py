@@ -1021,8 +1021,8 @@ def _report_limits(options: argparse.Namespace, search: ExtractorSearchCV) -> No
     options.exit_code = 1
     if options.quiet:  # otherwise the note of the search says so
         sys.stderr.write(
-            f"skescore: error: no candidate satisfies {_stated_limits(options)}; the best of all is "
-            "shown. Allow more, or try more candidates with --trials.\n"
+            f"skescore: error: no candidate satisfies {_stated_limits(options)}; the best of all "
+            "is shown. Allow more, or try more candidates with --trials.\n"
         )
 
 
