@@ -80,6 +80,24 @@ def test_single_rows_far_outside_are_reported():
     assert count_outside(PROFILES, rows)["bwt"] == 1
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_long_tails_raise_no_alarm(seed):
+    random = np.random.default_rng(seed)
+    rows = pd.DataFrame({"income": random.pareto(0.8, 800), "mass": random.normal(70, 9, 800)})
+    train, later = rows[:400], rows[400:]
+    assert find_drift(profile_columns(train), later) == []
+    (text,) = find_drift(profile_columns(train), later.assign(mass=[7e5, *later["mass"][1:]]))
+    assert "above the training maximum of 'mass'" in text
+
+
+def test_new_categories_are_expected_where_most_occur_once():
+    states = np.random.default_rng(0).permutation(np.repeat([f"S{k}" for k in range(50)], 2))
+    profiles = profile_columns(pd.DataFrame({"state": states[:50]}))
+    assert find_drift(profiles, pd.DataFrame({"state": states[50:]})) == []
+    rows = pd.DataFrame({"state": np.where(np.arange(50) < 45, "elsewhere", states[50:])})
+    assert "have categories of 'state'" in find_drift(profiles, rows)[0]
+
+
 def test_profiles_survive_json():
     stored = json.loads(json.dumps({n: p.to_dict() for n, p in PROFILES.items()}))
     assert {n: ColumnProfile.from_dict(p) for n, p in stored.items()} == PROFILES

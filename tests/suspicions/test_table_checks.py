@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -95,6 +97,51 @@ def test_some_copied_rows_are_reported():
     table = make_table()
     text = report(pd.concat([table, table.head(48)]))["duplicated_rows"]
     assert text.startswith("48 of 288 rows are exact copies of an earlier row, target included")
+
+
+def test_rows_with_the_same_usual_values_are_no_copies():
+    random = np.random.default_rng(3)
+    earnings = np.where(random.random((600, 3)) < 0.7, 0, random.integers(1, 40_000, (600, 3)))
+    table = pd.DataFrame(earnings, columns=list("abc"))
+    table["age"] = random.integers(20, 60, 600)
+    table["outcome"] = random.choice(["ill", "well"], 600)
+    assert table.duplicated().mean() > 0.05
+    assert report(table) == {}
+
+
+def test_people_with_different_names_are_no_copies():
+    table = pd.concat([make_table()] * 2, ignore_index=True)
+    letters = list("abcdefghijklmnopqrstuvwxyz")
+    random = np.random.default_rng(0)
+    names = pd.DataFrame({"name": ["".join(random.choice(letters, 8)) for _ in range(2 * N_ROWS)]})
+    facts = TableFacts(table.drop(columns="outcome"), table["outcome"], "classification")
+    assert [one.name for one in find_suspicions(facts)] == ["duplicated_rows"]
+    assert find_suspicions(replace(facts, identifiers=names)) == []
+
+
+def test_values_of_repeated_subjects_are_no_codes():
+    random, n_people = np.random.default_rng(5), 150
+    people = pd.DataFrame(
+        {"age": random.integers(20, 50, n_people), "outcome": random.choice(["ill", "well"], 150)}
+    )
+    visits = people.loc[np.repeat(np.arange(n_people), 6)].reset_index(drop=True)
+    visits["mass"] = random.normal(70, 9, len(visits))
+    assert "integer_codes" in report(visits)
+    patients = visits.assign(patient=np.repeat(np.arange(n_people), 6) + 500)
+    assert list(report(patients)) == ["repeated_groups"]
+    assert report(patients, groups="patient") == {}
+
+
+def test_first_names_are_no_groups():
+    random = np.random.default_rng(1)
+    table = make_table(n_rows=400)
+    first = random.integers(0, 60, 400)
+    table["sex"] = np.where(first < 30, "f", "m")
+    identifiers = pd.DataFrame({"first": [f"name {k}" for k in first]})
+    facts = TableFacts(
+        table.drop(columns="outcome"), table["outcome"], "classification", identifiers=identifiers
+    )
+    assert find_suspicions(facts) == []
 
 
 def test_rows_of_few_values_repeat_without_alarm():
