@@ -101,8 +101,8 @@ def test_some_copied_rows_are_reported():
 
 def test_rows_with_the_same_usual_values_are_no_copies():
     random = np.random.default_rng(3)
-    earnings = np.where(random.random((600, 3)) < 0.7, 0, random.integers(1, 40_000, (600, 3)))
-    table = pd.DataFrame(earnings, columns=list("abc"))
+    has_work = random.random((600, 1)) < 0.7
+    table = pd.DataFrame(has_work * random.integers(1, 40_000, (600, 3)), columns=list("abc"))
     table["age"] = random.integers(20, 60, 600)
     table["outcome"] = random.choice(["ill", "well"], 600)
     assert table.duplicated().mean() > 0.05
