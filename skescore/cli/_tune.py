@@ -251,10 +251,14 @@ def _leaderboard(
         f"{first}{plural(len(different), 'different outcome')} by {name}, "
         f"{search.search_seconds_:.1f} s"
     )
-    listed = itertools.islice(different.items(), _MAX_ROWS)
-    rows = [[str(position), *start, *end] for position, (start, end) in enumerate(listed, 1)]
+    listed = list(itertools.islice(different.items(), _MAX_ROWS))
+    rows = [[str(position), *start, *end] for position, (start, (end, _)) in enumerate(listed, 1)]
     printer.table(columns, rows, left=("extractor", "parameters"))
     _leaderboard_notes(printer, options, dataset, search, judged=judged)
+    beyond = [str(k) for k, (_, (_, is_within)) in enumerate(listed, 1) if not is_within]
+    if beyond:
+        subject = f"row {beyond[0]}" if len(beyond) == 1 else f"rows {', '.join(beyond)}"
+        printer.line(f"(Beyond {_stated_limits(options)}: {subject}.)")
 
 
 def _different_outcomes(
@@ -262,12 +266,13 @@ def _different_outcomes(
     complete: pd.DataFrame,
     properties: list[MeasuredQuantity],
     costs: list[MeasuredQuantity],
-) -> dict[tuple[str, ...], list[str]]:
+) -> dict[tuple[str, ...], tuple[list[str], bool]]:
     """Return the cells of candidates by outcome, without those that would look like a better one.
 
-    The values are the cells that do not belong to the outcome: costs and parameters.
+    The values are the cells that do not belong to the outcome (costs and parameters), and whether
+    the candidate keeps the limits.
     """
-    different: dict[tuple[str, ...], list[str]] = {}
+    different: dict[tuple[str, ...], tuple[list[str], bool]] = {}
     for row in complete.to_dict(orient="records"):
         outcome = (
             extractor_label(row["extractor"]),
@@ -278,7 +283,8 @@ def _different_outcomes(
             *(output.number(row[measure]) for measure in columns_of(options)),
         )
         costs_of_row = [_measured(quantity, row) for quantity in costs]
-        different.setdefault(outcome, [*costs_of_row, _parameters(row["params"])])
+        cells = [*costs_of_row, _parameters(row["params"])]
+        different.setdefault(outcome, (cells, bool(row.get("within_limits", True))))
     return different
 
 
@@ -375,6 +381,12 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -
     if "within_limits" in board:
         return by_limits
     return "is the best if scores on held-out rows and of the rules from all rows are combined"
+
+
+def _stated_limits(options: argparse.Namespace) -> str:
+    """Return the limits of the search as options with their values."""
+    limits = [name for name in limited_quantities() if getattr(options, name) is not None]
+    return ", ".join(f"{_option_of(name)} {getattr(options, name):g}" for name in limits)
 
 
 def _option_of(parameter: str) -> str:
@@ -1009,11 +1021,9 @@ def _report_limits(options: argparse.Namespace, search: ExtractorSearchCV) -> No
         return
     options.exit_code = 1
     if options.quiet:  # otherwise the note of the search says so
-        limits = [name for name in limited_quantities() if getattr(options, name) is not None]
-        stated = ", ".join(f"{_option_of(name)} {getattr(options, name):g}" for name in limits)
         sys.stderr.write(
-            f"skescore: error: no candidate satisfies {stated}; the best of all is shown. Allow "
-            "more, or try more candidates with --trials.\n"
+            f"skescore: error: no candidate satisfies {_stated_limits(options)}; the best of all "
+            "is shown. Allow more, or try more candidates with --trials.\n"
         )
 
 

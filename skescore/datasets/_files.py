@@ -27,7 +27,7 @@ from skescore._io import check_regular
 from skescore._optional import import_optional
 from skescore._text import listed, repeated
 from skescore.datasets._extra_rows import find_extra_rows, may_have_extra_rows
-from skescore.datasets._layout import LayoutOptions, TableLayout, detect_layout
+from skescore.datasets._layout import LayoutOptions, MergedCells, TableLayout, detect_layout
 
 __all__ = [
     "DatasetError",
@@ -286,7 +286,8 @@ def _read_sheet(
             nulls: dict[str, Any] = {"keep_default_na": False, "na_values": list(NULL_CELLS)}
             grid = book.parse(sheets[0], header=None, dtype=object, **nulls)
             grid_texts = _texts_of_sheet(grid)
-            layout = _find_layout(grid_texts[:_LAYOUT_ROWS], layout_options)
+            head = grid_texts[:_LAYOUT_ROWS]
+            layout = _find_layout(head, layout_options, _merged_cells(path, head))
             first_row = 1 if layout is None else layout.first_row
             names = layout.names if layout is not None else grid_texts[0] if grid_texts else ()
             extra = find_extra_rows(grid_texts[first_row:], names)
@@ -360,9 +361,25 @@ def _texts_of_sheet(grid: pd.DataFrame) -> list[list[str]]:
     return rows
 
 
-def _find_layout(rows: list[list[str]], options: LayoutOptions) -> TableLayout | None:
+def _merged_cells(path: Path, head: list[list[str]]) -> MergedCells:
+    """Return the columns of merged cells by row, if the first row of a sheet lacks some names."""
+    if not head or all(head[0]):
+        return None
+    from openpyxl import load_workbook
+
+    merged: dict[int, dict[int, int]] = {}
+    # A workbook that is only read row by row does not know them.
+    for cells in load_workbook(path).worksheets[0].merged_cells.ranges:
+        if cells.max_col > cells.min_col:
+            merged.setdefault(cells.min_row - 1, {})[cells.min_col - 1] = cells.max_col - 1
+    return merged
+
+
+def _find_layout(
+    rows: list[list[str]], options: LayoutOptions, merged: MergedCells = None
+) -> TableLayout | None:
     try:
-        return detect_layout(rows, options)
+        return detect_layout(rows, options, merged)
     except ValueError as error:
         raise DatasetError(str(error)) from error
 

@@ -7,13 +7,16 @@ data. Rows around them are left out, and reported.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from skescore._text import listed
 from skescore.datasets._extra_rows import is_word, shortened
 
-__all__ = ["LayoutOptions", "TableLayout", "detect_layout"]
+__all__ = ["LayoutOptions", "MergedCells", "TableLayout", "detect_layout"]
+
+#: First and last column of merged cells, by their row; None where cells are not known, as in text.
+MergedCells = Mapping[int, Mapping[int, int]] | None
 
 #: Rows in which the header is looked for, and rows of data that decide.
 _MAX_TITLE_ROWS, _SAMPLE_ROWS = 30, 40
@@ -81,7 +84,9 @@ def _n_filled(row: Sequence[str]) -> int:
     return sum(1 for cell in row if cell)
 
 
-def detect_layout(grid: Sequence[Sequence[str]], options: LayoutOptions) -> TableLayout | None:
+def detect_layout(
+    grid: Sequence[Sequence[str]], options: LayoutOptions, merged: MergedCells = None
+) -> TableLayout | None:
     """Find the rows of the header and of the data in the first rows of a grid.
 
     Parameters
@@ -90,6 +95,10 @@ def detect_layout(grid: Sequence[Sequence[str]], options: LayoutOptions) -> Tabl
         The first rows; empty cells are empty texts.
     options : LayoutOptions
         What the user states.
+    merged : mapping of int to mapping of int to int, optional
+        First and last column of merged cells, by row. Without them, a name in the upper row of a
+        header is that of the columns up to the next name, without columns that other groups show
+        to be none of it.
 
     Returns
     -------
@@ -105,19 +114,23 @@ def detect_layout(grid: Sequence[Sequence[str]], options: LayoutOptions) -> Tabl
     width = max((len(row) for row in rows), default=0)
     rows = [row + [""] * (width - len(row)) for row in rows]
     if not options.is_automatic:
-        return _stated_layout(rows, options)
-    start = _header_row(rows)
+        return _stated_layout(rows, options, merged)
+    start = _header_row(rows, merged)
     if start is None or start + 1 >= len(rows):
         return None
-    first_row = start + (2 if _is_merged_header(rows, start) else 1)
-    while start and first_row - start < _MAX_HEADER_ROWS and _names_groups(rows, start, first_row):
+    first_row = start + (2 if _is_merged_header(rows, start, merged) else 1)
+    while (
+        start
+        and first_row - start < _MAX_HEADER_ROWS
+        and _names_groups(rows, start, first_row, merged)
+    ):
         start -= 1
     n_header = first_row - start
     has_units = _is_unit_row(rows, first_row)
     if start == 0 and n_header == 1 and not has_units:
         return None
     findings = []
-    titles = [next(cell for cell in row if cell) for row in rows[:start] if any(row)]
+    titles = [" | ".join(filter(None, row)) for row in rows[:start] if any(row)]
     first = next((i for i, row in enumerate(rows) if any(row)), 0)
     if titles:
         findings.append(
@@ -125,6 +138,11 @@ def detect_layout(grid: Sequence[Sequence[str]], options: LayoutOptions) -> Tabl
             f"{listed([shortened(title) for title in titles], 3)}; the header is row {start + 1} "
             f"(to name another one: --header)"
         )
+        if n_header == 1 and _n_filled(rows[start - 1]) > 1:
+            findings[-1] = findings[-1].replace(
+                "(to name another one: --header)",
+                f"(to put the names of row {start} before its names: --header {start},{start + 1})",
+            )
     elif start > first:
         findings.append(f"the header is row {start + 1} (to name another one: --header)")
     if n_header > 1:
@@ -133,15 +151,33 @@ def detect_layout(grid: Sequence[Sequence[str]], options: LayoutOptions) -> Tabl
             f"the names of rows {start + 1} {joint} {first_row} are joined to one header (to take "
             f"one row only: --header {first_row})"
         )
+        findings += _assumed_ends(rows, start, first_row, merged)
     if has_units:
         units = [cell for cell in rows[first_row] if cell]
         findings.append(f"row {first_row + 1} holds units and is left out: {listed(units, 6)}")
         first_row += 1
-    names = _joined_names(rows[start : start + n_header])
+    names = _joined_names(rows, range(start, start + n_header), merged)
     return TableLayout(tuple(names), first_row, tuple(findings))
 
 
-def _stated_layout(rows: list[list[str]], options: LayoutOptions) -> TableLayout:
+def _assumed_ends(
+    rows: list[list[str]], start: int, first_row: int, merged: MergedCells
+) -> list[str]:
+    """Return what is assumed of the last name of the upper row, if nothing shows where it ends."""
+    last = max(i for i, cell in enumerate(rows[start]) if cell)
+    end = _group_end(rows, range(start, first_row), start, last, merged)
+    if (merged or {}).get(start) or end <= last + 1 or end < len(rows[start]) - 1:
+        return []
+    lower = rows[start + 1]
+    if len(set(filter(None, lower))) < len(list(filter(None, lower))):
+        return []
+    name = shortened(rows[start][last])
+    return [f"the name {name!r} in row {start + 1} is read as that of all columns to its right"]
+
+
+def _stated_layout(
+    rows: list[list[str]], options: LayoutOptions, merged: MergedCells
+) -> TableLayout:
     """Return the layout that the user states."""
     header = options.header
     if header is None:
@@ -153,11 +189,11 @@ def _stated_layout(rows: list[list[str]], options: LayoutOptions) -> TableLayout
             f"header must be rows of the table with data below them, got {list(header)} for "
             f"{len(rows)} rows. Name another row (on the command line: --header, --skip-rows)."
         )
-    names = _joined_names([rows[number - 1] for number in header])
+    names = _joined_names(rows, [number - 1 for number in header], merged)
     return TableLayout(tuple(names), max(header))
 
 
-def _header_row(rows: list[list[str]]) -> int | None:
+def _header_row(rows: list[list[str]], merged: MergedCells) -> int | None:
     """Return the index of the first row that is as wide as the data and holds no numbers."""
     sample = [row for row in rows[: _MAX_TITLE_ROWS + _SAMPLE_ROWS] if any(row)]
     if len(sample) < 3:
@@ -167,26 +203,26 @@ def _header_row(rows: list[list[str]]) -> int | None:
     if usual < 2:
         return None
     for index, row in enumerate(rows[:_MAX_TITLE_ROWS]):
-        filled = _n_filled(row)
+        filled, is_group_row = _n_filled(row), _is_group_row(rows, index, merged)
         if filled == 1 and not row[0] and usual == 2:  # row numbers without a name
             return index
-        if not filled or (filled == 1 and row[0] and usual >= 2 and not _is_group_row(rows, index)):
+        if not filled or (filled == 1 and row[0] and usual >= 2 and not is_group_row):
             continue
-        is_wide = filled >= max(2, 0.6 * usual) or _is_group_row(rows, index)
-        if is_wide and not _precedes_header(rows, index, usual):
+        is_wide = filled >= max(2, 0.6 * usual) or is_group_row
+        if is_wide and not _precedes_header(rows, index, usual, merged):
             return index
     return None
 
 
-def _precedes_header(rows: list[list[str]], index: int, usual: int) -> bool:
+def _precedes_header(rows: list[list[str]], index: int, usual: int, merged: MergedCells) -> bool:
     """Return whether a row that is not full stands above one that names all columns."""
-    if _n_filled(rows[index]) >= usual or _is_merged_header(rows, index):
+    if _n_filled(rows[index]) >= usual or _is_merged_header(rows, index, merged):
         return False
     lower = next((row for row in rows[index + 1 : index + 4] if any(row)), [])
     return _n_filled(lower) >= usual and all(is_word(cell) for cell in lower if cell)
 
 
-def _is_group_row(rows: list[list[str]], index: int) -> bool:
+def _is_group_row(rows: list[list[str]], index: int, merged: MergedCells) -> bool:
     """Return whether a row holds the upper names of a header in two rows."""
     if index + 2 >= len(rows):
         return False
@@ -194,11 +230,15 @@ def _is_group_row(rows: list[list[str]], index: int) -> bool:
     n_upper = _n_filled(upper)
     if n_upper < 2 or any(upper[i] and not is_word(upper[i]) for i in range(len(upper))):
         return False
-    return _is_merged_header(rows, index)
+    return _is_merged_header(rows, index, merged)
 
 
-def _is_merged_header(rows: list[list[str]], start: int) -> bool:
-    """Return whether a row continues the names of the row above it, which has merged cells."""
+def _is_merged_header(rows: list[list[str]], start: int, merged: MergedCells) -> bool:
+    """Return whether a row continues the names of the row above it, which has merged cells.
+
+    In text, the upper row may as well be a title. It is part of the header if names of the lower
+    row are missing, or repeat and are told apart by the upper ones.
+    """
     if start + 2 >= len(rows):
         return False
     upper, lower = rows[start], rows[start + 1]
@@ -212,10 +252,26 @@ def _is_merged_header(rows: list[list[str]], start: int) -> bool:
         return False
     below = [row for row in rows[start + 2 : start + 2 + _SAMPLE_ROWS] if any(row)]
     numeric_below = [i for i in gaps if any(row[i] and not is_word(row[i]) for row in below)]
-    return 2 * len(numeric_below) >= len(gaps) and len(set(filter(None, lower))) > 1
+    is_header = 2 * len(numeric_below) >= len(gaps) and len(set(filter(None, lower))) > 1
+    return is_header and (
+        bool((merged or {}).get(start))
+        or any(name and not lower[i] for i, name in enumerate(upper))
+        or _has_fewer_repeats(rows, start, merged)
+    )
 
 
-def _names_groups(rows: list[list[str]], start: int, first_row: int) -> bool:
+def _has_fewer_repeats(rows: list[list[str]], start: int, merged: MergedCells) -> bool:
+    """Return whether names of a row repeat less often if those of rows above precede them."""
+
+    def n_repeats(first: int) -> int:
+        names = [name for name in _joined_names(rows, range(first, start + 2), merged) if name]
+        return len(names) - len(set(names))
+
+    fewest = min(n_repeats(first) for first in {start, max(start - 1, 0)})
+    return fewest < n_repeats(start + 1)
+
+
+def _names_groups(rows: list[list[str]], start: int, first_row: int, merged: MergedCells) -> bool:
     """Return whether the row above a header names groups of its columns.
 
     Each of at least two names stands where a group of the next row begins, before its first group,
@@ -232,11 +288,11 @@ def _names_groups(rows: list[list[str]], start: int, first_row: int) -> bool:
         return False
     if not any(has_name[i] and not upper[i] for i in range(filled[0], len(upper))):
         return False
-    names = _joined_names(rows[start:first_row])
+    names = _joined_names(rows, range(start, first_row), merged)
     if first_row - start > 1:
         return len(set(filter(None, upper))) > 1
     repeats = len(set(names)) < len(names)
-    joined = _joined_names(rows[start - 1 : first_row])
+    joined = _joined_names(rows, range(start - 1, first_row), merged)
     return repeats and len(set(joined)) == len(joined)
 
 
@@ -265,23 +321,46 @@ def _is_unit_row(rows: list[list[str]], index: int) -> bool:
     return bool(numeric) and len(units) >= max(1, 0.6 * len(filled))
 
 
-def _joined_names(header: list[list[str]]) -> list[str]:
-    """Return names of columns, with those of merged cells in front of the names below them.
-
-    A merged cell ends where the next one of its row, or one of a row above, begins.
-    """
-    names = list(header[0])
-    starts = [bool(cell) for cell in header[0]]
-    for level, row in enumerate(header):
-        current = ""
-        for i, cell in enumerate(row):
-            starts[i] = starts[i] or bool(cell)
-            is_upper = level < len(header) - 1
-            if is_upper:
-                current = cell or ("" if starts[i] else current)
-            text = current if is_upper else cell
-            if level == 0:
-                names[i] = text
-            elif text and text != names[i]:
+def _joined_names(rows: list[list[str]], header: Sequence[int], merged: MergedCells) -> list[str]:
+    """Return names of columns, with those of merged cells in front of the names below them."""
+    names = [""] * len(rows[header[0]])
+    for level in header:
+        texts = list(rows[level])
+        if level != header[-1]:
+            for i, cell in enumerate(rows[level]):
+                if cell:
+                    end = _group_end(rows, header, level, i, merged)
+                    texts[i : end + 1] = [cell] * (end + 1 - i)
+        for i, text in enumerate(texts):
+            if text and text != names[i]:
                 names[i] = f"{names[i]} {text}".strip()
     return names
+
+
+def _group_end(
+    rows: list[list[str]], header: Sequence[int], level: int, first: int, merged: MergedCells
+) -> int:
+    """Return the last column of a group whose name stands above its first column.
+
+    Without merged cells in its row, a group ends before the next name of its row or of one above.
+    It ends earlier if its first names occur in other groups of the row as well, and its last ones
+    nowhere else.
+    """
+    if merged and merged.get(level):
+        return merged[level].get(first, first)
+    above = [rows[number] for number in header if number <= level]
+    n_columns = len(rows[level])
+
+    def next_start(position: int) -> int:
+        starts = (i for i in range(position + 1, n_columns) if any(row[i] for row in above))
+        return next(starts, n_columns)
+
+    end = next_start(first) - 1
+    lower = rows[header[-1]]
+    own = lower[first : end + 1]
+    others = {*lower[:first], *lower[end + 1 :]} - {""}
+    if own[0] not in others:
+        return end
+    while lower[end] and lower[end] not in others:
+        end -= 1
+    return end

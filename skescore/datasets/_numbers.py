@@ -9,7 +9,10 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-__all__ = ["as_numbers", "fits", "is_number", "style_of", "units_of"]
+__all__ = ["QUALIFIER", "as_numbers", "fits", "is_number", "style_of", "units_of"]
+
+#: Words in front of numbers that are not exact.
+QUALIFIER = r"(?:(?i:ca\.?|circa|approx\.?|approximately|about|etwa)[ ]+|[~≈][ ]*)"
 
 _CURRENCY = (
     r"US\$|R\$|A\$|C\$|[$€£¥₹₽₩₺₪฿]|kr\.?|zł|Fr\.|"
@@ -20,6 +23,9 @@ _EXPONENT = r"(?:[eE][+-]?\d+)?"
 _TRUTH = {"true": 1.0, "false": 0.0}
 #: Decimal signs and thousands separators; of two styles that fit equally well, the first is used.
 _STYLES = ((".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
+_MONEY = re.compile(_CURRENCY)
+#: Number of amounts from which three digits after each point are no coincidence.
+_MIN_PARTED = 3
 #: Number of texts from which the style is detected.
 _STYLE_TEXTS = 1000
 #: Variants of minus signs, apostrophes and spaces.
@@ -32,7 +38,7 @@ def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
     d, t = re.escape(decimal), re.escape(thousands)
     core = rf"[1-9]\d{{0,2}}(?:{t}\d{{3}})+(?:{d}\d*)?|(?:\d+(?:{d}\d*)?|{d}\d+){_EXPONENT}"
     return re.compile(
-        rf"^(?:(\()?[ ]*([+-])?[ ]*(?:{_CURRENCY})?[ ]*([+-])?[ ]*({core})[ ]*"
+        rf"^(?:(\()?[ ]*{QUALIFIER}?([+-])?[ ]*(?:{_CURRENCY})?[ ]*([+-])?[ ]*({core})[ ]*"
         rf"(?:%|{_CURRENCY})?[ ]*\)?$|.*$)",
         re.MULTILINE,
     )
@@ -59,7 +65,25 @@ def style_of(
     styles = [style for style in _STYLES if decimal in (None, style[0])]
     if comma_first:
         styles.sort(key=lambda style: style[0] != ",")
-    return max(styles, key=lambda style: int(fits(sample_texts, *style).sum()))
+    best = max(styles, key=lambda style: int(fits(sample_texts, *style).sum()))
+    if decimal is None and best == (".", ",") and _are_thousands_of_money(sample_texts):
+        return (",", ".")
+    return best
+
+
+def _are_thousands_of_money(texts: Sequence[str]) -> bool:
+    """Return whether the only point of amounts of money always stands before three digits.
+
+    Money has no third decimal place, so that the point separates thousands.
+    """
+    cores = [_MONEY.sub("", text).strip(" +-()\u00a0\u202f") for text in texts]
+    parted = [core for core in cores if "." in core]
+    is_money = sum(map(bool, map(_MONEY.search, texts))) > len(texts) / 2
+    return (
+        is_money
+        and len(parted) >= _MIN_PARTED
+        and all(re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", core) for core in parted)
+    )
 
 
 def as_numbers(texts: Sequence[str], decimal: str = ".", thousands: str = ",") -> np.ndarray:

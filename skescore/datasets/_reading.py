@@ -29,7 +29,14 @@ from skescore.datasets._files import (
     check_unique,
     read_file,
 )
-from skescore.datasets._numbers import as_numbers, fits, is_number, style_of, units_of
+from skescore.datasets._numbers import (
+    QUALIFIER,
+    as_numbers,
+    fits,
+    is_number,
+    style_of,
+    units_of,
+)
 from skescore.datasets._units import main_unit, split_units, unit_factor
 
 __all__ = [
@@ -99,6 +106,7 @@ _FORMATS = (
     "%b %Y",
     "%B %Y",
 )
+_DAY_FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
 #: Date formats that may occur together in a column; of two orders of day and month, the first.
 _MIXED_FORMATS = (
     "%Y-%m-%d",
@@ -109,7 +117,7 @@ _MIXED_FORMATS = (
     "%Y/%m/%d",
     "%Y%m%d",
     "%d.%m.%y",
-    "%Y-%m-%d %H:%M:%S",
+    *(f"{day} {time}" for day in _DAY_FORMATS for time in ("%H:%M", "%H:%M:%S")),
     *_FORMATS,
 )
 #: Later years of two digits belong to the century before; 63 is more often 1963 than 2063.
@@ -119,12 +127,13 @@ _FORMAT_SIGN, _MAX_FORMATS = " | ", 4
 #: Number of texts from which several formats are detected, and a pattern of their dates.
 _MIN_MIXED = 5
 _MIXED_DATE = re.compile(
-    r"\d{4}[-/]?\d{2}[-/]?\d{2}( \d{2}:\d{2}:\d{2})?|\d{1,2}[./-]\d{1,2}[./-]\d{2,4}"
+    r"(\d{4}[-/]?\d{2}[-/]?\d{2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4})( \d{1,2}:\d{2}(:\d{2})?)?"
     r"|.*[^\W\d]{3}.*\d{4}"
 )
 #: A date format that no text matches, which disables the parsing of dates.
 _NO_DATES = "%Y-%m-%d no date"
 _DIGIT = re.compile(r"\d")
+_INEXACT = re.compile(QUALIFIER)
 _DATE_PART = re.compile(
     r"(?P<name>.*): (?P<part>year|month|weekday|hour|days since (?P<first>\d{4}-\d\d-\d\d))",
     re.DOTALL,
@@ -764,11 +773,32 @@ class _Reader:
         date_format = _date_format(cells.texts[~words])
         if date_format is None:
             date_format = _mixed_date_formats(cells.texts[~words])
+        if date_format is None and not chosen:
+            date_format = self._date_format_with_strays(name, cells, ~words)
         if date_format is not None:
             _note_words(name, cells, words, self.findings)
             dates = _dates(column, cells, date_format)
             return self._date(name, dates, date_format, is_order=is_order)
         return self._category(name, column, cells, chosen)
+
+    def _date_format_with_strays(self, name: str, cells: _Cells, mask: np.ndarray) -> str | None:
+        """Return the format of dates of which few cannot be read, and report these."""
+        like_date = np.array([_MIXED_DATE.fullmatch(text) is not None for text in cells.texts])
+        date_mask = mask & like_date
+        n_stray = cells.count_rows(mask & ~like_date)
+        if not n_stray or n_stray > _STRAY_SHARE * cells.count_rows(mask):
+            return None
+        texts = cells.texts[date_mask]
+        date_format = _date_format(texts) or _mixed_date_formats(texts)
+        if date_format is not None:
+            strays = cells.texts[mask & ~like_date].tolist()
+            first = int(np.isin(cells.codes, np.flatnonzero(mask & ~like_date)).argmax())
+            self.findings.append(
+                f"{listed(strays, 5)} in column {name!r} is read as missing ({n_stray} of "
+                f"{len(cells.codes)} rows, first data row {self.frame.index[first] + 1}), as the "
+                "others are dates"
+            )
+        return date_format
 
     def _is_numeric(self, name: str, cells: _Cells, number_mask: np.ndarray) -> bool:
         """Return whether a text column is meant to hold numbers."""
@@ -843,6 +873,12 @@ class _Reader:
     def _note_units(self, reading: ColumnReading, cells: _Cells, number_mask: np.ndarray) -> None:
         """Report the units of numbers."""
         texts = cells.texts[number_mask].tolist()
+        inexact = [text for text in texts if _INEXACT.match(text)]
+        if inexact:
+            self.findings.append(
+                f"column {reading.name!r} holds numbers that are not exact, such as "
+                f"{inexact[0]!r}, read as the number"
+            )
         if reading.unit:
             other_units = sorted(
                 {unit for unit in split_units(texts).units if unit} - {reading.unit}
@@ -853,12 +889,25 @@ class _Reader:
                 f"without it{converted}"
             )
             return
+        self.note_separator(reading.name, texts, (reading.decimal, reading.thousands))
         units, has_unitless = units_of(texts)
         if len(units) > 1 or (units == ["%"] and has_unitless):
             unit_list = ", ".join(units) + (" and without" if has_unitless else "")
             self.findings.append(
                 f"column {reading.name!r} holds numbers in several units, read as they stand: "
                 f"{unit_list}"
+            )
+
+    def note_separator(self, name: str, texts: Sequence[str], style: tuple[str, str]) -> None:
+        """Report a point or comma that could as well be the decimal sign of all numbers."""
+        decimal, thousands = style
+        separated = [text for text in texts if thousands in text and decimal not in text]
+        is_certain = thousands not in ".," or self.options.decimal is not None
+        if separated and not is_certain and fits(texts, thousands, decimal).all():
+            self.findings.append(
+                f"column {name!r} holds numbers such as {separated[0]!r}, in which {thousands!r} "
+                "is read as the separator of thousands; to read it as the decimal sign: --decimal "
+                f"{thousands}"
             )
 
     def _number(self, name: str, column: pd.Series, keep: bool) -> _Read:
@@ -909,6 +958,7 @@ class _Reader:
             unique |= _is_repeated_identifier(name, n_values, n_rows)
             if unique or (n_values > _MAX_NAMES and n_values > n_rows / 2):
                 return self.leave(name, "identifiers")
+        self._note_spellings(name, counts)
         kept_values = None
         if n_values > self.options.max_categories:
             order = sorted(counts.index, key=lambda value: (-counts[value], value))
@@ -923,6 +973,19 @@ class _Reader:
             )
         reading = ColumnReading(name, "category", values=kept_values)
         return reading, _apply(column, cells, reading, self.options.na_values)
+
+    def _note_spellings(self, name: str, counts: pd.Series) -> None:
+        """Report categories that differ in upper case or blanks only."""
+        spellings: dict[str, list[str]] = {}
+        for value in counts.index:
+            spellings.setdefault(" ".join(str(value).casefold().split()), []).append(value)
+        pairs = [one for same in spellings.values() if len(same) > 1 for one in same]
+        if pairs:
+            self.findings.append(
+                f"column {name!r} has categories that differ only in upper case or blanks: "
+                f"{listed(pairs, 6)}; they stay different categories, so spell them the same way "
+                "if they mean the same"
+            )
 
     def _date(
         self, name: str, dates: pd.Series, date_format: str | None, *, is_order: bool
@@ -1386,15 +1449,15 @@ def _target(column: pd.Series, reader: _Reader) -> pd.Series:
     if not len(cells.texts):
         return column.astype(object).mask(column.notna())
     texts = cells.texts.tolist()
-    values = as_numbers(
-        texts, *style_of(texts, reader.options.decimal, comma_first=reader.comma_first)
-    )
+    style = style_of(texts, reader.options.decimal, comma_first=reader.comma_first)
+    values = as_numbers(texts, *style)
     number_mask = ~np.isnan(values)
     only_words = (number_mask | _are_null_words(cells.texts)).all()
     has_booleans = cells.texts.str.lower().isin(("true", "false")).any()
     are_plain_numbers = pd.to_numeric(cells.texts, errors="coerce").notna().all()
     if number_mask.any() and only_words and not has_booleans and not are_plain_numbers:
         _note_words(str(column.name), cells, ~number_mask, reader.findings)
+        reader.note_separator(str(column.name), cells.texts[number_mask].tolist(), style)
         return _number_series(cells.per_row(values, np.nan), column.index)
     question_mark_mask = (cells.texts == "?").to_numpy()
     _note_words(str(column.name), cells, question_mark_mask, reader.findings)

@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skescore.datasets._numbers import QUALIFIER
+
 __all__ = ["UnitTexts", "main_unit", "split_units", "unit_factor"]
 
 #: A number in any style, and a unit without digits behind it.
 _WITH_UNIT = re.compile(
-    r"(?P<number>[+-]?\d[\d.,' ]*(?:[eE][+-]?\d+)?)\s*"
+    rf"(?P<number>{QUALIFIER}?[+-]?\d[\d.,' ]*(?:[eE][+-]?\d+)?)\s*"
     r"(?P<unit>[^\W\d_][^\d,;]{0,14}|[%°‰µμΩ][^\d,;]{0,14}|[^\W\d_]+(?:/[^\W\d_]+)*\^?[23²³])"
 )
 #: Words behind numbers that make them ranks or times of the day.

@@ -228,7 +228,8 @@ def _range_drift(name: str, profile: ColumnProfile, values: np.ndarray, level: f
     margin = _FAR * (high - low) or math.inf
     below, above = values < low, values > high
     n_below, n_above, n_rows = int(below.sum()), int(above.sum()), len(values)
-    n_far = int(((values < low - margin) | (values > high + margin)).sum())
+    is_far = (values < low - margin) | (values > high + margin)
+    n_far = sum(_tail_share(profile, value) * n_rows < level for value in values[is_far])
     n_outside = n_below + n_above
     # Of as many training rows, the limits leave out a share that follows a beta distribution.
     is_rare = stats.betabinom.sf(n_outside - 1, n_rows, 2, max(profile.n_rows - 1, 1)) < level
@@ -250,6 +251,26 @@ def _range_drift(name: str, profile: ColumnProfile, values: np.ndarray, level: f
         factor = "" if len(profile.quantiles) == 2 else _factor_text(np.median(values), middle)
         text += f": other units?{factor}"
     return text
+
+
+def _tail_share(profile: ColumnProfile, value: float) -> float:
+    """Estimate the share of rows at least as far out as a value beyond the training range.
+
+    Beyond the outer decile, shares fall by the power of the distance from the median that leads
+    from the decile to the limit, where one row of the training rows is expected.
+    """
+    quantiles = profile.quantiles
+    assert quantiles is not None
+    middle = len(quantiles) // 2
+    outer, limit = (quantiles[-2:]) if value > quantiles[-1] else (quantiles[1], quantiles[0])
+    decile, extreme, distance = (abs(x - quantiles[middle]) for x in (outer, limit, value))
+    if len(quantiles) < len(_LEVELS) or decile == extreme:
+        return 0.0
+    if not decile:
+        return 1.0  # too few values differ from the median to estimate how shares fall
+    share = _LEVELS[1]
+    power = math.log(max(share * profile.n_rows, 1.0)) / math.log(extreme / decile)
+    return float(share * (distance / decile) ** -power)
 
 
 def _factor_text(median: float, training_median: float) -> str:
@@ -316,7 +337,10 @@ def _category_drift(
         return None
     is_new = ~texts.isin(list(shares))
     n_new = int(is_new.sum())
-    chance = min(1.0, 2 / (profile.n_rows + 1) + max(0.0, 1 - sum(shares.values())))
+    # The share of categories that were never seen is about that of those seen once.
+    n_single = sum(share * profile.n_rows < 1.5 for share in shares.values())
+    rest = max(0.0, 1 - sum(shares.values()))
+    chance = min(1.0, (n_single + 2) / (profile.n_rows + 1) + rest)
     is_frequent = n_new > 0 and n_new >= 0.05 * len(texts)
     if is_frequent and stats.binom.sf(n_new - 1, len(texts), chance) < level:
         examples = ", ".join(map(repr, texts[is_new].value_counts().index[:3]))

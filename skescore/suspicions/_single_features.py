@@ -27,8 +27,9 @@ _ROWS_PER_LEAF, _MAX_LEAVES = 10, 64
 _N_ORDERS = 1000
 #: Largest p-value of the relation of codes to the target, and smallest share of its variance.
 _CODES_P_VALUE, _CODES_VARIANCE = 1e-4, 0.02
-#: Largest p-value of the difference between codes and ranges or a curve.
-_REST_P_VALUE = 0.02
+#: Largest p-value of the difference between codes and ranges or a curve, and its largest sum over
+#: the features.
+_REST_P_VALUE, _REST_P_VALUES = 0.02, 0.1
 #: Smallest p-values of codes: of the order of the target, of the numbers of rows, and of both.
 _ORDER_P_VALUE, _COUNT_P_VALUE, _BOTH_P_VALUES = 0.005, 0.002, 5e-4
 #: Smallest number of rows of a value that counts.
@@ -67,14 +68,26 @@ class OrderMeasures(NamedTuple):
         """True if the target is related to the order of the values."""
         return self.p_value < _CODES_P_VALUE and self.order_p_value < _ORDER_P_VALUE
 
-    @property
-    def is_arbitrary(self) -> bool:
-        """True if values are related to the target although their order is not."""
+    def is_arbitrary(self, n_features: int = 1) -> bool:
+        """Return whether values are related to the target although their order is not.
+
+        Parameters
+        ----------
+        n_features : int, default=1
+            Number of features of which this is asked.
+
+        Returns
+        -------
+        bool
+            False also if one of as many features would look so by chance.
+        """
         is_related = self.p_value < _CODES_P_VALUE and self.variance >= _CODES_VARIANCE
         is_rough = self.order_p_value >= _ORDER_P_VALUE and self.count_p_value >= _COUNT_P_VALUE
         product = self.order_p_value * self.count_p_value
         limit = _FEW_SMOOTH_SHARE if self.n_values < _FEW_CODES else _SMOOTH_SHARE
-        is_named = self.smooth_share <= limit and self.rest_p_value < _REST_P_VALUE
+        is_named = self.smooth_share <= limit and self.rest_p_value < min(
+            _REST_P_VALUE, _REST_P_VALUES / n_features
+        )
         return is_related and is_rough and product >= _BOTH_P_VALUES and is_named
 
 
@@ -278,7 +291,7 @@ def _order_p_value(means: np.ndarray, sizes: np.ndarray) -> float:
     return float((roughness[1:] <= roughness[0]).mean())
 
 
-def measure_resemblance(labels: np.ndarray, columns: pd.DataFrame) -> tuple[float, str]:
+def measure_resemblance(labels: np.ndarray, columns: pd.DataFrame) -> dict[str, float]:
     """Measure how much more rows of one group resemble each other than other rows do.
 
     Parameters
@@ -290,11 +303,10 @@ def measure_resemblance(labels: np.ndarray, columns: pd.DataFrame) -> tuple[floa
 
     Returns
     -------
-    resemblance : float
-        Greatest resemblance in a column: 1 if rows of a group are equal, 0 if they differ as much
-        as rows of different groups, or if the difference may be chance.
-    name : str
-        The column.
+    dict of str to float
+        Resemblance by column: 1 if rows of a group are equal, 0 if they differ as much as rows of
+        different groups. Columns in which the difference may be chance are left out, and those that
+        write the group in other words.
     """
     generator = np.random.default_rng(0)
     order = np.argsort(labels, kind="stable")
@@ -302,7 +314,7 @@ def measure_resemblance(labels: np.ndarray, columns: pd.DataFrame) -> tuple[floa
     same = labels[first] == labels[second]
     first, second = first[same], second[same]
     shuffled = generator.permutation(len(labels))
-    best, best_name = 0.0, ""
+    result = {}
     for name, column in columns.items():
         distances = _distances(column)
         apart = distances(shuffled[:-1], shuffled[1:])
@@ -312,9 +324,15 @@ def measure_resemblance(labels: np.ndarray, columns: pd.DataFrame) -> tuple[floa
             continue
         resemblance = 1 - float(near.mean()) / expected
         is_clear = resemblance * expected * np.sqrt(len(near)) / deviation
-        if resemblance > best and is_clear >= _RESEMBLANCE_DEVIATIONS:
-            best, best_name = resemblance, str(name)
-    return best, best_name
+        if is_clear >= _RESEMBLANCE_DEVIATIONS and not _is_alias(labels, column):
+            result[str(name)] = resemblance
+    return result
+
+
+def _is_alias(labels: np.ndarray, column: pd.Series) -> bool:
+    """Return whether a column writes groups in other words: one value each, and no other's."""
+    pairs = pd.DataFrame({"group": labels, "value": pd.factorize(column)[0]}).drop_duplicates()
+    return not (pairs["group"].duplicated().any() or pairs["value"].duplicated().any())
 
 
 def _distances(column: pd.Series) -> Any:

@@ -180,6 +180,8 @@ def _identifier_ranks(column: pd.Series) -> pd.Series:
 def find_duplicates(facts: TableFacts) -> Iterator[Evidence]:
     """Yield the number of rows that repeat an earlier one, if chance does not explain it."""
     table = facts.X if facts.y is None else facts.X.assign(**{"the target": facts.y.to_numpy()})
+    for name, column in _named_subjects(facts):
+        table = table.assign(**{f"subject {name}": column.to_numpy()})
     if facts.groups is not None or len(table) < _FEW_ROWS:
         return
     n_repeated = int(table.duplicated().sum())
@@ -196,31 +198,58 @@ def find_duplicates(facts: TableFacts) -> Iterator[Evidence]:
     )
 
 
+def _named_subjects(facts: TableFacts) -> Iterator[tuple[str, pd.Series]]:
+    """Yield texts without digits that name the subjects of rows, who may be equal otherwise."""
+    if facts.identifiers is None:
+        return
+    for name, column in facts.identifiers.items():
+        texts = column.dropna().astype(str)
+        is_numeric = pd.api.types.is_numeric_dtype(column.dtype)
+        if len(texts) and not is_numeric and texts.str.contains(r"\d").mean() < 0.5:
+            yield str(name), column.astype(str)
+
+
 def _are_copies(table: pd.DataFrame, n_repeated: int, counts: np.ndarray) -> bool:
     """Return whether repeated rows are copies, and not rows that happen to be equal.
 
     Rows that happen to be equal repeat after a permutation of the columns as well, are joined by
-    many that differ in one column only, or are all of the same few patterns.
+    many that differ in one column of few values only, or are all of the same few patterns.
     """
     generator = np.random.default_rng(0)
     varying = [name for name, column in table.items() if column.nunique() > 1]
     is_fine = [table[name].nunique() > max(20, len(table) / 20) for name in varying]
     fine = {name for name, is_one in zip(varying, is_fine, strict=True) if is_one}
     permuted = {
-        name: table[name].to_numpy()[generator.permutation(len(table))]
+        name: _permute_unusual(table[name], generator)
         for name in varying
         if name in fine or not fine
     }
     by_chance = int(table.assign(**{str(n): v for n, v in permuted.items()}).duplicated().sum())
     if by_chance * _DUPLICATE_RATIO > n_repeated:
         return False
+    without_one = {
+        name: int(table.drop(columns=[name]).duplicated().sum())
+        for name in varying
+        if name not in fine
+    }
     if fine:
-        return True
+        return max(without_one.values(), default=0) <= _NEAR_RATIO * n_repeated
     in_few = float((counts[(counts > 1) & (counts <= 3)] - 1).sum()) / n_repeated
     if in_few < _RARE_PATTERNS:
         return False
-    without_one = [int(table.drop(columns=[name]).duplicated().sum()) for name in varying]
-    return float(np.median(without_one)) <= _NEAR_RATIO * n_repeated
+    return float(np.median(list(without_one.values()))) <= _NEAR_RATIO * n_repeated
+
+
+def _permute_unusual(column: pd.Series, generator: np.random.Generator) -> np.ndarray:
+    """Permute the values of a column except its most frequent one, such as 0, which many share."""
+    values = column.to_numpy(dtype=object)
+    is_fine = column.nunique() > _MIN_PATTERNS
+    positions = np.flatnonzero((column != column.mode().iloc[0]).to_numpy(bool, na_value=True))
+    if not is_fine or not len(positions):
+        positions = np.arange(len(column))
+    result = values.copy()
+    result[positions] = values[generator.permutation(positions)]
+    return result
 
 
 def find_repeated_test_rows(facts: TableFacts) -> Iterator[Evidence]:
@@ -247,16 +276,22 @@ def find_repeated_groups(facts: TableFacts) -> Iterator[Evidence]:
         share = _REPEATED_SHARE if is_identifier_name(name) else _REPEATED_NAMES_SHARE
         observed = column.notna().to_numpy()
         labels = pd.factorize(column[observed])[0]
-        n_values = int(labels.max(initial=-1)) + 1
-        n_repeated = len(labels) - n_values
-        if n_values < _MIN_IDENTIFIERS or n_repeated < max(5, share * len(labels)):
+        counts = np.bincount(labels)
+        n_values = len(counts)
+        # One frequent value, such as an empty text, names no subject.
+        n_repeated = len(labels) - n_values + 1 - int(counts.max(initial=1))
+        if n_values < _MIN_IDENTIFIERS or n_repeated < max(5, share * len(column)):
             continue
         other_columns = facts.X.drop(columns=[name], errors="ignore")
         if facts.y is not None:
             other_columns = other_columns.assign(**{"the target": facts.y.to_numpy()})
-        resemblance, alike = measure_resemblance(labels, other_columns[observed])
-        if resemblance >= _RESEMBLANCE:
-            repeats = int((np.bincount(labels) > 1).sum())
+        resemblance = measure_resemblance(labels, other_columns[observed])
+        similar = {alike for alike, value in resemblance.items() if value >= _RESEMBLANCE}
+        # Namesakes resemble in some columns, such as the sex; subjects in most.
+        is_subject = is_identifier_name(name) or 2 * len(similar) >= other_columns.shape[1]
+        if similar and is_subject:
+            alike = max(similar, key=resemblance.__getitem__)
+            repeats = int((counts > 1).sum())
             yield Evidence(
                 f"{repeats} of {n_values} values of {name!r} occur in several rows, and these rows "
                 f"resemble each other, especially in {alike!r}",
@@ -298,35 +333,79 @@ def _time_features(facts: TableFacts) -> set[str | None]:
 def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
     """Yield integers that are named like codes, or whose order is unrelated to the target."""
     if facts.task == "regression" and facts.y is not None:
-        yield from _code_target(facts)
+        codes = list(_code_target(facts))
+        yield from codes
+        if codes:
+            return  # a relation to codes says nothing about the order of a feature
+    rows = _independent_rows(facts)
+    candidates = _possible_codes(facts, len(rows) / max(len(facts.sampled_rows), 1))
+    unnamed = []
+    for name, n_values in candidates.items():
+        if is_code_name(name):
+            text = f"{name!r} holds {n_values} different integers and is named like a code"
+            yield Evidence(text, name, ("--category", name))
+        elif facts.y is not None and not (is_time_name(name) or is_calendar_name(name)):
+            values = facts.numeric_features[name]
+            if are_spaced_like_codes(np.unique(values[~np.isnan(values)])):
+                unnamed.append(name)
+    for name in unnamed:
+        measures = _measure_order(facts, name, rows)
+        if measures.is_arbitrary(len(unnamed)) and _is_arbitrary_by_category(facts, name, rows):
+            yield Evidence(
+                f"{name!r} holds {candidates[name]} different integers, and {facts.target_name!r} "
+                "depends on each of them rather than on their order (ranges or a curve explain "
+                f"{percentage(max(measures.smooth_share, 0.0))} of what all of them explain)",
+                name,
+                ("--category", name),
+            )
+
+
+def _possible_codes(facts: TableFacts, share: float) -> dict[str, int]:
+    """Return features of integers with several of the independent rows each, and their number."""
+    candidates = {}
     for name, values in facts.numeric_features.items():
         observed = values[~np.isnan(values)]
         if not len(observed) or (observed != np.floor(observed)).any():
             continue
         n_values = len(np.unique(observed))
-        if n_values < _MIN_CODES or n_values * _MIN_ROWS_PER_CODE > len(observed):
-            continue
-        if is_code_name(name):
-            text = f"{name!r} holds {n_values} different integers and is named like a code"
-            yield Evidence(text, name, ("--category", name))
-        elif facts.y is None or is_time_name(name) or is_calendar_name(name):
-            continue
-        elif are_spaced_like_codes(np.unique(observed)):
-            measures = _measure_order(facts, values)
-            if measures.is_arbitrary:
-                yield Evidence(
-                    f"{name!r} holds {n_values} different integers, and {facts.target_name!r} "
-                    "depends on each of them rather than on their order (ranges or a curve explain "
-                    f"{percentage(max(measures.smooth_share, 0.0))} of what all of them explain)",
-                    name,
-                    ("--category", name),
-                )
+        if n_values >= _MIN_CODES and n_values * _MIN_ROWS_PER_CODE <= share * len(observed):
+            candidates[name] = n_values
+    return candidates
 
 
-def _measure_order(facts: TableFacts, values: np.ndarray) -> OrderMeasures:
-    """Measure whether the target depends on integers, and on their order."""
+def _is_arbitrary_by_category(facts: TableFacts, name: str, rows: np.ndarray) -> bool:
+    """Return whether codes still look arbitrary in one row of each category that may be a subject.
+
+    Rows of one country resemble each other as rows of one patient do.
+    """
+    n_values = len(np.unique(facts.numeric_features[name][rows]))
+    for _, column in facts.X.select_dtypes(exclude="number").iloc[rows].items():
+        single = rows[(~column.duplicated() | column.isna()).to_numpy()]
+        is_testable = len(single) >= max(_MIN_ROWS, n_values * _MIN_ROWS_PER_CODE)
+        if is_testable and not _measure_order(facts, name, single).is_arbitrary():
+            return False
+    return True
+
+
+def _independent_rows(facts: TableFacts) -> np.ndarray:
+    """Return one of the sampled rows for each group or repeated identifier.
+
+    Equal values of one subject would look like values that each have a meaning of their own.
+    """
     rows = facts.sampled_rows
+    subjects = [] if facts.groups is None else [pd.Series(np.ravel(np.asarray(facts.groups)))]
+    repeated = {evidence.subject for evidence in find_repeated_groups(facts)}
+    subjects += [column for name, column, _ in _identifier_columns(facts) if name in repeated]
+    for column in subjects:
+        labels = column.iloc[rows]
+        rows = rows[(~labels.duplicated() | labels.isna()).to_numpy()]
+    return rows
+
+
+def _measure_order(facts: TableFacts, name: str, rows: np.ndarray) -> OrderMeasures:
+    """Measure whether the target depends on integers, and on their order."""
     assert facts.y is not None
+    values = facts.numeric_features[name]
     target = facts.y.to_numpy()[rows]
     if facts.task == "regression":
         return measure_order(values[rows], [target.astype(float)])
@@ -365,7 +444,7 @@ def _has_groups(facts: TableFacts, values: np.ndarray) -> bool:
         for feature in facts.numeric_features.values()
         if not np.isnan(feature).any()
     ]
-    return any(m.is_arbitrary for m in measures) and not any(m.is_ordered for m in measures)
+    return any(m.is_arbitrary() for m in measures) and not any(m.is_ordered for m in measures)
 
 
 def _has_trend(facts: TableFacts, values: np.ndarray) -> bool:

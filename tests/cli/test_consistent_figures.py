@@ -44,6 +44,8 @@ class PrintedFigures:
         if not any("best" in one["roles"] for one in self.records):
             self.lists.insert(0, (_text_of(run.rules), {"rules": run.rules, "roles": ["best"]}))
         self.current = None
+        #: Whether each printed row of the leaderboard may keep the limits.
+        self.within_limits = []
 
     @property
     def records(self):
@@ -129,13 +131,26 @@ class PrintedFigures:
             cells = re.split(r"\s{2,}", self.lines[position + n_lines].strip(), maxsplit=9)[1:]
             cells[:1] = cells[0].split(" ", 1) if cells[0][0].isdigit() else cells[:1]
             values = dict(zip(heading, cells, strict=False))
-            assert any(
-                all(is_rounded(values[h], abs(row[n])) for h, n in names.items())
+            alike = [
+                row
                 for _, row in board.iterrows()
-            ), self.lines[position + n_lines]
+                if all(is_rounded(values[h], abs(row[n])) for h, n in names.items())
+            ]
+            assert alike, self.lines[position + n_lines]
+            self.within_limits.append({bool(row.get("within_limits", True)) for row in alike})
             self.n_checked += len(names)
             n_lines += 1
+        if any(possible == {False} for possible in self.within_limits):
+            assert any(line.startswith("(Beyond --") for line in self.lines)
         return n_lines
+
+    def check_beyond(self, _, limits, rows):
+        beyond = {int(row) for row in rows.split(", ")}
+        for number, possible in enumerate(self.within_limits, 1):
+            assert (number not in beyond) in possible
+        search = self.run.record["search"]
+        for name, value in re.findall(r"--([\w-]+) ([\d.]+)", limits):
+            self.equal(value, search[name.replace("-", "_")])
 
     def check_trade_off(self, position, *_):
         n_lines = 2
@@ -238,6 +253,7 @@ class PrintedFigures:
         r".*: (\d+) rows, (\d+) features?; (.*)": check_header,
         r"black box .*?: (.*?) \((.*)\)": check_quality,
         r"leaderboard: (\d+) trials.*": check_leaderboard,
+        r"\(Beyond (.*): rows? ([\d, ]+)\.\)": check_beyond,
         r"best trade-offs of loss, rules and completeness: .*": check_trade_off,
         r"\(\w+: (?:greater|less) is better.*compared with (.*?); ± is.*\)": check_truth,
         r"\([\w ]+: on (?:rows generated from )?held-out rows, compared with (.*?)"
@@ -272,8 +288,17 @@ def check_case(arguments, files, tmp_path, capsys):
 def check_winner(run):
     """Compare the first row of the leaderboard with rules that are extracted again."""
     winner, record = run.board.iloc[0], run.record["best"]
+    ones = np.ones(len(run.y))
+    fidelity = run.agreement(run.answers, predict(run.rules, run.X), ones)
+    assert record["fidelity"] == pytest.approx(fidelity, rel=1e-9)
+    covered = float(np.mean(rule_of_rows(run.rules, run.X) >= 0))
+    assert record["completeness_instances"] == pytest.approx(covered, rel=1e-9)
+    names = {"accuracy": "accuracy", "f1_weighted": "weighted F1", "r2": "R²"}
+    quality = run.black_box_quality()
+    for name, value in run.record["black_box"]["quality"].items():
+        assert value == pytest.approx(quality[names[name]], rel=1e-9), name
     own = run.held_out(record["extractor"], record["params"])
-    for name in ("completeness_instances", "n_rules", "correctness", "performance"):
+    for name in ("completeness_instances", "n_rules", "correctness", "performance", "loss"):
         assert winner[name] == pytest.approx(own[name], rel=1e-9, abs=1e-12), name
     assert winner["completeness_volume"] == pytest.approx(own["completeness_volume"], abs=0.04)
     expected = own["fidelity"] if run.record["search"]["scoring"] == "fidelity" else own["score"]

@@ -40,7 +40,8 @@ SHEETS = {
     ),
 }
 NAMES = {name: ["age", "weight", "outcome"] for name in SHEETS}
-NAMES["merged"] = ["Patient age", "Patient weight", "Result outcome"]
+#: Names of the columns if cells above them are merged, which text does not show.
+MERGED_NAMES = ["Patient age", "Patient weight", "Result outcome"]
 
 
 def write_sheet(path: Path, rows: Sequence[Sequence[object]], merged: Sequence[str] = ()) -> Path:
@@ -61,7 +62,7 @@ def write_text(path: Path, rows: Sequence[Sequence[object]], separator: str = ";
 
 
 def assert_is_data(path: Path, name: str, **options: object) -> tuple[str, ...]:
-    names = NAMES[name]
+    names = MERGED_NAMES if name == "merged" and path.suffix == ".xlsx" else NAMES[name]
     dataset = load_dataset(path, target=names[2], **options)
     assert list(dataset.X) == names[:2]
     assert dataset.X[names[0]].tolist() == AGES
@@ -149,7 +150,63 @@ def test_header_in_several_rows_is_joined(name, kind, has_units, tmp_path):
     assert table.frame.iloc[:, 1].tolist() == AGES
     assert any("are joined to one header" in finding for finding in table.findings)
     is_title = above[0][0] == "Ward report"
-    assert any("left out: 'Ward report'" in one for one in table.findings) == is_title
+    assert any("left out: 'Ward report" in one for one in table.findings) == is_title
+
+
+UNIQUE = ["No.", "Na", "K", "Ca", "Mg", "kind"]
+REPEATED = ["No.", "Na", "K", "Na", "K", "kind"]
+#: Upper and lower names of a header in text, and the names that are read.
+GROUP_ENDS = {
+    "after the names that repeat": (
+        ["", "Blood", "", "Urine", "", ""],
+        REPEATED,
+        ["No.", "Blood Na", "Blood K", "Urine Na", "Urine K", "kind"],
+    ),
+    "before further names": (
+        ["", "Blood", "", "", "Urine", ""],
+        ["No.", "Na", "K", "pH", "Na", "K"],
+        ["No.", "Blood Na", "Blood K", "pH", "Urine Na", "Urine K"],
+    ),
+    "no groups are needed": (["Report", "", "", "North", "", ""], UNIQUE, UNIQUE),
+    "names above two columns": (["Report", "North", "", "", "", ""], UNIQUE, UNIQUE),
+    "groups would not tell names apart": (
+        ["Report", "North", "", "", "", ""],
+        REPEATED,
+        ["No.", "Na", "K", "Na.1", "K.1", "kind"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GROUP_ENDS)
+def test_names_of_groups_in_text_end_by_evidence(name, tmp_path):
+    upper, lower, names = GROUP_ENDS[name]
+    rows = [[i % 7, a, w, 2 * a, w / 2, label] for i, (a, w, label) in enumerate(DATA)]
+    path = write_text(tmp_path / "ends.csv", [upper, lower, *rows])
+    table = read_table(path)
+    assert list(table.frame) == names
+    assert len(table.frame) == len(rows)
+    joined = any("are joined" in finding for finding in table.findings)
+    assert joined == names[1].startswith("Blood")
+    title = " | ".join(filter(None, upper))
+    assert joined or f"left out: '{title}'; the header is row 2" in table.findings[0]
+    assert joined or "--header 1,2" in table.findings[0]
+
+
+@pytest.mark.parametrize(
+    ("merged", "names"),
+    [
+        (["B1:C1", "D1:E1"], ["No.", "Blood Na", "Blood K", "Urine Ca", "Urine Mg", "kind"]),
+        (["B1:C1"], ["No.", "Blood Na", "Blood K", "Urine Ca", "Mg", "kind"]),
+        ([], UNIQUE),
+    ],
+)
+def test_names_of_merged_cells_fill_their_columns(merged, names, tmp_path):
+    upper = ["", "Blood", "", "Urine", "", ""]
+    rows = [[i % 7, a, w, 2 * a, w / 2, label] for i, (a, w, label) in enumerate(DATA)]
+    path = write_sheet(tmp_path / "ends.xlsx", [upper, UNIQUE, *rows], merged)
+    table = read_table(path)
+    assert list(table.frame) == names
+    assert table.frame.iloc[:, 1].tolist() == AGES
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,11 @@ def column(cells, **options) -> list:
         ([True, None, False], [1.0, NAN, 0.0]),
         (["1", "unknown", "n/a", "-", "#DIV/0!", "2"], [1.0, NAN, NAN, NAN, NAN, 2.0]),
         (["1,234", "5,678"], [1234, 5678]),
+        (["€ 1.234", "€ 567.890", "€ 12.000", "€ 950"], [1234, 567890, 12000, 950]),
+        (["$1.234", "$5.67", "$12.000"], [1.234, 5.67, 12.0]),
+        (["1.234 kg", "5.678 kg", "12.000 kg"], [1.234, 5.678, 12.0]),
+        (["ca. 51", "~ 3,5", "approx. 12", "7"], [51, 3.5, 12, 7]),
+        (["ca. 51 m²", "83 m²", "about 90"], [51, 83, 90]),
     ],
 )
 def test_numbers_written_as_text(cells, numbers):
@@ -92,6 +97,49 @@ def test_units_that_differ_are_noted():
     assert table.findings == (
         "column 'x' holds numbers in several units, read as they stand: $, € and without",
     )
+
+
+def test_separators_that_may_be_decimal_signs_are_noted():
+    frame = pd.DataFrame({"x": ["€ 1.234", "€ 567.890", "€ 12.000", "€ 950"], "n": [1, 5, 2, 3]})
+    (note,) = read_table(frame).findings
+    assert "'€ 1.234', in which '.' is read as the separator of thousands" in note
+    assert note.endswith("--decimal .")
+    assert read_table(frame, decimal=".").frame["x"].tolist() == [1.234, 567.89, 12.0, 950.0]
+    certain = frame.assign(x=["€ 1.234,50", "€ 567.890", "€ 12.000", "€ 950"])
+    assert read_table(certain).findings == ()
+
+
+def test_numbers_that_are_not_exact_are_noted():
+    (note,) = read_table(pd.DataFrame({"x": ["ca. 51", "83", "90"]})).findings
+    assert (
+        note == "column 'x' holds numbers that are not exact, such as 'ca. 51', read as the number"
+    )
+
+
+@pytest.mark.parametrize("stray", ["03,04.2023 10:15", "soon"])
+def test_few_strays_among_dates_are_missing(stray):
+    days = [f"{day:02d}.03.2023 {day % 24:02d}:15" for day in range(1, 29)]
+    iso = [f"2023-05-{day:02d}" for day in range(1, 5)]
+    table = read_table(pd.DataFrame({"at": [*days, stray, *iso]}))
+    hours, months = table.frame["at: hour"], table.frame["at: month"]
+    assert hours.tolist()[:2] == [1, 2]
+    assert months.tolist()[-4:] == [5.0] * 4
+    assert np.isnan(months[28])
+    assert (
+        f"{stray!r} in column 'at' is read as missing (1 of 33 rows, first data row 29)"
+        in (table.findings[0])
+    )
+    later = pd.DataFrame({"at": ["07.03.2024 09:00", stray]})
+    np.testing.assert_array_equal(
+        read_table(later, preparation=table.preparation).frame["at: hour"], [9, NAN]
+    )
+
+
+def test_spellings_of_categories_are_noted():
+    frame = pd.DataFrame({"plan": ["Basic", "basic", "Pro", "PRO ", "Team"] * 3})
+    (note,) = read_table(frame).findings
+    assert "differ only in upper case or blanks: 'Basic', 'basic', 'Pro', 'PRO'" in note
+    assert read_table(frame.replace({"basic": "Basic", "PRO ": "Pro"})).findings == ()
 
 
 def test_a_file_with_decimal_commas(write):

@@ -3,38 +3,47 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from recomputed import (
     Run,
     condition_holds,
+    explained,
+    fire,
+    ice,
     is_rounded,
     predict,
     rule_of_rows,
     share_equal,
+    weighted_f1,
 )
 
 __all__ = ["PageFigures"]
 
 #: Numbers of texts, without those in names.
 _FIGURE = r"([<>]? ?-?\d[\d.]*(?:e-?\d+)?)"
+#: Figures that may be undefined.
+_VALUE = r"(–|[<>]? ?-?\d[\d.]*(?:e-?\d+)?)"
 #: Parts of the page whose numbers are no figures of the rules: axes, weights, names of columns and
 #: settings, values of rows, and conditions, which are compared with the rules as a whole.
 OTHER_NUMBERS = (
-    *("h1", "#headline b", "#plot", "#advanced", ".premise", ".outcome", ".number-sign"),
-    *(".glance-number", ".glance-output", "table.rule-rows", "#try", "#exports", "#about"),
-    *("#failures", "td.params", "td.seconds", ".notes", "#warnings", "#edit ol", "select"),
+    *("h1", "#headline b", "#plot", "#formula", ".premise", ".outcome", ".number-sign"),
+    *(".glance-number", ".glance-output", "#about > p", "#about dl:not(#facts)"),
+    *("#failures", "td.params", "td.seconds", "#warnings", "#edit ol", "select"),
     *(
         ".condition",
-        "#chosen-body details",
         "button.choose",
         "label",
         "#announcer",
         ".rule-details summary",
     ),
 )
+#: Notes on what the page does not hold.
+OWN_NOTES = ("Some longer rule sets of the front are left out of this page.",)
 #: Returns the texts with digits outside of the given elements.
 _REMAINING = """
 const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), texts = [];
@@ -82,7 +91,10 @@ class PageFigures:
         found = re.search(pattern, text)
         assert found, (pattern, text)
         for group, value in zip(found.groups(), values, strict=True):
-            self.equal(group, value)
+            if group in (None, "–"):
+                assert math.isnan(value), text
+            else:
+                self.equal(group, value)
 
     def check(self) -> None:
         self.check_tiles()
@@ -91,7 +103,12 @@ class PageFigures:
         self.check_panels()
         self.check_alternatives()
         self.check_board()
+        self.check_chosen()
+        self.check_tried_row()
         self.check_editor()
+        self.check_exports()
+        self.check_about()
+        self.check_notes()
         self.check_hints()
         known = ", ".join([*OTHER_NUMBERS, *self.checked])
         unchecked = self.browser.run(_REMAINING, known)
@@ -223,7 +240,9 @@ class PageFigures:
             self.figures(record, pattern, [int(own.sum()), len(self.run.y)])
             check = self.check_class_card if self.run.is_classification else self.check_number_card
             check(record, own, weighted[k])
-            self.check_facts(facts[k] if facts else [], k)
+        for own, measures in zip(facts, self.run.rule_measures(), strict=True):
+            self.check_facts(own, measures)
+        self.check_rows_of_rules()
         self.check_otherwise()
 
     def check_class_card(self, record: str, own: np.ndarray, weighted: dict[str, float]) -> None:
@@ -238,27 +257,66 @@ class PageFigures:
             pattern = rf"mean error {_FIGURE} \(data\), {_FIGURE} \(model"
             self.figures(record, pattern, [weighted["target_error"], weighted["model_error"]])
 
-    def check_facts(self, facts: list[str], k: int) -> None:
+    def check_facts(self, facts: list[str], own: dict[str, float]) -> None:
         """Check the measures of a rule that are shown on demand."""
-        if not facts or not self.run.is_classification:
-            return
-        run, rule = self.run, self.run.rules["rules"][k]
-        holds = np.ones(len(run.y), dtype=bool)
-        for condition in rule["if"]:
-            holds &= condition_holds(condition, run.X)
-        is_list = run.rules["ordered"] or run.rules["disjoint"]
-        rows = self.assigned == k if is_list else holds
-        p, positives = int((run.y[rows] == rule["then"]).sum()), int((run.y == rule["then"]).sum())
-        for fact in facts:
-            if match := re.match(r"Right(\d+) of (\d+) precision ([\d.–]+)$", fact):
-                if rows.sum() and int(match[2]) == rows.sum():
-                    self.figures(fact, r"precision ([\d.]+)$", [p / rows.sum()])
-                    self.equal(match[1], p)
-            elif fact.startswith("Finds of its class") and positives and is_list:
-                pattern = rf"class{_FIGURE} of 100 coverage {_FIGURE}$"
-                self.figures(fact, pattern, [100 * p / positives, p / positives])
-            elif fact.startswith("Holds for"):
-                self.figures(fact, r"^Holds for(\d+) row", [int(holds.sum())])
+        is_classification = self.run.is_classification
+        near = "" if is_classification else " near its value"
+        whose = "of its class" if is_classification else "of the rows near its value"
+        names = ["Right", f"Finds {whose}", "Could be chance", "Both in one figure"]
+        names += [] if self.run.rules["ordered"] else ["Only this rule holds for"]
+        assert len(facts) == len(names) + 1, facts
+        for fact, name in zip(facts, [*names, "Holds for"], strict=True):
+            assert fact.startswith(name), fact
+        right, finds, chance, both = (
+            fact.removeprefix(name) for fact, name in zip(facts[:4], names[:4], strict=True)
+        )
+        values = [own["p"], own["rows"], own["precision"]]
+        self.figures(right, rf"^{_FIGURE} of {_FIGURE}{near} precision {_VALUE}$", values)
+        pattern = rf"^(?:–|{_FIGURE}) of 100 coverage {_VALUE}$"
+        self.figures(finds, pattern, [100 * own["coverage"], own["coverage"]])
+        self.figures(chance, rf"corrected p-value {_VALUE}$", [own["fdr"]])
+        assert chance.startswith("no") == (own["fdr"] <= 0.05), (chance, own)
+        self.figures(both, rf"^{_VALUE} C2, at most 1$", [own["c2"]])
+        if not self.run.rules["ordered"]:
+            shared = 1 - own["unique_rows"] / own["holds"] if own["holds"] else math.nan
+            pattern = rf"^Only this rule holds for{_FIGURE} rows? overlap {_VALUE}$"
+            self.figures(facts[4], pattern, [own["unique_rows"], shared])
+        self.figures(facts[-1], rf"^Holds for{_FIGURE} rows?", [own["holds"]])
+
+    def check_rows_of_rules(self) -> None:
+        """Compare the tables of rows below each rule with the data and own predictions."""
+        tables = self.browser.run(
+            "return [...document.querySelectorAll('table.rule-rows')].map((table) => "
+            "[table.caption.textContent, [...table.tHead.rows[0].cells].map((c) => c.textContent), "
+            "...[...table.tBodies[0].rows].map((row) => [...row.cells].map((c) => c.textContent))])"
+        )
+        self.checked.append("table.rule-rows")
+        run = self.run
+        assert len(tables) == len(run.rules["rules"])
+        for k, (caption, heads, *rows) in enumerate(tables):
+            total = int((self.assigned == k).sum())
+            pattern = rf"^{_FIGURE} of the {_FIGURE} rows? that rule {_FIGURE} decides"
+            self.figures(caption, pattern, [len(rows), total, k + 1])
+            said_at = heads.index("Rules say")
+            for cells in rows:
+                row = int(cells[0]) - 1
+                assert self.assigned[row] == k
+                said = cells[said_at].removesuffix(" ✗")
+                self.same(cells[said_at - 1], run.y[row])
+                self.same(said, self.predicted[row])
+                is_wrong = run.is_classification and run.y[row] != self.predicted[row]
+                assert cells[said_at].endswith(" ✗") == is_wrong
+                for name, text in zip(heads[1:], cells[1:], strict=True):
+                    if name in run.X:
+                        self.same(text, run.X[name].iloc[row])
+
+    def same(self, text: str, value: Any) -> None:
+        """Compare a text with a number or label."""
+        if isinstance(value, str):
+            assert text == value
+        else:
+            self.equal(text, float(value))
+        self.n_checked += 1
 
     def check_otherwise(self) -> None:
         for text in self.texts("#cards .otherwise .record"):
@@ -423,22 +481,214 @@ class PageFigures:
             ), row.to_dict()
             self.n_checked += len(names)
 
+    def check_chosen(self) -> None:
+        """Check the figures of the chosen candidate, also fold by fold, and the sentence on it."""
+        run, record = self.run, self.run.record["best"]
+        folds = run.on_folds(record["extractor"], record["params"])
+        if run.record["search"]["scoring"] == "fidelity":
+            folds["score"] = folds["fidelity"]
+        texts = self.browser.run(
+            "return [...document.querySelectorAll('#chosen-body dl.facts > div')].map((one) => "
+            "[...one.children].map((part) => part.textContent))"
+        )
+        by_name = dict(texts)
+        heading = "ICE" if "ICE" in by_name else "fidelity"
+        n_candidates = int((run.board["state"] == "complete").sum())
+        pattern = rf"^{_FIGURE} ± {_FIGURE}, rank \d+ of {_FIGURE}$"
+        mean, deviation = np.mean(folds["score"]), np.std(folds["score"])
+        values = [float(mean), float(deviation), n_candidates]
+        is_sampled = min(folds["completeness_volume"]) < 1
+        if not is_sampled:  # else the volume is only estimated here, and compared below
+            self.figures(by_name[heading], pattern, values)
+        names = ("performance", "loss", "n_rules")
+        held_out = next(text for name, text in texts if name.endswith("rows"))
+        pattern = rf" {_FIGURE}, [^\d]*?(?:1 − accuracy |error ){_FIGURE}, {_FIGURE} rules"
+        self.figures(held_out, pattern, [float(np.mean(folds[name])) for name in names])
+        covered = float(np.mean(folds["completeness_instances"]))
+        self.figures(held_out, rf"and {_FIGURE} by rows$", [covered])
+        self.check_folds(folds, is_sampled)
+        verdict = self.texts("#verdict")[0]
+        assert "No candidate" in verdict or self.browser.texts("#verdict strong")
+        self.checked += ["#chosen-body dl.facts", "#chosen-body table"]
+
+    def check_folds(self, folds: dict[str, list[float]], is_sampled: bool) -> None:
+        """Compare the table of the folds with the figures of each fold."""
+        rows = self.browser.run(
+            "return [...document.querySelectorAll('#chosen-body tbody tr')].map((row) => "
+            "[...row.cells].map((cell) => cell.textContent))"
+        )
+        names = ["score", "performance", "loss", "n_rules"]
+        names += ["completeness_volume", "completeness_instances"]
+        for (heading, *texts), name in zip(rows, names, strict=True):
+            for text, value in zip(texts, folds[name], strict=True):
+                if is_sampled and name in ("score", "completeness_volume"):
+                    assert abs(float(text) - value) < 0.06, (heading, text, value)
+                else:
+                    self.equal(text, value)
+
+    def check_tried_row(self) -> None:
+        """Check predictions of sample rows, and those of the nearest changes."""
+        self.checked.append("#try")
+        n_rows = self.browser.run("return tryRow.rows.numbers.length")
+        for _ in range(min(n_rows, 6)):
+            row = self.browser.run("return tryRow.read()")
+            text = self.browser.text("#prediction .verdict")
+            frame = self.frame_of(row)
+            rule, said = rule_of_rows(self.run.rules, frame)[0], predict(self.run.rules, frame)[0]
+            match = re.match(r"Prediction: (.*), by (?:rule (\d+)|the fallback)", text)
+            assert match, text
+            self.same(match[1], said)
+            assert int(match[2] or 0) - 1 == rule
+            change = self.browser.run("return tryRow.explanation.counterfactual")
+            if change:
+                changed = list(row)
+                for one in change["changes"]:
+                    changed[one["feature"]] = one["after"]
+                frame = self.frame_of(changed)
+                assert rule_of_rows(self.run.rules, frame)[0] == change["rule"]
+                other = predict(self.run.rules, frame)[0]
+                assert other != said
+                nearest = next(
+                    line for line in self.browser.texts("#prediction p") if "Nearest" in line
+                )
+                match = re.match(r"Nearest other prediction: (.*?)(?:, by rule \d+)?, if", nearest)
+                self.same(match[1], other)
+            self.browser.settled("byId('next-row').click() //then return 1")
+
+    def frame_of(self, row: list[Any]) -> pd.DataFrame:
+        """Return a row of the page as a table with the types of the data."""
+        return pd.DataFrame([row], columns=self.run.X.columns).astype(
+            dict.fromkeys(self.run.X.select_dtypes("number"), float)
+        )
+
     def check_editor(self) -> None:
-        for label, before, now, change in self.browser.run(
+        """Check the figures of the rules as they are, and after a rule was dropped."""
+        rows = self.editor_rows()
+        for before, now, change in rows.values():
+            assert (before, change) == (now, "0")
+        self.compare_editor({name: one[0] for name, one in rows.items()}, self.run.rules)
+        caption = self.texts(".edit-table caption")[0]
+        assert ("each counts once" in caption) == self.run.is_weighted, caption
+        if len(self.run.rules["rules"]) > 1:
+            self.browser.settled("document.querySelector('#edit-rules button').click() //then 1")
+            edited = json.loads(self.browser.run("return JSON.stringify(page.editor.log.set)"))
+            rows = self.editor_rows()
+            self.compare_editor({name: one[1] for name, one in rows.items()}, edited)
+            self.check_changes(edited)
+            self.browser.settled("byId('edit-undo').click() //then return 1")
+        self.checked += ["#edit-figures", "#edit-rules", "#edit-changes", "#edit-steps"]
+
+    def editor_rows(self) -> dict[str, list[str]]:
+        """Return the figures of the editor by their names: before, now and the change."""
+        rows = self.browser.run(
             "return [...document.querySelectorAll('#edit-figures tr')].map((row) => "
             "[...row.children].map((cell) => cell.textContent))"
-        ):
-            assert (before, change) == (now, "0")
-            value = None
-            if label == "right (data)" and not self.run.is_weighted:
-                value = share_equal(self.run.y, self.predicted, self.ones)
-            elif label == "agree with the model" and not self.run.is_weighted:
-                value = share_equal(self.run.answers, self.predicted, self.ones)
-            elif label == "rules":
-                self.equal(before, len(self.run.rules["rules"]))
-            if value is not None:
-                self.equal(before.replace(" %", ""), 100 * value)
-        self.checked += ["#edit-figures", ".edit-table caption"]
+        )
+        return {name: cells for name, *cells in rows}
+
+    def compare_editor(self, texts: dict[str, str], rules: dict[str, Any]) -> None:
+        """Compare the figures of the editor with those of rules, each row counted once."""
+        run, ones = self.run, self.ones
+        predicted, covered = predict(rules, run.X), rule_of_rows(rules, run.X) >= 0
+        performance = weighted_f1 if run.is_classification else explained
+        quality = performance(run.y[covered], predicted[covered], ones[covered])
+        n_rules = len(rules["rules"])
+        loss = run.loss(run.y, predicted, covered, ones)
+        expected = {
+            "rules": n_rules,
+            "ICE (completeness of the rows)": ice(quality, n_rules, float(covered.mean())),
+            "FiRe": fire(loss, n_rules),
+        }
+        answers = () if run.trained_here else (("agree with the model", "model", run.answers),)
+        for label, reference, truth in (("right (data)", "data", run.y), *answers):
+            if run.is_classification:
+                expected[label] = 100 * share_equal(truth, predicted, ones)
+            else:
+                error = float(np.mean(np.abs(truth - predicted)))
+                expected[f"mean error ({reference})"] = error
+        assert set(texts) == set(expected)
+        for name, value in expected.items():
+            self.equal(texts[name].removesuffix(" %"), value)
+
+    def check_changes(self, edited: dict[str, Any]) -> None:
+        """Check how many rows edited rules decide differently, better and worse."""
+        now, y = predict(edited, self.run.X), self.run.y
+        changed = now != self.predicted
+        if self.run.is_classification:
+            gain = (now == y).astype(float) - (self.predicted == y)
+        else:
+            gain = np.abs(self.predicted - y) - np.abs(now - y)
+        text = self.browser.text("#edit-changes")
+        if not changed.any():
+            assert text.startswith("No row is decided differently.")
+            return
+        pattern = (
+            rf"^{_FIGURE} rows? of {_FIGURE} decided differently: better for {_FIGURE}, worse for "
+            rf"{_FIGURE}\."
+        )
+        counts = [int(changed.sum()), len(y)]
+        better = [int((gain[changed] > 0).sum()), int((gain[changed] < 0).sum())]
+        self.figures(text, pattern, counts + better)
+
+    def check_exports(self) -> None:
+        """Check the figures in the comments of programs; the programs are run by other tests."""
+        self.checked.append("#exports")
+        own = self.run.statistics(self.run.rules)
+        kind = "weighted rows?" if self.run.is_weighted else "rows?"
+        rounded = r"([<>]? ?[\d.]+)"
+        for text in self.browser.texts("#exports code"):
+            comments = re.findall(rf"([\d.]+) {kind}[,\]]([^\]\n]*)", text)
+            if not comments:
+                assert "% agree" not in text
+                assert "mean error" not in text
+                continue
+            assert len(comments) == len(own)
+            for (rows, figures), values in zip(comments, own, strict=True):
+                self.equal(rows, values["rows"])
+                for pattern, name, scale in (
+                    (rf"{rounded} % agree with the model", "agree", 100),
+                    (rf"{rounded} % right \(data\)", "right", 100),
+                    (r"mean error ([\d.e-]+) \(model\)", "model_error", 1),
+                    (r"([\d.e-]+) \(data\)$", "target_error", 1),
+                ):
+                    if (found := re.search(pattern, figures)) and name in values:
+                        self.equal(found[1], scale * values[name])
+
+    def check_about(self) -> None:
+        """Check the facts about data, black box and search."""
+        data, black_box, search = self.texts("#facts dd")
+        run, record = self.run, self.run.record["search"]
+        shape = [len(run.y), run.X.shape[1]]
+        self.figures(data, rf": {_FIGURE} rows, {_FIGURE} features", shape)
+        quality = run.black_box_quality()
+        for name, value in re.findall(r"(accuracy|weighted F1|R²) (-?[\d.]+)", black_box):
+            self.equal(value, quality[name])
+        held_out = "on held-out rows, mean of the folds"
+        assert (held_out in " ".join(black_box.split())) == run.trained_here
+        pattern = rf"^{_FIGURE} trials of [^;]*;\s*{_FIGURE} folds, seed {_FIGURE},"
+        self.figures(search, pattern, [len(run.board), record["cv"], record["seed"]])
+
+    def check_notes(self) -> None:
+        """Notes and warnings are those that the run records, word by word, or of the page alone."""
+        shown = [" ".join(text.split()) for text in self.texts(".notes:not(.checks) li")]
+        shown += [" ".join(text.split()) for text in self.texts("#warnings li")]
+        recorded = " ".join(json.dumps(self.run.record, ensure_ascii=False).split())
+        for text in shown:
+            if text in OWN_NOTES:
+                continue
+            assert json.dumps(text, ensure_ascii=False)[1:-1] in recorded, text
+        reported = {name for name, count in self.run.record["checks"].items() if count}
+        marks = [text[0] for text in self.texts(".checks li")]
+        assert marks.count("!") == len(reported)
+        assert len(marks) == len(self.run.record["checks"]) - (self.run.test is None)
+        summary = self.texts(".checks summary")[0]
+        self.figures(summary, rf"^{_FIGURE} checks of the data", [len(marks)])
+        if reported:
+            self.figures(summary, rf": {_FIGURE} reported something", [len(reported)])
+        notes = self.texts(".notes:not(.checks) summary")
+        for text in notes:
+            n_notes = len(self.browser.texts(".notes:not(.checks) li"))
+            self.figures(text, rf"^{_FIGURE} notes? on", [n_notes])
 
     def check_hints(self) -> None:
         """Check the numbers of rows and rules in sentences, and the rank of the choice."""

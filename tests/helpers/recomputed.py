@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils.class_weight import compute_sample_weight
@@ -141,6 +142,18 @@ def ice(performance: float, n_rules: int, completeness: float) -> float:
     return completeness / (losses * (1 + math.exp(0.3 * n_rules - 5)))
 
 
+def fire(loss: float, n_rules: int) -> float:
+    """Return FiRe with the default weight, as in its paper."""
+    return loss * n_rules * n_rules**0.05
+
+
+def benjamini_hochberg(p_values: list[float]) -> list[float]:
+    """Return p-values that are corrected for false discoveries; NaN is no test."""
+    tested = sorted(p for p in p_values if not math.isnan(p))
+    corrected = [p * len(tested) / rank for rank, p in enumerate(tested, 1)]
+    return [p if math.isnan(p) else min(corrected[tested.index(p) :]) for p in p_values]
+
+
 class Run:
     """A folder of ``skescore tune --output`` with its rows and black box."""
 
@@ -205,13 +218,18 @@ class Run:
 
     def held_out(self, extractor: str, params: dict[str, Any]) -> dict[str, float]:
         """Return means over the folds for rules that are extracted again."""
+        figures = self.on_folds(extractor, params)
+        return {name: float(np.mean(values)) for name, values in figures.items()}
+
+    def on_folds(self, extractor: str, params: dict[str, Any]) -> dict[str, list[float]]:
+        """Return the figures of each fold for rules that are extracted again."""
         figures: dict[str, list[float]] = {}
         for seed, (train, test, model) in enumerate(self.folds):
             rules = self._extract(extractor, params, train, model)
             measured = self._on_fold(rules, test, model, seed)
             for name, value in measured.items():
                 figures.setdefault(name, []).append(float(value))
-        return {name: float(np.mean(values)) for name, values in figures.items()}
+        return figures
 
     def _extract(
         self, extractor: str, params: dict[str, Any], train: np.ndarray, model: Any
@@ -259,6 +277,7 @@ class Run:
         measured["performance"] = self.performance(
             truth[covered], predicted[covered], weights[covered]
         )
+        measured["loss"] = self.loss(truth, predicted, covered, weights)
         volume, n_rules = measured["completeness_volume"], len(rules["rules"])
         measured["score"] = ice(measured["performance"], n_rules, volume)
         return measured
@@ -272,6 +291,57 @@ class Run:
             return balanced_accuracy(truth, predicted, weights)
         assert name is None
         return weighted_f1(truth, predicted, weights)
+
+    def loss(self, truth: Any, predicted: Any, covered: np.ndarray, weights: np.ndarray) -> float:
+        """Return the share of rows that no rule predicts rightly, or the mean error."""
+        if self.is_classification:
+            return 1 - float(np.average((truth == predicted) & covered, weights=weights))
+        return float(np.average(np.abs(truth - predicted), weights=weights))
+
+    def rule_measures(self) -> list[dict[str, float]]:
+        """Measure each rule against the data: by the rows that it decides in a list, else by all.
+
+        Rows of its class are positive, or numbers within a standard deviation of its output.
+        """
+        rules, y = self.rules["rules"], self.y
+        holds = self.holding()
+        assigned, result = rule_of_rows(self.rules, self.X), []
+        for k, rule in enumerate(rules):
+            own = assigned == k if self.rules["ordered"] else holds[k]
+            if self.is_classification:
+                positive, p_value = y == rule["then"], math.nan
+            else:
+                said = [_output(rule["then"], row) for _, row in self.X.iterrows()]
+                deviation = np.std(y[own]) if own.any() else -1.0
+                noise = 1e-9 * np.abs(said)
+                positive = np.abs(y - np.array(said)) <= deviation + noise
+                free = int(own.sum()) - 1
+                ratio = free * deviation**2 / np.var(y, ddof=1)
+                p_value = float(stats.chi2.cdf(ratio, free)) if free > 0 else math.nan
+            p, n = int((positive & own).sum()), int((~positive & own).sum())
+            P, N = int(positive.sum()), int((~positive).sum())
+            if self.is_classification:
+                p_value = float(stats.hypergeom.sf(p - 1, P + N, P, p + n))
+            alone = holds[k] & (holds.sum(axis=0) == 1)
+            precision, coverage = (p / (p + n) if p + n else math.nan), (p / P if P else math.nan)
+            coleman = ((P + N) * precision - P) / N if N else math.nan
+            result.append(
+                {"p": p, "rows": p + n, "precision": precision, "coverage": coverage}
+                | {"p_value": p_value, "c2": coleman * (1 + coverage) / 2}
+                | {"holds": int(holds[k].sum()), "unique_rows": int(alone.sum())}
+            )
+        corrected = benjamini_hochberg([one["p_value"] for one in result])
+        return [one | {"fdr": value} for one, value in zip(result, corrected, strict=True)]
+
+    def holding(self) -> np.ndarray:
+        """Return for every rule the rows for which it holds."""
+        every = np.ones(len(self.X), dtype=bool)
+        return np.array(
+            [
+                np.all([every, *(condition_holds(c, self.X) for c in rule["if"])], axis=0)
+                for rule in self.rules["rules"]
+            ]
+        )
 
     def black_box_quality(self) -> dict[str, float]:
         """Return what the black box gets right: on held-out rows, or on all rows."""

@@ -80,6 +80,25 @@ def test_single_rows_far_outside_are_reported():
     assert count_outside(PROFILES, rows)["bwt"] == 1
 
 
+def test_single_values_of_a_long_tail_raise_no_alarm():
+    shares = (np.arange(400) + 0.5) / 400
+    random = np.random.default_rng(0)
+    rows = pd.DataFrame({"income": shares ** (-1 / 0.7), "mass": random.normal(70, 9, 400)})
+    profiles = profile_columns(rows)
+    later = rows.assign(income=[12 * rows["income"].max(), *rows["income"][1:]])
+    assert find_drift(profiles, later) == []
+    (text,) = find_drift(profiles, rows.assign(mass=[12 * 70.0 + 1e3, *rows["mass"][1:]]))
+    assert "above the training maximum of 'mass'" in text
+
+
+def test_new_categories_are_expected_where_most_occur_once():
+    states = np.random.default_rng(0).permutation(np.repeat([f"S{k}" for k in range(50)], 2))
+    profiles = profile_columns(pd.DataFrame({"state": states[:50]}))
+    assert find_drift(profiles, pd.DataFrame({"state": states[50:]})) == []
+    rows = pd.DataFrame({"state": np.where(np.arange(50) < 45, "elsewhere", states[50:])})
+    assert "have categories of 'state'" in find_drift(profiles, rows)[0]
+
+
 def test_profiles_survive_json():
     stored = json.loads(json.dumps({n: p.to_dict() for n, p in PROFILES.items()}))
     assert {n: ColumnProfile.from_dict(p) for n, p in stored.items()} == PROFILES

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -97,6 +99,51 @@ def test_some_copied_rows_are_reported():
     assert text.startswith("48 of 288 rows are exact copies of an earlier row, target included")
 
 
+def test_rows_with_the_same_usual_values_are_no_copies():
+    random = np.random.default_rng(3)
+    has_work = random.random((600, 1)) < 0.7
+    table = pd.DataFrame(has_work * random.integers(1, 40_000, (600, 3)), columns=list("abc"))
+    table["age"] = random.integers(20, 60, 600)
+    table["outcome"] = random.choice(["ill", "well"], 600)
+    assert table.duplicated().mean() > 0.05
+    assert report(table) == {}
+
+
+def test_people_with_different_names_are_no_copies():
+    table = pd.concat([make_table()] * 2, ignore_index=True)
+    letters = list("abcdefghijklmnopqrstuvwxyz")
+    random = np.random.default_rng(0)
+    names = pd.DataFrame({"name": ["".join(random.choice(letters, 8)) for _ in range(2 * N_ROWS)]})
+    facts = TableFacts(table.drop(columns="outcome"), table["outcome"], "classification")
+    assert [one.name for one in find_suspicions(facts)] == ["duplicated_rows"]
+    assert find_suspicions(replace(facts, identifiers=names)) == []
+
+
+def test_values_of_repeated_subjects_are_no_codes():
+    random, n_people = np.random.default_rng(5), 150
+    people = pd.DataFrame(
+        {"age": random.integers(20, 50, n_people), "outcome": random.choice(["ill", "well"], 150)}
+    )
+    visits = people.loc[np.repeat(np.arange(n_people), 6)].reset_index(drop=True)
+    visits["mass"] = random.normal(70, 9, len(visits))
+    assert "integer_codes" in report(visits)
+    patients = visits.assign(patient=np.repeat(np.arange(n_people), 6) + 500)
+    assert list(report(patients)) == ["repeated_groups"]
+    assert report(patients, groups="patient") == {}
+
+
+def test_first_names_are_no_groups():
+    random = np.random.default_rng(1)
+    table = make_table(n_rows=400)
+    first = random.integers(0, 60, 400)
+    table["sex"] = np.where(first < 30, "f", "m")
+    identifiers = pd.DataFrame({"first": [f"name {k}" for k in first]})
+    facts = TableFacts(
+        table.drop(columns="outcome"), table["outcome"], "classification", identifiers=identifiers
+    )
+    assert find_suspicions(facts) == []
+
+
 def test_rows_of_few_values_repeat_without_alarm():
     random = np.random.default_rng(0)
     table = pd.DataFrame(random.integers(0, 3, (400, 3)).astype(str), columns=list("abc"))
@@ -124,6 +171,7 @@ def test_identifiers_that_repeat_by_chance_are_no_groups():
 @pytest.mark.parametrize(("n_names", "is_reported"), [(90, True), (200, False)])
 def test_names_are_groups_if_many_rows_share_them(n_names, is_reported):
     table = make_table().sort_values("weight", ignore_index=True)
+    table["age"] = table["age"].sort_values(ignore_index=True)
     table["title"] = [f"Car {i * n_names // N_ROWS}" for i in range(N_ROWS)]
     features = table[["age", "weight", "sex"]]
     identifiers = table[["title"]]

@@ -46,7 +46,7 @@ function collectMeasures(content, group, place, rules) {
 
 function tile(number, unit, text, note) {
   return element("li", { class: "tile" },
-    element("p", { class: "big" }, element("strong", { text: number, class: number.length > 5 ? "long" : null }), unit ? ` ${unit}` : ""),
+    element("p", { class: "big" }, element("strong", { text: number, class: number.length > 5 || (unit && number.length > 2) ? "long" : null }), unit ? ` ${unit}` : ""),
     element("p", { class: "what", text }), note ? element("p", { class: "note-line", text: note }) : "");
 }
 
