@@ -123,8 +123,8 @@ FRESH_PACKAGES = (
 )
 #: Alarms in these tables that are wrong, judged by names and values of the columns after the alarms
 #: were known: amounts of proteins are no codes. All others count as right: columns computed from
-#: others, several rows of one subject, codes of places, copies, series, and single values far beyond
-#: all others, such as 0 among 60 to 73.
+#: others, several rows of one subject, codes of places, copies, series, and single values far
+#: beyond all others, such as 0 among 60 to 73.
 FALSE_ALARMS = (("modeldata/ad_data", "integer_codes"),)
 #: Tables in which nothing is planted: without numbers, in which no units can be planted, or of few
 #: patterns, in which copies are no fault.
