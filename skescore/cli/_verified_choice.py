@@ -69,12 +69,17 @@ def verify_winner(options: argparse.Namespace, search: ExtractorSearchCV) -> Ver
     if options.verify is None and options.max_disagreement is None:
         return None
     limits = VerificationLimits(time_limit=options.verify or _SECONDS)
-    choice = choose_verified(
-        search,
-        max_disagreement=options.max_disagreement,
-        limits=limits,
-        random_state=options.seed,
-    )
+    try:
+        choice = choose_verified(
+            search,
+            max_disagreement=options.max_disagreement,
+            limits=limits,
+            random_state=options.seed,
+        )
+    except ValueError as error:  # the rules of the search are not lost
+        options.exit_code = 1
+        sys.stderr.write(f"skescore: error: the rules are not verified. {error}\n")
+        return None
     if not choice.is_within_limit:
         options.exit_code = 1
         sys.stderr.write(
@@ -95,6 +100,10 @@ def choice_record(choice: VerifiedChoice) -> dict[str, Any]:
         "volume": result.volume_disagreement.to_dict(),
         "engine": result.engine,
         "candidates_verified": choice.n_verified,
+        "candidates_failed": [
+            {"extractor": extractor, "trial": trial, "reason": reason}
+            for (extractor, trial), reason in choice.failures.items()
+        ],
         "is_within_limit": choice.is_within_limit,
     }
 

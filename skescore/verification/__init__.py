@@ -12,7 +12,11 @@ from skescore.verification._result import (
     TrustedPart,
     Verification,
 )
-from skescore.verification._selection import VerifiedChoice, choose_verified
+from skescore.verification._selection import (
+    UnverifiedCandidateWarning,
+    VerifiedChoice,
+    choose_verified,
+)
 from skescore.verification._verify import verify
 from skescore.verification._witness import Witness
 
@@ -23,6 +27,7 @@ __all__ = [
     "RuleVerification",
     "ShareInterval",
     "TrustedPart",
+    "UnverifiedCandidateWarning",
     "Verification",
     "VerificationCheck",
     "VerificationLimits",

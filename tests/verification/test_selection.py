@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from optuna.distributions import IntDistribution
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore import CARTExtractor, ExtractorSearchCV
 from skescore.cli import main
-from skescore.verification import VerificationLimits, choose_verified, verify
+from skescore.verification import (
+    UnverifiedCandidateWarning,
+    VerificationLimits,
+    choose_verified,
+    verify,
+)
 
 LIMITS = VerificationLimits(time_limit=60.0, max_samples=2000, max_splits=200)
 
@@ -63,6 +70,57 @@ def test_least_disagreement_wins_if_no_candidate_keeps_the_limit(search) -> None
     assert choice.n_verified == 1
     assert search.leaderboard_.iloc[0]["trial"] == winner["trial"]
     assert choice_without_limit(search) == 1
+
+
+class UnreliableExtractor(CARTExtractor):
+    """Trees that cannot be extracted again once `fails` is set."""
+
+    fails = False
+
+    @staticmethod
+    def search_space(n_rows: int, y: Any, task: str) -> dict[str, Any]:
+        return {"max_leaf_nodes": IntDistribution(2, 6)}
+
+    def fit(self, X: Any, y: Any = None, **options: Any) -> UnreliableExtractor:
+        if self.fails:
+            raise MemoryError("too many rows")
+        return super().fit(X, y, **options)
+
+
+def test_candidates_that_fail_are_reported(monkeypatch) -> None:
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0)
+    search = ExtractorSearchCV(
+        tree, extractors=[UnreliableExtractor], n_trials=3, cv=2, random_state=0
+    ).fit(*rows())
+    winner = search.leaderboard_.iloc[0]
+    monkeypatch.setattr(UnreliableExtractor, "fails", True)
+    with pytest.warns(UnverifiedCandidateWarning, match="MemoryError: too many rows"):
+        choice = choose_verified(search, max_disagreement=0.0, limits=LIMITS)
+    assert (choice.n_verified, choice.is_within_limit) == (1, False)
+    board = search.leaderboard_
+    assert board.iloc[0]["trial"] == winner["trial"]
+    failed = board[board["error"].str.contains("too many rows")]
+    others = board[(board["state"] == "complete") & board["same_as"].isna()].iloc[1:]
+    assert len(others) > 0
+    assert failed.index.tolist() == others.index.tolist()
+    assert failed["disagreement"].isna().all()
+    keys = zip(failed["extractor"], failed["trial"], strict=True)
+    assert choice.failures == dict(zip(keys, failed["error"], strict=True))
+
+
+def test_next_candidate_follows_an_unverifiable_winner(search) -> None:
+    """Rules that vote cannot be verified, so the second candidate wins."""
+    winner = search.leaderboard_.iloc[0]
+    votes = search.rules_.replace(ordered=False, voting="votes", fallback=None)
+    search.best_extractor_.rules_ = votes
+    with pytest.warns(UnverifiedCandidateWarning, match="vot"):
+        choice = choose_verified(search, max_disagreement=1.0, limits=LIMITS)
+    assert choice.verification.ruleset == search.rules_ != votes
+    assert list(choice.failures) == [(winner["extractor"], winner["trial"])]
+    assert choice.is_within_limit
+    search.best_extractor_.rules_ = votes
+    with pytest.raises(ValueError, match="vot"):
+        choose_verified(search, limits=LIMITS)
 
 
 def choice_without_limit(search: ExtractorSearchCV) -> int:
