@@ -235,11 +235,14 @@ class _Repair:
                 for outside in complements(condition, self.codes):
                     yield [outside]
         points = sample.points
+        target = self._target(self.rules[i])
         labels: Any = sample.predictions
+        ranks, orders = self._ranked(points, ~target.agrees(labels, points))
         tree_type = DecisionTreeClassifier
         if self.tolerance is not None:
-            labels, tree_type = labels.astype(float), DecisionTreeRegressor
-        ranks, orders = self._ranked(points, ~self._target(self.rules[i]).agrees(labels, points))
+            labels = labels.astype(float) - target.outputs(points)
+            ranks, labels = ranks[~np.isnan(labels)], labels[~np.isnan(labels)]
+            tree_type = DecisionTreeRegressor
         for max_leaves in _MAX_LEAVES:
             min_rows = max(1, int(_MIN_SHARE * len(points)))
             tree = tree_type(
@@ -286,19 +289,25 @@ class _Repair:
         inside = self._covered(exception, sample)
         if inside.sum() < max(1, _MIN_SHARE * len(inside)):
             return None
-        labels = sample.predictions[inside]
-        if self.tolerance is None:
-            values, counts = np.unique(labels, return_counts=True)
-            output = python_value(values[counts.argmax()])
-        else:
-            output = float(np.median(labels.astype(float)))
+        output = self._new_output(rule, sample.take(inside))
         classes = self.ruleset.classes
         is_unknown = classes is not None and output not in classes
-        if is_unknown or output == rule.output or isinstance(rule.output, LinearOutput):
+        if is_unknown or output == rule.output:
             return None
         exception = replace(exception, output=output)
         n_fixed, n_broken = self._changes(i, exception, sample)
         return n_fixed - n_broken, exception
+
+    def _new_output(self, rule: Rule, sample: _Sample) -> Any:
+        """Return the most frequent class, or the rule's prediction moved to fit the most rows."""
+        if self.tolerance is None:
+            values, counts = np.unique(sample.predictions, return_counts=True)
+            return python_value(values[counts.argmax()])
+        residuals = sample.predictions.astype(float) - self._target(rule).outputs(sample.points)
+        shift = densest_center(residuals, self.tolerance)
+        if isinstance(rule.output, LinearOutput):
+            return replace(rule.output, intercept=rule.output.intercept + shift)
+        return float(rule.output) + shift  # type: ignore[arg-type]
 
     def _covered(self, rule: Rule, sample: _Sample) -> np.ndarray:
         return self.ruleset.replace(rules=[rule], fallback=None).covers(sample.rows)
@@ -309,6 +318,29 @@ class _Repair:
         before = self._target(self.rules[i]).agrees(inside.predictions, inside.points)
         after = self._target(exception).agrees(inside.predictions, inside.points)
         return int((after & ~before).sum()), int((before & ~after).sum())
+
+
+def densest_center(values: np.ndarray, reach: float) -> float:
+    """Return the number with the most values within reach.
+
+    Parameters
+    ----------
+    values : ndarray of float
+        The values, at least one; NaN are not counted.
+    reach : float
+        Largest distance.
+
+    Returns
+    -------
+    float
+        The middle between the smallest and the largest of these values.
+    """
+    values = np.sort(values[~np.isnan(values)])
+    if not len(values):
+        return 0.0
+    stops = np.searchsorted(values, values + 2 * reach, side="right")
+    first = int((stops - np.arange(len(values))).argmax())
+    return float(values[first] + values[stops[first] - 1]) / 2
 
 
 def complements(condition: Condition, codes: RowCodes) -> list[Condition]:

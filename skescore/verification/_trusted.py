@@ -82,7 +82,7 @@ class _Carving:
             if not len(self.points) or deadline.is_over():
                 return False
             _, _, depth, node = heapq.heappop(self._heap)
-            if node.status == UNKNOWN and depth < self.max_depth:
+            if node.status == UNKNOWN and not node.is_final and depth < self.max_depth:
                 children = self.search.split(node, drop_empty=False)
                 if node.is_final:
                     self.search.decide_final(node)
@@ -362,6 +362,8 @@ class _Growth:
                 children = self.search.split(node, drop_empty=False)
                 if node.is_final:
                     self.search.decide_final(node)
+            if node.is_final and node.status == UNKNOWN:  # a linear prediction varies in the part
+                return False
             if node.status not in (UNKNOWN, AGREES):
                 point = self.search.point_in(node)
                 self.counterexamples = np.vstack([self.counterexamples, point])
