@@ -206,7 +206,7 @@ class BranchAndBound:
         self.ensemble = ensemble
         self.target = target
         self.neighborhoods = neighborhoods
-        self._predict = predict
+        self.predict = predict
         self._low = np.ascontiguousarray(ensemble.boxes.low.T)
         self._high = np.ascontiguousarray(ensemble.boxes.high.T)
         self._missing = np.ascontiguousarray(ensemble.boxes.missing.T)
@@ -365,7 +365,7 @@ class BranchAndBound:
         if self.target.is_linear:
             return
         points = self.point_in(node)[None, :]
-        agrees = self.target.agrees(self._predict(points), points)[0]
+        agrees = self.target.agrees(self.predict(points), points)[0]
         node.status = AGREES if agrees else DISAGREES
 
 
