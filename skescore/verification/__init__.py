@@ -4,7 +4,7 @@ from skescore.verification._check import VerificationCheck, check_verification
 from skescore.verification._intervals import ShareInterval
 from skescore.verification._limits import VerificationLimits
 from skescore.verification._picture import DisagreementMap
-from skescore.verification._refine import refine
+from skescore.verification._refine import WitnessSampling, refine
 from skescore.verification._result import (
     OutputRange,
     ProvenShares,
@@ -33,6 +33,7 @@ __all__ = [
     "VerificationLimits",
     "VerifiedChoice",
     "Witness",
+    "WitnessSampling",
     "check_verification",
     "choose_verified",
     "refine",

@@ -12,9 +12,10 @@ from scipy.stats import binomtest
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore._random import child_generator
-from skescore._validation import check_instance, check_integer, python_value
+from skescore._validation import check_instance, check_integer, check_number, python_value
 from skescore.rules import (
     Condition,
+    Domain,
     Interval,
     LinearOutput,
     Missing,
@@ -30,7 +31,6 @@ from skescore.verification._measures import Neighborhoods
 from skescore.verification._queries import PointQueries
 from skescore.verification._result import Verification
 from skescore.verification._rows import RowCodes, column_positions
-from skescore.verification._verify import rows_domain
 
 #: Leaves of the trees that propose exceptions, and rules that get proposals in each step.
 _MAX_LEAVES, _N_RULES = (2, 3, 4), 5
@@ -38,6 +38,8 @@ _MAX_LEAVES, _N_RULES = (2, 3, 4), 5
 _MIN_SHARE = 0.02
 #: Largest p-value of the sign test on held-out rows by which an exception is accepted.
 _MAX_P_VALUE = 1e-3
+#: Rows that are drawn per query row, to find rows of disagreement.
+_N_DRAWN_PER_ROW = 5
 
 
 def refine(
@@ -166,17 +168,10 @@ class _Repair:
             for record in verification.rules
             if record.index == i and record.trusted is not None
         }
-        grid = CellGrid(
-            self.codes,
-            rows_domain(rules, self.columns, self.codes),
-            [np.empty(0)] * self.codes.n_features,
-        )
-        neighborhoods = Neighborhoods.around(grid, verification.radius)
         self.samples: list[_Sample] = []
         for stream in range(2):
             rng = child_generator(random_state, stream)
-            rows = rng.integers(0, len(neighborhoods), n_rows)
-            points = neighborhoods.draw(grid.whole_space(), 0, rows, rng)
+            points = draw_near(self.codes, verification.radius, n_rows, rng)
             drawn_rows = self.codes.decode(points)
             self.samples.append(_Sample(points, drawn_rows, self.queries.predict(points)))
 
@@ -318,6 +313,97 @@ class _Repair:
         before = self._target(self.rules[i]).agrees(inside.predictions, inside.points)
         after = self._target(exception).agrees(inside.predictions, inside.points)
         return int((after & ~before).sum()), int((before & ~after).sum())
+
+
+def draw_near(codes: RowCodes, radius: float, n_rows: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw points in the neighborhoods of rows.
+
+    Parameters
+    ----------
+    codes : RowCodes
+        The rows.
+    radius : float
+        Radius of the neighborhoods, in standard deviations.
+    n_rows : int
+        Number of points.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features)
+        The points, with codes and NaN.
+    """
+    domain = Domain.around(codes.matrix, categories=codes.categories)
+    grid = CellGrid(codes, domain, [np.empty(0)] * codes.n_features)
+    neighborhoods = Neighborhoods.around(grid, radius)
+    rows = rng.integers(0, len(neighborhoods), n_rows)
+    return neighborhoods.draw(grid.whole_space(), 0, rows, rng)
+
+
+@dataclass(frozen=True, eq=False)
+class WitnessSampling:
+    """Generator of query rows for extractors: rows near the data, and rows of disagreement.
+
+    As `sampling` of an extractor, it adds rows to the training rows on which the rules of an
+    earlier extraction and the model disagree. Rows of disagreement alone would distort the shares
+    of the classes, so the others are drawn near the data.
+
+    Parameters
+    ----------
+    verification : Verification
+        Result of :func:`verify` for the earlier rules.
+    black_box : estimator
+        The fitted model.
+    share : float, default=0.1
+        Largest share of rows of disagreement.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.frozen import FrozenEstimator
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skescore.extractors import CARTExtractor
+    >>> from skescore.verification import WitnessSampling, verify
+    >>> X = np.linspace(0, 10, 11)[:, None]
+    >>> model = DecisionTreeClassifier().fit(X, X[:, 0] > 4)
+    >>> extractor = CARTExtractor(FrozenEstimator(model), random_state=0)
+    >>> result = verify(extractor.fit(X).rules_, model, X, radius=0.5)
+    >>> sampling = WitnessSampling(result, model)
+    >>> sampling(X, 1000, 0).shape
+    (1000, 1)
+    """
+
+    verification: Verification
+    black_box: Any
+    share: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_instance("verification", self.verification, Verification)
+        check_number("share", self.share, 0.0, 1.0)
+
+    def __deepcopy__(self, memo: Any) -> WitnessSampling:
+        """Return itself: clones of an extractor share the model, which does not change."""
+        return self
+
+    def __call__(self, X: Any, n_rows: int, random_state: Any) -> Any:
+        """Return query rows, in the container of X."""
+        rules, rng = self.verification.ruleset, child_generator(random_state, 0)
+        code_columns = [
+            j for j, column in enumerate(self.verification.domain) if column["kind"] == "category"
+        ]
+        codes = RowCodes(X, code_columns, rules.feature_names)
+        queries = PointQueries(rules, self.black_box, codes)
+        points = draw_near(codes, self.verification.radius, _N_DRAWN_PER_ROW * n_rows, rng)
+        assigned, outputs = queries.apply_rules(points)
+        predictions = queries.predict(points)
+        if self.verification.tolerance is None:
+            disagrees = predictions != outputs
+        else:
+            disagrees = ~(np.abs(predictions - outputs) <= self.verification.tolerance)
+        is_predicted = (assigned >= 0) | (rules.fallback is not None)
+        wrong = points[disagrees & is_predicted][: int(self.share * n_rows)]
+        return codes.decode(np.concatenate([points[: n_rows - len(wrong)], wrong]))
 
 
 def densest_center(values: np.ndarray, reach: float) -> float:

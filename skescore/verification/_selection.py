@@ -9,9 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 
 from skescore._validation import check_integer, check_number
 from skescore.verification._limits import VerificationLimits
+from skescore.verification._refine import WitnessSampling
 from skescore.verification._result import Verification
 from skescore.verification._verify import verify
 
@@ -24,6 +27,8 @@ __all__ = ["DISAGREEMENT", "UnverifiedCandidateWarning", "VerifiedChoice", "choo
 
 #: Column of the leaderboard: upper bound of the disagreement near the data.
 DISAGREEMENT = "disagreement"
+#: Shares of rows of disagreement among the query rows; each is tried.
+_WITNESS_SHARES = (0.02, 0.1)
 
 
 class UnverifiedCandidateWarning(UserWarning):
@@ -74,6 +79,7 @@ def choose_verified(
     *,
     max_disagreement: float | None = None,
     n_candidates: int = 5,
+    use_witnesses: bool = False,
     limits: VerificationLimits | None = None,
     random_state: int = 0,
 ) -> VerifiedChoice:
@@ -94,6 +100,11 @@ def choose_verified(
         it, only the winner is verified.
     n_candidates : int, default=5
         Largest number of candidates to verify.
+    use_witnesses : bool, default=False
+        If no candidate keeps the limit, extract the rules with the least disagreement again, with
+        further training rows on which these rules and the model disagree, see
+        :class:`WitnessSampling`. They win if they have less disagreement, and are a row of the
+        leaderboard: the name of the extractor with " + witnesses".
     limits : VerificationLimits, optional
         Limits of each verification; 20 seconds by default.
     random_state : int, default=0
@@ -156,6 +167,11 @@ def choose_verified(
         raise ValueError(f"No candidate of the search can be verified. {reason}")
     best = min(results, key=lambda key: results[key].near_disagreement.upper)
     _make_winner(search, *best)
+    if use_witnesses and results[best].near_disagreement.upper > threshold:
+        name, result = _extract_with_witnesses(search, results[best], limits, random_state)
+        if result.near_disagreement.upper < results[best].near_disagreement.upper:
+            best = name, 0
+            results[best] = result
     _record(search.leaderboard_, results, failures)
     is_within_limit = results[best].near_disagreement.upper <= threshold
     return VerifiedChoice(results[best], len(results), is_within_limit, failures)
@@ -187,6 +203,37 @@ def _verify_candidate(
         return None
     model = search.best_extractor_.estimator_
     return verify(rules, model, search.data_.X, limits=limits, random_state=random_state)
+
+
+def _extract_with_witnesses(
+    search: ExtractorSearchCV,
+    verification: Verification,
+    limits: VerificationLimits,
+    random_state: int,
+) -> tuple[str, Verification]:
+    """Extract the rules of the winner again with rows of disagreement; adopt better rules."""
+    winner, data = search.best_extractor_, search.data_
+    model = winner.estimator_
+    options = {} if data.row_weights is None else {"sample_weight": data.row_weights}
+    extractors = [
+        clone(winner)
+        .set_params(
+            estimator=FrozenEstimator(model), sampling=WitnessSampling(verification, model, share)
+        )
+        .fit(data.X, None if data.y is None else data.target, **options)
+        for share in _WITNESS_SHARES
+    ]
+    results = [
+        verify(extractor.rules_, model, data.X, limits=limits, random_state=random_state)
+        for extractor in extractors
+    ]
+    best = int(np.argmin([result.near_disagreement.upper for result in results]))
+    name = f"{search.best_name_} + witnesses"
+    if results[best].near_disagreement.upper < verification.near_disagreement.upper:
+        was_picked = search.picked_
+        search.adopt(extractors[best], name=name)
+        search.picked_ = was_picked
+    return name, results[best]
 
 
 def _make_winner(search: ExtractorSearchCV, extractor: str, trial: int) -> None:

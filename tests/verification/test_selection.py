@@ -10,13 +10,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from optuna.distributions import IntDistribution
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore import CARTExtractor, ExtractorSearchCV
+from skescore.black_boxes import make_black_box
 from skescore.cli import main
 from skescore.verification import (
     UnverifiedCandidateWarning,
     VerificationLimits,
+    WitnessSampling,
     choose_verified,
     verify,
 )
@@ -121,6 +125,66 @@ def test_next_candidate_follows_an_unverifiable_winner(search) -> None:
     search.best_extractor_.rules_ = votes
     with pytest.raises(ValueError, match="vot"):
         choose_verified(search, limits=LIMITS)
+
+
+def fresh_disagreement(search: ExtractorSearchCV) -> float:
+    """Return the disagreement on new rows within 0.1 standard deviations of the data."""
+    X, rng = search.data_.X, np.random.default_rng(7)
+    origin = X.iloc[rng.integers(0, len(X), 40_000)].reset_index(drop=True)
+    moved = origin + rng.uniform(-1, 1, origin.shape) * 0.1 * X.std(ddof=0).to_numpy()
+    moved = moved.clip(X.min(), X.max(), axis=1)
+    return float(np.mean(search.rules_.predict(moved) != search.oracle_.query(moved)))
+
+
+def test_witnesses_as_query_rows_lower_the_disagreement() -> None:
+    """Thresholds between few rows move to those of the model, which saw many rows."""
+    rng = np.random.default_rng(0)
+    many_rows = pd.DataFrame({"x": rng.uniform(size=5000), "z": rng.uniform(size=5000)})
+    forest = RandomForestClassifier(15, max_depth=4, random_state=0)
+    forest.fit(many_rows, (many_rows["x"] > 0.53) & (many_rows["z"] > 0.3))
+    search = ExtractorSearchCV(
+        FrozenEstimator(forest), extractors=["cart"], n_trials=2, cv=2, random_state=0
+    ).fit(many_rows[:40])
+    first = choose_verified(search, max_disagreement=0.0, n_candidates=1, limits=LIMITS)
+    before, trial = fresh_disagreement(search), search.leaderboard_.iloc[0]["trial"]
+    assert before > 0.005
+    choice = choose_verified(
+        search, max_disagreement=0.0, n_candidates=1, use_witnesses=True, limits=LIMITS
+    )
+    assert choice.disagreement < first.disagreement
+    assert fresh_disagreement(search) < 0.5 * before
+    assert choice.verification.ruleset == search.rules_
+    winner, second = search.leaderboard_.iloc[0], search.leaderboard_.iloc[1]
+    assert (winner["extractor"], second["trial"]) == ("cart + witnesses", trial)
+    assert winner["disagreement"] == choice.disagreement
+    assert np.isfinite(winner["score"])
+
+
+def test_witness_sampling_returns_valid_rows() -> None:
+    """Rows of disagreement are more frequent than near the data, and rows keep their kinds."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, 200),
+            "income": rng.normal(3000, 900, 200),
+            "city": rng.choice(["Paris", "Rome"], 200),
+        }
+    )
+    y = (X["age"] > 40) & (X["city"] == "Rome") | (X["income"] > 3500)
+    forest = make_black_box("random-forest", "classification", 0, ["city"], params={}).fit(X, y)
+    rules = CARTExtractor(FrozenEstimator(forest), max_leaf_nodes=4, random_state=0).fit(X).rules_
+    result = verify(rules, forest, X, limits=LIMITS)
+    shares = {}
+    for share in (0.0, 0.3):
+        drawn = WitnessSampling(result, forest, share)(X, 5000, 1)
+        assert drawn.shape == (5000, 3)
+        assert (drawn["age"] == drawn["age"].round()).all()
+        assert drawn["income"].between(X["income"].min(), X["income"].max()).all()
+        assert set(drawn["city"]) == {"Paris", "Rome"}
+        shares[share] = np.mean(forest.predict(drawn) != rules.predict(drawn))
+    near = result.near_disagreement
+    assert near.lower - 0.02 <= shares[0.0] <= near.upper + 0.02
+    assert shares[0.3] > 3 * shares[0.0]
 
 
 def choice_without_limit(search: ExtractorSearchCV) -> int:
