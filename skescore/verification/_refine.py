@@ -302,7 +302,7 @@ class _Repair:
         shift = densest_center(residuals, self.tolerance)
         if isinstance(rule.output, LinearOutput):
             return replace(rule.output, intercept=rule.output.intercept + shift)
-        return float(rule.output) + shift  # type: ignore[arg-type]
+        return float(rule.output) + shift
 
     def _covered(self, rule: Rule, sample: _Sample) -> np.ndarray:
         return self.ruleset.replace(rules=[rule], fallback=None).covers(sample.rows)
