@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from skescore._io import write_atomically
+from skescore._quantities import DISAGREEMENT, MAX_DISAGREEMENT
 from skescore.cli import _arguments as arguments
 
 if TYPE_CHECKING:
@@ -43,9 +44,8 @@ def add_verification_options(group: Any) -> None:
         "--max-disagreement",
         type=arguments.number_above(0),
         metavar="SHARE",
-        help="verify up to five candidates, the best first, until at most this share of the "
-        "neighborhood of the data disagrees with the model, by the upper bound; each takes "
-        f"--verify SECONDS (default {_SECONDS:g}); exit code 1 if none does",
+        help=f"{MAX_DISAGREEMENT.help}; each takes --verify SECONDS (default {_SECONDS:g}); exit "
+        "code 1 if none does",
     )
 
 
@@ -82,10 +82,10 @@ def verify_winner(options: argparse.Namespace, search: ExtractorSearchCV) -> Ver
         return None
     if not choice.is_within_limit:
         options.exit_code = 1
+        limit = MAX_DISAGREEMENT.text.format(value=options.max_disagreement)
         sys.stderr.write(
-            f"skescore: error: none of {choice.n_verified} verified candidates satisfies "
-            f"--max-disagreement {options.max_disagreement:g}; the one with the least disagreement "
-            "is shown. Allow more rules, or a larger share.\n"
+            f"skescore: error: none of {choice.n_verified} verified candidates has {limit}; the "
+            "one with the least is shown. Allow more rules, or a larger --max-disagreement.\n"
         )
     return choice
 
@@ -95,7 +95,7 @@ def choice_record(choice: VerifiedChoice) -> dict[str, Any]:
     result = choice.verification
     upper = choice.disagreement
     return {
-        "disagreement": None if math.isnan(upper) else upper,
+        DISAGREEMENT.name: None if math.isnan(upper) else upper,
         "near": result.near_disagreement.to_dict(),
         "volume": result.volume_disagreement.to_dict(),
         "engine": result.engine,

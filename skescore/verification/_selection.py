@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 
+from skescore._quantities import DISAGREEMENT
 from skescore._validation import check_integer, check_number
 from skescore.verification._limits import VerificationLimits
 from skescore.verification._refine import WitnessSampling
@@ -23,10 +24,8 @@ if TYPE_CHECKING:
 
     from skescore.tuning import ExtractorSearchCV
 
-__all__ = ["DISAGREEMENT", "UnverifiedCandidateWarning", "VerifiedChoice", "choose_verified"]
+__all__ = ["UnverifiedCandidateWarning", "VerifiedChoice", "choose_verified"]
 
-#: Column of the leaderboard: upper bound of the disagreement near the data.
-DISAGREEMENT = "disagreement"
 #: Shares of rows of disagreement among the query rows; each is tried.
 _WITNESS_SHARES = (0.02, 0.1)
 
@@ -252,7 +251,7 @@ def _record(
 ) -> None:
     """Add upper bounds of the disagreement and reasons of failures to the leaderboard."""
     keys = list(zip(board["extractor"], board["trial"], strict=True))
-    board[DISAGREEMENT] = [
+    board[DISAGREEMENT.name] = [
         results[key].near_disagreement.upper if key in results else np.nan for key in keys
     ]
     board["error"] = [

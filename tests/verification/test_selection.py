@@ -15,6 +15,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore import CARTExtractor, ExtractorSearchCV
+from skescore._quantities import DISAGREEMENT
 from skescore.black_boxes import make_black_box
 from skescore.cli import main
 from skescore.verification import (
@@ -199,7 +200,9 @@ def test_tune_limits_the_verified_disagreement(tmp_path: Path, monkeypatch, caps
     words = ["tune", "rows.csv", "--target", "y", "--black-box", "decision-tree", "--quiet"]
     words += ["--extractors", "cart", "--trials", "1", "--cv", "2", "--output", "run"]
     assert main([*words, "--max-disagreement", "0.03", "--verify", "2"]) == 0
-    assert "verified (proofs and samples)" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "verified (proofs and samples)" in printed
+    assert DISAGREEMENT.heading in printed
     about = json.loads(Path("run/run.json").read_text(encoding="utf-8"))
     assert about["verification"]["disagreement"] <= 0.03
     assert "disagreement" in Path("run/leaderboard.csv").read_text(encoding="utf-8")
