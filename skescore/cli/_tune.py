@@ -352,7 +352,7 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -
     tied = int(board["tied"].sum())
     if options.pick is not None:
         return f"was selected by --pick {options.pick}"
-    if options.max_disagreement is not None and board[DISAGREEMENT.name].notna().sum() > 1:
+    if DISAGREEMENT.name in board and board[DISAGREEMENT.name].notna().sum() > 1:
         return "has been selected by its verified disagreement"
     if board["extractor"].iloc[0] == REVISED:
         return f"is the revision of the rules in {options.from_run}"
