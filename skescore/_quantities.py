@@ -9,7 +9,14 @@ from dataclasses import dataclass
 
 from skescore._scores import SCORE_SPECS
 
-__all__ = ["MeasuredQuantity", "QuantityLimit", "limited_quantities", "measured_quantities"]
+__all__ = [
+    "DISAGREEMENT",
+    "MAX_DISAGREEMENT",
+    "MeasuredQuantity",
+    "QuantityLimit",
+    "limited_quantities",
+    "measured_quantities",
+]
 
 
 @dataclass(frozen=True)
@@ -159,6 +166,22 @@ _OTHER_QUANTITIES = (
         "black_box_calls", "calls of the black box", "calls", is_cost=True, is_count=True
     ),
     MeasuredQuantity("black_box_rows", "rows queried", "queries", is_cost=True, is_count=True),
+)
+MAX_DISAGREEMENT = QuantityLimit(
+    "max_disagreement",
+    "a verified disagreement of at most {value:g}",
+    "verify up to five candidates, the best first, until at most this share of the neighborhood of "
+    "the data disagrees with the model, by the upper bound",
+    0.0,
+)
+#: Quantity that a verification after the search measures, of some candidates on all rows.
+DISAGREEMENT = MeasuredQuantity(
+    "disagreement",
+    "disagreement (share of the neighborhood of the data, upper bound)",
+    "disagree (verified)",
+    is_score_part=False,
+    is_printed=True,
+    limit=MAX_DISAGREEMENT,
 )
 
 

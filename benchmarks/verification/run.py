@@ -2,19 +2,22 @@
 
     python benchmarks/verification/run.py [--tables NAME ...] [--models NAME ...] [--seconds 60]
         [--clock wall|cpu] [--rules search|cart] [--fresh-rows 1000000] [--folder DIR] [--csv FILE]
+    python benchmarks/verification/run.py --page
 
 Ten tables are from KEEL, ten from the packages of `tox -e tables`; of more than 2000 rows, 2000 are
 drawn. On each table a model is fitted, rules are extracted (`search`: the default search with at
 most 8 rules; `cart`: CART with 8 leaves), and verified. Each line of the CSV has the bounds of the
 disagreement near the data and by volume, the share of rules whose trusted part holds at least 25 %
 of their rows, the statements that fresh rows contradict, and the disagreement on other generated
-rows before and after `refine`. With --csv, tables that are already in the file are skipped, and
-`python benchmarks/verification/run.py --summary FILE` prints the summary.
+rows before and after `refine`. Results are added to the CSV (by default `results.csv` next to the
+script) after each model, and those in the file are skipped. `--page` writes `results.md` next to
+the CSV and measures nothing.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import tempfile
 import time
@@ -166,27 +169,99 @@ def disagreements(
     return shares
 
 
-def summary(table: pd.DataFrame) -> str:
-    """Return the figures of all tables in sentences."""
-    exact = table[table["engine"] == "leaf boxes"]
-    changed = table["near_after_refine"] - table["near_before_refine"]
+def write_page(path: Path) -> None:
+    """Write the page of results next to the CSV, with the comparison with VERITAS."""
+    results = pd.read_csv(path)
+    used = results["trusted_rules"] * results["n_rules"]
+    changed = results["near_after_refine"] - results["near_before_refine"]
+    by_table = changed.groupby(results["table"])
+    n_lists, n_tables = len(results), results["table"].nunique()
     lines = [
-        f"{len(table)} rule lists on {table['table'].nunique()} tables; {len(exact)} models read "
-        "exactly.",
-        f"Width near the data at most .01: {(table['near_width'] <= 0.01).sum()}; by volume at "
-        f"most .02: {(table['volume_width'] <= 0.02).sum()}.",
-        f"Largest widths: {table['near_width'].max():.4f} and {table['volume_width'].max():.4f}.",
-        f"Trusted parts with 25 % of the rows for at least half of the rules: "
-        f"{(exact['trusted_rules'] >= 0.5).sum()} of {len(exact)} lists; mean share of rules "
-        f"{exact['trusted_rules'].mean():.2f}.",
-        f"Statements contradicted by fresh rows: {table['contradictions'].sum()}.",
-        f"Refining with at most 2 more rules: lower on {(changed < 0).sum()}, higher on "
-        f"{(changed > 0).sum()} lists; mean disagreement {table['near_before_refine'].mean():.4f} "
-        f"before, {table['near_after_refine'].mean():.4f} after.",
-        f"CPU seconds per list: mean {table['cpu_seconds'].mean():.1f}, largest "
-        f"{table['cpu_seconds'].max():.1f}.",
+        "# How much of rules can be verified",
+        "",
+        "Measured by `python benchmarks/verification/run.py --clock cpu` and written by",
+        "`python benchmarks/verification/run.py --page`: models of 100 trees, rules of the default "
+        "search with at",
+        f"most {MAX_RULES} rules, 60 CPU seconds per rule list on one core. `results.csv` has all "
+        "figures.",
+        "",
+        f"{n_lists} of 40 rule lists on {n_tables} of 20 tables; "
+        f"{(results['engine'] == 'leaf boxes').sum()} models read exactly. "
+        "The others have not been measured.",
+        "",
+        "| target | reached |",
+        "| --- | --- |",
+        _line("width near the data at most .01", results["near_width"] <= 0.01),
+        _line("width by volume at most .02", results["volume_width"] <= 0.02),
+        f"| trusted part with 25 % of the rows, for half of the rules | {used.sum():.0f} of "
+        f"{results['n_rules'].sum()} rules |",
+        f"| no statement contradicted by 10⁶ fresh rows | {results['contradictions'].sum()} "
+        "contradictions |",
+        f"| less disagreement near the data after `refine` with at most 2 more rules | lower on "
+        f"{(changed < 0).sum()} lists ({(by_table.mean() < 0).sum()} tables), equal on "
+        f"{(changed == 0).sum()}, higher on {(changed > 0).sum()} |",
+        "",
+        f"Largest widths: {results['near_width'].max():.4f} near the data, "
+        f"{results['volume_width'].max():.4f} by volume. Mean disagreement near the data: "
+        f"{results['near_before_refine'].mean():.4f} before `refine`, "
+        f"{results['near_after_refine'].mean():.4f} after.",
+        f"CPU seconds per list: mean {results['cpu_seconds'].mean():.1f}, largest "
+        f"{results['cpu_seconds'].max():.1f}. Rules without a witness: "
+        f"{results['rules_without_witness'].sum()}, with or without disagreement.",
+        "",
+        "*near* and *volume* are the intervals of disagreement with confidence 1 − 10⁻⁶; *trusted* "
+        "is the share of rules whose",
+        "trusted part holds at least 25 % of their rows; *before* and *after* are disagreements on "
+        "50,000 generated rows.",
+        "",
+        "| table | model | rows × columns | rules | near | volume | trusted | before | after "
+        "| CPU s |",
+        "| --- | --- | --- | --: | --- | --- | --: | --: | --: | --: |",
     ]
-    return "\n".join(lines)
+    for row in results.sort_values(["table", "model"]).to_dict("records"):
+        lines.append(
+            f"| {row['table']} | {row['model']} | {row['n_rows']} × {row['n_features']} "
+            f"| {row['n_rules']} | {row['near_lower']:.4f} – {row['near_upper']:.4f} "
+            f"| {row['volume_lower']:.4f} – {row['volume_upper']:.4f} "
+            f"| {row['trusted_rules']:.2f} | {row['near_before_refine']:.4f} "
+            f"| {row['near_after_refine']:.4f} | {row['cpu_seconds']:.1f} |"
+        )
+    if (peer := path.with_name("veritas.csv")).exists():
+        lines += peer_section(pd.read_csv(peer))
+    path.with_name("results.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _line(target: str, reached: pd.Series) -> str:
+    """Return the row of a target that each rule list can reach."""
+    return f"| {target} | {reached.sum()} of {len(reached)} lists |"
+
+
+def peer_section(peer: pd.DataFrame) -> list[str]:
+    """Return the lines of the comparison with VERITAS."""
+    lines = [
+        "",
+        "## Witnesses known to VERITAS",
+        "",
+        "Measured by `python benchmarks/verification/veritas_peer.py`: random forests and gradient "
+        "boosting of 100 trees, numeric",
+        "columns, 8 leaves of CART, 2 seconds of VERITAS per rule and 10 CPU seconds of ours per "
+        "list. A row counts if it is of valid",
+        "type, belongs to the rule, and the model contradicts the rule there. Solutions of VERITAS "
+        "maximize the output, and many are",
+        "no whole numbers in columns of whole numbers, so this is no comparison of solvers.",
+        "",
+        f"VERITAS has a witness for {peer['veritas'].sum()} of {peer['rules'].sum()} rules, our "
+        f"verification for {peer['ours'].sum()}; {peer['only_veritas'].sum()} rules have one of "
+        "VERITAS only.",
+        "",
+        "| table | model | rows × columns | rules | VERITAS | ours | VERITAS only |",
+        "| --- | --- | --- | --: | --: | --: | --: |",
+    ]
+    return lines + [
+        f"| {row['table']} | {row['model']} | {row['rows']} × {row['columns']} | {row['rules']} "
+        f"| {row['veritas']} | {row['ours']} | {row['only_veritas']} |"
+        for row in peer.to_dict("records")
+    ]
 
 
 def main() -> None:
@@ -198,29 +273,25 @@ def main() -> None:
     parser.add_argument("--rules", choices=("search", "cart"), default="search")
     parser.add_argument("--fresh-rows", type=int, default=1_000_000)
     parser.add_argument("--folder", type=Path)
-    parser.add_argument("--csv", type=Path)
-    parser.add_argument("--summary", type=Path)
+    parser.add_argument("--csv", type=Path, default=Path(__file__).parent / "results.csv")
+    parser.add_argument("--page", action="store_true")
     options = parser.parse_args()
-    if options.summary:
-        print(summary(pd.read_csv(options.summary)))
+    if options.page:
+        write_page(options.csv)
         return
     warnings.simplefilter("ignore")
-    records = []
-    if options.csv and options.csv.exists():
-        records = pd.read_csv(options.csv).to_dict("records")
+    records = pd.read_csv(options.csv).to_dict("records") if options.csv.exists() else []
     measured = {(record["table"], record["model"]) for record in records}
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
-        for name in options.tables:
-            for model in options.models:
-                if (name, model) in measured:
-                    continue
-                figures = measure(load(name, folder), model, options)
-                records.append({"table": name, "model": model, "rules": options.rules, **figures})
-                print(pd.Series(records[-1]).to_frame().T.to_string(header=True), flush=True)
-                if options.csv:
-                    pd.DataFrame(records).to_csv(options.csv, index=False, float_format="%.6g")
-    print(summary(pd.DataFrame(records)))
+        for name, model in itertools.product(options.tables, options.models):
+            if (name, model) in measured:
+                continue
+            figures = measure(load(name, folder), model, options)
+            records.append({"table": name, "model": model, "rules": options.rules, **figures})
+            print(pd.Series(records[-1]).to_frame().T.to_string(header=True), flush=True)
+            pd.DataFrame(records).to_csv(options.csv, index=False, float_format="%.6g")
+    write_page(options.csv)
 
 
 if __name__ == "__main__":

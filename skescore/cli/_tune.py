@@ -30,7 +30,12 @@ from skescore._names import (
     no_data_text,
 )
 from skescore._optional import import_optional
-from skescore._quantities import MeasuredQuantity, limited_quantities, measured_quantities
+from skescore._quantities import (
+    DISAGREEMENT,
+    MeasuredQuantity,
+    limited_quantities,
+    measured_quantities,
+)
 from skescore._scores import SCORE_SPECS
 from skescore._text import csv_of, did_you_mean, percentage, plural
 from skescore.cli import _arguments as arguments
@@ -232,6 +237,8 @@ def _leaderboard(
     performance = output.MEASURE_NAMES.get(measure, measure.replace("_", " "))
     printed = [quantity for quantity in measured_quantities().values() if quantity.is_printed]
     costs = [quantity for quantity in printed if quantity.is_cost]
+    if DISAGREEMENT.name in board:
+        costs.append(DISAGREEMENT)
     properties = [quantity for quantity in printed if not quantity.is_cost]
     columns = [
         "",
@@ -351,7 +358,7 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -
     tied = int(board["tied"].sum())
     if options.pick is not None:
         return f"was selected by --pick {options.pick}"
-    if options.max_disagreement is not None and board["disagreement"].notna().sum() > 1:
+    if DISAGREEMENT.name in board and board[DISAGREEMENT.name].notna().sum() > 1:
         return "has been selected by its verified disagreement"
     if board["extractor"].iloc[0] == REVISED:
         return f"is the revision of the rules in {options.from_run}"

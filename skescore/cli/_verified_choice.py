@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from skescore._io import write_atomically
+from skescore._quantities import DISAGREEMENT, MAX_DISAGREEMENT
 from skescore.cli import _arguments as arguments
 
 if TYPE_CHECKING:
@@ -43,9 +44,8 @@ def add_verification_options(group: Any) -> None:
         "--max-disagreement",
         type=arguments.number_above(0),
         metavar="SHARE",
-        help="verify up to five candidates, the best first, until at most this share of the "
-        "neighborhood of the data disagrees with the model, by the upper bound; each takes "
-        f"--verify SECONDS (default {_SECONDS:g}); exit code 1 if none does",
+        help=f"{MAX_DISAGREEMENT.help}; each takes --verify SECONDS (default {_SECONDS:g}); exit "
+        "code 1 if none does",
     )
 
 
@@ -69,18 +69,23 @@ def verify_winner(options: argparse.Namespace, search: ExtractorSearchCV) -> Ver
     if options.verify is None and options.max_disagreement is None:
         return None
     limits = VerificationLimits(time_limit=options.verify or _SECONDS)
-    choice = choose_verified(
-        search,
-        max_disagreement=options.max_disagreement,
-        limits=limits,
-        random_state=options.seed,
-    )
+    try:
+        choice = choose_verified(
+            search,
+            max_disagreement=options.max_disagreement,
+            limits=limits,
+            random_state=options.seed,
+        )
+    except ValueError as error:  # the rules of the search are not lost
+        options.exit_code = 1
+        sys.stderr.write(f"skescore: error: the rules are not verified. {error}\n")
+        return None
     if not choice.is_within_limit:
         options.exit_code = 1
+        limit = MAX_DISAGREEMENT.text.format(value=options.max_disagreement)
         sys.stderr.write(
-            f"skescore: error: none of {choice.n_verified} verified candidates satisfies "
-            f"--max-disagreement {options.max_disagreement:g}; the one with the least disagreement "
-            "is shown. Allow more rules, or a larger share.\n"
+            f"skescore: error: none of {choice.n_verified} verified candidates has {limit}; the "
+            "one with the least is shown. Allow more rules, or a larger --max-disagreement.\n"
         )
     return choice
 
@@ -90,11 +95,15 @@ def choice_record(choice: VerifiedChoice) -> dict[str, Any]:
     result = choice.verification
     upper = choice.disagreement
     return {
-        "disagreement": None if math.isnan(upper) else upper,
+        DISAGREEMENT.name: None if math.isnan(upper) else upper,
         "near": result.near_disagreement.to_dict(),
         "volume": result.volume_disagreement.to_dict(),
         "engine": result.engine,
         "candidates_verified": choice.n_verified,
+        "candidates_failed": [
+            {"extractor": extractor, "trial": trial, "reason": reason}
+            for (extractor, trial), reason in choice.failures.items()
+        ],
         "is_within_limit": choice.is_within_limit,
     }
 

@@ -4,7 +4,7 @@ from skescore.verification._check import VerificationCheck, check_verification
 from skescore.verification._intervals import ShareInterval
 from skescore.verification._limits import VerificationLimits
 from skescore.verification._picture import DisagreementMap
-from skescore.verification._refine import refine
+from skescore.verification._refine import WitnessSampling, refine
 from skescore.verification._result import (
     OutputRange,
     ProvenShares,
@@ -12,7 +12,11 @@ from skescore.verification._result import (
     TrustedPart,
     Verification,
 )
-from skescore.verification._selection import VerifiedChoice, choose_verified
+from skescore.verification._selection import (
+    UnverifiedCandidateWarning,
+    VerifiedChoice,
+    choose_verified,
+)
 from skescore.verification._verify import verify
 from skescore.verification._witness import Witness
 
@@ -23,11 +27,13 @@ __all__ = [
     "RuleVerification",
     "ShareInterval",
     "TrustedPart",
+    "UnverifiedCandidateWarning",
     "Verification",
     "VerificationCheck",
     "VerificationLimits",
     "VerifiedChoice",
     "Witness",
+    "WitnessSampling",
     "check_verification",
     "choose_verified",
     "refine",

@@ -24,6 +24,8 @@ from skescore.verification._measures import Neighborhoods
 UNKNOWN, AGREES, DISAGREES = range(3)
 #: Smallest mass that is worth a split.
 _NO_MASS = 0.0
+#: Relative rounding error of a linear prediction.
+_ROUNDING = 1e-12
 
 
 @dataclass(eq=False)
@@ -43,7 +45,7 @@ class Node:
     row_masses : ndarray of float
         Shares of these neighborhoods in the box.
     lower, upper : ndarray of shape (n_contrasts,)
-        Bounds of the scores.
+        Bounds of the scores; in a regression, of how much the model exceeds the rule.
     status : int
         `UNKNOWN`, `AGREES` or `DISAGREES`.
     is_final : bool
@@ -92,11 +94,17 @@ class Target:
     columns: Sequence[int] = ()
 
     @classmethod
-    def of_rule(cls, ensemble: LeafEnsemble, output: Any, tolerance: float | None) -> Target:
+    def of_rule(
+        cls,
+        ensemble: LeafEnsemble,
+        output: Any,
+        tolerance: float | None,
+        columns: Sequence[int] = (),
+    ) -> Target:
         """Return the statement that the model predicts the output of a rule."""
         values = ensemble.values
         if ensemble.classes is None:
-            return cls(values, output, tolerance, ensemble.rounding)
+            return cls(values, output, tolerance, ensemble.rounding, columns)
         position = _position(ensemble.classes, output)
         if position is None:
             contrasts = np.full((len(values), 1), -1.0)
@@ -110,11 +118,31 @@ class Target:
             if (lower > self.rounding).all():
                 return AGREES
             return DISAGREES if (upper < -self.rounding).any() else UNKNOWN
-        low, high = float(lower[0] - self.output), float(upper[0] - self.output)
-        if max(-low, high) < self.tolerance - self.rounding:
+        if self.gap(lower, upper) < self.tolerance - self.rounding:
             return AGREES
-        is_apart = max(low, -high) > self.tolerance + self.rounding
+        is_apart = max(float(lower[0]), -float(upper[0])) > self.tolerance + self.rounding
         return DISAGREES if is_apart else UNKNOWN
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether the prediction of the rule varies."""
+        return isinstance(self.output, LinearOutput)
+
+    def output_range(self, grid: CellGrid, box: CellBoxes) -> tuple[float, float]:
+        """Return the smallest and the largest number that the rule predicts in a box."""
+        if not isinstance(self.output, LinearOutput):
+            return self.output, self.output
+        low = high = self.output.intercept
+        rounding = abs(low)
+        for feature, coefficient in self.output.terms:
+            j = self.columns[feature]
+            if grid.is_category[j] or box.missing[0, j]:
+                return -math.inf, math.inf
+            start, stop = grid.bounds(j, box, 0)
+            ends = coefficient * start, coefficient * min(stop, float(grid.upper[j]))
+            low, high = low + min(ends), high + max(ends)
+            rounding += max(map(abs, ends))
+        return low - _ROUNDING * rounding, high + _ROUNDING * rounding
 
     def outputs(self, points: np.ndarray) -> Any:
         """Return the prediction of the rule, one per point for a linear output."""
@@ -142,7 +170,7 @@ class Target:
         """
         if self.tolerance is None:
             return -float(lower.min())
-        return max(float(upper[0]) - self.output, self.output - float(lower[0]))
+        return max(float(upper[0]), -float(lower[0]))
 
 
 def _position(classes: tuple[Any, ...], label: Any) -> int | None:
@@ -178,7 +206,7 @@ class BranchAndBound:
         self.ensemble = ensemble
         self.target = target
         self.neighborhoods = neighborhoods
-        self._predict = predict
+        self.predict = predict
         self._low = np.ascontiguousarray(ensemble.boxes.low.T)
         self._high = np.ascontiguousarray(ensemble.boxes.high.T)
         self._missing = np.ascontiguousarray(ensemble.boxes.missing.T)
@@ -226,6 +254,9 @@ class BranchAndBound:
             node.lower, node.upper = smallest.sum(axis=0), largest.sum(axis=0)
         else:
             node.lower = node.upper = np.zeros(contrasts.shape[1])
+        if self.target.tolerance is not None:
+            low, high = self.target.output_range(self.grid, node.box)
+            node.lower, node.upper = node.lower - high, node.upper - low
         node.status = self.target.status(node.lower, node.upper)
 
     def split(self, node: Node, *, drop_empty: bool = True) -> list[Node]:
@@ -327,9 +358,14 @@ class BranchAndBound:
         return nearest_point(self.grid, node.box, 0, near)
 
     def decide_final(self, node: Node) -> None:
-        """Query the model in a box in which its score is constant."""
+        """Query the model in a box in which its score is constant.
+
+        A linear prediction of the rule varies in the box, which then stays undecided.
+        """
+        if self.target.is_linear:
+            return
         points = self.point_in(node)[None, :]
-        agrees = self.target.agrees(self._predict(points), points)[0]
+        agrees = self.target.agrees(self.predict(points), points)[0]
         node.status = AGREES if agrees else DISAGREES
 
 

@@ -20,7 +20,7 @@ import pandas as pd
 from skescore._io import json_of
 from skescore._validation import check_integer
 from skescore.extractors import Oracle
-from skescore.rules import Interval, RuleSet
+from skescore.rules import Interval, LinearOutput, RuleSet
 from skescore.rules._volumes import clopper_pearson
 from skescore.verification._ensemble import read_model
 from skescore.verification._grid import UnreadableModelError, half_open
@@ -253,7 +253,12 @@ class _Checker:
         return count
 
     def columns_of_cells(self, max_cells: int) -> list[_ColumnCells] | None:
-        """Return the cells of each column; None if there are too many or no cuts are known."""
+        """Return the cells of each column.
+
+        None if there are too many, no cuts are known, or predictions of rules vary in the cells.
+        """
+        if any(isinstance(rule.output, LinearOutput) for rule in self.rules.rules):
+            return None
         try:
             read = read_model(self._black_box, self.like, list(self.rows.columns))
         except UnreadableModelError:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -150,13 +151,18 @@ def _without_one_hot(transformer: ColumnTransformer, ruleset: RuleSet) -> RuleSe
         elif part != "drop":
             raise UnreadableModelError(f"{type(part).__name__} cannot be undone.")
     names = [str(name) for name in transformer.feature_names_in_]
+
+    @cache  # deep trees repeat conditions
+    def in_source(condition: Any) -> Any:
+        return _in_source(condition, sources)
+
     rules = [
         replace(
             rule,
             conditions=tuple(
                 rewritten
                 for condition in rule.conditions
-                if (rewritten := _in_source(condition, sources)) is not None
+                if (rewritten := in_source(condition)) is not None
             ),
         )
         for rule in ruleset.rules

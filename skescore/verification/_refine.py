@@ -12,9 +12,10 @@ from scipy.stats import binomtest
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore._random import child_generator
-from skescore._validation import check_instance, check_integer, python_value
+from skescore._validation import check_instance, check_integer, check_number, python_value
 from skescore.rules import (
     Condition,
+    Domain,
     Interval,
     LinearOutput,
     Missing,
@@ -30,7 +31,6 @@ from skescore.verification._measures import Neighborhoods
 from skescore.verification._queries import PointQueries
 from skescore.verification._result import Verification
 from skescore.verification._rows import RowCodes, column_positions
-from skescore.verification._verify import rows_domain
 
 #: Leaves of the trees that propose exceptions, and rules that get proposals in each step.
 _MAX_LEAVES, _N_RULES = (2, 3, 4), 5
@@ -38,6 +38,8 @@ _MAX_LEAVES, _N_RULES = (2, 3, 4), 5
 _MIN_SHARE = 0.02
 #: Largest p-value of the sign test on held-out rows by which an exception is accepted.
 _MAX_P_VALUE = 1e-3
+#: Rows that are drawn per query row, to find rows of disagreement.
+_N_DRAWN_PER_ROW = 5
 
 
 def refine(
@@ -166,17 +168,10 @@ class _Repair:
             for record in verification.rules
             if record.index == i and record.trusted is not None
         }
-        grid = CellGrid(
-            self.codes,
-            rows_domain(rules, self.columns, self.codes),
-            [np.empty(0)] * self.codes.n_features,
-        )
-        neighborhoods = Neighborhoods.around(grid, verification.radius)
         self.samples: list[_Sample] = []
         for stream in range(2):
             rng = child_generator(random_state, stream)
-            rows = rng.integers(0, len(neighborhoods), n_rows)
-            points = neighborhoods.draw(grid.whole_space(), 0, rows, rng)
+            points = draw_near(self.codes, verification.radius, n_rows, rng)
             drawn_rows = self.codes.decode(points)
             self.samples.append(_Sample(points, drawn_rows, self.queries.predict(points)))
 
@@ -235,11 +230,14 @@ class _Repair:
                 for outside in complements(condition, self.codes):
                     yield [outside]
         points = sample.points
+        target = self._target(self.rules[i])
         labels: Any = sample.predictions
+        ranks, orders = self._ranked(points, ~target.agrees(labels, points))
         tree_type = DecisionTreeClassifier
         if self.tolerance is not None:
-            labels, tree_type = labels.astype(float), DecisionTreeRegressor
-        ranks, orders = self._ranked(points, ~self._target(self.rules[i]).agrees(labels, points))
+            labels = labels.astype(float) - target.outputs(points)
+            ranks, labels = ranks[~np.isnan(labels)], labels[~np.isnan(labels)]
+            tree_type = DecisionTreeRegressor
         for max_leaves in _MAX_LEAVES:
             min_rows = max(1, int(_MIN_SHARE * len(points)))
             tree = tree_type(
@@ -286,19 +284,25 @@ class _Repair:
         inside = self._covered(exception, sample)
         if inside.sum() < max(1, _MIN_SHARE * len(inside)):
             return None
-        labels = sample.predictions[inside]
-        if self.tolerance is None:
-            values, counts = np.unique(labels, return_counts=True)
-            output = python_value(values[counts.argmax()])
-        else:
-            output = float(np.median(labels.astype(float)))
+        output = self._new_output(rule, sample.take(inside))
         classes = self.ruleset.classes
         is_unknown = classes is not None and output not in classes
-        if is_unknown or output == rule.output or isinstance(rule.output, LinearOutput):
+        if is_unknown or output == rule.output:
             return None
         exception = replace(exception, output=output)
         n_fixed, n_broken = self._changes(i, exception, sample)
         return n_fixed - n_broken, exception
+
+    def _new_output(self, rule: Rule, sample: _Sample) -> Any:
+        """Return the most frequent class, or the rule's prediction moved to fit the most rows."""
+        if self.tolerance is None:
+            values, counts = np.unique(sample.predictions, return_counts=True)
+            return python_value(values[counts.argmax()])
+        residuals = sample.predictions.astype(float) - self._target(rule).outputs(sample.points)
+        shift = densest_center(residuals, self.tolerance)
+        if isinstance(rule.output, LinearOutput):
+            return replace(rule.output, intercept=rule.output.intercept + shift)
+        return float(rule.output) + shift
 
     def _covered(self, rule: Rule, sample: _Sample) -> np.ndarray:
         return self.ruleset.replace(rules=[rule], fallback=None).covers(sample.rows)
@@ -309,6 +313,120 @@ class _Repair:
         before = self._target(self.rules[i]).agrees(inside.predictions, inside.points)
         after = self._target(exception).agrees(inside.predictions, inside.points)
         return int((after & ~before).sum()), int((before & ~after).sum())
+
+
+def draw_near(codes: RowCodes, radius: float, n_rows: int, rng: np.random.Generator) -> np.ndarray:
+    """Draw points in the neighborhoods of rows.
+
+    Parameters
+    ----------
+    codes : RowCodes
+        The rows.
+    radius : float
+        Radius of the neighborhoods, in standard deviations.
+    n_rows : int
+        Number of points.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    ndarray of shape (n_rows, n_features)
+        The points, with codes and NaN.
+    """
+    domain = Domain.around(codes.matrix, categories=codes.categories)
+    grid = CellGrid(codes, domain, [np.empty(0)] * codes.n_features)
+    neighborhoods = Neighborhoods.around(grid, radius)
+    rows = rng.integers(0, len(neighborhoods), n_rows)
+    return neighborhoods.draw(grid.whole_space(), 0, rows, rng)
+
+
+@dataclass(frozen=True, eq=False)
+class WitnessSampling:
+    """Generator of query rows for extractors: rows near the data, and rows of disagreement.
+
+    As `sampling` of an extractor, it adds rows to the training rows on which the rules of an
+    earlier extraction and the model disagree. Rows of disagreement alone would distort the shares
+    of the classes, so the others are drawn near the data.
+
+    Parameters
+    ----------
+    verification : Verification
+        Result of :func:`verify` for the earlier rules.
+    black_box : estimator
+        The fitted model.
+    share : float, default=0.1
+        Largest share of rows of disagreement.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.frozen import FrozenEstimator
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> from skescore.extractors import CARTExtractor
+    >>> from skescore.verification import WitnessSampling, verify
+    >>> X = np.linspace(0, 10, 11)[:, None]
+    >>> model = DecisionTreeClassifier().fit(X, X[:, 0] > 4)
+    >>> extractor = CARTExtractor(FrozenEstimator(model), random_state=0)
+    >>> result = verify(extractor.fit(X).rules_, model, X, radius=0.5)
+    >>> sampling = WitnessSampling(result, model)
+    >>> sampling(X, 1000, 0).shape
+    (1000, 1)
+    """
+
+    verification: Verification
+    black_box: Any
+    share: float = 0.1
+
+    def __post_init__(self) -> None:
+        check_instance("verification", self.verification, Verification)
+        check_number("share", self.share, 0.0, 1.0)
+
+    def __deepcopy__(self, memo: Any) -> WitnessSampling:
+        """Return itself: clones of an extractor share the model, which does not change."""
+        return self
+
+    def __call__(self, X: Any, n_rows: int, random_state: Any) -> Any:
+        """Return query rows, in the container of X."""
+        rules, rng = self.verification.ruleset, child_generator(random_state, 0)
+        code_columns = [
+            j for j, column in enumerate(self.verification.domain) if column["kind"] == "category"
+        ]
+        codes = RowCodes(X, code_columns, rules.feature_names)
+        queries = PointQueries(rules, self.black_box, codes)
+        points = draw_near(codes, self.verification.radius, _N_DRAWN_PER_ROW * n_rows, rng)
+        assigned, outputs = queries.apply_rules(points)
+        predictions = queries.predict(points)
+        if self.verification.tolerance is None:
+            disagrees = predictions != outputs
+        else:
+            disagrees = ~(np.abs(predictions - outputs) <= self.verification.tolerance)
+        is_predicted = (assigned >= 0) | (rules.fallback is not None)
+        wrong = points[disagrees & is_predicted][: int(self.share * n_rows)]
+        return codes.decode(np.concatenate([points[: n_rows - len(wrong)], wrong]))
+
+
+def densest_center(values: np.ndarray, reach: float) -> float:
+    """Return the number with the most values within reach.
+
+    Parameters
+    ----------
+    values : ndarray of float
+        The values, at least one; NaN are not counted.
+    reach : float
+        Largest distance.
+
+    Returns
+    -------
+    float
+        The middle between the smallest and the largest of these values.
+    """
+    values = np.sort(values[~np.isnan(values)])
+    if not len(values):
+        return 0.0
+    stops = np.searchsorted(values, values + 2 * reach, side="right")
+    first = int((stops - np.arange(len(values))).argmax())
+    return float(values[first] + values[stops[first] - 1]) / 2
 
 
 def complements(condition: Condition, codes: RowCodes) -> list[Condition]:

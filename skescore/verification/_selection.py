@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
 
+from skescore._quantities import DISAGREEMENT
 from skescore._validation import check_integer, check_number
-from skescore.rules import RuleSet
 from skescore.verification._limits import VerificationLimits
+from skescore.verification._refine import WitnessSampling
 from skescore.verification._result import Verification
 from skescore.verification._verify import verify
 
@@ -20,10 +24,26 @@ if TYPE_CHECKING:
 
     from skescore.tuning import ExtractorSearchCV
 
-__all__ = ["DISAGREEMENT", "VerifiedChoice", "choose_verified"]
+__all__ = ["UnverifiedCandidateWarning", "VerifiedChoice", "choose_verified"]
 
-#: Column of the leaderboard: upper bound of the disagreement near the data.
-DISAGREEMENT = "disagreement"
+#: Shares of rows of disagreement among the query rows; each is tried.
+_WITNESS_SHARES = (0.02, 0.1)
+
+
+class UnverifiedCandidateWarning(UserWarning):
+    """Category of warnings about candidates whose rules could not be extracted or verified.
+
+    Such a candidate cannot win, although its score may be better than that of the winner.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from skescore.verification import UnverifiedCandidateWarning
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", UnverifiedCandidateWarning)
+    """
+
+    __module__ = "skescore.verification"
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +58,14 @@ class VerifiedChoice:
         Number of candidates that were verified.
     is_within_limit : bool
         Whether the winner keeps the limit.
+    failures : mapping of tuple to str
+        Reasons for which candidates were not verified, by extractor and trial.
     """
 
     verification: Verification
     n_verified: int
     is_within_limit: bool
+    failures: Mapping[tuple[str, int], str] = field(default_factory=dict)
 
     @property
     def disagreement(self) -> float:
@@ -55,6 +78,7 @@ def choose_verified(
     *,
     max_disagreement: float | None = None,
     n_candidates: int = 5,
+    use_witnesses: bool = False,
     limits: VerificationLimits | None = None,
     random_state: int = 0,
 ) -> VerifiedChoice:
@@ -63,7 +87,8 @@ def choose_verified(
     Candidates are verified in the order of the leaderboard, against the black box of the winner,
     until one has at most the allowed disagreement near the data, by its upper bound. If none has,
     the one with the least becomes the winner. The leaderboard gets a column ``disagreement``, with
-    NaN for candidates that were not verified.
+    NaN for candidates that were not verified. Where the extraction from all rows or the
+    verification fails, the column ``error`` has the reason, and the next candidate follows.
 
     Parameters
     ----------
@@ -74,6 +99,11 @@ def choose_verified(
         it, only the winner is verified.
     n_candidates : int, default=5
         Largest number of candidates to verify.
+    use_witnesses : bool, default=False
+        If no candidate keeps the limit, extract the rules with the least disagreement again, with
+        further training rows on which these rules and the model disagree, see
+        :class:`WitnessSampling`. They win if they have less disagreement, and are a row of the
+        leaderboard: the name of the extractor with " + witnesses".
     limits : VerificationLimits, optional
         Limits of each verification; 20 seconds by default.
     random_state : int, default=0
@@ -82,6 +112,16 @@ def choose_verified(
     Returns
     -------
     VerifiedChoice
+
+    Raises
+    ------
+    ValueError
+        If no candidate can be verified; without a limit, if the winner cannot be verified.
+
+    Warns
+    -----
+    UnverifiedCandidateWarning
+        For each candidate whose rules cannot be extracted or verified.
 
     Examples
     --------
@@ -99,48 +139,121 @@ def choose_verified(
     check_number("max_disagreement", max_disagreement, 0.0, 1.0, optional=True)
     check_integer("n_candidates", n_candidates, 1)
     limits = VerificationLimits(time_limit=20.0) if limits is None else limits
-    X, model = search.data_.X, search.best_extractor_.estimator_
     threshold = math.inf if max_disagreement is None else max_disagreement
-    bounds: dict[tuple[Any, Any], float] = {}
-    best: tuple[float, pd.Series, Verification] | None = None
-    for row, rules in _different_rules(search):
-        result = verify(rules, model, X, limits=limits, random_state=random_state)
-        upper = result.near_disagreement.upper
-        bounds[row["extractor"], row["trial"]] = upper
-        if best is None or upper < best[0]:
-            best = upper, row, result
-        if upper <= threshold or len(bounds) >= n_candidates:
-            break
-    assert best is not None  # the winner at least has been verified
-    if len(bounds) > 1:
-        was_picked = search.picked_
-        search.choose(best[1])
-        search.picked_ = was_picked
-    board = search.leaderboard_
-    keys = zip(board["extractor"], board["trial"], strict=True)
-    board[DISAGREEMENT] = [bounds.get(key, np.nan) for key in keys]
-    return VerifiedChoice(best[2], len(bounds), best[0] <= threshold)
+    results: dict[tuple[str, int], Verification] = {}
+    failures: dict[tuple[str, int], str] = {}
+    for row in _candidate_rows(search, max_disagreement is None):
+        key = row["extractor"], row["trial"]
+        try:
+            result = _verify_candidate(search, row, [*results.values()], limits, random_state)
+        except Exception as error:  # as in a trial, the candidate cannot win
+            if max_disagreement is None:
+                raise
+            failures[key] = f"Not verified: {type(error).__name__}: {error}"
+            warnings.warn(
+                f"Trial {key[1]} of {key[0]} cannot win. {failures[key]}",
+                UnverifiedCandidateWarning,
+                stacklevel=2,
+            )
+            continue
+        if result is not None:
+            results[key] = result
+            is_sufficient = result.near_disagreement.upper <= threshold
+            if is_sufficient or len(results) >= n_candidates:
+                break
+    if not results:
+        reason = next(iter(failures.values()))
+        raise ValueError(f"No candidate of the search can be verified. {reason}")
+    best = min(results, key=lambda key: results[key].near_disagreement.upper)
+    _make_winner(search, *best)
+    if use_witnesses and results[best].near_disagreement.upper > threshold:
+        name, result = _extract_with_witnesses(search, results[best], limits, random_state)
+        if result.near_disagreement.upper < results[best].near_disagreement.upper:
+            best = name, 0
+            results[best] = result
+    _record(search.leaderboard_, results, failures)
+    is_within_limit = results[best].near_disagreement.upper <= threshold
+    return VerifiedChoice(results[best], len(results), is_within_limit, failures)
 
 
-def _different_rules(search: ExtractorSearchCV) -> Iterator[tuple[pd.Series, RuleSet]]:
-    """Yield the candidates of the leaderboard with their rules of all rows, the winner first."""
+def _candidate_rows(search: ExtractorSearchCV, only_winner: bool) -> Iterator[pd.Series]:
+    """Yield rows of the leaderboard that may win, the winner first."""
     board = search.leaderboard_
-    yield board.iloc[0], search.rules_
+    yield board.iloc[0]
     allowed = board[(board["state"] == "complete") & board["same_as"].isna()]
     if "within_limits" in allowed and allowed["within_limits"].any():
         allowed = allowed[allowed["within_limits"].astype(bool)]
-    texts = {str(search.rules_)}
-    for _, row in allowed.drop(index=0, errors="ignore").iterrows():
-        rules = _extract_rules(search, row)
-        if rules is not None and str(rules) not in texts:
-            texts.add(str(rules))
-            yield row, rules
+    if not only_winner:
+        for _, row in allowed.drop(index=0, errors="ignore").iterrows():
+            yield row
 
 
-def _extract_rules(search: ExtractorSearchCV, row: pd.Series) -> RuleSet | None:
-    """Extract the rules of a candidate from all rows; None if that fails."""
-    try:
-        rules: RuleSet = search.fit_candidate(row).rules_
-    except Exception:  # as in a trial, it cannot win
+def _verify_candidate(
+    search: ExtractorSearchCV,
+    row: pd.Series,
+    earlier_results: list[Verification],
+    limits: VerificationLimits,
+    random_state: int,
+) -> Verification | None:
+    """Extract the rules of a candidate from all rows and verify them; None if they are not new."""
+    is_winner = row.name == 0
+    rules = search.rules_ if is_winner else search.fit_candidate(row).rules_
+    if any(str(rules) == str(result.ruleset) for result in earlier_results):
         return None
-    return rules
+    model = search.best_extractor_.estimator_
+    return verify(rules, model, search.data_.X, limits=limits, random_state=random_state)
+
+
+def _extract_with_witnesses(
+    search: ExtractorSearchCV,
+    verification: Verification,
+    limits: VerificationLimits,
+    random_state: int,
+) -> tuple[str, Verification]:
+    """Extract the rules of the winner again with rows of disagreement; adopt better rules."""
+    winner, data = search.best_extractor_, search.data_
+    model = winner.estimator_
+    options = {} if data.row_weights is None else {"sample_weight": data.row_weights}
+    extractors = [
+        clone(winner)
+        .set_params(
+            estimator=FrozenEstimator(model), sampling=WitnessSampling(verification, model, share)
+        )
+        .fit(data.X, None if data.y is None else data.target, **options)
+        for share in _WITNESS_SHARES
+    ]
+    results = [
+        verify(extractor.rules_, model, data.X, limits=limits, random_state=random_state)
+        for extractor in extractors
+    ]
+    best = int(np.argmin([result.near_disagreement.upper for result in results]))
+    name = f"{search.best_name_} + witnesses"
+    if results[best].near_disagreement.upper < verification.near_disagreement.upper:
+        was_picked = search.picked_
+        search.adopt(extractors[best], name=name)
+        search.picked_ = was_picked
+    return name, results[best]
+
+
+def _make_winner(search: ExtractorSearchCV, extractor: str, trial: int) -> None:
+    """Make a candidate the winner, which does not count as a choice of the user."""
+    winner = search.leaderboard_.iloc[0]
+    if (winner["extractor"], winner["trial"]) != (extractor, trial):
+        was_picked = search.picked_
+        search.choose({"extractor": extractor, "trial": trial})
+        search.picked_ = was_picked
+
+
+def _record(
+    board: pd.DataFrame,
+    results: Mapping[tuple[str, int], Verification],
+    failures: Mapping[tuple[str, int], str],
+) -> None:
+    """Add upper bounds of the disagreement and reasons of failures to the leaderboard."""
+    keys = list(zip(board["extractor"], board["trial"], strict=True))
+    board[DISAGREEMENT.name] = [
+        results[key].near_disagreement.upper if key in results else np.nan for key in keys
+    ]
+    board["error"] = [
+        failures.get(key, error) for key, error in zip(keys, board["error"], strict=True)
+    ]

@@ -1,26 +1,34 @@
 """Trusted parts of rules: large boxes in which a model provably agrees with a rule.
 
-The search starts from the region of a rule. Branch and bound splits it, and a part in which no
+One search starts from the region of a rule. Branch and bound splits it, and a part in which no
 agreement can be proven is cut off: of all cuts that exclude it, the one that loses the fewest rows.
-What remains in the end is proven.
+What remains in the end is proven. Another search starts from single rows, whose boxes grow by the
+next rows as long as no point of disagreement is inside, of those that are known or drawn in the
+largest box; parts without a proof are cut off as well. Results are extended column by column.
 """
 
 from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from skescore.verification._branch import AGREES, UNKNOWN, BranchAndBound, Node
 from skescore.verification._clock import Deadline
 from skescore.verification._grid import CellBoxes, CellGrid
+from skescore.verification._measures import draw_in_domain
 from skescore.verification._regions import RuleRegion
 
 #: Depths of splits after which an undecided part is cut off; each is tried.
 _DEPTHS = (8, 12, 16)
-#: Share of the time for cutting off; the remaining time is for extending the best result.
-_CARVING_TIME = 0.6
+#: Shares of the time for cutting off, and of the then remaining time for boxes around rows; the
+#: rest is for extending the best result.
+_CARVING_TIME, _HULL_TIME = 0.35, 0.6
+#: Boxes around rows: rows to start from, points that are drawn in a box, the most of them that are
+#: stored, largest number of boxes.
+_N_SEEDS, _N_DRAWN, _N_ADDED, _N_HULLS = 6, 4000, 200, 300
 #: How many times fewer splits the proof of one extension may take.
 _GROWTH_EFFORT = 30
 
@@ -53,20 +61,29 @@ class _Carving:
         Rows in the region that should stay.
     max_depth : int
         Splits of a part before it is cut off.
+    box : CellBoxes, optional
+        The box; by default the premise of the rule.
     """
 
     def __init__(
-        self, search: BranchAndBound, region: RuleRegion, points: np.ndarray, max_depth: int
+        self,
+        search: BranchAndBound,
+        region: RuleRegion,
+        points: np.ndarray,
+        max_depth: int,
+        box: CellBoxes | None = None,
     ) -> None:
         self.search = search
         self.grid = search.grid
-        self.box = region.premise.copy()
-        self.points = points
+        self.box = region.premise.copy() if box is None else box
+        self.points = points[self.grid.contains(self.box, 0, points)]
         self.max_depth = max_depth
         self._number = 0
         self._heap: list[tuple[float, int, int, Node]] = []
         for i in range(len(region.boxes)):
-            self._push(search.root(region.boxes, i), 0)
+            part = clip(self.grid, region.boxes.take([i]), self.box)
+            if not self.grid.are_empty(part)[0]:
+                self._push(search.root(part, 0), 0)
 
     def _push(self, node: Node, depth: int) -> None:
         """Queue a part without a proof, the one with the worst bound first."""
@@ -82,7 +99,7 @@ class _Carving:
             if not len(self.points) or deadline.is_over():
                 return False
             _, _, depth, node = heapq.heappop(self._heap)
-            if node.status == UNKNOWN and depth < self.max_depth:
+            if node.status == UNKNOWN and not node.is_final and depth < self.max_depth:
                 children = self.search.split(node, drop_empty=False)
                 if node.is_final:
                     self.search.decide_final(node)
@@ -213,6 +230,188 @@ def _remaining_boxes(
         remaining.missing[0, j] = False
         result.append(("observed", remaining))
     return result
+
+
+class _Hulls:
+    """Boxes around rows that avoid all known points of disagreement.
+
+    Parameters
+    ----------
+    search : BranchAndBound
+        Bounds and splits.
+    region : RuleRegion
+        Where the rule predicts.
+    points : ndarray of shape (n_rows, n_features)
+        Rows of the rule with which the model agrees.
+    obstacles : ndarray of shape (n_points, n_features)
+        Points that the box must not include.
+    """
+
+    def __init__(
+        self,
+        search: BranchAndBound,
+        region: RuleRegion,
+        points: np.ndarray,
+        obstacles: np.ndarray,
+    ) -> None:
+        self.search = search
+        self.region = region
+        self.points = points
+        self.rows = CellPoints.of(search.grid, points)
+        self.obstacles = CellPoints.of(search.grid, obstacles)
+        seeds = np.unique(np.linspace(0, len(points) - 1, _N_SEEDS).astype(np.intp)).tolist()
+        self._hulls = {seed: self._hull_around(seed) for seed in seeds}
+        self._rng = np.random.default_rng(0)
+
+    def run(self, deadline: Deadline, max_steps: int, n_required: int) -> CellBoxes | None:
+        """Return the proven box with the most rows, if they are more than required."""
+        result = None
+        for _ in range(_N_HULLS):
+            n_rows, seed = max(
+                ((n_rows, seed) for seed, (n_rows, _) in self._hulls.items()), default=(0, -1)
+            )
+            if n_rows <= n_required or deadline.is_over():
+                break
+            box = self._hulls[seed][1].to_box()
+            if self._has_disagreement(box):
+                continue
+            del self._hulls[seed]
+            carving = _Carving(self.search, self.region, self.points, _DEPTHS[-1], box)
+            if carving.run(deadline, max_steps) and len(carving.points) > n_required:
+                result, n_required = carving.box, len(carving.points)
+        return result
+
+    def _hull_around(self, seed: int) -> tuple[int, CellPoints]:
+        """Return a box that includes a row and as many of the next rows as possible."""
+        hull = self.rows.take([seed])
+        for i in self.rows.order_from(seed):
+            grown = hull.joined(self.rows.take([i]))
+            if not grown.contains(self.obstacles).any():
+                hull = grown
+        return int(hull.contains(self.rows).sum()), hull
+
+    def _has_disagreement(self, box: CellBoxes) -> bool:
+        """Draw points of a box; store those of the region with which the model disagrees."""
+        grid, target = self.search.grid, self.search.target
+        if not grid.volumes(box)[0]:
+            return False
+        points = draw_in_domain(grid, box, 0, _N_DRAWN, self._rng)
+        in_region = np.zeros(len(points), dtype=bool)
+        for i in range(len(self.region.boxes)):
+            in_region |= grid.contains(self.region.boxes, i, points)
+        points = points[in_region]
+        if not len(points):
+            return False
+        wrong = ~target.agrees(self.search.predict(points), points)
+        self._add(points[wrong][:_N_ADDED])
+        return bool(wrong.any())
+
+    def _add(self, points: np.ndarray) -> None:
+        """Add obstacles, and replace the boxes that include one."""
+        added = CellPoints.of(self.search.grid, points)
+        self.obstacles = self.obstacles.append(added)
+        for seed, (_, hull) in self._hulls.items():
+            if hull.contains(added).any():
+                self._hulls[seed] = self._hull_around(seed)
+
+
+@dataclass(frozen=True, eq=False)
+class CellPoints:
+    """Boxes of single cells around points, or one box that joins some of them.
+
+    Parameters
+    ----------
+    grid : CellGrid
+        The cells.
+    low, high : ndarray of int, shape (n_points, n_features)
+        Ranges of intervals; an empty one has a lower end beyond all intervals.
+    missing : ndarray of bool, shape (n_points, n_features)
+        Whether missing values are included, in columns of numbers.
+    words : ndarray of uint64
+        Categories and missing values of categorical columns, as in :class:`CellBoxes`.
+    """
+
+    grid: CellGrid
+    low: np.ndarray
+    high: np.ndarray
+    missing: np.ndarray
+    words: np.ndarray
+
+    @classmethod
+    def of(cls, grid: CellGrid, points: np.ndarray) -> CellPoints:
+        """Return the cells of points."""
+        is_missing = np.isnan(points)
+        low = np.zeros(points.shape, dtype=np.int32)
+        high = np.ones(points.shape, dtype=np.int32)
+        words = np.zeros((len(points), grid.n_words), dtype=np.uint64)
+        for j in range(grid.n_features):
+            if grid.is_category[j]:
+                n_categories = len(grid.codes.categories[j])
+                codes = np.where(is_missing[:, j], n_categories, points[:, j]).astype(np.intp)
+                masks = [grid.pack(j, bits) for bits in np.eye(n_categories + 1, dtype=bool)]
+                words[:, grid.word_slices[j]] = np.array(masks)[codes]
+                continue
+            low[:, j] = np.searchsorted(grid.starts[j], points[:, j], side="right") - 1
+            high[:, j] = low[:, j] + 1
+        missing = is_missing & ~grid.is_category
+        low[missing], high[missing] = np.iinfo(np.int32).max, 0
+        return cls(grid, low, high, missing, words)
+
+    def take(self, index: Any) -> CellPoints:
+        """Return some of the boxes."""
+        return CellPoints(
+            self.grid, self.low[index], self.high[index], self.missing[index], self.words[index]
+        )
+
+    def append(self, other: CellPoints) -> CellPoints:
+        """Return these and further boxes."""
+        return CellPoints(
+            self.grid,
+            np.concatenate([self.low, other.low]),
+            np.concatenate([self.high, other.high]),
+            np.concatenate([self.missing, other.missing]),
+            np.concatenate([self.words, other.words]),
+        )
+
+    def joined(self, other: CellPoints) -> CellPoints:
+        """Return the smallest box around two boxes."""
+        return CellPoints(
+            self.grid,
+            np.minimum(self.low, other.low),
+            np.maximum(self.high, other.high),
+            self.missing | other.missing,
+            self.words | other.words,
+        )
+
+    def contains(self, points: CellPoints) -> np.ndarray:
+        """Return which points the one box contains."""
+        inside = (points.low >= self.low) & (points.low < self.high) & ~points.missing
+        inside |= points.missing & self.missing
+        result = inside.all(axis=1)
+        for position in self.grid.word_slices.values():
+            result &= (points.words[:, position] & self.words[:, position]).any(axis=1)
+        return np.asarray(result)
+
+    def order_from(self, seed: int) -> list[int]:
+        """Return the other points, those with the fewest cuts of the model in between first."""
+        both_missing = self.missing & self.missing[seed]
+        one_missing = self.missing ^ self.missing[seed]
+        n_cuts = np.abs(self.low.astype(float) - self.low[seed])
+        sizes = np.array([len(starts) for starts in self.grid.starts], dtype=float)
+        n_cuts = np.where(one_missing, sizes, np.where(both_missing, 0.0, n_cuts)).sum(axis=1)
+        for position in self.grid.word_slices.values():
+            differs = (self.words[:, position] != self.words[seed, position]).any(axis=1)
+            n_cuts += differs * sizes.mean()
+        order = np.argsort(n_cuts, kind="stable")
+        return [int(i) for i in order if i != seed]
+
+    def to_box(self) -> CellBoxes:
+        """Return the one box."""
+        is_empty = self.low >= self.high
+        low, high = np.where(is_empty, 0, self.low), np.where(is_empty, 0, self.high)
+        return CellBoxes(
+            low.astype(np.int32), high.astype(np.int32), self.missing.copy(), self.words.copy()
+        )
 
 
 class _Growth:
@@ -362,6 +561,8 @@ class _Growth:
                 children = self.search.split(node, drop_empty=False)
                 if node.is_final:
                     self.search.decide_final(node)
+            if node.is_final and node.status == UNKNOWN:  # a linear prediction varies in the part
+                return False
             if node.status not in (UNKNOWN, AGREES):
                 point = self.search.point_in(node)
                 self.counterexamples = np.vstack([self.counterexamples, point])
@@ -405,22 +606,30 @@ def trusted_box(
     CellBoxes or None
         The box with the most rows; None if there is none.
     """
-    best: tuple[int, float] = (0, 0.0)
-    result = None
+    n_most = 0
+    starts: list[CellBoxes] = []
     carving_end = deadline.part(_CARVING_TIME)
     for max_depth in _DEPTHS:
         carving = _Carving(search, region, points, max_depth)
-        if carving.run(carving_end, max_steps):
-            size = len(carving.points), float(search.grid.volumes(carving.box)[0])
-            if size > best:
-                best, result = size, carving.box
-    if result is None and len(points):
-        result = cell_around(search.grid, points[len(points) // 2])
-    if result is None:
-        return None
-    growth = _Growth(search, region, result, points, counterexamples)
-    growth.run(deadline, max_steps // _GROWTH_EFFORT)
-    return growth.box
+        if carving.run(carving_end, max_steps) and len(carving.points) >= max(n_most, 1):
+            n_most, starts = len(carving.points), [carving.box]
+    max_splits = max_steps // _GROWTH_EFFORT
+    if len(points):
+        hulls = _Hulls(search, region, points, counterexamples)
+        hull = hulls.run(deadline.part(_HULL_TIME), max_steps, n_most)
+        starts += [] if hull is None else [hull]
+        starts = starts or [cell_around(search.grid, points[len(points) // 2])]
+    results = []
+    for i, start in enumerate(starts):
+        growth = _Growth(search, region, start, points, counterexamples)
+        growth.run(deadline.part(1 / (len(starts) - i)), max_splits)
+        results.append(growth.box)
+
+    def size(box: CellBoxes) -> tuple[int, float]:
+        n_rows = int(search.grid.contains(box, 0, points).sum())
+        return n_rows, float(search.grid.volumes(box)[0])
+
+    return max(results, key=size, default=None)
 
 
 def cell_around(grid: CellGrid, point: np.ndarray) -> CellBoxes:

@@ -440,10 +440,10 @@ class _Verifier:
         """Return what is to be proven about a rule, and the search if the model was read."""
         problem = self.problem
         output = problem.output(index)
-        if problem.ensemble is None or isinstance(output, LinearOutput):
-            columns = problem.columns
+        columns = problem.columns
+        if problem.ensemble is None:
             return Target(np.empty((0, 1)), output, self.tolerance, columns=columns), None
-        target = Target.of_rule(problem.ensemble, output, self.tolerance)
+        target = Target.of_rule(problem.ensemble, output, self.tolerance, columns)
         search = BranchAndBound(
             problem.grid, problem.ensemble, target, problem.queries.predict, self.neighborhoods
         )
@@ -648,6 +648,9 @@ class _RuleTask:
             if condition is not None:
                 conditions.append(condition)
         output = self.problem.output(self.index)
+        if isinstance(output, LinearOutput):
+            terms = [(self.problem.columns[feature], value) for feature, value in output.terms]
+            output = LinearOutput(output.intercept, tuple(terms))
         return Rule(tuple(conditions), output)
 
     def output_range(self) -> OutputRange:
@@ -713,16 +716,19 @@ def output_bounds(
     target : Target
         Output of the rule.
     lower, upper : ndarray of shape (n_contrasts,)
-        Bounds of the scores in a box.
+        Bounds of the scores in a box; in a regression, of how much the model exceeds the rule.
 
     Returns
     -------
     tuple of float or None
-        The bounds; None if the scores are no probabilities.
+        The bounds; None if the scores are no probabilities, or the rule is linear.
     """
     error = target.rounding
+    if target.is_linear:
+        return None, None
     if target.tolerance is not None:
-        return float(lower[0]) - error, float(upper[0]) + error
+        error += 1e-12 * abs(target.output)
+        return float(lower[0]) + target.output - error, float(upper[0]) + target.output + error
     if ensemble.link == "logistic":
         with np.errstate(over="ignore"):
             low = 1 / (1 + np.exp(-(lower - error)).sum())

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestRegressor
 from small_ensembles import enumerate_cells, make_problem
 
 from skescore.extractors import CARTExtractor
-from skescore.rules import Interval, Rule, RuleSet
+from skescore.rules import Interval, LinearOutput, Rule, RuleSet
 from skescore.verification import VerificationLimits, refine, verify
 
 LIMITS = VerificationLimits(time_limit=20.0, max_splits=200, max_samples=20_000)
@@ -81,6 +81,23 @@ def test_refine_adds_exceptions_with_categories() -> None:
     assert after.near_disagreement.upper < before.near_disagreement.lower
     assert better.reference == "black_box"
     assert sum(rule.statistics.n_rows for rule in better.rules) == len(X)
+
+
+def test_refine_moves_linear_outputs() -> None:
+    """A forest that jumps by 1 at x = 0.6 is a line and an exception with a moved intercept."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(400, 2))
+    forest = RandomForestRegressor(30, min_samples_leaf=3, random_state=0)
+    forest.fit(X, X[:, 1] + (X[:, 0] > 0.6))
+    rules = RuleSet([Rule([], LinearOutput(0.0, ((1, 1.0),)))], ["x", "z"], task="regression")
+    before = verify(rules, forest, X, tolerance=0.2, limits=LIMITS)
+    assert before.near_disagreement.lower > 0.3
+    better = refine(rules, before, forest, X, max_new_rules=1)
+    output = better.rules[0].output
+    assert output.intercept == pytest.approx(1.0, abs=0.1)
+    assert output.terms == ((1, 1.0),)
+    after = verify(better, forest, X, tolerance=0.2, limits=LIMITS)
+    assert after.near_disagreement.upper < 0.05
 
 
 def test_refine_needs_the_verification_of_its_rules() -> None:

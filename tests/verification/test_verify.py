@@ -12,7 +12,12 @@ from sklearn.frozen import FrozenEstimator
 
 from skescore.black_boxes import make_black_box
 from skescore.rules import AtLeast, Fallback, Interval, Linear, LinearOutput, OneOf, Rule, RuleSet
-from skescore.verification import ShareInterval, VerificationLimits, verify
+from skescore.verification import (
+    ShareInterval,
+    VerificationLimits,
+    check_verification,
+    verify,
+)
 
 LIMITS = VerificationLimits(time_limit=20.0, max_splits=200, max_samples=20_000)
 
@@ -94,21 +99,39 @@ def test_verify_expands_m_of_n_conditions() -> None:
             assert not wrong[own & part.covers(points)].any()
 
 
-def test_verify_samples_linear_outputs() -> None:
+def test_verify_bounds_linear_outputs() -> None:
+    """Fresh points of the domain are the oracle of shares, trusted parts and largest deviations."""
     rng = np.random.default_rng(0)
     X = rng.random((150, 2))
+    X[:, 1] = np.round(10 * X[:, 1])
     model = RandomForestRegressor(10, random_state=0).fit(X, X[:, 0])
     rules = RuleSet(
-        [Rule([Interval(1, upper=0.5)], LinearOutput(0.0, ((0, 1.0),))), Rule([], 0.5)],
+        [Rule([Interval(1, upper=5)], LinearOutput(0.02, ((0, 1.0), (1, -0.005)))), Rule([], 0.5)],
         ["a", "b"],
         task="regression",
     )
     result = verify(rules, model, X, tolerance=0.1, limits=LIMITS)
     linear, constant = result.rules
     assert linear.near_disagreement.upper < 0.05 < constant.near_disagreement.lower
-    assert linear.max_deviation is None
     assert constant.max_deviation <= 0.5 + 1e-6
     assert result.tolerance == 0.1
+    points = np.column_stack(
+        [rng.uniform(X[:, 0].min(), X[:, 0].max(), 200_000), rng.integers(0, 11, 200_000)]
+    )
+    own = rules.assign(points) == 0
+    deviations = np.abs(model.predict(points[own]) - rules.predict(points[own]))
+    assert 0.9 * linear.max_deviation <= deviations.max() <= linear.max_deviation
+    shares = linear.volume_proven
+    assert shares.agreeing > 0.5
+    assert shares.agreeing <= np.mean(deviations <= 0.1) + 0.01
+    assert shares.disagreeing <= np.mean(deviations > 0.1) + 0.01
+    assert linear.trusted.row_share > 0.5
+    part = RuleSet([linear.trusted.rule], list("ab"), task="regression")
+    inside = part.covers(points[own])
+    assert deviations[inside].max() <= 0.1
+    assert np.allclose(part.predict(points[own][inside]), rules.predict(points[own][inside]))
+    check = check_verification(result.to_json(), model, X, n_rows=20_000)
+    assert check.verdict == "not refuted", check.findings
 
 
 def test_verify_fits_unfitted_models() -> None:

@@ -96,6 +96,7 @@ def _conditions(
     A split has a feature, a threshold, and whether missing values go left; None for neither side.
     """
     conditions: list[Condition] = []
+    bounds: dict[tuple[int, bool], tuple[float, float]] = {}
     for node, left in path:
         feature, cut, gaps_left = splits[node]
         if math.isinf(cut):  # known values to the left, missing ones to the right
@@ -103,8 +104,12 @@ def _conditions(
                 return None
             conditions.append(Missing(feature, negated=left))
             continue
-        low, high = (-math.inf, cut) if left else (cut, math.inf)
-        conditions.append(Interval(feature, low, high, missing=gaps_left == left))
+        # One interval per feature, and one that accepts missing values: deep trees split often.
+        key = feature, gaps_left == left
+        low, high = bounds.get(key, (-math.inf, math.inf))
+        bounds[key] = (low, min(cut, high)) if left else (max(cut, low), high)
+    for (feature, missing), (low, high) in bounds.items():
+        conditions.append(Interval(feature, low, high, missing=missing))
     return tuple(conditions)
 
 
