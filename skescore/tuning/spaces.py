@@ -929,6 +929,8 @@ _GENERATORS = ("permute", "permute-near", "permute-mixed")
 
 #: Number of query rows of extractors that take long with many rows.
 _FEW_QUERIES = 2000
+#: Largest number of instances that Trepan draws at a node, and about in all.
+_MOST_INSTANCES, _INSTANCES_PER_TREE = 5000, 40_000
 
 
 def _query_rows(n_queries: int | None = None) -> Space:
@@ -1195,12 +1197,21 @@ def _real_points(problem: _SearchProblem) -> _Points:
     return [few, few | {"min_precision": 0.85, "tolerance": 0.05}, pruned, default]
 
 
+def _instances_per_node(problem: _SearchProblem) -> tuple[int, ...]:
+    """Return choices of the instances per node, fewer where trees may have many nodes."""
+    few = 200, 1000
+    if problem.max_rules is None:
+        return few
+    most = int(min(_MOST_INSTANCES, _INSTANCES_PER_TREE / problem.max_rules))
+    return (*few, most) if most > max(few) else few
+
+
 def _trepan(problem: _SearchProblem) -> SearchSpace:
     space = SearchSpace(
         {
             "max_leaf_nodes": _leaves(problem, _MOST_LEAVES // 2),
             "max_literals": IntDistribution(1, 4),
-            "min_sample": CategoricalDistribution((200, 1000, 5000)),
+            "min_sample": CategoricalDistribution(_instances_per_node(problem)),
             "significance": CategoricalDistribution((0.05, 0.001)),
             "purity": CategoricalDistribution((0.99, 1.0)),
         }
@@ -1234,7 +1245,7 @@ def _trepan_points(problem: _SearchProblem) -> _Points:
     strict = large | {"significance": 0.001}
     faithful = {
         "sampling": "permute-mixed",
-        "min_sample": 5000,
+        "min_sample": _instances_per_node(problem)[-1],
         "purity": 1.0,
         "refinement_passes": 5,
     }
