@@ -286,7 +286,7 @@ def find_repeated_groups(facts: TableFacts) -> Iterator[Evidence]:
         if facts.y is not None:
             other_columns = other_columns.assign(**{"the target": facts.y.to_numpy()})
         resemblance = measure_resemblance(labels, other_columns[observed])
-        similar = {alike for alike, value in resemblance.items() if value >= _RESEMBLANCE}
+        similar = [alike for alike, value in resemblance.items() if value >= _RESEMBLANCE]
         # Namesakes resemble in some columns, such as the sex; subjects in most.
         is_subject = is_identifier_name(name) or 2 * len(similar) >= other_columns.shape[1]
         if similar and is_subject:

@@ -157,6 +157,7 @@ def test_rows_of_one_patient_need_groups():
     visits = pd.concat([table, again]).sample(frac=1, random_state=0)
     text = report(visits)["repeated_groups"]
     assert "240 of 240 values of 'patient' occur in several rows" in text
+    assert "especially in 'age'" in text  # the first of equally similar columns
     assert text.endswith("(on the command line: --groups patient).")
     assert "patient" not in load_dataset(visits, target="outcome").X
     assert report(visits, groups="patient") == {}
