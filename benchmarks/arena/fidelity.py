@@ -58,6 +58,9 @@ SUITES = {"keel-balanced": 43, "keel-imbalanced": 57}
 MIN_LIMIT = 8
 #: Commit of the package whose Trepan is compared.
 BEFORE = "312ba46"
+#: Commits of the measured search. Between them it changed only for limits of more than 8 rules; all
+#: such cells are those of the later one.
+SEARCH_COMMITS = ("5c36144", "79f3b1a")
 #: CPU seconds that the solvers of optimal trees may take, about.
 SOLVER_SECONDS = 20
 #: Largest factor of their wall time limit on a loaded machine.

@@ -1,9 +1,11 @@
 """Report how faithful short rule lists are to a model: writes fidelity.md from fidelity.csv.
 
-    python benchmarks/arena/fidelity_report.py [--commit COMMIT] [--input FILE] [--output FILE]
+    python benchmarks/arena/fidelity_report.py [--commits COMMIT ...] [--input FILE]
+        [--output FILE]
 
 `fidelity.py` measures the rows. Of the search, the rows of the last measured commit count, or those
-of `--commit`. Exits with 1 if the search was measured on all cells and misses a target.
+of `--commits`, of which later rows replace earlier ones. Exits with 1 if the search was measured on
+all cells and misses a target.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from fidelity import BLACK_BOXES, SUITES, is_starved, name_halves
+from fidelity import BLACK_BOXES, SEARCH_COMMITS, SUITES, is_starved, name_halves
 from scipy.stats import wilcoxon
 
 FOLDER = Path(__file__).parent
@@ -87,13 +89,14 @@ class Comparison(NamedTuple):
         return f"{self.wins} / {self.ties} / {self.losses}"
 
 
-def read_rows(path: Path, commit: str | None) -> pd.DataFrame:
+def read_rows(path: Path, commits: Sequence[str]) -> pd.DataFrame:
     """Return one row per cell and method, with the half of its table."""
     rows = pd.read_csv(path, dtype={"commit": str, "error": str})
     searched = rows[rows["method"] == SEARCH]
     if len(searched):
-        commit = commit or searched["commit"].iloc[-1]
-        rows = rows[(rows["method"] != SEARCH) | (rows["commit"] == commit)]
+        last = searched["commit"].iloc[-1]
+        commits = commits or (SEARCH_COMMITS if last in SEARCH_COMMITS else (last,))
+        rows = rows[(rows["method"] != SEARCH) | rows["commit"].isin(commits)]
     rows = rows.drop_duplicates([*CELL, "method"], keep="last").copy()
     rows["half"] = rows["data"].map(name_halves())
     rows["disagreement"] = 1 - rows["fidelity"]
@@ -269,14 +272,25 @@ def report_errors(rows: pd.DataFrame) -> list[str]:
     return ["## Cells without rules", "", *write_table(["method", "reason", "cells"], lines, 2)]
 
 
+def describe_commits(commits: pd.Series) -> str:
+    """Say with which commits the search was measured."""
+    counts = commits.value_counts(sort=False)
+    if len(counts) == 1:
+        return f"The search is that of commit {counts.index[0]}."
+    measured = " and ".join(f"{commit} ({count} cells)" for commit, count in counts.items())
+    return (
+        f"The search was measured at commits {measured}. Between them, it changed only for tables "
+        "with more than 8 rules, whose cells are those of the later commit."
+    )
+
+
 def write_report(rows: pd.DataFrame) -> tuple[str, bool]:
     """Write the page; also return whether the search reaches all targets."""
     names = rows["method"].unique().tolist()
     methods = sorted(names, key=lambda name: name != SEARCH)
     lines, is_reached = [INTRO.strip(), ""], True
     if SEARCH in names:
-        commit = rows.loc[rows["method"] == SEARCH, "commit"].iloc[0]
-        lines += [f"The search is that of commit {commit}.", ""]
+        lines += [describe_commits(rows.loc[rows["method"] == SEARCH, "commit"]), ""]
         targets, is_reached = report_targets(rows)
         lines += targets
         for opponent in ("Trepan (before)", "CART"):
@@ -290,11 +304,11 @@ def write_report(rows: pd.DataFrame) -> tuple[str, bool]:
 def main() -> int:
     """Write the page, and return 1 if the search misses a target."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--commit", help="commit of the search, by default the last one measured")
+    parser.add_argument("--commits", nargs="+", default=(), help="by default the last measured")
     parser.add_argument("--input", type=Path, default=FOLDER / "fidelity.csv")
     parser.add_argument("--output", type=Path, default=FOLDER / "fidelity.md")
     options = parser.parse_args()
-    rows = read_rows(options.input, options.commit)
+    rows = read_rows(options.input, options.commits)
     text, is_reached = write_report(rows)
     options.output.write_text(text, encoding="utf-8")
     is_complete = int((rows["method"] == SEARCH).sum()) == N_CELLS
