@@ -372,13 +372,13 @@ def metric_of_sums(sums: LabelSums, metric: str | Callable[..., float], *, loss:
         )
     if not loss:
         _check_performance(metric, "regression")
-    if not sums.n_rows or (named_metric.function is r2 and sums.n_rows < 2):
-        return math.nan
     if not math.isfinite(sums.squared):
         raise ValueError(
             "y_pred must hold finite numbers, but the rules predict others for some rows, such as "
             "those where a linear rule lacks a value. Drop such rows."
         )
+    if not sums.n_rows or (named_metric.function is r2 and sums.n_rows < 2):
+        return math.nan
     # Scale to a mean weight of 1, since R² needs at least two rows.
     scale = sums.n_rows / sums.weight
     deviation, squares = scale * sums.deviation, scale * sums.squares

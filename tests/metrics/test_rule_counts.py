@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skescore.metrics import RuleCounts, characteristics, confusion, count_rows, rule_report
-from skescore.rules import Domain, Fallback, Interval, LinearOutput, Rule, RuleSet
+from skescore.rules import Domain, Fallback, Interval, LinearOutput, Missing, Rule, RuleSet
 from skescore.scorers import evaluate_rules, ice, knowledge, make_rule_scorer, make_score_scorer
 
 
@@ -73,6 +73,19 @@ def test_any_rules_have_the_numbers_of_their_rows(data: Any) -> None:
         weights[0] = 1.0
     with np.errstate(all="ignore"):
         same_numbers(ruleset, count_rows(ruleset, X, y, weights), X, y, weights)
+
+
+def test_single_row_in_which_a_linear_rule_lacks_its_value_is_refused() -> None:
+    """R² of one row is undefined, which does not hide that the row has no prediction."""
+    ruleset = RuleSet(
+        [Rule([Missing(0)], LinearOutput(-3.0, [(0, -2.0)]))],
+        ["x"],
+        task="regression",
+        ordered=False,
+        domain=Domain([0.0], [10.0]),
+    )
+    X, y = np.array([[np.nan], [1.0], [3.0]]), np.array([1.0, 2.0, 2.5])
+    same_numbers(ruleset, count_rows(ruleset, X, y), X, y)
 
 
 @pytest.mark.parametrize("ruleset", [CLASSES, NUMBERS], ids=["classes", "numbers"])
