@@ -929,8 +929,10 @@ _GENERATORS = ("permute", "permute-near", "permute-mixed")
 
 #: Number of query rows of extractors that take long with many rows.
 _FEW_QUERIES = 2000
-#: Largest number of instances that Trepan draws at a node, and about in all.
-_MOST_INSTANCES, _INSTANCES_PER_TREE = 5000, 40_000
+#: Largest number of instances at a node of Trepan.
+_MOST_INSTANCES = 5000
+#: Instances of a whole tree of Trepan, about, if the number of rules is limited.
+_INSTANCES_PER_TREE = 40_000
 
 
 def _query_rows(n_queries: int | None = None) -> Space:
