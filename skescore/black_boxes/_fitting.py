@@ -17,6 +17,7 @@ from sklearn.base import (
     is_regressor,
 )
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.multiclass import check_classification_targets
@@ -197,6 +198,8 @@ def is_fitted(estimator: Any) -> bool:
     bool
         True if it is fitted.
     """
+    while isinstance(estimator, FrozenEstimator):  # copies its tags at every check
+        estimator = estimator.estimator
     try:
         check_is_fitted(estimator)
     except (NotFittedError, TypeError):
@@ -322,7 +325,9 @@ def encode_labels(predictions: np.ndarray, classes: np.ndarray) -> np.ndarray:
         index = {label: code for code, label in enumerate(classes.tolist())}
         codes = np.array([index.get(label, -1) for label in predictions.tolist()], dtype=np.intp)
     else:
-        codes = pd.Index(classes).get_indexer(pd.Index(predictions))
+        # With objects pandas does not convert text to an Arrow array first.
+        kept = object if predictions.dtype == classes.dtype == object else None
+        codes = pd.Index(classes, dtype=kept).get_indexer(pd.Index(predictions, dtype=kept))
     if (codes < 0).any():
         at = int(np.flatnonzero(codes < 0)[0])
         raise ValueError(

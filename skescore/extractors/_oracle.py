@@ -434,7 +434,10 @@ class CachedBlackBox(FrozenEstimator):
 
     def __sklearn_tags__(self) -> Any:
         # The tags of a frozen estimator without its deep copy, because every check requests them.
-        tags = copy.copy(get_tags(self.estimator))
+        black_box = self.estimator
+        while isinstance(black_box, FrozenEstimator):
+            black_box = black_box.estimator
+        tags = copy.copy(get_tags(black_box))
         tags._skip_test = True
         return tags
 

@@ -217,8 +217,11 @@ def _named_metric(name: str, task: str) -> PredictionMetric:
     return metric
 
 
-def _common_codes(y_true: np.ndarray, y_pred: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def common_codes(y_true: np.ndarray, y_pred: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Number labels of any type by their first occurrence; equal labels get the same number."""
+    if y_true.dtype.kind == y_pred.dtype.kind == "i":
+        coded = pd.factorize(np.concatenate([y_true, y_pred]))[0]
+        return coded[: len(y_true)], coded[len(y_true) :]
     labels = [*y_true.tolist(), *y_pred.tolist()]
     codes: dict[Any, int] = {}
     coded = np.array([codes.setdefault(label, len(codes)) for label in labels], dtype=np.intp)
@@ -441,7 +444,7 @@ def _measure(
     if task == "regression":
         y_true, y_pred = finite_numbers("y_true", y_true), finite_numbers("y_pred", y_pred)
     else:
-        y_true, y_pred = _common_codes(y_true, y_pred)
+        y_true, y_pred = common_codes(y_true, y_pred)
         y_pred[~has_rule] = NO_RULE
     return function(y_true, y_pred, weights)
 

@@ -51,9 +51,11 @@ from skescore.scorers._rules import (
 from skescore.scorers._set_measures import (
     SET_AXES,
     SET_MEASURES,
+    MinimizedQuantity,
     SetMeasure,
     axis_measure,
     minimized_quantities,
+    minimized_quantity,
 )
 from skescore.scorers._survival import SurvivalScorer, make_survival_scorer
 
@@ -72,6 +74,7 @@ __all__ = [
     "Expression",
     "FidelityScorer",
     "MeasuredQuantity",
+    "MinimizedQuantity",
     "PerformanceScorer",
     "QuantityLimit",
     "RuleEvaluation",
@@ -101,6 +104,7 @@ __all__ = [
     "make_survival_scorer",
     "measured_quantities",
     "minimized_quantities",
+    "minimized_quantity",
     "neg_fire",
     "neg_q",
     "register_installed_scores",

@@ -24,7 +24,7 @@ from skescore.metrics import (
     prediction_performance,
     volume_completeness,
 )
-from skescore.metrics._prediction import metric_of_sums
+from skescore.metrics._prediction import common_codes, metric_of_sums
 from skescore.rules import Fallback, RowTable, RuleSet, SurvivalRules, as_ruleset, convert_rows
 from skescore.rules.importers import options_from_rows
 
@@ -135,11 +135,15 @@ class RuleEvaluation:
         if isinstance(self.X, RuleCounts) and self.X.numbers is not None:
             sums = self.X.numbers.label_sums(uncovered, self.X.n_rows)
             return metric_of_sums(sums, metric, loss=measure is prediction_loss)
-        if self.ruleset.task == "regression" and isinstance(metric, str):
-            self._check_predictions()
+        y_true, y_pred = self.y_true, self.y_pred
+        if isinstance(metric, str):
+            if self.ruleset.task == "regression":
+                self._check_predictions()
+            else:
+                y_true, y_pred = self._codes
         return measure(
-            self.y_true,
-            self.y_pred,
+            y_true,
+            y_pred,
             metric=metric,
             task=self.ruleset.task,
             covered=self.covered,
@@ -147,6 +151,11 @@ class RuleEvaluation:
             default=self.default,
             sample_weight=self.sample_weight,
         )
+
+    @cached_property
+    def _codes(self) -> tuple[np.ndarray, np.ndarray]:
+        """True and predicted labels as numbers, which metrics compare faster."""
+        return common_codes(self.y_true, self.y_pred)
 
     def performance(self, metric: Any, uncovered: str) -> float:
         """Measure the quality of the predictions, 1 is best; NaN if no row is left."""

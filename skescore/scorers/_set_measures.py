@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -54,6 +54,7 @@ __all__ = [
     "axis_measure",
     "find_set_measure",
     "minimized_quantities",
+    "minimized_quantity",
     "named_set_measure",
 ]
 
@@ -544,26 +545,20 @@ def axis_measure(axis: str) -> SetMeasure | None:
     return named_set_measure(axis) if axis.startswith(_GROUP_GAP) else SET_AXES.get(axis)
 
 
-def _set_loss(measure: SetMeasure) -> tuple[str, Callable[[Any], Any]]:
-    """Return the scorer of a measure and the conversion of its score to a loss."""
-    return measure.scorer_name, _complement if measure.greater_is_better else _negative
+class MinimizedQuantity(NamedTuple):
+    """A loss that a search may minimize: a measure, and the conversion of its value."""
+
+    measure: str
+    loss_of: Callable[[Any], Any]
 
 
-class _Losses(dict[str, tuple[str, Callable[[Any], Any]]]):
-    """Losses by name, which also contain the gap between the groups of any column."""
-
-    def __contains__(self, name: object) -> bool:
-        return super().__contains__(name) or str(name).startswith(_GROUP_GAP)
-
-    def __missing__(self, name: str) -> tuple[str, Callable[[Any], Any]]:
-        measure = axis_measure(name)
-        if measure is None:
-            raise KeyError(name)
-        return _set_loss(measure)
+def _set_loss(measure: SetMeasure) -> MinimizedQuantity:
+    is_loss = not measure.greater_is_better
+    return MinimizedQuantity(measure.scorer_name, _negative if is_loss else _complement)
 
 
-def minimized_quantities(*, costs: bool = True) -> dict[str, tuple[str, Callable[[Any], Any]]]:
-    """Return what a search can minimize: by name, a measure and its conversion to a loss.
+def minimized_quantities(*, costs: bool = True) -> dict[str, MinimizedQuantity]:
+    """Return what a search can minimize, besides the gaps between the groups of columns.
 
     Parameters
     ----------
@@ -572,19 +567,42 @@ def minimized_quantities(*, costs: bool = True) -> dict[str, tuple[str, Callable
 
     Returns
     -------
-    dict of str to (str, callable)
-        Such as ``incompleteness``, which is one minus ``completeness_volume``. ``group_gap:COLUMN``
-        is in it for every column, but not among its keys.
+    dict of str to MinimizedQuantity
+        Such as ``incompleteness``, which is one minus ``completeness_volume``.
     """
-    losses = _Losses()
+    losses = {}
     for quantity in measured_quantities(costs=costs).values():
         if quantity.complement:
-            losses[quantity.complement] = (quantity.name, _complement)
+            losses[quantity.complement] = MinimizedQuantity(quantity.name, _complement)
         elif not quantity.greater_is_better:
-            losses[quantity.name] = (quantity.name, _unchanged)
-    for axis, measure in SET_AXES.items():
-        losses[axis] = _set_loss(measure)
-    return losses
+            losses[quantity.name] = MinimizedQuantity(quantity.name, _unchanged)
+    return losses | {axis: _set_loss(measure) for axis, measure in SET_AXES.items()}
+
+
+def minimized_quantity(name: str, *, costs: bool = True) -> MinimizedQuantity | None:
+    """Return what a search can minimize, by its name; None if there is nothing of that name.
+
+    Parameters
+    ----------
+    name : str
+        A name of :func:`minimized_quantities`, or ``"group_gap:COLUMN"``.
+    costs : bool, default=True
+        Include the costs of extraction.
+
+    Returns
+    -------
+    MinimizedQuantity or None
+        The measure and the conversion of its value.
+
+    Examples
+    --------
+    >>> quantity = minimized_quantity("incompleteness")
+    >>> quantity.measure, quantity.loss_of(0.75)
+    ('completeness_volume', 0.25)
+    """
+    if name.startswith(_GROUP_GAP) and (gap := named_set_measure(name)):
+        return _set_loss(gap)
+    return minimized_quantities(costs=costs).get(name)
 
 
 def _complement(value: Any) -> Any:

@@ -39,7 +39,7 @@ from skescore.scorers import (
     evaluate_rules,
     make_knowledge_scorer,
     measured_quantities,
-    minimized_quantities,
+    minimized_quantity,
 )
 from skescore.tuning._fold_result import FoldResult, mean_of
 from skescore.tuning._leaderboard import COLUMNS
@@ -724,6 +724,6 @@ _ATTRIBUTES = ("folds", "all_rows", "warnings")
 
 def _is_defined(result: FoldResult, names: Collection[str]) -> bool:
     """Return whether the measures behind the values of a trial are defined on a fold."""
-    losses = minimized_quantities(costs=False)
-    measures = [losses[name][0] if name in losses else name for name in names]
-    return not any(math.isnan(result.get(name)) for name in measures)
+    losses = [minimized_quantity(name, costs=False) for name in names]
+    measures = (loss.measure if loss else name for name, loss in zip(names, losses, strict=True))
+    return not any(math.isnan(result.get(measure)) for measure in measures)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from skescore._validation import check_choice
-from skescore.scorers import COMPLETENESSES, minimized_quantities
+from skescore.scorers import COMPLETENESSES, minimized_quantities, minimized_quantity
 from skescore.tuning._candidates import Candidates, as_candidates
 
 _DEFAULT = ("loss", "n_rules", "incompleteness")
@@ -271,27 +271,25 @@ def pareto_front(
 
 def check_objectives(objectives: Any) -> tuple[str, ...]:
     """Return the objectives as a tuple; raise an error unless they are different known names."""
-    losses = minimized_quantities()
     is_list = isinstance(objectives, Sequence) and not isinstance(objectives, str)
     names = tuple(objectives) if is_list else ()
-    if not names or any(n not in losses for n in names) or len(set(names)) < len(names):
+    are_known = all(isinstance(name, str) and minimized_quantity(name) for name in names)
+    if not names or not are_known or len(set(names)) < len(names):
         raise ValueError(
-            f"objectives must be a sequence of different names of {list(losses)}, such as "
-            f"{_DEFAULT!r}, got {objectives!r}. Less is better in all of them: take 'loss' for "
-            "performance, 'incompleteness' for completeness."
+            f"objectives must be a sequence of different names of {list(minimized_quantities())}, "
+            f"such as {_DEFAULT!r}, got {objectives!r}. Less is better in all of them: take 'loss' "
+            "for performance, 'incompleteness' for completeness."
         )
     return names
 
 
 def _mean_losses(candidates: Candidates, name: str, completeness: str) -> np.ndarray:
     """Return the mean of an objective over the folds, or of another measure."""
-    losses = minimized_quantities()
-    if name not in losses:
+    loss = minimized_quantity(name)
+    if loss is None:
         return candidates.means(name)
-    measure, to_loss = losses[name]
-    if name == "incompleteness":
-        measure = f"completeness_{completeness}"
-    return np.asarray(to_loss(candidates.means(measure)))
+    measure = f"completeness_{completeness}" if name == "incompleteness" else loss.measure
+    return np.asarray(loss.loss_of(candidates.means(measure)))
 
 
 def _without_noise(losses: np.ndarray) -> np.ndarray:

@@ -14,12 +14,14 @@ from skescore.scorers import (
     COMPLETENESSES,
     SIZES,
     FidelityScorer,
+    MinimizedQuantity,
     PerformanceScorer,
     RuleScorer,
     ScoreSpec,
     axis_measure,
     get_rule_scorer,
     minimized_quantities,
+    minimized_quantity,
 )
 from skescore.tuning._estimator_632 import mixed, mixed_score
 from skescore.tuning._fold_result import FoldResult, mean_of
@@ -67,13 +69,12 @@ class SearchObjective:
             scorer = check_scoring(scoring, reference)
             return cls(scorer, name_of(scoring, scorer))
         names = tuple(scoring)
-        losses = minimized_quantities(costs=False)
         for name in names:
-            if name not in losses:
+            if minimized_quantity(str(name), costs=False) is None:
+                hint = did_you_mean(str(name), minimized_quantities(costs=False))
                 raise ValueError(
                     f"scoring names {name!r}, which is not a measure that can be minimized. "
-                    f"{did_you_mean(str(name), losses)} A single score is given by its name "
-                    "alone: scoring='ice'."
+                    f"{hint} A single score is given by its name alone: scoring='ice'."
                 )
         if len(names) < 2 or len(set(names)) < len(names):
             raise ValueError(
@@ -88,6 +89,12 @@ class SearchObjective:
         """Scorers of rule sets that the values of a trial need."""
         measures = filter(None, map(axis_measure, self.minimized))
         return {m.scorer_name: get_rule_scorer(m.scorer_name) for m in measures}
+
+    @property
+    def losses(self) -> list[MinimizedQuantity]:
+        """Measures that are minimized together, and the conversions of their values."""
+        losses = (minimized_quantity(name, costs=False) for name in self.minimized)
+        return [loss for loss in losses if loss is not None]
 
     @property
     def directions(self) -> list[Literal["minimize", "maximize"]]:
@@ -171,12 +178,7 @@ class SearchObjective:
         """Return the values of a trial; undefined ones are NaN."""
         if not self.minimized:
             return (mean_of(folds, "score"),)
-        losses = minimized_quantities(costs=False)
-        values = []
-        for name in self.minimized:
-            measure, to_loss = losses[name]
-            values.append(float(to_loss(mean_of(folds, measure))))
-        return tuple(values)
+        return tuple(float(loss_of(mean_of(folds, measure))) for measure, loss_of in self.losses)
 
 
 def spec_of(scorer: Any) -> ScoreSpec | None:

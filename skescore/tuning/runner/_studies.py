@@ -18,7 +18,7 @@ import optuna
 from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
-from skescore.scorers import limited_quantities, minimized_quantities
+from skescore.scorers import limited_quantities
 from skescore.tuning._fold_result import FoldResult, read_all_rows, read_folds
 from skescore.tuning._limits import SearchLimits
 from skescore.tuning._objective import ExtractorObjective, params_key
@@ -346,11 +346,9 @@ class Studies:
 
         They are those of the objective and of the limits: 1 if greater is better, else -1.
         """
-        losses = minimized_quantities(costs=False)
         result = {}
-        for loss in self.objective.minimized:
-            measure, to_loss = losses[loss]
-            result[measure] = math.copysign(1.0, to_loss(0.0) - to_loss(1.0))
+        for measure, loss_of in self.objective.losses:
+            result[measure] = math.copysign(1.0, loss_of(0.0) - loss_of(1.0))
         quantities = limited_quantities()
         for limit in self.settings.limits.values:
             result[quantities[limit].name] = quantities[limit].sign
