@@ -32,6 +32,7 @@ from skescore.extractors.trepan import (
     at_least,
     bin_instances,
     chi_squared,
+    draw_indices,
     find_cuts,
     given_at_least,
     information_gain,
@@ -774,6 +775,28 @@ def test_conditional_chances_are_those_of_all_patterns(chances, data):
 
 
 # --- draws ---
+
+
+@settings(deadline=None)
+@given(
+    n_weights=st.integers(1, 300),
+    n_draws=st.sampled_from([1, 20, 3000]),
+    skew=st.floats(0, 40),
+    zeros=st.floats(0, 0.99),
+    seed=st.integers(0, 10**6),
+)
+def test_drawn_indices_are_those_of_a_search_in_cumulated_weights(
+    n_weights, n_draws, skew, zeros, seed
+):
+    random = np.random.default_rng(seed)
+    weights = random.random(n_weights) ** skew * (random.random(n_weights) >= zeros)
+    weights[random.integers(n_weights)] = 1e-300
+    share = random.random(n_draws)
+    share[0], share[-1] = 1 - 2.0**-53, random.choice([0.0, 0.5])
+    cumulated = np.cumsum(weights)
+    expected = np.searchsorted(cumulated, share * cumulated[-1], side="right")
+    expected = np.minimum(expected, np.flatnonzero(weights)[-1])
+    np.testing.assert_array_equal(draw_indices(weights, share), expected)
 
 
 @settings(deadline=None)
