@@ -91,7 +91,9 @@ def referee(name: str, folder: Path = FOLDER) -> Page:
     elif name == "fidelity.md":
         check_fidelity(page, fidelity_rows(folder / "fidelity.csv"))
     elif name == "tuned_trees.md":
-        rows = read_cells(folder / "tuned_trees.csv", ("suite", "data", "score", "extractor"))
+        rows = read_cells(
+            folder / "tuned_trees.csv", ("suite", "data", "score", "extractor", "commit")
+        )
         check_tuned_trees(page, rows)
     else:
         own = read_cells(folder / "what_scores_say.csv", ("data", "task", "candidate"))

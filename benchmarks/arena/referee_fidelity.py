@@ -272,6 +272,8 @@ def check_fidelity_methods(page: Page, rows: list[Row], methods: Sequence[str]) 
 def check_tuned_trees(page: Page, rows: list[Row]) -> None:
     """Check the comparison of the default search with tuned trees."""
     expected = []
+    rows = list({(row["suite"], row["data"], row["score"]): row for row in rows}.values())
+    page.name("Commit of the search: " + ", ".join(dict.fromkeys(r["commit"] for r in rows)) + ".")
     for score in ("ice", "neg_fire", "neg_q"):
         of_score = [row for row in rows if row["score"] == score]
         suites = sorted({row["suite"] for row in of_score})
@@ -284,6 +286,7 @@ def check_tuned_trees(page: Page, rows: list[Row]) -> None:
             p = float(wilcoxon(changes).pvalue) if differs else 1.0
             n_ahead = sum(c > 0 for c in differs)
             sizes = [mean(row[c] for row in part) for c in ("search_rules", "tree_rules")]
+            ratio = float(np.median([row["search_cpu"] / row["tree_cpu"] for row in part]))
             expected.append(
                 (
                     suite,
@@ -294,6 +297,7 @@ def check_tuned_trees(page: Page, rows: list[Row]) -> None:
                     len(differs) - n_ahead,
                     Rounded(p),
                     *sizes,
+                    ratio,
                 )
             )
     head = [
@@ -306,5 +310,6 @@ def check_tuned_trees(page: Page, rows: list[Row]) -> None:
         "p",
         "rules, search",
         "rules, tree",
+        "time",
     ]
     page.table(head, expected, None, 2)
