@@ -3,12 +3,12 @@
     python benchmarks/arena/referee.py [--pages README.md ...] [--folder FOLDER]
     python benchmarks/arena/referee.py --rerun 20
 
-The pages are written by `findings.py`, `fidelity_report.py`, `tuned_trees.py` and
-`what_scores_say.py`. This script shares no code with them and does not import the package: it reads
-the CSV files with the standard library and computes ranks, tests and correlations itself. A figure
-is compared within half a unit of its last digit. A number of a page that no check covers is a
-difference, too. Of the README of the project, it checks the comparison with other tools and the
-factors of the example score.
+The pages are written by `findings.py`, `fidelity_report.py`, `fidelity_regression.py`,
+`tuned_trees.py` and `what_scores_say.py`. This script shares no code with them and does not import
+the package: it reads the CSV files with the standard library and computes ranks, tests and
+correlations itself. A figure is compared within half a unit of its last digit. A number of a page
+that no check covers is a difference, too. Of the README of the project, it checks the comparison
+with other tools and the factors of the example score.
 
 `--rerun` measures random cells of `results.csv` again (`run.py --verify`). Exits with 1 if anything
 differs.
@@ -26,7 +26,12 @@ from typing import Any
 
 from referee_arena import check_arena
 from referee_cells import Row, mean, read_cells
-from referee_fidelity import check_fidelity, check_tuned_trees, fidelity_rows
+from referee_fidelity import (
+    check_fidelity,
+    check_fidelity_regression,
+    check_tuned_trees,
+    fidelity_rows,
+)
 from referee_pages import Page
 from referee_scores import check_scores
 
@@ -90,6 +95,9 @@ def referee(name: str, folder: Path = FOLDER) -> Page:
         check_arena(page, read_cells(folder / "results.csv", _ARENA_TEXTS))
     elif name == "fidelity.md":
         check_fidelity(page, fidelity_rows(folder / "fidelity.csv"))
+    elif name == "fidelity_regression.md":
+        texts = ("data", "black_box", "method", "commit", "error")
+        check_fidelity_regression(page, read_cells(folder / "fidelity_regression.csv", texts))
     elif name == "tuned_trees.md":
         rows = read_cells(
             folder / "tuned_trees.csv", ("suite", "data", "score", "extractor", "commit")
@@ -102,7 +110,14 @@ def referee(name: str, folder: Path = FOLDER) -> Page:
     return page
 
 
-PAGES = ("README.md", "fidelity.md", "tuned_trees.md", "what_scores_say.md", "project")
+PAGES = (
+    "README.md",
+    "fidelity.md",
+    "fidelity_regression.md",
+    "tuned_trees.md",
+    "what_scores_say.md",
+    "project",
+)
 
 
 def main() -> int:

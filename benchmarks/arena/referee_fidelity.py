@@ -266,6 +266,66 @@ def check_fidelity_methods(page: Page, rows: list[Row], methods: Sequence[str]) 
         )
 
 
+# --- the page on models of numbers ----------------------------------------------------------------
+
+_METHODS_OF_NUMBERS = ("search, constants", "search", "CART", "CART on queries", "FIGS")
+
+
+def check_fidelity_regression(page: Page, rows: list[Row]) -> None:
+    """Check the comparison of short rule lists for models of numbers."""
+    keys = ("data", "black_box", "seed", "method")
+    rows = list({tuple(row[key] for key in keys): row for row in rows}.values())
+    searched = [row["commit"] for row in rows if row["method"].startswith("search")]
+    page.name(
+        "Commit of the search: " + ", ".join(dict.fromkeys(searched)) + ".",
+        "at most 8 rules",
+        "8 leaves",
+        "about 10,000 rows",
+        "max_rules=8",
+    )
+    rows = [row for row in rows if not row["error"]]
+    by_method = group_by(rows, "method")
+    expected = []
+    means = {}
+    for method in _METHODS_OF_NUMBERS:
+        cells = by_method[(method,)]
+        tables = group_by(cells, "data")
+        means[method] = {
+            name: mean(cell["fidelity"] for cell in part) for (name,), part in tables.items()
+        }
+        correctness = [mean(cell["correctness"] for cell in part) for part in tables.values()]
+        expected.append(
+            (
+                method,
+                len(cells),
+                float(np.median(list(means[method].values()))),
+                float(np.median(correctness)),
+                mean(cell["n_rules"] for cell in cells),
+                float(np.median([cell["cpu_seconds"] for cell in cells])),
+            )
+        )
+    head = ["method", "cells", "fidelity", "correctness", "rules", "CPU seconds"]
+    page.table(head, expected)
+    ours, rivals = means["search, constants"], []
+    for rival in ("CART", "CART on queries", "FIGS"):
+        changes = [(name, ours[name] - value) for name, value in sorted(means[rival].items())]
+        even = [change for place, (_, change) in enumerate(changes) if place % 2 == 0]
+        numbers = [change for _, change in changes]
+        rivals.append(
+            (
+                rival,
+                len(numbers),
+                sum(c > 0 for c in numbers),
+                sum(c < 0 for c in numbers),
+                Rounded(float(wilcoxon(numbers).pvalue)),
+                sum(c > 0 for c in even),
+                sum(c < 0 for c in even),
+            )
+        )
+    head = ["rival", "tables", "higher", "lower", "p", "higher, even half", "lower, even half"]
+    page.table(head, rivals)
+
+
 # --- the page on tuned trees ----------------------------------------------------------------------
 
 
