@@ -99,12 +99,12 @@ def fit_figs(numbers: np.ndarray, target: np.ndarray, seed: int) -> tuple[Any, i
     return model, n_leaves
 
 
-@threadpool_limits.wrap(limits=1)
 def measure(
     entry: Any, black_box: str, seed: int, methods: list[str], commit: str
 ) -> list[dict[str, Any]]:
     """Fit the black box on one half of a table and return the row of each method."""
     warnings.simplefilter("ignore")
+    threadpool_limits(limits=1)
     table = entry.table
     train, test = next(split_rows(table, seed, 1, 0.5))
     X, X_test = (table.X.iloc[half].reset_index(drop=True) for half in (train, test))

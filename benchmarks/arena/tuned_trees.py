@@ -41,10 +41,10 @@ EQUAL = 1e-9
 KEYS = ["suite", "data", "score"]
 
 
-@threadpool_limits.wrap(limits=1)
 def measure(entry, suite: str, scoring: str, commit: str) -> dict:
     """Return the held-out scores of the search and of the tuned tree on one table."""
     warnings.simplefilter("ignore")
+    threadpool_limits(limits=1)
     data = load_dataset(entry.source, **entry.options)
     ((train, test),) = split_rows(data, 0, 1, 0.5)
     names = [name for name in data.X.columns if is_categorical(data.X[name])]
