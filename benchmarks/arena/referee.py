@@ -24,6 +24,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from referee_arena import check_arena
 from referee_cells import Row, mean, read_cells
 from referee_fidelity import (
@@ -31,6 +32,7 @@ from referee_fidelity import (
     check_fidelity_regression,
     check_tuned_trees,
     fidelity_rows,
+    versus,
 )
 from referee_pages import Page
 from referee_scores import check_scores
@@ -57,6 +59,20 @@ def check_readme(page: Page, rows: list[Row]) -> None:
             expected.append((learner, *cells))
     page.table(["learner", *names], expected, "Compared with other tools")
     check_example_score(page)
+
+
+def check_readme_on_fidelity(page: Page, rows: list[Row]) -> None:
+    """Check what the README says about fidelity at equal size."""
+    tree, figs = (versus(rows, "search", rival) for rival in ("CART", "FIGS"))
+    cpu = [row["cpu_seconds"] for row in rows if row["method"] == "search"]
+    if tree is None or figs is None:
+        page.fail("compares with methods that were not measured")
+        return
+    page.claim("for at most ", min(row["limit"] for row in rows), " rules (or")
+    page.claim("on ", tree["ratio"], " times as many held-out rows as scikit-learn's tree")
+    page.claim("and on ", figs["ratio"], " times as many as FIGS")
+    page.claim("geometric means over ", tree["tables"], " tables with two models")
+    page.claim("The search takes about ", float(np.median(cpu)), " s of CPU time per table")
 
 
 def check_example_score(page: Page) -> None:
@@ -90,6 +106,7 @@ def referee(name: str, folder: Path = FOLDER) -> Page:
     if name == "project":
         peers = folder.parent / "quality" / "peers.csv"
         check_readme(page, read_cells(peers, ("data", "learner", "state", "detail")))
+        check_readme_on_fidelity(page, fidelity_rows(folder / "fidelity.csv"))
         return page
     if name == "README.md":
         check_arena(page, read_cells(folder / "results.csv", _ARENA_TEXTS))
