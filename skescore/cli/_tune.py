@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import datetime
 import hashlib
 import itertools
@@ -322,6 +323,14 @@ def _leaderboard_notes(
         "the feature space and of the rows that rules cover.)"
     )
 
+    cost = search.query_cost_
+    if cost.n_rows:
+        seconds = 1000 * cost.seconds_per_row
+        per_1000 = f"{seconds:.1f} s" if seconds >= 1 else f"{1000 * seconds:.1f} ms"
+        printer.line(
+            f"(The trials asked the model about {cost.n_rows:,} rows, which took "
+            f"{cost.seconds:.1f} s, {per_1000} per 1,000 rows.)"
+        )
     if options.measures and board[columns_of(options)].isna().any(axis=None):
         printer.line("(- means that a measure has no value on at least one fold.)")
     if board["score"].iloc[0] < board["score"].max():
@@ -1801,6 +1810,7 @@ def _result(
             "tolerance": options.tolerance,
             **{name: getattr(options, name) for name in limited_quantities()},
             "seconds": round(search.search_seconds_, 3),
+            "query_cost": dataclasses.asdict(search.query_cost_),
         },
         "best": {
             "extractor": search.best_name_,

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,39 @@ def _bytes_of(value: Any) -> int:
     return sum(map(_bytes_of, vars(value).values())) if hasattr(value, "__dict__") else 0
 
 
+@dataclass(frozen=True)
+class QueryCost:
+    """Rows that a black box was asked about, and the time that it took.
+
+    Parameters
+    ----------
+    n_rows : int, default=0
+        Number of rows, without those whose predictions were cached.
+    seconds : float, default=0.0
+        Time in seconds, summed over processes.
+
+    Examples
+    --------
+    >>> cost = QueryCost(600, 1.5) + QueryCost(400, 0.5)
+    >>> cost.n_rows, cost.seconds, cost.seconds_per_row
+    (1000, 2.0, 0.002)
+    """
+
+    n_rows: int = 0
+    seconds: float = 0.0
+
+    @property
+    def seconds_per_row(self) -> float:
+        """Mean time per row in seconds; NaN without rows."""
+        return self.seconds / self.n_rows if self.n_rows else math.nan
+
+    def __add__(self, other: QueryCost) -> QueryCost:
+        return QueryCost(self.n_rows + other.n_rows, self.seconds + other.seconds)
+
+    def __sub__(self, other: QueryCost) -> QueryCost:
+        return QueryCost(self.n_rows - other.n_rows, self.seconds - other.seconds)
+
+
 class Oracle:
     """Queries a black box in batches, caches its predictions and counts the queries.
 
@@ -152,6 +186,11 @@ class Oracle:
         if self._names is None and not self._array_only and hasattr(like, "columns"):
             self._names = self._feature_names or list(like.columns)
         self._kinds = FrameKinds(like)
+
+    @property
+    def cost(self) -> QueryCost:
+        """Rows that the black box was asked about, and the time that it took."""
+        return QueryCost(self.n_rows, self.seconds)
 
     def query(self, X: Any, *, cache: bool = True) -> np.ndarray:
         """Return one prediction per row.

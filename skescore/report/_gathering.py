@@ -8,7 +8,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -442,6 +442,7 @@ def _describe_search(search: ExtractorSearchCV, data: Dataset | None) -> dict[st
             "sample_weight": search.data_.is_weighted,
             "seed": search.random_state if isinstance(search.random_state, int) else None,
             "seconds": search.search_seconds_,
+            "query_cost": asdict(search.query_cost_),
         },
         "alternatives": alternatives_record(search),
         "suspicions": [str(suspicion) for suspicion in search.suspicions_],

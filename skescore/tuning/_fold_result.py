@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from skescore.extractors import QueryCost
 from skescore.scorers import measured_quantities
 
 #: Names of the fields in stored results that are not measures.
@@ -29,6 +30,8 @@ class FoldResult:
         Texts of the warnings that the evaluation raised.
     failure : str, default=""
         Text of the error; empty if there was none.
+    query_cost : QueryCost, optional
+        Rows that the black box was asked about; not stored with the trial.
 
     Examples
     --------
@@ -41,6 +44,7 @@ class FoldResult:
     user_measures: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     failure: str = ""
+    query_cost: QueryCost = field(default=QueryCost(), compare=False)
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> FoldResult:

@@ -304,6 +304,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Held-out performance of the black box; perfect by definition without y.
     search_seconds_ : float
         Wall time of the search without the refit.
+    query_cost_ : QueryCost
+        Rows that the trials asked the black box about, and the time that it took; rows that
+        several candidates ask about count once per process.
     classes_ : ndarray of shape (n_classes,)
         Class labels. Classification only.
     n_features_in_ : int
@@ -1205,6 +1208,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             for name in self.studies_
         }
         self.stopped_ = runner.allocation.stop_reasons
+        self.query_cost_ = runner.query_cost
         self.candidates_ = Candidates.from_trials(trials)
         self.leaderboard_ = leaderboard(
             trials,

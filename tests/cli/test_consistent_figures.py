@@ -116,6 +116,13 @@ class PrintedFigures:
             self.equal(value, quality[name.strip()])
         assert (self.run.is_weighted) == ("same total weight" in where)
 
+    def check_query_cost(self, _, rows, seconds, per_1000, unit):
+        cost = self.run.record["search"]["query_cost"]
+        self.equal(rows.replace(",", ""), cost["n_rows"])
+        self.equal(seconds, cost["seconds"])
+        scale = 1e6 if unit == "ms" else 1e3
+        self.equal(per_1000, scale * cost["seconds"] / cost["n_rows"])
+
     def check_leaderboard(self, position, n_trials):
         self.equal(n_trials, len(self.run.board))
         board = self.run.board[self.run.board["state"] == "complete"]
@@ -253,6 +260,8 @@ class PrintedFigures:
         r".*: (\d+) rows, (\d+) features?; (.*)": check_header,
         r"black box .*?: (.*?) \((.*)\)": check_quality,
         r"leaderboard: (\d+) trials.*": check_leaderboard,
+        r"\(The trials asked the model about ([\d,]+) rows, which took ([\d.]+) s, "
+        r"([\d.]+) (m?s) per 1,000 rows\.\)": check_query_cost,
         r"\(Beyond (.*): rows? ([\d, ]+)\.\)": check_beyond,
         r"best trade-offs of loss, rules and completeness: .*": check_trade_off,
         r"\(\w+: (?:greater|less) is better.*compared with (.*?); ± is.*\)": check_truth,

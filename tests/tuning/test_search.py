@@ -435,6 +435,8 @@ def test_black_box_is_fitted_and_queried_once_per_fold() -> None:
     assert black_box.fits == [*sizes[::2], len(X)]  # the last is the winner's as well
     # Held-out rows for the black box's own quality, training rows once for all extractors.
     assert sorted(black_box.questions) == sorted([*sizes, len(X)])
+    assert search.query_cost_.n_rows == sum(sizes[::2]) + len(X)
+    assert 0 < search.query_cost_.seconds < search.search_seconds_
     winner = search.best_extractor_
     assert type(winner.estimator) is type(winner.estimator_) is type(winner.oracle_.estimator)
     assert not hasattr(winner.estimator, "classes_")  # not fitted, so that a clone learns anew

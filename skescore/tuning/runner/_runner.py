@@ -17,6 +17,7 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from skescore._text import plural
+from skescore.extractors import QueryCost
 from skescore.tuning._fold_result import FoldResult, mean_of
 from skescore.tuning._objective import params_key
 from skescore.tuning._search_objective import SearchObjective
@@ -112,6 +113,7 @@ class Runner:
         self._is_first_batch = True
         #: Extractors of the last batch.
         self._previous: Collection[str] = ()
+        self.query_cost = QueryCost()
 
     def run(self) -> None:
         """Search until the budget is spent."""
@@ -119,9 +121,12 @@ class Runner:
         if self.allocation.timeout is not None:
             self.evaluator.deadline = time.monotonic() + self.allocation.timeout
         with Workers(self.evaluator, self.n_jobs) as workers:
-            self.studies.call_with_retries(lambda: self._run_baselines(workers))
-            while self.studies.call_with_retries(lambda: self._step(start, workers)):
-                pass
+            try:
+                self.studies.call_with_retries(lambda: self._run_baselines(workers))
+                while self.studies.call_with_retries(lambda: self._step(start, workers)):
+                    pass
+            finally:
+                self.query_cost = workers.query_cost
 
     def _run_baselines(self, workers: Workers) -> None:
         """Evaluate the candidates that every search has in addition to its budget."""

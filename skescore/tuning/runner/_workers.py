@@ -6,6 +6,7 @@ import math
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -17,6 +18,7 @@ from sklearn.utils.validation import _num_samples
 from skescore._deadline import time_limit
 from skescore._processes import parallel
 from skescore.black_boxes import black_box_task
+from skescore.extractors import QueryCost
 from skescore.tuning._fold_result import FoldResult
 from skescore.tuning._objective import (
     Fold,
@@ -81,6 +83,11 @@ class FoldEvaluator:
         """Evaluate an extractor on a fold; on an error, the result holds its text."""
         rows = self.all_rows if fold == ALL_ROWS else self.folds[fold]
         assert rows is not None
+        oracle = rows.black_box.oracle
+        cost = oracle.cost
+        return replace(self._evaluate(extractor, rows), query_cost=oracle.cost - cost)
+
+    def _evaluate(self, extractor: Any, rows: Fold) -> FoldResult:
         seconds_left = self.deadline - time.monotonic()
         try:
             with time_limit(None if math.isinf(seconds_left) else max(seconds_left, 0.0)):
@@ -101,6 +108,11 @@ class Workers:
         Evaluation of a candidate on a fold.
     n_jobs : int or None
         Number of processes, as in scikit-learn.
+
+    Attributes
+    ----------
+    query_cost : QueryCost
+        Rows that the black box was asked about, and the time that it took.
     """
 
     def __init__(self, evaluator: FoldEvaluator, n_jobs: int | None) -> None:
@@ -109,6 +121,7 @@ class Workers:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._path = ""
         self._parallel: Any = None
+        self.query_cost = QueryCost()
 
     def __enter__(self) -> Workers:
         if self.n_jobs > 1:
@@ -133,8 +146,12 @@ class Workers:
     def run(self, tasks: Sequence[tuple[Any, int]]) -> list[FoldResult]:
         """Evaluate pairs of an extractor and the number of a fold; return results in order."""
         if self.n_jobs == 1:
-            return [self.evaluator(*task) for task in tasks]
-        return list(self._parallel(delayed(_evaluate)(self._path, *task) for task in tasks))
+            results = [self.evaluator(*task) for task in tasks]
+        else:
+            calls = (delayed(_evaluate)(self._path, *task) for task in tasks)
+            results = list(self._parallel(calls))
+        self.query_cost = sum((result.query_cost for result in results), self.query_cost)
+        return results
 
 
 def _evaluate(path: str, extractor: Any, fold: int) -> FoldResult:
