@@ -141,8 +141,9 @@ def means_of_tables(rows: pd.DataFrame) -> pd.DataFrame:
 def write_page(rows: pd.DataFrame) -> str:
     """Compare the methods on all tables, and on both halves in the order of their names."""
     rows = rows.drop_duplicates(KEYS, keep="last")
-    commits = ", ".join(dict.fromkeys(rows.loc[rows["method"].isin(SEARCHES), "commit"]))
-    lines = [INTRO, f"Commit of the search: {commits}.", ""]
+    commits = rows[rows["method"].isin(SEARCHES)].groupby("method", sort=False)["commit"].unique()
+    measured = "; ".join(f"*{name}* at {', '.join(part)}" for name, part in commits.items())
+    lines = [INTRO, f"Measured commits: {measured}.", ""]
     lines += ["| method | cells | fidelity | correctness | rules | CPU seconds |"]
     lines += ["| --- | --: | --: | --: | --: | --: |"]
     for method in METHODS:

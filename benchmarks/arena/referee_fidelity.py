@@ -275,9 +275,10 @@ def check_fidelity_regression(page: Page, rows: list[Row]) -> None:
     """Check the comparison of short rule lists for models of numbers."""
     keys = ("data", "black_box", "seed", "method")
     rows = list({tuple(row[key] for key in keys): row for row in rows}.values())
-    searched = [row["commit"] for row in rows if row["method"].startswith("search")]
+    searched = group_by((row for row in rows if row["method"].startswith("search")), "method")
+    commits = {name: dict.fromkeys(r["commit"] for r in part) for (name,), part in searched.items()}
     page.name(
-        "Commit of the search: " + ", ".join(dict.fromkeys(searched)) + ".",
+        *(f"*{name}* at {', '.join(part)}" for name, part in commits.items()),
         "at most 8 rules",
         "8 leaves",
         "about 10,000 rows",

@@ -1009,7 +1009,11 @@ def _cart_points(problem: _SearchProblem) -> _Points:
     leaves = _clip_to_range(problem.max_rules, _leaves(problem))
     large = tree(leaves) | {"max_depth": 8}
     points = [p for p in (large, default, largest, more, few) if int(p["max_leaf_nodes"]) <= leaves]
-    return _with_query_rows(points, first=True)
+    with_queries = _with_query_rows(points, first=True)
+    if problem.classifies:
+        return with_queries
+    # Means of numbers need rows near the data: benchmarks/arena/fidelity_regression.md.
+    return [large | {"sampling": name} for name in ("permute-mixed", "permute-near")] + with_queries
 
 
 #: Work of optimal extractors in a search, where each of many candidates is fitted six times.
