@@ -144,22 +144,22 @@ def parse_gates(text: str) -> tuple[Gate, ...]:
 
 
 def gates_from_expr(expr: Any) -> tuple[Gate, ...]:
-    """Read nested prefix lists such as ``["and", ["var", 0], ["not", ["var", 1]]]``."""
+    """Convert nested prefix lists such as ``["and", ["var", 0], ["not", ["var", 1]]]`` to gates."""
     gates: list[Gate] = []
     operands: list[int] = []
-    agenda: list[tuple[Any, bool]] = [(expr, False)]
-    while agenda:
-        part, children_done = agenda.pop()
-        operator, count = _checked_part(part)
+    stack: list[tuple[Any, bool]] = [(expr, False)]
+    while stack:
+        part, has_operands = stack.pop()
+        operator, n_operands = _checked_part(part)
         if operator == "var":
             operands.append(len(gates))
             gates.append(("var", int(part[1]), -1))
-        elif not children_done:
-            agenda.append((part, True))
-            agenda.extend((child, False) for child in reversed(part[1:]))
+        elif not has_operands:
+            stack.append((part, True))
+            stack.extend((child, False) for child in reversed(part[1:]))
         else:
             right = operands.pop()
-            pair = (right, -1) if count == 1 else (operands.pop(), right)
+            pair = (right, -1) if n_operands == 1 else (operands.pop(), right)
             operands.append(len(gates))
             gates.append((operator, *pair))
     return tuple(gates)

@@ -289,8 +289,8 @@ def run(options: argparse.Namespace) -> str:
         )
     if options.black_box and "://" in options.data:
         options.parser.error(
-            "--black-box predicts rows, but a database hands over none; store its predictions in a "
-            "column and name it as --target, or export the table to Parquet"
+            "--black-box predicts rows, but a database does not return any; store its predictions "
+            "in a column and name it as --target, or export the table to Parquet"
         )
     model = _model(options)
     X, y, data, unknown = (_counted if in_place else _read)(options, ruleset, notes, model)

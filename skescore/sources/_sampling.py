@@ -247,7 +247,7 @@ class LabelCountReducer(Reducer[dict[Any, int]]):
         if n_missing:
             raise SourceError(
                 f"The target of {table.name} must hold a label in every row, but {n_missing} rows "
-                "have none. Drop such rows first, as in a view."
+                "have none. Exclude these rows, for example with a view."
             )
         return counts
 

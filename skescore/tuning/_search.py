@@ -1676,7 +1676,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def rules_(self) -> RuleSet:
-        """The winner's rules."""
+        """Rules of the winner, extracted from all rows."""
         return self._winner().rules_
 
     def plot(self, kind: str = "trade_off", *, ax: Any = None, **options: Any) -> Any:
