@@ -596,7 +596,8 @@ def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
         printer.table(["rule", "and rule", "share of the rows"], listed)
         if result["ordered"]:
             printer.line(
-                "(In a list, the first of them predicts, so that ELSE hides the contradiction.)"
+                "(In an ordered list, the first rule that holds predicts, so the contradiction has "
+                "no effect.)"
             )
     printed = [rule for rule in result["calibration"] if rule["printed"] == rule["printed"]]
     if printed:
