@@ -76,10 +76,14 @@ def page(results: pd.DataFrame) -> str:
     lines = [
         "# The default search and tuned trees",
         "",
-        "Written by `python benchmarks/arena/tuned_trees.py` from "
-        "[tuned_trees.csv](tuned_trees.csv). Both choose by the same score on the same folds of "
-        "one half of a table, and are scored against the data on the other half. p is Wilcoxon's "
-        "signed-rank test over tables. A linear equation of the search counts as one rule.",
+        "This page compares the default search with one CART tree whose number of leaves is tuned. "
+        "It is written by `python benchmarks/arena/tuned_trees.py` from "
+        "[tuned_trees.csv](tuned_trees.csv). Both explain the same random forest, choose by the "
+        "same score on the same folds of one half of a table, and are scored against the data on "
+        "the other half. *Ahead* counts the tables on which the search has the better score. p is "
+        "the p-value of Wilcoxon's signed-rank test over tables. The last two columns are mean "
+        "numbers of rules or leaves. A linear equation of the search counts as one rule. Only some "
+        "tables of these suites have been measured.",
         "",
         "| suite | score | tables | ahead | equal | behind | p | rules, search | rules, tree |",
         "| --- | --- | --: | --: | --: | --: | --: | --: | --: |",

@@ -545,11 +545,11 @@ def group_fidelity(
     Examples
     --------
     >>> from skescore.metrics import group_fidelity
-    >>> found = group_fidelity(
+    >>> fidelity = group_fidelity(
     ...     [1, 1, 0, 0], [1, 1, 1, 0], ["north", "north", "south", "south"],
     ...     task="classification",
     ... )
-    >>> found.overall, found.gap, found.mean_gap
+    >>> fidelity.overall, fidelity.gap, fidelity.mean_gap
     (0.75, 0.25, 0.5)
     """
     check_choice("task", task, TASKS)

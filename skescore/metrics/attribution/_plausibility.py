@@ -91,8 +91,8 @@ def plausibility(
     Examples
     --------
     >>> from skescore.metrics.attribution import plausibility
-    >>> found = plausibility([[0.9, 0.1, 0.5, -0.3]], [[1, 0, 0, 1]], top_k=2)
-    >>> {name: values.round(3).tolist() for name, values in found.items()}
+    >>> measures = plausibility([[0.9, 0.1, 0.5, -0.3]], [[1, 0, 0, 1]], top_k=2)
+    >>> {name: values.round(3).tolist() for name, values in measures.items()}
     {'token_iou': [0.333], 'token_f1': [0.5], 'auprc': [0.708]}
     >>> plausibility([[0.9, 0.1, 0.5, -0.3]], [[1, 0, 0, 1]], top_k=2, average="micro")
     {'token_iou': 0.3333333333333333, 'token_f1': 0.5}

@@ -98,13 +98,13 @@ def winning_regions(
     ...                 n_rules=n_rules, size=n_rules, completeness_volume=1.0,
     ...                 completeness_instances=1.0)
     ...     return Candidate.from_measures("cart", {"max_leaf_nodes": n_rules}, trial, (fold,))
-    >>> found = Candidates([measured(0, 0.75, 1), measured(1, 0.95, 4), measured(2, 0.97, 12)])
-    >>> by_psi = winning_regions(found, "fire")
+    >>> candidates = Candidates([measured(0, 0.75, 1), measured(1, 0.95, 4), measured(2, 0.97, 12)])
+    >>> by_psi = winning_regions(candidates, "fire")
     >>> by_psi.table[["low", "high", "n_rules", "loss", "share"]].round(2)
         low   high  n_rules  loss  share
     0   0.1   12.0      4.0  0.05   0.69
     1  12.0  100.0     12.0  0.03   0.31
-    >>> by_ice = winning_regions(found)
+    >>> by_ice = winning_regions(candidates)
     >>> by_ice.intervals(phi=1)[["low", "high", "n_rules"]].round(2)
         low   high  n_rules
     0  0.10   1.06      4.0
