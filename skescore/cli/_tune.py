@@ -640,7 +640,7 @@ def write_page(options: argparse.Namespace, dataset: Dataset, model: Any) -> Non
 
 
 DESCRIPTION = (
-    "Train (or load) a black box, search extractors and their hyper-parameters, "
+    "Train (or load) a black box, search extractors and their hyperparameters, "
     "and show the rules with the best score."
 )
 EXAMPLES = """\

@@ -237,13 +237,16 @@ def _targets(explained: Any, target: Any, n_rows: int) -> tuple[NDArray[np.intp]
     elif explained.per_class:
         if target is None:
             raise ValueError(
-                "target must be given, as the attributions have a value for each class. Pass the "
-                "column that the rationales speak for."
+                "target must not be None, because the attributions have one value per class. Pass "
+                "the column of the class that the rationales support."
             )
         n_columns = max(row.shape[1] for row in explained.rows if row.ndim == 2)
     else:
         if target is not None:
-            raise ValueError("target is for attributions of several classes; leave it out.")
+            raise ValueError(
+                f"target must be None, because the attributions do not have one value per class; "
+                f"got {target!r}. Omit it."
+            )
         return np.zeros(n_rows, dtype=np.intp), 1
     columns = np.asarray(0 if target is None else target)
     fits = columns.dtype.kind in "iu" and columns.shape in ((), (n_rows,))

@@ -17,7 +17,7 @@ from skescore.tuning.runner._comparison import measured_parts
 
 @dataclass(frozen=True)
 class FinishedTrial:
-    """Measurements of a trial on all folds, which a trial with equal hyper-parameters shares."""
+    """Measurements of a trial on all folds, which a trial with equal hyperparameters shares."""
 
     number: int
     results: list[FoldResult]
@@ -43,11 +43,11 @@ class ResultCache:
         self._n_read: dict[str, int] = {}
 
     def get(self, name: str, params: dict[str, Any]) -> FinishedTrial | None:
-        """Return the first finished trial of an extractor with these hyper-parameters."""
+        """Return the first finished trial of an extractor with these hyperparameters."""
         return self._by_params.get((name, params_key(params)))
 
     def add(self, name: str, params: dict[str, Any], finished: FinishedTrial) -> None:
-        """Add a trial unless there is one with equal hyper-parameters."""
+        """Add a trial unless there is one with equal hyperparameters."""
         self._by_params.setdefault((name, params_key(params)), finished)
 
     def parts_of(self, results: Sequence[FoldResult]) -> np.ndarray:
