@@ -192,9 +192,9 @@ def hull(one: Rule, other: Rule) -> Rule:
         if condition in other.non_intervals:
             conditions.append(condition)
             continue
-        for partner in other.non_intervals:
-            if isinstance(condition, OneOf | Missing) and isinstance(partner, OneOf | Missing):
-                union = united(condition, partner)
+        for candidate in other.non_intervals:
+            if isinstance(condition, OneOf | Missing) and isinstance(candidate, OneOf | Missing):
+                union = united(condition, candidate)
                 if union is not None:
                     conditions.append(union)
     return Rule(tuple(conditions), one.output, combined(one.statistics, other.statistics))
