@@ -29,13 +29,13 @@ __all__ = [
     "worker_command",
 ]
 
-#: Python's own switch: what it runs is not looked for in the current folder.
+#: Environment variable that keeps Python from importing modules of the current folder.
 _SAFE_PATH = "PYTHONSAFEPATH"
-#: Whether the switch is ours, and not the user's.
+#: One entry for each block in which this module, and not the user, has set the variable.
 _SET: list[bool] = []
-#: Seconds that a worker has to give its trials back once its parent is gone.
-_HASTE = 10.0
-#: The process that this one works for, once it watches over it.
+#: Seconds that a worker has to return its trials after its parent has ended.
+_SHUTDOWN_SECONDS = 10.0
+#: The parent process, once this process watches it.
 _WATCHED: list[psutil.Process] = []
 _PROGRAM = """
 import sys
@@ -50,8 +50,8 @@ sys.exit(main())
 def worker_command(words: Sequence[str]) -> list[str]:
     """Return the command line of a worker process, which ends when its input is closed.
 
-    The folder of this package comes last among those that modules are looked for in, the current
-    folder not at all: a file ``optuna.py`` beside the data is no part of the program.
+    The folder of this package is the last one in the search path of modules, and the current folder
+    is not in it. So a file ``optuna.py`` next to the data is never imported.
     """
     folder = str(Path(__file__).parents[1])
     return [sys.executable, "-P", "-c", _PROGRAM, folder, *words]
@@ -76,7 +76,7 @@ def safe_children() -> Iterator[None]:
 def terminated_like_interrupted() -> Iterator[None]:
     """Treat SIGTERM in the block like Ctrl-C; a second signal ends the process at once.
 
-    It is what schedulers of jobs, containers and machines that shut down send first.
+    Job schedulers, containers and machines that shut down send this signal first.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
@@ -111,18 +111,18 @@ def _await_end_of_input() -> None:
     with contextlib.suppress(OSError):
         while os.read(0, 4096):
             pass
-    if os.name == "posix":  # which also wakes a process that waits
+    if os.name == "posix":  # a signal also interrupts a main thread that sleeps
         os.kill(os.getpid(), signal.SIGINT)
     else:
         _thread.interrupt_main()
-    time.sleep(_HASTE)
+    time.sleep(_SHUTDOWN_SECONDS)
     os._exit(1)
 
 
 def end_with_parent(parent: int) -> None:
     """End this process when its parent process `parent` has ended.
 
-    A killed run must not go on in the background.
+    The children of a killed run must not continue in the background.
     """
     if not _WATCHED and os.getppid() == parent:
         _WATCHED.append(psutil.Process(parent))
@@ -131,13 +131,13 @@ def end_with_parent(parent: int) -> None:
 
 def parallel(n_jobs: int | None, **options: Any) -> Parallel:
     """Return joblib's Parallel with processes that end with this one, even if idle."""
-    from joblib import Parallel  # which commands that only tell of themselves do without
+    from joblib import Parallel  # imported late, because commands such as --help do not need it
 
     return Parallel(n_jobs, initializer=_begin, initargs=(os.getpid(),), **options)
 
 
 def _begin(parent: int) -> None:
-    """End this process when its parent has ended, possibly before the process started."""
+    """End this process when its parent ends, also if it ended before this process started."""
     if os.getppid() != parent and current_process().name.startswith("Loky"):
         os._exit(1)
     end_with_parent(parent)

@@ -23,10 +23,10 @@ class ModelReader:
     Parameters
     ----------
     name : str
-        Name of the library or of the kind of model, as the documentation and messages give it.
+        Name of the library or of the kind of model in documentation and messages.
     class_path : str
-        Package, module or full name of the class. Subclasses belong to it as well. The library is
-        never imported: whoever has a model has its library.
+        Package, module or full name of the class; subclasses match, too. The library is never
+        imported, because a model can only exist if its library has been imported.
     function : str
         Reading function as ``"module:function"``, relative to ``skescore.rules.importers``. It
         takes the model and returns a RuleSet.

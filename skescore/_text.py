@@ -1,19 +1,21 @@
-"""Helpers for messages and CSV cells."""
+"""Helpers for messages, docstrings and CSV cells."""
 
 from __future__ import annotations
 
 import csv
 import difflib
+import inspect
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 
 __all__ = [
     "cell_text",
     "csv_of",
     "did_you_mean",
+    "fill_docstring",
     "listed",
     "nearest",
     "nearest_names",
@@ -26,10 +28,10 @@ __all__ = [
     "without_formula",
 ]
 
+T = TypeVar("T", bound=Callable[..., Any])
+
 #: Control characters except tabs and line ends, and characters that change the text direction.
 _COMMANDS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-
-
 #: Beginning of texts that spreadsheets evaluate as formulas, and of texts already escaped.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -151,6 +153,15 @@ def nearest_names(name: object, known_names: Sequence[str]) -> str:
     folded = {candidate.casefold(): candidate for candidate in reversed(known_names)}
     near = difflib.get_close_matches(str(name).casefold(), folded)
     return " or ".join(repr(folded[candidate]) for candidate in near)
+
+
+def fill_docstring(documented: T, parts: Mapping[str, str]) -> T:
+    """Replace names in braces in the docstring of a class or function by shared parts."""
+    text = inspect.cleandoc(documented.__doc__ or "")
+    for name, part in parts.items():
+        text = text.replace(f"{{{name}}}", part.strip("\n"))
+    documented.__doc__ = text
+    return documented
 
 
 def listed(names: Sequence[object], limit: int = 12) -> str:

@@ -40,30 +40,34 @@ _EPSILON = 1e-12
 INTRO = """
 # Fidelity of short rule lists
 
-Written by `python benchmarks/arena/fidelity_report.py` from [fidelity.csv](fidelity.csv): edit
-neither. `python benchmarks/arena/fidelity.py` measures missing cells.
+This page compares methods that imitate a black box with a short rule list or a small tree. It is
+written by `python benchmarks/arena/fidelity_report.py` from [fidelity.csv](fidelity.csv); do not
+edit either file by hand. `python benchmarks/arena/fidelity.py` measures missing cells.
 
-**Cells.** 100 KEEL tables (43 of the suite keel-balanced, the first 57 by name of keel-imbalanced;
-at most 2,000 rows) × random forest and histogram boosting × two splits. The black box is fitted on
-one half of the rows, and every method learns from its predictions there. A list or tree has at most
-8 rules or leaves, or as many as there are classes. All figures are from the other half.
-*Disagreement* is the share of these rows that a method labels otherwise than the black box;
-*correctness* is the share that it labels as the data do.
+**Cells.** A cell is one of 100 KEEL tables (43 of the suite keel-balanced, the first 57 by name of
+keel-imbalanced; at most 2,000 rows) with a random forest or histogram boosting as black box and one
+of two splits. The black box is fitted on one half of the rows, and every method learns from its
+predictions there. A list or tree may have 8 rules or leaves, or as many as there are classes if
+that is more; this number is the *limit*. All figures are from the other half. *Disagreement* is the
+share of these rows for which a method predicts another label than the black box. *Correctness* is
+the share for which it predicts the label in the data.
 
-**Methods.** CART is scikit-learn's tree of that many leaves. *CART on queries* is the same tree
-fitted on the training rows and 10,000 rows between random pairs of them, labeled by the black box.
-*Trepan (before)* is our extractor at commit 312ba46 with that many leaves. FIGS may have so many
-leaves in all its trees together. pycontree is as deep as the limit of leaves permits, so it has at
-most 8 leaves for limits below 16. pystreed has at most 10 cut points per feature. Both have a time
-limit of about 20 s of CPU time and then return the best tree so far. CART, FIGS, pycontree and
+**Methods.** *search* is `ExtractorSearchCV` with fidelity as its score and the limit of rules. CART
+is scikit-learn's tree, with the limit of leaves. *CART on queries* is the same tree fitted on the
+training rows and on 10,000 further rows between random pairs of them, labeled by the black box.
+*Trepan (before)* is our extractor at commit 312ba46, with the limit of leaves. For FIGS, the limit
+holds for the leaves of all its trees together. pycontree is limited by depth, so it has at most 8
+leaves for limits below 16. pystreed has at most 10 cut points per feature. pycontree and pystreed
+stop after about 20 s of CPU time and return the best tree so far. CART, FIGS, pycontree and
 pystreed get a 0/1 column per category.
 
 **Ratios.** Disagreements are averaged over black boxes and splits per table. Then half a test row
 (0.5 divided by the mean number of test rows) is added to both sides, because disagreements of zero
 have no logarithm. The ratio is the geometric mean over tables; below 1, the first method disagrees
-less. p is Wilcoxon's signed-rank test of the logarithms over tables. Two methods are compared on
-the cells that both completed. *Even* and *odd* are places in the order of names, counted from 0;
-defaults of the search are tuned on the even half only.
+less. p is the p-value of Wilcoxon's signed-rank test of the logarithms over tables. Two methods are
+compared on the cells that both completed. The *even* and *odd* halves are the tables at even and
+odd positions in the order of their names, counted from 0. The defaults of the search were tuned on
+the even half only.
 """
 
 

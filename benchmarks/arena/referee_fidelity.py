@@ -132,14 +132,14 @@ def check_fidelity_intro(page: Page, rows: list[Row]) -> None:
         " rows)",
     )
     page.claim(
-        "A list or tree has at most ",
+        "A list or tree may have ",
         min(row["limit"] for row in rows),
         " rules or leaves, or as many as",
     )
     if any(row["n_rules"] > row["limit"] for row in rows if row["method"] != "CART on queries"):
         page.fail("a list or tree is larger than its limit")
     page.name(
-        "and 10,000 rows between random pairs",
+        "and on 10,000 further rows between random pairs",
         "extractor at commit 312ba46",
         "counted from 0",
         "(0.5 divided by",
@@ -147,7 +147,7 @@ def check_fidelity_intro(page: Page, rows: list[Row]) -> None:
     page.name(
         "most 8 leaves for limits below 16",
         "most 10 cut points",
-        "limit of about 20 s",
+        "stop after about 20 s",
         "a 0/1 column",
         "below 1,",
     )

@@ -85,12 +85,15 @@ def page(results: pd.DataFrame) -> str:
     lines = [
         "# The default search and tuned trees",
         "",
-        "Written by `python benchmarks/arena/tuned_trees.py` from "
-        "[tuned_trees.csv](tuned_trees.csv). Both choose by the same score on the same folds of "
-        "one half of a table, and are scored against the data on the other half. p is Wilcoxon's "
-        "signed-rank test over tables. A linear equation of the search counts as one rule. The "
-        f"last column is the median CPU time of the search in units of the tuned tree's. Commit of "
-        f"the search: {commits}.",
+        "This page compares the default search with one CART tree whose number of leaves is tuned. "
+        "It is written by `python benchmarks/arena/tuned_trees.py` from "
+        "[tuned_trees.csv](tuned_trees.csv). Both explain the same random forest, choose by the "
+        "same score on the same folds of one half of a table, and are scored against the data on "
+        "the other half. *Ahead* counts the tables on which the search has the better score. p is "
+        "the p-value of Wilcoxon's signed-rank test over tables. Then come the mean numbers of "
+        "rules or leaves; a linear equation of the search counts as one rule. *Time* is the median "
+        "CPU time of the search as a multiple of the tuned tree's. Only some tables of these "
+        f"suites have been measured. Commit of the search: {commits}.",
         "",
         "| suite | score | tables | ahead | equal | behind | p | rules, search | rules, tree "
         "| time |",

@@ -6,7 +6,7 @@
 Every learner gets the same half of the data with the answers of the same random forest, as a
 surrogate does; the other half, with its true target, scores the rules that `as_ruleset` reads.
 Learners have their default settings. Ours are `CARTExtractor` and the search, by ICE, which is the
-only one that chooses hyper-parameters: the table shows results without tuning by hand, not which
+only one that chooses hyperparameters: the table shows results without tuning by hand, not which
 algorithm is best.
 
 What is measured is appended to the CSV at once; a run that was broken off goes on where it was.

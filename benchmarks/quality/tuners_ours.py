@@ -158,7 +158,7 @@ def _small_search(problem: Problem, seed: int, scores: Sequence[str], trials: in
 
 
 def _joint(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> Iterator[Any]:
-    """One study whose first hyper-parameter is the extractor; all scores judge what it tried."""
+    """One study whose first hyperparameter is the extractor; all scores judge what it tried."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     names = suitable(problem.task)
     spaces = {n: search_space(n, problem.rows, problem.y, task=problem.task) for n in names}

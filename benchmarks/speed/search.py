@@ -119,7 +119,7 @@ def workers(data: str, n_trials: int, seeds: range) -> list[dict[str, Any]]:
     """Searches by two workers, and the very same trials by one.
 
     Samplers learn from what is known when they are asked, so that a search by one worker would try
-    other hyper-parameters, dearer or cheaper ones. So what two have tried is queued for one.
+    other hyperparameters, dearer or cheaper ones. So what two have tried is queued for one.
     """
     seconds = {1: 0.0, 2: 0.0}
     for seed in seeds:

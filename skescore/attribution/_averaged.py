@@ -127,10 +127,10 @@ def averaged_responsibility(
     >>> def approved(X):
     ...     return (X[:, 0] > 50) & (X[:, 1] < 10)
     >>> background = [[60, 5], [45, 9], [52, 12], [20, 30]]
-    >>> found = averaged_responsibility(approved, [[58, 8]], background)
-    >>> found.values.round(3).tolist(), found.n_contrasts.tolist()
+    >>> result = averaged_responsibility(approved, [[58, 8]], background)
+    >>> result.values.round(3).tolist(), result.n_contrasts.tolist()
     ([[0.667, 0.667]], [3])
-    >>> found.frequency.round(3).tolist()
+    >>> result.frequency.round(3).tolist()
     [[0.667, 0.667]]
     """
     remedy = "10 is the default."

@@ -179,8 +179,8 @@ class BReX(BaseEstimator):
     >>> from sklearn.tree import DecisionTreeClassifier
     >>> X, y = load_iris(return_X_y=True)
     >>> tree = DecisionTreeClassifier(max_depth=2).fit(X[:, 2:], y)
-    >>> found = BReX(tree, background=X[:, 2:]).explain(X[[70, 120], 2:])
-    >>> found.values.tolist()
+    >>> result = BReX(tree, background=X[:, 2:]).explain(X[[70, 120], 2:])
+    >>> result.values.tolist()
     [[0.0, 1.0], [0.0, 1.0]]
     """
 

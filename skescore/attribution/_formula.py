@@ -34,16 +34,16 @@ __all__ = [
 
 # --- formulas as text and as nested lists, both ways ----------------------------------------------
 
-# Everywhere a formula is a tuple of gates in postfix order: ``("var", input, -1)``,
-# ``("not", gate, -1)`` or ``("and" | "or" | "xor", left gate, right gate)``; the last gate is the
-# root. Nothing here recurses, so that the depth of a formula is limited by memory alone.
+# A formula is a tuple of gates in postfix order: ``("var", input, -1)``, ``("not", gate, -1)`` or
+# ``("and" | "or" | "xor", left gate, right gate)``; the last gate is the root. No function here is
+# recursive, so only memory limits the depth of a formula.
 
 Gate = tuple[str, int, int]
 
 BINARY = ("and", "or", "xor")
 _SIGNS = {"and": "&", "or": "|", "xor": "^"}
-# As in Python: ~ binds tightest, then &, ^ and |. Words bind as their signs do.
-_BINDING = {"or": 1, "xor": 2, "and": 3, "not": 4}
+# Precedence as in Python: ~, then &, ^ and |. Words have the precedence of their signs.
+_PRECEDENCE = {"or": 1, "xor": 2, "and": 3, "not": 4}
 _WORDS = {
     "&": "and",
     "∧": "and",
@@ -62,23 +62,24 @@ _TOKEN = re.compile(r"\s*(?:(?P<word>\w+)|(?P<sign>\S))")
 _VARIABLE = re.compile(r"[xX]([1-9][0-9]*)")
 
 
-def _wrong(text: str, position: int, problem: str) -> NoReturn:
-    excerpt = text if len(text) <= 60 else f"{text[max(0, position - 30) : position + 30]}"
+def _reject_text(text: str, position: int, problem: str) -> NoReturn:
+    """Raise a ValueError that describes a problem at a position of a formula."""
+    excerpt = text if len(text) <= 60 else text[max(0, position - 30) : position + 30]
     raise ValueError(
         f"text must be a formula such as '(x1 & x2) | ~x3', got {excerpt!r}: {problem} at position "
         f"{position + 1}. Variables are x1, x2, ...; operators are ~ & ^ | (or not, and, xor, or), "
-        "the tightest first."
+        "in the order of their precedence."
     )
 
 
 def _tokens(text: str) -> list[tuple[str, int, int]]:
-    """Yield the kind, the position and, for variables, the index of each token."""
+    """Return the kind, the position and, for variables, the index of each token."""
     tokens = []
     end = len(text.rstrip())
     position = 0
     while position < end:
         match = _TOKEN.match(text, position)
-        assert match is not None  # there is something that is not blank before `end`
+        assert match is not None  # the text before `end` is not blank
         token = match[0].lstrip()
         start = match.end() - len(token)
         position = match.end()
@@ -89,17 +90,17 @@ def _tokens(text: str) -> list[tuple[str, int, int]]:
         elif variable := _VARIABLE.fullmatch(token):
             tokens.append(("var", start, int(variable[1]) - 1))
         elif re.fullmatch(r"[xX]0+", token):
-            _wrong(text, start, f"{token!r}, though the first variable is x1,")
+            _reject_text(text, start, f"{token!r}, although the first variable is x1,")
         else:
-            _wrong(text, start, f"{token!r} is not understood")
+            _reject_text(text, start, f"unknown token {token!r}")
     return tokens
 
 
 def parse_gates(text: str) -> tuple[Gate, ...]:
     """Parse a formula in infix notation."""
     gates: list[Gate] = []
-    operands: list[int] = []  # gates that wait for their operator
-    waiting: list[tuple[str, int]] = []  # operators and brackets that wait for their operand
+    operands: list[int] = []  # gates without an operator
+    operators: list[tuple[str, int]] = []  # operators and brackets without their right operand
 
     def apply(operator: str) -> None:
         right = operands.pop()
@@ -109,57 +110,57 @@ def parse_gates(text: str) -> tuple[Gate, ...]:
             gates.append((operator, operands.pop(), right))
         operands.append(len(gates) - 1)
 
-    operand_next = True
+    expects_operand = True
     for kind, position, index in _tokens(text):
-        if operand_next != (kind in {"var", "not", "("}):
+        if expects_operand != (kind in {"var", "not", "("}):
             match = _TOKEN.match(text, position)
             token = match[0] if match else ""
-            expected = "a variable" if operand_next else "an operator"
-            _wrong(text, position, f"{expected} is wanted but {token!r} stands")
+            expected = "a variable" if expects_operand else "an operator"
+            _reject_text(text, position, f"{token!r} instead of {expected}")
         if kind == "var":
             gates.append(("var", index, -1))
             operands.append(len(gates) - 1)
-            operand_next = False
+            expects_operand = False
         elif kind in {"not", "("}:
-            waiting.append((kind, position))
+            operators.append((kind, position))
         elif kind == ")":
-            while waiting and waiting[-1][0] != "(":
-                apply(waiting.pop()[0])
-            if not waiting:
-                _wrong(text, position, "a bracket closes that was not opened")
-            waiting.pop()
+            while operators and operators[-1][0] != "(":
+                apply(operators.pop()[0])
+            if not operators:
+                _reject_text(text, position, "closing bracket without an opening bracket")
+            operators.pop()
         else:
-            while waiting and _BINDING.get(waiting[-1][0], 0) >= _BINDING[kind]:
-                apply(waiting.pop()[0])
-            waiting.append((kind, position))
-            operand_next = True
-    if operand_next:
-        _wrong(text, len(text), "a variable is wanted but the text ends")
-    while waiting:
-        operator, position = waiting.pop()
+            while operators and _PRECEDENCE.get(operators[-1][0], 0) >= _PRECEDENCE[kind]:
+                apply(operators.pop()[0])
+            operators.append((kind, position))
+            expects_operand = True
+    if expects_operand:
+        _reject_text(text, len(text), "the text ends where a variable is expected")
+    while operators:
+        operator, position = operators.pop()
         if operator == "(":
-            _wrong(text, position, "a bracket is not closed, opened")
+            _reject_text(text, position, "opening bracket without a closing bracket")
         apply(operator)
     return tuple(gates)
 
 
 def gates_from_expr(expr: Any) -> tuple[Gate, ...]:
-    """Read nested prefix lists such as ``["and", ["var", 0], ["not", ["var", 1]]]``."""
+    """Convert nested prefix lists such as ``["and", ["var", 0], ["not", ["var", 1]]]`` to gates."""
     gates: list[Gate] = []
     operands: list[int] = []
-    agenda: list[tuple[Any, bool]] = [(expr, False)]
-    while agenda:
-        part, children_done = agenda.pop()
-        operator, count = _checked_part(part)
+    stack: list[tuple[Any, bool]] = [(expr, False)]
+    while stack:
+        part, has_operands = stack.pop()
+        operator, n_operands = _checked_part(part)
         if operator == "var":
             operands.append(len(gates))
             gates.append(("var", int(part[1]), -1))
-        elif not children_done:
-            agenda.append((part, True))
-            agenda.extend((child, False) for child in reversed(part[1:]))
+        elif not has_operands:
+            stack.append((part, True))
+            stack.extend((child, False) for child in reversed(part[1:]))
         else:
             right = operands.pop()
-            pair = (right, -1) if count == 1 else (operands.pop(), right)
+            pair = (right, -1) if n_operands == 1 else (operands.pop(), right)
             operands.append(len(gates))
             gates.append((operator, *pair))
     return tuple(gates)
@@ -185,24 +186,24 @@ def _checked_part(part: Any) -> tuple[str, int]:
 
 
 def gates_to_expr(gates: Sequence[Gate]) -> list[Any]:
-    """Write nested prefix lists."""
-    written: list[list[Any]] = []
+    """Convert gates to nested prefix lists."""
+    exprs: list[list[Any]] = []
     for operator, left, right in gates:
         if operator == "var":
-            written.append(["var", left])
+            exprs.append(["var", left])
         elif operator == "not":
-            written.append(["not", written[left]])
+            exprs.append(["not", exprs[left]])
         else:
-            written.append([operator, written[left], written[right]])
-    return written[-1]
+            exprs.append([operator, exprs[left], exprs[right]])
+    return exprs[-1]
 
 
 def gates_to_text(gates: Sequence[Gate]) -> str:
     """Write a formula in infix notation, with parentheses between different operators."""
     pieces: list[str] = []
-    agenda: list[int | str] = [len(gates) - 1]
-    while agenda:
-        item = agenda.pop()
+    stack: list[int | str] = [len(gates) - 1]
+    while stack:
+        item = stack.pop()
         if isinstance(item, str):
             pieces.append(item)
             continue
@@ -211,15 +212,16 @@ def gates_to_text(gates: Sequence[Gate]) -> str:
             pieces.append(f"x{left + 1}")
         elif operator == "not":
             pieces.append("~")
-            agenda.extend(_bracketed(left, gates[left][0] in BINARY))
+            stack.extend(_bracketed(left, gates[left][0] in BINARY))
         else:
-            # A chain of one operator reads from the left, so only its left end needs no bracket.
+            # Operators group from the left, so a left operand with the same operator needs no
+            # brackets.
             parts = [
                 *_bracketed(right, gates[right][0] in BINARY),
                 f" {_SIGNS[operator]} ",
                 *_bracketed(left, gates[left][0] in BINARY and gates[left][0] != operator),
             ]
-            agenda.extend(parts)
+            stack.extend(parts)
     return "".join(pieces)
 
 
@@ -230,12 +232,12 @@ def _bracketed(gate: int, needed: bool) -> list[int | str]:
 # --- formulas -------------------------------------------------------------------------------------
 
 
-#: A table has 2**inputs entries; more than this many inputs are refused rather than tried.
+#: Largest number of inputs of a truth table, which has 2**inputs entries.
 LARGEST_TABLE = 24
 #: Ways to write false and true in rows.
 CODINGS = ("01", "+-1")
 
-#: What gates do with their operands; false, Unassigned and true are -1, 0 and 1 in Kleene logic.
+#: Functions of the gates; in Kleene logic, false, Unassigned and true are -1, 0 and 1.
 _TWO_VALUED: Mapping[str, Callable[..., Any]] = {
     "not": np.logical_not,
     "and": np.logical_and,
@@ -284,7 +286,7 @@ def variable(index: int, n_inputs: int | None = None) -> Formula:
 
 
 def _make_formula(gates: tuple[Gate, ...], n_inputs: int | None) -> Formula:
-    """Make a formula; `n_inputs` defaults to the smallest possible number."""
+    """Return a formula; `n_inputs` defaults to the smallest possible number."""
     min_inputs = 1 + max(left for operator, left, _ in gates if operator == "var")
     return Formula(gates, min_inputs if n_inputs is None else n_inputs)
 
@@ -293,9 +295,10 @@ def _make_formula(gates: tuple[Gate, ...], n_inputs: int | None) -> Formula:
 class Formula:
     """A Boolean formula over the inputs of a row.
 
-    Use it as a model whose every prediction has a known explanation. It is immutable, compares by
-    its structure (not by its truth table), and is made by `Formula.parse`, `Formula.from_expr`,
-    `variable` or `random_formula`; formulas combine with ``& | ^ ~``.
+    Use it as a model in which the correct explanation of every prediction is known. Create it with
+    `Formula.parse`, `Formula.from_expr`, `variable` or `random_formula`, and combine formulas with
+    ``& | ^ ~``. Formulas are immutable. They are equal if their structures are equal, not if their
+    truth tables are.
 
     Parameters
     ----------
@@ -303,7 +306,7 @@ class Formula:
         The tree in postfix order: ``("var", input, -1)``, ``("not", gate, -1)``, or ``("and" |
         "or" | "xor", left gate, right gate)``; gates count from 0, the last one is the root.
     n_inputs : int
-        Number of inputs of a row. Those that do not occur never matter.
+        Number of inputs of a row. Inputs that do not occur in the formula have no effect.
 
     Raises
     ------
@@ -312,9 +315,9 @@ class Formula:
 
     Notes
     -----
-    `predict` gives labels 0 and 1, so that a formula serves as a black box. Unassigned inputs
-    follow the strong Kleene logic: false, unassigned and true are -1, 0 and +1; not a is -a, and
-    is the minimum, or the maximum, and a xor b is -ab.
+    `predict` returns the labels 0 and 1, so a formula can be used as a black box. Unassigned inputs
+    follow the strong Kleene logic, with -1 for false, 0 for Unassigned and +1 for true: ``not a``
+    is -a, ``a and b`` is the minimum, ``a or b`` is the maximum, and ``a xor b`` is -ab.
 
     References
     ----------
@@ -346,7 +349,7 @@ class Formula:
     def _check_tree(self) -> None:
         """Check that the gates are one tree over the inputs, in postfix order."""
         gates, n_inputs = self.gates, self.n_inputs
-        complete = bool(gates)
+        is_complete = bool(gates)
         stack: list[int] = []
         for position, (operator, left, right) in enumerate(gates):
             if operator == "var":
@@ -359,11 +362,11 @@ class Formula:
                 operands = [left] if operator == "not" else [left, right]
                 is_known = operator == "not" or operator in BINARY
                 if not is_known or stack[len(stack) - len(operands) :] != operands:
-                    complete = False
+                    is_complete = False
                     break
                 del stack[len(stack) - len(operands) :]
             stack.append(position)
-        if not complete or len(stack) != 1:
+        if not is_complete or len(stack) != 1:
             gates_text = repr(gates)
             raise ValueError(
                 "gates must be one tree in postfix order, got "
@@ -378,11 +381,11 @@ class Formula:
         Parameters
         ----------
         text : str
-            Variables ``x1``, ``x2``, ... (``x1`` is index 0), brackets and operators, the tightest
-            first: ``~`` (also ``not``), ``&`` (``and``), ``^`` (``xor``), ``|`` (``or``), as in
-            Python; words bind as their signs do. Operators of one kind group from the left.
+            Variables ``x1``, ``x2``, ... (``x1`` is index 0), brackets and operators. The operators
+            in the order of their precedence, which is that of Python: ``~`` or ``not``, ``&`` or
+            ``and``, ``^`` or ``xor``, ``|`` or ``or``. Operators of one kind group from the left.
         n_inputs : int, optional
-            Number of inputs of a row; the largest that occurs if not given.
+            Number of inputs of a row; by default the number of the last variable that occurs.
 
         Returns
         -------
@@ -392,22 +395,22 @@ class Formula:
         Raises
         ------
         ValueError
-            If the text is no formula, with the position.
+            If the text is not a formula; the message states the position.
         """
         if not isinstance(text, str):
-            raise TypeError(f"text must be a str, got {text!r}. Lists go to Formula.from_expr.")
+            raise TypeError(f"text must be a str, got {text!r}. Use Formula.from_expr for lists.")
         return _make_formula(parse_gates(text), n_inputs)
 
     @classmethod
     def from_expr(cls, expr: Any, n_inputs: int | None = None) -> Formula:
-        """Read nested prefix lists such as ``["and", ["var", 0], ["not", ["var", 1]]]``.
+        """Create a formula from nested lists such as ``["and", ["var", 0], ["not", ["var", 1]]]``.
 
         Parameters
         ----------
         expr : nested list or tuple
             The formula; variables count from 0.
         n_inputs : int, optional
-            Number of inputs of a row; the largest that occurs if not given.
+            Number of inputs of a row; by default one more than the largest index that occurs.
 
         Returns
         -------
@@ -417,12 +420,12 @@ class Formula:
         Raises
         ------
         ValueError
-            If a part is no formula.
+            If a part of the list is not a formula.
         """
         return _make_formula(gates_from_expr(expr), n_inputs)
 
     def to_expr(self) -> list[Any]:
-        """Write nested prefix lists, as `from_expr` reads them.
+        """Return the formula as nested prefix lists; the inverse of `from_expr`.
 
         Returns
         -------
@@ -443,17 +446,17 @@ class Formula:
         if other.n_inputs != self.n_inputs:
             raise ValueError(
                 f"both formulas must have the same n_inputs, got {self.n_inputs!r} and "
-                f"{other.n_inputs!r}. Make them with one: variable(0, n_inputs=12)."
+                f"{other.n_inputs!r}. Create both with the same n_inputs: variable(0, n_inputs=12)."
             )
         offset = len(self.gates)
-        moved = tuple(
+        shifted = tuple(
             (kind, left, right)
             if kind == "var"
             else (kind, left + offset, right if kind == "not" else right + offset)
             for kind, left, right in other.gates
         )
-        root = (operator, offset - 1, offset + len(moved) - 1)
-        return Formula((*self.gates, *moved, root), self.n_inputs)
+        root = (operator, offset - 1, offset + len(shifted) - 1)
+        return Formula((*self.gates, *shifted, root), self.n_inputs)
 
     def __and__(self, other: object) -> Formula:
         return self._joined("and", other)
@@ -482,7 +485,7 @@ class Formula:
 
     @property
     def n_leaves(self) -> int:
-        """Number of places where an input occurs."""
+        """Number of occurrences of inputs."""
         return sum(operator == "var" for operator, _, _ in self.gates)
 
     @cached_property
@@ -495,8 +498,8 @@ class Formula:
     def is_monotone(self) -> bool:
         """Return whether changing an input from 0 to 1 never changes the value from 1 to 0.
 
-        A property of the function, not of its writing: ``~(~x1 | ~x2)`` is monotone. It takes the
-        truth table unless only ``and`` and ``or`` occur, so at most 24 variables.
+        This is a property of the function, not of its notation: ``~(~x1 | ~x2)`` is monotone. The
+        truth table is needed unless only ``and`` and ``or`` occur, so at most 24 variables.
         """
         if {operator for operator, _, _ in self.gates} <= {"var", "and", "or"}:
             return True
@@ -505,10 +508,10 @@ class Formula:
 
     @cached_property
     def relevant_variables(self) -> tuple[int, ...]:
-        """Indices of the inputs that matter for some row, sorted.
+        """Indices of the inputs that change the value of some row, sorted.
 
-        Those are all that occur in read-once formulas; of others it takes the truth table, so at
-        most 24 variables.
+        In read-once formulas, these are all inputs that occur. Other formulas need the truth table,
+        so at most 24 variables.
         """
         if self.is_read_once:
             return self.variables
@@ -531,7 +534,7 @@ class Formula:
             last = stack.pop()
             operands = (last,) if operator == "not" else (stack.pop(), last)
             stack.append(np.asarray(operations[operator](*operands)))
-        return np.array(stack[0])  # a copy: the formula x1 must not give a view of its input
+        return np.array(stack[0])  # a copy, because the formula x1 would return a view of its input
 
     def evaluate(self, X: ArrayLike) -> NDArray[np.bool_]:
         """Evaluate rows of zeros and ones.
@@ -544,7 +547,7 @@ class Formula:
         Returns
         -------
         ndarray of bool, shape (n_rows,)
-            The values; of one row without further dimension.
+            The values; a scalar array for one row.
 
         Raises
         ------
@@ -555,7 +558,7 @@ class Formula:
         return self._evaluated(np.ascontiguousarray(bits.T), _TWO_VALUED)
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """Predict rows as a classifier with the labels 0 and 1 does.
+        """Predict the labels 0 and 1 of rows, like a classifier.
 
         Parameters
         ----------
@@ -585,9 +588,9 @@ class Formula:
         Returns
         -------
         ndarray of int8, shape (n_rows,)
-            The values in the same coding. In read-once formulas 0 says that the Unassigned inputs
-            can be completed to both values; where inputs occur twice, 0 may also come
-            out though every completion agrees.
+            The values in the same coding. In read-once formulas, 0 means that different values of
+            the Unassigned inputs lead to different results. If an input occurs twice, the value can
+            be 0 although all values lead to the same result.
 
         Raises
         ------
@@ -637,7 +640,7 @@ class Formula:
         Parameters
         ----------
         variables : tuple of int, optional
-            The inputs to vary, at most 24; all of them if not given. The others are 0.
+            The inputs to vary, at most 24; by default all inputs. The others are 0.
 
         Returns
         -------
@@ -647,13 +650,13 @@ class Formula:
         Raises
         ------
         ValueError
-            If the table would be too large, or an input is not there.
+            If the table would be too large, or an input does not exist.
         """
         varied = tuple(range(self.n_inputs)) if variables is None else tuple(variables)
         if len(varied) > LARGEST_TABLE:
             raise ValueError(
-                f"a truth table takes at most {LARGEST_TABLE} inputs, got {len(varied)!r}. Pass "
-                "variables=formula.variables to leave out those that do not occur."
+                f"a truth table must have at most {LARGEST_TABLE} inputs, got {len(varied)!r}. "
+                "Pass variables=formula.variables to omit inputs that do not occur."
             )
         if len(set(varied)) < len(varied) or not set(varied) <= set(range(self.n_inputs)):
             raise ValueError(
@@ -682,7 +685,7 @@ class Formula:
         Raises
         ------
         ValueError
-            If the coding is not known.
+            If the coding is unknown.
         """
         return FormulaClassifier(self, coding=coding).fit()
 
@@ -690,13 +693,13 @@ class Formula:
 class FormulaClassifier(ClassifierMixin, BaseEstimator):
     """A formula as a scikit-learn classifier.
 
-    Use it where a fitted classifier is wanted: extractors, explainers, searches. There is nothing
+    Use it where a fitted classifier is required: extractors, explainers, searches. There is nothing
     to learn, so `fit` only checks the formula.
 
     Parameters
     ----------
     formula : Formula
-        What predicts.
+        The formula that predicts.
     coding : {"01", "+-1"}, default="01"
         How false and true are written in the rows.
 
@@ -758,7 +761,7 @@ class FormulaClassifier(ClassifierMixin, BaseEstimator):
         ndarray of int, shape (n_rows,)
             The labels.
         """
-        self.fit()  # an unfitted formula knows as much as a fitted one
+        self.fit()  # fitting changes no prediction
         if self.coding == "01":
             return self.formula.predict(X)
         rows = np.asarray(X)
@@ -786,9 +789,9 @@ class FormulaClassifier(ClassifierMixin, BaseEstimator):
 
 
 def halves(table: NDArray[Any]) -> list[tuple[NDArray[Any], NDArray[Any]]]:
-    """Yield for each input the table entries with value 0 and, in the same order, with value 1."""
-    bits = table.size.bit_length() - 1
-    cubes = [table.reshape(-1, 2, 1 << bit) for bit in range(bits)]
+    """Return for each input the table entries with value 0 and, in the same order, with value 1."""
+    n_inputs = table.size.bit_length() - 1
+    cubes = [table.reshape(-1, 2, 1 << bit) for bit in range(n_inputs)]
     return [(cube[:, 0], cube[:, 1]) for cube in cubes]
 
 
@@ -798,7 +801,7 @@ def _as_rows(X: ArrayLike, n_inputs: int, name: str) -> NDArray[Any]:
     if rows.ndim not in (1, 2) or rows.shape[-1] != n_inputs:
         raise ValueError(
             f"{name} must have shape (n_rows, {n_inputs}), got {rows.shape!r}. The formula has "
-            f"n_inputs={n_inputs}: give each of them a column, whether it occurs or not."
+            f"n_inputs={n_inputs}: pass a column for each input, also for those that do not occur."
         )
     return rows
 

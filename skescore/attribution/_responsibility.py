@@ -163,8 +163,8 @@ def responsibility(
     >>> formula = Formula.parse("x1 & (x2 | x3)", n_inputs=4)
     >>> responsibility(formula, [[1, 1, 0, 0], [1, 1, 1, 1]]).tolist()
     [[1.0, 1.0, 0.0, 0.0], [1.0, 0.5, 0.5, 0.0]]
-    >>> found = responsibility(formula, [1, 1, 1, 1], return_witnesses=True)
-    >>> found.witnesses
+    >>> result = responsibility(formula, [1, 1, 1, 1], return_witnesses=True)
+    >>> result.witnesses
     ((), (2,), (1,), None)
 
     Any classifier, between a row and a contrast:

@@ -58,11 +58,11 @@ class Attribution:
     Examples
     --------
     >>> from skescore.attribution import BReX, Formula
-    >>> found = BReX(Formula.parse("x1 & (x2 | x3)"), random_state=0).explain([[1, 1, 1]])
-    >>> found.to_frame()
+    >>> result = BReX(Formula.parse("x1 & (x2 | x3)"), random_state=0).explain([[1, 1, 1]])
+    >>> result.to_frame()
         x1   x2   x3
     0  1.0  0.5  0.5
-    >>> found.witnesses[0]
+    >>> result.witnesses[0]
     ((), (2,), (1,))
     """
 

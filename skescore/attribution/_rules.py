@@ -687,8 +687,8 @@ def rule_attribution(
     ...     task="classification",
     ...     fallback=Fallback("virginica"),
     ... )
-    >>> found = rule_attribution(rules, [[1.4, 0.2, 0], [4.0, 1.3, 0], [6.0, 2.3, 0]])
-    >>> found.values.tolist()
+    >>> result = rule_attribution(rules, [[1.4, 0.2, 0], [4.0, 1.3, 0], [6.0, 2.3, 0]])
+    >>> result.values.tolist()
     [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
     >>> rule_attribution(rules, [[6.0, 2.3, 0]], by="rule").flip_sets
     (((0,),),)
@@ -886,16 +886,16 @@ def local_faithfulness(
     ...     rules = [Rule(premise, label) for label, premise in enumerate(premises)]
     ...     return RuleSet(rules, ["a", "b"], task="classification")
     >>> for rules in (split(0), split(1)):
-    ...     found = local_faithfulness(rules, black_box, X, removal=X.min(axis=0))
-    ...     print(found["aopc_compr"].tolist(), found["aopc_suff"].tolist())
+    ...     measures = local_faithfulness(rules, black_box, X, removal=X.min(axis=0))
+    ...     print(measures["aopc_compr"].tolist(), measures["aopc_suff"].tolist())
     [1.0, 1.0, 0.0] [0.0, 0.0, 0.0]
     [0.0, 0.0, 0.0] [1.0, 1.0, 0.0]
 
     As a scorer of extractors in scikit-learn's searches:
 
     >>> def faithful(extractor, X, y=None):
-    ...     found = local_faithfulness(extractor.rules_, extractor.estimator_, X)
-    ...     return float(np.nanmean(found["aopc_compr"]))
+    ...     measures = local_faithfulness(extractor.rules_, extractor.estimator_, X)
+    ...     return float(np.nanmean(measures["aopc_compr"]))
     """
     check_choice("uncovered", uncovered, ("ignore", "explain"))
     if reference is None and isinstance(removal, str):

@@ -18,12 +18,12 @@ from skescore.attribution._formula import Formula, as_bits
 
 __all__ = ["SufficientSubset", "SufficientSubsets", "sufficient_subsets"]
 
-#: Largest number of inputs of a formula whose subsets are all examined.
-_MOST_INPUTS = 20
-#: Number of subsets of one size that the search extends.
-_BEAM = 5
+#: Largest number of inputs of a formula of which all subsets are examined.
+_MAX_INPUTS = 20
+#: Width of the beam: number of subsets of one size that the search extends.
+_BEAM_WIDTH = 5
 #: Number of generated rows on which the search compares subsets.
-_N_SEARCH = 400
+_N_SEARCH_ROWS = 400
 #: Error probability of the interval of an agreement.
 _ALPHA = 0.05
 
@@ -83,8 +83,8 @@ class SufficientSubsets:
     subsets : tuple of SufficientSubset
         Disjoint subsets, or all minimal ones of a formula; smaller ones first.
     necessary : tuple of int
-        Indices of the features without which all others together do not suffice: they are part of
-        every sufficient subset.
+        Indices of the features that are part of every sufficient subset: without such a feature,
+        all others together do not suffice.
     n_features : int
         Number of features of the row.
     """
@@ -132,13 +132,13 @@ def sufficient_subsets(
         Rows whose values the other features take; required unless `model` is a formula or
         `neutral` is set.
     neutral : array-like of shape (n_features,), optional
-        Values that the other features get. A subset then suffices if this single row gets the same
-        prediction, as in B-ReX.
+        Values of the other features, instead of rows of X. As in B-ReX, a subset then suffices if
+        the row with its values and these values has the same prediction.
     confidence : float, default=0.95
         Smallest share of generated rows with the subset's values that get the same prediction.
     n_subsets : int, optional
-        Largest number of subsets; by default 1, and all minimal subsets of a formula. Those of a
-        black box are disjoint.
+        Largest number of subsets; by default 1, or all minimal subsets of a formula. The subsets of
+        a black box are disjoint.
     max_size : int, optional
         Largest number of features of a subset; by default all.
     n_samples : int, default=2000
@@ -158,15 +158,16 @@ def sufficient_subsets(
 
     Notes
     -----
-    For a formula with up to 20 inputs the result is exact. A set suffices if every row with another
-    decision differs from `x` in one of its features, so the sets that do not suffice are found by
-    one pass over all subsets of the inputs.
+    For a formula with up to 20 inputs, the result is exact. A set suffices if every row with
+    another decision differs from `x` in one of the features of the set, so one pass over all
+    subsets of the inputs finds the sets that do not suffice.
 
-    For a black box, a set suffices with a confidence: its values are put into rows that are drawn
-    from `X`. A beam search adds features until the agreement on 400 rows reaches the `confidence`,
-    removes what is not needed, and confirms the set on `n_samples` other rows; if that fails, the
-    search goes on. No part of a subset with one feature less has the required agreement on the rows
-    of the search. There may be a smaller subset that the search does not see.
+    For a black box, a set suffices with a confidence: its values replace those of rows that are
+    drawn from `X`. A beam search adds features until the agreement on 400 such rows reaches the
+    `confidence`, removes features that are not needed, and confirms the set on `n_samples` other
+    rows; if that fails, the search continues. Without any one of its features, a subset does not
+    have the required agreement on the 400 rows. A smaller subset may exist that the beam search
+    does not find.
 
     References
     ----------
@@ -193,7 +194,7 @@ def sufficient_subsets(
     check_integer("n_samples", n_samples, 1)
     if isinstance(model, Formula) and neutral is None:
         return _subsets_of_formula(model, x, n_subsets, max_size)
-    rows = _RowMaker(model, x, X, neutral, n_samples, random_state)
+    rows = _PerturbedRows(model, x, X, neutral, n_samples, random_state)
     size = rows.n_features if max_size is None else min(max_size, rows.n_features)
     subsets: list[SufficientSubset] = []
     excluded: set[int] = set()
@@ -219,9 +220,9 @@ def _subsets_of_formula(
 ) -> SufficientSubsets:
     """Return the minimal sufficient subsets of a row of a formula, all of them by default."""
     n = formula.n_inputs
-    if n > _MOST_INPUTS:
+    if n > _MAX_INPUTS:
         raise ValueError(
-            f"model has {n} inputs; all subsets are examined for at most {_MOST_INPUTS}. Pass "
+            f"model must have at most {_MAX_INPUTS} inputs for an exact result, got {n}. Pass "
             "formula.predict and X for a search with a confidence."
         )
     row = as_bits(np.reshape(np.asarray(x), (1, -1)), n, "x")
@@ -229,11 +230,11 @@ def _subsets_of_formula(
     codes = np.arange(1 << n)
     assignments = (codes[:, None] >> np.arange(n) & 1).astype(np.uint8)
     differs = formula.evaluate(assignments ^ row.astype(np.uint8)) != decision
-    # Whether some row with another decision differs from x in features of the set alone.
+    # Entry k: whether some row with another decision differs from x only in features of set k.
     for j in range(n):
         halves = differs.reshape(-1, 2, 1 << j)
         halves[:, 1] |= halves[:, 0]
-    suffices = ~differs[::-1]  # the features outside of a set may not change the decision
+    suffices = ~differs[::-1]  # the features outside of a set must not change the decision
     is_minimal = suffices.copy()
     for j in range(n):
         is_minimal.reshape(-1, 2, 1 << j)[:, 1] &= ~suffices.reshape(-1, 2, 1 << j)[:, 0]
@@ -259,8 +260,8 @@ def _subsets_of_formula(
 # --- black boxes ---------------------------------------------------------------------------------
 
 
-class _RowMaker:
-    """Rows with some values of a row and other values of other rows, and what a model predicts."""
+class _PerturbedRows:
+    """Rows that combine values of one row with values of other rows, and their predictions."""
 
     def __init__(
         self, model: Any, x: Any, X: Any, neutral: Any, n_samples: int, random_state: Any
@@ -275,7 +276,8 @@ class _RowMaker:
         row = _as_table(x, background)
         if row.shape != (1, background.shape[1]):
             raise ValueError(
-                f"x must be one row with {background.shape[1]} values, got the shape {row.shape}."
+                f"x must be one row with {background.shape[1]} values, got shape {row.shape}. Pass "
+                "one value for each column of X."
             )
         row.columns = background.columns
         self._row = row.astype(background.dtypes.to_dict(), errors="ignore")
@@ -286,7 +288,7 @@ class _RowMaker:
             if not hasattr(random_state, "randint")
             else random_state
         )
-        n_search = 1 if neutral is not None else _N_SEARCH
+        n_search = 1 if neutral is not None else _N_SEARCH_ROWS
         n_confirm = 1 if neutral is not None else n_samples
         self._is_single = neutral is not None
         self._search_rows = background.iloc[random.randint(len(background), size=n_search)]
@@ -312,7 +314,7 @@ class _RowMaker:
         return self._measure(features, is_confirmation=False)
 
     def confirmed(self, features: set[int] | frozenset[int]) -> float:
-        """Return the agreement on the other rows."""
+        """Return the agreement on the rows that confirm a subset."""
         return self._measure(features, is_confirmation=True)
 
     def describe(self, features: Sequence[int]) -> SufficientSubset:
@@ -331,33 +333,35 @@ class _RowMaker:
 
 
 def _search(
-    rows: _RowMaker, confidence: float, max_size: int, excluded: set[int]
+    rows: _PerturbedRows, confidence: float, max_size: int, excluded: set[int]
 ) -> tuple[int, ...] | None:
-    """Return a small subset without the excluded features that is confirmed; None without one."""
+    """Return a small confirmed subset without the excluded features; None if there is none."""
     candidates = [j for j in range(rows.n_features) if j not in excluded]
     beam: list[frozenset[int]] = [frozenset()]
     for size in range(min(max_size, len(candidates)) + 1):
         sufficient = [s for s in _by_agreement(rows, beam) if rows.searched(s) >= confidence]
         for subset in sufficient:
-            smaller = _without_idle(rows, subset, confidence)
+            smaller = _drop_redundant(rows, subset, confidence)
             if rows.confirmed(smaller) >= confidence:
                 return tuple(sorted(smaller))
             if rows.confirmed(subset) >= confidence:
                 return tuple(sorted(subset))
         if size < min(max_size, len(candidates)):
             extended = {subset | {j} for subset in beam for j in candidates if j not in subset}
-            beam = list(_by_agreement(rows, extended))[:_BEAM]
+            beam = list(_by_agreement(rows, extended))[:_BEAM_WIDTH]
     return None
 
 
 def _by_agreement(
-    rows: _RowMaker, subsets: Sequence[frozenset[int]] | set[frozenset[int]]
+    rows: _PerturbedRows, subsets: Sequence[frozenset[int]] | set[frozenset[int]]
 ) -> Iterator[frozenset[int]]:
-    """Yield subsets in the order of their agreement; ties in the order of the features."""
+    """Yield subsets in the order of their agreement, the highest first; ties by features."""
     yield from sorted(subsets, key=lambda s: (-rows.searched(s), sorted(s)))
 
 
-def _without_idle(rows: _RowMaker, subset: frozenset[int], confidence: float) -> frozenset[int]:
+def _drop_redundant(
+    rows: _PerturbedRows, subset: frozenset[int], confidence: float
+) -> frozenset[int]:
     """Remove features, the least important first, as long as the others suffice."""
     while subset:
         parts = [subset - {j} for j in sorted(subset)]

@@ -156,10 +156,10 @@ def _row_head(group: Group, entry: ExtractorEntry) -> dict[str, Any]:
 
 
 def failed_row(
-    group: Group, entry: ExtractorEntry, error: Exception, where: str = ""
+    group: Group, entry: ExtractorEntry, error: Exception, prefix: str = ""
 ) -> dict[str, Any]:
-    """Return the row of a cell without rules, with the error."""
-    text = f"{where}{type(error).__name__}: {error}"
+    """Return the result row of a cell that failed, with the message of its error."""
+    text = f"{prefix}{type(error).__name__}: {error}"
     return _row_head(group, entry) | {"state": "failed", "error": text}
 
 
@@ -379,9 +379,9 @@ class _Worker:
                 if code is not None:
                     reason = RuntimeError(f"its process ended with exit code {code}")
                 failed = [remaining.pop(0)] if is_trained else remaining
-                where = "" if is_trained else "the black box cannot be trained: "
+                prefix = "" if is_trained else "the black box cannot be trained: "
                 for entry in failed:
-                    yield failed_row(group, entry, reason, where)
+                    yield failed_row(group, entry, reason, prefix)
                 if not is_trained:
                     return
 

@@ -191,7 +191,8 @@ class Certificate:
         score : str, optional
             Name of the score; by default the score of the certificate.
         **weights : float
-            Weights of the score; by default those of the certificate, or of another score.
+            Weights of the score. By default the weights of the certificate, or the default weights
+            of another score.
 
         Returns
         -------
@@ -201,7 +202,8 @@ class Certificate:
         Raises
         ------
         ValueError
-            If the score is unknown, or follows from another loss than the bounded one.
+            If the score is unknown, or depends on another loss than the one that the certificate
+            bounds.
         """
         name = self.score if score is None else score.removeprefix("neg_")
         spec = SCORE_SPECS.get(name)
@@ -212,9 +214,9 @@ class Certificate:
         loss = LOSS_OF_METRIC.get(metric)
         if loss != self.frontiers[0].loss:
             raise ValueError(
-                f"score={name!r} follows from {str(loss).replace('_', ' ')}s, but the certificate "
-                f"bounds {self.frontiers[0].loss.replace('_', ' ')}s. Make one with "
-                f"certify(..., scoring={name!r})."
+                f"score={name!r} depends on {str(loss).replace('_', ' ')}s, but the certificate "
+                f"bounds {self.frontiers[0].loss.replace('_', ' ')}s. Create another certificate "
+                f"with certify(..., scoring={name!r})."
             )
         settings = self.settings | {
             "metric": metric,

@@ -23,7 +23,7 @@ def certify(
     limits: SolverLimits | None = None,
     sample_weight: Any = None,
 ) -> Certificate:
-    """Prove how far rules are from the best possible ones on some rows.
+    """Prove how far the score of rules is from the best possible score on some rows.
 
     Parameters
     ----------
@@ -32,35 +32,36 @@ def certify(
     X : array-like or DataFrame of shape (n_rows, n_features), optional
         The rows, in the units of the rules; by default the rows, target and weights of a search.
     y : array-like of shape (n_rows,) or fitted estimator, optional
-        Reference of the rules: labels or numbers, which a Series names, or a black box whose
-        predictions they should reproduce. By default the black box of the search or extractor.
+        Reference of the rules: labels or numbers (the name of a Series is the name of the
+        reference), or a black box whose predictions the rules should reproduce. By default the
+        black box of the search or extractor.
     scoring : str or scorer, default="ice"
         The score: a name or a scorer made by :func:`skescore.scorers.make_score_scorer`.
     kinds : sequence of {"tree", "list"}, default=("tree", "list")
-        Kinds of rules to compare with.
+        Kinds of rules with which the rules are compared.
     space : SearchSpace, optional
-        Space of these rules. Its cuts are extended by those of the given rules. By default 8 cuts
+        Space of these rules. The cuts of the given rules are added to it. By default 8 cuts
         per feature, at most 2 conditions in a rule of a list, and all numbers of rules that can
-        have a better score, or 6 if more than 12 can.
+        have a better score, or up to 6 rules if more than 12 rules can.
     tolerance : float, optional
-        Difference between scores that need not be proven: the search ends when no rules are better
-        than the best known ones by more than this, which takes much less time. The bounds for
-        other scores and weights are then wider. By default the search ends at the limits.
+        Accepted difference of scores: the search ends when no rules can be better than the best
+        rules found by more than the tolerance, which takes much less time. The bounds for other
+        scores and weights are then wider. By default the search ends only at the limits.
     limits : SolverLimits, optional
-        Limits of time, nodes and memory, and the number of processes. The time limit covers all
-        kinds; the limit of nodes holds for each search. By default 60 seconds.
+        Limits of time, nodes and memory, and the number of processes. The time limit holds for all
+        kinds together, the limit of nodes for each search. By default 60 seconds.
     sample_weight : array-like of shape (n_rows,), optional
         Weight of each row.
 
     Returns
     -------
     Certificate
-        The proven bounds of the loss, and of the score.
+        The proven bounds of the loss and of the score.
 
     Raises
     ------
     ValueError, TypeError
-        If a parameter cannot be used, or the score cannot be bounded.
+        If a parameter is invalid, or the score cannot be bounded.
 
     Notes
     -----
@@ -91,7 +92,10 @@ def certify(
     if X is None:
         data = getattr(search_or_rules, "data_", None)
         if data is None:
-            raise ValueError("X must be given unless search_or_rules is a fitted search.")
+            raise ValueError(
+                "X must be passed unless search_or_rules is a fitted search, got X=None. Pass the "
+                "rows and their target y."
+            )
         X, y, sample_weight = data.X, data.y, data.row_weights
     problem = CertificateProblem.read(
         search_or_rules,

@@ -1,10 +1,10 @@
-"""The checker of certificates: a small program that is trusted instead of the solvers.
+"""The checker of certificates: a small program that users trust instead of the solvers.
 
-It reads the JSON of a certificate and the rows, recomputes every number that it states, and writes
-claims of its own: :attr:`CheckResult.claims`. No claim depends on a number of the certificate,
-except for lower bounds and proofs, which it verifies by enumeration and by searches of its own. It
-uses nothing of this package but its schema (``_check_schema``) and its searches
-(``_check_searches``).
+The checker reads the JSON of a certificate and the rows, recomputes every number in the
+certificate, and states its own claims: :attr:`CheckResult.claims`. The only numbers of the
+certificate on which claims depend are lower bounds and proofs; the checker verifies them by
+enumeration and by its own searches. Of this package, it uses only its schema (``_check_schema``)
+and its searches (``_check_searches``).
 
 Reading order, which is also the list of proof obligations:
 
@@ -23,9 +23,9 @@ Reading order, which is also the list of proof obligations:
 11. ``largest_f1``: the largest weighted F1 at a number of errors.
 12. ``_Check.state_claims``: the sentences.
 
-Losses of classifiers with whole weights are exact, and so are losses of rules that are enumerated.
-Other searches use floating-point numbers: they lower each bound by the largest error of their sums,
-which the claims include.
+Losses are exact for classification with whole weights, and for rules that are enumerated. Other
+searches use floating-point numbers and lower each bound by the largest rounding error of their
+sums; the claims use these lowered bounds.
 """
 
 from __future__ import annotations
@@ -64,16 +64,16 @@ from skescore.certificates._check_searches import (
 
 #: Largest relative difference between a stated number and the exact one. Claims use the exact one.
 _ROUNDING = 1e-9
-#: A lower bound that exceeds the least loss by this share of the loss of one rule is an error.
+#: A lower bound is wrong if it exceeds the smallest loss by this share of the loss of one rule.
 _WRONG = 1e-7
 #: Largest relative difference between two scores that counts as rounding.
 _SCORE_ROUNDING = 1e-6
-#: Up to this number of sets of rows, all rules are enumerated.
+#: Largest number of trees, lists or premises that are enumerated.
 _MAX_ENUMERATED = 100_000
-#: Largest number of parts of the domain when the volume is computed, and the tolerance of volumes:
-#: the domain of extractors exceeds the range of the rows by 1e-9 of it.
+#: Largest number of parts of the domain in the computation of a volume, and the tolerance of
+#: volumes, because the domain of extractors exceeds the range of the rows by a relative 1e-9.
 _MAX_VOLUME_PARTS, _VOLUME_TOLERANCE = 200_000, 1e-6
-#: Difference of volumes that certificates may contain as estimates.
+#: Tolerance of volumes that are estimates.
 _ESTIMATE_TOLERANCE = 0.01
 _BLACK_BOX = "the black box's predictions"
 _UNCHECKED = "The remaining parts are not checked: the {} limit is reached."
@@ -97,8 +97,8 @@ class CheckResult:
     findings : sequence of str
         The parts that were checked, or the error that was found.
     claims : sequence of str, default=()
-        Sentences that are proven for the passed rows, whatever the certificate states. All numbers
-        are recomputed.
+        Sentences that are proven for the passed rows. They do not depend on the statements of the
+        certificate; all numbers are recomputed.
     """
 
     verdict: str
@@ -123,17 +123,17 @@ def check_certificate(
     Parameters
     ----------
     certificate : str or path
-        The JSON, or a file with it.
+        JSON of the certificate, or path of a file with this JSON.
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
     y : array-like of shape (n_rows,)
         Reference of the rules: labels, numbers, or the predictions of the black box.
     sample_weight : array-like of shape (n_rows,), optional
-        Weights of the rows, if the certificate was made with weights.
+        Weights of the rows, if the certificate was created with weights.
     time_limit : float, optional, default=60.0
-        Seconds after which nothing further is checked; None for no limit.
+        Time limit in seconds, after which the remaining parts are not checked; None for no limit.
     memory_limit : float, default=2**30
-        Bytes that the check may use. What needs more is not checked.
+        Memory limit in bytes. Parts that need more memory are not checked.
 
     Returns
     -------
@@ -143,7 +143,8 @@ def check_certificate(
     Raises
     ------
     FileNotFoundError
-        If `certificate` names no file. An invalid content is a verdict, not an error.
+        If `certificate` is the path of a file that does not exist. Invalid content is not an error;
+        it leads to the verdict "rejected".
     ValueError
         If `sample_weight` holds a negative or infinite number or NaN, or only zeros.
 
@@ -157,13 +158,13 @@ def check_certificate(
     >>> X, y = load_iris(return_X_y=True, as_frame=True)
     >>> rules = as_ruleset(DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y))
     >>> space = SearchSpace(max_rules=3, cuts=4)
-    >>> made = certify(rules, X, y, kinds=["tree"], space=space)
-    >>> result = check_certificate(made.to_json(), X, y)
+    >>> text = certify(rules, X, y, kinds=["tree"], space=space).to_json()
+    >>> result = check_certificate(text, X, y)
     >>> result.verdict
     'confirmed'
     >>> print(result.claims[0])
     On these 150 rows, against target, 3 rules have ICE 0.9757.
-    >>> check_certificate(made.to_json().replace('"n_rows": 150', '"n_rows": 149'), X, y).verdict
+    >>> check_certificate(text.replace('"n_rows": 150', '"n_rows": 149'), X, y).verdict
     'rejected'
     """
     text = certificate
@@ -682,14 +683,15 @@ class _Check:
 
     def __init__(self, data: Any, rows: _Rows, budget: Budget) -> None:
         self.data, self.rows, self.budget = data, rows, budget
-        #: Sentences on what cannot be checked, and on what no claim depends on.
+        #: Sentences on parts that cannot be checked.
         self.unchecked: list[str] = []
+        #: Sentences on unchecked parts on which no claim depends.
         self.notes: list[str] = []
         self.all_rows = (1 << len(rows.index)) - 1
         self._condition_rows: dict[str, int] = {}
         self._test_rows: dict[str, list[int]] = {}
         self._largest_f1: dict[tuple[float, int], float] = {}
-        #: Prediction term and completeness of the given rules, as far as they are known.
+        #: Prediction term and completeness of the given rules; None if they cannot be computed.
         self.given_term: float | None = None
         self.given_completeness: float | None = None
         #: Per kind of rules and size the verified lower bounds of the loss, and upper bounds of F1.
@@ -915,7 +917,7 @@ class _Check:
     # --- 7. cuts ---
 
     def _tests(self, cuts: Any) -> list[int]:
-        """Return the distinct tests that divide the rows, as bits of one of both sides."""
+        """Return the distinct tests that divide the rows, each as the bits of one side."""
         key = json.dumps(cuts)
         if key in self._test_rows:
             return self._test_rows[key]
@@ -1546,7 +1548,7 @@ class _Check:
         elif per_feature is None:
             cuts = "all cuts between neighboring values"
         else:
-            # Without the given rules, nobody can tell which cuts are theirs.
+            # Without the given rules, their cuts cannot be distinguished from other cuts.
             more = " and more" if self.data["given"]["rules"] is None else ""
             cuts = f"{per_feature} cuts per feature and those of the given rules{more}"
         return f"decision {frontier['kind']} of at most {size} over {cuts}"
@@ -1573,7 +1575,7 @@ def _members(bits: int) -> list[int]:
 
 
 def _priority(rules: Any, i: int) -> tuple[float, float, int]:
-    """Return what decides between several rules of an unordered set: purity, rows, position."""
+    """Return the priority of a rule in an unordered set: purity, number of rows, position."""
     rule = rules["rules"][i]
     statistics = rule.get("statistics", {})
     counts, purity = statistics.get("class_counts"), 0.0
@@ -1616,7 +1618,7 @@ def _branch(node: Any, low: Any, high: Any, *, is_whole: bool) -> list[tuple[Any
 def _enumerate_trees(
     tests: Sequence[int], cost: Callable[[int], Fraction], budget: Budget
 ) -> tuple[Callable[[int], float], Callable[[int, int], Fraction]]:
-    """Return the functions of the number of trees, and of their least loss by enumeration."""
+    """Return functions that count trees, and that find their smallest loss by enumeration."""
     counts = [0.0, 1.0]
 
     def count(size: int) -> float:
@@ -1650,7 +1652,7 @@ def _enumerate_lists(
     cost: Callable[[int], Fraction],
     budget: Budget,
 ) -> tuple[Callable[[int], float], Callable[[int, int], Fraction]]:
-    """Return the functions of the number of lists, and of their least loss by enumeration."""
+    """Return functions that count lists, and that find their smallest loss by enumeration."""
     sides = [side for test in tests for side in (test, all_rows ^ test)]
     premises: set[int] = set()
     n_premises = sum(math.comb(len(sides), n) for n in range(1, max_conditions + 1))

@@ -95,7 +95,7 @@ class GivenRules(TypedDict):
 
 
 def completeness_of(rules: GivenRules, completeness: str) -> float:
-    """Return the completeness of rules by volume or by instances."""
+    """Return the completeness of rules by volume or by rows (``"instances"``)."""
     if completeness == "volume":
         return rules["completeness_volume"]
     return rules["completeness_instances"]

@@ -140,11 +140,11 @@ def _print_best_larger_list(
 
 
 def _describe_role(role: str, record: Mapping[str, Any]) -> str:
-    """Return what a list is the first in, in words."""
+    """Return the property by which a list was chosen, in words."""
     if role == "shortest":
-        return "the shortest that is as right within chance as the most correct list"
+        return "the shortest list whose correctness is within one standard error of the best"
     count = plural(int(record["max_rules"]), "rule")
-    return f"the most faithful to the model with at most {count}"
+    return f"the list most faithful to the model with at most {count}"
 
 
 def _figures_of(figures: Mapping[str, Any], record: Mapping[str, Any]) -> str:
@@ -169,7 +169,7 @@ def _weighted(record: Mapping[str, Any]) -> list[str]:
 
 
 def _gain_text(figures: Mapping[str, Any], measure: str) -> str:
-    """Return what the next larger list that is better would buy; empty if none is better."""
+    """Return the gain of the next larger list that is better; empty if none is better."""
     following = figures["next"]
     if following is None:
         return ""
@@ -190,7 +190,7 @@ def _gain_text(figures: Mapping[str, Any], measure: str) -> str:
 
 
 def _pair_of_percentages(then: float, now: float) -> str:
-    """Return two shares with as many digits as it takes to tell them apart."""
+    """Return two shares with as many digits as are needed to distinguish them."""
     for digits in (0, 1, 2):
         texts: Sequence[str] = [percentage(value, digits=digits) for value in (then, now)]
         if texts[0] != texts[1]:

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from skescore.rules import RuleSet
 
 DESCRIPTION = """\
-Let saved rules state how sure they are. Of a classification, each rule predicts a set of labels,
-and of a regression an interval, which contains the label of a new row with a probability of at
-least --level. A rule with several labels abstains: all of them are possible.
+Calibrate saved rules. In classification, each rule then predicts a set of labels, in regression an
+interval. The set or interval contains the label of a new row with a probability of at least
+--level. A rule that predicts several labels abstains: each of them is possible.
 
-DATA are calibration rows: rows to which neither the model nor the rules were fitted. The guarantee
-is for new rows like these. --output writes JSON, which `skescore predict` uses, and which
-`skescore rules --to sql` or `--to python` converts.
+DATA are calibration rows, to which neither the model nor the rules were fitted. The guarantee holds
+for new rows from the same distribution. --output writes JSON, which `skescore predict` uses and
+`skescore rules --to sql` or `--to python` exports.
 """
 EXAMPLES = """\
 examples:
@@ -57,7 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target",
         metavar="COLUMN",
-        help="column of labels (default: the target in the run.json beside the rules)",
+        help="column of labels (default: the target in the run.json in the folder of the rules)",
     )
     parser.add_argument(
         "--level",
@@ -87,8 +87,8 @@ def run(options: argparse.Namespace) -> str:
         options.target = read_target(options.rules, ruleset)
     if options.target is None:
         options.parser.error(
-            "--target COLUMN is needed, because there is no run.json of these rules beside "
-            f"{options.rules}"
+            "--target COLUMN is required, because there is no run.json of these rules in the "
+            f"folder of {options.rules}"
         )
     X, y = _labeled_rows(options, ruleset, options.data, notes)
     calibrated = CalibratedRules.fit(ruleset, X, y, level=options.level)
@@ -113,8 +113,8 @@ def _labeled_rows(
     X, table = read_rows(options, ruleset, data), raw_table(options, data)
     if len(table) != len(X):
         raise ValueError(
-            f"{data} has {plural(len(table), 'row')}, but {len(X)} of them hold values. Remove the "
-            "empty ones."
+            f"{data} has {plural(len(table), 'row')}, but only {len(X)} of them have values. "
+            "Remove the empty rows."
         )
     labels = read_labels(ruleset, find_column(table, options.target, data))
     has_label = np.asarray(~pd.isna(labels))
@@ -171,5 +171,5 @@ def _text(
         printer.line(f"On the {plural(total, 'row')} of {options.test}:")
         size = "labels" if calibrated.sets is not None else "width"
         printer.table(["rule", "rows", "covered", "±", size], rows)
-        printer.line(f"Covered are {covered / max(total, 1):.3f} of all rows.")
+        printer.line(f"The share of covered rows is {covered / max(total, 1):.3f}.")
     return printer.text()

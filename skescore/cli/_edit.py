@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from skescore.rules import RuleSet
 
 DESCRIPTION = """\
-Change saved rules by hand: forbid features, move bounds, drop, merge, split or add rules. The
-command reports what each change costs: correctness against the data, agreement with the model,
-ICE and FiRe with confidence intervals of the differences, and the rows that are decided
-differently. Edits are made in their order; numbers are those of the rules in RULES.json.
+Change saved rules by hand: forbid features, change bounds, drop, merge, split or add rules. The
+command reports the effect of all changes: correctness against the data, agreement with the model,
+ICE and FiRe with confidence intervals of the differences, and the rows whose predictions change.
+Edits are applied in the order of the options. NUMBER is the number of a rule in RULES.json.
 
---log writes every step with its author, reason and time. --replay checks such a log instead, and
-that its edits lead to the rules that it states.
+--log writes every step with its author, reason and time. --replay reads such a log instead, and
+checks that it is unchanged and that its edits lead to the rules that it states.
 Exit codes: 0 success, 1 failure, a changed log or violated constraints, 2 wrong usage.
 """
 EXAMPLES = """\
@@ -45,7 +45,7 @@ examples:
   skescore edit run/rules.json data.csv --target y --forbid age --price
   skescore edit --replay log.json --output edited.json
 """
-#: Edits, with how their values are written and what they do.
+#: Placeholder and help text of each option for an edit.
 _EDITS = {
     "set": (
         "TEXT",
@@ -84,7 +84,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="the rules; none with --replay",
     )
-    # Columns that the rules do not know are ignored; --drop removes rules.
+    # Columns that are not features of the rules are ignored; --drop removes rules.
     arguments.add_data_options(parser, is_optional=True, drops_columns=False)
     parser.set_defaults(drop=[])
     parser.add_argument(
@@ -124,7 +124,7 @@ def _add_result_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--reoptimize",
         action="store_true",
-        help="refit all rules but those that edits name and those of --keep",
+        help="refit all rules except the edited ones and those of --keep",
     )
     group.add_argument(
         "--repair",
@@ -139,7 +139,9 @@ def _add_result_options(parser: argparse.ArgumentParser) -> None:
         help="rules that --reoptimize does not change",
     )
     group.add_argument(
-        "--price", action="store_true", help="prove what each constraint costs any rules"
+        "--price",
+        action="store_true",
+        help="prove how much each constraint lowers the best possible score",
     )
     group.add_argument(
         "--seconds",
@@ -151,14 +153,14 @@ def _add_result_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--suggest",
         action="store_true",
-        help="list the cheapest changes that restore 90 %% of what the edits lost",
+        help="list the cheapest changes that restore 90 %% of the agreement lost by the edits",
     )
     group = parser.add_argument_group("log")
     group.add_argument(
         "--log", action=OF_FILE, type=Path, metavar="LOG.json", help="write the log to this file"
     )
-    group.add_argument("--by", metavar="NAME", help="who edits")
-    group.add_argument("--because", metavar="TEXT", help="why")
+    group.add_argument("--by", metavar="NAME", help="author of the edits")
+    group.add_argument("--because", metavar="TEXT", help="reason for the edits")
 
 
 def run(options: argparse.Namespace) -> str:
@@ -228,7 +230,7 @@ def _dataset(options: argparse.Namespace, ruleset: RuleSet, data: str | None) ->
 
 
 def _make_edits(options: argparse.Namespace, editor: RuleEditor) -> Reoptimization | None:
-    """Make all edits in their order, and refit the rest if that is wanted."""
+    """Apply all edits in their order, and refit the other rules on request."""
     from skescore.editing import WrittenEdits
 
     written = WrittenEdits(editor.rules_)
@@ -239,10 +241,10 @@ def _make_edits(options: argparse.Namespace, editor: RuleEditor) -> Reoptimizati
         try:
             editor.apply(edit, because=options.because)
         except ValueError as error:
-            later = (
-                " (in this message, numbers count the edits before.)" if editor.log_.records else ""
-            )
-            raise ValueError(f"--{option} {text}: {error}{later}") from error
+            note = " (Rule numbers here are those after the earlier edits.)"
+            raise ValueError(
+                f"--{option} {text}: {error}{note if editor.log_.records else ''}"
+            ) from error
         written.record(edit)
     for feature in () if editor.constraints is None else editor.constraints.forbidden:
         index = editor.rules_.feature_names.index(feature)
@@ -296,7 +298,7 @@ class _Result:
             for suggestion in self.suggestions:
                 printer.line(str(suggestion))
             if not self.suggestions:
-                printer.line("nothing was lost, or no single change restores so much")
+                printer.line("no agreement was lost, or no single change restores 90 % of it")
         printer.heading("rules")
         printer.verbatim(self.editor.rules_.to_text())
         printer.line(f"seal of the log: {self.editor.log_.seal}")
@@ -347,7 +349,7 @@ def _replay(options: argparse.Namespace) -> str:
     from skescore.editing import EditLog
 
     if options.rules is not None or options.edits:
-        options.parser.error("--replay reads the rules from the log; leave the others out")
+        options.parser.error("--replay reads the rules from the log; omit RULES.json and edits")
     log = EditLog.from_json(options.replay.read_text(encoding="utf-8"))
     if options.output is not None:
         write_output(options.output, log.rules.to_json() + "\n")

@@ -40,7 +40,10 @@ def find_column(table: pd.DataFrame, name: str, data_name: str) -> pd.Series:
 
 
 def read_labels(ruleset: RuleSet, column: pd.Series) -> Any:
-    """Return labels of the type of the classes, and None where they are unknown."""
+    """Convert a column to the type of the rules' classes; missing labels become None.
+
+    In a regression, labels are numbers, and missing ones are NaN.
+    """
     import pandas as pd
 
     if ruleset.classes is None:

@@ -47,13 +47,14 @@ __all__ = [
 
 
 def add_rules_and_rows(parser: argparse.ArgumentParser) -> None:
-    """Add the rules that a command reads, and the rows that it puts to them."""
+    """Add the arguments for a file of rules and for the rows to which the rules are applied."""
     parser.add_argument("rules", action=OF_RULES, metavar="RULES.json", type=Path, help="the rules")
     parser.add_argument(
         "data",
         action=OF_DATA,
         metavar="DATA",
-        help="a built-in data set or a table; columns that the rules do not know are ignored",
+        help="a built-in data set or a table; columns that are not features of the rules are "
+        "ignored",
     )
     add_reading_options(parser.add_argument_group("reading a table"))
 

@@ -289,8 +289,8 @@ def run(options: argparse.Namespace) -> str:
         )
     if options.black_box and "://" in options.data:
         options.parser.error(
-            "--black-box predicts rows, but a database hands over none; store its predictions in a "
-            "column and name it as --target, or export the table to Parquet"
+            "--black-box predicts rows, but a database does not return any; store its predictions "
+            "in a column and name it as --target, or export the table to Parquet"
         )
     model = _model(options)
     X, y, data, unknown = (_counted if in_place else _read)(options, ruleset, notes, model)
@@ -596,7 +596,8 @@ def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
         printer.table(["rule", "and rule", "share of the rows"], listed)
         if result["ordered"]:
             printer.line(
-                "(In a list, the first of them predicts, so that ELSE hides the contradiction.)"
+                "(In an ordered list, the first rule that holds predicts, so the contradiction has "
+                "no effect.)"
             )
     printed = [rule for rule in result["calibration"] if rule["printed"] == rule["printed"]]
     if printed:

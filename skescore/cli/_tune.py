@@ -379,8 +379,8 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -
     if has_repeats.iloc[0]:
         n_finalists = int(has_repeats.sum())
         return (
-            f"is the best of {n_finalists} finalists on the folds and on repeated folds, or has "
-            "the fewest rules of those that are not clearly worse"
+            f"is the best of {n_finalists} finalists on the folds and on repeated folds, or the "
+            "one with the fewest rules among those that are not clearly worse"
         )
     limits = [name for name in limited_quantities() if getattr(options, name) is not None]
     by_limits = f"is the best that satisfies {' and '.join(map(_option_of, limits))}"
@@ -391,12 +391,15 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -
     if board["tied"].iloc[0] and tied > 1:
         return (
             f"has the fewest rules of the {tied} candidates that are not clearly worse than the "
-            "best, or is the best of several with so few; the comparison combines scores on "
-            "held-out rows and of the rules from all rows"
+            "best, and the best score of those with equally few; the comparison combines scores on "
+            "held-out rows and scores of the rules extracted from all rows"
         )
     if "within_limits" in board:
         return by_limits
-    return "is the best if scores on held-out rows and of the rules from all rows are combined"
+    return (
+        "is the best when scores on held-out rows and scores of the rules extracted from all rows "
+        "are combined"
+    )
 
 
 def _stated_limits(options: argparse.Namespace) -> str:
@@ -646,7 +649,7 @@ def write_page(options: argparse.Namespace, dataset: Dataset, model: Any) -> Non
 
 
 DESCRIPTION = (
-    "Train (or load) a black box, search extractors and their hyper-parameters, "
+    "Train (or load) a black box, search extractors and their hyperparameters, "
     "and show the rules with the best score."
 )
 EXAMPLES = """\

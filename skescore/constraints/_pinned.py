@@ -1,4 +1,4 @@
-"""Pinned rules: rules that must be present word for word."""
+"""Pinned rules: rules that a rule set must contain unchanged."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from skescore.rules import AtLeast, Condition, Linear, LinearOutput, Rule, RuleS
 
 @dataclass(frozen=True, slots=True)
 class PinnedRule:
-    """Rule that a rule set must contain word for word.
+    """Rule that a rule set must contain unchanged.
 
-    Its conditions and its output must be those of a rule in the set; statistics do not matter.
+    A rule in the set must have the same conditions, output and weight. Its statistics may differ.
 
     Parameters
     ----------
@@ -25,9 +25,9 @@ class PinnedRule:
     feature_names : sequence of str
         Names of the features, in the order of the column indices in the rule.
     position : int, optional
-        Index that the rule must have, from 0; rules before it may then decide some of its rows, but
-        not all. By default the rule may stand at any index and decides all rows that satisfy it,
-        unless an earlier pinned rule decides them.
+        Index that the rule must have, from 0; rules before it may then decide some, but not all, of
+        the rows for which it holds. By default the rule may have any index and must decide all rows
+        for which it holds, except for rows that an earlier pinned rule decides.
 
     Examples
     --------
@@ -48,14 +48,14 @@ class PinnedRule:
         used = rule_features(self.rule)
         if used and max(used) >= len(names):
             raise ValueError(
-                f"feature_names must name all features of the pinned rule, which uses feature "
-                f"{max(used)}, got {len(names)} names."
+                f"feature_names must have a name for feature {max(used)}, which the pinned rule "
+                f"uses, got {len(names)} names. Pass the names of all columns of the table."
             )
         # Equal rules of different tables are equal: the features are ordered by name.
         ordered = sorted(used, key=lambda feature: str(names[feature]))
         index = {feature: i for i, feature in enumerate(ordered)}
-        bare = Rule(self.rule.conditions, self.rule.output, weight=self.rule.weight)
-        object.__setattr__(self, "rule", _with_features(bare, index))
+        rule = Rule(self.rule.conditions, self.rule.output, weight=self.rule.weight)
+        object.__setattr__(self, "rule", _with_features(rule, index))
         object.__setattr__(self, "feature_names", tuple(str(names[f]) for f in ordered))
 
     @classmethod
@@ -132,7 +132,7 @@ class PinnedRule:
         return text if self.position is None else f"{text} (rule {self.position + 1})"
 
     def to_dict(self) -> dict[str, Any]:
-        """Write the pinned rule as JSON data in which features are named."""
+        """Return the pinned rule for JSON, with features by name."""
         task = "regression" if isinstance(self.rule.output, LinearOutput) else "classification"
         names = self.feature_names or ("x0",)
         ruleset = RuleSet([self.rule], names, task=task)
@@ -150,14 +150,14 @@ class PinnedRule:
             If the data describe no rule.
         """
         if not isinstance(data, dict):
-            raise ValueError(f'a pinned rule must be an object with "if" and "then", got {data!r}')
+            raise ValueError(f'a pinned rule must be an object with "if" and "then", got {data!r}.')
         data = dict(data)
         position = data.pop("position", None)
         names: dict[str, int] = {}
 
         def index_of(name: Any) -> int:
             if not isinstance(name, str):
-                raise ValueError(f"a pinned rule names its features by texts, got {name!r}")
+                raise ValueError(f"features of a pinned rule must be names, got {name!r}.")
             return names.setdefault(name, len(names))
 
         numbered = _renamed(data, index_of)
@@ -204,7 +204,7 @@ def _with_features(rule: Rule, index: Mapping[int, int]) -> Rule:
 
 
 def _renamed(data: Any, rename: Any) -> Any:
-    """Replace features in JSON data of conditions and outputs."""
+    """Replace the features in the JSON of conditions and outputs."""
     if isinstance(data, list):
         return [_renamed(item, rename) for item in data]
     if not isinstance(data, dict):

@@ -52,7 +52,7 @@ class DraftRule:
 
 
 def repair(ruleset: RuleSet, constraints: Constraints, rows: LabeledRows) -> RuleSet:
-    """Rewrite rules until they satisfy the constraints, as far as these steps can.
+    """Rewrite rules in fixed steps so that they satisfy constraints; some may remain violated.
 
     Parameters
     ----------
@@ -66,15 +66,21 @@ def repair(ruleset: RuleSet, constraints: Constraints, rows: LabeledRows) -> Rul
     Returns
     -------
     RuleSet
-        An ordered list. :func:`violations` decides whether it satisfies everything.
+        An ordered list. :func:`violations` lists the constraints that it violates.
 
     Notes
     -----
-    The steps are: drop conditions on features that may not be used; round thresholds; adjust
-    categories; drop the conditions of long rules that matter least; put pinned rules in front; add
-    a condition on each required feature; drop rules with few rows, and the rules whose rows are
-    predicted best by the others; give the rules the cheapest outputs that respect monotonicity and
-    the gap between groups; tighten or drop imprecise rules.
+    The main steps are, in this order:
+
+    1. Drop conditions on features that must not be used, round thresholds and adjust categories.
+    2. Drop the conditions of too long rules without which the rules stay most precise.
+    3. Insert the pinned rules, and drop repeated rules.
+    4. Drop rules that decide too few rows and, if there are too many rules, those whose rows the
+       later rules predict best.
+    5. Add a condition on each required feature.
+    6. Assign the outputs with the smallest loss that respect monotonicity and the largest gap
+       between groups.
+    7. Tighten or drop imprecise rules, and repeat from step 4 if rules changed.
     """
     return _Repair(ruleset, constraints, rows).run()
 
@@ -237,7 +243,7 @@ class _Repair:
         return limit.get(str(output), math.inf)
 
     def _shorten(self) -> None:
-        """Drop the conditions of long rules without which they stay most precise."""
+        """Drop conditions of too long rules, so that the rules stay as precise as possible."""
         for draft in self.drafts:
             rule = draft.rule
             while rule.n_conditions > self._condition_limit(rule.output):
@@ -316,7 +322,7 @@ class _Repair:
     # --- required features ------------------------------------------------------------------------
 
     def _require(self, feature: int) -> None:
-        """Add the condition or the rule on a feature that costs least agreement."""
+        """Add the condition or rule on a feature that loses the least agreement."""
         if any(feature in rule_features(rule) for rule in self.rules):
             return
         cuts = self.rows.cuts(feature, self.constraints)
@@ -381,7 +387,7 @@ class _Repair:
             self.fallback = replace(self.fallback, output=output, class_counts=None)
 
     def _relabel(self) -> None:
-        """Give all rules the cheapest outputs that respect monotonicity and gaps."""
+        """Assign the outputs with the smallest loss that respect monotonicity and gaps."""
         if self.rows.classes is None:
             self._fit_values()
         else:

@@ -36,33 +36,35 @@ class RuleEditor:
 
     Parameters
     ----------
-    rules : RuleSet, or what :func:`skescore.rules.as_ruleset` reads
+    rules : RuleSet, or any model that :func:`skescore.rules.as_ruleset` reads
         The rules.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        Rows, in the units of the rules; statistics and new rules are learned from them.
+        Rows in the units of the rules. Statistics are counted on them, and new rules are extracted
+        from them.
     y : array-like of shape (n_rows,), optional
-        Their labels or numbers in the data.
+        Labels or numbers of these rows in the data.
     black_box : estimator or callable, optional
         The fitted model that the rules explain. Pass it, y, or both.
     held_out : tuple of two array-likes, optional
-        Rows and labels on which effects are measured. By default X and y, on which the rules were
-        perhaps made: then intervals do not cover the error of new rows.
+        Rows and labels on which effects are measured. By default X and y. If the rules were
+        extracted from X, the intervals of the effects are then too optimistic for new rows.
     constraints : Constraints, optional
-        What the rules must satisfy; violations are reported with every effect.
+        Constraints that the rules must satisfy; violations are reported with every effect.
     author : str, optional
-        Who edits, for the log.
+        Name of the person who edits, for the log.
 
     Attributes
     ----------
     rules_ : RuleSet
         The current rules.
     log_ : EditLog
-        All steps.
+        Log of all edits.
 
     Notes
     -----
-    Rules are named by their number, from 1, as their text shows it, and features by name or index.
-    Every method that edits returns an :class:`Effect` and takes `because`, the reason, for the log.
+    Rules are identified by the number that their text shows, from 1, and features by name or index.
+    Every method that edits rules returns an :class:`Effect`. Its parameter `because` states the
+    reason for the edit in the log.
 
     Examples
     --------
@@ -96,7 +98,8 @@ class RuleEditor:
     ) -> None:
         if y is None and black_box is None:
             raise ValueError(
-                "Pass y, a black_box, or both: effects need something to compare with."
+                "y and black_box are both None. Pass y, a black_box, or both: effects are measured "
+                "against labels or predictions."
             )
         check_instance("author", author, str, optional=True)
         ruleset = as_ruleset(rules)
@@ -124,7 +127,7 @@ class RuleEditor:
     def _read(self, rules: RuleSet, X: Any, y: Any, name: str) -> EffectRows:
         n_rows = len(RowTable.of(X, rules.feature_names))
         if n_rows == 0:
-            raise ValueError(f"There must be at least one row; the {name} are 0.")
+            raise ValueError(f"X must have at least one row, got none as {name}.")
         labels = None if y is None else one_dimension("y", y)
         if labels is not None and len(labels) != n_rows:
             raise ValueError(
@@ -180,7 +183,7 @@ class RuleEditor:
         return self._edit(because, action="add", rule=data, **numbered)
 
     def move(self, number: int, to: int, *, because: str | None = None) -> Effect:
-        """Move a rule to another position of the list.
+        """Move a rule to another position in the list.
 
         Parameters
         ----------
@@ -272,13 +275,13 @@ class RuleEditor:
         lower, upper : float, optional
             New bounds; an infinite one removes the bound.
         lower_closed, upper_closed : bool, optional
-            Whether the bound itself satisfies the condition. New bounds are open below and closed
-            above by default; changed ones stay as they were.
+            Whether the bound itself satisfies the condition. By default, new lower bounds are open,
+            new upper bounds are closed, and changed bounds stay open or closed.
         missing : bool, optional
             Whether a missing value satisfies the condition.
         shared : bool, optional
-            Whether the same bound of all other rules moves too, as the split of a tree. By default
-            True for disjoint rules, which stay disjoint then.
+            Whether equal bounds of all other rules change too, as if a split of a tree moved. By
+            default True for disjoint rules, so that they stay disjoint.
         because : str, optional
             The reason.
 
@@ -372,7 +375,7 @@ class RuleEditor:
         return self._edit(because, action="set_output", number=number, output=value)
 
     def set_fallback(self, output: Any, *, because: str | None = None) -> Effect:
-        """Change the prediction of rows without a rule.
+        """Change the prediction for rows that no rule covers.
 
         Parameters
         ----------
@@ -390,8 +393,8 @@ class RuleEditor:
     def forbid(self, feature: str | int, *, because: str | None = None) -> Effect:
         """Remove all conditions on a feature.
 
-        Rules of a tree may overlap then, and become an ordered list. :meth:`reoptimize` finds
-        better rules without the feature.
+        Disjoint rules may overlap afterwards; they become an ordered list. :meth:`reoptimize`
+        finds better rules without the feature.
 
         Parameters
         ----------
@@ -424,9 +427,9 @@ class RuleEditor:
         return self._edit(because, action="replace_rules", rules_json=rules_data(rules))
 
     def recount(self, *, because: str | None = None) -> Effect:
-        """Count the statistics of all rules anew on the rows that the rules are edited on.
+        """Recompute the statistics of all rules on the rows that the rules are edited on.
 
-        Edits remove the statistics that they make invalid.
+        An edit removes the statistics that it makes invalid.
 
         Parameters
         ----------
@@ -441,15 +444,16 @@ class RuleEditor:
         Raises
         ------
         ValueError
-            If statistics decide which of several rules predicts.
+            If the predictions of the rules depend on their statistics.
         """
         return self.replace_rules(self._recounted(self.rules_), because=because)
 
     def _recounted(self, rules: RuleSet) -> RuleSet:
         if rules.voting is not None or not (rules.ordered or rules.disjoint):
             raise ValueError(
-                "Statistics of these rules decide which of several rules predicts, or how they "
-                "vote; counting them anew would change predictions."
+                "rules must be an ordered list or disjoint for new statistics. The statistics of "
+                "these rules decide which of several rules predicts, or how rules vote, so new "
+                "ones would change predictions."
             )
         rows = self.training_rows
         labels = self._labels
@@ -460,7 +464,7 @@ class RuleEditor:
         return result
 
     def undo(self, *, because: str | None = None) -> Effect:
-        """Take the last edit back.
+        """Undo the last edit.
 
         Parameters
         ----------
@@ -474,12 +478,12 @@ class RuleEditor:
         Raises
         ------
         ValueError
-            If there is no edit.
+            If there is no edit to undo.
         """
         return self._edit(because, action="undo")
 
     def redo(self, *, because: str | None = None) -> Effect:
-        """Make the edit again that was taken back last.
+        """Repeat the edit that was undone last.
 
         Parameters
         ----------
@@ -493,7 +497,7 @@ class RuleEditor:
         Raises
         ------
         ValueError
-            If nothing was taken back, or another edit followed.
+            If nothing was undone, or another edit followed.
         """
         return self._edit(because, action="redo")
 
@@ -505,14 +509,14 @@ class RuleEditor:
         limits: SolverLimits | None = None,
         because: str | None = None,
     ) -> Reoptimization:
-        """Refit the rest of the rules around some that stay word for word, and record it.
+        """Replace all rules but the pinned ones by refitted rules, and record the edit.
 
         Parameters
         ----------
         pinned : iterable of int, default=()
-            Numbers of the rules that stay, at their positions.
+            Numbers of the rules that stay unchanged at their positions.
         max_rules : int, optional
-            Largest number of rules; by default as many as there are.
+            Largest number of rules; by default the current number.
         limits : SolverLimits, optional
             Limits of the search; by default about 5 seconds, the same on every machine.
         because : str, optional
@@ -521,18 +525,18 @@ class RuleEditor:
         Returns
         -------
         Reoptimization
-            How far the edited rules are from the refitted ones. If no better rules are found, the
-            rules stay and nothing is recorded.
+            Comparison of the edited rules with the refitted ones. If no better rules are found, the
+            rules do not change and nothing is recorded.
 
         Raises
         ------
         ValueError
-            If all rules that hold predict together, or no rules satisfy the constraints.
+            If the rules vote together, or no rules satisfy the constraints.
 
         Notes
         -----
-        New rules are learned from the predictions of the black box if there is one, otherwise from
-        y. They satisfy the constraints of the editor.
+        New rules are extracted from the predictions of the black box if there is one, otherwise
+        from y. They satisfy the constraints of the editor.
         """
         numbers = sorted(set(pinned))
         indices = [rule_index(self.rules_, number, "pinned") for number in numbers]
@@ -554,7 +558,7 @@ class RuleEditor:
         return Reoptimization(self.replace_rules(refitted, because=because), numbers, True)
 
     def repair(self, *, because: str | None = None) -> Effect:
-        """Change the rules so that they satisfy the constraints, and record it.
+        """Change the rules so that they satisfy the constraints, and record the edit.
 
         Parameters
         ----------
@@ -581,7 +585,7 @@ class RuleEditor:
         return self.replace_rules(result.ruleset, because=because)
 
     def _quality(self, rules: RuleSet) -> tuple[float, float, float]:
-        """Return what makes rules better on the rows they are edited on, greatest first."""
+        """Return the sort key by which rules are compared on the editing rows; larger is better."""
         rows = self.training_rows
         effect = Effect(rules, rules, EffectRows(rows.X, self._labels, None, rows.name))
         figure = effect.figures[0]
@@ -590,7 +594,7 @@ class RuleEditor:
 
     @property
     def _labels(self) -> np.ndarray:
-        """Labels that rules are learned from: predictions of the black box, or y."""
+        """Labels from which rules are extracted: predictions of the black box, or y."""
         rows = self.training_rows
         labels = rows.model if rows.model is not None else rows.y
         assert labels is not None
@@ -599,13 +603,13 @@ class RuleEditor:
     def suggestions(
         self, *, share: float = 0.9, limit: int = 5, pinned: Iterable[int] = ()
     ) -> list[Suggestion]:
-        """List the cheapest single edits that restore what all edits lost.
+        """List the cheapest single edits that restore the agreement lost by all edits.
 
         Parameters
         ----------
         share : float, default=0.9
-            Share of the loss to restore, against the predictions of the black box if there is one,
-            otherwise against y.
+            Share of the lost agreement to restore: agreement with the black box if there is one,
+            otherwise with y.
         limit : int, default=5
             Largest number of suggestions.
         pinned : iterable of int, default=()
@@ -630,7 +634,7 @@ class RuleEditor:
     # --- results ----------------------------------------------------------------------------------
 
     def apply(self, edit: Mapping[str, Any], *, because: str | None = None) -> Effect:
-        """Apply an edit that is written as JSON, see :func:`apply_edit`.
+        """Apply an edit in the form of a mapping, see :func:`apply_edit`.
 
         Parameters
         ----------

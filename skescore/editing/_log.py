@@ -1,4 +1,4 @@
-"""Logs of edits: who changed what, why and when, chained by hashes so that changes are noticed."""
+"""Logs of edits with author, reason and time, chained by hashes so that changes are detected."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from skescore.rules import RuleSet
 
 LOG_FORMAT = "skescore edit log"
 LOG_VERSION = 1
-#: Steps that move in the history of edits instead of editing rules.
-_MOVES = ("undo", "redo")
+#: Steps that undo or repeat an edit.
+_HISTORY_ACTIONS = ("undo", "redo")
 
 
 class EditLogError(ValueError):
@@ -31,13 +31,13 @@ class EditRecord:
     step : int
         Number of the step, from 1.
     time : str
-        When the step was made, as ISO 8601 with the time zone.
+        Time of the step, as ISO 8601 with the time zone.
     author, reason : str or None
-        Who made it, and why.
+        Author of the step, and reason for it.
     edit : mapping
         The edit as JSON, see :func:`apply_edit`, or ``{"action": "undo"}`` or ``"redo"``.
     before, after : sequence of str
-        The lines of the changed rules.
+        The lines of the changed rules before and after the step.
     rules_sha256 : str
         Hash of the rules after the step.
     sha256 : str
@@ -56,9 +56,9 @@ class EditRecord:
 
     def to_text(self) -> str:
         """Write the step as a sentence with the lines that it changed."""
-        who = f" by {self.author}" if self.author else ""
-        why = f", because {self.reason}" if self.reason else ""
-        lines = [f"{self.step}. {describe_edit(self.edit)}{who} at {self.time}{why}"]
+        author = f" by {self.author}" if self.author else ""
+        reason = f", because {self.reason}" if self.reason else ""
+        lines = [f"{self.step}. {describe_edit(self.edit)}{author} at {self.time}{reason}"]
         lines += [f"   - {line}" for line in self.before]
         lines += [f"   + {line}" for line in self.after]
         return "\n".join(lines)
@@ -77,8 +77,8 @@ def describe_edit(edit: Mapping[str, Any]) -> str:
     str
     """
     action = str(edit["action"])
-    write = _DESCRIPTIONS.get(action)
-    return action.replace("_", " ") if write is None else write(edit)
+    describe = _DESCRIPTIONS.get(action)
+    return action.replace("_", " ") if describe is None else describe(edit)
 
 
 def _describe_bound(edit: Mapping[str, Any]) -> str:
@@ -95,8 +95,8 @@ def _describe_bound(edit: Mapping[str, Any]) -> str:
     flags = {"lower_closed", "upper_closed", "missing"} & set(edit)
     if not parts:
         parts = [f"{name.replace('_', ' ')} {edit[name]} for {feature}" for name in sorted(flags)]
-    where = "only in" if edit.get("shared") is False else "in"
-    return f"set {' and '.join(parts)} {where} rule {edit['number']}"
+    scope = "only in" if edit.get("shared") is False else "in"
+    return f"set {' and '.join(parts)} {scope} rule {edit['number']}"
 
 
 def _describe_values(edit: Mapping[str, Any]) -> str:
@@ -108,8 +108,8 @@ def _describe_values(edit: Mapping[str, Any]) -> str:
 
 
 def _describe_split(edit: Mapping[str, Any]) -> str:
-    where = f"at {edit['bound']:.15g}" if "bound" in edit else f"by {edit['values']}"
-    return f"split rule {edit['number']} on {edit['feature']} {where}"
+    division = f"at {edit['bound']:.15g}" if "bound" in edit else f"by {edit['values']}"
+    return f"split rule {edit['number']} on {edit['feature']} {division}"
 
 
 def _describe_output(edit: Mapping[str, Any]) -> str:
@@ -141,7 +141,7 @@ def rules_data(rules: RuleSet) -> dict[str, Any]:
 
 
 def rules_sha256(rules: RuleSet) -> str:
-    """Return the hash by which logs name rules."""
+    """Return the hash that identifies rules in logs."""
     return sha256_of(rules_data(rules))
 
 
@@ -160,27 +160,27 @@ class EditHistory:
     future: list[RuleSet] = field(default_factory=list)
 
     def apply(self, edit: Mapping[str, Any]) -> RuleSet:
-        """Apply an edit, or move in the history; return the rules after it."""
+        """Apply an edit, undo or redo, and return the rules after it."""
         action = edit.get("action")
-        if action in _MOVES:
-            return self._move(str(action))
+        if action in _HISTORY_ACTIONS:
+            return self._undo_or_redo(str(action))
         edited = apply_edit(self.rules, edit)
         self.past.append(self.rules)
         self.future.clear()
         self.rules = edited
         return edited
 
-    def _move(self, action: str) -> RuleSet:
+    def _undo_or_redo(self, action: str) -> RuleSet:
         source, target = (self.past, self.future) if action == "undo" else (self.future, self.past)
         if not source:
-            raise ValueError(f"There is nothing to {action}.")
+            raise ValueError(f"There is no edit to {action}.")
         target.append(self.rules)
         self.rules = source.pop()
         return self.rules
 
 
 def changed_lines(before: RuleSet, after: RuleSet) -> tuple[list[str], list[str]]:
-    """Return the lines of two rule sets that the other one does not have, with their numbers."""
+    """Return the numbered lines that only the first, and that only the second rule set has."""
     texts = [_lines(rules) for rules in (before, after)]
     removed, added = (
         [f"{n}. {line}" if n else line for n, line in one if line not in {t for _, t in other}]
@@ -208,7 +208,7 @@ def _lines(rules: RuleSet) -> list[tuple[int, str]]:
 
 
 class EditLog:
-    """Log of all edits of a rule set, from which the edited rules follow.
+    """Log of all edits of a rule set, from which the edited rules can be reconstructed.
 
     Parameters
     ----------
@@ -222,14 +222,14 @@ class EditLog:
     records : tuple of EditRecord
         The steps.
     seal : str
-        Hash of the whole log. Whoever notes it elsewhere, in a signed document for instance, can
-        tell later that nobody wrote the log anew.
+        Hash of the whole log. Store it in another place, for example in a signed document, to
+        detect whether the whole log was replaced.
 
     Notes
     -----
     Each step has the SHA-256 of its own content and of the hash of the step before it. A change of
-    any part is therefore noticed, unless all later hashes are computed anew, which only the `seal`
-    reveals.
+    any part is therefore detected, unless all later hashes are recomputed; then only the `seal`
+    differs.
 
     Examples
     --------
@@ -299,9 +299,9 @@ class EditLog:
         edit : mapping
             The edit as JSON, see :func:`apply_edit`.
         author, reason : str, optional
-            Who made it, and why.
+            Author of the edit, and reason for it.
         time : str
-            When it was made, as ISO 8601.
+            Time of the edit, as ISO 8601.
 
         Returns
         -------
@@ -326,7 +326,7 @@ class EditLog:
         return record
 
     def to_text(self) -> str:
-        """Write all steps with the lines that they changed."""
+        """Return all steps as text, with the lines that they changed."""
         return "\n".join(record.to_text() for record in self.records) or "no edits"
 
     def __str__(self) -> str:
@@ -358,16 +358,16 @@ class EditLog:
         Raises
         ------
         EditLogError
-            If a step was changed, added, removed or moved, or does not lead to the stated rules.
+            If a step was changed, added, removed or moved, or does not result in the stated rules.
         """
         try:
             data = json_of(text, finite=True)
         except ValueError as error:
-            raise EditLogError(f"This is no JSON, so no log of edits: {error}.") from error
+            raise EditLogError(f"A log of edits must be JSON: {error}.") from error
         if not isinstance(data, dict) or data.get("format") != LOG_FORMAT:
             raise EditLogError(
-                f"This JSON is no log of edits: its 'format' must be {LOG_FORMAT!r}. Logs are "
-                "written by EditLog.to_json and `skescore edit --log`."
+                f"This JSON is not a log of edits: its 'format' must be {LOG_FORMAT!r}. Use a log "
+                "that EditLog.to_json or `skescore edit --log` wrote."
             )
         if data.get("version") != LOG_VERSION:
             raise EditLogError(
@@ -389,23 +389,25 @@ class EditLog:
         """Replay one recorded step, and check its hashes."""
         content = {name: value for name, value in step.items() if name != "sha256"}
         if step["step"] != number:
-            raise EditLogError(f"Step {number} is missing or was moved: it says {step['step']!r}.")
+            raise EditLogError(
+                f"Step {number} is missing or was moved: its number is {step['step']!r}."
+            )
         if sha256_of(self.seal, content) != step["sha256"]:
             raise EditLogError(
                 f"Step {number} was changed, or a step before it was removed or added: its hash "
-                "does not fit its content."
+                "does not match its content."
             )
         try:
             after = self._history.apply(step["edit"])
         except ValueError as error:
             raise EditLogError(f"Step {number} cannot be replayed: {error}") from error
         if rules_sha256(after) != step["rules_sha256"]:
-            raise EditLogError(f"Step {number} does not lead to the rules that the log states.")
+            raise EditLogError(f"Step {number} does not result in the rules that the log states.")
         self.records = (*self.records, EditRecord(**step))
 
 
 def replay(log: EditLog | str) -> RuleSet:
-    """Check a log and return the rules that its edits lead to.
+    """Check a log and return the rules that result from its edits.
 
     Parameters
     ----------
@@ -415,12 +417,12 @@ def replay(log: EditLog | str) -> RuleSet:
     Returns
     -------
     RuleSet
-        The edited rules, to the last bit as they were.
+        The edited rules, bit-identical to the original ones.
 
     Raises
     ------
     EditLogError
-        If the log was changed, or does not lead to the rules that it states.
+        If the log was changed, or does not result in the rules that it states.
 
     Examples
     --------

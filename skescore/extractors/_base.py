@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import time
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -29,6 +28,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from skescore._random import draw_seed
 from skescore._rows import content_order, repeated_rows, take_rows
+from skescore._text import T, fill_docstring
 from skescore._validation import (
     check_choice,
     check_instance,
@@ -1104,8 +1104,6 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 # --- shared parts of docstrings --------------------------
 
 
-T = TypeVar("T", bound=Callable[..., Any])
-
 #: Description of `n_features_to_select` in all docstrings.
 SELECTION = """\
 Largest number of features in rules, at least 1. The most important features are selected, each
@@ -1225,8 +1223,4 @@ feature_names_in_ : ndarray of shape (`n_features_in_`,)
 
 def documented(cls: T, parts: dict[str, str] = _PARTS) -> T:
     """Replace names in braces in the docstring of a class by the shared parts."""
-    text = inspect.cleandoc(cls.__doc__ or "")
-    for name, part in parts.items():
-        text = text.replace(f"{{{name}}}", part.strip("\n"))
-    cls.__doc__ = text
-    return cls
+    return fill_docstring(cls, parts)

@@ -115,14 +115,14 @@ class MeasuredColumn:
 
 
 class HistogramSource(Protocol):
-    """Rows that are known only through sums.
+    """Rows that are available only as sums over bins.
 
-    Sums are whole numbers, so they do not depend on the order of the rows. A classification has one
-    sum of weights per class. A regression has the sums of the weight, of the label and of its
-    square, both times the weight; labels are differences from `center`. Multiply a sum by its unit
-    to get its value. If columns are measured, the sums of these columns follow, then the sums of
-    the products of each with itself and the columns after it, and then the sums of their products
-    with the labels; all times the weight.
+    Sums are whole numbers, so they do not depend on the order of the rows. Multiply a sum by its
+    unit to get its value. A classification has one sum of weights per class. A regression has the
+    sums of the weights w, of w y and of w y², where y is the difference of the label from `center`.
+    If columns are measured, these sums are followed by the weighted sums of the columns, of the
+    products of each column with itself and with the columns after it, and of the products of the
+    columns with the labels.
     """
 
     @property
@@ -143,15 +143,15 @@ class HistogramSource(Protocol):
 
     @property
     def unit(self) -> float:
-        """Weight of a sum of 1."""
+        """Weight that a sum of 1 represents."""
 
     @property
     def label_unit(self) -> float:
-        """Value of a sum of labels of 1."""
+        """Value that a sum of labels of 1 represents."""
 
     @property
     def square_unit(self) -> float:
-        """Value of a sum of squares of 1."""
+        """Value that a sum of squares of 1 represents."""
 
     @property
     def center(self) -> float:

@@ -43,14 +43,14 @@ class Growth:
     min_weight : float
         Smallest weight of a leaf; 0 for no limit.
     unit, label_unit : float, default=1.0
-        Value of a sum of weights, or of labels, of 1.
+        Weight that a sum of weights of 1 represents, and value that a sum of labels of 1 does.
 
     Notes
     -----
-    The best split of a node has the smallest impurity, as computed by scikit-learn. Among ties it
-    is the one with the first feature and the lowest threshold, midway between two occupied bins.
-    Among equally good nodes, the oldest is split first. In a regression, a node is split as long as
-    the means of some bins differ.
+    The best split of a node has the smallest impurity, as computed by scikit-learn. Ties go to the
+    first feature and then to the lowest threshold; a threshold lies midway between two occupied
+    bins. Among equally good nodes, the oldest is split first. In a regression, a node is split as
+    long as the means of some bins differ.
     """
 
     task: str

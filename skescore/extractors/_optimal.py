@@ -14,8 +14,8 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from skescore import _validation as check
-from skescore._text import plural
-from skescore.extractors._base import BaseExtractor, Extraction, T, documented
+from skescore._text import T, plural
+from skescore.extractors._base import BaseExtractor, Extraction, documented
 from skescore.extractors._binned import BinnedTable, HistogramSource, needs_rows
 from skescore.extractors._cart import CARTExtractor
 from skescore.extractors._sampling import N_QUERIES

@@ -32,9 +32,10 @@ from skescore.black_boxes import explained_refusal
 from skescore.rules import convert_rows
 
 #: Size limit of a black box's cache, and the overhead of an entry, in bytes.
-_MOST_BYTES, _OVERHEAD = 128 * 2**20, 512
+_MAX_BYTES, _OVERHEAD = 128 * 2**20, 512
 #: Size limit of an oracle's cache of predictions, in bytes.
-_MOST_BYTES_OF_PREDICTIONS = 2**30
+_MAX_BYTES_OF_PREDICTIONS = 2**30
+#: Number of rows that are hashed at a time.
 _HASHED_ROWS = 65536
 
 
@@ -45,48 +46,48 @@ class ResultCache:
 
     Parameters
     ----------
-    most_bytes : int, default=134217728
+    max_bytes : int, default=134217728
         Size limit of all results; a single result may take a quarter of it.
 
     Examples
     --------
-    >>> cache = ResultCache(most_bytes=4000)
+    >>> cache = ResultCache(max_bytes=4000)
     >>> cache.put("a", 1); cache.put("b", (2, 3))
     >>> cache.get("a"), cache.get("b"), cache.get("c")
     (1, (2, 3), None)
     """
 
-    def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
-        self.most_bytes = most_bytes
+    def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
+        self.max_bytes = max_bytes
         self.n_bytes = 0
-        self._kept: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
+        self._results: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
         self._lock = threading.Lock()  # threads may search with one black box
 
     def get(self, key: Hashable) -> Any:
         """Return the result of a key, or None."""
         with self._lock:
-            if key not in self._kept:
+            if key not in self._results:
                 return None
-            self._kept.move_to_end(key)
-            return self._kept[key][0]
+            self._results.move_to_end(key)
+            return self._results[key][0]
 
     def put(self, key: Hashable, value: Any) -> None:
         """Store a result unless it is too large; replace an earlier result of the key."""
         size = _bytes_of(value) + _OVERHEAD
         with self._lock:
-            self.n_bytes -= self._kept.pop(key, (None, 0))[1]
-            if size > self.most_bytes // 4:
+            self.n_bytes -= self._results.pop(key, (None, 0))[1]
+            if size > self.max_bytes // 4:
                 return
-            self._kept[key] = value, size
+            self._results[key] = value, size
             self.n_bytes += size
-            while self.n_bytes > self.most_bytes:
-                self.n_bytes -= self._kept.popitem(last=False)[1][1]
+            while self.n_bytes > self.max_bytes:
+                self.n_bytes -= self._results.popitem(last=False)[1][1]
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._results)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.most_bytes,)
+        return type(self), (self.max_bytes,)
 
 
 def _bytes_of(value: Any) -> int:
@@ -159,8 +160,8 @@ class Oracle:
     seconds : float
         Duration of these calls.
     first_query : bytes or None
-        Digest of the rows of the first query, which are an extractor's training rows. None if
-        they are neither numbers nor text.
+        Digest of the rows of the first query, which are the training rows of an extractor. None if
+        the rows contain anything but numbers and text.
     """
 
     def __init__(
@@ -178,7 +179,7 @@ class Oracle:
         self.n_rows_cached = 0
         self.seconds = 0.0
         self.first_query: bytes | None = None
-        self._cache = ResultCache(_MOST_BYTES_OF_PREDICTIONS)
+        self._cache = ResultCache(_MAX_BYTES_OF_PREDICTIONS)
         self._feature_names = None if feature_names is None else list(feature_names)
         self._names = getattr(estimator, "feature_names_in_", None)
         self._library = type(like).__module__.partition(".")[0]
@@ -268,12 +269,12 @@ class Oracle:
     def count_again(self, n_rows: int) -> None:
         """Count a query whose predictions are already available.
 
-        The counts of an extractor must not depend on earlier queries of others.
+        The counts of an extractor must not depend on earlier queries by other extractors.
 
         Parameters
         ----------
         n_rows : int
-            Number of rows that :meth:`query` would have got.
+            Number of rows of the query.
         """
         self.n_calls += math.ceil(n_rows / (self.batch_size or max(1, n_rows)))
         self.n_rows += n_rows
@@ -307,8 +308,7 @@ class Oracle:
             raise ValueError(
                 f"The black box {self._black_box_name} must predict one label or number per row, "
                 f"but for {len(rows)} rows it returned an array of shape {predictions.shape}. "
-                "Extract "
-                "rules for one output at a time: select_output(model, 0)."
+                "Extract rules for one output at a time: select_output(model, 0)."
             )
         return predictions
 
@@ -368,7 +368,7 @@ class FrameKinds:
     """
 
     def __init__(self, like: Any) -> None:
-        self._known: dict[Any, tuple[np.ndarray, np.ndarray, Any]] = {}
+        self._observed: dict[Any, tuple[np.ndarray, np.ndarray, Any]] = {}
         self._integer_types: dict[Any, Any] = {}
         if not isinstance(like, pd.DataFrame) or not like.columns.is_unique:
             return
@@ -385,10 +385,10 @@ class FrameKinds:
                 continue  # a categorical column
             order = np.argsort(numbers)
             observed_values = values.to_numpy(dtype=object)[order]
-            self._known[name] = (numbers[order], observed_values, column.dtype)
+            self._observed[name] = (numbers[order], observed_values, column.dtype)
 
     def restored(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return the frame with the types and, of some columns, only values that occurred."""
+        """Restore the types of columns, and move values of encoded columns to observed ones."""
         for name, dtype in self._integer_types.items():
             if name in frame.columns:
                 numbers = frame[name].to_numpy(dtype=float)
@@ -396,7 +396,7 @@ class FrameKinds:
                     frame[name] = pd.Series(
                         numbers.astype(np.int64), dtype=dtype, index=frame.index
                     )
-        for name, (numbers, values, dtype) in self._known.items():
+        for name, (numbers, values, dtype) in self._observed.items():
             if name in frame.columns:
                 middles = numbers[:-1] / 2 + numbers[1:] / 2
                 nearest = np.searchsorted(middles, frame[name].to_numpy(dtype=float))
@@ -498,9 +498,9 @@ _REGRESSORS = (RandomForestRegressor, ExtraTreesRegressor)
 def quick_predict(estimator: Any, X: Any) -> np.ndarray:
     """Return ``estimator.predict(X)``, with a faster computation for forests.
 
-    It applies to forests, also behind a :class:`~sklearn.compose.ColumnTransformer` with one-hot
-    encoded and unchanged columns. The ``predict`` of any other black box is called, and that of
-    forests for rows that would raise an error.
+    The faster computation applies to forests, also behind a
+    :class:`~sklearn.compose.ColumnTransformer` with one-hot encoded and unchanged columns. For all
+    other black boxes, and for rows that a forest would reject, ``predict`` is called.
 
     Parameters
     ----------
@@ -542,7 +542,7 @@ def _is_simple(forest: Any) -> bool:
 
 
 def _is_sound(forest: Any, rows: np.ndarray) -> bool:
-    """Return whether the forest would accept the rows without an error."""
+    """Return whether the forest accepts the rows without an error."""
     if rows.shape[1] != forest.n_features_in_ or not len(rows) or np.isinf(rows).any():
         return False
     return not np.isnan(rows).any() or get_tags(forest.estimators_[0]).input_tags.allow_nan
@@ -631,9 +631,11 @@ def _one_hot(encoder: OneHotEncoder, columns: list[pd.Series]) -> np.ndarray | N
         if any(value is pd.NA for value in (*labels, *values)):
             return None
         # For a few hundred rows a dict is faster than vectorized lookups.
-        code_of = {value: at for at, value in enumerate(labels) if value == value}
-        gap = len(code_of) if len(code_of) < len(labels) else -1  # NaN comes last
-        codes = np.array([code_of.get(v, -1) if v == v else gap for v in values], dtype=np.intp)
+        code_of = {value: code for code, value in enumerate(labels) if value == value}
+        nan_code = len(code_of) if len(code_of) < len(labels) else -1  # NaN comes last
+        codes = np.array(
+            [code_of.get(v, -1) if v == v else nan_code for v in values], dtype=np.intp
+        )
         is_known = codes >= 0
         result[rows[is_known], start + codes[is_known]] = 1.0
         start += len(category_values)

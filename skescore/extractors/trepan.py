@@ -374,7 +374,7 @@ def find_cuts(
 def bin_numbers(
     column: np.ndarray | RankedColumn, labels: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the cuts of a numeric feature, and the number of cuts below every value."""
+    """Return the cuts of a numeric feature, and the number of cuts below each value."""
     if not isinstance(column, RankedColumn):
         if len(labels) > _CUT_SAMPLE:  # sorting a sample costs less
             cuts = find_cuts(column, labels)

@@ -215,12 +215,12 @@ def count_decisions(ruleset: RuleSet, X: Any, y: Any = None, **options: Any) -> 
 
 
 def has_default(ruleset: RuleSet) -> bool:
-    """Return whether rows of no rule get a default prediction, which can be wrong."""
+    """Return whether rows without a rule get a default prediction, which can be wrong."""
     return ruleset.fallback is not None and ruleset.fallback.policy == "default"
 
 
 def predict_all_rows(ruleset: RuleSet, X: Any) -> NDArray[Any]:
-    """Predict all rows; the prediction for rows of no rule is arbitrary without a default."""
+    """Predict all rows; without a default, the prediction for rows without a rule is arbitrary."""
     if not has_default(ruleset):
         output = 0.0 if ruleset.classes is None else ruleset.classes[0]
         ruleset = ruleset.replace(fallback=Fallback(output))

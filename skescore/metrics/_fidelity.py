@@ -441,23 +441,23 @@ def _like(column: pd.Series, values: Floats) -> pd.Series:
 
 @dataclass(frozen=True, eq=False)
 class GroupFidelity:
-    """Fidelity by group; made by :func:`group_fidelity`.
+    """Fidelity of groups of rows; :func:`group_fidelity` returns it.
 
     Attributes
     ----------
     groups : tuple
         The groups, in the order in which they first occur.
     rows : ndarray of shape (n_groups,)
-        Their rows, by weight.
+        Number of rows of each group, or the sum of their weights.
     values : ndarray of shape (n_groups,)
-        Their fidelity.
+        Fidelity of each group.
     overall : float
-        That of all rows, the mean of the groups by their rows.
+        Fidelity on all rows, which is the mean of `values` weighted by `rows`.
 
     Examples
     --------
-    >>> found = group_fidelity(["a", "a", "b"], ["a", "b", "b"], task="classification")
-    >>> dict(zip(found.groups, found.values.tolist()))
+    >>> fidelity = group_fidelity(["a", "a", "b"], ["a", "b", "b"], task="classification")
+    >>> dict(zip(fidelity.groups, fidelity.values.tolist()))
     {'a': 0.5, 'b': 1.0}
     """
 
@@ -468,12 +468,12 @@ class GroupFidelity:
 
     @property
     def gap(self) -> float:
-        """Difference between the fidelity on all rows and that of the worst group; 0 is best."""
+        """Fidelity on all rows minus the fidelity of the worst group; 0 is best."""
         return max(self.overall - float(self.values.min()), 0.0)
 
     @property
     def mean_gap(self) -> float:
-        """Mean absolute difference between pairs of groups; 0 is best, and 0 for a single group."""
+        """Mean absolute difference between pairs of groups; 0 is best. 0 for a single group."""
         one, other = np.triu_indices(len(self.values), 1)
         distances = np.abs(self.values[one] - self.values[other])
         return float(distances.mean()) if len(one) else 0.0
@@ -545,11 +545,11 @@ def group_fidelity(
     Examples
     --------
     >>> from skescore.metrics import group_fidelity
-    >>> found = group_fidelity(
+    >>> fidelity = group_fidelity(
     ...     [1, 1, 0, 0], [1, 1, 1, 0], ["north", "north", "south", "south"],
     ...     task="classification",
     ... )
-    >>> found.overall, found.gap, found.mean_gap
+    >>> fidelity.overall, fidelity.gap, fidelity.mean_gap
     (0.75, 0.25, 0.5)
     """
     check_choice("task", task, TASKS)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from skescore._text import did_you_mean
+from skescore._text import did_you_mean, fill_docstring
 from skescore._validation import label_order, row_weights
 from skescore.rules import RowTable, RuleSet, as_ruleset
 
@@ -18,8 +19,28 @@ __all__ = ["group_gap", "group_masks", "group_rates", "group_shares", "group_val
 _MAX_GROUPS = 50
 #: Row of :func:`group_shares` that counts the rows without a rule.
 NO_RULE = "no rule"
+#: Sections that the docstrings of the functions share.
+_SECTIONS = {
+    "parameters": """
+rules : RuleSet, fitted extractor or search, or anything that ``as_ruleset`` reads
+    The rules.
+X : array-like or DataFrame of shape (n_rows, n_features)
+    The rows.
+groups : str or array-like of shape (n_rows,)
+    Name of a column of X, or the group of each row, such as a protected attribute that the rules do
+    not use. Rows without a value belong to no group.
+sample_weight : array-like of shape (n_rows,), optional
+    Weights of the rows.
+""",
+    "errors": """
+ValueError
+    If `groups` names no column of X, or there are no groups or more than 50.
+""",
+}
+_documented = partial(fill_docstring, parts=_SECTIONS)
 
 
+@_documented
 def group_shares(
     rules: Any, X: Any, groups: Any, sample_weight: ArrayLike | None = None
 ) -> pd.DataFrame:
@@ -30,15 +51,7 @@ def group_shares(
 
     Parameters
     ----------
-    rules : RuleSet, fitted extractor or search, or anything that ``as_ruleset`` reads
-        The rules.
-    X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows.
-    groups : str or array-like of shape (n_rows,)
-        Name of a column of X, or the group of each row, such as a protected attribute that the
-        rules do not use. Rows without a value belong to no group.
-    sample_weight : array-like of shape (n_rows,), optional
-        Weights of the rows.
+    {parameters}
 
     Returns
     -------
@@ -48,8 +61,7 @@ def group_shares(
 
     Raises
     ------
-    ValueError
-        If there is no such column, or there are no groups or more than 50.
+    {errors}
 
     See Also
     --------
@@ -79,6 +91,7 @@ def group_shares(
     return pd.DataFrame(shares, index=index)
 
 
+@_documented
 def group_rates(
     rules: Any, X: Any, groups: Any, sample_weight: ArrayLike | None = None
 ) -> pd.DataFrame:
@@ -88,14 +101,7 @@ def group_rates(
 
     Parameters
     ----------
-    rules : RuleSet, fitted extractor or search, or anything that ``as_ruleset`` reads
-        The rules.
-    X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows.
-    groups : str or array-like of shape (n_rows,)
-        Name of a column of X, or the group of each row.
-    sample_weight : array-like of shape (n_rows,), optional
-        Weights of the rows.
+    {parameters}
 
     Returns
     -------
@@ -105,8 +111,7 @@ def group_rates(
 
     Raises
     ------
-    ValueError
-        If there is no such column, or there are no groups or more than 50.
+    {errors}
 
     Examples
     --------
@@ -130,6 +135,7 @@ def group_rates(
     return pd.DataFrame(rates, index=pd.Index(values, name="prediction"))
 
 
+@_documented
 def group_gap(rules: Any, X: Any, groups: Any, sample_weight: ArrayLike | None = None) -> float:
     """Return the largest difference between groups in the predictions of rules.
 
@@ -138,14 +144,7 @@ def group_gap(rules: Any, X: Any, groups: Any, sample_weight: ArrayLike | None =
 
     Parameters
     ----------
-    rules : RuleSet, fitted extractor or search, or anything that ``as_ruleset`` reads
-        The rules.
-    X : array-like or DataFrame of shape (n_rows, n_features)
-        The rows.
-    groups : str or array-like of shape (n_rows,)
-        Name of a column of X, or the group of each row.
-    sample_weight : array-like of shape (n_rows,), optional
-        Weights of the rows.
+    {parameters}
 
     Returns
     -------
@@ -155,8 +154,7 @@ def group_gap(rules: Any, X: Any, groups: Any, sample_weight: ArrayLike | None =
 
     Raises
     ------
-    ValueError
-        If there is no such column, or there are no groups or more than 50.
+    {errors}
 
     References
     ----------

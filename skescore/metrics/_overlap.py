@@ -372,8 +372,8 @@ def redundancy(rules: Any, X: Any, sample_weight: ArrayLike | None = None) -> Re
     ...     [Rule([Interval(0, upper=1)], "low"), Rule([Interval(0, lower=1, upper=9)], "high")],
     ...     ["length"], task="classification",
     ... )
-    >>> found = redundancy(rules, [[0.5], [2.5], [9.5]])
-    >>> found.share_of_rules, round(found.share_of_literals, 2)
+    >>> result = redundancy(rules, [[0.5], [2.5], [9.5]])
+    >>> result.share_of_rules, round(result.share_of_literals, 2)
     (0.0, 0.33)
     """
     ruleset, table, weights = rules_and_rows("redundancy", rules, X, sample_weight)

@@ -198,9 +198,9 @@ def prediction_agreement(
     Examples
     --------
     >>> from skescore.rules import Interval, Rule, RuleSet
-    >>> some = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
-    >>> other = some.replace(rules=[Rule([Interval(0, upper=1)], "a"), Rule([], "b")])
-    >>> prediction_agreement(some, other, [[0.0], [1.0], [2.0], [3.0]])
+    >>> rules = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
+    >>> other = rules.replace(rules=[Rule([Interval(0, upper=1)], "a"), Rule([], "b")])
+    >>> prediction_agreement(rules, other, [[0.0], [1.0], [2.0], [3.0]])
     0.5
     """
     first, second = _of_one_task(one, other)
@@ -243,9 +243,9 @@ class Stability:
     Examples
     --------
     >>> from skescore.rules import Rule, RuleSet
-    >>> some = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
-    >>> found = stability([some, some], [[0.0]])
-    >>> found.rules, found.predictions
+    >>> rules = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
+    >>> result = stability([rules, rules], [[0.0]])
+    >>> result.rules, result.predictions
     (1.0, 1.0)
     """
 
@@ -301,8 +301,8 @@ def stability(
     >>> X, y = load_iris(return_X_y=True)
     >>> tree = DecisionTreeClassifier(max_leaf_nodes=4, random_state=0)
     >>> trees = cross_validate(tree, X, y, return_estimator=True)["estimator"]
-    >>> found = stability(trees, X)
-    >>> round(found.rules, 2), round(found.predictions, 2)
+    >>> result = stability(trees, X)
+    >>> round(result.rules, 2), round(result.predictions, 2)
     (0.55, 0.97)
     """
     check_integer("n_bins", n_bins, 1)

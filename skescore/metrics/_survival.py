@@ -402,7 +402,7 @@ def survival_scores(
     completeness: str = "volume",
     **weights: float,
 ) -> dict[str, float]:
-    r"""Score survival rules as knowledge: all scores of rule sets, and their parts.
+    r"""Compute all scores of rule sets, and their parts, for survival rules.
 
     Parameters
     ----------
@@ -415,8 +415,8 @@ def survival_scores(
     uncovered : {"penalize", "ignore"}, default="penalize"
         As in :func:`integrated_brier_score`.
     completeness : {"volume", "instances"}, default="volume"
-        Share of the domain or of the rows that rules cover. Rules without a domain get the box
-        around the rows.
+        Measure of completeness: share of the domain or share of the rows that rules cover. If the
+        rules have no domain, it is the smallest box around the rows.
     **weights : float
         Weights of any score: ``psi`` of FiRe, ``phi`` and ``rho`` of ICE.
 
@@ -437,16 +437,16 @@ def survival_scores(
     Warns
     -----
     UndefinedMetricWarning
-        If there are no rules, no row is left or the curve of all rows is flawless, so that scores
-        are NaN.
+        If scores are NaN, because there are no rules, no rows are left, or the curve of all rows
+        has a Brier score of 0.
 
     Notes
     -----
-    FiRe and Q take the integrated Brier score for their loss. ICE takes a performance whose
-    best value is 1: the skill :math:`1 - \mathrm{IBS} / \mathrm{IBS}_0` against the curve of all
-    training rows, which is for survival what R² is for numbers (Graf et al.): 0 for rules that
-    tell nothing, below 0 for misleading ones. Rows without a rule get that very curve by
-    default, so that they add nothing to the skill.
+    The integrated Brier score (IBS) is the loss in FiRe and Q. ICE needs a performance whose best
+    value is 1: the skill :math:`1 - \mathrm{IBS} / \mathrm{IBS}_0`, where :math:`\mathrm{IBS}_0`
+    is the score of the survival curve of all training rows. Like R² in regression, the skill is 0
+    for rules without information and negative for misleading rules (Graf et al.). By default, rows
+    without a rule get the curve of all training rows, so they do not change the skill.
     """
     chosen = check_settings(uncovered=uncovered, completeness=completeness, **weights)
     brier, reference = _brier(rules, X, y, times, y_train, uncovered)
@@ -467,7 +467,7 @@ def survival_scores(
     if missing:
         warnings.warn(
             f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'} undefined for {n_rules} "
-            f"rules with a Brier score of {brier} against {reference} of the curve of all rows.",
+            f"rules with a Brier score of {brier}; the curve of all rows has {reference}.",
             UndefinedMetricWarning,
             stacklevel=2,
         )

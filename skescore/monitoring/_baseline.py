@@ -1,4 +1,4 @@
-"""Held-out counts of each rule, with which later rows are compared."""
+"""Counts of each rule on held-out rows, with which later rows are compared."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 __all__ = ["RuleBaseline", "rate_interval", "rules_fingerprint"]
 
 FORMAT, VERSION = "skescore rule baseline", 1
-#: A difference of a regression is an error if it exceeds this quantile of held-out differences.
+#: In a regression, a difference counts as an error if it exceeds this quantile of the differences
+#: on held-out rows.
 _ERROR_QUANTILE = 0.9
-#: Fewest held-out rows from which a rule gets a tolerance of its own.
+#: Smallest number of held-out rows for which a rule has a tolerance of its own.
 _MIN_TOLERANCE_ROWS = 20
 _QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 _MAX_VALUES = 20
@@ -100,11 +101,11 @@ class RuleBaseline:
     counts : DecisionCounts
         The counts of the held-out rows.
     error_tolerances, model_tolerances : tuple of float, optional
-        Regression: largest difference from labels and from the model that is not an error, by rule,
-        and for rows of no rule.
+        In a regression, the largest difference from labels and from the model that does not count
+        as an error: one for each rule, and one for rows without a rule.
     features : tuple of dict
-        Distribution of each used feature on the rows of each rule, and on the rows of no rule:
-        quantiles of numbers or shares of categories, with their uncertainty.
+        Distribution of each used feature on the rows of each rule, and on the rows without a rule:
+        quantiles of numbers or counts of categories, with their uncertainty.
     origin : str
         "held-out rows", or "cross-validation" for a baseline of :meth:`from_search`.
 
@@ -140,9 +141,9 @@ class RuleBaseline:
         X : array-like or DataFrame of shape (n_rows, n_features)
             Held-out rows.
         y : array-like of shape (n_rows,), optional
-            Their labels, without which errors cannot be monitored.
+            Labels of the rows. Without them, errors cannot be monitored.
         model_predictions : array-like of shape (n_rows,), optional
-            Predictions of the model, without which disagreement cannot be monitored.
+            Predictions of the model. Without them, disagreement cannot be monitored.
 
         Returns
         -------
@@ -155,8 +156,8 @@ class RuleBaseline:
 
         Notes
         -----
-        In a regression, the even rows determine the tolerance of each rule, the 90 % quantile of
-        the absolute differences, and only the odd rows are counted as right or wrong.
+        In a regression, the even rows determine the tolerance of each rule, which is the 90 %
+        quantile of the absolute differences. Only the odd rows are counted as right or wrong.
         """
         ruleset = as_ruleset(rules)
         table = RowTable.of(X, ruleset.feature_names)
@@ -191,12 +192,13 @@ class RuleBaseline:
     def from_search(cls, search: ExtractorSearchCV) -> RuleBaseline:
         """Count the held-out rows of the folds of a search by its final rules.
 
-        The final rules are extracted from all rows, of which none is held out. So a row belongs to
-        the final rule that decides it, but the prediction that is compared with its label and with
-        the model is the one of rules extracted, and of a model fitted, without its fold. These have
-        fewer training rows, so that their rates of error and disagreement are a little larger on
-        average than those of the final rules: alarms come later, not more often. Rows that
-        :meth:`from_rows` counts need no such argument.
+        The final rules are extracted from all rows, so no row is held out for them. A row is
+        counted for the final rule that decides it. The prediction that is compared with its label
+        and with the model comes from rules that were extracted without its fold, and from a model
+        that was fitted without it. These rules and models have fewer training rows, so their rates
+        of error and disagreement are slightly larger on average than those of the final rules. As
+        a consequence, alarms are raised later, but not more often. With held-out rows,
+        :meth:`from_rows` avoids this.
 
         Parameters
         ----------
@@ -206,13 +208,13 @@ class RuleBaseline:
         Returns
         -------
         RuleBaseline
-            Its `origin` is "cross-validation". Each row counts once, without its weight. A model
-            that the user fitted may have been trained on these rows.
+            The baseline, with the `origin` "cross-validation". Each row counts once, without its
+            weight. A model that the user fitted may have been trained on these rows.
 
         Raises
         ------
         ValueError
-            If several rules predict together.
+            If the rules vote.
 
         Examples
         --------
@@ -276,12 +278,13 @@ class RuleBaseline:
         """Raise a ValueError if the baseline was made with other rules."""
         if rules_fingerprint(ruleset) != self.fingerprint:
             raise ValueError(
-                f"The baseline belongs to other rules (fingerprint {self.fingerprint}, got "
-                f"{rules_fingerprint(ruleset)}). Make a new one: skescore watch init RULES DATA."
+                f"The baseline belongs to other rules: it has the fingerprint {self.fingerprint}, "
+                f"these rules have {rules_fingerprint(ruleset)}. Create a new baseline: skescore "
+                "watch init RULES DATA."
             )
 
     def to_frame(self, level: float = 0.95) -> pd.DataFrame:
-        """Return the rates of each rule, and in the last line those of rows without a rule.
+        """Return the rates of each rule, and in the last row those of rows without a rule.
 
         Parameters
         ----------
@@ -337,9 +340,9 @@ class RuleBaseline:
         """Read a baseline that :meth:`to_dict` returned."""
         if data.get("format") != FORMAT or data.get("version") != VERSION:
             raise ValueError(
-                f"This is no baseline of rules: 'format' and 'version' must be {FORMAT!r} and "
-                f"{VERSION}, got {data.get('format')!r} and {data.get('version')!r}. Make one: "
-                "skescore watch init RULES DATA."
+                f"This is not a baseline of rules: 'format' and 'version' must be {FORMAT!r} and "
+                f"{VERSION}, got {data.get('format')!r} and {data.get('version')!r}. Create a "
+                "baseline: skescore watch init RULES DATA."
             )
         return cls(
             str(data["rules"]),
@@ -357,7 +360,7 @@ class RuleBaseline:
         Raises
         ------
         ValueError
-            If the text is no baseline.
+            If the text is not a baseline.
         """
         data = json_of(text, finite=True)
         if not isinstance(data, dict):

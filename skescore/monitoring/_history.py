@@ -122,10 +122,10 @@ class ChangeEstimate:
     Attributes
     ----------
     start, earliest, latest : int
-        Index of the entry at whose beginning the rate most likely changed, and the range of
-        plausible ones: those with a likelihood of at least 1/20 of the largest.
+        Index of the entry at whose beginning the rate most likely changed, and the first and last
+        plausible index: those whose likelihood is at least 1/20 of the largest.
     rate : float
-        Rate since then.
+        Rate since `start`.
     rate_interval : tuple of float
         Confidence sequence of this rate.
     difference_interval : tuple of float

@@ -456,13 +456,13 @@ class RuleMonitor:
     def update_labels(
         self, counts: Mapping[int, DecisionCounts], *, batch: str, time: str = ""
     ) -> list[RuleChange]:
-        """Add labels that came late.
+        """Add labels that arrived after their rows.
 
         Parameters
         ----------
         counts : mapping of int to DecisionCounts
-            Counts of labels and errors, by the number of the block of their rows, which is
-            :attr:`n_blocks` before the rows are added.
+            Counts of labels and errors of each block of rows. The number of a block is the value of
+            :attr:`n_blocks` before its rows are added.
         batch, time : str
             See :meth:`update`.
 

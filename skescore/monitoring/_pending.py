@@ -1,4 +1,4 @@
-"""Predicted rows that wait for their labels, in a SQLite file next to the state."""
+"""Predicted rows that wait for their labels, in a SQLite file next to the state file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _QUERY_KEYS = 500
 
 @dataclass(frozen=True)
 class PendingLabels:
-    """Rows whose labels came: their rules, predictions, blocks and labels, in the same order."""
+    """Rules, predictions, blocks and labels of the rows whose labels arrived, in the same order."""
 
     rules: list[int]
     predicted: list[Any]
@@ -28,8 +28,8 @@ class PendingLabels:
 class PendingRows:
     """Rows that wait for their labels, by key.
 
-    Every update of the state has a number. What belongs to an update that did not reach the state
-    file, because the process was killed, is undone when the file is opened again.
+    Every update of the state has a number. If the process is killed before an update is in the
+    state file, the changes of this update are undone when the SQLite file is opened again.
 
     Parameters
     ----------
@@ -72,30 +72,30 @@ class PendingRows:
         Raises
         ------
         ValueError
-            If a key occurs twice, or waits already.
+            If a key occurs twice, or already belongs to a row without a label.
         """
         rows = [
             (key, int(rule), json.dumps(value), int(block), self._update)
             for key, rule, value, block in zip(keys, rules, predicted, blocks, strict=True)
         ]
         with closing(self._connect()) as connection, connection:
-            waiting = connection.execute("SELECT count(*) FROM pending").fetchone()[0]
+            n_before = connection.execute("SELECT count(*) FROM pending").fetchone()[0]
             connection.executemany(
                 "INSERT OR IGNORE INTO pending (key, rule, predicted, block, added) "
                 "VALUES (?, ?, ?, ?, ?)",
                 rows,
             )
-            now = connection.execute("SELECT count(*) FROM pending").fetchone()[0]
-            if now != waiting + len(rows):
+            n_after = connection.execute("SELECT count(*) FROM pending").fetchone()[0]
+            n_repeated = n_before + len(rows) - n_after
+            if n_repeated:
                 connection.rollback()
                 raise ValueError(
                     f"Keys of rows must be unique among all rows without a label, but "
-                    f"{waiting + len(rows) - now} of {len(rows)} keys occur twice. Name another "
-                    "column as --key."
+                    f"{n_repeated} of {len(rows)} keys occur twice. Name another column as --key."
                 )
 
     def match(self, keys: Sequence[str], labels: Sequence[Any]) -> PendingLabels:
-        """Return the rows that waited for these labels, and remove them with this update."""
+        """Return the rows with these keys, and mark them as labeled by this update."""
         by_key = dict(zip(keys, labels, strict=True))
         result = PendingLabels([], [], [], [], 0)
         unique = list(by_key)

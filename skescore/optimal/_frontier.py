@@ -1,4 +1,4 @@
-"""Frontiers: for every number of rules, proven bounds of the least loss."""
+"""Frontiers: proven bounds of the smallest loss for each number of rules."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STATUSES = (
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
-    """Proven bounds of the least loss of one kind of rules, for every number of rules.
+    """Proven bounds of the smallest loss of one kind of rules, for each number of rules.
 
     No rules of the kind from the stated space have a smaller loss on these rows than `lower`; the
     incumbents `rules` have the loss `upper`. Each size is an upper limit: a list of two rules is
@@ -42,9 +42,9 @@ class Frontier:
     sizes : sequence of int
         Largest numbers of rules: 1, 2, 3, ...
     lower : array-like of shape (n_sizes,)
-        Proven lower bounds of the least loss.
+        Proven lower bounds of the smallest loss.
     upper : array-like of shape (n_sizes,)
-        Loss of the incumbents: upper bounds of the least loss.
+        Loss of the incumbents, which are upper bounds of the smallest loss.
     rules : sequence of RuleSet or None
         Incumbents: rules with the loss `upper`, per size; None where only their loss is known.
     total_weight : float
@@ -112,7 +112,7 @@ class Frontier:
         self._check_bounds()
 
     def _check_bounds(self) -> None:
-        """Raise a ValueError where the bounds contradict each other, the status or the rules."""
+        """Raise a ValueError if bounds contradict each other, the status or the rules."""
         for name in ("lower", "upper"):
             bounds = getattr(self, name)
             if not (np.isfinite(bounds).all() and (bounds >= 0).all()):
@@ -166,7 +166,7 @@ class Frontier:
             raise ValueError("other must be a frontier of the same kind, loss, sizes and space.")
         lower = np.maximum(self.lower, other.lower)
         upper = np.minimum(self.upper, other.upper)
-        lower = np.minimum(lower, upper)  # Rounding may have put them in the wrong order.
+        lower = np.minimum(lower, upper)  # Rounding can make a lower bound exceed its upper bound.
         pairs = zip(self.upper, other.upper, self.rules, other.rules, strict=True)
         rules = tuple(mine if a <= b else theirs for a, b, mine, theirs in pairs)
         status = tuple(np.where(lower == upper, "optimal", self.status).tolist())

@@ -1,8 +1,8 @@
 """Local search for decision trees: good incumbents, without a proof.
 
-Trees are changed one part at a time: a split is moved to the best cut while the rest of the tree
-stays as it is, a split is removed and a leaf divided elsewhere, or a subtree is grown again with
-some randomness. Every accepted change leaves the loss equal or reduces it.
+Trees are changed one node at a time: the cut of a split is optimized while the rest of the tree is
+fixed, a split is removed and another leaf is divided, or a subtree is replaced by a new one that is
+partly random. Changes are accepted if they do not increase the loss.
 
 References
 ----------
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-#: Largest number of passes over a tree in which its splits are moved.
+#: Largest number of passes over a tree in which its cuts are optimized.
 _MAX_PASSES = 20
 #: Columns among which a random split is drawn: those with the largest gains.
 _N_RANDOM_COLUMNS = 4
@@ -35,9 +35,9 @@ class TreePart:
     output : int or float
         Prediction of the points that reach this part, if it is a leaf.
     cut : int, optional
-        Number of the cut; None for a leaf.
+        Index of the cut; None for a leaf.
     left, right : TreePart, optional
-        Parts where the cut holds and where it does not.
+        Children for the points below the cut and for the other points.
     """
 
     __slots__ = ("cut", "left", "output", "right")
@@ -140,7 +140,7 @@ class LocalTreeSearch:
         return mask
 
     def _fit(self, part: TreePart, index: np.ndarray, default: Any = None) -> float:
-        """Set the outputs of the leaves to the best ones, and return the loss."""
+        """Fit the outputs of the leaves, and return the loss."""
         part.output = self._loss.fit_output(index) if len(index) else default
         if part.cut is None:
             costs = self._loss.costs_of_output(index, part.output)
@@ -162,14 +162,14 @@ class LocalTreeSearch:
             costs[mask] = self._costs(child, index[mask])
         return costs
 
-    def _choose_least(self, costs: np.ndarray) -> int:
-        """Return the position of the least cost; ties are broken at random."""
-        least = costs.min()
-        ties = np.flatnonzero(costs <= least + 1e-12 * abs(least))
+    def _argmin(self, costs: np.ndarray) -> int:
+        """Return the position of the smallest cost; ties are broken at random."""
+        smallest = costs.min()
+        ties = np.flatnonzero(costs <= smallest + 1e-12 * abs(smallest))
         return int(ties[0] if len(ties) == 1 else self._random.choice(ties))
 
     def _move_cut(self, part: TreePart, index: np.ndarray) -> None:
-        """Move a split to the best cut, while both children stay as they are."""
+        """Move a split to the best cut while both children are fixed."""
         left, right = part.children()
         if left.cut is None and right.cut is None and self._loss.sums_determine_loss:
             stats = self._loss.stats[index]
@@ -179,7 +179,7 @@ class LocalTreeSearch:
         else:
             difference = self._costs(left, index) - self._costs(right, index)
             costs = self._sums_below(index, difference[:, None])[:, 0]
-        position = self._choose_least(costs)
+        position = self._argmin(costs)
         assert part.cut is not None
         if costs[position] <= costs[part.cut]:
             part.cut = position
@@ -208,7 +208,7 @@ class LocalTreeSearch:
     # --- growth and removal ---
 
     def _best_split(self, index: np.ndarray, criterion: str, *, is_random: bool) -> tuple[Any, ...]:
-        """Return the gain and the cut of the best split, or of a random one of the best."""
+        """Return the gain and the cut of the best split, or of one of the best at random."""
         stats = self._loss.growth_stats[index]
         sums, total = self._sums_below(index, stats), stats.sum(axis=0)
         impurity = self._loss.impurities
@@ -257,14 +257,14 @@ class LocalTreeSearch:
                 yield from self._parts(child, index[mask])
 
     def remove_split(self, tree: TreePart, rank: int = 0) -> bool:
-        """Replace the split that matters least by one of its children.
+        """Replace the split with the smallest effect on the loss by one of its children.
 
         Parameters
         ----------
         tree : TreePart
             The tree, which is changed.
         rank : int, default=0
-            Number of removals with a smaller increase of the loss that are left out.
+            Number of removals with a smaller increase of the loss that are skipped.
 
         Returns
         -------
@@ -335,7 +335,7 @@ class LocalTreeSearch:
         Returns
         -------
         tuple of float and tree
-            Loss and tree, never worse than the given one.
+            Loss and tree; the loss is never larger than that of the passed tree.
         """
         part = TreePart.from_tuple(tree)
         self.optimize(part)
@@ -354,12 +354,12 @@ class LocalTreeSearch:
         n_leaves : int
             Largest number of leaves.
         n_rounds : float
-            Largest number of changes; infinite until `spend` ends the search.
+            Largest number of changes; if it is infinite, `spend` ends the search.
 
         Returns
         -------
         tuple of float and tree
-            Loss and tree, never worse than the given one.
+            Loss and tree; the loss is never larger than that of the passed tree.
         """
         current = TreePart.from_tuple(tree)
         best_loss = loss = self._fit(current, self._all)
@@ -384,7 +384,7 @@ class LocalTreeSearch:
         return best_loss, best.to_tuple()
 
     def _change(self, tree: TreePart, n_leaves: int) -> TreePart:
-        """Move a leaf to another part of a tree, or grow a random subtree again."""
+        """Move a leaf to another part of a tree, or replace a random subtree."""
         if self._random.random() < 0.5:
             if self.remove_split(tree, int(self._random.integers(_N_REMOVALS))):
                 self._fit(tree, self._all)

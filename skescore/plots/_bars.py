@@ -22,7 +22,7 @@ from skescore.plots._style import (
     matplotlib_module,
     number,
     pale,
-    short,
+    shorten,
 )
 from skescore.registry import extractor_label
 from skescore.scorers import SCORE_SPECS, all_weights, measured_quantities
@@ -150,7 +150,7 @@ def score_bars(
                 ax.bar_label(bars, fmt=number, fontsize="x-small", padding=2)
     ax.set_xlim(-0.6, (len(groups) if grouped else len(table)) - 0.4)
     tick_labels = groups if grouped else table["bar"].tolist()
-    texts = [short(text, 22) for text in tick_labels]
+    texts = [shorten(text, 22) for text in tick_labels]
     tilted = len(texts) * max(map(len, texts)) > 60
     turned = (90 if len(texts) > 20 else 30) if tilted else 0
     ax.set_xticks(
@@ -292,7 +292,7 @@ def _is_greater_better(score: str) -> bool:
 def _legend(ax: Any, colors: dict[str, str], marked: bool, with_worst: bool, spread: bool) -> None:
     patch = matplotlib_module("patches").Patch
     handles = [
-        patch(facecolor=pale(color, 0.7), edgecolor="black", label=short(name, 40))
+        patch(facecolor=pale(color, 0.7), edgecolor="black", label=shorten(name, 40))
         for name, color in colors.items()
     ]
     if marked:

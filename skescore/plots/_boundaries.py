@@ -24,7 +24,7 @@ from skescore.plots._style import (
     matplotlib_module,
     number,
     pale,
-    short,
+    shorten,
 )
 from skescore.rules import Fallback, RowTable, RuleSet, as_ruleset
 
@@ -173,7 +173,7 @@ def _choose_slice(
         fixed = _fixed_values(table, names, sides, None, predicted == label)
         count = count_labels(fixed)
         if count > most_labels:
-            best, most_labels, origin = fixed, count, f"medians of {short(label)}"
+            best, most_labels, origin = fixed, count, f"medians of {shorten(label)}"
     return best, origin
 
 
@@ -184,7 +184,9 @@ def _slice_text(
     drawn = {side.feature for side in sides}
     counts = sum((feature_counts(rules) for rules in rulesets), np.zeros(len(names)))
     order = [int(j) for j in np.argsort(-counts, kind="stable") if int(j) not in drawn]
-    value_texts = [f"{short(names[j], 22)} = {_value_text(fixed[j])}" for j in order[:_MAX_LISTED]]
+    value_texts = [
+        f"{shorten(names[j], 22)} = {_value_text(fixed[j])}" for j in order[:_MAX_LISTED]
+    ]
     more = f" and {len(order) - _MAX_LISTED} more" if len(order) > _MAX_LISTED else ""
     text = f"other features at {origin}: {', '.join(value_texts)}{more}"
     return textwrap.fill(text, width, break_on_hyphens=False, break_long_words=False)
@@ -192,7 +194,7 @@ def _slice_text(
 
 def _value_text(value: Any) -> str:
     if not isinstance(value, float):
-        return short(value, 16)
+        return shorten(value, 16)
     return f"{value:.0f}" if 1000 <= abs(value) < 1e9 else number(value)
 
 
@@ -397,7 +399,7 @@ def decision_boundaries(
         if axes is None:
             ax.label_outer()
         if name:
-            ax.set_title(short(name, 40))
+            ax.set_title(shorten(name, 40))
     if origin:
         has_own_figure = axes is None and len(all_axes) > 1
         matching_rulesets = [r for r in rulesets if r.feature_names == names]
@@ -438,7 +440,7 @@ class _Classes:
         true_labels = [] if truth is None else [python_value(v) for v in truth.tolist()]
         self.labels = sorted({*labels, *true_labels}, key=label_order)
         drawn = {python_value(v) for predictions in all_predictions for v in predictions.labels()}
-        self._unseen = ", ".join(short(v, 16) for v in self.labels if v not in drawn)
+        self._unseen = ", ".join(shorten(v, 16) for v in self.labels if v not in drawn)
         self._code = {label: code for code, label in enumerate(self.labels)}
         self.colors = colors_of(len(self.labels))
         self._markers = markers_of(len(self.labels))
@@ -476,7 +478,7 @@ class _Classes:
                 color=color,
                 mec="black",
                 mew=0.5,
-                label=short(label),
+                label=shorten(label),
             )
             for label, color, marker in zip(self.labels, self.colors, self._markers, strict=True)
         ]

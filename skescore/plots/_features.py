@@ -10,7 +10,7 @@ import numpy as np
 
 from skescore._text import did_you_mean
 from skescore._validation import label_order, python_value
-from skescore.plots._style import short
+from skescore.plots._style import shorten
 from skescore.rules import AtLeast, Condition, Interval, Missing, OneOf, RowTable, Rule, RuleSet
 
 #: Pixels of a category, which reaches from half before its number to half behind.
@@ -72,10 +72,10 @@ class Side:
 
     def dress(self, axis: Any) -> None:
         """Label an axis of matplotlib with the name and values of the feature."""
-        axis.set_label_text(short(self.name, 40))
+        axis.set_label_text(shorten(self.name, 40))
         if self.values is not None:
             step = 1 + (len(self.values) - 1) // 20
-            texts = [short(v, 16) for v in self.values[::step]]
+            texts = [shorten(v, 16) for v in self.values[::step]]
             axis.set_ticks(range(0, len(self.values), step), texts)
 
 

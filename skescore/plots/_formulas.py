@@ -29,7 +29,7 @@ from skescore.plots._style import (
     number,
     points_above,
     round_levels,
-    short,
+    shorten,
     sizes_with_steps,
     whole_ticks,
 )
@@ -388,7 +388,7 @@ def fire_isolines(
     whole_ticks(ax.xaxis)
     ax.set_xlabel("readability loss r (number of rules)")
     ax.set_ylabel(loss_label)
-    through = f" through {short(reference)}" if isinstance(reference, str) else ""
+    through = f" through {shorten(reference)}" if isinstance(reference, str) else ""
     ax.set_title(
         f"Isolines of {' and '.join(f'{number(weight)}-FiRe' for weight in weights)}{through}"
     )
@@ -836,7 +836,7 @@ def _scored_points(
             s=16 if crowd else 60,
             edgecolors="black",
             linewidths=0.4 if crowd else 1.0,
-            label=short(name, 40),
+            label=shorten(name, 40),
             zorder=4,
             path_effects=[halo],
             **scale,

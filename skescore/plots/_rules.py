@@ -27,7 +27,7 @@ from skescore.plots._style import (
     legend_beside,
     matplotlib_module,
     pale,
-    short,
+    shorten,
 )
 from skescore.rules import (
     Interval,
@@ -94,7 +94,7 @@ class Palette:
         if self.is_classes:
             patch = matplotlib_module("patches").Patch
             handles = [
-                patch(fc=pale(color) if faces else color, ec="black", lw=0.5, label=short(label))
+                patch(fc=pale(color) if faces else color, ec="black", lw=0.5, label=shorten(label))
                 for label, color in zip(self.labels, self._colors, strict=True)
             ]
             if dashed:
@@ -104,6 +104,14 @@ class Palette:
             return
         more = f" (dashed: {dashed})" if dashed else ""
         ax.figure.colorbar(self._scale, ax=ax, label=f"output of the rule{more}")
+
+
+def _drawable_rules(rules: Any) -> RuleSet:
+    """Return the rules of a model; raise a ValueError if there are none."""
+    ruleset: RuleSet = as_ruleset(rules)
+    if not len(ruleset):
+        raise ValueError("rules must hold at least one rule to draw, got none.")
+    return ruleset
 
 
 def output_number(rule: Rule, ruleset: RuleSet) -> float:
@@ -182,9 +190,7 @@ def rule_boxes(
     >>> from skescore.plots import rule_boxes
     >>> ax = rule_boxes(extractor, X, y)  # doctest: +SKIP
     """
-    ruleset: RuleSet = as_ruleset(rules)
-    if not len(ruleset):
-        raise ValueError("rules must hold at least one rule to draw, got none.")
+    ruleset = _drawable_rules(rules)
     table = None if X is None else RowTable(X, ruleset.feature_names)
     names = ruleset.feature_names
     if len(names) == 1 and features is None:
@@ -369,9 +375,7 @@ def parallel_rules(
     >>> from skescore.plots import parallel_rules
     >>> ax = parallel_rules(extractor)  # doctest: +SKIP
     """
-    ruleset: RuleSet = as_ruleset(rules)
-    if not len(ruleset):
-        raise ValueError("rules must hold at least one rule to draw, got none.")
+    ruleset = _drawable_rules(rules)
     for name, value in (("max_rules", max_rules), ("max_features", max_features)):
         check_integer(name, value, 1)
     names = ruleset.feature_names
@@ -413,7 +417,7 @@ def parallel_rules(
                 _write_sign(ax, k, i, sign)
         more = "" if not has_further_conditions(rule, chosen, missing=True) else " +"
         signs |= {"+ has further conditions": None} if more else {}
-        labels.append(f"{i + 1}: {short(_output_text(rule.output, ruleset.task), 18)}{more}")
+        labels.append(f"{_label_of_rule(ruleset, i, 18)}{more}")
     ax.set_yticks(range(len(drawn)), labels, fontsize="small" if len(drawn) <= 25 else "x-small")
     _parallel_axes(ax, sides, len(drawn))
     ax.set_ylim(len(drawn) + below, -0.6)
@@ -506,9 +510,7 @@ def overlap_matrix(
     >>> from skescore.plots import overlap_matrix
     >>> ax = overlap_matrix(extractor, X)  # doctest: +SKIP
     """
-    ruleset: RuleSet = as_ruleset(rules)
-    if not len(ruleset):
-        raise ValueError("rules must hold at least one rule to draw, got none.")
+    ruleset = _drawable_rules(rules)
     check_integer("max_rules", max_rules, 1)
     n = min(len(ruleset), max_rules)
     if X is None:
@@ -527,30 +529,12 @@ def overlap_matrix(
     image = ax.imshow(pairs, cmap="Blues", vmin=0.0, vmax=top or 1.0, aspect="auto")
     ax.set_facecolor("0.85")
     if n <= _MAX_RULES_WITH_NUMBERS:
-        for i, j in np.ndindex(n, n):
-            if i == j:
-                continue
-            text = _amount(float(matrix[i, j]), share)
-            ax.text(
-                j,
-                i,
-                text,
-                ha="center",
-                va="center",
-                fontsize="x-small",
-                color=contrast(image.cmap(image.norm(matrix[i, j]))),
-            )
+        _write_numbers(ax, image, pairs, share)
     step = 1 + (n - 1) // 30
-    numbers = np.arange(0, n, step)
-    outputs = [_output_text(ruleset.rules[i].output, ruleset.task) for i in numbers]
+    numbers = range(0, n, step)
+    labels = [f"{_label_of_rule(ruleset, i, 20)} ({_amount(matrix[i, i], share)})" for i in numbers]
     ax.set_xticks(numbers, [str(i + 1) for i in numbers])
-    ax.set_yticks(
-        numbers,
-        [
-            f"{i + 1}: {short(text, 20)} ({_amount(matrix[i, i], share)})"
-            for i, text in zip(numbers, outputs, strict=True)
-        ],
-    )
+    ax.set_yticks(numbers, labels)
     ax.set_xlabel("rule")
     ax.set_ylabel(f"rule: its output ({unit})")
     first = f" (first {n} of {len(ruleset)})" if n < len(ruleset) else ""
@@ -610,28 +594,20 @@ def group_heatmap(
     >>> from skescore.plots import group_heatmap
     >>> ax = group_heatmap(extractor, X, "sex")  # doctest: +SKIP
     """
-    ruleset: RuleSet = as_ruleset(rules)
-    if not len(ruleset):
-        raise ValueError("rules must hold at least one rule to draw, got none.")
+    ruleset = _drawable_rules(rules)
     check_integer("max_rules", max_rules, 1)
     n = min(len(ruleset), max_rules)
     table = group_shares(ruleset, X, groups, sample_weight)
     is_needed = table.iloc[-1].max() > 0  # the row "no rule"
     shares = table.to_numpy()[[*range(n), *([-1] if is_needed else [])]]
-    labels = [
-        f"{i + 1}: {short(_output_text(ruleset.rules[i].output, ruleset.task), 20)}"
-        for i in range(n)
-    ]
+    labels = [_label_of_rule(ruleset, i, 20) for i in range(n)]
     labels += [str(table.index[-1])] if is_needed else []
     height, width = shares.shape
     ax = axes_or_new(ax, (min(11.0, 4.2 + 0.6 * width), min(9.0, 2.0 + 0.32 * height)))
     image = ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
     if height <= _MAX_RULES_WITH_NUMBERS:
-        for (i, j), share in np.ndenumerate(shares):
-            color = contrast(image.cmap(image.norm(share)))
-            text = _amount(float(share), True)
-            ax.text(j, i, text, ha="center", va="center", fontsize="x-small", color=color)
-    ax.set_xticks(range(width), [short(str(group), 20) for group in table.columns])
+        _write_numbers(ax, image, shares, share=True)
+    ax.set_xticks(range(width), [shorten(str(group), 20) for group in table.columns])
     ax.set_yticks(range(height), labels)
     name = groups if isinstance(groups, str) else "group"
     ax.set_xlabel(name)
@@ -641,6 +617,21 @@ def group_heatmap(
     if colorbar:
         ax.figure.colorbar(image, ax=ax, label="share of the group's rows")
     return ax
+
+
+def _write_numbers(ax: Any, image: Any, matrix: np.ndarray, share: bool) -> None:
+    """Write the numbers of a matrix into the cells of its image, except for masked cells."""
+    for (row, column), value in np.ma.ndenumerate(matrix):
+        color = contrast(image.cmap(image.norm(value)))
+        text = _amount(float(value), share)
+        ax.text(column, row, text, ha="center", va="center", fontsize="x-small", color=color)
+
+
+def _label_of_rule(ruleset: RuleSet, index: int, length: int) -> str:
+    """Return the number and the shortened output of a rule, for the axis of a plot."""
+    return (
+        f"{index + 1}: {shorten(_output_text(ruleset.rules[index].output, ruleset.task), length)}"
+    )
 
 
 def _amount(value: float, share: bool) -> str:
@@ -725,12 +716,12 @@ def _parallel_axes(ax: Any, sides: list[Side], n_rules: int) -> None:
             ax.text(
                 k + _CELL * (_scaled(float(code), side) - 0.5),
                 n_rules - 0.35,
-                short(side.values[code], 12),
+                shorten(side.values[code], 12),
                 ha="center",
                 rotation=90,
                 **style,
             )
-    texts = [short(side.name, 24) for side in sides]
+    texts = [shorten(side.name, 24) for side in sides]
     tilted = max(map(len, texts)) > 14
     ax.set_xticks(
         range(len(texts)), texts, rotation=20 if tilted else 0, ha="left" if tilted else "center"

@@ -182,7 +182,7 @@ def legend_beside(ax: Any, title: str | None = None, handles: Sequence[Any] | No
     )
 
 
-def short(text: Any, longest: int = 28) -> str:
+def shorten(text: Any, longest: int = 28) -> str:
     """Shorten a long text in its middle, where names of features differ least."""
     text = str(text) or '""'
     if len(text) <= longest:
@@ -296,7 +296,7 @@ def draw_points(
             edgecolors="black",
             linewidths=0.3 if crowd else 0.8,
             alpha=0.75 if crowd else 1.0,
-            label=short(name, 40),
+            label=shorten(name, 40),
             zorder=zorder,
         )
     if legend:

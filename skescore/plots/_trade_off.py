@@ -35,7 +35,7 @@ from skescore.plots._style import (
     markers_of,
     matplotlib_module,
     number,
-    short,
+    shorten,
     whole_ticks,
 )
 from skescore.registry import extractor_label
@@ -595,7 +595,7 @@ def _scored(
             cmap=SEQUENTIAL + ("" if SCORE_SPECS[color].sign > 0 else "_r"),
             vmin=ends[0],
             vmax=ends[1],
-            label=short(name, 40),
+            label=shorten(name, 40),
             zorder=4,
             plotnonfinite=True,
         )

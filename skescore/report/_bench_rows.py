@@ -1,4 +1,4 @@
-"""The rows of a bench run as groups of candidates: one group per data set and black box."""
+"""Rows of a benchmark as groups of candidates: one group per data set and black box."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from skescore.scorers import SCORE_SPECS
 
 __all__ = ["find_rows", "groups_of", "kept_rules"]
 
-#: By these a table is known as the rows of a bench run.
+#: Columns by which a table is recognized as the rows of a benchmark.
 _KEYS = ("data", "black_box", "extractor", "seed", "fold", "state")
-_TEXTS = ("data", "black_box", "extractor", "params", "error")
-_FURTHER = ("seconds", "black_box_rows", "fidelity")
+_TEXT_COLUMNS = ("data", "black_box", "extractor", "params", "error")
+_OPTIONAL_COLUMNS = ("seconds", "black_box_rows", "fidelity")
 
 
 def find_rows(folder: Path) -> pd.DataFrame | None:
-    """Read the rows of a bench run from its folder."""
+    """Read the rows of a benchmark from its folder."""
     for path in sorted(folder.glob("*.csv")):
         try:
             head = pd.read_csv(path, nrows=0)
@@ -32,9 +32,10 @@ def find_rows(folder: Path) -> pd.DataFrame | None:
             continue
         if set(_KEYS) <= set(head.columns):
             table = pd.read_csv(path)
-            # A label may be called NA, and an apostrophe keeps it from being a formula.
+            # Read texts separately: the text NA is not a missing value, and an apostrophe in front
+            # of a text only keeps spreadsheets from evaluating it.
             texts = pd.read_csv(path, dtype=str, keep_default_na=False)
-            texts = texts[[name for name in _TEXTS if name in texts]]
+            texts = texts[[name for name in _TEXT_COLUMNS if name in texts]]
             return table.assign(**{str(n): c.map(_text) for n, c in texts.items()})
     return None
 
@@ -44,12 +45,15 @@ def _text(cell: str) -> str | None:
 
 
 def groups_of(rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """Make candidates of rows: each extractor with its parameters, its seeds and folds together."""
+    """Return the candidates of each group; a candidate is an extractor with its parameters.
+
+    The measures of a candidate include all its seeds and folds.
+    """
     missing = [name for name in (*_KEYS, *NEEDED) if name not in rows.columns]
     if missing:
         raise ValueError(
-            f"The rows of the bench run lack the columns {', '.join(missing)}. Make the run again "
-            "with this skescore."
+            f"The rows of the benchmark lack the columns {', '.join(missing)}. Repeat the "
+            "benchmark with this version of skescore."
         )
     rows = rows.reindex(columns=[*rows.columns, *({"params", "error", "task"} - {*rows.columns})])
     rows = rows.assign(params=rows["params"].fillna("{}"))
@@ -62,17 +66,17 @@ def groups_of(rows: pd.DataFrame) -> list[dict[str, Any]]:
             )
         ]
         tasks = part["task"].dropna().unique().tolist()
-        mean = None
+        mean_quality = None
         if "black_box_quality" in part.columns:
             quality = pd.to_numeric(part["black_box_quality"], errors="coerce").dropna()
-            mean = float(quality.mean()) if len(quality) else None
+            mean_quality = float(quality.mean()) if len(quality) else None
         groups.append(
             {
                 "name": f"{data} · {black_box}",
                 "data": str(data),
                 "black_box": str(black_box),
                 "task": tasks[0] if tasks else None,
-                "quality": {} if mean is None else {"quality": mean},
+                "quality": {} if mean_quality is None else {"quality": mean_quality},
                 "candidates": candidates,
                 "winner": None,
                 "failures": _failures(part),
@@ -83,28 +87,28 @@ def groups_of(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _candidate(extractor: str, params: str, rows: pd.DataFrame) -> dict[str, Any]:
-    """Collect the measures of one extractor from the rows that have all needed measures."""
+    """Return the measures of one extractor on the rows that have all required measures."""
     numbers = rows[list(NEEDED)].apply(pd.to_numeric, errors="coerce")
-    usable = (rows["state"] == "complete") & np.isfinite(numbers).all(axis=1)
-    usable &= numbers["size"] > 0
-    usable_numbers = numbers[usable]
+    is_usable = (rows["state"] == "complete") & np.isfinite(numbers).all(axis=1)
+    is_usable &= numbers["size"] > 0
+    usable_numbers = numbers[is_usable]
     folds = {name: usable_numbers[name].tolist() for name in NEEDED}
     kept_columns = [spec.kept_as for spec in SCORE_SPECS.values()]
     recorded = [name for name, spec in SCORE_SPECS.items() if spec.expression is None]
-    for name in (*_FURTHER, *kept_columns, *recorded):
+    for name in (*_OPTIONAL_COLUMNS, *kept_columns, *recorded):
         if name in rows.columns and name not in folds:
-            values = pd.to_numeric(rows.loc[usable, name], errors="coerce")
+            values = pd.to_numeric(rows.loc[is_usable, name], errors="coerce")
             folds[name] = [v if np.isfinite(v) else None for v in values.tolist()]
     try:
-        read = json.loads(params)
+        parsed = json.loads(params)
     except ValueError:
-        read = {"params": params}
+        parsed = params
     return {
         "extractor": extractor_label(extractor),
-        "params": read if isinstance(read, dict) else {"params": read},
+        "params": parsed if isinstance(parsed, dict) else {"params": parsed},
         "trial": None,
         "folds": folds,
-        "missing": int((~usable).sum()),
+        "missing": int((~is_usable).sum()),
     }
 
 
@@ -122,14 +126,14 @@ def _failures(rows: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def kept_rules(folder: Path, rows: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rules that a bench kept: for each data set and black box its rows, the best ICE first."""
+    """Return the stored rules of a benchmark by data set and black box, the best ICE first."""
     path = folder / "rules.jsonl"
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8", errors="replace")
     cells = ["data", "black_box", "extractor", "seed", "fold"]
     rules: dict[tuple[str, ...], str] = {}
-    # Other signs that part lines may stand in texts.
+    # Not splitlines, because texts may contain other characters that end lines.
     for number, line in enumerate(text.split("\n")[1:-1], start=2):
         try:
             record = json_of(line)
@@ -137,7 +141,7 @@ def kept_rules(folder: Path, rows: pd.DataFrame) -> list[dict[str, Any]]:
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
                 f"{path}, line {number}, cannot be read as the rules of a row "
-                f"({type(error).__name__}: {error}). Move the file away, or make the run again."
+                f"({type(error).__name__}: {error}). Remove the file, or repeat the benchmark."
             ) from error
     groups = []
     for (data, black_box), part in rows.groupby(["data", "black_box"], sort=False):

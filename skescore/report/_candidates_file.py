@@ -1,4 +1,4 @@
-"""``candidates.json``: what was measured of every candidate, so that any weights can judge it."""
+"""``candidates.json``: measures of all candidates, from which scores with any weights follow."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
 
 FORMAT = "skescore.candidates"
 VERSION = 1
-#: Columns without which a candidate cannot be judged by other weights of the built-in scores.
+#: Columns that are required to compute built-in scores with other weights.
 NEEDED = tuple(measured_quantities(costs=False))
 
 
@@ -34,7 +34,7 @@ def kept_names(*, all_rows: bool = False) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class SavedCandidates:
-    """Candidates of a search and the settings by which it chose among them."""
+    """Candidates of a search, its winner, and the settings by which the winner was chosen."""
 
     candidates: Candidates
     winner: int | None
@@ -56,20 +56,20 @@ def candidates_json(
     Parameters
     ----------
     candidates : Candidates
-        Of a search.
+        Candidates of a search.
     winner : tuple of (str, int) or None
-        Extractor and trial of the search's winner.
+        Extractor and trial of the winner.
     standard_errors : float
-        How far from the best mean the winner might be.
+        Largest distance of the winner from the best mean score, in standard errors.
     extractor_seed : int, optional
         The ``random_state`` of all extractors.
     picked : bool, default=False
-        Whether the winner was picked by its user, not chosen by the search.
+        Whether the user picked the winner, and not the search.
 
     Returns
     -------
     str
-        What :func:`read_candidates` reads back.
+        JSON that :func:`read_candidates` reads.
 
     Examples
     --------
@@ -79,8 +79,8 @@ def candidates_json(
     ...     Candidates([Candidate.from_measures("cart", {"max_leaf_nodes": 3}, 0, (fold,))]),
     ...     winner=("cart", 0), standard_errors=1.0,
     ... )
-    >>> kept = read_candidates(text)
-    >>> kept.candidates[0].params, kept.winner
+    >>> saved = read_candidates(text)
+    >>> saved.candidates[0].params, saved.winner
     ({'max_leaf_nodes': 3}, 0)
     """
     lines = []
@@ -114,7 +114,7 @@ def candidates_json(
 
 
 def _number(value: Any) -> Any:
-    """Return a plain number; null for what JSON does not know."""
+    """Return a Python number; None for infinite numbers and NaN, which JSON cannot express."""
     value = value.item() if hasattr(value, "item") else value
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
@@ -124,12 +124,12 @@ def _dumps(value: Any) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's scalars as Python's; a parameter of any other type by what it shows of itself."""
+    """Convert a NumPy scalar to a Python scalar, and any other object to its repr."""
     return value.item() if hasattr(value, "item") else repr(value)
 
 
 def read_candidates(text: str) -> SavedCandidates:
-    """Read what :func:`candidates_json` wrote.
+    """Read candidates from the JSON that :func:`candidates_json` wrote.
 
     Parameters
     ----------
@@ -139,51 +139,53 @@ def read_candidates(text: str) -> SavedCandidates:
     Returns
     -------
     SavedCandidates
-        The candidates, and how the search chose among them.
+        The candidates, and the settings by which the search chose its winner.
 
     Raises
     ------
     ValueError
-        If it is not JSON, of another format or version, or a candidate lacks a measure.
+        If the text is not JSON, has another format or version, or a candidate lacks a measure.
     """
     try:
         data = json_of(text, finite=True)
     except ValueError as error:
-        raise ValueError(f"This is not JSON: {error}.") from error
+        raise ValueError(f"candidates.json must be JSON: {error}.") from error
     file_format = data.get("format") if isinstance(data, dict) else type(data).__name__
     if file_format != FORMAT or data.get("version") != VERSION:
         version = data.get("version") if isinstance(data, dict) else None
         raise ValueError(
             f"candidates.json must have the format {FORMAT!r} in version {VERSION}, got "
-            f"{file_format!r} in version {version!r}. Make the run again with this skescore."
+            f"{file_format!r} in version {version!r}. Repeat the search with this version of "
+            "skescore."
         )
     try:
         return _parse_candidates(data)
     except (TypeError, KeyError, AttributeError) as error:
         raise ValueError(
-            f"candidates.json must tell candidates and the winner: {error!r}. Make the run again."
+            f"candidates.json must contain the candidates and the winner, but reading it raised "
+            f"{error!r}. Repeat the search."
         ) from error
 
 
 def _parse_candidates(data: dict[str, Any]) -> SavedCandidates:
-    read = []
+    candidates = []
     for number, record in enumerate(data.get("candidates", []), 1):
         try:
-            read.append(_candidate(record))
+            candidates.append(_candidate(record))
         except (TypeError, KeyError, ValueError, AttributeError) as error:
             raise ValueError(
-                f"Candidate {number} must have an extractor, params, a trial and, for every fold, "
-                f"{', '.join(NEEDED)}; it has not: {error}. Make the run again."
+                f"Candidate {number} must have an extractor, params, a trial and, for each fold, "
+                f"{', '.join(NEEDED)}, but one is invalid: {error}. Repeat the search."
             ) from error
-    chosen = data.get("winner")
+    winner = data.get("winner")
     winner_indices = [
         index
-        for index, candidate in enumerate(read)
-        if chosen
-        and (candidate.extractor, candidate.trial) == (chosen["extractor"], chosen["trial"])
+        for index, candidate in enumerate(candidates)
+        if winner
+        and (candidate.extractor, candidate.trial) == (winner["extractor"], winner["trial"])
     ]
     return SavedCandidates(
-        Candidates(read),
+        Candidates(candidates),
         winner_indices[0] if winner_indices else None,
         float(data.get("standard_errors", 1.0)),
         data.get("extractor_seed"),

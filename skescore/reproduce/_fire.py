@@ -118,44 +118,46 @@ def reproduce_fire(
 ) -> dict[str, Any]:
     """Reproduce FiRe's Table 1 and compare it with the printed figures.
 
-    Each row is measured three times, as the paper does not name its rows: on all of iris, where
-    rules are made from and judged by the same rows; on the split into halves of PSyKE's public
-    demonstrations, ``train_test_split(test_size=0.5, random_state=0)``; and on `n_splits`
-    stratified splits into halves.
+    The paper does not state on which rows of iris it measured. Each row of the table is therefore
+    measured in three ways: with extraction and evaluation on all rows; on the split into halves of
+    PSyKE's public demonstrations, ``train_test_split(test_size=0.5, random_state=0)``; and on
+    `n_splits` stratified splits into halves.
 
     Parameters
     ----------
     engines : iterable of str, default=("ours",)
-        ``"ours"``, and ``"psyke"`` for PSyKE's own extractors.
+        ``"ours"`` for the extractors of this package, ``"psyke"`` for PSyKE's.
     n_splits : int, default=20
-        Splits into halves.
+        Number of stratified splits into halves.
     random_state : int, default=0
-        Seed of the first split, counted up for the others, and of the extractors.
+        Seed of the extractors and of the first split; each further split has the next seed.
     n_jobs : int, default=1
-        Processes. Results do not depend on it.
+        Number of processes. Results do not depend on it.
     path : Path, optional
-        File to which measurements are added as they come, to go on with after a break.
+        File to which every measurement is appended; with the same file, an interrupted run
+        continues.
     progress : callable, optional
         Called as ``progress(key, done, total, seconds_left)``.
 
     Returns
     -------
     dict
-        ``rows``, one dict per row of the table and engine; ``verdicts``, one dict per row of the
-        table: whether each printed figure is reproduced on the public split, by which engine, and
-        why not or with what change; ``black_box``, its accuracies; ``settings``; ``notes``.
+        ``rows``: one dict per row of the table and engine. ``verdicts``: one dict per row of the
+        table, which states for each printed figure whether it is reproduced on the public split,
+        by which engine, and with what change or why not. ``black_box``: accuracies of the black
+        box. Also ``settings`` and ``notes``.
 
     Raises
     ------
     ValueError
-        If an engine is not known, or the file belongs to other settings.
+        If an engine is unknown, or the file belongs to other settings.
     ImportError
-        If PSyKE is an engine and not installed.
+        If PSyKE is requested but not installed.
 
     Notes
     -----
-    Accuracy is that of the rows that some rule covers, as PSyKE measures it; their share is given
-    beside it. FiRe is made of it and of the number of rules.
+    As in PSyKE, accuracy is measured on the rows that some rule covers; the result also contains
+    their share. FiRe is computed from this accuracy and the number of rules.
 
     References
     ----------
@@ -174,7 +176,7 @@ def reproduce_fire(
     engines = tuple(dict.fromkeys(engines))
     for engine in engines:
         if engine not in ("ours", "psyke"):
-            raise ValueError(f"engines must be of 'ours' and 'psyke', got {engine!r}.")
+            raise ValueError(f"engines must contain only 'ours' and 'psyke', got {engine!r}.")
     if n_splits < 1:
         raise ValueError(f"n_splits must be at least 1, got {n_splits!r}.")
     if "psyke" in engines:
@@ -185,7 +187,7 @@ def reproduce_fire(
     keys += [("black box", "half", split) for split in range(n_splits)]
     keys += [(engine, "all", -1) for engine in engines]
     keys += [(engine, "half", split) for engine in engines for split in range(n_splits)]
-    keys += [(who, "public", -1) for who in ("black box", *engines)]
+    keys += [(model, "public", -1) for model in ("black box", *engines)]
     # The number of splits is not a setting, so that a run with more splits resumes the file.
     settings = {"table": "fire", "random_state": random_state}
     cells = measure_cells(

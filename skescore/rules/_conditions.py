@@ -389,12 +389,12 @@ class OneOf:
             column = as_numbers(column)
         if column.dtype.kind in "OUST":
             decimals = (Decimal(repr(value)) for value in self.values if type(value) is float)
-            listed = pd.Series(column, dtype=object).isin([*self.values, *decimals]).to_numpy()
+            is_listed = pd.Series(column, dtype=object).isin([*self.values, *decimals]).to_numpy()
         else:
-            listed = np.isin(column, _comparable(self.values, column.dtype.kind))
+            is_listed = np.isin(column, _comparable(self.values, column.dtype.kind))
         missing = is_missing(column)
         self._check_kind(column, missing)
-        return truth_table(self).look_up(listed, missing)
+        return truth_table(self).look_up(is_listed, missing)
 
     def _check_kind(self, column: np.ndarray, missing: np.ndarray) -> None:
         """Warn if texts are compared with a numeric column, or numbers with a column of texts."""
@@ -409,8 +409,8 @@ class OneOf:
             warnings.warn(
                 f"Rules compare x{self.feature} with {ours} such as {self.values[0]!r}, but it "
                 f"holds {theirs} such as {python_value(column[~missing][0])!r}, which equal no "
-                f"{ours.removesuffix('s')}. Turn that column into {ours}, or give the rules "
-                f"{theirs}.",
+                f"{ours.removesuffix('s')}. Convert that column to {ours}, or use {theirs} in the "
+                "rules.",
                 UserWarning,
                 stacklevel=3,
             )

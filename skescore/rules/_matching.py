@@ -8,9 +8,9 @@ holds is the lowest bit set. The cost of a row depends on the number of threshol
 features, not on the number of conditions. Columns that no rule uses are not read, and
 single-precision values are compared without conversion.
 
-Where numba is installed (extra `fast`), a compiled kernel reads each row of a row-major array only
-once. It returns the same words. It is loaded after so many rows that it makes up for the time to
-load it.
+If numba is installed (extra `fast`), a compiled kernel reads each row of a row-major array only
+once and returns the same words. Loading the kernel takes time, so it is loaded only after a process
+has predicted so many rows that the time would have been saved.
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ _CHUNK = 32768
 #: Largest number of thresholds that are compared one by one; above it, bisection is faster.
 _COMPARED_THRESHOLDS = 96
 _WORD = 64
-#: Largest number of masks in the joint lookup table of several features: it fits into the cache.
+#: Largest number of masks in the joint lookup table of several features, so that it fits into the
+#: processor's cache.
 _MAX_JOINT_MASKS = 16384
-#: The same for the compiled kernel, to which the first-level cache matters more than their number.
+#: The same for the compiled kernel, whose tables should fit into the first-level cache.
 _MAX_COMPILED_MASKS = 512
-#: Number of rows after which a process loads the compiled kernel: it has then lost about as much
-#: time without the kernel as loading takes. Less if numba is already in memory.
+#: Number of rows after which a process loads the compiled kernel. The kernel would have saved about
+#: as much time on these rows as loading it takes, which is less if numba is already in memory.
 _ROWS_WITHOUT_NUMBA = 20_000_000
 _ROWS_WITH_NUMBA = 2_000_000
 
@@ -65,7 +66,7 @@ class KernelLoader:
         self._is_immediate = setting == "1"
 
     def load(self, n_rows: int) -> Callable[..., None] | None:
-        """Count rows that are to be processed; return the kernel if it pays, or None."""
+        """Count the rows of a call; return the kernel if it is loaded, or None."""
         if self._is_decided:
             return self._kernel
         self._n_rows += n_rows
@@ -84,7 +85,7 @@ kernel_loader = KernelLoader()
 
 
 class _FeatureBins:
-    """The bins of one feature, with the mask of the boxes that accept each of them."""
+    """Bins of one feature, with a mask of the boxes that accept each bin."""
 
     def __init__(
         self,
@@ -106,7 +107,8 @@ class _FeatureBins:
         bins = np.arange(len(self.thresholds) + 1)[:, None]
         accepted = (bins >= first) & (bins < after) & accepts_observed
         self.masks = pack_bits(np.vstack([accepted, accepts_missing]), n_words)
-        # The smallest single-precision number that is at least the threshold decides alike.
+        # Single-precision values are compared with the smallest single-precision number that is not
+        # below the threshold; the results are the same.
         with np.errstate(over="ignore"):
             rounded = self.thresholds.astype(np.float32)
             above = np.nextafter(rounded, np.float32(np.inf))
@@ -425,7 +427,7 @@ class RuleBlock:
 
 
 def run_in_chunks(process: Callable[[slice], None], n_rows: int, n_jobs: int | None) -> None:
-    """Call a function on chunks of rows, in several threads if `n_jobs` asks for them."""
+    """Call a function on chunks of rows, in `n_jobs` threads."""
 
     def process_range(begin: int, end: int) -> None:
         for start in range(begin, end, _CHUNK):

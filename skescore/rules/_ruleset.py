@@ -562,18 +562,19 @@ class RuleSet(Sequence[Rule]):
         return self._matcher_by_priority.first(table, rows)
 
     def check_one_rule_per_row(self, purpose: str) -> None:
-        """Raise a ValueError where all rules that hold predict together.
+        """Raise a ValueError if the rules vote, so that no single rule predicts a row.
 
         Parameters
         ----------
         purpose : str
-            The operation that needs one assigned rule per row; begins the message.
+            Name of the operation that needs one rule per row; the message begins with it.
         """
         if self.voting is not None:
             raise ValueError(
                 f"{purpose} needs rules of which one predicts each row, but in this rule set "
                 f"(voting={self.voting!r}) all rules that hold predict together. match(X) and "
-                "covers(X) tell which rules hold; replace(voting=None) lets the purest predict."
+                "covers(X) return which rules hold; replace(voting=None) lets the rule with the "
+                "highest purity predict."
             )
 
     def predict(self, X: Any, *, n_jobs: int | None = None) -> np.ndarray:
@@ -605,11 +606,12 @@ class RuleSet(Sequence[Rule]):
         Returns
         -------
         ndarray of shape (n_rows, n_classes)
-            In the order of ``classes``. A rule without counts gives its class the probability 1.
-            Rows that no rule of an abstaining rule set covers get equal probabilities.
+            Probabilities in the order of ``classes``. A rule without counts predicts its class with
+            probability 1. If the rule set abstains for uncovered rows, these rows get equal
+            probabilities.
         """
         if self.classes is None:
-            raise AttributeError("predict_proba is for classification; this is a regression.")
+            raise AttributeError("predict_proba needs rules for classification. Use predict.")
         return predict_proba(self, RowTable.of(X, self.feature_names))
 
     def simplify(self, X: Any = None, tolerance: float = 0.0) -> RuleSet:

@@ -254,8 +254,8 @@ def _calibrated_rules(e: RuleEvaluation, confidence: float = 0.95) -> float:
 def _black_box(e: RuleEvaluation) -> Callable[[Any], Any]:
     if e.black_box is None:
         raise TypeError(
-            "This measure asks the black box, which the rules do not know: pass a fitted "
-            "extractor, or evaluate_rules(rules, X, y, black_box=model.predict)."
+            "This measure queries the black box, but black_box is None. Pass a fitted extractor, "
+            "or evaluate_rules(rules, X, y, black_box=model.predict)."
         )
     return e.black_box
 
@@ -397,18 +397,20 @@ SET_MEASURES: Mapping[str, SetMeasure] = MappingProxyType(
             SetMeasure(
                 "conditions_per_rule",
                 _features_per_rule,
-                "features that a rule asks for",
+                "number of features in the conditions of a rule",
                 **_SIZE,
                 source=_VILONE,
             ),
             SetMeasure(
                 "terms_per_rule",
                 _terms_per_rule,
-                "bounds, names and linear terms that a rule is made of",
+                "number of bounds, category names and linear terms of a rule",
                 **_SIZE,
                 source=_MARGOT,
             ),
-            SetMeasure("longest_rule", _longest_rule, "those of the longest rule", **_SIZE),
+            SetMeasure(
+                "longest_rule", _longest_rule, "number of terms of the longest rule", **_SIZE
+            ),
             SetMeasure(
                 "uncovered",
                 _uncovered,
@@ -419,35 +421,35 @@ SET_MEASURES: Mapping[str, SetMeasure] = MappingProxyType(
             SetMeasure(
                 "overlap",
                 _overlap,
-                "share of the rows that several rules hold for",
+                "share of the rows for which several rules hold",
                 **_LOSS,
                 source=_LAKKARAJU,
             ),
             SetMeasure(
                 "negative_overlap",
                 _negative_overlap,
-                "share of the rows that rules with different conclusions hold for",
+                "share of the rows for which rules with different conclusions hold",
                 **_LOSS,
                 source=_SIALA,
             ),
             SetMeasure(
                 "redundant_rules",
                 _redundant_rules,
-                "share of the rules that no row would miss",
+                "share of the rules that can be removed without changing a row's prediction",
                 **_LOSS,
                 source=_SIALA,
             ),
             SetMeasure(
                 "redundant_literals",
                 _redundant_literals,
-                "share of the comparisons that no row would miss",
+                "share of the comparisons that can be removed without changing a row's prediction",
                 **_LOSS,
                 source=_SIALA,
             ),
             SetMeasure(
                 "calibration_error",
                 _calibration_error,
-                "distance of what is printed beside rules from these rows",
+                "mean difference between the printed shares or means of rules and these rows",
                 **_LOSS,
                 needs="labels",
                 range="[0, 1]; [0, inf) of numbers",
@@ -456,21 +458,21 @@ SET_MEASURES: Mapping[str, SetMeasure] = MappingProxyType(
             SetMeasure(
                 "calibrated_rules",
                 _calibrated_rules,
-                "share of the rules whose interval holds what is printed",
+                "share of the rules whose printed figure lies in the interval of these rows",
                 needs="labels",
                 source="C. J. Clopper, E. S. Pearson 1934",
             ),
             SetMeasure(
                 "stability",
                 _stability,
-                "rules in common, if made again of halves of the rows",
+                "similarity of rules that are extracted from two halves of the rows",
                 needs="extractor",
                 source=_MARGOT,
             ),
             SetMeasure(
                 "prediction_stability",
                 _prediction_stability,
-                "equal predictions, if made again of halves of the rows",
+                "agreement of rules that are extracted from two halves of the rows",
                 needs="extractor",
                 range="[0, 1]; [-1, 1] of numbers",
                 source=_MARGOT,
@@ -481,7 +483,7 @@ SET_MEASURES: Mapping[str, SetMeasure] = MappingProxyType(
             SetMeasure(
                 "fidelity_gap",
                 _fidelity_gap,
-                "how far the worst class lies below, or the worst quarter of the numbers",
+                "fidelity of all rows minus that of the worst class, or worst quarter of numbers",
                 greater_is_better=False,
                 **_BOX,
                 source="A. Balagopalan et al. 2022, arXiv:2205.03295",
@@ -489,28 +491,28 @@ SET_MEASURES: Mapping[str, SetMeasure] = MappingProxyType(
             SetMeasure(
                 "fidelity_jittered",
                 _faithful("jittered"),
-                f"{_AGREES} rows moved a little",
+                f"{_AGREES} slightly perturbed rows",
                 **_BOX,
                 source=_GUIDOTTI,
             ),
             SetMeasure(
                 "fidelity_interpolated",
                 _faithful("interpolated"),
-                f"{_AGREES} rows between rows",
+                f"{_AGREES} points between pairs of rows",
                 **_BOX,
                 source=_GUIDOTTI,
             ),
             SetMeasure(
                 "fidelity_uniform",
                 _faithful("uniform"),
-                f"{_AGREES} rows anywhere in the domain",
+                f"{_AGREES} points drawn uniformly from the domain",
                 **_BOX,
                 source="M. Craven, J. Shavlik 1995",
             ),
             SetMeasure(
                 "fidelity_boundary",
                 _faithful("boundary"),
-                f"{_AGREES} rows beside its boundary",
+                f"{_AGREES} points near its decision boundary",
                 tasks=("classification",),
                 **_BOX,
                 source=_GUIDOTTI,

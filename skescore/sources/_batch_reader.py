@@ -124,7 +124,7 @@ class BatchReader:
                     column = pd.Series(column.to_numpy())
                 elif str(column.dtype).startswith("dictionary<"):  # pandas on Arrow
                     column = _series_from_arrow(column.array.__arrow_array__())
-                # Rows belong together by their position, not by their index.
+                # Columns are aligned by position, not by index.
                 columns[name] = column.reset_index(drop=True)
         frame = pd.DataFrame(columns, copy=False)
         if self.target is not None and _are_decimals(frame[self.target]):

@@ -273,30 +273,31 @@ def _names_of(rows: Any) -> list[str]:
 
 @dataclass(frozen=True)
 class DataSource:
-    """Rows that stay where they are: where they are, and how they are read.
+    """Rows in files, in a database or in a frame of another library, and how to read them.
 
     Parameters
     ----------
     source : str, path, frame, dataset or batches
         ``duckdb:///file.db?table=t``, ``postgresql://user@host/database?table=t`` or any URL of
         SQLAlchemy with a table; a DataFrame of Spark; a Parquet file, folder or glob; an Arrow
-        dataset or table; a polars LazyFrame; a dask DataFrame, counted by its workers; a list of
-        batches (Arrow, pandas, polars), an iterator of them or a function that returns one.
+        dataset or table; a polars LazyFrame; a dask DataFrame, which its workers count; a list of
+        batches (Arrow, pandas, polars), an iterator over batches, or a function that returns such
+        an iterator.
     target : str, optional
-        The column of labels: the truth, or the predictions of a black box.
+        Name of the column of labels: the truth, or the predictions of a black box.
     sample_weight : str, optional
-        The column of weights, which count as repeated rows.
+        Name of the column of weights; a row of weight 2 counts as two rows.
     batch_size : int, default=131072
-        Rows of a batch, for sources that are read batch by batch.
+        Number of rows per batch, for sources that are read in batches.
     memory : str, optional
-        How much memory DuckDB may use for Parquet files, such as ``"1GB"``.
+        Memory limit of DuckDB when it reads Parquet files, such as ``"1GB"``.
     n_jobs : int, optional
-        Processes that reduce batches, for sources that are read batch by batch; None is one, -1
-        all processors, see :func:`joblib.parallel_config`. The results are the same. DuckDB and
-        dask use all processors they are given.
+        Number of processes for sources that are read in batches; None means one, -1 all
+        processors, see :func:`joblib.parallel_config`. Results do not depend on it. DuckDB and dask
+        use all processors that are available to them.
     partitioning : {"hive"}, optional
-        Whether the names of folders of Parquet files, such as ``year=2025``, are columns as well.
-        By default they are not. They never replace a column of the files.
+        ``"hive"`` also reads names of folders such as ``year=2025`` as columns; they never replace
+        a column of the Parquet files. By default folder names are not columns.
 
     Notes
     -----
@@ -335,14 +336,14 @@ class DataSource:
         Raises
         ------
         TypeError
-            If `target` or `sample_weight` is given although `source` is a DataSource.
+            If `target` or `sample_weight` is passed although `source` is a DataSource.
         """
         if not isinstance(source, cls):
             return cls(source, target, sample_weight)
         if target is not None or sample_weight is not None:
             raise TypeError(
-                "target and sample_weight must be given to the DataSource, got "
-                f"target={target!r} and sample_weight={sample_weight!r} as well."
+                "target and sample_weight must be None if the source is a DataSource, got "
+                f"target={target!r} and sample_weight={sample_weight!r}. Pass them to DataSource."
             )
         return source
 
@@ -364,7 +365,7 @@ class DataSource:
     def draw_sample(
         self, n_rows: int, task: str, random_state: int
     ) -> tuple[pd.DataFrame, pd.Series, pd.Series | None]:
-        """Draw a sample in which each class has its share, for a search.
+        """Draw a sample, stratified by class, for a search.
 
         Parameters
         ----------
@@ -407,7 +408,8 @@ class DataSource:
         Returns
         -------
         RuleCounts
-            The counts without those of single rules of a regression; see :func:`count_source`.
+            The counts. In a regression, they do not include counts of single rules; see
+            :func:`count_source`.
         """
         from skescore.sources import count_source
 
@@ -440,8 +442,9 @@ class DataSource:
             return
         if is_url(self.source) or is_spark(self.source):
             raise ValueError(
-                "The black box predicts batches of rows, but a database hands over none. Store its "
-                "predictions in a column and pass target=..., or export the table to Parquet."
+                "target must name a column of a database table, got None: a black box predicts "
+                "batches of rows, and tables are not read in batches. Store the predictions in a "
+                "column and pass target=..., or export the table to Parquet."
             )
         if isinstance(self.source, str | Path):
             dataset, files = arrow_dataset(self.source, required, self.partitioning)

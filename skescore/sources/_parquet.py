@@ -31,9 +31,9 @@ _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
 def parquet_files(source: str | Path) -> list[str]:
     """Return the sorted paths of a Parquet file, folder or glob.
 
-    An existing file or folder is taken literally. All files in a folder and in its subfolders
-    belong to it, also through links, apart from those whose name, or whose folder's name, begins
-    with a dot or an underscore; the rules are those of :func:`pyarrow.dataset.dataset`.
+    The path of an existing file or folder is literal, even if it contains wildcards. As in
+    :func:`pyarrow.dataset.dataset`, a folder stands for all files in it and in its subfolders.
+    Links are followed. Files and folders whose names begin with a dot or an underscore are skipped.
     """
     path = Path(source)
     if path.is_dir():

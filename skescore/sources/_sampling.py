@@ -117,9 +117,9 @@ def sample_source(
         Minimum number of rows of a rare class, if it has as many; 0 draws all classes in
         proportion.
     random_state : int, default=0
-        Seed of the sample. In DuckDB, PostgreSQL and SQLite the sample depends on the rows and the
-        seed alone. Other databases may draw other rows each time; where rows are read batch by
-        batch, other batches lead to other rows.
+        Seed of the sample. In DuckDB, PostgreSQL and SQLite, the sample depends only on the rows
+        and the seed. Other databases may draw other rows each time. If rows are read in batches,
+        the sample also depends on the batches.
 
     Returns
     -------
@@ -247,7 +247,7 @@ class LabelCountReducer(Reducer[dict[Any, int]]):
         if n_missing:
             raise SourceError(
                 f"The target of {table.name} must hold a label in every row, but {n_missing} rows "
-                "have none. Drop such rows first, as in a view."
+                "have none. Exclude these rows, for example with a view."
             )
         return counts
 

@@ -31,11 +31,12 @@ class Scale:
     Parameters
     ----------
     classes : tuple, optional
-        The labels of a classification.
+        Labels of a classification.
     weight_unit : float, optional
         Unit of the weights; None if every row counts as one.
     center : float, default=0.0
-        Labels are summed as differences from it; it is at most the smallest label.
+        Number, at most the smallest label, that is subtracted from the labels before they are
+        summed.
     label_unit : float, default=1.0
         Unit of the weighted differences.
     square_unit : float, default=1.0
@@ -45,7 +46,7 @@ class Scale:
     with_labels : bool, default=True
         Whether labels or classes are summed, or weights alone.
     measured : tuple of MeasuredColumn, default=()
-        Columns of which, and of whose products, a regression needs sums.
+        Columns for whose equations a regression sums the columns and their products.
     """
 
     classes: tuple[Any, ...] | None
@@ -75,8 +76,8 @@ class Scale:
         step = unit_of(high / 2 - low / 2, -1)
         if not math.isfinite(step) or not math.isfinite(weight * step * step):
             raise ValueError(
-                f"Labels from {low!r} to {high!r} have squares that are too large for a regression."
-                " Scale them."
+                f"Labels must have finite squares for a regression, got labels from {low!r} to "
+                f"{high!r}. Scale them."
             )
         center = math.floor(low / step) * step if step else low
         max_deviation = high - center
@@ -117,7 +118,7 @@ class Scale:
 
 
 def measured_column(column: Column, index: int) -> MeasuredColumn | None:
-    """Scale a numeric column for linear equations; return None if it is constant or no number."""
+    """Scale a numeric column for linear equations; None if it is constant or not numeric."""
     half = column.high / 2 - column.low / 2
     if column.values is not None or not _MIN_HALF_RANGE < half < 1 / _MIN_HALF_RANGE:
         return None

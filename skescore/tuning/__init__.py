@@ -1,4 +1,4 @@
-"""Search for the extractor and the hyper-parameters whose rules score best."""
+"""Search for the extractor and the hyperparameters whose rules score best."""
 
 from skescore.tuning._alternatives import (
     READABLE_RULES,

@@ -37,7 +37,7 @@ class Alternative:
     extractor : str
         Registered name.
     params : dict
-        Hyper-parameters.
+        Hyperparameters.
     trial : int
         Number of the trial.
     n_rules : float

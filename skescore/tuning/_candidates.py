@@ -33,14 +33,14 @@ _TABLE_REMEDY = "Correct the table, or leave out the row."
 
 @dataclass(frozen=True)
 class Candidate:
-    """An extractor with hyper-parameters and its results on each fold.
+    """An extractor with hyperparameters and its results on each fold.
 
     Parameters
     ----------
     extractor : str
         Its registered name.
     params : dict of str to value
-        Hyper-parameters.
+        Hyperparameters.
     trial : int
         Number of the trial in the study of the extractor.
     folds : tuple of FoldResult

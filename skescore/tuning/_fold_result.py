@@ -48,7 +48,7 @@ class FoldResult:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> FoldResult:
-        """Read what :meth:`to_dict` returned.
+        """Return the result of a record that :meth:`to_dict` wrote.
 
         Parameters
         ----------

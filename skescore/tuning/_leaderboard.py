@@ -31,7 +31,7 @@ _LAST_COLUMNS = (
 )
 COLUMNS = (*_FIRST_COLUMNS, *_LAST_COLUMNS)
 
-#: Results of a trial on the folds, and of its rules of all rows on these.
+#: Results of a trial on the folds, and result of its rules from all rows on all rows.
 _Results = tuple[tuple[FoldResult, ...], FoldResult | None]
 
 
@@ -43,28 +43,29 @@ def leaderboard(
     standard_errors: float,
     limits: SearchLimits | None = None,
 ) -> pd.DataFrame:
-    """Put the trials of all extractors into one table.
+    """Return a table of the trials of all extractors.
 
     Parameters
     ----------
     trials : dict of str to sequence of FrozenTrial
-        By extractor, finished.
+        Finished trials of each extractor.
     objective : SearchObjective
         Determines the order: by score, then by fewer rules, then by extractor and trial.
     measures : sequence of str
         Further columns.
     stopped : dict of str to str
-        Reasons for which extractors got no more trials.
+        For extractors without further trials, the reason.
     standard_errors : float
         Largest distance of the winner from the best score, see
         :func:`skescore.tuning.choose_winner`.
     limits : SearchLimits, optional
-        Limits that the winner must keep; with some, there is a column ``within_limits``.
+        Limits that the winner must satisfy. If there are any, the table has a column
+        ``within_limits``.
 
     Returns
     -------
     pandas.DataFrame
-        One row per trial: the winner, then by score; trials without a score are last.
+        One row per trial: the winner first, then by score; trials without a score are last.
     """
     quantities = measured_quantities().values()
     means = [quantity.name for quantity in quantities if not quantity.is_cost]
@@ -98,7 +99,7 @@ def leaderboard(
             )
             results.append((folds, all_rows))
     table = pd.DataFrame(records, columns=columns)
-    # As objects, because the number of a trial would turn from 3 into 3.0 beside missing ones.
+    # A column of objects, because missing values would turn trial numbers into floats.
     table["same_as"] = pd.Series([record["same_as"] for record in records], dtype=object)
     if not limits:
         table = table.drop(columns="within_limits")
@@ -106,7 +107,7 @@ def leaderboard(
         ["score", "n_rules"], ascending=[False, True], kind="stable", na_position="last"
     )
     if objective.minimized:
-        # A candidate may have all its measures and yet no score.
+        # A candidate without a score may have all measures.
         table = table.sort_values("state", key=lambda s: s != "complete", kind="stable")
     else:
         table = _winner_first(table, results, objective, standard_errors)
@@ -119,7 +120,7 @@ def _winner_first(
     objective: SearchObjective,
     standard_errors: float,
 ) -> pd.DataFrame:
-    """Mark the candidates that are as good as the best, and move the winner to the top."""
+    """Mark the candidates that are tied with the best, and move the winner to the top."""
     rows = table.index[table["score"].notna()]
     if "within_limits" in table and table.loc[rows, "within_limits"].any():
         rows = rows[table.loc[rows, "within_limits"].astype(bool)]

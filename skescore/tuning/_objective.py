@@ -1,4 +1,4 @@
-"""Optuna objective: the cross-validated score of an extractor with some hyper-parameters."""
+"""Optuna objective: the cross-validated score of an extractor with some hyperparameters."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _N_UNSEEN = 2000
 _SEED_OF_ALL_ROWS = 1_000_003
 
 
-#: Column with the mean number of constraints that a repair satisfied.
+#: Column with the mean number of constraints that repairs have satisfied.
 REPAIRED = "n_repaired"
 
 
@@ -80,10 +80,10 @@ class Fold:
     train_weight, test_weight : ndarray, optional
         Weights of the rows.
     X_unseen : array-like or DataFrame, optional
-        Rows that the black box was not fitted on, to measure fidelity. None: the held-out rows are
-        unseen, or the black box labels the rows that it was fitted on, as clusterers do.
+        Rows on which the black box was not fitted, to measure fidelity. None if the held-out rows
+        are such rows, or if the black box labels its own training rows, as clusterers do.
     has_target : bool, default=True
-        Whether `y_test` comes from the data, and not from the black box.
+        True if `y_test` is from the data, False if it is from the black box.
     """
 
     black_box: CachedBlackBox
@@ -103,7 +103,7 @@ class Fold:
 
 
 def unseen_rows(X: Any, sample_weight: np.ndarray | None, seed: int) -> Any:
-    """Generate rows from held-out rows, so that neither the model nor the rules have seen them.
+    """Generate rows, similar to held-out rows, that neither the model nor the rules have seen.
 
     Parameters
     ----------
@@ -148,9 +148,9 @@ def make_folds(
 ) -> list[Fold]:
     """Split the data and fit the black box on each training part.
 
-    The black box is cloned and fitted per split unless `fitted`; `cv` is as in scikit-learn,
-    and an int stratifies where the task is classification. With `groups`, an int keeps the rows
-    of a group together, and a black box that accepts groups gets those of its training rows.
+    Unless `fitted` is true, the black box is cloned and fitted for each split. `cv` is as in
+    scikit-learn: an int stratifies in classification. With `groups`, an int keeps the rows of a
+    group together, and a black box that accepts groups gets the groups of its training rows.
     """
     has_unseen = fitted and not is_unsupervised(black_box)
     folds: list[Fold] = []
@@ -197,7 +197,7 @@ def fold_of_all_rows(
     sample_weight: np.ndarray | None = None,
     has_target: bool = True,
 ) -> Fold:
-    """Return a split whose training rows and scored rows are all rows, as for the final rules."""
+    """Return a split in which all rows are both training rows and scored rows."""
     model = black_box
     if not fitted:
         options = group_options(black_box, groups)
@@ -258,13 +258,14 @@ def evaluate_on_fold(
     measures : dict of str to callable, optional
         Further scorers.
     knowledge : RuleScorer, optional
-        Scorer of all measures; needed where other processes know fewer registered scores.
+        Scorer of all measures. Pass it to other processes, in which registered scores may be
+        missing.
 
     Returns
     -------
     FoldResult
         The score, the parts of all scores, the further measures, the costs of the extraction
-        (queries include those that the cache answered), and the warnings.
+        (including queries whose results were cached), and the warnings.
     """
     knowledge = knowledge_like(scorer) if knowledge is None else knowledge
     score_names = [spec.scorer_name for spec in knowledge.specs]
@@ -278,7 +279,7 @@ def evaluate_on_fold(
         else:
             candidate.fit(fold.X_train, sample_weight=fold.train_weight)
         seconds = time.perf_counter() - begin
-        # Queries of this extractor: the cache also answers queries of earlier ones.
+        # Queries of this extractor, also if their results were cached by earlier extractors.
         oracle = getattr(candidate, "oracle_", None)  # extractors of other packages may not count
         calls, rows = (math.nan, math.nan) if oracle is None else (oracle.n_calls, oracle.n_rows)
         evaluation = _evaluate(candidate, fold, knowledge.reference)
@@ -344,7 +345,7 @@ def _measure_agreement(
 
 
 def _called(scorer: Any, candidate: Any, fold: Fold) -> Any:
-    """Call a scorer on the held-out rows, with their weights if it takes some."""
+    """Call a scorer on the held-out rows, with their weights if it accepts weights."""
     options = {}
     if fold.test_weight is not None:
         # A scorer of scikit-learn passes weights to its metric, which may not accept them.
@@ -360,7 +361,7 @@ def _called(scorer: Any, candidate: Any, fold: Fold) -> Any:
 
 
 def knowledge_like(scorer: Any) -> RuleScorer:
-    """Return a scorer of all measures that uses the settings of this scorer for its own parts."""
+    """Return a scorer of all measures, with the settings of this scorer for its score."""
     score_scorers = [scorer] if isinstance(scorer, RuleScorer) and scorer.spec is not None else []
     return make_knowledge_scorer(
         reference=getattr(scorer, "reference", "data"), scorers=score_scorers
@@ -374,7 +375,7 @@ class ExtractorObjective:
     trials. Every trial stores the means of all measured quantities over the folds as user
     attributes (:func:`skescore.scorers.measured_quantities`), and the results on each fold as
     ``folds``, so that other scores can be computed without another extraction. Rules are not
-    extracted again for hyper-parameters that were tried before; ``same_as`` is the number of the
+    extracted again for hyperparameters that were tried before; ``same_as`` is the number of the
     earlier trial.
 
     Parameters
@@ -384,8 +385,8 @@ class ExtractorObjective:
     X : array-like or DataFrame of shape (n_rows, n_features)
         The rows.
     y : array-like of shape (n_rows,) or None
-        The target that scores compare with. With None the black box must be fitted, and its own
-        predictions stand for the target (fidelity).
+        The target with which scores compare predictions. With None, the black box must be fitted,
+        and its own predictions are the target (fidelity).
     extractor : str or extractor, default="cart"
         A registered name, or an extractor. Its parameters outside of `space` are kept; those that
         differ from their defaults are not searched by default.
@@ -399,11 +400,11 @@ class ExtractorObjective:
     cv : int, splitter or iterable, default=5
         Cross-validation, as in scikit-learn.
     space : dict of str to optuna distribution, optional
-        The hyper-parameters to search; by default :func:`search_space` of the extractor.
+        The hyperparameters to search; by default :func:`search_space` of the extractor.
     measures : sequence of str or callable, default=()
         Further scorers whose means each trial stores, such as ``"mean_rule_c2"``.
     random_state : int, RandomState instance or None, default=None
-        Seed of the extractor, if it takes one.
+        Seed of the extractor, if it has a parameter `random_state`.
 
     Raises
     ------
@@ -473,7 +474,7 @@ class ExtractorObjective:
         measures: Sequence[Any] = (),
         name: str,
     ) -> ExtractorObjective:
-        """Make an objective on existing folds, which several objectives can share.
+        """Create an objective on existing folds, which several objectives can share.
 
         Parameters
         ----------
@@ -482,7 +483,7 @@ class ExtractorObjective:
         prototype : extractor
             Its parameters outside of `space` are kept.
         space : dict of str to optuna distribution
-            The hyper-parameters to search.
+            The hyperparameters to search.
         objective : SearchObjective
             Objective of the search.
         measures : sequence of str or callable, default=()
@@ -516,10 +517,10 @@ class ExtractorObjective:
         self.scorer = objective.scorer
         self.measures = measures
         self.name = name
-        self._known: dict[tuple[str, str], tuple[int, list[FoldResult]]] = {}
+        self._results: dict[tuple[str, str], tuple[int, list[FoldResult]]] = {}
 
     def suggest(self, trial: optuna.trial.BaseTrial) -> dict[str, Any]:
-        """Suggest a value of every hyper-parameter for a trial.
+        """Suggest a value of every hyperparameter for a trial.
 
         Parameters
         ----------
@@ -575,8 +576,8 @@ class ExtractorObjective:
         params = self.suggest(trial)
         # Trial numbers are unique within a study only.
         key = getattr(study, "study_name", ""), params_key(params)
-        if key in self._known:  # small spaces repeat themselves
-            first, results = self._known[key]
+        if key in self._results:  # small spaces suggest the same parameters repeatedly
+            first, results = self._results[key]
             return self.record(trial, results, same_as=first)
         results = []
         for step, result in enumerate(self._on_folds(params)):
@@ -587,7 +588,7 @@ class ExtractorObjective:
             trial.report(score, step)
             if step + 1 < len(self.folds) and trial.should_prune():
                 raise self.stopped(trial, results, len(self.folds))
-        self._known[key] = (trial.number, results)
+        self._results[key] = (trial.number, results)
         return self.record(trial, results)
 
     def record(
@@ -607,7 +608,7 @@ class ExtractorObjective:
         results : list of FoldResult
             Results on the folds, see :meth:`evaluate`.
         same_as : int, optional
-            Number of the trial with the same hyper-parameters.
+            Number of the trial with the same hyperparameters.
         all_rows : FoldResult, optional
             Result of the rules that are extracted from all rows, on these rows.
 
@@ -625,14 +626,14 @@ class ExtractorObjective:
             trial.set_user_attr("same_as", same_as)
         if all_rows is not None:
             trial.set_user_attr("all_rows", all_rows.to_dict())
-        self._keep(trial, results)
+        self._store(trial, results)
         values = self.objective.values(results)
         if any(map(math.isnan, values)):
             names = ["score"] if not self.objective.minimized else list(self.objective.minimized)
             undefined = {name for name, v in zip(names, values, strict=True) if math.isnan(v)}
-            where = [result for result in results if not _is_defined(result, undefined)]
-            why = sorted({text for result in where for text in result.warnings})
-            text = f"The score is undefined on some fold: {' '.join(why)}"
+            failures = [result for result in results if not _is_defined(result, undefined)]
+            reasons = sorted({text for result in failures for text in result.warnings})
+            text = f"The score is undefined on some fold: {' '.join(reasons)}"
             trial.set_user_attr("error", text)
             raise optuna.TrialPruned(text)
         return values if self.objective.minimized else values[0]
@@ -654,13 +655,13 @@ class ExtractorObjective:
         optuna.TrialPruned
             The exception.
         """
-        self._keep(trial, results)
+        self._store(trial, results)
         trial.set_user_attr(STOPPED, len(results))
         text = f"Stopped by the pruner after {len(results)} of {n_folds} folds."
         trial.set_user_attr("error", text)
         return optuna.TrialPruned(text)
 
-    def _keep(self, trial: Any, results: list[FoldResult]) -> None:
+    def _store(self, trial: Any, results: list[FoldResult]) -> None:
         trial.set_user_attr("extractor", self.name)
         repaired = [REPAIRED] if results and REPAIRED in results[0] else []
         for name in (*measured_quantities(), *self.measures, *repaired):
@@ -677,12 +678,12 @@ class ExtractorObjective:
             return
         if not self.objective.minimized:
             raise ValueError(
-                "The score is greater for better rules, so the study must maximize it: "
-                'optuna.create_study(direction="maximize").'
+                f"study must maximize the score, which is greater for better rules, got the "
+                f"directions {directions}. Use optuna.create_study(direction='maximize')."
             )
         raise ValueError(
-            f"The study must minimize {', '.join(self.objective.minimized)}: "
-            f"optuna.create_study(directions={self.objective.directions!r})."
+            f"study must minimize {', '.join(self.objective.minimized)}, got the directions "
+            f"{directions}. Use optuna.create_study(directions={self.objective.directions!r})."
         )
 
 
@@ -694,7 +695,7 @@ def params_key(params: dict[str, Any]) -> str:
 def measured_beside(
     objective: SearchObjective, measures: Sequence[Any] | Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the further scorers by name, first those that the objective needs."""
+    """Return the further scorers by name; those that the objective needs come first."""
     return objective.measures | check_measures(measures)
 
 

@@ -1,4 +1,4 @@
-"""Search for the extractor and hyper-parameters with the best rules."""
+"""Search for the extractor and hyperparameters with the best rules."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _has_classes(search: ExtractorSearchCV) -> bool:
 
 
 class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
-    """Search extractors and their hyper-parameters for the rules with the best score.
+    """Search extractors and their hyperparameters for the rules with the best score.
 
     Each extractor has an Optuna study. Candidates are compared by cross-validation on held-out
     rows, and the winner is refitted on all rows. The black box is fitted once per fold and once on
@@ -248,7 +248,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     best_name_ : str
         Registered name of the winner.
     best_params_ : dict
-        Hyper-parameters of the winner.
+        Hyperparameters of the winner.
     best_score_ : float
         Mean cross-validated score of the winner.
     standard_errors_ : float
@@ -258,10 +258,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     rules_ : RuleSet
         Rules of the winner.
     alternatives_ : tuple of Alternative
-        Up to three rule lists to choose from: the best by `scoring`, the shortest that is as right
-        as the most correct one within one standard error, and the most faithful to the black box
-        with at most `max_rules` rules (by default 8, or as many as there are classes). Each has its
-        correctness on held-out rows, its fidelity on unseen rows, and what more rules would buy.
+        Up to three rule lists to choose from: the best by `scoring`, the shortest whose correctness
+        is within one standard error of the best, and the most faithful to the black box with at
+        most `max_rules` rules (by default 8, or the number of classes if that is more). Each has
+        its correctness on held-out rows, its fidelity on unseen rows, and the gain from more rules.
     extractors_ : tuple of str
         The extractors that were tried.
     n_rows_sampled_ : int or None
@@ -1550,7 +1550,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         )
 
     def extract_on_folds(self) -> list[HeldOutExtraction]:
-        """Extract rules with the winner's hyper-parameters from the training rows of each fold.
+        """Extract rules with the winner's hyperparameters from the training rows of each fold.
 
         Black boxes are fitted on the same training rows, unless the user fitted the black box. Use
         it to measure on rows that neither the rules nor the black box were fitted to.
@@ -1680,7 +1680,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def rules_(self) -> RuleSet:
-        """The winner's rules."""
+        """Rules of the winner, extracted from all rows."""
         return self._winner().rules_
 
     def plot(self, kind: str = "trade_off", *, ax: Any = None, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""CART's path: trees of all sizes, compared on the folds from one fit per fold."""
+"""Path of CART: trees of all sizes, which are compared on the folds with one fit per fold."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from skescore.black_boxes import black_box_task
 from skescore.extractors import PATH_LEAVES, ExtractionTimeoutError, equal_siblings
 from skescore.tuning._objective import Fold
 
-#: Share of the errors that a larger tree must save to be a candidate.
-_LEAST_GAIN = 0.02
+#: Smallest relative reduction of the errors by which a larger tree becomes a candidate.
+_MIN_GAIN = 0.02
 #: Number of rules up to which trees with slightly more errors than a smaller one are candidates.
-_FEW_RULES = 6
+_MAX_RULES_OF_SMALL_TREES = 6
 
 
 def tree_path(
@@ -27,28 +27,29 @@ def tree_path(
     reference: str,
     max_rules: float | None = None,
 ) -> list[dict[str, Any]]:
-    """Return the parameters of the trees of 1 to 32 leaves that no other one dominates.
+    """Return the parameters of the trees with 1 to 32 leaves that no other tree dominates.
 
     Parameters
     ----------
     prototype : CARTExtractor
-        Its parameters, the seed included, are kept.
+        Extractor whose other parameters, including the seed, are used.
     folds : sequence of Fold
         The folds.
     samplings : sequence
-        Generators of query rows to try, None included.
+        Generators of query rows to try, including None.
     reference : {"data", "black_box"}
-        What errors are counted against.
+        Labels with which predictions are compared.
     max_rules : float, optional
-        Largest number of rules. The tree with the fewest errors within it is included.
+        Largest number of rules. The tree with the fewest errors within this limit is included.
 
     Returns
     -------
     list of dict
-        Parameters of CART, by size. A tree dominates another one if it has no more rules and at
-        most 2 % more errors in the mean over the folds; one of up to six rules only if the other
-        has more errors by 2 % of those of the constant. The constant, which is the smallest, and
-        the smallest tree with the fewest errors are included.
+        Parameters of CART, ordered by size. A smaller tree dominates a larger one unless the larger
+        one has at least 2 % fewer errors on average over the folds. A tree with up to six rules is
+        dominated only if it has more errors than a smaller one, by more than 2 % of the errors of
+        the constant. The constant, which is the smallest tree, and the smallest tree with the
+        fewest errors are included.
     """
     errors, sizes = {}, {}
     for sampling in samplings:
@@ -68,20 +69,20 @@ def tree_path(
         for position in range(n_sizes):
             errors[sampling, position + 1], sizes[sampling, position + 1] = means[:, position]
     order = sorted(errors, key=lambda key: (round(sizes[key], 9), round(errors[key], 12)))
-    chosen, least = [], np.inf
-    fewest = min(errors.values(), default=0.0)
+    candidates, smallest_errors = [], np.inf
+    min_errors = min(errors.values(), default=0.0)
     for key in order:
-        is_best = errors[key] <= fewest + 1e-12 < least
-        limit = (1 - _LEAST_GAIN) * least - 1e-12
-        if sizes[key] <= _FEW_RULES:
-            # Bounds are rounded for each size anew, so the errors differ by a few rows.
-            limit = least + _LEAST_GAIN * errors[order[0]]
+        is_best = errors[key] <= min_errors + 1e-12 < smallest_errors
+        limit = (1 - _MIN_GAIN) * smallest_errors - 1e-12
+        if sizes[key] <= _MAX_RULES_OF_SMALL_TREES:
+            # Bounds are rounded separately for each size, so the errors differ by a few rows.
+            limit = smallest_errors + _MIN_GAIN * errors[order[0]]
         if is_best or errors[key] < limit:
-            chosen.append(key)
-            least = min(least, errors[key])
-    if max_rules is not None and chosen:
-        chosen = [key for key in chosen if sizes[key] <= max_rules + 0.5] or chosen[:1]
-    return [_params(prototype, sampling, n_leaves) for sampling, n_leaves in chosen]
+            candidates.append(key)
+            smallest_errors = min(smallest_errors, errors[key])
+    if max_rules is not None and candidates:
+        candidates = [k for k in candidates if sizes[k] <= max_rules + 0.5] or candidates[:1]
+    return [_params(prototype, sampling, n_leaves) for sampling, n_leaves in candidates]
 
 
 def _params(prototype: Any, sampling: Any, n_leaves: int) -> dict[str, Any]:
@@ -94,7 +95,8 @@ def _params(prototype: Any, sampling: Any, n_leaves: int) -> dict[str, Any]:
 def _path_on_fold(prototype: Any, fold: Fold, sampling: Any, reference: str) -> np.ndarray | str:
     """Return the errors and the number of rules of each size on the held-out rows of a fold.
 
-    The result has the shape (2, n_sizes). If the tree cannot be fitted, it is the error's text.
+    The result has the shape (2, n_sizes). If the tree cannot be fitted, the result is the text of
+    the error.
     """
     extractor = clone(prototype).set_params(
         max_leaf_nodes=PATH_LEAVES,

@@ -45,7 +45,7 @@ _HEAD = ("parameter", "values", "scale", "active if")
 
 
 class SearchSpace(dict[str, BaseDistribution]):
-    """Hyper-parameters to search: Optuna distributions by name, some active under conditions only.
+    """Hyperparameters to search: Optuna distributions by name, some active under conditions only.
 
     A dict, so that whatever takes a plain dict of distributions takes it; :func:`search_space`
     gives one for every registered extractor. Change it by :meth:`with_`, :meth:`without`,
@@ -175,7 +175,7 @@ class SearchSpace(dict[str, BaseDistribution]):
         return all(name in self and _contains(self[name], v) for name, v in params.items())
 
     def suggest(self, trial: optuna.trial.BaseTrial) -> dict[str, Any]:
-        """Draw the active hyper-parameters from a trial.
+        """Draw the active hyperparameters from a trial.
 
         Parameters
         ----------
@@ -671,7 +671,7 @@ _Points = list[dict[str, Any]]
 def search_space(
     extractor: Any, X: Any, y: Any, *, task: str | None = None, max_rules: float | None = None
 ) -> SearchSpace:
-    """Return the hyper-parameters of an extractor and their ranges for some data.
+    """Return the hyperparameters of an extractor and their ranges for some data.
 
     Print the result to see the ranges; change it by its methods or as a dict.
 
@@ -750,7 +750,7 @@ def starting_points(
     *,
     max_rules: float | None = None,
 ) -> list[dict[str, Any]]:
-    """Return good initial hyper-parameters that lie in a space.
+    """Return good initial hyperparameters that lie in a space.
 
     A search tries them before its sampler draws. They include the extractor's defaults, or equal
     settings in the parameters of the space; thresholds that an extractor derives from the black

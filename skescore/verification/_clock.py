@@ -44,5 +44,5 @@ class Deadline:
         return _CLOCKS[self.clock]() >= self.end
 
     def part(self, share: float) -> Deadline:
-        """Return the deadline after a share of the remaining time."""
+        """Return the deadline at which a share of the remaining time has passed."""
         return Deadline.after(share * self.seconds_left(), self.clock)

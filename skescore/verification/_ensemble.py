@@ -149,7 +149,7 @@ def _without_one_hot(transformer: ColumnTransformer, ruleset: RuleSet) -> RuleSe
         elif part == "passthrough" or (isinstance(part, FunctionTransformer) and part.func is None):
             sources += [(int(column), _NUMBER) for column in columns]
         elif part != "drop":
-            raise UnreadableModelError(f"{type(part).__name__} cannot be undone.")
+            raise UnreadableModelError(f"{type(part).__name__} cannot be inverted.")
     names = [str(name) for name in transformer.feature_names_in_]
 
     @cache  # deep trees repeat conditions

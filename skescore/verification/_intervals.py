@@ -221,12 +221,12 @@ class PointSampler:
 
 @dataclass(frozen=True)
 class SamplingPlan:
-    """Required width and limits of an interval.
+    """Required width of an interval, and limits of the sampling that estimates it.
 
     Parameters
     ----------
     width : float
-        Width at which sampling ends.
+        Width of the interval at which sampling ends.
     confidence : float
         Confidence of the interval.
     max_samples : int

@@ -1,8 +1,8 @@
-"""Measures of boxes: the volume in the domain, and the mass near rows; points drawn from both.
+"""Measures of boxes: volume in the domain and mass near the rows, and random points of both.
 
-Near the data means: draw one of the rows, then move each of its numbers to a uniform value within a
-radius, inside the observed range. Integers stay integers. Categories and missing values stay as
-they are.
+The distribution near the rows is defined as follows: choose a row at random, and replace each of
+its numbers by a uniform value within a radius and within the observed range. Integers stay
+integers, and categories and missing values do not change.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Neighborhoods:
     points : ndarray of shape (n_rows, n_features)
         The rows, with codes and NaN.
     low, high : ndarray of shape (n_rows, n_features)
-        Range of each number; NaN for categories and missing values.
+        Smallest and largest value of each number; NaN for categories and missing values.
     """
 
     grid: CellGrid

@@ -1,10 +1,12 @@
 """Trusted parts of rules: large boxes in which a model provably agrees with a rule.
 
-One search starts from the region of a rule. Branch and bound splits it, and a part in which no
-agreement can be proven is cut off: of all cuts that exclude it, the one that loses the fewest rows.
-What remains in the end is proven. Another search starts from single rows, whose boxes grow by the
-next rows as long as no point of disagreement is inside, of those that are known or drawn in the
-largest box; parts without a proof are cut off as well. Results are extended column by column.
+Two searches produce candidates. The first search ("carving") starts from the region of a rule.
+Branch and bound splits the region. A part in which agreement cannot be proven is excluded by the
+cut that loses the fewest rows, until agreement is proven in the remaining box. The second search
+("hulls") starts from single rows. The box around a row grows to include its nearest rows, as long
+as it contains no known point of disagreement. Further points are drawn in the box with the most
+rows, and parts without a proof are excluded as in the first search. The resulting boxes are then
+extended column by column.
 """
 
 from __future__ import annotations
@@ -21,15 +23,15 @@ from skescore.verification._grid import CellBoxes, CellGrid
 from skescore.verification._measures import draw_in_domain
 from skescore.verification._regions import RuleRegion
 
-#: Depths of splits after which an undecided part is cut off; each is tried.
+#: Depths of splits after which an undecided part is excluded; each depth is tried.
 _DEPTHS = (8, 12, 16)
-#: Shares of the time for cutting off, and of the then remaining time for boxes around rows; the
-#: rest is for extending the best result.
+#: Share of the time for the first search, and share of the remaining time for the second one; the
+#: rest is for extending the boxes.
 _CARVING_TIME, _HULL_TIME = 0.35, 0.6
-#: Boxes around rows: rows to start from, points that are drawn in a box, the most of them that are
-#: stored, largest number of boxes.
+#: Second search: number of rows to start from, number of points drawn in a box, largest number of
+#: these points that are stored, and largest number of boxes.
 _N_SEEDS, _N_DRAWN, _N_ADDED, _N_HULLS = 6, 4000, 200, 300
-#: How many times fewer splits the proof of one extension may take.
+#: Ratio of the largest number of splits of a search to that of the proof of one extension.
 _GROWTH_EFFORT = 30
 
 
@@ -44,23 +46,23 @@ class _Cut:
 
 
 def _gap(search: BranchAndBound, node: Node) -> float:
-    """Return how far the bounds of a part are from a proof of agreement."""
+    """Return the distance of the bounds of a part from a proof of agreement."""
     return search.target.gap(node.lower, node.upper)
 
 
 class _Carving:
-    """A box that shrinks until agreement is proven in all of it.
+    """A box that shrinks until agreement is proven everywhere in it.
 
     Parameters
     ----------
     search : BranchAndBound
         Bounds and splits.
     region : RuleRegion
-        Where the rule predicts.
+        Region in which the rule predicts.
     points : ndarray of shape (n_rows, n_features)
-        Rows in the region that should stay.
+        Rows in the region, of which the box should keep as many as possible.
     max_depth : int
-        Splits of a part before it is cut off.
+        Number of splits of a part after which it is excluded.
     box : CellBoxes, optional
         The box; by default the premise of the rule.
     """
@@ -92,7 +94,7 @@ class _Carving:
             heapq.heappush(self._heap, (-_gap(self.search, node), self._number, depth, node))
 
     def run(self, deadline: Deadline, max_steps: int) -> bool:
-        """Shrink the box; return whether agreement is proven in what remains."""
+        """Shrink the box; return whether agreement is proven in the remaining box."""
         for _ in range(max_steps):
             if not self._heap:
                 return True
@@ -111,7 +113,7 @@ class _Carving:
         return not self._heap
 
     def _exclude(self, node: Node) -> bool:
-        """Cut a part off the box; return False if only the whole box could be cut off."""
+        """Exclude a part from the box; return False if no cut leaves a part of the box."""
         cuts = cuts_between(self.grid, self.box, node.box, self.points)
         if not cuts:
             return False
@@ -125,11 +127,11 @@ class _Carving:
             if _equal(clipped, other.box):
                 self._push(other, depth)
                 continue
-            self._push(self._refreshed(other, clipped), depth)
+            self._push(self._shrunk_node(other, clipped), depth)
         return True
 
-    def _refreshed(self, node: Node, box: CellBoxes) -> Node:
-        """Return the node of a smaller box."""
+    def _shrunk_node(self, node: Node, box: CellBoxes) -> Node:
+        """Return the node of a box inside the box of a node, with its own bounds."""
         leaves = node.leaves
         for j in range(self.grid.n_features):
             if not _equal_in(self.grid, j, node.box, box):
@@ -177,7 +179,8 @@ def cuts_between(grid: CellGrid, box: CellBoxes, part: CellBoxes, points: np.nda
     box, part : CellBoxes
         A box, and a box inside it.
     points : ndarray
-        Rows in the box; a cut costs the share of them that it loses, and a little volume.
+        Rows in the box. The cost of a cut is the number of rows that it excludes, plus half the
+        share of the volume that it excludes.
 
     Returns
     -------
@@ -198,7 +201,7 @@ def cuts_between(grid: CellGrid, box: CellBoxes, part: CellBoxes, points: np.nda
 
 
 def _contained(grid: CellGrid, j: int, box: CellBoxes, points: np.ndarray) -> np.ndarray:
-    """Return which points a box contains as far as one column decides."""
+    """Return which points a box contains if only one column is compared."""
     values = points[:, j]
     is_missing = np.isnan(values)
     if grid.is_category[j]:
@@ -211,7 +214,7 @@ def _contained(grid: CellGrid, j: int, box: CellBoxes, points: np.ndarray) -> np
 def _remaining_boxes(
     grid: CellGrid, j: int, box: CellBoxes, part: CellBoxes
 ) -> list[tuple[str, CellBoxes]]:
-    """Return the boxes that remain of a box if a part is cut off in a column."""
+    """Return the boxes that remain if a part of a box is excluded by a cut of one column."""
     if grid.is_category[j]:
         position = grid.word_slices[j]
         remaining = box.copy()
@@ -233,14 +236,14 @@ def _remaining_boxes(
 
 
 class _Hulls:
-    """Boxes around rows that avoid all known points of disagreement.
+    """Boxes around rows that contain no known point of disagreement.
 
     Parameters
     ----------
     search : BranchAndBound
         Bounds and splits.
     region : RuleRegion
-        Where the rule predicts.
+        Region in which the rule predicts.
     points : ndarray of shape (n_rows, n_features)
         Rows of the rule with which the model agrees.
     obstacles : ndarray of shape (n_points, n_features)
@@ -264,7 +267,7 @@ class _Hulls:
         self._rng = np.random.default_rng(0)
 
     def run(self, deadline: Deadline, max_steps: int, n_required: int) -> CellBoxes | None:
-        """Return the proven box with the most rows, if they are more than required."""
+        """Return the proven box with the most rows; None unless it has more than `n_required`."""
         result = None
         for _ in range(_N_HULLS):
             n_rows, seed = max(
@@ -324,7 +327,7 @@ class CellPoints:
     grid : CellGrid
         The cells.
     low, high : ndarray of int, shape (n_points, n_features)
-        Ranges of intervals; an empty one has a lower end beyond all intervals.
+        Ranges of cells in numeric columns; the lower end of an empty range is beyond all cells.
     missing : ndarray of bool, shape (n_points, n_features)
         Whether missing values are included, in columns of numbers.
     words : ndarray of uint64
@@ -393,7 +396,7 @@ class CellPoints:
         return np.asarray(result)
 
     def order_from(self, seed: int) -> list[int]:
-        """Return the other points, those with the fewest cuts of the model in between first."""
+        """Return the other points, ordered by the number of the model's cuts in between."""
         both_missing = self.missing & self.missing[seed]
         one_missing = self.missing ^ self.missing[seed]
         n_cuts = np.abs(self.low.astype(float) - self.low[seed])
@@ -415,14 +418,14 @@ class CellPoints:
 
 
 class _Growth:
-    """A proven box that is extended column by column, as long as the extension is proven.
+    """A proven box that is extended column by column, as long as extensions can be proven.
 
     Parameters
     ----------
     search : BranchAndBound
         Bounds and splits.
     region : RuleRegion
-        Where the rule predicts.
+        Region in which the rule predicts.
     box : CellBoxes
         A box in which agreement is proven.
     points : ndarray
@@ -561,7 +564,7 @@ class _Growth:
                 children = self.search.split(node, drop_empty=False)
                 if node.is_final:
                     self.search.decide_final(node)
-            if node.is_final and node.status == UNKNOWN:  # a linear prediction varies in the part
+            if node.is_final and node.status == UNKNOWN:  # a linear output varies in the part
                 return False
             if node.status not in (UNKNOWN, AGREES):
                 point = self.search.point_in(node)
@@ -591,7 +594,7 @@ def trusted_box(
     search : BranchAndBound
         Bounds and splits for the rule.
     region : RuleRegion
-        Where the rule predicts.
+        Region in which the rule predicts.
     points : ndarray of shape (n_rows, n_features)
         Rows of the rule with which the model agrees.
     counterexamples : ndarray of shape (n_points, n_features)
@@ -606,17 +609,17 @@ def trusted_box(
     CellBoxes or None
         The box with the most rows; None if there is none.
     """
-    n_most = 0
+    max_rows = 0
     starts: list[CellBoxes] = []
     carving_end = deadline.part(_CARVING_TIME)
     for max_depth in _DEPTHS:
         carving = _Carving(search, region, points, max_depth)
-        if carving.run(carving_end, max_steps) and len(carving.points) >= max(n_most, 1):
-            n_most, starts = len(carving.points), [carving.box]
+        if carving.run(carving_end, max_steps) and len(carving.points) >= max(max_rows, 1):
+            max_rows, starts = len(carving.points), [carving.box]
     max_splits = max_steps // _GROWTH_EFFORT
     if len(points):
         hulls = _Hulls(search, region, points, counterexamples)
-        hull = hulls.run(deadline.part(_HULL_TIME), max_steps, n_most)
+        hull = hulls.run(deadline.part(_HULL_TIME), max_steps, max_rows)
         starts += [] if hull is None else [hull]
         starts = starts or [cell_around(search.grid, points[len(points) // 2])]
     results = []
@@ -645,7 +648,7 @@ def cell_around(grid: CellGrid, point: np.ndarray) -> CellBoxes:
     Returns
     -------
     CellBoxes
-        One box, in which no tree and no rule changes.
+        One box. The outputs of trees and the conditions of rules are constant in it.
     """
     box = grid.whole_space().copy()
     for j, value in enumerate(point.tolist()):

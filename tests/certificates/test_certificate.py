@@ -248,7 +248,7 @@ def test_certify_regression(scoring: str) -> None:
     assert spec.signed(best) >= spec.signed(own_score)
     assert first_certificate.gap() == pytest.approx(abs(best - own_score))
     assert check_certificate(first_certificate.to_json(), X, y).verdict == "confirmed"
-    with pytest.raises(ValueError, match=r"Make one with certify\(..., scoring="):
+    with pytest.raises(ValueError, match=r"Create another certificate with certify\(..., scoring="):
         first_certificate.with_score("fire" if scoring == "ice" else "ice")
 
 

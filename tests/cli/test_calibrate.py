@@ -141,7 +141,7 @@ def test_other_commands_read_calibrated_rules(rules: RuleSet, capsys) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["calibrate", "rules.json", "held out.csv"], "--target COLUMN is needed"),
+        (["calibrate", "rules.json", "held out.csv"], "--target COLUMN is required"),
         ([*CALIBRATE, "--level", "1"], "level must be"),
         (["predict", "rules.json", "new.csv", "--abstain"], "needs calibrated rules"),
         (["rules", "calibrated.json", "--to", "sql", "--kind", "assign"], "--kind is not"),

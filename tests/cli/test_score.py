@@ -643,7 +643,7 @@ def test_a_black_box_is_asked_about_rows_in_place(run, write, days, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["duckdb:///a.db?table=t", "--black-box", "m.skops"], "a database hands over none"),
+        (["duckdb:///a.db?table=t", "--black-box", "m.skops"], "a database does not return any"),
         (["{folder}"], "need --target"),
         (["{folder}", "--target", "class", "--sep", ";"], "--sep is an option of"),
         (

@@ -78,7 +78,7 @@ def test_json_keeps_every_kind_of_pinned_rule() -> None:
         ('{"min_precision": 1.5}', "min_precision must be"),
         ('{"class_order": ["a", "a"]}', "two different labels"),
         ('{"pinned": [{"if": [], "then": "a", "when": 1}]}', "pinned rule 1"),
-        ('{"pinned": [{"if": [{"type": "interval", "feature": 0}], "then": 1}]}', "by texts"),
+        ('{"pinned": [{"if": [{"type": "interval", "feature": 0}], "then": 1}]}', "must be names"),
         ('{"version": 2}', "version 2"),
     ],
 )

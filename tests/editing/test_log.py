@@ -57,14 +57,14 @@ def test_undo_leads_back_to_the_start(cases: ModuleType) -> None:
     editor.undo()
     editor.undo()
     assert editor.rules_ == rules
-    with pytest.raises(ValueError, match="nothing to undo"):
+    with pytest.raises(ValueError, match="no edit to undo"):
         editor.undo()
     editor.redo()
     editor.redo()
     assert editor.rules_ == last
     editor.undo()
     editor.drop(1)
-    with pytest.raises(ValueError, match="nothing to redo"):
+    with pytest.raises(ValueError, match="no edit to redo"):
         editor.redo()
     assert [r.edit["action"] for r in editor.log_.records][2:4] == ["undo", "undo"]
 
@@ -127,7 +127,11 @@ def test_log_without_its_end_has_another_seal(cases: ModuleType) -> None:
 
 @pytest.mark.parametrize(
     ("text", "match"),
-    [("no", "no JSON"), ("{}", "no log"), ('{"format": "skescore edit log"}', "version")],
+    [
+        ("no", "must be JSON"),
+        ("{}", "not a log of edits"),
+        ('{"format": "skescore edit log"}', "version"),
+    ],
 )
 def test_log_rejects_other_files(text: str, match: str) -> None:
     with pytest.raises(EditLogError, match=match):

@@ -75,17 +75,17 @@ CANDIDATES = st.tuples(st.just(REALExtractor), REAL) | st.tuples(st.just(TrepanE
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("most_bytes", [32 * 2**20, 20_000, 0])
+@pytest.mark.parametrize("max_bytes", [32 * 2**20, 20_000, 0])
 @settings(max_examples=10)
 @given(st.lists(CANDIDATES, min_size=2, max_size=8))
 @pytest.mark.filterwarnings("ignore:max_leaf_nodes")
-def test_results_are_bit_identical_with_and_without_sharing(most_bytes, candidates):
+def test_results_are_bit_identical_with_and_without_sharing(max_bytes, candidates):
     shared = CachedBlackBox(CallableClassifier(classes_of))
-    shared.cache.most_bytes = most_bytes
+    shared.cache.max_bytes = max_bytes
     for cls, parameters in candidates:
         fitted = cls(shared, **parameters).fit(ROWS)
         assert learned(fitted) == learned(alone(cls, **parameters).fit(ROWS))
-        assert shared.cache.n_bytes <= most_bytes
+        assert shared.cache.n_bytes <= max_bytes
 
 
 @pytest.mark.parametrize("cls", [REALExtractor, TrepanExtractor])

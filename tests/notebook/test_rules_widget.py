@@ -59,7 +59,7 @@ def test_widget_edits_and_undoes() -> None:
     assert len(edited) == 3
     assert len(widget.widget.base["past"]) == 1
     assert widget.edit({"action": "undo"}) == RULES
-    with pytest.raises(ValueError, match="nothing to undo"):
+    with pytest.raises(ValueError, match="no edit to undo"):
         widget.edit({"action": "undo"})
     # The page continues the log by its own steps.
     log = EditLog.from_json(widget.log_.to_json())

@@ -74,5 +74,5 @@ def test_damaged_files_are_refused_with_the_place(change, message, runs) -> None
     text = candidates_json(runs.random_candidates(3), winner=None, standard_errors=1.0)
     with pytest.raises(ValueError, match=message):
         read_candidates(json.dumps(change(json.loads(text))))
-    with pytest.raises(ValueError, match="not JSON"):
+    with pytest.raises(ValueError, match="must be JSON"):
         read_candidates(text[:-5])

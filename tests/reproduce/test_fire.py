@@ -336,7 +336,7 @@ def test_cells_before_an_error_are_stored(tmp_path):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"engines": ["theirs"]}, "engines must be of 'ours' and 'psyke', got 'theirs'"),
+        ({"engines": ["theirs"]}, "engines must contain only 'ours' and 'psyke', got 'theirs'"),
         ({"n_splits": 0}, "n_splits must be at least 1, got 0"),
     ],
 )

@@ -452,7 +452,7 @@ def test_predict_regression():
         assert np.array_equal(predictions, [1.5, 4.0, NAN, last], equal_nan=True)
     integers = RuleSet([Rule([], 3)], ["x"], task="regression")
     assert integers.predict([[1.0]]).dtype == float
-    with pytest.raises(AttributeError, match="predict_proba is for classification"):
+    with pytest.raises(AttributeError, match="predict_proba needs rules for classification"):
         integers.predict_proba([[1.0]])
 
 

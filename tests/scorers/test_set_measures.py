@@ -163,7 +163,7 @@ def test_measures_of_the_black_box() -> None:
     agreement = feature_agreement(rules, box, TEST).agreement
     assert value("feature_agreement", FITTED, TEST, TRUTH) == agreement
     # Rules by themselves know no black box, unless they are told.
-    with pytest.raises(TypeError, match="asks the black box, which the rules do not know"):
+    with pytest.raises(TypeError, match="queries the black box, but black_box is None"):
         value("fidelity_gap", rules, TEST, TRUTH)
     evaluation = evaluate_rules(rules, TEST, TRUTH, black_box=box.predict)
     assert SET_SCORERS["neg_fidelity_gap"].score(evaluation) == -by_class.gap

@@ -488,7 +488,7 @@ def test_the_callers_models_and_random_numbers_stay_as_they_are() -> None:
 
 def test_a_study_that_minimizes_is_refused() -> None:
     # The direction that Optuna takes by itself would look for the worst rules.
-    with pytest.raises(ValueError, match="the study must maximize it"):
+    with pytest.raises(ValueError, match="study must maximize the score"):
         optuna.create_study().optimize(objective(), n_trials=1)
 
 

@@ -594,7 +594,7 @@ def break_off(path: Path, number: int, how: str) -> None:
         search_of(storage=storage).fit(X, Y)
 
 
-# Fault: one that was interrupted as it gave a trial its hyper-parameters tried some twice
+# Fault: one that was interrupted as it gave a trial its hyperparameters tried some twice
 # and others never. These are the lines after which the fourth trial and the ninth exist.
 @pytest.mark.parametrize("number", [83, 210])
 def test_resume_after_interrupt_at_trial_creation(

@@ -251,8 +251,8 @@ def faithfulness(
     >>> model = make_pipeline(StandardScaler(), LogisticRegression()).fit(X, y)
     >>> weights = model[-1].coef_[0] * model[0].transform(X[:3])
     >>> removal, target = Removal("mean", reference=X), Target(explains=1)
-    >>> found = faithfulness(model, X[:3], weights, removal=removal, target=target)
-    >>> {name: values.round(2).tolist() for name, values in found.items()}
+    >>> measures = faithfulness(model, X[:3], weights, removal=removal, target=target)
+    >>> {name: values.round(2).tolist() for name, values in measures.items()}
     {'aopc_compr': [0.65, 0.49, 0.4], 'aopc_suff': [0.0, 0.0, 0.0], 'taucorr_loo': [1.0, 1.0, 1.0]}
     """
     measure_names = _check_measures(measures)

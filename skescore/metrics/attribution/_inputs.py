@@ -273,7 +273,8 @@ def scores_for_targets(
         _check_classes(rows, n_columns)
         if explained_columns is not None:
             raise ValueError(
-                "explains must be left out, as the attributions have a value for each class."
+                f"explains must be None, because the attributions have one value per class; got "
+                f"{explained_columns.tolist()}. Omit it."
             )
         rows = [row[:, target] for row, target in zip(rows, targets, strict=True)]
     else:

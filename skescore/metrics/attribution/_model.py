@@ -59,8 +59,8 @@ class Target:
     ...     return X @ [[1.0, -1.0], [0.0, 2.0]]
     >>> import numpy as np
     >>> X = np.array([[1.0, 2.0]])
-    >>> found = faithfulness(logits, X, [[-1.0, 2.0]], target=Target(1, link="softmax"))
-    >>> found["aopc_compr"].round(2).tolist()
+    >>> measures = faithfulness(logits, X, [[-1.0, 2.0]], target=Target(1, link="softmax"))
+    >>> measures["aopc_compr"].round(2).tolist()
     [0.76]
     """
 

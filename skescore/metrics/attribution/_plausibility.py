@@ -91,8 +91,8 @@ def plausibility(
     Examples
     --------
     >>> from skescore.metrics.attribution import plausibility
-    >>> found = plausibility([[0.9, 0.1, 0.5, -0.3]], [[1, 0, 0, 1]], top_k=2)
-    >>> {name: values.round(3).tolist() for name, values in found.items()}
+    >>> measures = plausibility([[0.9, 0.1, 0.5, -0.3]], [[1, 0, 0, 1]], top_k=2)
+    >>> {name: values.round(3).tolist() for name, values in measures.items()}
     {'token_iou': [0.333], 'token_f1': [0.5], 'auprc': [0.708]}
     >>> plausibility([[0.9, 0.1, 0.5, -0.3]], [[1, 0, 0, 1]], top_k=2, average="micro")
     {'token_iou': 0.3333333333333333, 'token_f1': 0.5}
@@ -237,13 +237,16 @@ def _targets(explained: Any, target: Any, n_rows: int) -> tuple[NDArray[np.intp]
     elif explained.per_class:
         if target is None:
             raise ValueError(
-                "target must be given, as the attributions have a value for each class. Pass the "
-                "column that the rationales speak for."
+                "target must not be None, because the attributions have one value per class. Pass "
+                "the column of the class that the rationales support."
             )
         n_columns = max(row.shape[1] for row in explained.rows if row.ndim == 2)
     else:
         if target is not None:
-            raise ValueError("target is for attributions of several classes; leave it out.")
+            raise ValueError(
+                f"target must be None, because the attributions do not have one value per class; "
+                f"got {target!r}. Omit it."
+            )
         return np.zeros(n_rows, dtype=np.intp), 1
     columns = np.asarray(0 if target is None else target)
     fits = columns.dtype.kind in "iu" and columns.shape in ((), (n_rows,))

@@ -70,8 +70,8 @@ class Removal:
     --------
     >>> from skescore.metrics.attribution import Removal, faithfulness
     >>> X = [[1.0, 2.0], [3.0, 4.0]]
-    >>> found = faithfulness(lambda X: X[:, 0], X, X, removal=Removal("mean", reference=X))
-    >>> found["aopc_compr"].tolist()
+    >>> measures = faithfulness(lambda X: X[:, 0], X, X, removal=Removal("mean", reference=X))
+    >>> measures["aopc_compr"].tolist()
     [-0.5, 0.5]
     """
 

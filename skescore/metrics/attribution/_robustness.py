@@ -73,7 +73,8 @@ def attribution_infidelity(
     -----
     :math:`\frac1n \sum_S \bigl(\beta \sum_{i \in S} \phi_i - (f(x) - f(x_{\setminus S}))\bigr)^2`
     over random sets S: first a size is drawn, from 1 to all features, and then a set of this size.
-    This is the infidelity of Yeh et al. for removals and attributions of whole effects.
+    This is the infidelity of Yeh et al. for removals, if attributions state the effect of removing
+    a feature and not a slope.
 
     References
     ----------
@@ -84,10 +85,10 @@ def attribution_infidelity(
     >>> from skescore.metrics.attribution import attribution_infidelity
     >>> def model(X):
     ...     return 3.0 * X[:, 0] - X[:, 1]
-    >>> X, right, wrong = [[1.0, 1.0, 5.0]], [[3, -1, 0]], [[0, 0, 1]]
-    >>> attribution_infidelity(model, X, right, scale=False).tolist()
+    >>> X, correct, incorrect = [[1.0, 1.0, 5.0]], [[3, -1, 0]], [[0, 0, 1]]
+    >>> attribution_infidelity(model, X, correct, scale=False).tolist()
     [0.0]
-    >>> bool(attribution_infidelity(model, X, wrong)[0] > 1)
+    >>> bool(attribution_infidelity(model, X, incorrect)[0] > 1)
     True
     """
     check_integer("n_samples", n_samples, 1)
@@ -153,8 +154,8 @@ def attribution_sensitivity(
 ) -> Floats:
     r"""Measure the largest relative change of an attribution under small changes of its row.
 
-    Use it to check whether an explanation is stable: an explainer that is faithful but not stable
-    explains noise.
+    Use it to check whether explanations are stable: explanations that change with small changes of
+    the row cannot be trusted, even if they are faithful.
 
     Parameters
     ----------
@@ -184,8 +185,8 @@ def attribution_sensitivity(
     Notes
     -----
     :math:`\max_{x'} \lVert \phi(x') - \phi(x) \rVert_2 / \lVert \phi(x) \rVert_2` over random
-    rows x' of the neighborhood, a lower bound of the maximum. It also depends on the
-    model: near a decision boundary every faithful explanation changes.
+    rows x' of the neighborhood, which is a lower bound of the maximum over the neighborhood. The
+    result also depends on the model: near a decision boundary, every faithful explanation changes.
 
     References
     ----------
@@ -212,7 +213,7 @@ def attribution_sensitivity(
     if reference_frame.shape[1] != frame.shape[1]:
         raise ValueError(
             f"reference must have the {frame.shape[1]} columns of X, got "
-            f"{reference_frame.shape[1]}. Pass rows such as those of the training."
+            f"{reference_frame.shape[1]}. Pass the training rows, for example."
         )
     numeric = [
         j
@@ -225,12 +226,12 @@ def attribution_sensitivity(
     std = np.nanstd(reference_frame.iloc[:, numeric].to_numpy(dtype=float, na_value=np.nan), axis=0)
     before = _maps(explainer, X if is_frame else frame.to_numpy())
     size = np.linalg.norm(before, axis=1)
-    largest = np.zeros(len(before))
+    largest_change = np.zeros(len(before))
     for number in range(n_samples):
         generator = np.random.default_rng([random_state, number])
-        moved = numbers + radius * std * generator.uniform(-1, 1, numbers.shape)
+        perturbed = numbers + radius * std * generator.uniform(-1, 1, numbers.shape)
         if is_frame:
-            columns = dict(zip(numeric, moved.T, strict=True))
+            columns = dict(zip(numeric, perturbed.T, strict=True))
             rows: Any = pd.concat(
                 [
                     pd.Series(columns[j], index=frame.index) if j in columns else frame.iloc[:, j]
@@ -239,17 +240,17 @@ def attribution_sensitivity(
                 axis=1,
             ).set_axis(frame.columns, axis=1)
         else:
-            rows = moved
+            rows = perturbed
         change = np.linalg.norm(_maps(explainer, rows) - before, axis=1)
-        largest = np.maximum(largest, change)
-    return np.divide(largest, size, out=np.full(len(size), np.nan), where=size > 0)
+        largest_change = np.maximum(largest_change, change)
+    return np.divide(largest_change, size, out=np.full(len(size), np.nan), where=size > 0)
 
 
 def _maps(explainer: Callable[[Any], Any], rows: Any) -> Floats:
     maps = dense_maps("explainer(X)", explainer(rows), remedy=MAPS_REMEDY)
     if maps.ndim != 2 or len(maps) != len(rows):
         raise ValueError(
-            f"explainer must return one map for each of the {len(rows)} rows, got shape "
-            f"{maps.shape!r}. Pass a function of many rows."
+            f"explainer must return one attribution map for each of the {len(rows)} rows, got "
+            f"shape {maps.shape!r}. Pass a function that explains several rows."
         )
     return maps

@@ -1,6 +1,6 @@
 // Buttons of the rule lists that the search offers: the best, the shortest, and the most faithful.
 
-const ROLE_TEXTS = { shortest: "shortest that is as right", "most faithful": "most faithful" };
+const ROLE_TEXTS = { shortest: "shortest within one standard error", "most faithful": "most faithful" };
 
 class Alternatives {
   constructor(onChoose) {

@@ -282,7 +282,7 @@ class EditLog {
     const before = this.set;
     if (edit.action === "undo" || edit.action === "redo") {
       const [from, to] = edit.action === "undo" ? [this.past, this.future] : [this.future, this.past];
-      if (!from.length) throw new Error(`There is nothing to ${edit.action}.`);
+      if (!from.length) throw new Error(`There is no edit to ${edit.action}.`);
       to.push(before);
       this.set = from.pop();
     } else {

@@ -41,8 +41,8 @@ def elementary(conditions: Iterable[Condition]) -> Iterator[Interval | OneOf | M
             yield condition
 
 
-def plain_letters(name: str) -> str:
-    """A name in ASCII, for variables: ``Größe`` becomes ``Grosse``, and other scripts nothing."""
+def to_ascii(name: str) -> str:
+    """Convert a name to ASCII: ``Größe`` becomes ``Grosse``; other scripts are dropped."""
     name = name.replace("ß", "ss")
     return unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
 

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
 
-#: What means something within a line of text, or of a table. An underscore does so at the ends of
-#: words, a colon where it begins the name of an emoji or goes on to an address.
+#: Characters with a meaning in Markdown, in text or in tables. An underscore has one at the ends of
+#: words, and a colon in front of the name of an emoji or in an address.
 _SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|:(?=[\w+-]+:|//)")
 
 
@@ -65,10 +65,10 @@ def to_html(ruleset: RuleSet, limit: int | None, *, standalone: bool, title: str
         cells = "".join(f"<td>{html.escape(c)}</td>" for c in table_row(ruleset, position))
         rows.append(f'<tr><th scope="row">{position + 1}</th>{cells}</tr>')
     if n_shown < len(ruleset):
-        more = f"... and {len(ruleset) - n_shown} more; to_frame() gives all"
+        more = f"... and {len(ruleset) - n_shown} more; to_frame() returns all"
         rows.append(f'<tr><td colspan="{len(headings)}">{more}</td></tr>')
     head = "".join(f'<th scope="col">{c}</th>' for c in headings)
-    # Lines of their own keep a page of many rules readable as text, too.
+    # Line breaks keep the source of a page with many rules readable.
     gap = "\n" if standalone else ""
     table = (
         f"<table><caption>{html.escape(caption(ruleset))}</caption>{gap}"
@@ -127,7 +127,7 @@ def counted_tiles(ruleset: RuleSet, rows_name: str) -> list[tuple[str, str, str]
     Returns
     -------
     list of tuple of str
-        Tiles; empty where rules may share rows, or nothing was counted.
+        Tiles; empty if rules may share rows, or have no counts.
     """
     counted = [rule.statistics for rule in ruleset if rule.statistics is not None]
     if ruleset.classes is None or not (ruleset.ordered or ruleset.disjoint) or ruleset.voting:
@@ -157,11 +157,11 @@ def rules_parts(ruleset: RuleSet, limit: int) -> list[Html]:
     head = ["", "Rule", "Prediction", *table_head(ruleset)[2:-1], "Rows"]
     rows: list[list[str]] = []
     for position in range(n_shown):
-        *cells, seen = table_row(ruleset, position)
+        *cells, row_text = table_row(ruleset, position)
         bar = _rows_bar(ruleset, position)
-        rows.append([str(position + 1), *cells, Html(bar + html.escape(seen))])
+        rows.append([str(position + 1), *cells, Html(bar + html.escape(row_text))])
     if n_shown < len(ruleset):
-        rows.append(["", f"... and {len(ruleset) - n_shown} more; to_frame() gives all"])
+        rows.append(["", f"... and {len(ruleset) - n_shown} more; to_frame() returns all"])
     rows += [["", line] for line in closing_lines(ruleset)]
     order = ", the first that holds predicts" if ruleset.ordered and len(ruleset) > 1 else ""
     table = table_html(head, rows, plural(len(ruleset), "rule") + order, kind="rules")
@@ -171,18 +171,18 @@ def rules_parts(ruleset: RuleSet, limit: int) -> list[Html]:
 def _rows_bar(ruleset: RuleSet, position: int) -> str:
     """Return a bar of the rows of a rule, as a share of the rows of all rules."""
     rule = ruleset.rules[position]
-    counted = [other.statistics.n_rows for other in ruleset.rules if other.statistics is not None]
-    is_apart = ruleset.ordered or ruleset.disjoint
-    total = math.fsum(counted) if is_apart else max(counted, default=0)
+    n_rows = [other.statistics.n_rows for other in ruleset.rules if other.statistics is not None]
+    shares_no_rows = ruleset.ordered or ruleset.disjoint
+    total = math.fsum(n_rows) if shares_no_rows else max(n_rows, default=0)
     if rule.statistics is None or not total > 0:
         return ""
     share = rule.statistics.n_rows / total
-    right = rule.correctness(ruleset.output_index(rule))
-    if right is None:
-        right = rule.purity(ruleset.output_index(rule)) if ruleset.classes is not None else None
-    if right is None:
+    correctness = rule.correctness(ruleset.output_index(rule))
+    if correctness is None and ruleset.classes is not None:
+        correctness = rule.purity(ruleset.output_index(rule))
+    if correctness is None:
         return bar_html({"counted": share})
-    return bar_html({"right": share * right, "wrong": share * (1 - right)})
+    return bar_html({"right": share * correctness, "wrong": share * (1 - correctness)})
 
 
 def _bar_key(ruleset: RuleSet) -> list[Html]:

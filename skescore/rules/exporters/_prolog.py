@@ -13,7 +13,7 @@ from skescore.rules._conditions import Condition, Interval, Linear, Missing, One
 from skescore.rules._domain import label_array
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules._text import can_be_lost, feature_name
-from skescore.rules.exporters._common import class_labels, elementary, plain_letters
+from skescore.rules.exporters._common import class_labels, elementary, to_ascii
 
 if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
@@ -85,7 +85,7 @@ def _variables(names: Sequence[str]) -> list[str]:
     variables: list[str] = []
     used_names: set[str] = set()
     for j, name in enumerate(names):
-        stem = "_".join(re.findall(r"[A-Za-z0-9]+", plain_letters(name)))[:40]
+        stem = "_".join(re.findall(r"[A-Za-z0-9]+", to_ascii(name)))[:40]
         stem = stem[0].upper() + stem[1:] if stem[:1].isalpha() else f"X{j}_{stem}".rstrip("_")
         variable, count = stem, 1
         while variable in used_names or _OUR_VARIABLES.fullmatch(variable):

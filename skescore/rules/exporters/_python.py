@@ -20,8 +20,8 @@ from skescore.rules.exporters._common import (
     class_labels,
     class_votes,
     elementary,
-    plain_letters,
     rules_in_order,
+    to_ascii,
 )
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Variables:
 
 def _identifier(name: str, feature: int) -> str:
     """A lower-case name of plain letters, since Python takes some other letters for the same."""
-    plain = plain_letters(name).lower()
+    plain = to_ascii(name).lower()
     text = re.sub(r"[^a-z0-9]+", "_", plain)[:_MAX_NAME].strip("_")
     if not text:
         return f"x{feature}"

@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
     from skescore.rules._ruleset import RuleSet
 
-#: What stands in the column ``rule`` for the fallback.
+#: Value of the fallback in the column ``rule``.
 OTHERWISE = "otherwise"
-#: Operators of conditions on missing values, the last one behind another operator.
+#: Operators of conditions on missing values; the last one is appended to another operator.
 MISSING, NOT_MISSING, OR_MISSING = "is missing", "is known", " or missing"
-#: Name of the column of conclusions, which also tells the task.
+#: Name of the column of outputs, which also states the task.
 OUTPUT_COLUMNS = {"classification": "class", "regression": "number"}
-#: What spreadsheets calculate, or take for a number or a date: "=1+1", "-x", "10-20", "3/4", "5 %".
-_CALCULATED = re.compile(r"[=+\-@].*|[\d .,:/%-]+")
+#: Texts that spreadsheets evaluate or convert: "=1+1", "-x", "10-20", "3/4", "5 %".
+_CONVERTED = re.compile(r"[=+\-@].*|[\d .,:/%-]+")
 
 
 def cell(value: Any) -> Any:
-    """Return a value as the content of a cell: texts that look like something else in quotes."""
+    """Return the content of a cell; texts that readers would convert are put in quotes."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if not isinstance(value, str):
         return value
-    # What a reader of CSV files, or a spreadsheet, would take for something else.
-    plain = value == value.strip() and value.isprintable() and value[:1] not in {"", '"', "["}
-    plain = plain and not _CALCULATED.fullmatch(value)
-    if plain and value.lower() not in {"true", "false", "nan", "na", "n/a", "null", "none"}:
+    # Readers of CSV files and spreadsheets would not keep other texts as they are.
+    is_plain = value == value.strip() and value.isprintable() and value[:1] not in {"", '"', "["}
+    is_plain = is_plain and not _CONVERTED.fullmatch(value)
+    if is_plain and value.lower() not in {"true", "false", "nan", "na", "n/a", "null", "none"}:
         try:
             float(value)
         except ValueError:
@@ -62,13 +62,13 @@ def _comparisons(
         if condition.upper < math.inf:
             yield ("<=" if condition.upper_closed else "<"), condition.upper
     elif isinstance(condition, OneOf):
-        # Always as a list: "= 3" would be read as a comparison of numbers.
+        # Always a list, because "= 3" would be read as a comparison of numbers.
         values = json.dumps(list(condition.values), ensure_ascii=False)
         yield ("not in" if condition.negated else "in"), values
     else:
         raise ValueError(
-            f"{rule_name} has the condition {condition.to_text(names)}, which no single cell can "
-            "hold. Use to_json(), which holds everything."
+            f"{rule_name} has the condition {condition.to_text(names)}, which does not fit into "
+            "one cell. Use to_json(), which supports all rules."
         )
 
 
@@ -119,8 +119,8 @@ def to_conditions(ruleset: RuleSet) -> pd.DataFrame:
         rule_name = f"Rule {number}"
         if isinstance(rule.output, LinearOutput) or isinstance(rule.weight, LinearOutput):
             raise ValueError(
-                f"{rule_name} predicts a sum of features, which no single cell can hold. Use "
-                "to_json(), which holds everything."
+                f"{rule_name} predicts a sum of features, which does not fit into one cell. Use "
+                "to_json(), which supports all rules."
             )
         shared = {output: cell(rule.output)}
         if ruleset.voting is not None:
@@ -137,8 +137,8 @@ def to_conditions(ruleset: RuleSet) -> pd.DataFrame:
     if fallback is not None:
         if fallback.policy != "default":
             raise ValueError(
-                f"The fallback has policy={fallback.policy!r}, which no single cell can hold: use "
-                "to_json(), or replace(fallback=Fallback(output))."
+                f"The fallback has policy={fallback.policy!r}, which does not fit into one cell. "
+                "Use to_json(), or replace(fallback=Fallback(output))."
             )
         records.append({"rule": OTHERWISE, output: cell(fallback.output)})
     columns = ["rule", "feature", "operator", "value", output]

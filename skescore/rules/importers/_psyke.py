@@ -1,4 +1,4 @@
-"""Rules from the extractors of PSyKE that a user has fitted."""
+"""Rules of fitted extractors of PSyKE."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from skescore.rules.importers._sklearn import learned_from_missing, shortened_pa
 
 
 class _Unset:
-    """The output of a box that PSyKE never gave one."""
+    """Output of a box to which PSyKE has not assigned an output."""
 
     def __repr__(self) -> str:
         return "no output"
@@ -43,7 +43,7 @@ UNSET = _Unset()
 
 @dataclass(frozen=True)
 class Draft:
-    """A rule whose output is still PSyKE's label, a number, an affine function, or UNSET.
+    """A rule whose output is a label of PSyKE, a number, an affine function, or UNSET.
 
     Class counts are in the order of :attr:`Reading.labels`.
     """
@@ -55,14 +55,14 @@ class Draft:
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of the features of the rules, and the index of each feature that PSyKE knows."""
+    """Names of the features of the rules, and the index of each column of PSyKE."""
 
     names: tuple[str, ...]
     index_of: Mapping[str, int]
 
     @classmethod
     def of(cls, column_names: Sequence[str], feature_names: Sequence[str] | None) -> Columns:
-        """Match the columns that PSyKE saw with names of features."""
+        """Match the columns of PSyKE's training rows with names of features."""
         if feature_names is None:
             return cls(tuple(column_names), {name: j for j, name in enumerate(column_names)})
         names = tuple(map(str, check_sequence("feature_names", feature_names, "names")))
@@ -70,15 +70,18 @@ class Columns:
             return cls(names, {name: names.index(name) for name in column_names})
         if len(names) != len(column_names):
             raise ValueError(
-                f"feature_names must name the {len(column_names)} features that PSyKE saw "
-                f"({listed(column_names)}) or hold these names, got {listed(names)}."
+                f"feature_names must have one name for each of PSyKE's {len(column_names)} "
+                f"features, or contain their names ({listed(column_names)}), got {listed(names)}."
             )
         return cls(names, {name: j for j, name in enumerate(column_names)})
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Everything that was read."""
+    """Content of an extractor of PSyKE: its columns, rules, labels and domain.
+
+    `notes` are the warnings to issue.
+    """
 
     columns: Columns
     drafts: tuple[Draft, ...]
@@ -90,10 +93,10 @@ class Reading:
 
 
 def warn(text: str) -> None:
-    """Tell the caller's caller of a repair.
+    """Warn the caller's caller about a repaired rule.
 
-    Importing PSyKE puts a filter in front that ignores all warnings of the process. What was
-    repaired must not go unseen, so this one is passed over.
+    Importing PSyKE installs a filter that ignores all warnings of the process. Repairs must be
+    visible, so this function bypasses that filter.
     """
     with warnings.catch_warnings():
         if warnings.filters and warnings.filters[0] == ("ignore", None, Warning, None, 0):
@@ -102,10 +105,10 @@ def warn(text: str) -> None:
 
 
 def known_labels(black_box: Any, label_values: Iterable[Any]) -> tuple[Any, ...]:
-    """The classes of a black box, if it names them and has given the labels seen; else none."""
+    """Return the classes of a black box, or none if they do not include all labels of the rules."""
     try:
         array = np.asarray(getattr(black_box, "classes_", ()))
-    except ValueError:  # a list of arrays of different length
+    except ValueError:  # arrays of different lengths
         return ()
     labels = tuple(array.tolist()) if array.ndim == 1 else ()
     distinct_labels = {python_value(label) for label in label_values} - {None, ""}
@@ -113,13 +116,13 @@ def known_labels(black_box: Any, label_values: Iterable[Any]) -> tuple[Any, ...]
 
 
 def decimals() -> int:
-    """Return decimals to which PSyKE rounds the numbers that it predicts."""
+    """Return the number of decimals to which PSyKE rounds its predictions."""
     utils = sys.modules.get("psyke.utils")
     return 6 if utils is None else int(utils.get_int_precision())
 
 
 class Labels:
-    """From PSyKE's labels to the rule set's; `further` labels of the rule set also occur."""
+    """Map from PSyKE's labels to those of the rule set, in which `further` labels also occur."""
 
     def __init__(
         self, reading: Reading, classes: Mapping[Any, Any] | None, further: Sequence[Any]
@@ -135,7 +138,7 @@ class Labels:
             unmapped = [o for o in [*outputs, *reading.labels] if o not in self.map]
             if unmapped:
                 raise ValueError(
-                    f"classes must have an entry for every label that PSyKE knows; {unmapped[0]!r} "
+                    f"classes must have an entry for every label of PSyKE's rules; {unmapped[0]!r} "
                     f"is missing in {dict(classes)!r}."
                 )
             if len(set(self.map.values())) < len(self.map):
@@ -171,10 +174,10 @@ def make_ruleset(
     domain: Domain | None,
     fallback: Fallback | None,
 ) -> RuleSet:
-    """Turn a reading into a rule set; see :func:`skescore.rules.importers.read_psyke`."""
+    """Convert a reading to a rule set; see :func:`skescore.rules.importers.read_psyke`."""
     if y_black_box is not None:
         if X is None:
-            raise ValueError("y_black_box belongs to rows: pass X as well.")
+            raise ValueError("y_black_box needs the rows of its predictions, got X=None. Pass X.")
         flat = y_black_box.ravel() if isinstance(y_black_box, np.ndarray) else y_black_box
         y_black_box = [python_value(value) for value in flat]
     settings: dict[str, Any] = {
@@ -188,8 +191,8 @@ def make_ruleset(
     drafts, names = list(reading.drafts), reading.columns.names
     if reading.task == "regression" and classes is not None:
         raise ValueError(
-            f"classes belong to classification, but these rules of PSyKE predict numbers, got "
-            f"{classes!r}. Pass classes=None."
+            f"classes must be None for these rules of PSyKE, which predict numbers, got "
+            f"{classes!r}."
         )
     if reading.task == "classification":
         further = list(y_black_box or ())
@@ -231,7 +234,7 @@ def _with_outputs(
     unset = [i for i, draft in enumerate(drafts) if draft.output is UNSET]
     if not unset:
         return drafts
-    repaired, classes = 0, settings.get("classes")
+    n_repaired, classes = 0, settings.get("classes")
     if table is not None and y_black_box:
         any_output: Any = 0.0 if classes is None else classes[0]
         rules = [Rule(d.conditions, any_output) for d in drafts]
@@ -244,17 +247,18 @@ def _with_outputs(
                 output = classes[int(np.argmax(counts))]
             if output is not None:
                 drafts[i] = replace(drafts[i], output=output)
-                repaired += 1
+                n_repaired += 1
     complete_drafts = [draft for draft in drafts if draft.output is not UNSET]
     actions = []
-    if repaired:
-        actions.append(f"{repaired} now predict{'s' * (repaired == 1)} what their rows of X got")
+    if n_repaired:
+        subject = "1 now predicts" if n_repaired == 1 else f"{n_repaired} now predict"
+        actions.append(f"{subject} the majority or mean of y_black_box on the rows of the rule")
     if len(complete_drafts) < len(drafts):
-        n_left = len(drafts) - len(complete_drafts)
-        actions.append(f"{n_left} {'was' if n_left == 1 else 'were'} left out")
+        n_dropped = len(drafts) - len(complete_drafts)
+        actions.append(f"{n_dropped} {'was' if n_dropped == 1 else 'were'} dropped")
     if y_black_box is None:
         actions[-1] += (
-            "; pass X and y_black_box, rows and the black box's predictions, to give them one"
+            "; pass X and y_black_box, rows and the predictions of the black box, to assign outputs"
         )
     notes.append(
         f"PSyKE never gave an output to {len(unset)} of its {len(drafts)} rules, although its "
@@ -276,13 +280,14 @@ def _statistics(
         )
     members = [np.flatnonzero(index == i) for i in range(n_rules)]
     if classes is not None:
-        code = {label: k for k, label in enumerate(classes)}
-        strange = [a for a in y_black_box if a not in code]
-        if strange:
+        code_of = {label: k for k, label in enumerate(classes)}
+        unknown = [label for label in y_black_box if label not in code_of]
+        if unknown:
             raise ValueError(
-                f"y_black_box must be among the classes {list(classes)}, got {strange[0]!r}."
+                f"y_black_box must contain only the classes {list(classes)}, got {unknown[0]!r}. "
+                "Pass labels of the rule set; classes=... maps PSyKE's labels to yours."
             )
-        codes = np.array([code[a] for a in y_black_box], dtype=np.intp)
+        codes = np.array([code_of[label] for label in y_black_box], dtype=np.intp)
         counts = [np.bincount(codes[rows], minlength=len(classes)) for rows in members]
         return [RuleStatistics(int(c.sum()), tuple(c.tolist())) for c in counts]
     values = np.asarray(y_black_box, dtype=float)
@@ -296,9 +301,9 @@ def _statistics(
     ]
 
 
-# PSyKE's REAL and Trepan (and CART, if asked) learn from such columns. Its ``DiscreteFeature``
-# knows which column stands for which values, so that literals on columns become conditions on
-# features.
+# PSyKE's REAL and Trepan, and CART on request, learn from columns of 0 and 1. PSyKE's
+# ``DiscreteFeature`` states which values each column stands for, so that literals on these columns
+# can be converted to conditions on features.
 
 #: A position between two numbers: just before (0) or just after (1) a number.
 _Cut: TypeAlias = tuple[float, int]
@@ -322,7 +327,7 @@ def _common(one: _Region, other: _Region) -> _Region:
 
 
 def _meaning(value: Any) -> _Region | None:
-    """Return numbers that one of PSyKE's values stands for; None for a single label or number."""
+    """Return the numbers that a value of PSyKE stands for; None for a single label or number."""
     kind = type(value).__name__
     if kind == "Constant" or not hasattr(value, "is_in"):
         return None
@@ -352,25 +357,27 @@ def _piece(feature: int, start: _Cut, stop: _Cut) -> Interval:
 
 @dataclass(frozen=True)
 class Discretization:
-    """What columns of 0 and 1 stand for; without features, the columns are features themselves."""
+    """Meaning of columns of 0 and 1; without `features`, the columns themselves are features."""
 
     features: Sequence[Any]
 
     @classmethod
     def of(cls, extractor: Any, discretization: Iterable[Any] | None) -> Discretization:
-        """Take what the caller gives, by default what the extractor was given."""
-        features = list(
-            (extractor.discretization or ()) if discretization is None else discretization
-        )
+        """Return the discretization of the caller, or else that of the extractor."""
+        if discretization is None:
+            discretization = extractor.discretization or ()
+        features = list(discretization)
         for feature in features:
             if not hasattr(feature, "admissible_values"):
                 raise TypeError(
                     f"discretization must hold PSyKE's DiscreteFeature objects, got {feature!r}."
                 )
         columns = [column for feature in features for column in feature.admissible_values]
-        twice = sorted({column for column in columns if columns.count(column) > 1})
-        if twice:
-            raise ValueError(f"discretization must name each column once, got {listed(twice)}.")
+        repeated = sorted({column for column in columns if columns.count(column) > 1})
+        if repeated:
+            raise ValueError(
+                f"discretization must name each column once, got {listed(repeated)} several times."
+            )
         return cls(features)
 
     @property
@@ -380,23 +387,23 @@ class Discretization:
 
     @property
     def column_names(self) -> list[str]:
-        """Names of the columns, sorted as PSyKE makes them."""
+        """Names of the columns, sorted as in PSyKE."""
         return sorted(str(c) for feature in self.features for c in feature.admissible_values)
 
     def check(self, columns: Iterable[str]) -> None:
-        """Raise a ValueError for a column that no feature knows."""
+        """Raise a ValueError for a column that belongs to no feature."""
         column_names = set(self.column_names)
-        strange = [column for column in columns if column not in column_names]
-        if strange:
+        unknown = [column for column in columns if column not in column_names]
+        if unknown:
             raise ValueError(
-                f"discretization must say what every column stands for; {strange[0]!r} is missing. "
-                "Pass discretization=() for conditions on the columns as they are."
+                f"discretization must contain every column; {unknown[0]!r} is missing. "
+                "Pass discretization=() for conditions on the columns themselves."
             )
 
     def conditions(
         self, literals: Iterable[Literal], feature_index: Mapping[str, int]
     ) -> tuple[Condition, ...] | None:
-        """Turn literals on columns into conditions on features."""
+        """Convert literals on columns to conditions on features; None if they contradict."""
         required_values = dict(literals)
         conditions: list[Condition] = []
         for feature in self.features:
@@ -407,18 +414,18 @@ class Discretization:
             ]
             if not requirements:
                 continue
-            at = feature_index[str(feature.name)]
+            index = feature_index[str(feature.name)]
             if all(_meaning(value) is None for value in feature.admissible_values.values()):
-                feature_conditions = _of_labels(at, requirements)
+                feature_conditions = _of_labels(index, requirements)
             else:
-                feature_conditions = _of_numbers(at, requirements)
+                feature_conditions = _of_numbers(index, requirements)
             if feature_conditions is None:
                 return None
             conditions += feature_conditions
         return tuple(conditions)
 
     def domain(self, names: Sequence[str], X: Any) -> Domain | None:
-        """Return the box around rows of the features; None if a column cannot be measured."""
+        """Return the box around rows; None if a column has values that are not numbers."""
         table = RowTable(X, names)
         by_name = {str(feature.name): feature for feature in self.features}
         matrix, categories = np.zeros((len(table), len(names))), {}
@@ -439,16 +446,16 @@ class Discretization:
         return Domain.around(matrix, categories=categories)
 
 
-def _of_labels(at: int, requirements: Sequence[tuple[Any, bool]]) -> list[Condition] | None:
+def _of_labels(feature: int, requirements: Sequence[tuple[Any, bool]]) -> list[Condition] | None:
     """Return conditions on a feature whose columns stand for one label each."""
-    must = tuple({_single(value) for value, is_required in requirements if is_required})
-    must_not = tuple({_single(value) for value, is_required in requirements if not is_required})
-    if len(must) > 1 or set(must) & set(must_not):
+    included = tuple({_single(value) for value, is_required in requirements if is_required})
+    excluded = tuple({_single(value) for value, is_required in requirements if not is_required})
+    if len(included) > 1 or set(included) & set(excluded):
         return None
-    return [OneOf(at, must)] if must else [OneOf(at, must_not, negated=True)]
+    return [OneOf(feature, included)] if included else [OneOf(feature, excluded, negated=True)]
 
 
-def _of_numbers(at: int, requirements: Sequence[tuple[Any, bool]]) -> list[Condition] | None:
+def _of_numbers(feature: int, requirements: Sequence[tuple[Any, bool]]) -> list[Condition] | None:
     """Return conditions on a feature whose columns stand for parts of its range."""
     region = _EVERYTHING
     for value, is_required in requirements:
@@ -459,14 +466,14 @@ def _of_numbers(at: int, requirements: Sequence[tuple[Any, bool]]) -> list[Condi
         region = _common(region, part if is_required else _without(part))
     if not region:
         return None
-    pieces = [_piece(at, start, stop) for start, stop in region]
+    pieces = [_piece(feature, start, stop) for start, stop in region]
     if len(pieces) > 1:
         return [AtLeast(1, tuple(pieces))]
     return [piece for piece in pieces if not piece.is_trivial]
 
 
-# A user of PSyKE who standardizes gives an extractor the map ``{column: (mean, scale)}``; the
-# columns that it sees are ``(x - mean) / scale``.
+# For standardized data, a user of PSyKE passes the map ``{column: (mean, scale)}`` to an extractor,
+# whose columns then are ``(x - mean) / scale``.
 
 
 @dataclass(frozen=True)
@@ -478,35 +485,35 @@ class Units:
 
     @classmethod
     def of(cls, normalization: Mapping[str, tuple[float, float]] | None) -> Units:
-        """Read the map that a user gave to an extractor: its last entry is the target's."""
+        """Read the map that a user passed to an extractor; its last entry is the target's."""
         scaling = {}
         for name, (mean, scale) in (normalization or {}).items():
             mean = check_number(f"the mean of {name!r}", mean, finite=True)
             scale = check_number(f"the scale of {name!r}", scale, finite=True)
             if scale <= 0:
                 raise ValueError(
-                    f"The extractor's normalization must divide by numbers above 0, got the scale "
-                    f"{scale!r} for {name!r}: those rules cannot be put in the user's units."
+                    f"The scales in the extractor's normalization must be above 0, got {scale!r} "
+                    f"for {name!r}. Rules with this scale cannot be converted to original units."
                 )
             scaling[str(name)] = mean, scale
         return cls(scaling, list(scaling.values())[-1] if scaling else (0.0, 1.0))
 
     def interval(self, name: str, interval: Interval) -> Interval:
-        """Return bounds on a column in the user's units, up to rounding."""
+        """Return bounds on a column in the original units, up to rounding."""
         return interval_in(interval, interval.feature, lambda value: self.number(name, value))
 
     def number(self, name: str, value: float) -> float:
-        """Return one value of a column in the user's units."""
+        """Return one value of a column in the original units."""
         mean, scale = self.columns.get(name, (0.0, 1.0))
         return value * scale + mean
 
     def output(self, value: Any) -> Any:
-        """Return a predicted number in the user's units, by the operations that PSyKE uses."""
+        """Return a predicted number in the original units, with PSyKE's own operations."""
         mean, scale = self.target
         return value if self.target == (0.0, 1.0) else value * scale + mean
 
     def linear(self, intercept: float, terms: Iterable[tuple[str, int, float]]) -> LinearOutput:
-        """Return an affine prediction in the user's units."""
+        """Return an affine prediction in the original units."""
         mean_out, scale_out = self.target
         pairs = []
         for name, feature, coefficient in terms:
@@ -517,12 +524,12 @@ class Units:
 
 
 def kinds(instance: Any) -> set[str]:
-    """Return names of the classes of PSyKE that something is an instance of."""
+    """Return the names of the classes of PSyKE to which an object belongs."""
     return {c.__name__ for c in type(instance).__mro__ if c.__module__.partition(".")[0] == "psyke"}
 
 
 def box_columns(extractor: Any) -> list[str]:
-    """Return the columns that the extractor saw."""
+    """Return the columns of the rows from which an extractor learned."""
     polynomial = getattr(extractor, "trained_poly", None)
     if polynomial is not None:
         return [str(name) for name in polynomial.feature_names_in_]
@@ -544,25 +551,25 @@ def read_boxes(extractor: Any, feature_names: Sequence[str] | None) -> Reading:
     units = _units(extractor, column_names, labeled, notes)
     labels: tuple[Any, ...] = ()
     if labeled:
-        # A clusterer has no black box, but a nearest neighbor that knows the labels.
+        # A clusterer has no black box, but a nearest-neighbor model that stores the labels.
         labels = known_labels(
             getattr(extractor, "predictor", getattr(extractor, "_predictor", None)),
             [cube.output for cube in cubes],
         )
     ignored = _ignored(extractor, cubes, notes)
     drafts: list[Draft] = []
-    impossible = 0
+    n_empty = 0
     for i, cube in enumerate(cubes):
-        default = cube.is_default and i == len(cubes) - 1
-        conditions = () if default else _conditions(cube, ignored, columns, units)
+        is_default = cube.is_default and i == len(cubes) - 1
+        conditions = () if is_default else _conditions(cube, ignored, columns, units)
         if conditions is None:
-            impossible += 1
+            n_empty += 1
             continue
         drafts.append(Draft(conditions, _output(cube, task, labels, columns, units)))
-    if impossible:
+    if n_empty:
         notes.append(
-            f"{impossible} of the {len(cubes)} boxes of PSyKE's {type(extractor).__name__} can "
-            "hold no row at all and were left out; the predictions are the same without them."
+            f"{n_empty} of the {len(cubes)} boxes of PSyKE's {type(extractor).__name__} cannot "
+            "contain any row and were dropped; this changes no prediction."
         )
     return Reading(
         columns,
@@ -576,38 +583,38 @@ def read_boxes(extractor: Any, feature_names: Sequence[str] | None) -> Reading:
 
 
 def _units(extractor: Any, column_names: Sequence[str], labeled: bool, notes: list[str]) -> Units:
-    """Return the units before the user's normalization; note where PSyKE misreads it."""
+    """Return the units before the user's normalization; note where PSyKE misinterprets it."""
     units = Units.of(extractor.normalization)
     if labeled:
         outputs = [cube.output for cube in extractor._hypercubes]
         if units.columns and not all(isinstance(output, str | None) for output in outputs):
             notes.append(
                 "PSyKE rescales labels that are not text by the last entry of its normalization, "
-                "so that its predict gives numbers that are no labels. The rules give the labels."
+                "so its predict returns numbers that are not labels. The rules predict the labels."
             )
         return units
     return checked_target(units, column_names, notes)
 
 
 def checked_target(units: Units, column_names: Sequence[str], notes: list[str]) -> Units:
-    """Leave the target alone if the last entry of a normalization is a feature's."""
+    """Return the units without rescaling of the target if the last entry belongs to a feature."""
     last = list(units.columns)[-1:]
     if last and last[0] in column_names:
         notes.append(
-            "PSyKE takes the last entry of a normalization for the target's, but here it is that "
-            f"of the feature {last[0]!r}, by which its predict rescales the output. The rules "
-            "give the numbers that were learnt. Put the target last, as ('target', (0, 1)) if it "
-            "was not rescaled."
+            "PSyKE interprets the last entry of a normalization as that of the target, but here it "
+            f"belongs to the feature {last[0]!r}, so its predict rescales the output by this "
+            "feature. The rules predict the numbers that were learned. Put the target last, as "
+            "('target', (0, 1)) if it was not rescaled."
         )
         return Units(units.columns)
     return units
 
 
 def _ignored(extractor: Any, cubes: Sequence[Any], notes: list[str]) -> set[str]:
-    """Return features that no rule looks at, whatever the bounds of its box.
+    """Return the features that no rule uses, whatever the bounds of its box.
 
-    GridEx and its kin note every feature that some level leaves whole and never forget it, so that
-    their predict also drops the bounds that other levels have put on it.
+    GridEx, GridREx and HEx store every feature that some level of the grid does not divide, and
+    then ignore the bounds on this feature from other levels, too.
     """
     ignored = {str(name) for name in extractor._dimensions_to_ignore}
     if "GridEx" not in kinds(extractor):
@@ -617,16 +624,16 @@ def _ignored(extractor: Any, cubes: Sequence[Any], notes: list[str]) -> set[str]
     )
     if bounded:
         notes.append(
-            f"PSyKE's predict passes over the bounds that its own boxes have on {listed(bounded)}, "
-            "because a level of its grid, or an earlier extract, left "
-            f"{'it' if len(bounded) == 1 else 'them'} whole. The rules keep these bounds, and "
-            "predict by the right box where PSyKE takes another."
+            f"PSyKE's predict ignores the bounds that its own boxes have on {listed(bounded)}, "
+            "because a level of its grid, or an earlier call of extract, did not divide "
+            f"{'it' if len(bounded) == 1 else 'them'}. The rules keep these bounds, and predict "
+            "with the box that contains the row where PSyKE uses another box."
         )
     return set()
 
 
 def _interval(cube: Any, name: str, feature: int) -> tuple[Interval, ...] | None:
-    """The sides of a cube along one feature: none if free, None if no number is between them."""
+    """Return the interval of a cube on a feature: () if it has no bounds, None if it is empty."""
     low, high = (float(bound) for bound in cube.dimensions[name])
     open_sides = cube._infinite_dimensions.get(name, ())
     low = -math.inf if "-" in open_sides else low
@@ -653,8 +660,8 @@ def _conditions(
         for side in sides:
             if name not in columns.index_of:
                 raise ValueError(
-                    f"A box of PSyKE has bounds on {name!r}, which is computed from columns but is "
-                    "not a column. A RuleSet cannot express such a rule. Use max_poly=1."
+                    f"A box of PSyKE has bounds on {name!r}, a product or power of columns. A "
+                    "RuleSet cannot express such a rule. Use max_poly=1."
                 )
             conditions.append(units.interval(name, side))
     return tuple(conditions)
@@ -666,7 +673,7 @@ def _output(cube: Any, task: str, labels: Sequence[Any], columns: Columns, units
     if "RegressionCube" in names:
         return _linear(cube, columns, units)
     if task == "classification":
-        # A box that was never updated holds "" or None.
+        # A box to which no output was assigned has "" or None.
         has_output = output is not None and (output != "" or "" in labels)
         return python_value(output) if has_output else UNSET
     if "ClosedCube" in names and not cube.barycenter.dimensions:
@@ -684,9 +691,9 @@ def _linear(cube: Any, columns: Columns, units: Units) -> Any:
             terms.append((name, columns.index_of[name], coefficient))
         elif coefficient != 0:
             raise ValueError(
-                f"PSyKE's rule predicts a multiple of {name!r}, which is computed from columns but "
-                "is not a column. Outputs of rules must be affine in the features. Use max_poly=1 "
-                "or output=Target.CONSTANT."
+                f"PSyKE's rule predicts a multiple of {name!r}, a product or power of columns. "
+                "Outputs of rules must be affine in the features. Use max_poly=1 or "
+                "output=Target.CONSTANT."
             )
     return units.linear(float(np.ravel(cube.output.intercept_)[0]), terms)
 
@@ -708,7 +715,7 @@ def _disjoint(cubes: Sequence[Any], drafts: Sequence[Draft], n_features: int) ->
 
 
 def _domain(extractor: Any, columns: Columns, units: Units) -> Domain | None:
-    """Return PSyKE's box of the training rows; unseen columns count as constant."""
+    """Return PSyKE's box of the training rows; other columns count as constant."""
     if extractor._surrounding is None:
         return None
     lower, upper = [0.0] * len(columns.names), [0.0] * len(columns.names)
@@ -717,13 +724,13 @@ def _domain(extractor: Any, columns: Columns, units: Units) -> Domain | None:
             continue
         if not (math.isfinite(low) and math.isfinite(high)):
             return None
-        at = columns.index_of[str(name)]
-        lower[at], upper[at] = (float(units.number(str(name), float(v))) for v in (low, high))
+        index = columns.index_of[str(name)]
+        lower[index], upper[index] = (float(units.number(str(name), float(v))) for v in (low, high))
     return Domain(tuple(lower), tuple(upper))
 
 
 def cart_columns(extractor: Any) -> list[str]:
-    """Return the columns of PSyKE's CART; of its fair trees, those that are known."""
+    """Return the columns of PSyKE's CART; of a fair tree, those that can be determined."""
     tree = extractor._cart_predictor.predictor
     if hasattr(tree, "feature_names_in_"):
         return [str(name) for name in tree.feature_names_in_]
@@ -732,7 +739,7 @@ def cart_columns(extractor: Any) -> list[str]:
 
 
 def _known_columns(extractor: Any, used: Sequence[str]) -> list[str]:
-    """Return the columns of an extractor that does not keep them."""
+    """Return the columns of an extractor that does not store them."""
     for names in (
         [str(n) for n in getattr(extractor.predictor, "feature_names_in_", ())],
         Discretization.of(extractor, None).column_names,
@@ -743,7 +750,7 @@ def _known_columns(extractor: Any, used: Sequence[str]) -> list[str]:
 
 
 def literal_columns(extractor: Any, name: str) -> list[str]:
-    """Return the columns of 0 and 1 that PSyKE's REAL or Trepan saw."""
+    """Return the columns of 0 and 1 from which PSyKE's REAL or Trepan learned."""
     if name == "Trepan":
         return [str(column) for column in extractor._root.samples.columns[:-1]]
     used = {
@@ -755,38 +762,38 @@ def literal_columns(extractor: Any, name: str) -> list[str]:
 
 
 def _fair_steps(node: Any) -> Iterable[tuple[Any, int]]:
-    """Yield inner nodes of a fair tree with a number each, parents before their children."""
-    waiting, number = [node], 0
-    while waiting:
-        node = waiting.pop(0)
+    """Yield the inner nodes of a fair tree with their numbers, parents before their children."""
+    queue, number = [node], 0
+    while queue:
+        node = queue.pop(0)
         if not node.is_leaf_node():
             yield node, number
             number += 1
-            waiting += [node.left, node.right]
+            queue += [node.left, node.right]
 
 
 def _fair_rules(tree: Any, column_index: dict[str, int], simplify: bool) -> list[Rule]:
-    """Return leaves of a fair tree, from left to right; it compares the rows' own numbers."""
+    """Return the leaves of a fair tree as rules, from left to right."""
     numbers = {id(node): number for node, number in _fair_steps(tree.root)}
     nodes = {number: node for node, number in _fair_steps(tree.root)}
     leaves: dict[int, list[tuple[int, bool]]] = {}
     outputs: list[Any] = []
-    waiting: list[tuple[Any, list[tuple[int, bool]]]] = [(tree.root, [])]
-    while waiting:
-        node, path = waiting.pop()
+    stack: list[tuple[Any, list[tuple[int, bool]]]] = [(tree.root, [])]
+    while stack:
+        node, path = stack.pop()
         if node.is_leaf_node():
             leaves[len(outputs)] = path
             outputs.append(python_value(node.value))
             continue
         number = numbers[id(node)]
-        waiting += [(node.right, [*path, (number, False)]), (node.left, [*path, (number, True)])]
+        stack += [(node.right, [*path, (number, False)]), (node.left, [*path, (number, True)])]
     rules = []
     for leaf, path in (shortened_paths(leaves) if simplify else leaves).items():
         conditions = []
-        for number, left in path:
+        for number, is_left in path:
             feature, cut = column_index[str(nodes[number].feature)], float(nodes[number].threshold)
             conditions.append(
-                Interval(feature, upper=cut) if left else Interval(feature, lower=cut)
+                Interval(feature, upper=cut) if is_left else Interval(feature, lower=cut)
             )
         rules.append(Rule(tuple(conditions), outputs[leaf]))
     return rules
@@ -799,8 +806,8 @@ def read_cart(
     predictor, column_names = extractor._cart_predictor.predictor, cart_columns(extractor)
     column_index = {name: j for j, name in enumerate(column_names)}
     simplify = bool(extractor._simplify)
-    fair = hasattr(predictor, "root")
-    if fair:
+    is_fair = hasattr(predictor, "root")
+    if is_fair:
         rules = _fair_rules(predictor, column_index, simplify)
         labeled = type(predictor).__name__ == "FairTreeClassifier"
         outputs = {rule.output for rule in rules}
@@ -822,9 +829,9 @@ def read_cart(
         units = checked_target(units, column_names, notes)
         if hasattr(extractor.predictor, "classes_"):
             notes.append(
-                "PSyKE's CART takes labels that are not text for numbers: it has fitted a "
-                "regression, whose rules predict means of labels. Give PSyKE text labels, and pass "
-                "classes={'0': 0, ...} to get yours back."
+                "PSyKE's CART treats labels that are not text as numbers: it has fitted a "
+                "regression, whose rules predict means of labels. Pass text labels to PSyKE, and "
+                "classes={'0': 0, ...} to this function to restore your labels."
             )
     discretization.check(column_names if discretization.features else ())
     columns = Columns.of(discretization.names or column_names, feature_names)
@@ -854,20 +861,20 @@ def _cart_conditions(
     units: Units,
     discretization: Discretization,
 ) -> tuple[Condition, ...] | None:
-    """Return a leaf's conditions in the user's units, or on the features behind the columns."""
+    """Return the conditions of a leaf in the original units, or on the discretized features."""
     conditions: list[Condition] = []
     literals: list[Literal] = []
     for interval in rule.intervals:
         name = column_names[interval.feature]
-        undone = units.interval(name, interval)
+        original = units.interval(name, interval)
         if not discretization.features:
-            conditions.append(replace(undone, feature=columns.index_of[name]))
+            conditions.append(replace(original, feature=columns.index_of[name]))
             continue
-        zero, one = undone.holds(lambda _: np.array([0.0, 1.0])).tolist()
-        if not (zero or one):
+        accepts_zero, accepts_one = original.holds(lambda _: np.array([0.0, 1.0])).tolist()
+        if not (accepts_zero or accepts_one):
             return None
-        if not (zero and one):
-            literals.append((name, one))
+        if not (accepts_zero and accepts_one):
+            literals.append((name, accepts_one))
     return (
         tuple(conditions) if conditions else discretization.conditions(literals, columns.index_of)
     )
@@ -896,8 +903,8 @@ def _missing(n_missing: int, n_rules: int, name: str) -> list[str]:
     if not n_missing:
         return []
     return [
-        f"{n_missing} of the {n_rules} rules of PSyKE's {name} can hold for no row and were left "
-        "out; the predictions are the same without them."
+        f"{n_missing} of the {n_rules} rules of PSyKE's {name} cannot hold for any row and were "
+        "dropped; this changes no prediction."
     ]
 
 
@@ -915,7 +922,7 @@ def read_literals(
             )
             for label, rule in extractor._ruleset.flatten()
         ]
-    else:  # children come before their parent, which covers what they leave over
+    else:  # children come before their parent, which covers the remaining rows
         rules = [
             ([(str(c), value == 1) for c, value in node.constraints], python_value(node.dominant))
             for node in extractor._root
@@ -946,7 +953,7 @@ def read_literals(
 
 
 def _on_column(name: str, feature: int, is_one: bool) -> OneOf:
-    """Return labels as PSyKE's REAL and Trepan read them."""
+    """Return the condition that a column of 0 and 1 has a value, as in PSyKE's REAL or Trepan."""
     if name == "REAL":
         return OneOf(feature, (1,), negated=not is_one)
     return OneOf(feature, (int(is_one),))
@@ -964,24 +971,24 @@ def family_of(extractor: Any) -> str:
         if not class_names:
             raise TypeError(f"extractor must be a fitted extractor of PSyKE, got {extractor!r}.")
         hint = (
-            " It searches for parameters: fit an extractor with those that it found."
+            " It searches for parameters; fit an extractor with the parameters that it returns."
             if "Optimizer" in class_names
             else ""
         )
         raise TypeError(
-            f"PSyKE's {name} holds no rules.{hint} Those of GridEx, GridREx, ITER, HEx, DiViNE, "
+            f"PSyKE's {name} has no rules.{hint} The rules of GridEx, GridREx, ITER, HEx, DiViNE, "
             "COSMiK, GInGER, CReEPy, ExACT, CREAM, CART, REAL and Trepan can be read."
         )
     if family == "HyperCubePredictor":
-        fitted = extractor._surrounding is not None or bool(extractor._hypercubes)
+        is_fitted = extractor._surrounding is not None or bool(extractor._hypercubes)
     elif family == "Cart":
         tree = extractor._cart_predictor.predictor
-        fitted = hasattr(tree, "tree_") or getattr(tree, "root", None) is not None
+        is_fitted = hasattr(tree, "tree_") or getattr(tree, "root", None) is not None
     elif family == "REAL":
-        fitted = bool(extractor._ruleset)
+        is_fitted = bool(extractor._ruleset)
     else:
-        fitted = hasattr(extractor, "_root")
-    if not fitted:
+        is_fitted = hasattr(extractor, "_root")
+    if not is_fitted:
         raise NotFittedError(
             f"This {name} of PSyKE has no rules yet: call its "
             f"{'fit' if 'Clustering' in class_names else 'extract'}(dataframe) before reading them."
@@ -1000,10 +1007,10 @@ def read_psyke(
     fallback: Fallback | None = None,
     discretization: Iterable[Any] | None = None,
 ) -> RuleSet:
-    """Turn an extractor of PSyKE that has been fitted into a rule set.
+    """Convert a fitted extractor of PSyKE to a rule set.
 
     Use it to score, search, simplify and export rules that PSyKE has extracted. The rules predict
-    like the extractor's ``predict``, except for the faults listed in the notes.
+    the same as the extractor's ``predict``, except for the defects listed in the notes.
 
     Parameters
     ----------
@@ -1011,74 +1018,78 @@ def read_psyke(
         GridEx, GridREx, ITER, HEx, DiViNE, COSMiK, GInGER, CReEPy, CART, REAL or Trepan after its
         ``extract``, or ExACT or CREAM after its ``fit``. It is not changed.
     feature_names : sequence of str, optional
-        By default PSyKE's names, in its order. If these are all among the given names, the given
-        ones say which columns there are and in which order; otherwise they are new names for
-        PSyKE's columns, one for each, in its order.
+        Names of the features of the rules. By default PSyKE's names, in its order. If
+        `feature_names` contains all of these, it states the columns of the table and their order.
+        Otherwise it has one new name for each of PSyKE's columns, in PSyKE's order.
     classes : mapping, optional
-        Your label for each of PSyKE's, such as ``{"0": 0, "1": 1}``, since PSyKE wants text. By
-        default its labels are yours.
+        Your label for each label of PSyKE, such as ``{"0": 0, "1": 1}``, because PSyKE requires
+        text. By default the labels of PSyKE.
     X : array-like or DataFrame, optional
-        Rows as the rules see them, usually the training rows; they give the rules their statistics.
+        Rows with the features of the rules, usually the training rows, for the statistics of the
+        rules.
     y_black_box : array-like, optional
-        The black box's predictions to these rows: your labels, or numbers in your units.
+        Predictions of the black box for these rows: your labels, or numbers in the original units.
     domain : Domain, optional
-        The box in which the rules are meant to predict. By default PSyKE's own, which it draws
-        2e-6 around the training rows; CART and discretized columns have none without `X`.
+        The box for which the rules are intended. By default the box of PSyKE, which exceeds the
+        range of the training rows by 2e-6. CART and discretized columns have no domain without `X`.
     fallback : Fallback, optional
-        What to say where PSyKE predicts None. Without it :meth:`RuleSet.predict` raises there.
+        Output for rows for which PSyKE predicts None. Without it, :meth:`RuleSet.predict` raises an
+        error for these rows.
     discretization : iterable of psyke.schema.DiscreteFeature, optional
-        What the columns of 0 and 1 stand for that REAL, Trepan and CART learnt from: the rules are
-        then on the features behind them. By default what the extractor was given. An empty one
-        leaves the rules on the columns.
+        Meaning of the columns of 0 and 1 from which REAL, Trepan and CART learned. The conditions
+        of the rules then are on the original features. By default the discretization of the
+        extractor. If it is empty, the conditions are on the columns of 0 and 1.
 
     Returns
     -------
     RuleSet
-        Boxes that have no row in common stand by themselves, all others in PSyKE's order. A default
-        rule of PSyKE is the last rule, without conditions.
+        If no two boxes overlap, the rules are disjoint; otherwise they are an ordered list in
+        PSyKE's order. A default rule of PSyKE is the last rule, without conditions.
 
     Raises
     ------
     TypeError
-        If the object holds no rules of PSyKE.
+        If the object has no rules of PSyKE.
     sklearn.exceptions.NotFittedError
-        If the extractor has not extracted anything yet.
+        If the extractor is not fitted.
     ValueError
-        If a label, name or column does not fit, or a rule of GInGER is not affine in the features.
+        If a label, name or column does not match, or a rule of GInGER is not affine in the
+        features.
 
     Warns
     -----
     UserWarning
-        Where PSyKE's own predictions are at fault, as told below.
+        If PSyKE's own predictions are wrong; see the notes.
 
     Notes
     -----
-    If the extractor was given a `normalization`, rules are in the units before it. Rounding moves
-    bounds by about 1e-15 of their size, so that a row on a bound may fall on its other side.
+    If the extractor has a `normalization`, the rules are in the original units. Rounding moves
+    bounds by a relative 1e-15, so a row on a bound may change sides.
 
-    Numbers that boxes predict are rounded to 6 decimals as in PSyKE's predict (before a
-    normalization is undone). Affine ones cannot be: they agree within 5e-7 (times the target's
-    scale). CART predicts its numbers unrounded, here as there.
+    Constant outputs of boxes are rounded to 6 decimals as in PSyKE's predict, before the
+    normalization is inverted. Affine outputs are not rounded and agree within 5e-7 times the scale
+    of the target. CART's outputs are not rounded, here and in PSyKE.
 
-    PSyKE's predict does not always follow PSyKE's rules. What is done about it:
+    PSyKE's predict does not always follow PSyKE's rules. These cases are treated as follows:
 
-    - GridEx, GridREx and HEx pass over all bounds on a feature that some level of the grid left
-      whole. The rules keep these bounds, with a warning.
-    - ITER fills gaps with boxes that never get a label, and predicts an empty text; ExACT and CREAM
-      that find nothing to split predict None or 0. Such rules predict the majority (or mean) of the
-      `y_black_box` there, if these are given, or are left out, with a warning.
-    - CART takes labels that are not text for numbers. Its rules are those of that regression, with
+    - GridEx, GridREx and HEx ignore all bounds on a feature that some level of the grid does not
+      divide. The rules keep these bounds, with a warning.
+    - ITER fills gaps with boxes without a label and predicts an empty text; ExACT and CREAM predict
+      None or 0 if they find no split. If `y_black_box` is passed, such rules predict its majority
+      or mean on their rows; otherwise they are dropped, with a warning.
+    - CART treats labels that are not text as numbers. The rules are those of this regression, with
       a warning.
-    - With a `normalization` whose last entry is a feature's, predict rescales its numbers by that
-      feature; it also rescales labels that are not text. The rules do neither, with a warning.
-    - CART prints rules with thresholds of 6 decimals and with ``a <= x < b`` for ``a < x <= b``,
-      and explains predictions by them. The rules are the tree's that predict uses.
-    - A missing value passes an open face in PSyKE, and goes somewhere in its trees. Here it
+    - If the last entry of a `normalization` belongs to a feature, predict rescales its outputs by
+      that feature. It also rescales labels that are not text. The rules do neither, with a warning.
+    - CART prints rules with thresholds of 6 decimals and with ``a <= x < b`` instead of
+      ``a < x <= b``, and explains predictions by them. The rules are those of the tree that predict
+      uses.
+    - In PSyKE, a missing value satisfies an open bound, and reaches some leaf of a tree. Here it
       satisfies no condition.
-    - Affine rules take the columns of a frame by position in PSyKE, but bounds by name. Here names
-      count.
-    - A constant of a discretization stands for all numbers within a relative 1e-9 of it in PSyKE,
-      for itself here.
+    - In PSyKE, affine rules use the columns of a frame by position, and bounds use them by name.
+      Here names are used.
+    - In PSyKE, a constant of a discretization stands for all numbers within a relative 1e-9. Here
+      it stands for itself.
     """
     family = family_of(extractor)
     meanings = discretization_of(extractor, family, discretization)
@@ -1103,11 +1114,12 @@ def read_psyke(
 def discretization_of(
     extractor: Any, family: str, discretization: Iterable[Any] | None
 ) -> Discretization:
+    """Return the discretization of an extractor; only REAL, Trepan and CART have one."""
     if family == "HyperCubePredictor":
         if discretization is not None:
             raise ValueError(
-                f"discretization is for REAL, Trepan and CART; the boxes of "
-                f"{type(extractor).__name__} are on the columns themselves. Leave it out."
+                f"discretization must be None for {type(extractor).__name__}, whose boxes are on "
+                "the columns themselves; it is for REAL, Trepan and CART. Omit it."
             )
         return Discretization(())
     return Discretization.of(extractor, discretization)

@@ -1,8 +1,8 @@
-"""Rules back in the user's units, when scalers stood in front of the extractor.
+"""Conversion of rules on scaled columns to the original units.
 
-Transformers that treat every column by ``x * scale + offset`` (and those that select or reorder
-columns) are undone exactly up to floating-point rounding: a row within about 1e-15 of a rule's
-bound may fall on its other side.
+Transformers that compute ``x * scale + offset`` for each column, and those that select or reorder
+columns, are inverted up to floating-point rounding: a row within about 1e-15 of a bound may change
+sides.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from skescore.rules._ruleset import RuleSet
 
 @dataclass(frozen=True)
 class AffineMap:
-    """What a transformer does to columns: ``scale[k] * input[source[k]] + offset[k]``.
+    """Affine map of columns: output k is ``scale[k] * input[source[k]] + offset[k]``.
 
     Parameters
     ----------
     source : ndarray of int, shape (n_outputs,)
-        The column of the input that each column of the output is made of.
+        Index of the input column of each output column.
     scale, offset : ndarray of shape (n_outputs,)
-        By what it is multiplied, and what is added then.
+        Factor and summand of each output column.
     input_names : tuple of str
-        The names of the columns of the input.
+        Names of the input columns.
     filled : tuple, default=()
-        What each column of the output holds where the input lacks a value, as imputers fill it;
-        None where it is missing as well. By default that is so everywhere.
+        For each output column, the value that an imputer put in the place of missing inputs, or
+        None if missing inputs stay missing. By default None for all columns.
 
     Examples
     --------
@@ -74,48 +74,49 @@ class AffineMap:
 
     def then(self, scale: Any, offset: Any) -> AffineMap:
         """Scale and shift the output further."""
-        by, more = (np.broadcast_to(v, self.scale.shape).tolist() for v in (scale, offset))
+        factors, summands = (np.broadcast_to(v, self.scale.shape).tolist() for v in (scale, offset))
         filled = tuple(
-            None if v is None else v * by[k] + more[k] for k, v in enumerate(self.filled)
+            None if value is None else value * factor + summand
+            for value, factor, summand in zip(self.filled, factors, summands, strict=True)
         )
         return replace(
             self, scale=self.scale * scale, offset=self.offset * scale + offset, filled=filled
         )
 
     def take(self, columns: Any) -> AffineMap:
-        """Keep some columns of the output."""
-        chosen = np.arange(len(self.source))[columns]
-        filled = tuple(self.filled[k] for k in chosen.tolist())
-        parts = self.source[chosen], self.scale[chosen], self.offset[chosen]
+        """Select columns of the output."""
+        selected = np.arange(len(self.source))[columns]
+        filled = tuple(self.filled[k] for k in selected.tolist())
+        parts = self.source[selected], self.scale[selected], self.offset[selected]
         return AffineMap(*parts, self.input_names, filled)
 
     def fill(self, values: Sequence[Any]) -> AffineMap:
-        """Put values where the output lacks them."""
+        """Impute one value per column of the output; values that are already imputed stay."""
         filled = (
-            v if filled_value is None else filled_value
-            for v, filled_value in zip(values, self.filled, strict=True)
+            new if current is None else current
+            for new, current in zip(values, self.filled, strict=True)
         )
         return replace(self, filled=tuple(filled))
 
 
 def affine_map(transformer: Any) -> AffineMap:
-    """Read what a fitted transformer does to each column.
+    """Return the affine map that a fitted transformer applies to the columns.
 
     Parameters
     ----------
     transformer : transformer
         A fitted scaler, selector or imputer of scikit-learn, or a ``Pipeline`` or
-        ``ColumnTransformer`` of them.
+        ``ColumnTransformer`` of such transformers.
 
     Returns
     -------
     AffineMap
-        From its input to its output.
+        The map from the input columns to the output columns.
 
     Raises
     ------
     TypeError
-        If it, or a part of it, cannot be undone column by column.
+        If the transformer, or a part of it, cannot be inverted column by column.
 
     Examples
     --------
@@ -171,9 +172,9 @@ def _apply(transformer: Any, so_far: AffineMap) -> AffineMap:
     if isinstance(transformer, ColumnTransformer):
         return _column_transformer(transformer, so_far)
     raise TypeError(
-        f"{type(transformer).__name__} cannot be undone, so its rules cannot be shown in the units "
-        "of the input. Scalers, selectors and imputers can; the rules in the extractor's own "
-        "units are in its rules_."
+        f"{type(transformer).__name__} cannot be inverted, so rules on its output cannot be "
+        "converted to the units of its input. Use scalers, selectors and imputers of scikit-learn, "
+        "or read the rules in the units of the output from rules_ of the extractor."
     )
 
 
@@ -195,7 +196,7 @@ def _column_transformer(transformer: ColumnTransformer, so_far: AffineMap) -> Af
 
 
 def interval_in(interval: Interval, feature: int, undo: Callable[[float], float]) -> Interval:
-    """Return an interval of a column after an affine map, as one of the feature before it."""
+    """Convert an interval of an output column to an interval of its input feature."""
     low, high = undo(interval.lower), undo(interval.upper)
     closed = interval.lower_closed, interval.upper_closed
     if low > high:
@@ -208,17 +209,17 @@ def interval_in(interval: Interval, feature: int, undo: Callable[[float], float]
 def _exact_bounds(
     ruleset: RuleSet, mapping: AffineMap, transform: Callable[[np.ndarray], Any]
 ) -> dict[tuple[int, float], tuple[float, float]]:
-    """Find which inputs a transformer puts on either side of each bound, to the last bit.
+    """Find the inputs on both sides of each bound without rounding errors.
 
-    Undoing a scaler rounds, and so does the scaler itself. Boosted trees cut at values of the
-    training rows, which may not change sides for that.
+    A scaler and its inverse both round. Boosted trees split at values of the training rows, and
+    these rows must not change sides because of rounding.
 
     Returns
     -------
     dict
-        By column of the output and bound: the largest input that comes to the bound or before it,
-        and the smallest that comes to it or behind it. Before and behind are those of the input,
-        which a negative scale exchanges.
+        By output column and bound, a pair in the order of the inputs: the last input that the
+        transformer maps to the bound or before it, and the first that it maps to the bound or after
+        it. With a negative scale, "before" means a larger output.
     """
     bounds: dict[int, set[float]] = {}
     for condition in _leaves(c for rule in ruleset.rules for c in rule.conditions):
@@ -228,8 +229,8 @@ def _exact_bounds(
     result = {}
     for k, feature_bounds in bounds.items():
         sorted_bounds = np.array(sorted(feature_bounds))
-        last, following = _turning_points(mapping, transform, k, sorted_bounds)
-        for bound, low, high in zip(sorted_bounds, last, following, strict=True):
+        last, first = _turning_points(mapping, transform, k, sorted_bounds)
+        for bound, low, high in zip(sorted_bounds, last, first, strict=True):
             result[k, float(bound)] = float(low), float(high)
     return result
 
@@ -237,7 +238,7 @@ def _exact_bounds(
 def _turning_points(
     mapping: AffineMap, transform: Callable[[np.ndarray], Any], k: int, bounds: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The last inputs that come to bounds of a column or before them, the first at or behind."""
+    """Return the last inputs at or before bounds of a column, and the first at or after them."""
     sign = np.sign(mapping.scale[k])
 
     def image(inputs: np.ndarray) -> np.ndarray:
@@ -263,7 +264,7 @@ def _leaves(conditions: Iterable[Condition]) -> Iterable[Condition]:
 def _last(
     holds: Callable[[np.ndarray], np.ndarray], start: np.ndarray, width: np.ndarray
 ) -> np.ndarray:
-    """Find the last number, near a start, for which what holds of all smaller ones still holds."""
+    """Find the largest number near `start` for which a monotone condition still holds."""
     low, high = start - width, start + width
     for _ in range(64):
         bad_low, bad_high = ~holds(low), holds(high)
@@ -295,20 +296,21 @@ def in_user_units(
     ruleset : RuleSet
         The rules.
     mapping : AffineMap
-        What the transformer does, see :func:`affine_map`.
+        Map of the transformer; see :func:`affine_map`.
     transform : callable, optional
-        The transformer itself, from rows to rows. With it the rules hold on exactly the rows whose
-        image they held on; without it a row within rounding of a bound may change sides.
+        Function of the transformer from rows to rows. With it, a rule holds for exactly those rows
+        whose output it held for. Without it, rows next to a bound may change sides by rounding.
 
     Returns
     -------
     RuleSet
-        The same rules in the units of the input, by the names of its columns.
+        The same rules in the units of the input, with the names of its columns.
 
     Raises
     ------
     ValueError
-        If the transformer gives another number of columns, or scales one by 0 or no finite number.
+        If the transformer returns another number of columns than the rules have features, or the
+        scale of a column is 0 or not finite.
 
     Examples
     --------
@@ -321,11 +323,14 @@ def in_user_units(
     """
     if len(mapping.source) != ruleset.n_features:
         raise ValueError(
-            f"The rules have {ruleset.n_features} features, but the transformer gives "
-            f"{len(mapping.source)} columns."
+            f"mapping must have one output column per feature of the rules, {ruleset.n_features}, "
+            f"got {len(mapping.source)}. Pass the map of the transformer in front of the extractor."
         )
     if not (np.isfinite(mapping.scale).all() and mapping.scale.all()):
-        raise ValueError(f"Columns must be scaled by finite numbers but 0, got {mapping.scale!r}.")
+        raise ValueError(
+            f"mapping.scale must be finite and not 0, got {mapping.scale!r}. Drop the columns "
+            "with another scale."
+        )
 
     bounds = {} if transform is None else _exact_bounds(ruleset, mapping, transform)
     conversion = _UnitConversion(mapping, bounds)

@@ -1,4 +1,4 @@
-"""Pairs of rules: implication and contradiction of premises, unions and hulls."""
+"""Implication, contradiction, union and hull of pairs of conditions and rules."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from skescore.rules._rule import Rule, combined
 Conditions = tuple[Condition, ...]
 
 
-#: Conditions on one feature by itself.
+#: Conditions on a single feature.
 _Side: TypeAlias = Interval | OneOf | Missing
 _SIDES = (Interval, OneOf, Missing)
 
@@ -35,9 +35,9 @@ def implies(one: Condition, other: Condition) -> bool:
     if truth_table(one).missing and not truth_table(other).missing:
         return False
     if isinstance(one, Missing) and not one.negated:
-        return True  # only missing values, which the other condition accepts
+        return True  # `one` accepts missing values only, and `other` accepts them
     if isinstance(other, Missing):
-        return other.negated  # accepts all observed values
+        return other.negated  # `other` then accepts all observed values
     if isinstance(one, Interval) and isinstance(other, Interval):
         return _begins_before(other, one) and _ends_after(other, one)
     if not (isinstance(one, OneOf) and isinstance(other, OneOf)):
@@ -76,8 +76,8 @@ def _contradict(one: Condition, other: Condition) -> bool:
     if truth_table(one).missing and truth_table(other).missing:
         return False
     if isinstance(one, Missing) or isinstance(other, Missing):
-        # One accepts missing values only, the other observed values only.
-        return not (_any_known(one) and _any_known(other))
+        # They contradict if one accepts only missing values, the other only observed values.
+        return not (_accepts_observed(one) and _accepts_observed(other))
     if isinstance(one, Interval) and isinstance(other, Interval):
         return not _overlap(one, other)
     if not (isinstance(one, OneOf) and isinstance(other, OneOf)):
@@ -90,7 +90,7 @@ def _contradict(one: Condition, other: Condition) -> bool:
     return all(inside) if other.negated else not any(inside)
 
 
-def _any_known(condition: _Side) -> bool:
+def _accepts_observed(condition: _Side) -> bool:
     return not isinstance(condition, Missing) or condition.negated
 
 
@@ -106,12 +106,12 @@ def _overlap(one: Interval, other: Interval, *, touching: bool = False) -> bool:
 
 
 def without_implied(conditions: Conditions) -> Conditions:
-    """Leave out the conditions that the others of the same rule imply."""
+    """Return the conditions of a rule without those that its other conditions imply."""
     required = list(conditions)
     for condition in conditions:
-        remaining = [other for other in required if other is not condition]
-        if any(implies(other, condition) for other in remaining):
-            required = remaining
+        others = [other for other in required if other is not condition]
+        if any(implies(other, condition) for other in others):
+            required = others
     return tuple(required)
 
 
@@ -130,7 +130,7 @@ def united(one: Condition, other: Condition) -> Condition | None:
         if isinstance(side, Missing):
             if side.negated:
                 return always if missing else side
-            return always if _is_known(partner) else with_missing(partner, True)
+            return always if _is_not_missing(partner) else with_missing(partner, True)
     if isinstance(one, Interval) and isinstance(other, Interval):
         if not _overlap(one, other, touching=True):
             return None
@@ -155,21 +155,25 @@ def united(one: Condition, other: Condition) -> Condition | None:
     return always if missing else None
 
 
-def _is_known(condition: _Side) -> bool:
+def _is_not_missing(condition: _Side) -> bool:
+    """Return whether a condition is "is not missing"."""
     return isinstance(condition, Missing) and condition.negated
 
 
 def hull(one: Rule, other: Rule) -> Rule:
     """Return the smallest box around two rules, with the output of the first rule.
 
-    Further conditions are kept if both rules have them. Lists of values of a feature are united.
+    Other conditions are kept if both rules have them. Lists of values of a feature are united.
     """
     other_sides: dict[int, Interval | Missing] = {i.feature: i for i in other.intervals}
-    gaps = [{c.feature: c for c in r.non_intervals if isinstance(c, Missing)} for r in (one, other)]
-    other_sides |= gaps[1]
+    one_missing, other_missing = (
+        {c.feature: c for c in rule.non_intervals if isinstance(c, Missing)}
+        for rule in (one, other)
+    )
+    other_sides |= other_missing
     conditions: list[Condition] = []
-    own_sides: list[Interval | Missing] = [*one.intervals, *gaps[0].values()]
-    for side in own_sides:
+    one_sides: list[Interval | Missing] = [*one.intervals, *one_missing.values()]
+    for side in one_sides:
         partner = other_sides.get(side.feature)
         if partner is None:
             continue
@@ -188,11 +192,11 @@ def hull(one: Rule, other: Rule) -> Rule:
         if condition in other.non_intervals:
             conditions.append(condition)
             continue
-        for rival in other.non_intervals:
-            if isinstance(condition, OneOf | Missing) and isinstance(rival, OneOf | Missing):
-                values = united(condition, rival)
-                if values is not None:
-                    conditions.append(values)
+        for candidate in other.non_intervals:
+            if isinstance(condition, OneOf | Missing) and isinstance(candidate, OneOf | Missing):
+                union = united(condition, candidate)
+                if union is not None:
+                    conditions.append(union)
     return Rule(tuple(conditions), one.output, combined(one.statistics, other.statistics))
 
 

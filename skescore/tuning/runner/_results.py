@@ -17,7 +17,7 @@ from skescore.tuning.runner._comparison import measured_parts
 
 @dataclass(frozen=True)
 class FinishedTrial:
-    """Measurements of a trial on all folds, which a trial with equal hyper-parameters shares."""
+    """Measurements of a trial on all folds, which a trial with equal hyperparameters shares."""
 
     number: int
     results: list[FoldResult]
@@ -30,9 +30,9 @@ class ResultCache:
     Parameters
     ----------
     n_folds : int
-        Number of folds; trials that were measured on fewer are not included.
+        Number of folds; trials that were measured on fewer folds are not included.
     measures : mapping of str to float, optional
-        Further measures that the trials are compared by, with 1 if greater is better, else -1.
+        Further measures by which trials are compared: 1 if greater is better, -1 if less is.
     """
 
     def __init__(self, n_folds: int, measures: Mapping[str, float] | None = None) -> None:
@@ -43,19 +43,19 @@ class ResultCache:
         self._n_read: dict[str, int] = {}
 
     def get(self, name: str, params: dict[str, Any]) -> FinishedTrial | None:
-        """Return the first finished trial of an extractor with these hyper-parameters."""
+        """Return the first finished trial of an extractor with these hyperparameters."""
         return self._by_params.get((name, params_key(params)))
 
     def add(self, name: str, params: dict[str, Any], finished: FinishedTrial) -> None:
-        """Add a trial unless there is one with equal hyper-parameters."""
+        """Add a trial unless there is one with equal hyperparameters."""
         self._by_params.setdefault((name, params_key(params)), finished)
 
     def parts_of(self, results: Sequence[FoldResult]) -> np.ndarray:
-        """Return the measures that trials are compared by, see :func:`measured_parts`."""
+        """Return the measures by which trials are compared; see :func:`measured_parts`."""
         return measured_parts(results, self.measures)
 
     def rivals(self) -> list[np.ndarray]:
-        """Return the measured parts of all trials whose rules of all rows have a score."""
+        """Return the measures of all trials whose rules, extracted from all rows, have a score."""
         return list(self._parts.values())
 
     def update(self, trials: Mapping[str, Sequence[FrozenTrial]]) -> None:
@@ -76,7 +76,7 @@ class ResultCache:
             return
         all_rows = read_all_rows(trial.user_attrs.get("all_rows"))
         self.add(name, trial.params, FinishedTrial(trial.number, list(folds), all_rows))
-        # A trial without rules of all rows cannot win, so it does not outrank any other.
+        # A trial whose rules could not be extracted from all rows cannot win.
         score = math.nan if all_rows is None else all_rows.get("score")
         if math.isfinite(score) and (name, trial.number) not in self._parts:
             self._parts[name, trial.number] = self.parts_of(folds)

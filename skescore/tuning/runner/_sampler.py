@@ -18,11 +18,11 @@ _OBSERVED_STATES = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.RUNNING)
 
 
 class ResumableTPESampler(optuna.samplers.TPESampler):
-    """TPE sampler that draws the same hyper-parameters in a resumed search as in an unbroken one.
+    """TPE sampler that draws the same hyperparameters in a resumed search as in an unbroken one.
 
     The draws of TPE depend on the order of the trials, and a repeated trial has a later number
     than the one it replaces. This sampler shows TPE the trials in the order of their positions.
-    It reads them from the storage once per trial, not once per hyper-parameter. One sampler serves
+    It reads them from the storage once per trial, not once per hyperparameter. One sampler serves
     one study.
     """
 
@@ -33,14 +33,14 @@ class ResumableTPESampler(optuna.samplers.TPESampler):
     def sample_independent(
         self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: Any
     ) -> Any:
-        """Draw one hyper-parameter."""
+        """Draw one hyperparameter."""
         study, trial = self._order_by_position(study, trial)
         return super().sample_independent(study, trial, param_name, param_distribution)
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, Any]
     ) -> dict[str, Any]:
-        """Draw several hyper-parameters jointly."""
+        """Draw several hyperparameters jointly."""
         if not search_space:
             return {}
         study, trial = self._order_by_position(study, trial)
@@ -49,7 +49,7 @@ class ResumableTPESampler(optuna.samplers.TPESampler):
     def _order_by_position(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> tuple[optuna.Study, FrozenTrial]:
-        """Return the study and the trial ordered at the first hyper-parameter of the trial."""
+        """Return the study and the trial ordered at the first hyperparameter of the trial."""
         if trial.number not in self._ordered:
             self._ordered[trial.number] = _order_by_position(study, trial)
         return self._ordered[trial.number]

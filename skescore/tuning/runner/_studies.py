@@ -71,11 +71,11 @@ class StudySettings:
     Attributes
     ----------
     starting_points : mapping of str to list of dict
-        Hyper-parameters of the first trials of each extractor.
+        Hyperparameters of the first trials of each extractor.
     seed : int
         Seed of the default samplers.
     baselines : mapping of str to list of dict
-        Hyper-parameters that are evaluated in addition to the budget, by extractor.
+        Hyperparameters that are evaluated in addition to the budget, by extractor.
     n_startup_trials : int
         Number of random trials before the default sampler learns from trials.
     limits : SearchLimits
@@ -185,10 +185,10 @@ class Studies:
             self.trials[name] = list(self.by_name[name].get_trials(deepcopy=False))
 
     def start_trial(self, name: str) -> tuple[optuna.Trial, dict[str, Any]]:
-        """Start a trial of an extractor and return it with its hyper-parameters.
+        """Start a trial of an extractor and return it with its hyperparameters.
 
         The sampler is seeded by the trial's position, so that an interrupted search continues as
-        it would have without the interruption and workers draw different hyper-parameters.
+        it would have without the interruption and workers draw different hyperparameters.
         """
         study = self.by_name[name]
         if self.is_shared:
@@ -247,7 +247,7 @@ class Studies:
     def interrupt(
         self, name: str, trial: optuna.Trial, *, repeat: bool = True, has_params: bool = True
     ) -> None:
-        """End a trial so that it does not count, and queue its hyper-parameters again.
+        """End a trial so that it does not count, and queue its hyperparameters again.
 
         Parameters
         ----------
@@ -258,7 +258,7 @@ class Studies:
         repeat : bool, default=True
             False if it shall not be queued again. Trials in memory never are.
         has_params : bool, default=True
-            Whether all hyper-parameters were suggested. Otherwise only those it was queued with
+            Whether all hyperparameters were suggested. Otherwise only those it was queued with
             are queued again; without any, the next trial at its position gets the same ones.
         """
         study = self.by_name[name]
@@ -336,7 +336,7 @@ class Studies:
         return [*unique, *self.counted_trials(name)]
 
     def find_baseline(self, name: str, params: dict[str, Any]) -> FrozenTrial | None:
-        """Return the first baseline of an extractor with these hyper-parameters, if any."""
+        """Return the first baseline of an extractor with these hyperparameters, if any."""
         key = params_key(params)
         baselines = filter(is_baseline, self.trials[name])
         return next((trial for trial in baselines if params_key(trial.params) == key), None)

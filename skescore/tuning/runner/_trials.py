@@ -28,7 +28,7 @@ def is_baseline(trial: FrozenTrial) -> bool:
 
 
 def is_abandoned(trial: FrozenTrial) -> bool:
-    """Return whether a trial does not count although it had all its hyper-parameters."""
+    """Return whether a trial does not count although it had all its hyperparameters."""
     return trial.state == TrialState.FAIL and HEARTBEAT in trial.user_attrs and not counts(trial)
 
 

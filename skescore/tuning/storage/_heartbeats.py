@@ -285,7 +285,7 @@ def _fail_and_enqueue(study: optuna.Study, trial: FrozenTrial, reason: str) -> b
     # A trial that had not started cannot be the reason for the end of its process.
     is_retried = retried_number is None or HEARTBEAT not in trial.user_attrs
     outlook = (
-        "Its hyper-parameters are tried again."
+        "Its hyperparameters are tried again."
         if is_retried
         else f"It was the second attempt, after trial {retried_number}, so it is not repeated."
     )

@@ -118,8 +118,8 @@ def score_interval(
     >>> from skescore.tuning import score_interval
     >>> X, y = load_iris(return_X_y=True)
     >>> tree = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X[::2], y[::2])
-    >>> found = score_interval(tree, X[1::2], y[1::2], n_resamples=100, random_state=0)
-    >>> found.low < found.score < found.high
+    >>> interval = score_interval(tree, X[1::2], y[1::2], n_resamples=100, random_state=0)
+    >>> interval.low < interval.score < interval.high
     True
     """
     level, times = _settings(confidence_level, n_resamples)
@@ -276,8 +276,8 @@ def win_probability(
     ...     folds = [dict(performance=1 - loss, loss=loss, loss_q=loss, n_rules=3, size=3,
     ...                   completeness_volume=1.0, completeness_instances=1.0) for loss in losses]
     ...     return Candidate.from_measures("cart", {}, trial, tuple(folds))
-    >>> found = Candidates([measured(0, [0.1, 0.1]), measured(1, [0.0, 0.3])])
-    >>> win_probability(found, "fire")["probability"].tolist()
+    >>> candidates = Candidates([measured(0, [0.1, 0.1]), measured(1, [0.0, 0.3])])
+    >>> win_probability(candidates, "fire")["probability"].tolist()
     [0.75, 0.25]
     """
     members = as_candidates(candidates)

@@ -23,10 +23,10 @@ from skescore.tuning.weights._weighing import (
     weights_of,
 )
 
-_DOMINATED = "another is at least as good on every fold"
+_DOMINATED = "another candidate is at least as good on every fold"
 _BEATEN = {
-    "fire": "on every step of psi within the range another is better",
-    "ice": "in every pixel of the raster another is better",
+    "fire": "another candidate is better for every psi in the range",
+    "ice": "another candidate is better in every pixel of the raster",
 }
 
 
@@ -40,9 +40,8 @@ def winning_regions(
 ) -> WinningRegions:
     r"""Compute the weights for which each candidate of a search wins.
 
-    Use it before choosing weights: often one candidate wins for all sensible weights, or the choice
-    is between two candidates.
-    :func:`skescore.plots.winner_map` draws it.
+    Use it before choosing weights: often one candidate wins for all sensible weights, or only two
+    candidates can win. :func:`skescore.plots.winner_map` draws the result.
 
     Parameters
     ----------
@@ -52,10 +51,10 @@ def winning_regions(
     score : {"ice", "fire"}, default="ice"
         ICE has the weights phi and rho, FiRe has psi.
     within : (float, float) or dict of str to (float, float), optional
-        Least and greatest weight, or for ICE one pair for ``"phi"`` and one for ``"rho"``; from
-        0.1 to 10 for ICE and to 100 for FiRe by default.
+        Smallest and largest weight, or for ICE one pair for ``"phi"`` and one for ``"rho"``. By
+        default from 0.1 to 10 for ICE, and from 0.1 to 100 for FiRe.
     completeness : {"volume", "instances"}, default="volume"
-        Kind of completeness, for ICE.
+        Measure of completeness in ICE.
     resolution : int, default=200
         Number of pixels of the raster of ICE along each weight.
 
@@ -98,13 +97,13 @@ def winning_regions(
     ...                 n_rules=n_rules, size=n_rules, completeness_volume=1.0,
     ...                 completeness_instances=1.0)
     ...     return Candidate.from_measures("cart", {"max_leaf_nodes": n_rules}, trial, (fold,))
-    >>> found = Candidates([measured(0, 0.75, 1), measured(1, 0.95, 4), measured(2, 0.97, 12)])
-    >>> by_psi = winning_regions(found, "fire")
+    >>> candidates = Candidates([measured(0, 0.75, 1), measured(1, 0.95, 4), measured(2, 0.97, 12)])
+    >>> by_psi = winning_regions(candidates, "fire")
     >>> by_psi.table[["low", "high", "n_rules", "loss", "share"]].round(2)
         low   high  n_rules  loss  share
     0   0.1   12.0      4.0  0.05   0.69
     1  12.0  100.0     12.0  0.03   0.31
-    >>> by_ice = winning_regions(found)
+    >>> by_ice = winning_regions(candidates)
     >>> by_ice.intervals(phi=1)[["low", "high", "n_rules"]].round(2)
         low   high  n_rules
     0  0.10   1.06      4.0
@@ -122,20 +121,19 @@ def winning_regions(
 class WinningRegions:
     """Winners by weights, from :func:`winning_regions`.
 
-    It is created by the function, with the same parameters.
-
     Attributes
     ----------
     table : pandas.DataFrame
-        The winners. For FiRe one row per interval of psi, by psi: ``low``, ``high``,
+        The winners. For FiRe, one row per interval of psi, in increasing order: ``low``, ``high``,
         ``closed_low``, ``closed_high``, ``candidate`` (its index), ``extractor``, ``n_rules``,
-        ``loss`` and ``share`` of the log-range. For ICE one row per winner, the widest region
-        first: ``candidate``, ``extractor``, ``n_rules``, ``performance``, ``completeness``,
-        ``share`` of the pixels, the point ``phi``, ``rho`` of the region that is furthest from its
-        edges, and its extent ``phi_low``, ``phi_high``, ``rho_low`` and ``rho_high``, known to a
-        pixel. Measures are means over the folds.
+        ``loss`` and ``share`` of the logarithmic range. For ICE, one row per winner, the largest
+        region first: ``candidate``, ``extractor``, ``n_rules``, ``performance``,
+        ``completeness``, ``share`` of the pixels, ``phi`` and ``rho`` of the point that is
+        farthest from the edges of the region, and the range of the region (``phi_low``,
+        ``phi_high``, ``rho_low``, ``rho_high``), which is accurate to one pixel. Measures are means
+        over the folds.
     nowhere : pandas.DataFrame
-        The other candidates, the reason why they win for no weights in the range, and the candidate
+        Candidates that win for no weights in the range, with the reason, and with the candidate
         that beats them if it is the same for all weights.
     raster : ndarray of int, shape (resolution, resolution)
         For ICE, the index of the candidate that wins in each pixel: phi by rows, rho by columns.
@@ -292,21 +290,21 @@ class WinningRegions:
         -------
         pandas.DataFrame
             One row per interval of the other weight, ascending: ``low``, ``high``, ``candidate``,
-            ``extractor``, ``n_rules``, ``performance`` and ``share`` of the log-range. At the ends
-            between them the scores of both neighbors are equal.
+            ``extractor``, ``n_rules``, ``performance`` and ``share`` of the logarithmic range.
+            Where two intervals meet, both candidates have the same score.
 
         Raises
         ------
         TypeError, ValueError
-            If not one of the two is fixed, or not at a positive number.
+            If both or none of the two weights are fixed, or the value is not positive.
         """
         if self.score == "fire":
             raise TypeError(
-                "intervals fixes one of the two weights of ICE, but FiRe has psi alone. Its "
-                "intervals are the rows of `table`."
+                "intervals fixes one of the two weights of ICE, but FiRe has only the weight psi. "
+                "The intervals of psi are the rows of `table`."
             )
         if len(fixed) != 1 or set(fixed) - set(WEIGHTS["ice"]):
-            raise TypeError(f"intervals needs either phi or rho, got {fixed!r}.")
+            raise TypeError(f"intervals needs either phi or rho, got {fixed!r}. Pass one of them.")
         ((name, value),) = fixed.items()
         (other,) = set(WEIGHTS["ice"]) - {name}
         low, high = self.within[other]

@@ -106,8 +106,8 @@ def weight_stability(
     ...     fold = dict(performance=1 - loss, loss=loss, loss_q=loss, n_rules=n_rules,
     ...                 size=n_rules, completeness_volume=1.0, completeness_instances=1.0)
     ...     return Candidate.from_measures("cart", {"max_leaf_nodes": n_rules}, trial, (fold,))
-    >>> found = Candidates([measured(0, 0.20, 2), measured(1, 0.05, 6)])
-    >>> weight_stability(found).table[["weight", "direction", "factor", "candidate"]].round(3)
+    >>> candidates = Candidates([measured(0, 0.20, 2), measured(1, 0.05, 6)])
+    >>> weight_stability(candidates).table[["weight", "direction", "factor", "candidate"]].round(3)
       weight direction  factor  candidate
     0    phi      down     inf       <NA>
     1    phi        up   1.753          1

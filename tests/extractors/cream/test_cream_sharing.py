@@ -64,17 +64,17 @@ def candidates(outputs):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("most_bytes", [32 * 2**20, 10_000, 0])
+@pytest.mark.parametrize("max_bytes", [32 * 2**20, 10_000, 0])
 @settings(max_examples=3)
 @given(st.data())
-def test_results_are_bit_identical_with_and_without_sharing(kind, most_bytes, data):
+def test_results_are_bit_identical_with_and_without_sharing(kind, max_bytes, data):
     wrapper, function, outputs = KINDS[kind]
     shared = CachedBlackBox(wrapper(function))
-    shared.cache.most_bytes = most_bytes
+    shared.cache.max_bytes = max_bytes
     for cls, parameters in data.draw(st.lists(candidates(outputs), min_size=2, max_size=6)):
         alone = cls(wrapper(function), **parameters).fit(ROWS)
         assert learned(cls(shared, **parameters).fit(ROWS)) == learned(alone)
-        assert shared.cache.n_bytes <= most_bytes
+        assert shared.cache.n_bytes <= max_bytes
 
 
 def test_other_rows_share_nothing():

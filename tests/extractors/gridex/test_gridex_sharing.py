@@ -121,7 +121,7 @@ def test_paths_of_thresholds_on_real_data(load):
 def test_a_cache_without_room_changes_nothing_but_the_time():
     shared = CachedBlackBox(CallableRegressor(numbers_of))
     for most in (0, 3000, 30000):
-        shared.cache.most_bytes = most
+        shared.cache.max_bytes = most
         for threshold in (0.2, 0.3, 0.2):
             parameters = {"n_slices": 4, "threshold": threshold, "min_examples": 3}
             parameters["random_state"] = 0
@@ -203,12 +203,12 @@ def test_copies_start_with_an_empty_cache_and_give_the_same(copied):
     X, y = load_wine(return_X_y=True)
     forest = RandomForestRegressor(5, random_state=0).fit(X, y)
     shared = CachedBlackBox(forest)
-    shared.cache.most_bytes = 10**6
+    shared.cache.max_bytes = 10**6
     parameters = {"importance_threshold": 0.3, "threshold": 0.2}
     first = fitted(GridExExtractor, shared, parameters, X)
     assert len(shared.cache) > 0
     other = copied(shared)
-    assert (len(other.cache), other.cache.n_bytes, other.cache.most_bytes) == (0, 0, 10**6)
+    assert (len(other.cache), other.cache.n_bytes, other.cache.max_bytes) == (0, 0, 10**6)
     assert learned(fitted(GridExExtractor, other, parameters, X)) == learned(first)
     assert clone(shared).cache is shared.cache
 

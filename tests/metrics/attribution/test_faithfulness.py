@@ -651,7 +651,7 @@ def labeled(X: Any) -> list[str]:
         (
             {"attributions": np.ones((2, 3, 2)), "target": Target(explains=1)},
             ValueError,
-            "each class",
+            "one value per class",
         ),
         ({"attributions": pd.DataFrame(np.ones((3, 3)))}, ValueError, "3 for 2"),
         ({"X": [1.0, 2.0, 3.0]}, ValueError, "list of one"),

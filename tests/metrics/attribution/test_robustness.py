@@ -128,11 +128,11 @@ def test_robustness_refuses_invalid_inputs() -> None:
         attribution_sensitivity(np.asarray, pd.DataFrame({"a": ["x"]}))
     with pytest.raises(ValueError, match="reference must have the 4 columns"):
         attribution_sensitivity(np.asarray, X, reference=X[:, :2])
-    with pytest.raises(ValueError, match="explainer must return one map for each of the 6 rows"):
+    with pytest.raises(ValueError, match="one attribution map for each of the 6 rows"):
         attribution_sensitivity(lambda Z: np.ones(4), X)
 
 
 @pytest.mark.parametrize("maps", [np.ones((2, 3)), np.ones(4)])
 def test_sensitivity_needs_map_per_row(maps) -> None:
-    with pytest.raises(ValueError, match="one map for each of the 4 rows"):
+    with pytest.raises(ValueError, match="one attribution map for each of the 4 rows"):
         attribution_sensitivity(lambda X: maps, np.ones((4, 3)), radius=0.1)

@@ -194,7 +194,7 @@ def test_long_sets_are_shortened_in_repr_only():
     ]
     html = ruleset._repr_html_()
     assert html.count("<tr>") == 1 + 60 + 1 + 1
-    assert "... and 1174 more; to_frame() gives all" in html
+    assert "... and 1174 more; to_frame() returns all" in html
     assert len(ruleset.to_frame()) == 1234
     assert "more" not in repr(long_set(60))
     assert "more" not in long_set(60)._repr_html_()

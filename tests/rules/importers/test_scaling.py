@@ -205,7 +205,7 @@ def test_bounds_are_readable_in_the_user_s_units():
     ]
 
 
-# --- what cannot be undone -------------------------------------------------------------------
+# --- transformers without inverse ------------------------------------------------------------
 
 
 class Doubler(TransformerMixin, BaseEstimator):
@@ -237,7 +237,7 @@ class Doubler(TransformerMixin, BaseEstimator):
 def test_what_cannot_be_undone(step):
     X, y = training_rows()
     pipeline = make_pipeline(step, DecisionTreeClassifier(max_depth=2)).fit(X, y)
-    with pytest.raises(TypeError, match=r"cannot be undone.*in the units of the input.*rules_"):
+    with pytest.raises(TypeError, match=r"cannot be inverted.*to the units of its input.*rules_"):
         as_ruleset(pipeline)
 
 
@@ -342,10 +342,10 @@ def test_identity_and_its_parts():
 
 
 def test_maps_that_do_not_fit():
-    with pytest.raises(ValueError, match="rules have 3 features, but the transformer gives 2 col"):
+    with pytest.raises(ValueError, match="one output column per feature of the rules, 3, got 2"):
         in_user_units(INNER, MAPPING.take([0, 1]))
     for scale in (0.0, math.nan, math.inf):
-        with pytest.raises(ValueError, match="scaled by finite numbers but 0"):
+        with pytest.raises(ValueError, match="scale must be finite and not 0"):
             in_user_units(INNER, replace(MAPPING, scale=np.array([1.0, scale, 1.0])))
 
 

@@ -257,7 +257,7 @@ def test_intervals_are_finer_than_the_raster(gain: float, wins: bool) -> None:
     results = [measured((0.9, 2, first)), measured((0.9, 6, middle)), measured((0.9, 10, 1))]
     regions = winning_regions(results)
     assert regions.nowhere["candidate"].tolist() == [1]
-    assert regions.nowhere["reason"][0].startswith("in every pixel")
+    assert regions.nowhere["reason"][0].endswith("in every pixel of the raster")
     assert regions.nowhere["beaten_by"].isna().all()
     assert regions.intervals(phi=3)["candidate"].tolist() == ([2, 1, 0] if wins else [2, 0])
 

@@ -16,8 +16,8 @@ from skescore.rules.exporters._common import (
     class_labels,
     class_votes,
     elementary,
-    plain_letters,
     rules_in_order,
+    to_ascii,
 )
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _WIDTH = 88
 
 def camel_case(name: str) -> str:
     """Return a name of plain letters and digits such as ``petalLengthCm``; it may be empty."""
-    words = re.findall(r"[A-Za-z0-9]+", plain_letters(name))
+    words = re.findall(r"[A-Za-z0-9]+", to_ascii(name))
     if not words:
         return ""
     first, *others = words

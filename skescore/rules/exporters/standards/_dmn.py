@@ -23,8 +23,8 @@ from skescore.rules.exporters._common import (
     abstention,
     always_predicts,
     class_labels,
-    plain_letters,
     rules_in_order,
+    to_ascii,
 )
 from skescore.rules.exporters.standards._fields import (
     check_fallback,
@@ -91,7 +91,7 @@ class _DecisionTable:
         self.inputs: dict[Any, tuple[str, str, str]] = {}
 
     def _variable(self, name: str, feature: int) -> str:
-        base = re.sub(r"\W+", "_", plain_letters(name), flags=re.ASCII).strip("_").lower()
+        base = re.sub(r"\W+", "_", to_ascii(name), flags=re.ASCII).strip("_").lower()
         base = base or f"x{feature}"
         if base in _RESERVED or not base[0].isalpha():
             base = f"x_{base}"
