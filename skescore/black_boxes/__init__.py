@@ -4,6 +4,7 @@ from skescore.black_boxes._adapters import (
     CallableClassifier,
     CallableRegressor,
     CommandFunction,
+    as_black_box,
     select_output,
 )
 from skescore.black_boxes._catalog import (
@@ -44,6 +45,7 @@ __all__ = [
     "SavedModelError",
     "UnknownEndingError",
     "accepts_groups",
+    "as_black_box",
     "black_box_task",
     "check_matches",
     "encode_labels",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import os
 import zipfile
@@ -10,12 +11,11 @@ from typing import Any
 
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from skescore._io import at_home, check_regular
 from skescore._names import PICKLE_KINDS, no_model_text
 from skescore._optional import ENGINE_EXTRAS, import_optional, install_commands
-from skescore.black_boxes._adapters import CallableClassifier, CallableRegressor
+from skescore.black_boxes._adapters import CallableClassifier, CallableRegressor, as_black_box
 from skescore.black_boxes._compatibility import type_name
 from skescore.black_boxes._errors import BlackBoxError, SavedModelError, UnknownEndingError
 from skescore.black_boxes._onnx import OnnxPredictor
@@ -35,7 +35,8 @@ def load_model(
     Parameters
     ----------
     path : str or path-like
-        File ending in .skops, .onnx, .pkl, .pickle or .joblib.
+        File ending in .skops, .onnx, .pkl, .pickle or .joblib, or the folder of an AutoGluon
+        predictor.
     trust : bool, default=False
         Whether the author of the file may run code on this machine. True opens pickle and joblib
         files, and allows every type in a skops file.
@@ -77,7 +78,7 @@ def load_model(
     if not file.exists():
         raise SavedModelError(no_model_text(file, where))
     if file.is_dir():
-        raise SavedModelError(f"{where} is a folder: pass the file of the model.")
+        return _load_autogluon(file, where, trust)
     if suffix == ".skops":
         return _load_skops(file, where, trust)
     if suffix == ".onnx":
@@ -149,6 +150,26 @@ def _unpacked(content: bytes) -> int:
 _LARGE_ARCHIVE, _COMPRESSION = 1 << 26, 100
 
 
+def _load_autogluon(folder: Path, where: str, trust: bool) -> Any:
+    """Load the folder of a TabularPredictor, which contains pickle files."""
+    if not (folder / "predictor.pkl").is_file():
+        raise SavedModelError(f"{where} is a folder: pass the file of the model.")
+    if not trust:
+        raise SavedModelError(
+            f"{where} was not opened: the folder of an AutoGluon predictor contains pickle files, "
+            "which can run any code when they are read. If you trust whoever made it, pass "
+            "trust=True (on the command line: --trust)."
+        )
+    try:
+        tabular = importlib.import_module("autogluon.tabular")
+        return tabular.TabularPredictor.load(str(folder))
+    except Exception as error:
+        raise SavedModelError(
+            f"{where} cannot be loaded ({_describe_error(error)}). "
+            f"{_missing_package(error) or _PICKLE_REMEDY}"
+        ) from error
+
+
 def _load_pickle(file: Path, where: str, trust: bool) -> Any:
     if not trust:
         raise SavedModelError(
@@ -212,8 +233,10 @@ def load_black_box(path: str | os.PathLike[str], *, trust: bool = False) -> Froz
     Parameters
     ----------
     path : str or path-like
-        File ending in .skops, .onnx, .pkl, .pickle or .joblib. An ONNX model whose first output
-        holds floating-point numbers is a regressor, any other a classifier.
+        File ending in .skops, .onnx, .pkl, .pickle or .joblib, or the folder of an AutoGluon
+        predictor. An ONNX model whose first output holds floating-point numbers is a regressor, any
+        other a classifier. Models of FLAML and statsmodels are read from pickle files, see
+        :func:`as_black_box`.
     trust : bool, default=False
         Whether the author of the file may run code on this machine. True opens pickle and joblib
         files, and allows every type in a skops file.
@@ -266,11 +289,13 @@ def _checked_model(model: Any, where: str) -> FrozenEstimator:
             "classifier or regressor, or a Pipeline that ends in one."
         )
     try:
-        check_is_fitted(model)
+        black_box = as_black_box(model)
     except NotFittedError as error:
         raise BlackBoxError(f"{where} holds a {kind} that is not fitted: fit it first.") from error
-    except (TypeError, AttributeError) as error:
+    except ValueError as error:
+        raise BlackBoxError(f"{where} holds a {kind} that is incomplete: {error}") from error
+    except TypeError as error:
         raise BlackBoxError(
             f"{where} holds a {kind}, which is not a scikit-learn estimator. {WRAP}"
         ) from error
-    return model if isinstance(model, FrozenEstimator) else FrozenEstimator(model)
+    return black_box if isinstance(black_box, FrozenEstimator) else FrozenEstimator(black_box)
