@@ -29,7 +29,7 @@ from skescore.black_boxes._fitting import (
     is_unsupervised,
     observed_classes,
 )
-from skescore.black_boxes._loading import load_black_box, load_model, read_bytes
+from skescore.black_boxes._loading import load_black_box, load_model, model_checksum, read_bytes
 from skescore.black_boxes._onnx import OnnxPredictor
 
 __all__ = [
@@ -59,6 +59,7 @@ __all__ = [
     "load_black_box",
     "load_model",
     "make_black_box",
+    "model_checksum",
     "observed_classes",
     "read_bytes",
     "select_output",

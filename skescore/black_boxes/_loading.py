@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import io
 import os
@@ -199,6 +200,19 @@ def read_bytes(file: Path, where: str) -> bytes:
     if not content:
         raise SavedModelError(f"{where} is empty: save it again.")
     return content
+
+
+def model_checksum(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a model's file, or of all files in its folder."""
+    model = at_home(path)
+    if not model.is_dir():
+        return hashlib.sha256(read_bytes(model, os.fspath(path))).hexdigest()
+    files = sorted(file for file in model.rglob("*") if file.is_file())
+    digests = [
+        f"{file.relative_to(model).as_posix()} {hashlib.sha256(file.read_bytes()).hexdigest()}"
+        for file in files
+    ]
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
 def _missing_package(error: BaseException | None) -> str:

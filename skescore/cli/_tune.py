@@ -1566,6 +1566,7 @@ def _black_box(
         CommandFunction,
         is_unsupervised,
         make_black_box,
+        model_checksum,
     )
 
     name = options.black_box
@@ -1576,9 +1577,7 @@ def _black_box(
         return CallableRegressor(function), {}
     if model is None:
         return make_black_box(name, dataset.task, options.seed, dataset.categories), {}
-    about: dict[str, Any] = {
-        "checksum_sha256": hashlib.sha256(at_home(name).read_bytes()).hexdigest()
-    }
+    about: dict[str, Any] = {"checksum_sha256": model_checksum(name)}
     if options.outputs:
         about["outputs"] = options.outputs
     if is_unsupervised(model):
