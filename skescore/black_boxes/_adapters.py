@@ -324,7 +324,7 @@ def as_black_box(model: Any, *, classes: Sequence[Any] | None = None) -> Any:
         return _wrap_statsmodels(model, classes)
     if _is_from(model, "flaml", "AutoML"):
         _require_fitted(model, model.model is not None)
-        return _wrap_predictor(model.predict, model.classes_)
+        return _wrap_predictor(model.predict, getattr(model, "classes_", None))
     if _is_from(model, "autogluon", "TabularPredictor"):
         _require_fitted(model, model.is_fit)
         return _wrap_predictor(model.predict, model.class_labels)
