@@ -741,7 +741,8 @@ def _add_black_box_options(group: Any) -> None:
         action=OF_BLACK_BOX,
         metavar="NAME|FILE|COMMAND",
         help=f"{', '.join(BLACK_BOX_NAMES)} (trained here; default random-forest), or a file with "
-        "a fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust; of clusterers "
+        "a fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust, also of FLAML "
+        "and statsmodels, and the folder of an AutoGluon predictor; of clusterers "
         "and outlier detectors the labels are explained, no --target is needed), or "
         f"'{COMMAND} PROGRAM ARGUMENTS', run with rows as CSV on its standard input and one "
         "prediction per line on its standard output",

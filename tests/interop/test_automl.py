@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -81,7 +83,7 @@ def test_automl_predictors_are_black_boxes(fitted, task):
 
 
 def test_automl_predictors_on_the_command_line(fitted, tmp_path, monkeypatch, capsys):
-    X, y, model, path = fitted
+    X, y, _, path = fitted
     monkeypatch.chdir(tmp_path)
     X.assign(target=y).to_csv("rows.csv", index=False)
     words = ["tune", "rows.csv", "--target", "target", "--black-box", str(path), "--trials", "2"]
@@ -98,6 +100,20 @@ def test_automl_predictors_on_the_command_line(fitted, tmp_path, monkeypatch, ca
     changed.write_bytes(changed.read_bytes() + b" ")
     assert main([*words, "--overwrite"]) == 0
     assert "it has changed since the run" in capsys.readouterr().err
+
+
+def test_recipe_of_automl_runs(capsys):
+    pytest.importorskip("flaml")
+    page = (Path(__file__).parents[2] / "docs/guide/recipes.md").read_text(encoding="utf-8")
+    table = re.search(r"```python\n(.*?)```", page, flags=re.DOTALL)[1]
+    (recipe,) = re.findall(r"```py\n([^`]*AutoML[^`]*)```", page)
+    names = {}
+    exec(table, names)
+    capsys.readouterr()
+    exec(recipe.replace("time_budget=10", "time_budget=2, n_jobs=1"), names)
+    assert re.findall(
+        r"^(\d)\. .*(?:barolo|grignolino|barbera)  ", capsys.readouterr().out, re.M
+    ) == list("1234")
 
 
 def test_unfitted_automl_predictors_are_refused(tmp_path):
