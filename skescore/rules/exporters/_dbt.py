@@ -77,7 +77,7 @@ def to_dbt(
     relation = "ref" if len(names) == 1 else "source"
     arguments = ", ".join(map(_jinja_text, names))
     expression = ruleset.to_sql(dialect=dialect, kind=kind, exact=exact)
-    # Jinja must not read what stands in names and texts, and it would change carriage returns. Lines
+    # Jinja must not read what stands in names and texts, and would change carriage returns. Lines
     # are not indented, because texts contain line breaks.
     expression = re.sub(r"[{\r]+", lambda run: f"{{{{ {_jinja_text(run[0])} }}}}", expression)
     column = "rule" if kind == "assign" else "prediction"
