@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib
 import io
 import os
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,18 @@ def load_model(
     )
 
 
+@contextlib.contextmanager
+def _explained_damage(where: str, remedy: str) -> Iterator[None]:
+    """Raise a SavedModelError with a remedy if a model cannot be loaded."""
+    try:
+        yield
+    except Exception as error:
+        raise SavedModelError(
+            f"{where} cannot be loaded ({_describe_error(error)}). "
+            f"{_missing_package(error) or remedy}"
+        ) from error
+
+
 def _load_skops(file: Path, where: str, trust: bool) -> Any:
     try:
         skops = import_optional("skops.io", extra="skops", purpose="Loading a .skops file")
@@ -122,13 +136,8 @@ def _load_skops(file: Path, where: str, trust: bool) -> Any:
             "who made the file and find nothing strange in this list, pass trust=True (on the "
             "command line: --trust)."
         )
-    try:
+    with _explained_damage(where, _SKOPS_REMEDY):
         return skops.loads(content, trusted=untrusted)
-    except Exception as error:
-        raise SavedModelError(
-            f"{where} cannot be loaded ({_describe_error(error)}). "
-            f"{_missing_package(error) or _SKOPS_REMEDY}"
-        ) from error
 
 
 def _load_onnx(file: Path, where: str) -> Any:
@@ -161,14 +170,9 @@ def _load_autogluon(folder: Path, where: str, trust: bool) -> Any:
             "which can run any code when they are read. If you trust whoever made it, pass "
             "trust=True (on the command line: --trust)."
         )
-    try:
+    with _explained_damage(where, _PICKLE_REMEDY):
         tabular = importlib.import_module("autogluon.tabular")
         return tabular.TabularPredictor.load(str(folder))
-    except Exception as error:
-        raise SavedModelError(
-            f"{where} cannot be loaded ({_describe_error(error)}). "
-            f"{_missing_package(error) or _PICKLE_REMEDY}"
-        ) from error
 
 
 def _load_pickle(file: Path, where: str, trust: bool) -> Any:
@@ -181,13 +185,8 @@ def _load_pickle(file: Path, where: str, trust: bool) -> Any:
     import joblib
 
     content = read_bytes(file, where)
-    try:
+    with _explained_damage(where, _PICKLE_REMEDY):
         return joblib.load(io.BytesIO(content))
-    except Exception as error:
-        raise SavedModelError(
-            f"{where} cannot be loaded ({_describe_error(error)}). "
-            f"{_missing_package(error) or _PICKLE_REMEDY}"
-        ) from error
 
 
 def read_bytes(file: Path, where: str) -> bytes:
