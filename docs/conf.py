@@ -305,6 +305,13 @@ def _run(program: str, page: str, names: dict[str, Any]) -> str:
     return out.getvalue().rstrip()
 
 
+def describe_thumbnails(app: Any, page: str, template: str, context: Any, doctree: Any) -> None:
+    """Use the descriptions of the gallery's programs as alternative texts of their pictures."""
+    if page.startswith("gallery/"):
+        empty = r'tooltip="([^"]*)"><img alt=""'
+        context["body"] = re.sub(empty, r'tooltip="\1"><img alt="\1"', context["body"])
+
+
 def setup(app: Any) -> dict[str, Any]:
     """Register what is said above."""
     sys.setrecursionlimit(10_000)
@@ -315,4 +322,5 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("autodoc-process-docstring", constants_as_commented, priority=1)
     app.connect("missing-reference", find_public)
     app.connect("doctree-read", run_programs)
+    app.connect("html-page-context", describe_thumbnails)
     return {"parallel_read_safe": False}

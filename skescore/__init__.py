@@ -31,6 +31,7 @@ _HOMES = {
     "REALExtractor": "extractors",
     "RuleSet": "rules",
     "TrepanExtractor": "extractors",
+    "as_black_box": "black_boxes",
     "as_ruleset": "rules",
     "as_rulesets": "rules",
     "characteristics": "metrics",

@@ -14,9 +14,8 @@ from multiprocessing import current_process
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
-
 if TYPE_CHECKING:
+    import psutil
     from joblib import Parallel
 
 __all__ = [
@@ -124,6 +123,9 @@ def end_with_parent(parent: int) -> None:
 
     The children of a killed run must not continue in the background.
     """
+    # Python in a browser has no processes and no psutil.
+    import psutil
+
     if not _WATCHED and os.getppid() == parent:
         _WATCHED.append(psutil.Process(parent))
         threading.Thread(target=_watch, daemon=True).start()
@@ -144,6 +146,8 @@ def _begin(parent: int) -> None:
 
 
 def _watch() -> None:
+    import psutil
+
     while _WATCHED[0].is_running() and _WATCHED[0].status() != psutil.STATUS_ZOMBIE:
         time.sleep(1.0)
     os._exit(1)

@@ -11,10 +11,13 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import jinja2
 import pytest
+import yaml
 
 ROOT = Path(__file__).parent.parent
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT, BUILD_SYSTEM = PYPROJECT["project"], PYPROJECT["build-system"]
 RECIPE = ROOT / "conda" / "recipe" / "meta.yaml"
 
 
@@ -50,6 +53,7 @@ def test_distributions_pass_twine_checks(built):
 @pytest.mark.slow
 def test_distributions_contain_required_files(built):
     wheel, sdist = built
+    assert wheel.name == f"skescore-{PROJECT['version']}-py3-none-any.whl"
     license = (ROOT / "LICENSE").read_bytes()
     with zipfile.ZipFile(wheel) as files:
         names = set(files.namelist())
@@ -98,10 +102,18 @@ def test_conda_recipe_matches_pyproject():
     assert PROJECT["requires-python"] == f">={stated['python_min']}"
     sections = re.findall(r"^(\w+):$", text, flags=re.M)
     assert sections == ["package", "source", "build", "requirements", "test", "about", "extra"]
-    run = text.partition("  run:\n")[2].partition("\ntest:")[0]
-    needed = {line.strip("- ") for line in run.strip().splitlines()}
-    expected = {re.sub(r"(?=[<>=])", " ", need, count=1) for need in PROJECT["dependencies"]}
-    assert needed == expected | {"python >={{ python_min }}"}
+    recipe = yaml.safe_load(jinja2.Template(text).render(PYTHON="python"))
+    assert list(recipe) == sections
+    assert recipe["package"] == {"name": PROJECT["name"], "version": PROJECT["version"]}
+    everywhere = [need.partition(";")[0].strip() for need in PROJECT["dependencies"]]
+    expected = [re.sub(r"(?=[<>=])", " ", need, count=1) for need in everywhere]
+    assert recipe["requirements"]["run"] == [f"python >={stated['python_min']}", *expected]
+    (build_requirement,) = BUILD_SYSTEM["requires"]
+    assert build_requirement.replace(">=", " >=") in recipe["requirements"]["host"]
+    scripts = [f"{name} = {target}" for name, target in PROJECT["scripts"].items()]
+    assert recipe["build"]["entry_points"] == scripts
+    assert recipe["about"]["license"] == PROJECT["license"]
+    assert [recipe["about"]["license_file"]] == PROJECT["license-files"]
     for line in text.splitlines():
         assert line == line.rstrip()
         assert "\t" not in line
@@ -111,11 +123,8 @@ def test_conda_recipe_matches_pyproject():
         "  number: 0",
         "  noarch: python",
         "    - pip check",
-        "  license: BSD-3-Clause",
-        "  license_file: LICENSE",
         "    - python {{ python_min }}",
         "  name: {{ name|lower }}",
-        "    - skescore = skescore.cli:main",
     ):
         assert f"\n{rule}\n" in text, rule
     summary = re.search(r"^  summary: (.+)$", text, flags=re.M)[1]

@@ -109,6 +109,26 @@ def test_unknown_names_raise() -> None:
         from skescore import CARTExtractr  # noqa: F401
 
 
+def test_search_runs_without_processes() -> None:
+    """In a browser, Python has neither psutil nor threads."""
+    program = """
+import sys, threading
+sys.modules["psutil"] = sys.modules["fcntl"] = None
+def refuse(self): raise RuntimeError("can't start new thread")
+threading.Thread.start = refuse
+from sklearn.datasets import load_iris
+from sklearn.naive_bayes import GaussianNB
+from skescore import ExtractorSearchCV
+X, y = load_iris(return_X_y=True, as_frame=True)
+search = ExtractorSearchCV(GaussianNB(), extractors=["cart"], n_trials=2, cv=2, random_state=0)
+print(search.fit(X, y).rules_)
+"""
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program], capture_output=True, text=True
+    )
+    assert "1. IF petal" in run.stdout, run.stderr
+
+
 def test_star_import_provides_public_names() -> None:
     names: dict[str, Any] = {}
     exec("from skescore import *", names)

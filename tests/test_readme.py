@@ -96,6 +96,13 @@ def test_tables_render_as_markdown(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
+def test_code_blocks_name_a_language(page):
+    """The documentation would run a block without a language as Python."""
+    fences = [token for token in PARSER.parse(PAGES[page]) if token.type == "fence"]
+    assert all(fence.info for fence in fences), [f.map for f in fences if not f.info]
+
+
+@pytest.mark.parametrize("page", PAGES)
 def test_sections_are_not_empty(page):
     tokens = [token for token in PARSER.parse(PAGES[page]) if token.level == 0]
     blocks = [t for t in tokens if t.type.endswith("_open") or t.nesting == 0]

@@ -4,6 +4,7 @@ from skescore.black_boxes._adapters import (
     CallableClassifier,
     CallableRegressor,
     CommandFunction,
+    as_black_box,
     select_output,
 )
 from skescore.black_boxes._catalog import (
@@ -28,7 +29,7 @@ from skescore.black_boxes._fitting import (
     is_unsupervised,
     observed_classes,
 )
-from skescore.black_boxes._loading import load_black_box, load_model, read_bytes
+from skescore.black_boxes._loading import load_black_box, load_model, model_checksum, read_bytes
 from skescore.black_boxes._onnx import OnnxPredictor
 
 __all__ = [
@@ -44,6 +45,7 @@ __all__ = [
     "SavedModelError",
     "UnknownEndingError",
     "accepts_groups",
+    "as_black_box",
     "black_box_task",
     "check_matches",
     "encode_labels",
@@ -57,6 +59,7 @@ __all__ = [
     "load_black_box",
     "load_model",
     "make_black_box",
+    "model_checksum",
     "observed_classes",
     "read_bytes",
     "select_output",

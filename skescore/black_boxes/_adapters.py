@@ -1,4 +1,4 @@
-"""Functions, networks, single outputs and commands as black boxes."""
+"""Functions, networks, AutoML predictors, single outputs and commands as black boxes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.utils.validation import _num_samples, check_array, check_consistent_length
 
 from skescore._optional import import_optional
 from skescore._processes import own_environment
 from skescore._validation import check_choice, one_dimension
-from skescore.black_boxes._fitting import black_box_task, finite_predictions, is_text
+from skescore.black_boxes._fitting import black_box_task, finite_predictions, is_fitted, is_text
 
 
 class _CallableEstimator(BaseEstimator):
@@ -281,6 +283,83 @@ class CallableRegressor(RegressorMixin, _CallableEstimator):
                 "CallableRegressor(lambda rows: function(rows)[:, 0])."
             )
         return finite_predictions(predictions)
+
+
+def as_black_box(model: Any, *, classes: Sequence[Any] | None = None) -> Any:
+    """Wrap a fitted model as a black box that no extractor or search fits again.
+
+    Parameters
+    ----------
+    model : estimator, AutoML, TabularPredictor or results of statsmodels
+        A fitted estimator of scikit-learn, AutoML of FLAML, TabularPredictor of AutoGluon, or
+        results of a fitted statsmodels model.
+    classes : sequence, optional
+        Labels of a statsmodels classifier, in the order of its codes; by default the codes 0 and 1
+        of a binary model. Other models know their classes.
+
+    Returns
+    -------
+    FrozenEstimator, CallableClassifier or CallableRegressor
+        The black box. Of two classes, it predicts the second where a statsmodels model returns a
+        probability above 0.5.
+
+    Raises
+    ------
+    NotFittedError
+        If the model is not fitted.
+    TypeError
+        If it is none of these models.
+    ValueError
+        If a multinomial model of statsmodels lacks `classes`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from skescore.black_boxes import as_black_box
+    >>> as_black_box(GaussianNB().fit(*load_iris(return_X_y=True)))
+    FrozenEstimator(estimator=GaussianNB())
+    """
+    if _is_from(model, "statsmodels", "ResultsWrapper"):
+        return _wrap_statsmodels(model, classes)
+    if _is_from(model, "flaml", "AutoML"):
+        _require_fitted(model, model.model is not None)
+        return _wrap_predictor(model.predict, getattr(model, "classes_", None))
+    if _is_from(model, "autogluon", "TabularPredictor"):
+        _require_fitted(model, model.is_fit)
+        return _wrap_predictor(model.predict, model.class_labels)
+    black_box_task(model)
+    _require_fitted(model, is_fitted(model))
+    return model if isinstance(model, FrozenEstimator) else FrozenEstimator(model)
+
+
+def _require_fitted(model: Any, fitted: bool) -> None:
+    if not fitted:
+        raise NotFittedError(f"model must be fitted, but the {type(model).__name__} is not.")
+
+
+def _wrap_predictor(predict: Callable[[Any], Any], classes: Any) -> Any:
+    """Wrap a function that predicts labels, or numbers if there are no classes."""
+    if classes is None:
+        return CallableRegressor(predict)
+    return CallableClassifier(predict, classes=np.asarray(classes).tolist())
+
+
+def _wrap_statsmodels(results: Any, classes: Sequence[Any] | None) -> Any:
+    """Wrap results of statsmodels, whose classifiers predict probabilities."""
+    model = results.model
+    if _is_from(model, "statsmodels", "MultinomialModel"):
+        if classes is None:
+            raise ValueError(
+                "classes must list the labels of a multinomial model in the order of its codes, "
+                "got None. Pass as_black_box(model, classes=[...])."
+            )
+        return CallableClassifier(results.predict, classes=classes)
+    family = getattr(model, "family", None)
+    if _is_from(model, "statsmodels", "BinaryModel") or _is_from(family, "statsmodels", "Binomial"):
+        labels = [0, 1] if classes is None else classes
+        return CallableClassifier(results.predict, classes=labels, threshold=0.5)
+    return CallableRegressor(results.predict)
 
 
 def select_output(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,8 @@ def black_box_task(estimator: Any) -> str:
     )
     raise TypeError(
         f"estimator must be a scikit-learn classifier, regressor, clusterer or outlier detector, "
-        f"got {estimator!r}.{hint} Wrap any other model's function: "
+        f"got {shorten(repr(estimator), 150, placeholder='...')}.{hint} Pass fitted models of "
+        "FLAML, AutoGluon and statsmodels as as_black_box(model). Wrap any other model's function: "
         "CallableClassifier(model.predict) or CallableRegressor(model.predict)."
     )
 

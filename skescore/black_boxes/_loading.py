@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import importlib
 import io
 import os
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from skescore._io import at_home, check_regular
 from skescore._names import PICKLE_KINDS, no_model_text
 from skescore._optional import ENGINE_EXTRAS, import_optional, install_commands
-from skescore.black_boxes._adapters import CallableClassifier, CallableRegressor
+from skescore.black_boxes._adapters import CallableClassifier, CallableRegressor, as_black_box
 from skescore.black_boxes._compatibility import type_name
 from skescore.black_boxes._errors import BlackBoxError, SavedModelError, UnknownEndingError
 from skescore.black_boxes._onnx import OnnxPredictor
@@ -35,7 +38,8 @@ def load_model(
     Parameters
     ----------
     path : str or path-like
-        File ending in .skops, .onnx, .pkl, .pickle or .joblib.
+        File ending in .skops, .onnx, .pkl, .pickle or .joblib, or the folder of an AutoGluon
+        predictor.
     trust : bool, default=False
         Whether the author of the file may run code on this machine. True opens pickle and joblib
         files, and allows every type in a skops file.
@@ -77,7 +81,7 @@ def load_model(
     if not file.exists():
         raise SavedModelError(no_model_text(file, where))
     if file.is_dir():
-        raise SavedModelError(f"{where} is a folder: pass the file of the model.")
+        return _load_autogluon(file, where, trust)
     if suffix == ".skops":
         return _load_skops(file, where, trust)
     if suffix == ".onnx":
@@ -88,6 +92,18 @@ def load_model(
         f"{where} has the ending {file.suffix!r}, but {description} must be a .skops or .onnx file "
         f"or, with --trust, one of {', '.join(PICKLE_KINDS)}."
     )
+
+
+@contextlib.contextmanager
+def _explained_damage(where: str, remedy: str) -> Iterator[None]:
+    """Raise a SavedModelError with a remedy if a model cannot be loaded."""
+    try:
+        yield
+    except Exception as error:
+        raise SavedModelError(
+            f"{where} cannot be loaded ({_describe_error(error)}). "
+            f"{_missing_package(error) or remedy}"
+        ) from error
 
 
 def _load_skops(file: Path, where: str, trust: bool) -> Any:
@@ -120,13 +136,8 @@ def _load_skops(file: Path, where: str, trust: bool) -> Any:
             "who made the file and find nothing strange in this list, pass trust=True (on the "
             "command line: --trust)."
         )
-    try:
+    with _explained_damage(where, _SKOPS_REMEDY):
         return skops.loads(content, trusted=untrusted)
-    except Exception as error:
-        raise SavedModelError(
-            f"{where} cannot be loaded ({_describe_error(error)}). "
-            f"{_missing_package(error) or _SKOPS_REMEDY}"
-        ) from error
 
 
 def _load_onnx(file: Path, where: str) -> Any:
@@ -149,6 +160,21 @@ def _unpacked(content: bytes) -> int:
 _LARGE_ARCHIVE, _COMPRESSION = 1 << 26, 100
 
 
+def _load_autogluon(folder: Path, where: str, trust: bool) -> Any:
+    """Load the folder of a TabularPredictor, which contains pickle files."""
+    if not (folder / "predictor.pkl").is_file():
+        raise SavedModelError(f"{where} is a folder: pass the file of the model.")
+    if not trust:
+        raise SavedModelError(
+            f"{where} was not opened: the folder of an AutoGluon predictor contains pickle files, "
+            "which can run any code when they are read. If you trust whoever made it, pass "
+            "trust=True (on the command line: --trust)."
+        )
+    with _explained_damage(where, _PICKLE_REMEDY):
+        tabular = importlib.import_module("autogluon.tabular")
+        return tabular.TabularPredictor.load(str(folder))
+
+
 def _load_pickle(file: Path, where: str, trust: bool) -> Any:
     if not trust:
         raise SavedModelError(
@@ -159,13 +185,8 @@ def _load_pickle(file: Path, where: str, trust: bool) -> Any:
     import joblib
 
     content = read_bytes(file, where)
-    try:
+    with _explained_damage(where, _PICKLE_REMEDY):
         return joblib.load(io.BytesIO(content))
-    except Exception as error:
-        raise SavedModelError(
-            f"{where} cannot be loaded ({_describe_error(error)}). "
-            f"{_missing_package(error) or _PICKLE_REMEDY}"
-        ) from error
 
 
 def read_bytes(file: Path, where: str) -> bytes:
@@ -178,6 +199,19 @@ def read_bytes(file: Path, where: str) -> bytes:
     if not content:
         raise SavedModelError(f"{where} is empty: save it again.")
     return content
+
+
+def model_checksum(path: str | os.PathLike[str]) -> str:
+    """Return the SHA-256 of a model's file, or of all files in its folder."""
+    model = at_home(path)
+    if not model.is_dir():
+        return hashlib.sha256(read_bytes(model, os.fspath(path))).hexdigest()
+    files = sorted(file for file in model.rglob("*") if file.is_file())
+    digests = [
+        f"{file.relative_to(model).as_posix()} {hashlib.sha256(file.read_bytes()).hexdigest()}"
+        for file in files
+    ]
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
 def _missing_package(error: BaseException | None) -> str:
@@ -212,8 +246,10 @@ def load_black_box(path: str | os.PathLike[str], *, trust: bool = False) -> Froz
     Parameters
     ----------
     path : str or path-like
-        File ending in .skops, .onnx, .pkl, .pickle or .joblib. An ONNX model whose first output
-        holds floating-point numbers is a regressor, any other a classifier.
+        File ending in .skops, .onnx, .pkl, .pickle or .joblib, or the folder of an AutoGluon
+        predictor. An ONNX model whose first output holds floating-point numbers is a regressor, any
+        other a classifier. Models of FLAML and statsmodels are read from pickle files, see
+        :func:`as_black_box`.
     trust : bool, default=False
         Whether the author of the file may run code on this machine. True opens pickle and joblib
         files, and allows every type in a skops file.
@@ -266,11 +302,13 @@ def _checked_model(model: Any, where: str) -> FrozenEstimator:
             "classifier or regressor, or a Pipeline that ends in one."
         )
     try:
-        check_is_fitted(model)
+        black_box = as_black_box(model)
     except NotFittedError as error:
         raise BlackBoxError(f"{where} holds a {kind} that is not fitted: fit it first.") from error
-    except (TypeError, AttributeError) as error:
+    except ValueError as error:
+        raise BlackBoxError(f"{where} holds a {kind} that is incomplete: {error}") from error
+    except TypeError as error:
         raise BlackBoxError(
             f"{where} holds a {kind}, which is not a scikit-learn estimator. {WRAP}"
         ) from error
-    return model if isinstance(model, FrozenEstimator) else FrozenEstimator(model)
+    return black_box if isinstance(black_box, FrozenEstimator) else FrozenEstimator(black_box)

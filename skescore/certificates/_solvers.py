@@ -53,7 +53,7 @@ class KindSolver:
     kind : {"tree", "list"}
         Kind of the rules.
     deadline : float
-        Time of :func:`time.monotonic` at which the proof ends.
+        Time of ``time.monotonic()`` at which the proof ends.
     """
 
     def __init__(self, problem: CertificateProblem, kind: str, deadline: float) -> None:
@@ -177,7 +177,7 @@ class _F1TreeSolver:
     best_signed : float
         Signed score of the best rules first.
     deadline : float
-        Time of :func:`time.monotonic` at which the proof ends.
+        Time of ``time.monotonic()`` at which the proof ends.
     """
 
     def __init__(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skescore._io import at_home, check_regular, json_of
+from skescore._io import json_of
 from skescore._names import BLACK_BOX_NAMES
 from skescore.bench import SUITES
 from skescore.cli import _arguments as arguments
@@ -205,12 +204,9 @@ def _labeled_again(options: argparse.Namespace, about: dict[str, Any]) -> Datase
 
 def _model(options: argparse.Namespace, model_record: dict[str, Any]) -> Any:
     """Load the model of a run from its file; raise an error if the file has changed."""
-    from skescore.black_boxes import load_black_box
+    from skescore.black_boxes import load_black_box, model_checksum
 
-    path = at_home(model_record["name"])
-    check_regular(path, str(path))
-    content = path.read_bytes()
-    if hashlib.sha256(content).hexdigest() != model_record.get("checksum_sha256"):
+    if model_checksum(model_record["name"]) != model_record.get("checksum_sha256"):
         raise ValueError("it has changed since the run")
     return load_black_box(model_record["name"], trust=options.trust)
 

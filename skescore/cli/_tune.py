@@ -753,7 +753,8 @@ def _add_black_box_options(group: Any) -> None:
         action=OF_BLACK_BOX,
         metavar="NAME|FILE|COMMAND",
         help=f"{', '.join(BLACK_BOX_NAMES)} (trained here; default random-forest), or a file with "
-        "a fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust; of clusterers "
+        "a fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust, also of FLAML "
+        "and statsmodels, and the folder of an AutoGluon predictor; of clusterers "
         "and outlier detectors the labels are explained, no --target is needed), or "
         f"'{COMMAND} PROGRAM ARGUMENTS', run with rows as CSV on its standard input and one "
         "prediction per line on its standard output",
@@ -1578,6 +1579,7 @@ def _black_box(
         CommandFunction,
         is_unsupervised,
         make_black_box,
+        model_checksum,
     )
 
     name = options.black_box
@@ -1588,9 +1590,7 @@ def _black_box(
         return CallableRegressor(function), {}
     if model is None:
         return make_black_box(name, dataset.task, options.seed, dataset.categories), {}
-    about: dict[str, Any] = {
-        "checksum_sha256": hashlib.sha256(at_home(name).read_bytes()).hexdigest()
-    }
+    about: dict[str, Any] = {"checksum_sha256": model_checksum(name)}
     if options.outputs:
         about["outputs"] = options.outputs
     if is_unsupervised(model):

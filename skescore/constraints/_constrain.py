@@ -126,7 +126,7 @@ def constrain(
     Extractors honor some constraints themselves: they do not see forbidden features, they see
     columns with allowed thresholds in steps between these, they learn from the rows that pinned
     rules leave, and CART's splits keep monotone directions. Otherwise the rules are repaired by
-    :func:`repair`. If that fails, a minimal list replaces the rules, which contains the pinned
+    ``repair``. If that fails, a minimal list replaces the rules, which contains the pinned
     rules and is otherwise constant.
 
     Examples

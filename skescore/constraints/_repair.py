@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from skescore.constraints._cells import UndecidableError
 from skescore.constraints._constraints import Constraints
 from skescore.constraints._labeled_rows import LabeledRows
 from skescore.constraints._monotone import FALLBACK, DecisionRegions
@@ -580,12 +579,3 @@ def _shrunk(output: Any, center: float, factor: float) -> Any:
         return center + factor * (output - center)
     terms = tuple((f, factor * c) for f, c in output.terms)
     return LinearOutput(center + factor * (output.intercept - center), terms)
-
-
-def is_decidable(ruleset: RuleSet) -> bool:
-    """Return whether monotonicity of rules can be decided."""
-    try:
-        DecisionRegions(ruleset).output(FALLBACK)
-    except UndecidableError:
-        return False
-    return True

@@ -245,7 +245,7 @@ class ConstrainedTrees:
     X : array-like
         The rows as constraints read them.
     deadline : float
-        Time of :func:`time.monotonic` at which the search ends.
+        Time of ``time.monotonic()`` at which the search ends.
     """
 
     rows: TreeRows

@@ -502,7 +502,7 @@ class OptimalTreeExtractor(BaseOptimalExtractor):
 
     The tree has the fewest errors on the training rows among all trees over the cuts of a stated
     space, and for every number of leaves there is a proven lower bound of the errors. If the proof
-    takes too long, the best tree found is returned with a :class:`ConvergenceWarning` that states
+    takes too long, the best tree found is returned with a ``ConvergenceWarning`` that states
     both bounds. The tree never has more errors than the tree of :class:`CARTExtractor` with as many
     leaves. Its leaves are the rules, and no row satisfies two of them. The black box is queried
     once. Categories and missing values are supported.
@@ -711,7 +711,7 @@ class OptimalListExtractor(BaseOptimalExtractor):
 
     The list has the fewest errors on the training rows among all lists over the cuts of a stated
     space, and for every number of rules there is a proven lower bound of the errors. If the proof
-    takes too long, the best list found is returned with a :class:`ConvergenceWarning` that states
+    takes too long, the best list found is returned with a ``ConvergenceWarning`` that states
     both bounds. The list never has more errors than the tree of :class:`CARTExtractor` with as many
     leaves if that tree can be written as a list of rules with at most `max_conditions` tests;
     otherwise ``status_`` states if the tree is better. The last rule always holds and counts. The

@@ -229,7 +229,7 @@ class RowGenerator:
         Returns
         -------
         ndarray of shape (n_rows, n_features)
-            The rows; see :meth:`ColumnKinds.between`.
+            The rows.
         """
         first = self._draw_rows(_FIRST, n_rows)
         second = self._neighbors(first)

@@ -304,7 +304,7 @@ class _Rows:
             if self._like.ndim != 2:
                 raise ValueError(
                     f"X must be two-dimensional (rows, features), got shape {self._like.shape}. "
-                    "Reshape one row with X.reshape(1, -1)."
+                    "Pass one row as X.iloc[[0]] of a frame, or X[[0]] of an array."
                 )
             self.frame = pd.DataFrame(self._like).infer_objects()
         if not len(self.frame):

@@ -109,7 +109,7 @@ class SolverLimits:
         check_number("max_work", self.max_work, 0, optional=True)
 
     def deadline(self, started: float) -> float:
-        """Return the time of :func:`time.monotonic` at which the search ends.
+        """Return the time of ``time.monotonic()`` at which the search ends.
 
         Parameters
         ----------

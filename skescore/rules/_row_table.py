@@ -95,7 +95,7 @@ class RowTable:
         if array.ndim != 2:
             raise ValueError(
                 f"X must be two-dimensional (rows, features), got shape {array.shape}. "
-                "Reshape one row with X.reshape(1, -1)."
+                "Pass one row as X.iloc[[0]] of a frame, or X[[0]] of an array."
             )
         if array.shape[1] != len(names):
             raise ValueError(

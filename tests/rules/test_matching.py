@@ -1258,7 +1258,7 @@ def test_match_integers_with_missing_values():
 
 def test_row_table_rejects_invalid_rows():
     for X, text in [
-        ([1.0, 2.0, 3.0], r"two-dimensional .*got shape \(3,\).*X.reshape\(1, -1\)"),
+        ([1.0, 2.0, 3.0], r"two-dimensional .*got shape \(3,\).*X.iloc\[\[0\]\]"),
         (np.zeros((2, 2, 3)), r"two-dimensional .*got shape \(2, 2, 3\)"),
         (pd.Series([1.0, 2.0, 3.0]), "two-dimensional"),
         (5, r"two-dimensional .*got shape \(\)"),

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 def _jinja_text(text: str) -> str:
     """Write a text of Jinja."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\r", "\\r")
+    return f"'{escaped}'"
 
 
 def to_dbt(
@@ -64,10 +65,10 @@ def to_dbt(
     <BLANKLINE>
     select
       *,
-      CASE
-        WHEN "size" <= 2.5 THEN 'small'
-        ELSE 'large'
-      END as prediction
+    CASE
+      WHEN "size" <= 2.5 THEN 'small'
+      ELSE 'large'
+    END as prediction
     from {{ ref('parts') }}
     """
     names = model.split(".")
@@ -76,11 +77,11 @@ def to_dbt(
     relation = "ref" if len(names) == 1 else "source"
     arguments = ", ".join(map(_jinja_text, names))
     expression = ruleset.to_sql(dialect=dialect, kind=kind, exact=exact)
-    # Jinja must not read what stands in names and labels.
-    expression = re.sub(r"\{[{%#]", lambda match: f"{{{{ '{match[0]}' }}}}", expression)
-    indented = expression.replace("\n", "\n  ")
+    # Jinja must not read what stands in names and texts, and would change carriage returns. Lines
+    # are not indented, because texts contain line breaks.
+    expression = re.sub(r"[{\r]+", lambda run: f"{{{{ {_jinja_text(run[0])} }}}}", expression)
     column = "rule" if kind == "assign" else "prediction"
     return (
         f"{{{{ config(materialized={_jinja_text(materialized)}) }}}}\n\nselect\n  *,\n"
-        f"  {indented} as {column}\nfrom {{{{ {relation}({arguments}) }}}}\n"
+        f"{expression} as {column}\nfrom {{{{ {relation}({arguments}) }}}}\n"
     )

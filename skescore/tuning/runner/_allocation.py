@@ -229,7 +229,7 @@ def order_for_worker(
     running: Collection[str],
     previous: Collection[str],
 ) -> list[str]:
-    """Return the extractors as :func:`alternate`, ordered for one of several workers.
+    """Return the extractors in alternation, ordered for one of several workers.
 
     Extractors that no other worker runs (not in `running`) come first; among these, the ones that
     this worker ran before (`previous`), then those with the most remaining work. So most

@@ -18,7 +18,6 @@ from types import TracebackType
 from typing import Any
 
 import optuna
-import psutil
 from optuna.exceptions import (
     UpdateFinishedTrialError,
 )
@@ -333,6 +332,8 @@ def _check_seconds(name: str, value: Any) -> float:
 
 def _describe_worker() -> dict[str, Any]:
     """Return the identity of this process and of the attempt to run a trial."""
+    import psutil
+
     return {
         "host": platform.node(),
         "machine": _machine_id(),
@@ -366,6 +367,8 @@ def _is_gone(beat: Any) -> bool:
     pid, started = beat.get("process"), beat.get("started")
     if beat.get("machine") != _machine_id() or not isinstance(pid, int):
         return False
+    import psutil
+
     try:
         process = psutil.Process(pid)
         if process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):

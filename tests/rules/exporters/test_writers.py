@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
 
+import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from skescore.rules import Interval, Rule, RuleSet
 from skescore.rules.exporters import RULE_WRITERS
@@ -43,3 +49,16 @@ def test_rule_writer_refuses_other_tasks() -> None:
     writer = replace(RULE_WRITERS["text"], tasks=("regression",))
     with pytest.raises(ValueError, match="regression"):
         writer.write(RULES)
+
+
+def test_json_of_all_rules_satisfies_its_schema(arbitrary: ModuleType) -> None:
+    path = Path(__file__).parents[3] / "docs" / "_static" / "schemas" / "rules.json"
+    schema = jsonschema.Draft202012Validator(json.loads(path.read_text(encoding="utf-8")))
+    for ruleset in arbitrary.hostile_sets(12):
+        schema.validate(json.loads(ruleset.to_json()))
+
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        schema.validate(json.loads(data.draw(arbitrary.rule_sets()).to_json()))
+
+    check()
