@@ -100,6 +100,9 @@ MAX_PERMUTED_ROWS = 2000
 _MAX_REPLACEMENTS = 5
 #: Generators of query rows for the trees that every search compares.
 TREE_SAMPLINGS = (None, "permute")
+#: Those of regression if the rules are compared with the black box. Means of numbers need rows near
+#: the data (``benchmarks/arena/fidelity_regression.md``).
+NEAR_TREE_SAMPLINGS = (None, "permute-mixed")
 #: Sizes of the trees that every search under constraints compares.
 _CONSTRAINED_LEAVES = (2, 3, 5, 8, 12)
 #: Columns in which candidates with the same rules agree.
@@ -1189,11 +1192,15 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                     for n_leaves in _CONSTRAINED_LEAVES
                 ]
             }
+        reference = getattr(objective.scorer, "reference", "data")
+        samplings = TREE_SAMPLINGS
+        if reference == "black_box" and not is_classifier(self.estimator):
+            samplings = NEAR_TREE_SAMPLINGS
         points = tree_path(
             self._seeded("cart"),
             folds,
-            TREE_SAMPLINGS,
-            reference=getattr(objective.scorer, "reference", "data"),
+            samplings,
+            reference=reference,
             max_rules=None if objective.depends_on_size else self.max_rules,
         )
         return {"cart": points} if points else {}

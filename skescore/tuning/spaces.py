@@ -909,10 +909,10 @@ class _Search(NamedTuple):
 
 def _leaves(problem: _SearchProblem, max_leaves: int = _MOST_LEAVES) -> IntDistribution:
     """Return the range of the number of rules: more than classes, fewer than rows."""
-    if (
-        problem.max_rules is not None and problem.max_rules < max_leaves
-    ):  # leaves of one class are merged
-        max_leaves = min(max_leaves, math.ceil(1.5 * problem.max_rules))
+    if problem.max_rules is not None and problem.max_rules < max_leaves:
+        # Leaves of one class are merged, so that a larger tree may keep the limit.
+        larger = 1.5 if problem.classifies else 1.0
+        max_leaves = min(max_leaves, math.ceil(larger * problem.max_rules))
     max_leaves = max(min(max_leaves, problem.n_rows // 2), problem.n_outputs + 1, 3)
     return IntDistribution(2, max_leaves, log=True)
 
@@ -1009,11 +1009,7 @@ def _cart_points(problem: _SearchProblem) -> _Points:
     leaves = _clip_to_range(problem.max_rules, _leaves(problem))
     large = tree(leaves) | {"max_depth": 8}
     points = [p for p in (large, default, largest, more, few) if int(p["max_leaf_nodes"]) <= leaves]
-    with_queries = _with_query_rows(points, first=True)
-    if problem.classifies:
-        return with_queries
-    # Means of numbers need rows near the data: benchmarks/arena/fidelity_regression.md.
-    return [large | {"sampling": name} for name in ("permute-mixed", "permute-near")] + with_queries
+    return _with_query_rows(points, first=True)
 
 
 #: Work of optimal extractors in a search, where each of many candidates is fitted six times.
