@@ -17,6 +17,7 @@ from skescore.black_boxes._catalog import (
 from skescore.black_boxes._compatibility import check_matches, type_name
 from skescore.black_boxes._errors import BlackBoxError, SavedModelError, UnknownEndingError
 from skescore.black_boxes._fitting import (
+    QueryCost,
     accepts_groups,
     black_box_task,
     encode_labels,
@@ -42,6 +43,7 @@ __all__ = [
     "CommandFunction",
     "LabelCodingClassifier",
     "OnnxPredictor",
+    "QueryCost",
     "SavedModelError",
     "UnknownEndingError",
     "accepts_groups",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from textwrap import shorten
 from typing import Any
 
@@ -27,6 +29,40 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, has_fit_para
 from skescore._rows import repeated_rows, take_rows
 from skescore._text import listed
 from skescore._validation import own_rows, python_value, row_weights
+
+
+@dataclass(frozen=True)
+class QueryCost:
+    """Rows that a black box was asked about, and the time that it took.
+
+    Parameters
+    ----------
+    n_rows : int, default=0
+        Number of rows, without those whose predictions were cached.
+    seconds : float, default=0.0
+        Time in seconds, summed over processes.
+
+    Examples
+    --------
+    >>> from skescore.black_boxes import QueryCost
+    >>> cost = QueryCost(600, 1.5) + QueryCost(400, 0.5)
+    >>> cost.n_rows, cost.seconds, cost.seconds_per_row
+    (1000, 2.0, 0.002)
+    """
+
+    n_rows: int = 0
+    seconds: float = 0.0
+
+    @property
+    def seconds_per_row(self) -> float:
+        """Mean time per row in seconds; NaN without rows."""
+        return self.seconds / self.n_rows if self.n_rows else math.nan
+
+    def __add__(self, other: QueryCost) -> QueryCost:
+        return QueryCost(self.n_rows + other.n_rows, self.seconds + other.seconds)
+
+    def __sub__(self, other: QueryCost) -> QueryCost:
+        return QueryCost(self.n_rows - other.n_rows, self.seconds - other.seconds)
 
 
 def black_box_task(estimator: Any) -> str:

@@ -18,7 +18,7 @@ from skescore.extractors._input import (
     is_categorical,
 )
 from skescore.extractors._optimal import OptimalListExtractor, OptimalTreeExtractor
-from skescore.extractors._oracle import CachedBlackBox, Oracle, QueryCost, ResultCache
+from skescore.extractors._oracle import CachedBlackBox, Oracle, ResultCache
 from skescore.extractors._revised import RevisedRulesExtractor
 from skescore.extractors._sampling import N_QUERIES, SAMPLINGS, RowGenerator, generate_rows
 from skescore.extractors._subtrees import equal_siblings, first_leaves, without_equal_siblings
@@ -59,7 +59,6 @@ __all__ = [
     "OptimalListExtractor",
     "OptimalTreeExtractor",
     "Oracle",
-    "QueryCost",
     "REALExtractor",
     "ResultCache",
     "RevisedRulesExtractor",

@@ -9,7 +9,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,7 @@ from sklearn.utils import get_tags
 
 from skescore._deadline import check_deadline
 from skescore._validation import one_dimension, own_rows
-from skescore.black_boxes import explained_refusal
+from skescore.black_boxes import QueryCost, explained_refusal
 from skescore.rules import convert_rows
 
 #: Size limit of a black box's cache, and the overhead of an entry, in bytes.
@@ -97,39 +96,6 @@ def _bytes_of(value: Any) -> int:
     if isinstance(value, tuple):
         return sum(map(_bytes_of, value))
     return sum(map(_bytes_of, vars(value).values())) if hasattr(value, "__dict__") else 0
-
-
-@dataclass(frozen=True)
-class QueryCost:
-    """Rows that a black box was asked about, and the time that it took.
-
-    Parameters
-    ----------
-    n_rows : int, default=0
-        Number of rows, without those whose predictions were cached.
-    seconds : float, default=0.0
-        Time in seconds, summed over processes.
-
-    Examples
-    --------
-    >>> cost = QueryCost(600, 1.5) + QueryCost(400, 0.5)
-    >>> cost.n_rows, cost.seconds, cost.seconds_per_row
-    (1000, 2.0, 0.002)
-    """
-
-    n_rows: int = 0
-    seconds: float = 0.0
-
-    @property
-    def seconds_per_row(self) -> float:
-        """Mean time per row in seconds; NaN without rows."""
-        return self.seconds / self.n_rows if self.n_rows else math.nan
-
-    def __add__(self, other: QueryCost) -> QueryCost:
-        return QueryCost(self.n_rows + other.n_rows, self.seconds + other.seconds)
-
-    def __sub__(self, other: QueryCost) -> QueryCost:
-        return QueryCost(self.n_rows - other.n_rows, self.seconds - other.seconds)
 
 
 class Oracle:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from skescore.extractors import QueryCost
+from skescore.black_boxes import QueryCost
 from skescore.scorers import measured_quantities
 
 #: Names of the fields in stored results that are not measures.

@@ -17,7 +17,7 @@ from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from skescore._text import plural
-from skescore.extractors import QueryCost
+from skescore.black_boxes import QueryCost
 from skescore.tuning._fold_result import FoldResult, mean_of
 from skescore.tuning._objective import params_key
 from skescore.tuning._search_objective import SearchObjective

@@ -17,8 +17,7 @@ from sklearn.utils.validation import _num_samples
 
 from skescore._deadline import time_limit
 from skescore._processes import parallel
-from skescore.black_boxes import black_box_task
-from skescore.extractors import QueryCost
+from skescore.black_boxes import QueryCost, black_box_task
 from skescore.tuning._fold_result import FoldResult
 from skescore.tuning._objective import (
     Fold,
