@@ -335,8 +335,7 @@ def check_tuned_trees(page: Page, rows: list[Row]) -> None:
     expected = []
     rows = list({(row["suite"], row["data"], row["score"]): row for row in rows}.values())
     page.name("Commit of the search: " + ", ".join(dict.fromkeys(r["commit"] for r in rows)) + ".")
-    for score in ("ice", "neg_fire", "neg_q"):
-        of_score = [row for row in rows if row["score"] == score]
+    for (score,), of_score in group_by(rows, "score").items():
         suites = sorted({row["suite"] for row in of_score})
         for suite in [*suites, "all"]:
             part = [row for row in of_score if suite in ("all", row["suite"])]

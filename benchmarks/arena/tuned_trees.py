@@ -99,7 +99,7 @@ def page(results: pd.DataFrame) -> str:
         "| time |",
         "| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: |",
     ]
-    for score in SCORES:
+    for score in dict.fromkeys(results["score"]):
         of_score = results[results["score"] == score]
         parts = [*of_score.groupby("suite"), ("all", of_score)]
         for suite, part in parts:
