@@ -438,6 +438,6 @@ def replay(log: EditLog | str) -> RuleSet:
     Traceback (most recent call last):
     ...
     skescore.editing._log.EditLogError: Step 1 was changed, or a step before it was removed or \
-added: its hash does not fit its content.
+added: its hash does not match its content.
     """
     return EditLog.from_json(log.to_json() if isinstance(log, EditLog) else log).rules
