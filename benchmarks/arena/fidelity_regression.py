@@ -56,8 +56,8 @@ against the black box (fidelity) and against the data (correctness), as medians 
 means of a table's cells. *CART on queries* also asks about 10,000 rows between pairs of rows.
 *search, constants* is `ExtractorSearchCV(scoring="fidelity", max_rules=8)` with the extractors
 CART, GridEx, ITER and optimal trees; *search* has the default extractors, whose rules may state
-linear equations, and is no fair match for trees. The query rows of the trees that every search
-compares were chosen on these tables, so the comparison is not an independent one.
+linear equations, so that it is not comparable with trees. The query rows of the trees that every
+search compares were chosen on these tables, so the comparison is not an independent one.
 """
 
 

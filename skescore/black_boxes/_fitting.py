@@ -364,8 +364,8 @@ def encode_labels(predictions: np.ndarray, classes: np.ndarray) -> np.ndarray:
         codes = np.array([index.get(label, -1) for label in predictions.tolist()], dtype=np.intp)
     else:
         # With objects pandas does not convert text to an Arrow array first.
-        kept = object if predictions.dtype == classes.dtype == object else None
-        codes = pd.Index(classes, dtype=kept).get_indexer(pd.Index(predictions, dtype=kept))
+        dtype = object if predictions.dtype == classes.dtype == object else None
+        codes = pd.Index(classes, dtype=dtype).get_indexer(pd.Index(predictions, dtype=dtype))
     if (codes < 0).any():
         at = int(np.flatnonzero(codes < 0)[0])
         raise ValueError(

@@ -199,8 +199,9 @@ def _condition(literal: Literal, categories: Mapping[int, tuple[Any, ...]]) -> C
 
 #: Largest number of instances times features that are counted at once, to bound memory.
 _BLOCK_CELLS = 2**19
-#: Steps from the entry of a table of random choices, before a binary search takes over.
-_STEPS = 8
+#: Largest number of steps from an entry of the table of :func:`draw_indices`; then follows a binary
+#: search.
+_MAX_STEPS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -1013,9 +1014,24 @@ def _box_weights(region: Region, j: int, values: np.ndarray) -> np.ndarray:
 def draw_indices(weights: np.ndarray, share: np.ndarray) -> np.ndarray:
     """Draw indices in proportion to weights, one per share in [0, 1).
 
-    A table of the answers for equally spaced shares is where the search begins (H.-C. Chen,
-    Y. Asau: On generating random variates from an empirical distribution. AIIE Transactions 6,
-    1974).
+    For many draws, a search begins at the entry of a table of indices for equally spaced shares.
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_weights,)
+        Weights of the indices, of which at least one must be positive.
+    share : ndarray of shape (n_draws,)
+        Random numbers in [0, 1).
+
+    Returns
+    -------
+    ndarray of int, shape (n_draws,)
+        For each share, the first index whose cumulated weight exceeds that share of the total.
+
+    References
+    ----------
+    H.-C. Chen, Y. Asau: On generating random variates from an empirical distribution. AIIE
+    Transactions 6, 1974.
     """
     positive = np.flatnonzero(weights)
     cumulated = np.cumsum(weights[positive], dtype=float)
@@ -1028,13 +1044,13 @@ def draw_indices(weights: np.ndarray, share: np.ndarray) -> np.ndarray:
         first = np.searchsorted(cumulated, entries, side="right")
         index = first.take((share * n_entries).astype(np.intp))
         cumulated[-1] = np.inf  # rounding could give an index after the last weight
-        late = np.flatnonzero(cumulated.take(index, mode="clip") <= targets)
-        for _ in range(_STEPS):
-            if not len(late):
+        too_small = np.flatnonzero(cumulated.take(index, mode="clip") <= targets)
+        for _ in range(_MAX_STEPS):
+            if not len(too_small):
                 break
-            index[late] += 1
-            late = late[cumulated.take(index[late]) <= targets[late]]
-        index[late] = np.searchsorted(cumulated, targets[late], side="right")
+            index[too_small] += 1
+            too_small = too_small[cumulated.take(index[too_small]) <= targets[too_small]]
+        index[too_small] = np.searchsorted(cumulated, targets[too_small], side="right")
     return positive.take(index, mode="clip")
 
 
