@@ -187,6 +187,31 @@ def first_box(points: Floats, low: Floats, high: Floats) -> Integers:
     return first
 
 
+def in_some_rule(points: Floats, low: Floats, high: Floats, rule: Integers) -> NDArray[np.bool_]:
+    """Mark the points in some box; boxes of the same `rule` must form a product.
+
+    A rule with sets of values has one box for each combination of them. So the points are compared
+    with the values that a rule allows of each feature, and not with its boxes.
+    """
+    numbers, rule = np.unique(rule, return_inverse=True)
+    if len(numbers) == len(low):
+        return np.asarray(first_box(points, low, high) < len(low))
+    possible = np.tile(_as_words(np.ones((1, len(numbers)), dtype=bool)), (len(points), 1))
+    for start, end, values in zip(low.T, high.T, points.T, strict=True):
+        sides = np.unique(np.column_stack([rule, start, end]), axis=0)
+        owner = sides[:, 0].astype(np.intp)
+        edges = np.unique(sides[:, 1:])
+        # Part 2 i + 1 is the i-th edge itself, and part 2 i is between it and the one before.
+        allowed = np.zeros((2 * len(edges) + 1, len(numbers)), dtype=bool)
+        first, last = (2 * np.searchsorted(edges, ends) + 1 for ends in sides[:, 1:].T)
+        for one_owner, one_first, one_last in zip(owner, first, last, strict=True):
+            allowed[one_first : one_last + 1, one_owner] = True
+        position = np.searchsorted(edges, values)
+        is_edge = edges[np.minimum(position, len(edges) - 1)] == values
+        possible &= _as_words(allowed)[2 * position + is_edge]
+    return np.asarray(possible.any(axis=1))
+
+
 def _overlap_chunks(
     low: Floats, high: Floats, tolerance: float
 ) -> Iterator[tuple[Integers, Integers]]:
@@ -313,14 +338,17 @@ def sampled_volume(
     n_samples: int,
     confidence: float,
     random_state: Seed,
+    rule: Integers | None = None,
 ) -> tuple[float, float, float]:
     """Estimate the volume of a union of boxes; return it with the ends of its interval.
 
-    None of the boxes may be empty. For the scheme see `skescore.rules._volumes.union_volume`.
+    None of the boxes may be empty. Boxes of the same `rule` must form a product. For the scheme see
+    `skescore.rules._volumes.union_volume`.
     """
     volumes = box_volumes(low, high)
     order = np.argsort(-volumes, kind="stable")
     low, high, volumes = low[order], high[order], volumes[order]
+    rule = np.arange(len(low)) if rule is None else rule[order]
     total = math.fsum(volumes)
     floor, ceiling = low.min(axis=0), high.max(axis=0)
     outer = float(box_volumes(floor[None], ceiling[None])[0])
@@ -342,7 +370,7 @@ def sampled_volume(
             hits += int(np.count_nonzero(first_box(points, low, high) == drawn))
         else:
             points = floor + points * (ceiling - floor)
-            hits += int(np.count_nonzero(first_box(points, low, high) < len(low)))
+            hits += int(np.count_nonzero(in_some_rule(points, low, high, rule)))
     bottom, top = clopper_pearson(hits, n_samples, confidence)
     bottom = max(bottom * scale, float(volumes[0]))
     top = max(min(top * scale, total), bottom)
@@ -510,7 +538,12 @@ def union_volume(
     if not entangled.any():
         return _exact(disjoint_volume)
     value, bottom, top = sampled_volume(
-        low[entangled], high[entangled], int(n_samples), confidence, random_state
+        low[entangled],
+        high[entangled],
+        int(n_samples),
+        confidence,
+        random_state,
+        rules[entangled],
     )
     value, bottom, top = (min(disjoint_volume + part, 1.0) for part in (value, bottom, top))
     return Volume(value, False, bottom, top, float(confidence), int(n_samples))
@@ -530,17 +563,22 @@ def _component_volume(
     low, high = low[:, ~common], high[:, ~common]
     limit = min(max_fragments, max(1000, _FLOATS_IN_MEMORY // low.shape[1]))
     products = Products.of_boxes(low, high, rule)
+    # A rule with sets of values has one box for each combination, so ways by box take longer.
+    has_sets = products is not None and products.n_rules < len(low)
     volume = None
     if products is not None:
         few = products.n_rules <= _FEW_BOXES
-        volume = products.covered(limit=2**_FEW_BOXES if few else min(limit, _FEW_FRAGMENTS))
+        most = limit if has_sets else min(limit, _FEW_FRAGMENTS)
+        volume = products.covered(limit=2**_FEW_BOXES if few else most)
+    if has_sets:
+        limit //= 10
     if volume is None and _n_cells(low, high) > _MANY_CELLS:  # few boxes often leave few fragments
         volume = _by_fragments(low, high, min(limit, _FEW_FRAGMENTS))
         if volume is None:
             volume = _by_inclusion_exclusion(low, high, limit // 10)
     if volume is None:
         volume = _by_grid(low, high)
-    if volume is None and products is not None:
+    if volume is None and products is not None and not has_sets:
         volume = products.covered(limit=limit // 10)
     if volume is None:
         volume = _by_fragments(low, high, limit)

@@ -25,6 +25,8 @@ from skescore.rules._volumes import (
     adjacent_pairs,
     clopper_pearson,
     contained_in_other,
+    first_box,
+    in_some_rule,
     overlapping_pairs,
     sampled_volume,
     sampling_stream,
@@ -183,6 +185,31 @@ def test_union_volume_of_products(path: str, sets: list[np.ndarray]) -> None:
     assert volume.exact
     n_rules = len(sets[0])
     assert volume.value == covered_cells(sets, list(range(n_rules))).mean()
+
+
+@given(sets=value_sets(), seed=st.integers(0, 5))
+def test_points_in_products_are_those_in_boxes(sets: list[np.ndarray], seed: int) -> None:
+    lower, upper, rule = boxes_of(sets)
+    # Half of the coordinates are ends of boxes, which belong to both of two adjacent boxes.
+    points = np.random.default_rng(seed).integers(0, 4 * SIDE + 1, (50, len(sets))) / (4 * SIDE)
+    points[::2] = np.round(points[::2] * SIDE) / SIDE
+    in_some_box = first_box(points, lower, upper) < len(lower)
+    assert in_some_rule(points, lower, upper, rule).tolist() == in_some_box.tolist()
+
+
+def test_rules_with_many_boxes_have_exact_volume() -> None:
+    rng = np.random.default_rng(0)
+    sets = [np.ones((30, SIDE), dtype=bool) for _ in range(20)]
+    for number in range(30):
+        for feature in rng.choice(20, 5, replace=False):
+            allowed = rng.choice([0, 2, 4, 6], rng.choice([1, 2, 3]), replace=False)
+            sets[feature][number] = np.isin(np.arange(SIDE), allowed)
+    lower, upper, rule = boxes_of(sets)
+    assert len(lower) == 1252
+    volume = union_volume(lower, upper, rule=rule)
+    points = np.random.default_rng(1).random((100_000, 20))
+    assert volume.exact
+    assert volume.value == pytest.approx((first_box(points, lower, upper) < 1252).mean(), abs=0.002)
 
 
 @given(sets=value_sets(), first=st.integers(0, 5))
