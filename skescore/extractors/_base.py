@@ -7,7 +7,7 @@ import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -81,7 +81,7 @@ from skescore.extractors._input import (
     without_vacuous_conditions,
 )
 from skescore.extractors._missing import FilledTable
-from skescore.extractors._oracle import Oracle
+from skescore.extractors._oracle import Oracle, fixed_rows_of
 from skescore.extractors._out_of_fold import OUT_OF_FOLD, out_of_fold_predictions
 from skescore.extractors._sampling import (
     N_QUERIES,
@@ -95,6 +95,7 @@ from skescore.metrics import volume_completeness
 from skescore.rules import (
     Domain,
     Fallback,
+    RowTable,
     RuleSet,
     convert_rows,
     with_statistics,
@@ -102,6 +103,14 @@ from skescore.rules import (
 )
 from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label, label_array
 from skescore.rules.exporters import readable_bounds, readable_outputs
+
+
+class _CheckedRows(NamedTuple):
+    """Rows that passed all checks: the encoder of their categories, floats, and column names."""
+
+    encoder: CategoryEncoder
+    rows: np.ndarray
+    names: np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -527,7 +536,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         `labels` are the black box's predictions for the training rows.
         """
         n_rows = len(labels)
-        rows = X if self._encoder else extraction.X[:n_rows]
+        rows = self._table(X) if self._encoder else extraction.X[:n_rows]
         if self.readable_bounds and extraction.classes is None and self._constraints is None:
             self.rules_ = readable_outputs(self.rules_, extraction.predictions)
         if extraction.query_rows is not None:
@@ -750,29 +759,17 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         ValueError
             If they are invalid; the message states the remedy.
         """
-        self._encoder = CategoryEncoder(X if self.takes_categories else None)
-        check_columns(X, type(self).__name__, self._encoder.categories)
-        if self._encoder or _holds_objects(X):
-            X = self._encoder.codes(X)
-        options: dict[str, Any] = {
-            "dtype": float,
-            "ensure_min_samples": 2,
-            "ensure_all_finite": "allow-nan",
-        }
         if y is None:
-            if not (is_fitted(self.estimator) or is_unsupervised(self.estimator)):
-                raise ValueError(
-                    f"This {type(self).__name__} estimator requires y to be passed, but the "
-                    "target y is None: the black box "
-                    f"{type(self.estimator).__name__} is not fitted yet. Pass fit(X, y), or a "
-                    "fitted black box."
-                )
-            if is_plain(X, min_rows=2):
-                # `validate_data` would set the same attributes.
-                self.n_features_in_ = X.shape[1]
-                self.__dict__.pop("feature_names_in_", None)
-                return X, None
-            return validate_data(self, X, **options), None
+            checked = fixed_rows_of(self.estimator).once(
+                X, ("input", self.takes_categories), lambda: self._check_rows(X)
+            )
+            self._encoder = checked.encoder
+            self.n_features_in_ = checked.rows.shape[1]
+            self.__dict__.pop("feature_names_in_", None)
+            if checked.names is not None:
+                self.feature_names_in_ = checked.names
+            return checked.rows, None
+        X, options = self._encode(X)
         y = plain_target(y)
         if task == "classification":
             check_labels(np.asarray(y).ravel())
@@ -786,6 +783,29 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                     "distinguish classes need at least 2."
                 )
         return rows, y
+
+    def _check_rows(self, X: Any) -> _CheckedRows:
+        """Check the rows for a black box that is fitted already."""
+        X, options = self._encode(X)
+        if not (is_fitted(self.estimator) or is_unsupervised(self.estimator)):
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the "
+                "target y is None: the black box "
+                f"{type(self.estimator).__name__} is not fitted yet. Pass fit(X, y), or a "
+                "fitted black box."
+            )
+        if is_plain(X, min_rows=2):
+            return _CheckedRows(self._encoder, X, None)  # as `validate_data` would return it
+        rows = validate_data(self, X, **options)
+        return _CheckedRows(self._encoder, rows, getattr(self, "feature_names_in_", None))
+
+    def _encode(self, X: Any) -> tuple[Any, dict[str, Any]]:
+        """Encode the categories; return the rows and how scikit-learn is to check them."""
+        self._encoder = CategoryEncoder(X if self.takes_categories else None)
+        check_columns(X, type(self).__name__, self._encoder.categories)
+        if self._encoder or _holds_objects(X):
+            X = self._encoder.codes(X)
+        return X, {"dtype": float, "ensure_min_samples": 2, "ensure_all_finite": "allow-nan"}
 
     def _fit_black_box(
         self, X: Any, y: Any, fit_params: dict[str, Any], sample_weight: Any = None
@@ -844,6 +864,31 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         majority = classes[int(np.argmax(counts))]
         return Fallback(majority, self.uncovered, tuple(counts), self.abstain_label)
 
+    def _table(self, X: Any) -> Any:
+        """Check rows like :meth:`_rows`; columns of a frame that never changes are read once."""
+        fixed_rows = fixed_rows_of(self.estimator)
+        if hasattr(self, "rules_") and hasattr(X, "columns") and X in fixed_rows:
+            key = "columns", tuple(self.rules_.feature_names), bool(self._encoder)
+            columns = fixed_rows.once(X, key, lambda: self._read_columns(X))
+            if columns is not None:
+                return columns
+        return self._rows(X)
+
+    def _read_columns(self, X: Any) -> RowTable | np.ndarray | None:
+        """Check and read all columns of a frame; None if some values are invalid.
+
+        Rules that do not use the column can still predict such rows.
+        """
+        validate_data(self, X, reset=False, skip_check_array=True)
+        try:
+            check_columns(X, type(self).__name__, self._encoder.categories)
+        except ValueError:
+            return None
+        if self._encoder:
+            return RowTable(X, self.rules_.feature_names)
+        columns = [frame_column(X, j) for j in range(self.n_features_in_)]
+        return np.column_stack([c.to_numpy(dtype=float, na_value=np.nan) for c in columns])
+
     def _rows(self, X: Any) -> Any:
         if not hasattr(self, "rules_"):
             check_is_fitted(self, "rules_")
@@ -898,7 +943,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         ndarray of shape (n_rows,)
             Labels or numbers; `uncovered` decides about rows without a rule.
         """
-        rows = self._rows(X)
+        rows = self._table(X)
         y_pred = self.rules_.predict(rows)
         if self.rules_.task == "classification" and self.uncovered != "abstain":
             return y_pred.astype(self.classes_.dtype, copy=False)
@@ -934,7 +979,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         ndarray of bool, shape (n_rows,)
             False where `uncovered` decides about the prediction.
         """
-        rows = self._rows(X)  # raises an error if there are no rules yet
+        rows = self._table(X)  # raises an error if there are no rules yet
         return self.rules_.covers(rows)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -28,6 +28,7 @@ from sklearn.utils import get_tags
 from skescore._deadline import check_deadline
 from skescore._validation import one_dimension, own_rows
 from skescore.black_boxes import QueryCost, explained_refusal
+from skescore.extractors._fixed_rows import FixedRows
 from skescore.rules import convert_rows
 
 #: Size limit of a black box's cache, and the overhead of an entry, in bytes.
@@ -152,7 +153,8 @@ class Oracle:
         self._array_only = self._names is None and hasattr(estimator, "n_features_in_")
         if self._names is None and not self._array_only and hasattr(like, "columns"):
             self._names = self._feature_names or list(like.columns)
-        self._kinds = FrameKinds(like)
+        self._fixed_rows = fixed_rows_of(estimator)
+        self._kinds = self._fixed_rows.once(like, "column types", lambda: FrameKinds(like))
 
     @property
     def cost(self) -> QueryCost:
@@ -176,7 +178,8 @@ class Oracle:
         """
         X = convert_rows(X)
         X = X if hasattr(X, "columns") else np.asarray(X)
-        return self._query(X, _content_key(X) if cache else None, cache)
+        key = self._fixed_rows.once(X, "digest", lambda: _content_key(X)) if cache else None
+        return self._query(X, key, cache)
 
     def query_outputs(self, X: Any) -> np.ndarray:
         """Return class probabilities if the black box has them, otherwise its predictions.
@@ -430,12 +433,15 @@ class CachedBlackBox(FrozenEstimator):
     cache : ResultCache
         Shared results of estimators that query the same rows. It is limited in size and not
         copied or pickled.
+    fixed_rows : FixedRows
+        Tables that the search does not change. They are not copied or pickled.
     """
 
     def __init__(self, estimator: Any) -> None:
         super().__init__(estimator)
         self.oracle = Oracle(estimator)
         self.cache = ResultCache()
+        self.fixed_rows = FixedRows()
 
     def __sklearn_tags__(self) -> Any:
         # The tags of a frozen estimator without its deep copy, because every check requests them.
@@ -449,6 +455,11 @@ class CachedBlackBox(FrozenEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Predict rows, from the cache if they were queried before."""
         return self.oracle.query(X)
+
+
+def fixed_rows_of(estimator: Any) -> FixedRows:
+    """Return the tables that the owner of a black box does not change; none outside of a search."""
+    return estimator.fixed_rows if isinstance(estimator, CachedBlackBox) else FixedRows()
 
 
 # --- fast predictions of forests --------------------------------------------

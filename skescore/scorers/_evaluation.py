@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from numbers import Real
 from typing import Any, NamedTuple, TypeVar
@@ -88,6 +88,27 @@ class RuleEvaluation:
             self._shared_values[key] = compute()
         value: Value = self._shared_values[key]
         return value
+
+    def compared_with(self, y_true: Any) -> RuleEvaluation:
+        """Compare the same predictions with other true values.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_rows,)
+            The values, such as the black box's predictions for the same rows.
+
+        Returns
+        -------
+        RuleEvaluation
+            The evaluation, in which only the true values differ.
+
+        Raises
+        ------
+        ValueError
+            If there is not one value for each row, or the rules cannot predict such values.
+        """
+        checked = _check_truth(one_dimension("y", y_true), self.ruleset, self.y_pred.shape)
+        return replace(self, y_true=checked)
 
     def check_units(self) -> None:
         """Refuse a transformed target: single rules can only be judged in their own units."""
@@ -358,17 +379,10 @@ def evaluate_rules(
         raise ValueError("reference='data' compares with y, but y is None; pass y.")
     else:
         y_true = one_dimension("y", convert_rows(y))
-    if y_true.shape != y_pred.shape:
-        raise ValueError(
-            f"y must have shape {y_pred.shape}, one prediction per row, got {y_true.shape}."
-        )
+    y_true = _check_truth(y_true, ruleset, y_pred.shape)
     default = None
-    if ruleset.task == "regression":
-        y_true = _numbers(y_true)
-        if ruleset.fallback is not None:
-            default = float(to_outer(np.asarray(ruleset.fallback.output, dtype=float)))
-    elif len(ruleset):
-        _check_labels(y_true, ruleset)
+    if ruleset.task == "regression" and ruleset.fallback is not None:
+        default = float(to_outer(np.asarray(ruleset.fallback.output, dtype=float)))
     weights = None if sample_weight is None else row_weights(sample_weight, n_rows)
     if weights is not None and not weights.any():
         raise ValueError(
@@ -407,6 +421,17 @@ def _query_of(model: Any) -> Callable[[Any], Any] | None:
     oracle = getattr(model, "oracle_", None)
     query: Callable[[Any], Any] | None = getattr(oracle, "query", None)
     return query
+
+
+def _check_truth(y_true: np.ndarray, ruleset: RuleSet, shape: tuple[int, ...]) -> np.ndarray:
+    """Return the true values; raise a ValueError if they do not suit the rules."""
+    if y_true.shape != shape:
+        raise ValueError(f"y must have shape {shape}, one prediction per row, got {y_true.shape}.")
+    if ruleset.task == "regression":
+        return _numbers(y_true)
+    if len(ruleset):
+        _check_labels(y_true, ruleset)
+    return y_true
 
 
 def _numbers(y_true: np.ndarray) -> np.ndarray:

@@ -101,6 +101,12 @@ class Fold:
         """Rows on which fidelity is measured, with their weights."""
         return (self.X_test, self.test_weight) if self.X_unseen is None else (self.X_unseen, None)
 
+    def fix_rows(self) -> None:
+        """Let the candidates in this process share what is computed from the rows alone."""
+        for rows in (self.X_train, self.X_test, self.X_unseen):
+            if rows is not None:
+                self.black_box.fixed_rows.add(rows)
+
 
 def unseen_rows(X: Any, sample_weight: np.ndarray | None, seed: int) -> Any:
     """Generate rows, similar to held-out rows, that neither the model nor the rules have seen.
@@ -269,6 +275,7 @@ def evaluate_on_fold(
     """
     knowledge = knowledge_like(scorer) if knowledge is None else knowledge
     score_names = [spec.scorer_name for spec in knowledge.specs]
+    fold.fix_rows()
     # The black box is replaced before cloning, because clones share a cached black box.
     candidate = clone(copy.copy(extractor).set_params(estimator=fold.black_box))
     with warnings.catch_warnings(record=True) as caught:
@@ -338,7 +345,11 @@ def _measure_agreement(
     own = evaluation.performance(metric, "penalize")
     if is_fidelity and not fold.has_target:
         return {"correctness": math.nan, "fidelity": own}
-    other = _evaluate(candidate, fold, "data" if is_fidelity else "black_box")
+    if fold.X_unseen is None and hasattr(candidate, "oracle_"):  # the same rows
+        truth = fold.y_test if is_fidelity else candidate.oracle_.query(fold.X_test)
+        other = evaluation.compared_with(truth)
+    else:
+        other = _evaluate(candidate, fold, "data" if is_fidelity else "black_box")
     other_agreement = other.performance(metric, "penalize")
     names = ("fidelity", "correctness") if is_fidelity else ("correctness", "fidelity")
     return dict(zip(names, (own, other_agreement), strict=True))

@@ -106,6 +106,7 @@ def _path_on_fold(prototype: Any, fold: Fold, sampling: Any, reference: str) -> 
         prune=None,
     )
     extractor.estimator = fold.black_box
+    fold.fix_rows()
     options = {} if fold.train_weight is None else {"sample_weight": fold.train_weight}
     try:
         extractor.fit(fold.X_train, **options)
