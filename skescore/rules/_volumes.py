@@ -389,6 +389,7 @@ def check_confidence(confidence: float) -> None:
         raise ValueError(f"`confidence` must lie strictly between 0 and 1, got {confidence!r}.")
 
 
+_MANY_BOXES_PER_RULE = 8  # with more boxes, sets of values are compared instead
 _FEW_BOXES = 12  # up to here all sets of rules, 4095 at most, are always affordable
 _MOST_PARTS = 4_000_000  # boxes times parts of a feature; with more, cutting boxes is quicker
 _WORDS_PER_FRAGMENT = 50
@@ -513,6 +514,12 @@ def union_volume(
             )
         return _exact(total)
 
+    if len(low) > _MANY_BOXES_PER_RULE * len(np.unique(rules)):
+        # Comparing the boxes in pairs would take longer than the products of sets.
+        products = Products.of_boxes(low, high, rules)
+        volume = None if products is None else products.covered(limit=max_fragments)
+        if volume is not None:
+            return _exact(volume)
     maximal = ~contained_in_other(low, high)
     maximal = np.isin(rules, rules[maximal])  # what others hold of a rule is part of its product
     wide = ((low == 0.0) & (high == 1.0)).all(axis=0)
@@ -563,22 +570,17 @@ def _component_volume(
     low, high = low[:, ~common], high[:, ~common]
     limit = min(max_fragments, max(1000, _FLOATS_IN_MEMORY // low.shape[1]))
     products = Products.of_boxes(low, high, rule)
-    # A rule with sets of values has one box for each combination, so ways by box take longer.
-    has_sets = products is not None and products.n_rules < len(low)
     volume = None
     if products is not None:
         few = products.n_rules <= _FEW_BOXES
-        most = limit if has_sets else min(limit, _FEW_FRAGMENTS)
-        volume = products.covered(limit=2**_FEW_BOXES if few else most)
-    if has_sets:
-        limit //= 10
+        volume = products.covered(limit=2**_FEW_BOXES if few else min(limit, _FEW_FRAGMENTS))
     if volume is None and _n_cells(low, high) > _MANY_CELLS:  # few boxes often leave few fragments
         volume = _by_fragments(low, high, min(limit, _FEW_FRAGMENTS))
         if volume is None:
             volume = _by_inclusion_exclusion(low, high, limit // 10)
     if volume is None:
         volume = _by_grid(low, high)
-    if volume is None and products is not None and not has_sets:
+    if volume is None and products is not None:
         volume = products.covered(limit=limit // 10)
     if volume is None:
         volume = _by_fragments(low, high, limit)

@@ -364,7 +364,11 @@ class _RuleBoxes:
         if len(self.lower) == 1:
             return np.stack([self.lower.T, self.upper.T])
         ends = np.stack([self.lower.T, self.upper.T], axis=2)
-        distinct = [np.unique(pairs, axis=0) for pairs in ends]
+        varies = (ends != ends[:, :1]).any(axis=(1, 2))
+        distinct = [
+            np.unique(pairs, axis=0) if changes else pairs[:1]
+            for pairs, changes in zip(ends, varies, strict=True)
+        ]
         sides = np.zeros((2, len(distinct), max(map(len, distinct), default=1)))
         for feature, pairs in enumerate(distinct):
             sides[:, feature, : len(pairs)] = pairs.T
