@@ -66,6 +66,8 @@ empty blank not_available n.d. nd k.a. k.a unbekannt fehlt keine #div/0! #value!
 """
 NULL_WORDS = frozenset([*_WORDS.split(), "not available", "not known", "keine angabe", "no data"])
 _SKRUB_FOLDER = "SKB_DATA_DIRECTORY"
+#: Length of the longest text with a sign that skrub reads as missing, "-1.#QNAN".
+_LONGEST_NULL_CODE = 8
 #: Words that skrub's Cleaner reads as missing, although many text columns have them as values.
 _VALUES_IN_TEXT = ("none", "None")
 
@@ -91,6 +93,8 @@ _SENTINELS = (-9, -99, -999, -9999, -99999, 99, 999, 9999, 99999, 999999)
 _PADDED = r"[+-]?0\d+"
 #: Dates that are not ambiguous.
 _YEAR_FIRST = re.compile(r"\s*\d{4}\D")
+#: What every date contains: a long number, or a number next to another one or to a word.
+_LIKE_DATE = re.compile(r"\d{4}|\d\D+\d|\d.*[^\W\d]{3}|[^\W\d]{3}.*\d")
 #: Dates that skrub cannot parse, or only in some rows: years of two digits, and names of months.
 _SHORT_DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d{2}|.*[^\W\d]{3}.*\d{4}")
 _FORMATS = (
@@ -132,7 +136,6 @@ _MIXED_DATE = re.compile(
 )
 #: A date format that no text matches, which disables the parsing of dates.
 _NO_DATES = "%Y-%m-%d no date"
-_DIGIT = re.compile(r"\d")
 _INEXACT = re.compile(QUALIFIER)
 _DATE_PART = re.compile(
     r"(?P<name>.*): (?P<part>year|month|weekday|hour|days since (?P<first>\d{4}-\d\d-\d\d))",
@@ -458,7 +461,7 @@ def _cleaner() -> Any:
 
 def _date_format(texts: pd.Series) -> str | None:
     """Return the date format that all texts have, or None."""
-    if not len(texts) or not all(map(_DIGIT.search, texts)):
+    if not len(texts) or not all(map(_LIKE_DATE.search, texts)):
         return None
     cleaned, date_format = _clean(texts)
     if pd.api.types.is_datetime64_any_dtype(cleaned):
@@ -645,10 +648,16 @@ def _are_null_words(texts: pd.Series) -> np.ndarray:
     return np.array([text.lower() in NULL_WORDS for text in texts], dtype=bool)
 
 
+def _may_be_null(text: str) -> bool:
+    """Return whether skrub may read a text as missing; True is no proof."""
+    is_code = len(text) <= _LONGEST_NULL_CODE and not text.isalnum()
+    return is_code or not text.strip() or text.lower() in NULL_WORDS
+
+
 def _null_texts(texts: pd.Series) -> np.ndarray:
     """Return a mask of the texts that mean a missing value in a column of text."""
-    if not len(texts):
-        return np.zeros(0, dtype=bool)
+    if not any(map(_may_be_null, texts)):  # the import of skrub takes longer than reading a table
+        return np.zeros(len(texts), dtype=bool)
     nulls = _clean(texts.astype(object), _NO_DATES)[0].isna().to_numpy()
     return nulls & ~texts.isin(_VALUES_IN_TEXT).to_numpy()
 

@@ -602,8 +602,9 @@ def minimized_quantity(name: str, *, costs: bool = True) -> MinimizedQuantity | 
     >>> quantity.measure, quantity.loss_of(0.75)
     ('completeness_volume', 0.25)
     """
-    if name.startswith(_GROUP_GAP) and (gap := named_set_measure(name)):
-        return _set_loss(gap)
+    measure = axis_measure(name)
+    if measure is not None:
+        return _set_loss(measure)
     return minimized_quantities(costs=costs).get(name)
 
 

@@ -483,6 +483,63 @@ def test_texts_are_read_where_there_is_no_home_to_write_to(write, tmp_path):
     ), outcome.stderr
 
 
+#: Texts that pandas and skrub read as missing, apart from "None" and "none".
+NULLS = [
+    "null",
+    "1.#QNAN",
+    "#NA",
+    "nan",
+    "-1.#QNAN",
+    "<NA>",
+    "-1.#IND",
+    "-nan",
+    "n/a",
+    "-NaN",
+    "1.#IND",
+    "NULL",
+    "NA",
+    "N/A",
+    "#N/A",
+    "NaN",
+    "?",
+    "...",
+]
+
+
+@pytest.mark.parametrize("text", [*NULLS, "#N/A N/A", "", "  "])
+def test_texts_of_missing_values(text):
+    colors = ["red", "blue", text] * 5
+    frame = read_table(pd.DataFrame({"color": colors, "x": range(15)})).frame
+    assert frame["color"].isna().tolist() == [color == text for color in colors]
+
+
+@pytest.mark.parametrize("word", ["none", "a", "x-1", "N.A", "#1"])
+def test_texts_of_categories(word):
+    colors = ["red", "blue", word] * 5
+    frame = read_table(pd.DataFrame({"color": colors, "x": range(15)})).frame
+    assert frame["color"].tolist() == colors
+
+
+@pytest.mark.parametrize(
+    "date_format",
+    ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%y", "%Y-%m-%dT%H:%M:%S", "%b %d, %Y", "%d-%b-%Y", "%B %Y"],
+)
+def test_dates_are_found(date_format):
+    days = pd.date_range("2001-02-03", periods=60, freq="47D").strftime(date_format)
+    frame = read_table(pd.DataFrame({"day": days, "x": range(60)})).frame
+    assert frame["day: year"].tolist()[:2] == [2001, 2001]
+
+
+@pytest.mark.slow
+def test_tables_of_plain_words_are_read_without_skrub():
+    program = (
+        "import sys; from skescore.datasets import load_dataset; load_dataset('titanic'); "
+        "print('skrub' in sys.modules, 'matplotlib' in sys.modules)"
+    )
+    outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (outcome.stdout, outcome.returncode) == ("False False\n", 0), outcome.stderr
+
+
 def test_names_that_begin_with_a_tilde_are_names(write, tmp_path, monkeypatch):
     """Such as those that Office gives its locks; there is no user called so."""
     write("x,y\n1,2\n3,4\n", "~$rows.csv")
