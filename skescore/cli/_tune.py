@@ -255,7 +255,7 @@ def _leaderboard(
     different = _different_outcomes(options, complete, properties, costs)
     first = f"the best {_MAX_ROWS} of " if len(different) > _MAX_ROWS else ""
     printer.heading(
-        f"leaderboard: {plural(len(board), 'trial')}{ended}, "
+        f"leaderboard: {plural(len(board), 'candidate')}{ended}, "
         f"{first}{plural(len(different), 'different outcome')} by {name}, "
         f"{search.search_seconds_:.1f} s"
     )
@@ -1742,7 +1742,7 @@ def _note_search(
         reason = reason.partition(" Pass undefined=...")[0]
         first = ", the first" if len(failed) > 1 else ""
         notes.add(
-            f"{len(failed)} of {plural(len(board), 'trial')} gave no score{first}: "
+            f"{len(failed)} of {plural(len(board), 'candidate')} gave no score{first}: "
             f"{textwrap.shorten(reason, 120, placeholder=' ...')}"
         )
     started = _count_budgeted(search)

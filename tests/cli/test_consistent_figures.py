@@ -259,7 +259,7 @@ class PrintedFigures:
     patterns: ClassVar = {
         r".*: (\d+) rows, (\d+) features?; (.*)": check_header,
         r"black box .*?: (.*?) \((.*)\)": check_quality,
-        r"leaderboard: (\d+) trials.*": check_leaderboard,
+        r"leaderboard: (\d+) candidates.*": check_leaderboard,
         r"\(The trials asked the model about ([\d,]+) rows, which took ([\d.]+) s, "
         r"([\d.]+) (m?s) per 1,000 rows\.\)": check_query_cost,
         r"\(Beyond (.*): rows? ([\d, ]+)\.\)": check_beyond,

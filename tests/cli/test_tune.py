@@ -220,7 +220,7 @@ def test_text_shows_the_figures_of_the_json(run, result):
         f"{quality['f1_weighted']:.3f} (held-out rows, 2 folds)"
     )
     start = next(
-        i for i, line in enumerate(lines) if line.startswith(f"leaderboard: {len(board)} trials")
+        i for i, line in enumerate(lines) if line.startswith(f"leaderboard: {len(board)} candidates")
     )
     assert _cells(lines[start + 1]) == [
         "extractor",
@@ -312,7 +312,7 @@ def test_markdown_has_the_rows_and_rules_of_the_text(run):
 def test_only_the_ten_best_different_outcomes_are_shown(run):
     _, out, _ = run("tune", "iris", "--black-box", "knn", "--trials", 40, "--cv", 2)
     heading = re.search(
-        r"leaderboard: \d+ trials, .*the best 10 of (\d+) different outcomes by ICE", out
+        r"leaderboard: \d+ candidates, .*the best 10 of (\d+) different outcomes by ICE", out
     )
     assert heading
     rows = [_cells(line) for line in out.splitlines() if re.match(r" ?\d+  ", line)]
@@ -379,7 +379,7 @@ def test_timeout_reports_trials_not_started(monkeypatch, run):
     n_baselines = sum(r["extractor"] == "cart" and "max_depth" not in r["params"] for r in board)
     failed, started = data["notes"]
     assert failed.startswith(
-        f"2 of {len(board)} trials gave no score, the first: ExtractionTimeout"
+        f"2 of {len(board)} candidates gave no score, the first: ExtractionTimeout"
     )
     assert started == "2 of 4 trials were started within the --timeout"
     assert f"skescore: note: {started}\n" in err
@@ -695,13 +695,13 @@ def test_failed_trials_are_counted_and_explained(monkeypatch, run):
     code, out, err = run("tune", "iris", *SHORT)
     assert code == 0
     note = re.search(
-        r"note: (\d+) of (\d+) trials gave no score(, the first)?: ValueError: the moon is full\n",
+        r"note: (\d+) of (\d+) candidates gave no score(, the first)?: ValueError: the moon is full\n",
         err,
     )
     assert note is not None
     n_failed, n_trials = map(int, note.groups()[:2])
     assert (note[3] is not None) == (n_failed > 1)
-    assert f"leaderboard: {n_trials} trials, {n_failed} without a score, " in out
+    assert f"leaderboard: {n_trials} candidates, {n_failed} without a score, " in out
     code, out, _ = run("tune", "iris", *SHORT, "--format", "json")
     data = json.loads(out)
     assert data["search"]["trials_failed"] == n_failed
@@ -716,7 +716,7 @@ def test_failed_trials_are_counted_and_explained(monkeypatch, run):
 def test_stopped_trials_are_not_reported_as_failures(run):
     code, out, err = run("tune", "iris", "--black-box", "decision-tree", "--cv", 2, "--trials", 12)
     assert code == 0
-    stopped = re.search(r"leaderboard: \d+ trials, (\d+) stopped early, ", out)
+    stopped = re.search(r"leaderboard: \d+ candidates, (\d+) stopped early, ", out)
     assert stopped is not None
     assert "gave no score" not in err
 

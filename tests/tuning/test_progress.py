@@ -46,6 +46,21 @@ def test_progress_writes_regular_lines(
     assert capsys.readouterr().err.endswith("2 trials of CART, best ICE 0.5\n")
 
 
+def test_progress_counts_trees_besides_trials(capsys: pytest.CaptureFixture[str]) -> None:
+    with SearchProgress(5, "ICE", seconds=0.05) as progress:
+        tree = SimpleNamespace(
+            state=optuna.trial.TrialState.COMPLETE,
+            user_attrs={"score": 0.5, "baseline": 0},
+        )
+        progress(SimpleNamespace(study_name="wine/cart"), tree)
+        trials(progress, "gridex", [0.25])
+        for _ in range(200):
+            if "after" in (told := capsys.readouterr().err):
+                break
+            time.sleep(0.05)
+    assert told.startswith("1 tree of CART and 1 of 5 trials after 0 s; CART, best ICE 0.5\n")
+
+
 def test_progress_of_interrupted_search(capsys: pytest.CaptureFixture[str]) -> None:
     def interrupted() -> None:
         with SearchProgress(5, "ICE", 1) as progress:

@@ -153,6 +153,8 @@ class SearchProgress:
         trials = plural(n_trials, "trial")
         if self._total:
             trials = f"{self._n_budgeted} of {plural(self._total, 'trial')}"
+            if n_trees := n_trials - self._n_budgeted:  # compared in addition to the budget
+                trials = f"{plural(n_trees, 'tree')} of CART and {trials}"
         leader = max(best, key=lambda name: best[name], default="")
         suffix = f"; {self._describe(leader)}" if leader else ""
         return f"{trials} after {time.perf_counter() - self._start:.0f} s{suffix}"
