@@ -54,6 +54,17 @@ def test_import_loads_no_other_package() -> None:
     assert imported - {"skescore"} <= sys.stdlib_module_names
 
 
+def test_search_in_memory_imports_no_database() -> None:
+    program = (
+        "import sys; from skescore import ExtractorSearchCV; import skescore.tuning; "
+        "print(sorted({'sqlalchemy', 'skrub', 'matplotlib', 'polars'} & set(sys.modules)))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert run.stdout == "[]\n"
+
+
 @pytest.mark.parametrize("name", PUBLIC)
 def test_public_names_exist_and_are_documented(name: str) -> None:
     value = getattr(skescore, name)

@@ -8,11 +8,8 @@ import warnings
 from collections.abc import Callable
 from typing import TypeVar
 
-from optuna.exceptions import (
-    StorageInternalError,
-)
+from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage
-from sqlalchemy.exc import DBAPIError
 
 from skescore.tuning.storage._names import storage_name
 
@@ -34,11 +31,13 @@ def is_storage_failure(error: BaseException) -> bool:
     """
     if isinstance(error, JournalWriteError):
         return error.errno not in _PERMANENT_ERRORS
-    if isinstance(error, StorageInternalError | DBAPIError):
+    if isinstance(error, StorageInternalError):
         return True
-    return any(kind.__name__ == "RpcError" for kind in type(error).__mro__)
+    return any(kind.__name__ in _FAILURES for kind in type(error).__mro__)
 
 
+#: Errors of gRPC and SQLAlchemy by name, because a search in memory does not import these packages.
+_FAILURES = ("RpcError", "DBAPIError")
 #: Seconds before each further attempt, long enough for a restart of the storage.
 PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
 

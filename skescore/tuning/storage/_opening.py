@@ -13,7 +13,6 @@ from optuna.exceptions import (
 from optuna.storages import BaseStorage, InMemoryStorage
 
 from skescore._optional import import_optional
-from skescore.tuning.storage._database import _open_database
 from skescore.tuning.storage._journal import _JOURNAL_ENDINGS, _open_journal
 from skescore.tuning.storage._names import _FORMS, _GRPC_PORT, _unknown_form
 
@@ -92,6 +91,9 @@ def open_storage(storage: str | Path | BaseStorage | None) -> BaseStorage:
     if scheme == "grpc":
         return _open_proxy(text)
     if kind in {"sqlite", "postgresql", "postgres", "mysql", "mariadb"}:
+        # Imported here, because a search in memory does not need SQLAlchemy.
+        from skescore.tuning.storage._database import _open_database
+
         return _open_database(text)
     raise _unknown_form(text)
 
