@@ -8,8 +8,8 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -28,8 +28,9 @@ from sklearn.utils import get_tags
 from skescore._deadline import check_deadline
 from skescore._validation import one_dimension, own_rows
 from skescore.black_boxes import QueryCost, explained_refusal
-from skescore.extractors._fixed_rows import FixedRows
 from skescore.rules import convert_rows
+
+T = TypeVar("T")
 
 #: Size limit of a black box's cache, and the overhead of an entry, in bytes.
 _MAX_BYTES, _OVERHEAD = 128 * 2**20, 512
@@ -97,6 +98,55 @@ def _bytes_of(value: Any) -> int:
     if isinstance(value, tuple):
         return sum(map(_bytes_of, value))
     return sum(map(_bytes_of, vars(value).values())) if hasattr(value, "__dict__") else 0
+
+
+class FixedRows:
+    """Tables that are not changed, each with results that depend on its rows alone.
+
+    A search extracts rules from the same few tables again and again. Checking the rows, encoding
+    their categories and computing their digest once is enough. Tables are recognized by identity.
+    Copies and pickles are empty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from skescore.extractors import CachedBlackBox
+    >>> X = np.array([[1.0, 2.0]])
+    >>> fixed = CachedBlackBox(DummyClassifier().fit(X, ["a"])).fixed_rows
+    >>> fixed.add(X)
+    >>> float(fixed.once(X, "sum", X.sum))
+    3.0
+    >>> X in fixed, X.copy() in fixed
+    (True, False)
+    """
+
+    def __init__(self) -> None:
+        # The tables are kept, so that no other one gets the id of a table.
+        self._tables: dict[int, tuple[Any, dict[Hashable, Any]]] = {}
+
+    def add(self, X: Any) -> None:
+        """Add a table that nobody changes from now on."""
+        self._tables.setdefault(id(X), (X, {}))
+
+    def __contains__(self, X: Any) -> bool:
+        return id(X) in self._tables
+
+    def once(self, X: Any, key: Hashable, make: Callable[[], T]) -> T:
+        """Return the result of a key for a table, which must not be changed.
+
+        It is computed the first time; for other tables, each time.
+        """
+        if X not in self:
+            return make()
+        results = self._tables[id(X)][1]
+        if key not in results:
+            results[key] = make()
+        result: T = results[key]
+        return result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), ()
 
 
 class Oracle:

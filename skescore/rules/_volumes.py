@@ -514,22 +514,14 @@ def union_volume(
             )
         return _exact(total)
 
-    if len(low) > _MANY_BOXES_PER_RULE * len(np.unique(rules)):
-        # Comparing the boxes in pairs would take longer than the products of sets.
-        products = Products.of_boxes(low, high, rules)
-        volume = None if products is None else products.covered(limit=max_fragments)
-        if volume is not None:
-            return _exact(volume)
+    volume = _volume_of_sets(low, high, rules, max_fragments)
+    if volume is not None:
+        return _exact(volume)
     maximal = ~contained_in_other(low, high)
     maximal = np.isin(rules, rules[maximal])  # what others hold of a rule is part of its product
     wide = ((low == 0.0) & (high == 1.0)).all(axis=0)
     low, high, rules = low[maximal][:, ~wide], high[maximal][:, ~wide], rules[maximal]
-    labels = overlap_components(low, high)
-    if rule is not None:  # what belongs to a rule stays together
-        links = (np.ones(len(low), dtype=bool), (labels, labels.max() + 1 + rules))
-        graph = coo_array(links, shape=(labels.max() + rules.max() + 2,) * 2)
-        labels = connected_components(graph, directed=False)[1][labels]
-        labels = np.unique(labels, return_inverse=True)[1]
+    labels = _linked_components(low, high, rules)
     sizes = np.bincount(labels)
     alone = sizes[labels] == 1
     parts = list(box_volumes(low[alone], high[alone]))
@@ -544,16 +536,32 @@ def union_volume(
     disjoint_volume = math.fsum(parts)
     if not entangled.any():
         return _exact(disjoint_volume)
+    boxes = low[entangled], high[entangled]
     value, bottom, top = sampled_volume(
-        low[entangled],
-        high[entangled],
-        int(n_samples),
-        confidence,
-        random_state,
-        rules[entangled],
+        *boxes, int(n_samples), confidence, random_state, rules[entangled]
     )
     value, bottom, top = (min(disjoint_volume + part, 1.0) for part in (value, bottom, top))
     return Volume(value, False, bottom, top, float(confidence), int(n_samples))
+
+
+def _volume_of_sets(low: Floats, high: Floats, rule: Integers, limit: int) -> float | None:
+    """Return the volume of rules that have many boxes each; None for others, or beyond the limit.
+
+    Comparing such boxes in pairs would take longer than comparing the sets of values.
+    """
+    if len(low) <= _MANY_BOXES_PER_RULE * len(np.unique(rule)):
+        return None
+    products = Products.of_boxes(low, high, rule)
+    return None if products is None else products.covered(limit=limit)
+
+
+def _linked_components(low: Floats, high: Floats, rule: Integers) -> Integers:
+    """Label the components of overlapping boxes; all boxes of a rule belong to one."""
+    labels = overlap_components(low, high)
+    links = (np.ones(len(low), dtype=bool), (labels, labels.max() + 1 + rule))
+    graph = coo_array(links, shape=(labels.max() + rule.max() + 2,) * 2)
+    labels = connected_components(graph, directed=False)[1][labels]
+    return np.unique(labels, return_inverse=True)[1]
 
 
 def _exact(value: float) -> Volume:

@@ -220,7 +220,9 @@ def test_text_shows_the_figures_of_the_json(run, result):
         f"{quality['f1_weighted']:.3f} (held-out rows, 2 folds)"
     )
     start = next(
-        i for i, line in enumerate(lines) if line.startswith(f"leaderboard: {len(board)} candidates")
+        i
+        for i, line in enumerate(lines)
+        if line.startswith(f"leaderboard: {len(board)} candidates")
     )
     assert _cells(lines[start + 1]) == [
         "extractor",
@@ -695,7 +697,7 @@ def test_failed_trials_are_counted_and_explained(monkeypatch, run):
     code, out, err = run("tune", "iris", *SHORT)
     assert code == 0
     note = re.search(
-        r"note: (\d+) of (\d+) candidates gave no score(, the first)?: ValueError: the moon is full\n",
+        r"note: (\d+) of (\d+) candidates gave no score(, the first)?: ValueError: the moon is",
         err,
     )
     assert note is not None

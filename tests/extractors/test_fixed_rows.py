@@ -15,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
 from skescore.extractors import CachedBlackBox, CARTExtractor
-from skescore.extractors._fixed_rows import FixedRows
 from skescore.registry import extractor_class
 
 
@@ -109,9 +108,13 @@ def test_invalid_rows_still_raise_errors():
             CARTExtractor(shared).fit(bad_rows)
 
 
+def fixed_rows():
+    return fitted_black_box(table("array"), "regression").fixed_rows
+
+
 def test_other_rows_are_not_shared():
     X = np.array([[1.0], [2.0]])
-    fixed = FixedRows()
+    fixed = fixed_rows()
     fixed.add(X)
     assert fixed.once(X, "sum", X.sum) == 3.0
     assert fixed.once(X, "sum", lambda: -1.0) == 3.0
@@ -122,7 +125,7 @@ def test_other_rows_are_not_shared():
 
 def test_copies_and_pickles_hold_no_rows():
     X = np.zeros((100_000, 2))
-    fixed = FixedRows()
+    fixed = fixed_rows()
     fixed.add(X)
     fixed.once(X, "sum", X.sum)
     for copied in (copy.copy(fixed), copy.deepcopy(fixed), pickle.loads(pickle.dumps(fixed))):
