@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
 import os
 import sys
 import tempfile
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loaded_files import load_file
 
 # If Python writes no bytecode, as in containers, every test process compiles all libraries and
 # tests again. Store the bytecode outside the sources instead.
@@ -104,10 +104,4 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.fixture(scope="session")
 def psyke_rounding() -> Callable[[], Any]:
     """Return a context manager in which grids round as PSyKE does."""
-    path = Path(__file__).parent / "psyke_rounding.py"
-    spec = importlib.util.spec_from_file_location("psyke_rounding", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.psyke_rounding  # type: ignore[no-any-return]
+    return load_file("psyke_rounding.py").psyke_rounding  # type: ignore[no-any-return]

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.util
 import sys
 import tempfile
 import time
@@ -20,18 +19,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "helpers"))
+
+from loaded_files import load_file
+
 ENGINES = ("parquet", "file", "duckdb", "postgresql", "spark", "dask")
-
-
-def tests() -> Any:
-    """The tests of engines, which are no package."""
-    path = Path(__file__).parents[2] / "tests" / "interop" / "test_sources.py"
-    spec = importlib.util.spec_from_file_location("engine_tests", path)
-    assert spec is not None
-    assert spec.loader is not None
-    test_module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(test_module)
-    return test_module
 
 
 @contextlib.contextmanager
@@ -99,7 +91,7 @@ def main() -> None:
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    kit = tests()
+    kit = load_file("interop/test_sources.py")
     agreed = [run(engine, options.cases, kit, options.seed) for engine in options.engines]
     sys.exit(not all(agreed))
 

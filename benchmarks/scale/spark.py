@@ -9,8 +9,8 @@ its process's processor, the least of `--repeats` looks after one to warm up.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -18,14 +18,9 @@ from typing import Any
 import numpy as np
 import psutil
 
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "helpers"))
 
-def module(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
+from loaded_files import load_file
 
 
 def processor_seconds() -> float:
@@ -48,8 +43,8 @@ def main() -> None:
     from skescore.sources import extract_source, score_source
 
     folder = Path(__file__).parent
-    run = module(folder / "run.py")
-    kit = module(folder.parents[1] / "tests" / "interop" / "test_sources.py")
+    run = load_file(folder / "run.py")
+    kit = load_file("interop/test_sources.py")
     scored, results = run.rules(), []
     with kit.running_spark(options.folder) as session:
         for n_rows in options.rows:

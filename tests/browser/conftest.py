@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from loaded_files import load_file
 
 #: What `tox` names must be there; anywhere else a missing one is left out.
 NEEDED = os.environ.get("SKESCORE_ENGINES", "").split(",")
@@ -39,13 +40,7 @@ def give_up(reason: str) -> None:
 @pytest.fixture(scope="session")
 def runs() -> ModuleType:
     """The maker of run folders that the tests of the report use."""
-    path = Path(__file__).parents[1] / "report" / "runs.py"
-    spec = importlib.util.spec_from_file_location("report_runs", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_file("report/runs.py")
 
 
 #: All folded parts opened, axe-core gives its rule and the elements of each violation.

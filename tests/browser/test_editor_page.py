@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import warnings
 from pathlib import Path
 from types import ModuleType
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from loaded_files import load_file
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 
@@ -32,13 +32,7 @@ KINDS = ("list", "tree", "unordered", "regression list", "regression tree")
 @pytest.fixture(scope="module")
 def cases() -> ModuleType:
     """Rule sets of every kind, of the tests of the editor."""
-    path = Path(__file__).parents[1] / "editing" / "edit_cases.py"
-    spec = importlib.util.spec_from_file_location("edit_cases", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_file("editing/edit_cases.py")
 
 
 class FixedPredictions(BaseEstimator):

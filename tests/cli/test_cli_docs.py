@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
+from loaded_files import load_file
 
 import skescore
 from skescore.bench import config_from, row_columns
@@ -20,10 +20,7 @@ PAGE = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def writer():
-    spec = importlib.util.spec_from_file_location("cli_options", ROOT / "docs" / "cli_options.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_file(ROOT / "docs" / "cli_options.py")
 
 
 def test_options_are_those_of_the_parsers(writer, monkeypatch):

@@ -25,6 +25,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
+from attempts import pick
 
 LABEL, WEIGHT = "the label", "the weight"
 #: Types of Arrow that hold the values of each kind.
@@ -59,10 +60,6 @@ class StoredTable:
     def n_rows(self) -> int:
         """Number of rows."""
         return len(self.label.values)
-
-
-def pick(rng: np.random.Generator, pool: list[Any]) -> Any:
-    return pool[int(rng.integers(len(pool)))]
 
 
 def fits(values: list[Any], low: int, high: int) -> bool:

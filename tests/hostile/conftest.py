@@ -6,15 +6,14 @@ the area's name and its number alone, so that one that fails is run again by its
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import zlib
 from collections.abc import Callable
-from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+from loaded_files import load_file
 
 #: Cases per area instead of the few of the plain run, and the number of the first of them.
 MANY = int(os.environ.get("SKESCORE_HOSTILE", "0"))
@@ -44,9 +43,4 @@ def attack(request: pytest.FixtureRequest) -> Callable[..., None]:
 @pytest.fixture(scope="session")
 def tables() -> ModuleType:
     """The module of rules and tables of every kind, with its loop over rows."""
-    spec = importlib.util.spec_from_file_location(
-        "hostile_tables", Path(__file__).with_name("test_tables.py")
-    )
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_file("hostile/test_tables.py")

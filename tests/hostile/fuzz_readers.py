@@ -6,7 +6,6 @@ and what they begin with are those of `test_files.py`, of which mutants are made
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 import tempfile
 import warnings
@@ -14,12 +13,11 @@ from pathlib import Path
 
 import atheris
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 with atheris.instrument_imports(include=["skescore"]):
-    spec = importlib.util.spec_from_file_location(
-        "hostile_files", Path(__file__).with_name("test_files.py")
-    )
-    files = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(files)
+    from loaded_files import load_file
+
+    files = load_file("hostile/test_files.py")
 
 
 def main() -> None:

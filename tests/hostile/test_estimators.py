@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 import warnings
 import zlib
-from contextlib import contextmanager
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+from attempts import at_most, pick
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.frozen import FrozenEstimator
@@ -34,26 +33,6 @@ SETTINGS = {
     "trepan": {"max_nodes": 3, "min_sample": 20},
 }
 HUGE = 1.7976931348623157e308
-
-
-def pick(rng, pool):
-    return pool[int(rng.integers(len(pool)))]
-
-
-@contextmanager
-def at_most(seconds):
-    """An error where something takes longer."""
-
-    def stop(*_):
-        raise TimeoutError(f"more than {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 # --- rows -------------------------------------------------------------------------------------

@@ -8,15 +8,14 @@ from __future__ import annotations
 import copy
 import io
 import json
-import signal
 import warnings
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from attempts import at_most, pick
 from sklearn.linear_model import LogisticRegression
 
 from skescore.bench import read_config, read_rows
@@ -59,24 +58,6 @@ VALUES = [
 ]
 #: What no JSON holds, or none that is read.
 WORDS = ["NaN", "Infinity", "1e999", "-1e999", "[" * 3000, '{"a":' * 3000, "\\u0000", "1" * 5000]
-
-
-def pick(rng, pool):
-    return pool[int(rng.integers(len(pool)))]
-
-
-@contextmanager
-def at_most(seconds):
-    def stop(*_):
-        raise TimeoutError(f"more than {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def mutated_bytes(rng, content):

@@ -11,6 +11,7 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+from attempts import pick
 from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
@@ -29,10 +30,6 @@ SINGLE = float(np.finfo(np.float32).max)
 EXTREMES = [0.0, 5e-324, 1e-46, 1e-45, 1.2e-38, 1e-35, 1e-30, 1.0, 1e30, 3.4e38, SINGLE]
 BEYOND = [SINGLE * (1 + 2.0**-25), SINGLE * (1 + 2.0**-24), 3.5e38, 1e200, 1.7e308, math.inf]
 COLORS = ["red", "blue", "it's", "", "日本", "1"]
-
-
-def pick(rng, pool):
-    return pool[int(rng.integers(len(pool)))]
 
 
 def sizes(rng):

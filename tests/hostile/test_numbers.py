@@ -9,6 +9,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import pytest
+from attempts import pick
 
 from skescore.metrics import (
     adjust_p_values,
@@ -37,10 +38,6 @@ SCALES = [
     (-LARGEST, 0.0),
     (0, 2e-308),
 ]
-
-
-def pick(rng, pool):
-    return pool[int(rng.integers(len(pool)))]
 
 
 # --- volumes ----------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from attempts import pick
 
 from skescore.rules import (
     AtLeast,
@@ -56,10 +57,6 @@ KINDS = {"number": NUMBERS, "code": CODES, "big": BIG, "text": TEXTS, "flag": [T
 NAMES = ["x", "it's", "petal length (cm)", "0", "1", "", "select", "日本", "nan", "2.0"]
 VOTINGS = {"classification": ["votes", "probabilities", "logistic"], "regression": ["mean", "sum"]}
 CLASSES = [["no", "yes", "it's"], [0, 1, 2**53 + 1], [0.5, -1.0, 3.0], [False, True], ["", "\0"]]
-
-
-def pick(rng, pool):
-    return pool[int(rng.integers(len(pool)))]
 
 
 # --- rules ------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from loaded_files import load_file
 
 from skescore.rules import Fallback, Interval, OneOf, Rule, RuleSet
 
@@ -21,16 +21,6 @@ for module in ("dbt.cli", "dbt.adapters.duckdb"):
 
 TESTS = Path(__file__).parents[1]
 SOURCES = {"version": 2, "sources": [{"name": "shop", "schema": "main", "tables": [{"name": "t"}]}]}
-
-
-def load_arbitrary() -> Any:
-    path = TESTS / "rules" / "exporters" / "arbitrary.py"
-    spec = importlib.util.spec_from_file_location("arbitrary_for_dbt", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def run_dbt(folder: Path, table: pd.DataFrame, models: dict[str, str]) -> dict[str, list[Any]]:
@@ -67,7 +57,7 @@ def run_dbt(folder: Path, table: pd.DataFrame, models: dict[str, str]) -> dict[s
 
 @pytest.mark.parametrize("n_sets", [12, pytest.param(200, marks=pytest.mark.slow)])
 def test_dbt_predicts_hostile_rows(n_sets: int, tmp_path: Path) -> None:
-    arbitrary = load_arbitrary()
+    arbitrary = load_file("rules/exporters/arbitrary.py")
     rulesets, X = arbitrary.hostile_sets(n_sets, 3), arbitrary.hostile_rows(10_000)
     models = {f"m{i}": rs.to("dbt", table="base", exact=True) for i, rs in enumerate(rulesets)}
     results = run_dbt(tmp_path, X, models)
@@ -80,7 +70,14 @@ def test_dbt_predicts_hostile_rows(n_sets: int, tmp_path: Path) -> None:
 
 def test_dbt_keeps_names_and_texts(tmp_path: Path) -> None:
     """Names and texts that Jinja or SQL would read as their own are columns and values."""
-    texts = [*load_arbitrary().TEXTS, "{{ x }}", "{% raw %}", "{% endraw %}", "{# no #}", "{{{"]
+    texts = [
+        *load_file("rules/exporters/arbitrary.py").TEXTS,
+        "{{ x }}",
+        "{% raw %}",
+        "{% endraw %}",
+        "{# no #}",
+        "{{{",
+    ]
     for position, name in enumerate(["{{ size }}", "it's {# odd #}", "from", "2nd"]):
         rules = [Rule([OneOf(1, [text])], f"<{text}>") for text in texts]
         rules.append(Rule([Interval(0, upper=2.5)], "{{ small }}"))

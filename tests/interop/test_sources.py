@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import shutil
 import signal
@@ -11,7 +10,6 @@ import subprocess
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -19,6 +17,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from loaded_files import load_file
 
 from skescore.extractors import (
     CARTExtractor,
@@ -32,20 +31,9 @@ from skescore.sources import SourceError, count_source, extract_source, sample_s
 TESTS = Path(__file__).parents[1]
 
 
-def module(path: str) -> ModuleType:
-    """A file of other tests, which are no package."""
-    where = TESTS / path
-    spec = importlib.util.spec_from_file_location(f"engines_{where.stem}", where)
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
-
-
-storages = module("tuning/storage/conftest.py")
-here = module("sources/test_score_source.py")
-extracting = module("sources/test_extract_source.py")
+storages = load_file("tuning/storage/conftest.py")
+here = load_file("sources/test_score_source.py")
+extracting = load_file("sources/test_extract_source.py")
 postgresql = storages.postgresql
 #: What learns from sums.
 SUMMING = [

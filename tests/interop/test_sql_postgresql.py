@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from loaded_files import load_file
 
 from skescore.rules import RuleSet
 
 TESTS = Path(__file__).parents[1]
 
 
-def module(path: str) -> ModuleType:
-    """A file of other tests, which are no package."""
-    where = TESTS / path
-    spec = importlib.util.spec_from_file_location(f"sql_{where.parent.name}", where)
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
-
-
-arbitrary = module("rules/exporters/arbitrary.py")
-postgresql = module("tuning/storage/conftest.py").postgresql
+arbitrary = load_file("rules/exporters/arbitrary.py")
+postgresql = load_file("tuning/storage/conftest.py").postgresql
 X = arbitrary.hostile_rows()
 # The least floats times a half are errors there.
 X = X.mask(X.select_dtypes("number").abs() < 1e-300, 0.0)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -13,25 +10,14 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loaded_files import load_file
 
 from skescore.metrics import RuleCounts, characteristics, confusion, count_rows, rule_report
 from skescore.rules import Domain, Fallback, Interval, LinearOutput, Missing, Rule, RuleSet
 from skescore.scorers import evaluate_rules, ice, knowledge, make_rule_scorer, make_score_scorer
 
-
-def module(path: str) -> ModuleType:
-    """A file of other tests, which are no package."""
-    where = Path(__file__).parents[1] / path
-    spec = importlib.util.spec_from_file_location(f"counted_{where.stem}", where)
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
-
-
-arbitrary = module("rules/exporters/arbitrary.py")
-same_numbers = module("sources/comparing.py").same_numbers
+arbitrary = load_file("rules/exporters/arbitrary.py")
+same_numbers = load_file("sources/comparing.py").same_numbers
 
 SPANS = [(0, 2), (1, 5), (7, 9)]
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import duckdb
@@ -18,6 +16,7 @@ import polars
 import pyarrow as pa
 import pyarrow.dataset
 import pytest
+from loaded_files import load_file
 from sklearn.base import clone
 from sklearn.dummy import DummyClassifier
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -44,19 +43,7 @@ from skescore.sources import (
     score_source,
 )
 
-
-def module(path: str) -> ModuleType:
-    """A file of other tests, which are no package."""
-    where = Path(__file__).parents[1] / path
-    spec = importlib.util.spec_from_file_location(f"extracting_{where.stem}", where)
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
-
-
-SOURCES = module("sources/test_score_source.py").SOURCES
+SOURCES = load_file("sources/test_score_source.py").SOURCES
 FEATURES = ["size", "age", "whole", "color"]
 
 

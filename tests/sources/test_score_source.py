@@ -8,7 +8,6 @@ import re
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import duckdb
@@ -21,6 +20,7 @@ import pyarrow.parquet
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from loaded_files import load_file
 
 from skescore.extractors import CARTExtractor
 from skescore.metrics import count_rows
@@ -35,20 +35,8 @@ from skescore.sources import (
     score_source,
 )
 
-
-def module(path: str) -> ModuleType:
-    """A file of other tests, which are no package."""
-    where = Path(__file__).parents[1] / path
-    spec = importlib.util.spec_from_file_location(f"sources_{where.stem}", where)
-    assert spec is not None
-    assert spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
-
-
-arbitrary = module("rules/exporters/arbitrary.py")
-same_numbers = module("sources/comparing.py").same_numbers
+arbitrary = load_file("rules/exporters/arbitrary.py")
+same_numbers = load_file("sources/comparing.py").same_numbers
 
 DOMAIN = Domain([-3.0, 0.0], [3.0, 2.0], [(1, ["red", "blue"])])
 CLASSES = RuleSet(

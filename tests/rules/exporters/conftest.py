@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
+from loaded_files import load_file
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-
-
-def _module(path: Path):
-    # The tests are no package (--import-mode=importlib), so that files are loaded by their place.
-    spec = importlib.util.spec_from_file_location(f"shared_{path.parent.name}_{path.stem}", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="session")
 def arbitrary():
     """The module of arbitrary rule sets and rows."""
-    return _module(Path(__file__).with_name("arbitrary.py"))
+    return load_file("rules/exporters/arbitrary.py")
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +21,7 @@ def fitted():
 
     A dict from (name, task) to (RuleSet, DataFrame).
     """
-    extractors = _module(Path(__file__).parents[2] / "extractors" / "conftest.py")
+    extractors = load_file("extractors/conftest.py")
     rng = np.random.default_rng(3)
     X = pd.DataFrame(
         rng.normal(size=(150, 3)) * [1, 10, 0.1], columns=["length (cm)", "it's wide", "class"]
