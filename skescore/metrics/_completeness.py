@@ -529,13 +529,14 @@ def _rows_of_points(ruleset: RuleSet) -> Callable[[Floats], Any]:
         return lambda points: points
 
     def named(points: Floats) -> pd.DataFrame:
-        frame = pd.DataFrame(points, columns=list(ruleset.feature_names))
+        columns: dict[int, Any] = dict(enumerate(points.T))
         for feature, values in categories:
-            labels = pd.Series([*values, None], dtype=object).to_numpy()
             # NumPy's minimum propagates NaN.
             code = np.minimum(points[:, feature], len(values) - 0.5)
-            code = np.where(np.isnan(code), len(values), code).astype(np.intp)
-            frame[ruleset.feature_names[feature]] = labels[code]
+            code = np.where(np.isnan(code), -1, code).astype(np.intp)
+            columns[feature] = pd.Categorical.from_codes(code, categories=pd.Index(values))
+        frame = pd.DataFrame(columns)
+        frame.columns = list(ruleset.feature_names)
         return frame
 
     return named

@@ -176,12 +176,21 @@ class RowTable:
         if len(condition.features) > 1 or self.column(feature).dtype.kind not in "OUT":
             return condition.holds(lambda j: self.column(j)[rows])
         if feature not in self._coded:
-            values = self.column(feature).astype(object)
-            self._coded[feature] = pd.factorize(values, use_na_sentinel=False)
+            self._coded[feature] = self._code(feature)
         codes, values = self._coded[feature]
         if condition not in self._held:
             self._held[condition] = condition.holds(lambda _: values)
         return np.asarray(self._held[condition][codes[rows]])
+
+    def _code(self, feature: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return a code of the value of each row, and the values; a missing one is a value too."""
+        if hasattr(self._frame, "iloc"):
+            series = self._frame.iloc[:, self._position[feature]]
+            if isinstance(series.dtype, pd.CategoricalDtype):
+                # The code -1 of missing values is the index of the last value.
+                values = [*series.cat.categories, np.nan]
+                return series.cat.codes.to_numpy(), pd.Series(values, dtype=object).to_numpy()
+        return pd.factorize(self.column(feature).astype(object), use_na_sentinel=False)
 
     def numbers(self, feature: int, rows: slice) -> np.ndarray:
         """Return values of one feature as contiguous floats."""
