@@ -117,7 +117,7 @@ __all__ = [
 
 
 _MAX_ROWS = 10
-#: Number of values from which several processes are faster than one.
+#: Number of values from which a forest is fitted faster on all cores.
 _LARGE = 20_000
 _MAX_CLASSES = 6
 
@@ -894,8 +894,8 @@ def _number_options() -> dict[str, tuple[Any, Any, str, str]]:
             arguments.jobs,
             None,
             "N",
-            "processes that evaluate candidates (-1: as many as there are cores; default 1, for "
-            f"tables of {_LARGE:,} values or more and a black box that is trained here -1)",
+            "processes that evaluate candidates (default 1; -1: as many as there are cores). "
+            f"Without this option, forests are fitted on all cores from {_LARGE:,} values on",
         ),
     }
 
@@ -1631,14 +1631,6 @@ def splitter(dataset: Dataset, cv: int, seed: int, notes: output.Notes) -> Any:
     return StratifiedKFold(cv, shuffle=True, random_state=seed)
 
 
-def _n_jobs(options: argparse.Namespace, dataset: Dataset) -> int:
-    """Return the number of processes that evaluate candidates; small tables use one."""
-    if options.n_jobs is not None:
-        return int(options.n_jobs)
-    alone = options.workers == 1 and options.black_box in BLACK_BOX_NAMES
-    return -1 if alone and dataset.X.size >= _LARGE else 1
-
-
 def _make_search(
     options: argparse.Namespace,
     dataset: Dataset,
@@ -1652,7 +1644,7 @@ def _make_search(
 
     limits = {limit: getattr(options, limit) for limit in limited_quantities()}
     first_rules = FirstRules(label(options), sign(options), limits)
-    return ReportingSearch(
+    search = ReportingSearch(
         model,
         extractors=options.extractors,
         scoring=arguments.search_scoring_from(options),
@@ -1667,12 +1659,16 @@ def _make_search(
         constraints=constraints_from(options, dataset.X, dataset.y),
         **limits,
         refit=options.workers != 0,
-        n_jobs=_n_jobs(options, dataset),
+        n_jobs=options.n_jobs or 1,
         random_state=options.seed,
         storage=trial_storage.storage,
         study_name=trial_storage.study,
         callbacks=[progress] if options.quiet else [progress, first_rules],
     )
+    is_alone = options.workers == 1 and options.black_box in BLACK_BOX_NAMES
+    if is_alone and options.n_jobs is None and dataset.X.size >= _LARGE:
+        search.fit_black_boxes_on_all_cores()
+    return search
 
 
 def _search(

@@ -355,6 +355,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     leaderboard_: pd.DataFrame
     #: Whether the folds of `fit`, with their black boxes, stay in memory for later evaluations.
     _retains_folds = False
+    #: `n_jobs` of black boxes whose own is None; None is that of the search.
+    _black_box_n_jobs: int | None = None
 
     def __init__(
         self,
@@ -773,9 +775,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def _workers(self) -> Any:
         """Return a context in which black boxes without `n_jobs` of their own use the search's."""
-        return (
-            contextlib.nullcontext() if self.n_jobs is None else parallel_config(n_jobs=self.n_jobs)
-        )
+        n_jobs = self.n_jobs if self._black_box_n_jobs is None else self._black_box_n_jobs
+        return contextlib.nullcontext() if n_jobs is None else parallel_config(n_jobs=n_jobs)
 
     def _sample(self, y: Any, task: str) -> np.ndarray | None:
         """Draw the rows for trials; return None if trials use all rows."""

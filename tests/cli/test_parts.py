@@ -178,7 +178,7 @@ def test_defaults_that_the_help_promises_are_those_of_the_parser(name):
         "format": "text",
     }
     if name == "tune":
-        promised |= {"n_jobs": None, "trials": 20}  # the former depends on the table
+        promised |= {"n_jobs": None, "trials": 20}  # None also lets forests use all cores
     if name == "predict":
         promised["format"] = "csv"
     if name in ("certify", "edit", "score", "watch"):

@@ -21,6 +21,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import KFold, StratifiedKFold, cross_val_score
@@ -343,24 +344,27 @@ def test_number_of_jobs_does_not_change_the_result(run, result):
 
 
 @pytest.mark.slow
-def test_tune_uses_all_cores_for_large_tables(run, tmp_path, monkeypatch):
+def test_tune_fits_forests_on_all_cores_for_large_tables(run, tmp_path, monkeypatch):
     recorded = []
-    fit = ExtractorSearchCV.fit
-    monkeypatch.setattr(
-        ExtractorSearchCV,
-        "fit",
-        lambda self, *data, **options: recorded.append(self.n_jobs) or fit(self, *data, **options),
-    )
+
+    class RecordedForest(RandomForestClassifier):
+        def fit(self, *data, **options):
+            recorded.append(joblib.effective_n_jobs(self.n_jobs))
+            return super().fit(*data, **options)
+
+    monkeypatch.setattr("sklearn.ensemble.RandomForestClassifier", RecordedForest)
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(2000, 10)).round(2), columns=list("abcdefghij"))
     path = tmp_path / "large.csv"
     X.assign(y=np.where(X["a"] > 0.3, "up", "down")).to_csv(path, index=False)
     words = ["tune", path, "--target", "y", "--extractors", "cart", "--trials", 2, "--cv", 2]
-    words += ["--black-box", "decision-tree", "--format", "json"]
-    results = [
-        json.loads(run(*words, *more)[1]) for more in ([], ["--n-jobs", 1], ["--sample", 1500])
-    ]
-    assert recorded == [-1, 1, 1]
+    words += ["--format", "json"]
+    results, n_cores = [], []
+    for more in ([], ["--n-jobs", 1], ["--sample", 1500]):
+        results.append(json.loads(run(*words, *more)[1]))
+        n_cores.append({*recorded})
+        recorded.clear()
+    assert n_cores == [{joblib.effective_n_jobs(-1)}, {1}, {1}]
     assert results[0]["rules"] == results[1]["rules"]
 
 
