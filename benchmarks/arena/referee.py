@@ -77,6 +77,18 @@ def check_readme_on_fidelity(page: Page, rows: list[Row]) -> None:
     page.claim("a tree about ", float(np.median(of_tree)), " s ([fidelity]")
 
 
+def check_readme_on_tuned_trees(page: Page, rows: list[Row]) -> None:
+    """Check what the README says about the default search and tuned trees."""
+    latest = {(row["data"], row["suite"], row["score"]): row for row in rows}
+    for score, label in (("ice", "ICE"), ("neg_fire", "FiRe"), ("neg_q", "Q")):
+        changes = [
+            row["search"] - row["tree"] for row in latest.values() if row["score"] == score
+        ]
+        changes = [change for change in changes if not math.isnan(change)]
+        n_ahead, n_behind = sum(c > 1e-9 for c in changes), sum(c < -1e-9 for c in changes)
+        page.claim(f"{label}: better on ", n_ahead, ", worse on ", n_behind, " of ", len(changes))
+
+
 def check_example_score(page: Page) -> None:
     """Check that the factors of the example score follow from F1 and the number of rules."""
     heading = "What 0.97 means"
@@ -102,6 +114,11 @@ def check_example_score(page: Page) -> None:
 _ARENA_TEXTS = ("suite", "data", "black_box", "method", "error")
 
 
+def tuned_tree_rows(folder: Path) -> list[Row]:
+    """Read the cells of the default search and of tuned trees."""
+    return read_cells(folder / "tuned_trees.csv", ("suite", "data", "score", "extractor", "commit"))
+
+
 def referee(name: str, folder: Path = FOLDER) -> Page:
     """Return a page of the arena, or the README of the project, with its differences."""
     page = Page(folder.parents[1] / "README.md" if name == "project" else folder / name)
@@ -109,6 +126,7 @@ def referee(name: str, folder: Path = FOLDER) -> Page:
         peers = folder.parent / "quality" / "peers.csv"
         check_readme(page, read_cells(peers, ("data", "learner", "state", "detail")))
         check_readme_on_fidelity(page, fidelity_rows(folder / "fidelity.csv"))
+        check_readme_on_tuned_trees(page, tuned_tree_rows(folder))
         return page
     if name == "README.md":
         check_arena(page, read_cells(folder / "results.csv", _ARENA_TEXTS))
@@ -118,10 +136,7 @@ def referee(name: str, folder: Path = FOLDER) -> Page:
         texts = ("data", "black_box", "method", "commit", "error")
         check_fidelity_regression(page, read_cells(folder / "fidelity_regression.csv", texts))
     elif name == "tuned_trees.md":
-        rows = read_cells(
-            folder / "tuned_trees.csv", ("suite", "data", "score", "extractor", "commit")
-        )
-        check_tuned_trees(page, rows)
+        check_tuned_trees(page, tuned_tree_rows(folder))
     else:
         own = read_cells(folder / "what_scores_say.csv", ("data", "task", "candidate"))
         check_scores(page, own, read_cells(folder / "results.csv", _ARENA_TEXTS))

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from california import stand_in_for_california
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_friedman1
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
@@ -42,21 +43,6 @@ CART = [record for record in RECORDS if "tree" in record]
 def name_of(record: dict[str, Any]) -> str:
     options = record.get("parameters", {})
     return "-".join(str(v) for v in [record["dataset"], record["seed"], *options.values()])
-
-
-def stand_in_for_california() -> tuple[np.ndarray, np.ndarray]:
-    """Two bumps and a slope on the unit cube of 8 features."""
-    random = np.random.RandomState(0)
-    a = random.uniform(size=(2000, 8))
-    y = (
-        2 * a[:, 0]
-        + np.exp(-((a[:, 6] - 0.3) ** 2 + (a[:, 7] - 0.6) ** 2) / 0.05)
-        + 0.5 * (a[:, 6] > 0.7) * (a[:, 7] < 0.4)
-        + 0.3 * a[:, 1]
-        - 0.4 * a[:, 5] ** 2
-        + 0.1 * random.normal(size=2000)
-    )
-    return a, y
 
 
 @cache

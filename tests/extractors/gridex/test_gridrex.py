@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from california import stand_in_for_california
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -52,21 +53,6 @@ def plane_of(output: Any, n_features: int) -> tuple[float, np.ndarray]:
 
 
 # --- parity (PSyKE 1.0.4, tests/data/psyke_gridrex.json) ---
-
-
-def stand_in_for_california() -> tuple[np.ndarray, np.ndarray]:
-    random = np.random.RandomState(0)
-    a = random.uniform(size=(2000, 8))
-    # In this very order: the last digits decide between the forest's equally good splits.
-    y = (
-        2 * a[:, 0]
-        + np.exp(-((a[:, 6] - 0.3) ** 2 + (a[:, 7] - 0.6) ** 2) / 0.05)
-        + 0.5 * (a[:, 6] > 0.7) * (a[:, 7] < 0.4)
-        + 0.3 * a[:, 1]
-        - 0.4 * a[:, 5] ** 2
-        + 0.1 * random.normal(size=2000)
-    )
-    return a, y
 
 
 @cache

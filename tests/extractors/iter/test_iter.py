@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from california import stand_in_for_california
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone, is_classifier
@@ -296,12 +297,7 @@ def record_data(name):
             KNeighborsClassifier(9) if name == "iris" else DecisionTreeClassifier(random_state=0)
         )
         return data.data, data.target, model
-    r = np.random.RandomState(0)
-    a = r.uniform(size=(2000, 8))
-    bump = np.exp(-((a[:, 6] - 0.3) ** 2 + (a[:, 7] - 0.6) ** 2) / 0.05)
-    corner = 0.5 * ((a[:, 6] > 0.7) & (a[:, 7] < 0.4))
-    y = 2 * a[:, 0] + bump + corner + 0.3 * a[:, 1] - 0.4 * a[:, 5] ** 2
-    return a, y + 0.1 * r.normal(size=2000), RandomForestRegressor(50, random_state=0)
+    return *stand_in_for_california(), RandomForestRegressor(50, random_state=0)
 
 
 @pytest.mark.parametrize("record", RECORDS["records"], ids=lambda r: f"{r['data']}-{r['seed']}")
