@@ -81,9 +81,7 @@ def check_readme_on_tuned_trees(page: Page, rows: list[Row]) -> None:
     """Check what the README says about the default search and tuned trees."""
     latest = {(row["data"], row["suite"], row["score"]): row for row in rows}
     for score, label in (("ice", "ICE"), ("neg_fire", "FiRe"), ("neg_q", "Q")):
-        changes = [
-            row["search"] - row["tree"] for row in latest.values() if row["score"] == score
-        ]
+        changes = [row["search"] - row["tree"] for row in latest.values() if row["score"] == score]
         changes = [change for change in changes if not math.isnan(change)]
         n_ahead, n_behind = sum(c > 1e-9 for c in changes), sum(c < -1e-9 for c in changes)
         page.claim(f"{label}: better on ", n_ahead, ", worse on ", n_behind, " of ", len(changes))
