@@ -536,7 +536,9 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         `labels` are the black box's predictions for the training rows.
         """
         n_rows = len(labels)
-        rows = self._table(X) if self._encoder else extraction.X[:n_rows]
+        rows = X if self._encoder else extraction.X[:n_rows]
+        columns = self._shared_columns(X) if self._encoder else None
+        rows = rows if columns is None else columns
         if self.readable_bounds and extraction.classes is None and self._constraints is None:
             self.rules_ = readable_outputs(self.rules_, extraction.predictions)
         if extraction.query_rows is not None:
@@ -866,13 +868,16 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _table(self, X: Any) -> Any:
         """Check rows like :meth:`_rows`; columns of a frame that never changes are read once."""
+        columns = self._shared_columns(X)
+        return self._rows(X) if columns is None else columns
+
+    def _shared_columns(self, X: Any) -> RowTable | np.ndarray | None:
+        """Return the columns of a frame that never changes; None for other rows."""
         fixed_rows = fixed_rows_of(self.estimator)
-        if hasattr(self, "rules_") and hasattr(X, "columns") and X in fixed_rows:
-            key = "columns", tuple(self.rules_.feature_names), bool(self._encoder)
-            columns = fixed_rows.once(X, key, lambda: self._read_columns(X))
-            if columns is not None:
-                return columns
-        return self._rows(X)
+        if not (hasattr(self, "rules_") and hasattr(X, "columns") and X in fixed_rows):
+            return None
+        key = "columns", tuple(self.rules_.feature_names), bool(self._encoder)
+        return fixed_rows.once(X, key, lambda: self._read_columns(X))
 
     def _read_columns(self, X: Any) -> RowTable | np.ndarray | None:
         """Check and read all columns of a frame; None if some values are invalid.
