@@ -50,7 +50,6 @@ def modules_of(package: Path) -> dict[str, Path]:
     }
 
 
-@functools.cache
 def tree_of(path: Path) -> ast.Module:
     """Return the syntax tree of a file."""
     return ast.parse(path.read_text(encoding="utf-8"))
@@ -213,20 +212,25 @@ def functions_called(package: Path, journey: Callable[[], Any]) -> dict[str, set
     """Return the functions of a package that a journey calls, by file."""
     prefix = str(package)
     functions: dict[str, set[str]] = {}
+    seen = set()
 
     def record(frame: Any, event: str, _: Any) -> None:
+        # Returning None, so that the lines of the function are not traced.
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(prefix) and code.co_name != "<module>":
+        if code in seen:
+            return
+        seen.add(code)
+        if code.co_filename.startswith(prefix) and code.co_name != "<module>":
             functions.setdefault(code.co_filename, set()).add(code.co_qualname)
 
     journey()  # so that imports are not counted
-    sys.setprofile(record)
-    threading.setprofile(record)
+    sys.settrace(record)
+    threading.settrace(record)
     try:
         journey()
     finally:
-        sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
     return {
         str(Path(path).relative_to(package)): names for path, names in sorted(functions.items())
     }
