@@ -66,10 +66,12 @@ empty blank not_available n.d. nd k.a. k.a unbekannt fehlt keine #div/0! #value!
 """
 NULL_WORDS = frozenset([*_WORDS.split(), "not available", "not known", "keine angabe", "no data"])
 _SKRUB_FOLDER = "SKB_DATA_DIRECTORY"
-#: Length of the longest text with a sign that skrub reads as missing, "-1.#QNAN".
-_LONGEST_NULL_CODE = 8
-#: Words that skrub's Cleaner reads as missing, although many text columns have them as values.
-_VALUES_IN_TEXT = ("none", "None")
+#: Texts that mean a missing value in a column of text: those of pandas and skrub, without "none",
+#: which many columns have as a value.
+_NULLS = """
+null NULL NA N/A n/a #NA #N/A <NA> nan NaN -nan -NaN ? ... 1.#IND -1.#IND 1.#QNAN -1.#QNAN
+"""
+_NULL_TEXTS = frozenset([*_NULLS.split(), "#N/A N/A", ""])
 
 #: Number of rows from which the decimal sign of a file is detected.
 _SIGN_ROWS = 2000
@@ -95,6 +97,9 @@ _PADDED = r"[+-]?0\d+"
 _YEAR_FIRST = re.compile(r"\s*\d{4}\D")
 #: What every date contains: a long number, or a number next to another one or to a word.
 _LIKE_DATE = re.compile(r"\d{4}|\d\D+\d|\d.*[^\W\d]{3}|[^\W\d]{3}.*\d")
+#: Dates that have only one meaning, and their formats.
+_ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?")
+_ISO_FORMATS = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S")
 #: Dates that skrub cannot parse, or only in some rows: years of two digits, and names of months.
 _SHORT_DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d{2}|.*[^\W\d]{3}.*\d{4}")
 _FORMATS = (
@@ -134,8 +139,6 @@ _MIXED_DATE = re.compile(
     r"(\d{4}[-/]?\d{2}[-/]?\d{2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4})( \d{1,2}:\d{2}(:\d{2})?)?"
     r"|.*[^\W\d]{3}.*\d{4}"
 )
-#: A date format that no text matches, which disables the parsing of dates.
-_NO_DATES = "%Y-%m-%d no date"
 _INEXACT = re.compile(QUALIFIER)
 _DATE_PART = re.compile(
     r"(?P<name>.*): (?P<part>year|month|weekday|hour|days since (?P<first>\d{4}-\d\d-\d\d))",
@@ -433,14 +436,6 @@ def _signs_of(column: pd.Series) -> tuple[list[str], np.ndarray, np.ndarray]:
     return texts, fits(texts, ".", ","), fits(texts, ",", ".")
 
 
-def _clean(texts: pd.Series, date_format: str | None = None) -> tuple[pd.Series, str | None]:
-    """Detect missing values and dates with skrub; also return the format of the dates."""
-    cleaner = _cleaner()(drop_null_fraction=None, datetime_format=date_format)
-    result = cleaner.fit_transform(pd.DataFrame({"x": texts}))["x"]
-    last = cleaner.all_processing_steps_["x"][-1]
-    return result, getattr(last, "format_", None)
-
-
 @cache
 def _cleaner() -> Any:
     """Import skrub's Cleaner on first use, since the import takes seconds."""
@@ -463,9 +458,14 @@ def _date_format(texts: pd.Series) -> str | None:
     """Return the date format that all texts have, or None."""
     if not len(texts) or not all(map(_LIKE_DATE.search, texts)):
         return None
-    cleaned, date_format = _clean(texts)
+    if all(map(_ISO_DATE.fullmatch, texts)):  # the import of skrub takes seconds
+        for date_format in _ISO_FORMATS:
+            if pd.to_datetime(texts, format=date_format, errors="coerce").notna().all():
+                return date_format
+    cleaner = _cleaner()(drop_null_fraction=None)
+    cleaned = cleaner.fit_transform(pd.DataFrame({"x": texts}))["x"]
     if pd.api.types.is_datetime64_any_dtype(cleaned):
-        return date_format
+        return getattr(cleaner.all_processing_steps_["x"][-1], "format_", None)
     if not all(_SHORT_DATE.fullmatch(text) for text in texts):
         return None
     for date_format in _FORMATS:
@@ -648,18 +648,9 @@ def _are_null_words(texts: pd.Series) -> np.ndarray:
     return np.array([text.lower() in NULL_WORDS for text in texts], dtype=bool)
 
 
-def _may_be_null(text: str) -> bool:
-    """Return whether skrub may read a text as missing; True is no proof."""
-    is_code = len(text) <= _LONGEST_NULL_CODE and not text.isalnum()
-    return is_code or not text.strip() or text.lower() in NULL_WORDS
-
-
 def _null_texts(texts: pd.Series) -> np.ndarray:
     """Return a mask of the texts that mean a missing value in a column of text."""
-    if not any(map(_may_be_null, texts)):  # the import of skrub takes longer than reading a table
-        return np.zeros(len(texts), dtype=bool)
-    nulls = _clean(texts.astype(object), _NO_DATES)[0].isna().to_numpy()
-    return nulls & ~texts.isin(_VALUES_IN_TEXT).to_numpy()
+    return np.array([text.strip() in _NULL_TEXTS for text in texts], dtype=bool)
 
 
 def is_read_as(text: str) -> bool:
@@ -1540,7 +1531,7 @@ def read_table(
     Words such as ``?`` and ``unknown`` are missing if they are the only text of a column of
     numbers. Booleans become 0 and 1. Dates become year, month, weekday, hour and days since the
     first date, as far as they differ. All other text is a category. Row numbers, identifiers and
-    text that hardly ever repeats are left out. ``skrub.Cleaner`` detects missing text and dates.
+    text that hardly ever repeats are left out. ``skrub.Cleaner`` detects dates.
 
     Examples
     --------

@@ -513,7 +513,17 @@ def test_texts_of_missing_values(text):
     assert frame["color"].isna().tolist() == [color == text for color in colors]
 
 
-@pytest.mark.parametrize("word", ["none", "a", "x-1", "N.A", "#1"])
+def test_texts_of_missing_values_are_those_of_skrub():
+    from skrub import Cleaner
+
+    words = ["none", "None", "*", "x 1", "-", "n.a.", "NONE", "Null", "N/a"]
+    texts = pd.Series([*NULLS, "#N/A N/A", "", "  ", *words], dtype=object)
+    column = pd.DataFrame({"x": texts})
+    cleaned = Cleaner(drop_null_fraction=None).fit_transform(column)["x"]
+    assert cleaned.isna().tolist() == [*[True] * (len(NULLS) + 5), *[False] * (len(words) - 2)]
+
+
+@pytest.mark.parametrize("word", ["none", "a", "x-1", "N.A", "#1", "*", "for free"])
 def test_texts_of_categories(word):
     colors = ["red", "blue", word] * 5
     frame = read_table(pd.DataFrame({"color": colors, "x": range(15)})).frame
@@ -530,10 +540,12 @@ def test_dates_are_found(date_format):
     assert frame["day: year"].tolist()[:2] == [2001, 2001]
 
 
-@pytest.mark.slow
-def test_tables_of_plain_words_are_read_without_skrub():
+def test_plain_words_and_dates_are_read_without_skrub():
     program = (
-        "import sys; from skescore.datasets import load_dataset; load_dataset('titanic'); "
+        "import sys, pandas as pd; from skescore.datasets import read_table; "
+        "frame = pd.DataFrame({'x': ['for free', '?', 'none', '*'] * 5, 'y': range(20)}); "
+        "frame['day'] = pd.date_range('2024-01-31', periods=20).strftime('%Y-%m-%d'); "
+        "assert 'day: month' in read_table(frame).frame; "
         "print('skrub' in sys.modules, 'matplotlib' in sys.modules)"
     )
     outcome = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
@@ -547,6 +559,17 @@ def test_names_that_begin_with_a_tilde_are_names(write, tmp_path, monkeypatch):
     assert load_dataset("~$rows.csv", target="y", task="regression").X["x"].tolist() == [1, 3]
     with pytest.raises(DatasetError, match="neither a built-in data set nor an existing file"):
         load_dataset("~$rows", target="y")
+
+
+@pytest.mark.parametrize("date_format", ["%Y-%m-%d", "%Y-%m-%d %H:%M:%S"])
+def test_dates_without_ambiguity_have_the_format_of_skrub(date_format):
+    from skrub import Cleaner
+
+    texts = pd.Series(pd.date_range("2001-02-03", periods=60, freq="47h").strftime(date_format))
+    cleaner = Cleaner().fit(pd.DataFrame({"x": texts}))
+    assert cleaner.all_processing_steps_["x"][-1].format_ == date_format
+    [reading] = read_table(pd.DataFrame({"x": texts})).preparation.columns
+    assert reading.format == date_format
 
 
 @pytest.mark.parametrize("others", [[], ["1964-01-31"] * 3])
