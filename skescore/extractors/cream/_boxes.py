@@ -14,9 +14,8 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.cluster.hierarchy import linkage
+from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import cdist, squareform
-from sklearn.cluster import DBSCAN
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import NearestNeighbors
@@ -183,9 +182,10 @@ def knee_of(curve: np.ndarray) -> float | None:
 def densest_cluster(points: np.ndarray, radius: float, most_labels: int) -> np.ndarray:
     """Return the largest DBSCAN cluster at the smallest radius with few labels and little noise.
 
-    DBSCAN is run only once. The numbers of clusters at all radii follow from the minimum spanning
-    tree under the mutual reachability distance, the maximum of the distance of two points and their
-    core distances: at radius r the tree's edges up to r connect the core points of a cluster.
+    The clusters at all radii follow from the minimum spanning tree under the mutual reachability
+    distance, the maximum of the distance of two points and their core distances: at radius r the
+    tree's edges up to r connect the core points of a cluster. Of several clusters near another
+    point, DBSCAN adds it to the one whose first core point comes first.
     """
     if len(points) < _MIN_ROWS:
         return np.ones(len(points), dtype=bool)
@@ -194,18 +194,26 @@ def densest_cluster(points: np.ndarray, radius: float, most_labels: int) -> np.n
     mutual = np.maximum(distances, core)
     joined = np.sort(mutual.min(axis=1))  # radius from which on a point is not noise
     np.maximum(mutual, core[:, None], out=mutual)
-    edges = linkage(squareform(mutual, checks=False), "single")[:, 2]
-    core = np.sort(core)
+    tree = linkage(squareform(mutual, checks=False), "single")
+    edges, core_radii = tree[:, 2], np.sort(core)
     radii = radius * (1 + _RADIUS_STEP * np.arange(_MOST_RADII + 1))
     # At the largest distance there is one cluster without noise.
-    changes = np.sort(np.concatenate([edges, core]))
+    changes = np.sort(np.concatenate([edges, core_radii]))
     radii = np.append(radii, changes[changes > radii[-1]])
     n_noise = len(points) - np.searchsorted(joined, radii, side="right")
-    n_clusters = np.searchsorted(core, radii, "right") - np.searchsorted(edges, radii, "right")
+    n_core = np.searchsorted(core_radii, radii, "right")
+    n_clusters = n_core - np.searchsorted(edges, radii, "right")
     few = (n_clusters + (n_noise > 0) <= most_labels) & (n_noise <= _MOST_NOISE * len(points))
-    chosen = DBSCAN(eps=radii[few.argmax()], min_samples=_MIN_ROWS, metric="precomputed")
-    labels = chosen.fit(distances).labels_
-    return np.asarray(labels == np.bincount(labels[labels >= 0]).argmax())
+    chosen = radii[few.argmax()]
+    is_core = core <= chosen
+    trees = fcluster(tree, chosen, "distance")[is_core]
+    _, first, inverse = np.unique(trees, return_index=True, return_inverse=True)
+    clusters = first.argsort().argsort()[inverse]  # numbered in the order of their first points
+    labels = np.full(len(points), len(first))  # noise
+    labels[is_core] = clusters
+    is_near = distances[np.ix_(~is_core, is_core)] <= chosen
+    labels[~is_core] = np.where(is_near, clusters, len(first)).min(axis=1)
+    return np.asarray(labels == np.bincount(labels[labels < len(first)]).argmax())
 
 
 def _evenly(n_rows: int, max_rows: int) -> np.ndarray:
