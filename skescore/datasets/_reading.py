@@ -1531,7 +1531,7 @@ def read_table(
     Words such as ``?`` and ``unknown`` are missing if they are the only text of a column of
     numbers. Booleans become 0 and 1. Dates become year, month, weekday, hour and days since the
     first date, as far as they differ. All other text is a category. Row numbers, identifiers and
-    text that hardly ever repeats are left out. ``skrub.Cleaner`` detects dates.
+    text that hardly ever repeats are left out. ``skrub.Cleaner`` detects the formats of dates.
 
     Examples
     --------

@@ -184,8 +184,7 @@ def densest_cluster(points: np.ndarray, radius: float, most_labels: int) -> np.n
 
     The clusters at all radii follow from the minimum spanning tree under the mutual reachability
     distance, the maximum of the distance of two points and their core distances: at radius r the
-    tree's edges up to r connect the core points of a cluster. Of several clusters near another
-    point, DBSCAN adds it to the one whose first core point comes first.
+    tree's edges up to r connect the core points of a cluster.
     """
     if len(points) < _MIN_ROWS:
         return np.ones(len(points), dtype=bool)
@@ -206,14 +205,27 @@ def densest_cluster(points: np.ndarray, radius: float, most_labels: int) -> np.n
     few = (n_clusters + (n_noise > 0) <= most_labels) & (n_noise <= _MOST_NOISE * len(points))
     chosen = radii[few.argmax()]
     is_core = core <= chosen
-    trees = fcluster(tree, chosen, "distance")[is_core]
-    _, first, inverse = np.unique(trees, return_index=True, return_inverse=True)
-    clusters = first.argsort().argsort()[inverse]  # numbered in the order of their first points
-    labels = np.full(len(points), len(first))  # noise
+    core_labels = fcluster(tree, chosen, "distance")[is_core]
+    return _largest_cluster(is_core, core_labels, distances <= chosen)
+
+
+def _largest_cluster(
+    is_core: np.ndarray, core_labels: np.ndarray, is_near: np.ndarray
+) -> np.ndarray:
+    """Return a mask of the points in the largest DBSCAN cluster.
+
+    `core_labels` has the cluster of each core point, and `is_near` says of each pair of points
+    whether they are within the radius. Of several clusters near another point, DBSCAN adds it to
+    the one whose first core point comes first.
+    """
+    _, first, cluster_of = np.unique(core_labels, return_index=True, return_inverse=True)
+    clusters = first.argsort().argsort()[cluster_of]  # numbered in the order of first core points
+    noise = len(first)
+    labels = np.full(len(is_core), noise)
     labels[is_core] = clusters
-    is_near = distances[np.ix_(~is_core, is_core)] <= chosen
-    labels[~is_core] = np.where(is_near, clusters, len(first)).min(axis=1)
-    return np.asarray(labels == np.bincount(labels[labels < len(first)]).argmax())
+    near_clusters = np.where(is_near[np.ix_(~is_core, is_core)], clusters, noise)
+    labels[~is_core] = near_clusters.min(axis=1)
+    return np.asarray(labels == np.bincount(labels[labels < noise]).argmax())
 
 
 def _evenly(n_rows: int, max_rows: int) -> np.ndarray:
