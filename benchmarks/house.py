@@ -238,18 +238,18 @@ def functions_called(package: Path, journey: Callable[[], Any]) -> dict[str, set
 
 
 def tune_on_the_command_line() -> None:
-    """Run ``skescore tune wine --extractors cart`` with ten trials."""
+    """Run ``skescore tune wine --extractors cart`` with three trials."""
     from skescore.cli import main
 
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        main(["tune", "wine", "--extractors", "cart", "--trials", "10"])
+        main(["tune", "wine", "--extractors", "cart", "--trials", "3"])
 
 
 def search_in_python() -> None:
-    """Call ``ExtractorSearchCV.fit`` and ``best_for`` with ten trials of one extractor."""
+    """Call ``ExtractorSearchCV.fit`` and ``best_for`` with three trials of one extractor."""
     X, y = load_wine(return_X_y=True)
     black_box = RandomForestClassifier(n_estimators=20, random_state=0)
-    search = ExtractorSearchCV(black_box, n_trials=10, random_state=0, extractors=["cart"])
+    search = ExtractorSearchCV(black_box, n_trials=3, random_state=0, extractors=["cart"])
     search.fit(X, y).best_for(phi=2.0)
 
 

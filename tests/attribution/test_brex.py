@@ -58,6 +58,7 @@ def test_the_examples_of_the_paper() -> None:
         assert explanation.witnesses == (((1, 2), (0, 2), (0, 1)),)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["monotone", "non-monotone"])
 def test_divergences_are_those_that_were_measured_before(family: str) -> None:
     # A prototype of one pass, and of the certified variant with 12 passes, gave at arity 10:

@@ -91,6 +91,7 @@ def test_found_flip_sets_flip_and_what_is_exact_is_minimal(family: str, limit: i
                     assert not any(flips(formula, row, part) for part in parts)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["monotone", "non-monotone"])
 def test_what_flips_prove_is_true_and_most_is_found(family: str) -> None:
     divergences = []

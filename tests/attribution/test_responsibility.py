@@ -212,6 +212,7 @@ def all_flips(changes):
     )
 
 
+@pytest.mark.slow
 def test_thousands_of_read_once_formulas():
     """The linear algorithm against all flips; one row each, the rows of an arity in one table."""
     rng = np.random.default_rng(0)
@@ -498,6 +499,7 @@ def test_one_row_of_a_frame_keeps_its_names():
     assert responsibility(predict, frame.iloc[0], contrast=frame.iloc[1]).tolist() == [0.5, 0.5, 0]
 
 
+@pytest.mark.slow
 def test_nearest_rows_decided_otherwise():
     X, y = load_iris(return_X_y=True)
     model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)

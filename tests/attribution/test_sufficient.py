@@ -50,6 +50,7 @@ def check_formula(seed, largest):
     assert sizes == sorted(sizes)
 
 
+@pytest.mark.slow
 def test_subsets_of_formulas_are_those_of_an_enumeration():
     for seed in range(15):
         check_formula(seed, 6)
@@ -74,6 +75,7 @@ def agreement_on_fresh_rows(row, features, seed, n_rows=2000):
     return int((FOREST.predict(rows) == FOREST.predict(row)[0]).sum())
 
 
+@pytest.mark.slow
 def test_subsets_of_a_forest_hold_on_fresh_rows():
     n_agreeing = n_rows = 0
     for i in range(0, len(X), 36):
@@ -156,6 +158,7 @@ def test_no_subset_within_the_largest_size():
     assert "No subset" in str(result)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_subsets():
     row = X.iloc[[130]]
     first, second = (

@@ -303,6 +303,7 @@ def test_folds_zero_and_one(tmp_path):
         assert rows["black_box_rows"].tolist() == [asked]
 
 
+@pytest.mark.slow
 def test_seed_sets_random_states(tmp_path):
     config = config_from(
         BASE

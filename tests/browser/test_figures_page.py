@@ -14,6 +14,9 @@ from skescore.report import write_report
 from skescore.rules import AtLeast, Domain, Interval, Rule, RuleSet, RuleStatistics
 from skescore.tuning import Candidates
 
+#: Searches whose page is checked in every run: weights, and a model that is given.
+IN_EVERY_RUN = {"weighted", "given"}
+
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
@@ -30,7 +33,11 @@ def check_page(arguments, browser, files, out) -> None:
     assert browser.complaints() == []
 
 
-@pytest.mark.parametrize("name", FAST)
+# The other searches of FAST run in `tests/cli/test_consistent_figures.py`, without a browser.
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in IN_EVERY_RUN else pytest.mark.slow) for name in FAST],
+)
 def test_page_figures_equal_recomputed_ones(name, browser, files, tmp_path) -> None:
     check_page(FAST[name], browser, files, tmp_path / "run")
 

@@ -500,6 +500,7 @@ def many(request: Any) -> tuple[str, np.ndarray, np.ndarray]:
     return certified.to_json(), X, y
 
 
+@pytest.mark.slow
 def test_checker_confirms_f1_bounds(many: Any) -> None:
     text, X, y = many
     certificate = Certificate.from_json(text)

@@ -132,6 +132,7 @@ def test_means_match_the_rows(run, tmp_path):
     assert "of 8 rows" not in err
 
 
+@pytest.mark.slow
 def test_csv_and_markdown(run, measured):
     _, out, _ = run(*SMALL, "--output", str(measured), "--format", "csv", "--quiet")
     assert out.encode() == (measured / "rows.csv").read_bytes()
@@ -171,6 +172,7 @@ def test_plots_and_parquet_are_written(run, measured):
     assert "ranks_regression.svg" in err
 
 
+@pytest.mark.slow
 def test_a_report(run, measured):
     pytest.importorskip("jinja2")
     code, _, _ = run(*SMALL, "--output", str(measured), "--report", "--quiet")

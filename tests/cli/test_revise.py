@@ -93,6 +93,7 @@ def test_tune_from_a_run_revises_its_rules(folder: Path, capsys) -> None:
     assert errors[1] < errors[0] - 0.05
 
 
+@pytest.mark.slow
 def test_revised_rules_satisfy_constraints(folder: Path, capsys) -> None:
     words = ["tune", "all.csv", "--from", "run", "--since", "20.02.2026", "--keep-cost", "1"]
     assert main([*words, "--thresholds", "age:30,40,50", "--output", "revised"]) == 0
@@ -128,6 +129,7 @@ def test_revised_rules_are_shown_watched_and_revised_again(folder: Path, capsys)
     assert [r.conditions for r in third] == [r.conditions for r in rules]
 
 
+@pytest.mark.slow
 def test_rules_that_cost_too_much_become_new(folder: Path, capsys) -> None:
     """Alarms are rare enough that all rules are kept, and no cost is allowed."""
     baseline = json.loads(Path("run/baseline.json").read_text())

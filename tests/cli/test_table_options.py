@@ -123,6 +123,7 @@ def test_rows_to_test_on_are_read_before_the_search(shop, write, run):
     assert "later.csv of classes that shop does not have: 'jein'" in err
 
 
+@pytest.mark.slow
 def test_options_take_lists_and_are_repeated(shop, write, run):
     words = ("tune", write(shop), "--target", "gut", *SEARCH, "--format", "json")
     code, out, _ = run(*words, "--drop", "Tag,Preis", "--category", "Nr", "--drop=Ort")

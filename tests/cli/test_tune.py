@@ -401,6 +401,7 @@ def test_no_time_at_all_is_an_error(run):
     assert "timeout=1e-09 seconds; allow more time" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scoring", ["cohen_kappa", "neg_zero_one_loss", "min_rule_precision"])
 def test_other_measures_may_be_what_is_best(scoring, result):
     found = result("iris", *SHORT, "--scoring", scoring)
@@ -412,6 +413,7 @@ def test_other_measures_may_be_what_is_best(scoring, result):
 # Alternatives -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_text_offers_the_alternatives_of_the_json(run, result):
     found = result("titanic", *SHORT)["alternatives"]
     assert found["measure"] == "accuracy"
@@ -689,6 +691,7 @@ def _is_part_of(text, given):
     return all(given.get(name) == value for name, value in ast.literal_eval(text).items())
 
 
+@pytest.mark.slow
 def test_failed_trials_are_counted_and_explained(monkeypatch, run):
     evaluate = FoldEvaluator.__call__
 

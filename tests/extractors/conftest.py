@@ -26,7 +26,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "gridex": {"n_slices": 3, "depth": 1, "min_examples": 30},
     "gridrex": {"n_slices": 2, "depth": 1, "min_examples": 30},
     "iter": {"min_examples": 30, "max_iterations": 60, "min_update": 0.2},
-    "optimal-list": {"max_rules": 3, "max_nodes": 40},
+    "optimal-list": {"max_rules": 3, "cuts_per_feature": 4, "max_nodes": 40},
     "optimal-tree": {"max_leaf_nodes": 3, "max_nodes": 20},
     "real": {},
     "trepan": {"max_nodes": 5, "min_sample": 200},

@@ -59,7 +59,7 @@ def test_every_extractor_is_exported_registered_and_tested_here():
 
 #: Searches that prove what is best, and queries without need, would take most of the time.
 LIMITS = {
-    "optimal-list": {"max_nodes": 40},
+    "optimal-list": {"cuts_per_feature": 4, "max_nodes": 40},
     "optimal-tree": {"max_nodes": 20},
     "trepan": {"min_sample": 200},
 }

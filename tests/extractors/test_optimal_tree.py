@@ -61,6 +61,7 @@ def test_optimal_tree_warns_of_a_gap_with_both_bounds(iris: Any) -> None:
     assert (few.frontier_.upper >= more.lower_bounds_).all()
 
 
+@pytest.mark.slow
 def test_optimal_tree_with_a_work_limit_is_reproducible() -> None:
     X, y = load_breast_cancer(return_X_y=True)
     forest = RandomForestClassifier(10, random_state=0).fit(X, y)

@@ -25,6 +25,8 @@ SETTINGS = {
     "gridex": {"n_slices": 3, "depth": 1},
     "gridrex": {"n_slices": 2, "depth": 1},
     "iter": {"min_update": 0.2, "max_iterations": 80},
+    "optimal-list": {"cuts_per_feature": 4, "max_nodes": 100},
+    "optimal-tree": {"cuts_per_feature": 8},
     "trepan": {"max_nodes": 5, "min_sample": 300},
 }
 

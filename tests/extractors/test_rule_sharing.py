@@ -114,6 +114,7 @@ def test_codes_of_categories_are_not_mixed_up(cls):
         assert learned(cls(shared, **options).fit(frame)) == learned(single)
 
 
+@pytest.mark.slow
 def test_tables_with_categories_and_gaps_are_shared_as_well():
     level = np.where(ROWS[:, 0] > 0.6, "high", np.where(ROWS[:, 0] > 0.3, "middle", "low"))
     frame = pd.DataFrame({"level": level, "x": ROWS[:, 1], "y": ROWS[:, 2]})

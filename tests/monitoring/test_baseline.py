@@ -151,6 +151,7 @@ def test_baseline_of_a_search_equals_a_loop() -> None:
     assert RuleBaseline.from_json(baseline.to_json()).origin == "cross-validation"
 
 
+@pytest.mark.slow
 def test_baseline_of_a_regression_search_has_tolerances() -> None:
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     tree = DecisionTreeRegressor(max_depth=4, random_state=0)

@@ -217,6 +217,7 @@ def test_horizon_is_the_longest_within_the_targets(
     assert (longer > test._target[0]).any() or horizon + 1 > critical / estimate
 
 
+@pytest.mark.slow
 def test_horizon_bet_detects_a_doubled_rate_sooner() -> None:
     """The median delay of the evidence with the bet, and of the same evidence without it."""
     rng = np.random.default_rng(0)

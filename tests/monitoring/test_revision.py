@@ -94,6 +94,7 @@ def test_rules_that_cost_too_much_are_not_kept(search, baseline) -> None:
     assert revise_rules(search, RULES, changes=[], max_cost=0.5).is_accepted
 
 
+@pytest.mark.slow
 def test_adopted_rules_are_the_winner_of_the_search(baseline) -> None:
     tree = DecisionTreeClassifier(min_samples_leaf=20, random_state=0)
     search = ExtractorSearchCV(tree, extractors=["cart"], n_trials=2, cv=3, random_state=0)
@@ -136,6 +137,7 @@ def test_limit_of_rules_holds_for_revised_rules(search, baseline) -> None:
     assert "exceed the largest number of rules" in str(revision)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("constraints", "violated"),
     [

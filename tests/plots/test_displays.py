@@ -35,6 +35,7 @@ def titles(ax: Any) -> tuple[str, str, str]:
     return ax.get_title(), ax.get_xlabel(), ax.get_ylabel()
 
 
+@pytest.mark.slow
 def test_displays_draw_again_on_other_axes(
     search: ExtractorSearchCV, data: tuple[Any, Any]
 ) -> None:

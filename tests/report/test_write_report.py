@@ -90,6 +90,7 @@ def test_the_page_needs_nothing_from_elsewhere(runs, tmp_path) -> None:
     assert f"script-src 'sha256-{digest}';" in policy
 
 
+@pytest.mark.slow
 def test_five_hundred_candidates_stay_below_two_megabytes(runs, tmp_path) -> None:
     path = write_report(runs.write_run(tmp_path, runs.random_candidates(500)))
     assert len(content_of(path)["groups"][0]["candidates"]) == 500
@@ -219,6 +220,7 @@ def test_a_missing_package_is_named_with_its_extra(runs, tmp_path, monkeypatch) 
         write_report(runs.write_run(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_search_writes_itself_with_and_without_its_rows(search, folder, tmp_path) -> None:
     iris = load_dataset("iris")
     page = search.report(path=tmp_path / "search.html", title="Irises & more")
@@ -246,6 +248,7 @@ def test_a_search_writes_itself_with_and_without_its_rows(search, folder, tmp_pa
         write_report(search.rules_, iris.X)
 
 
+@pytest.mark.slow
 def test_the_score_that_was_searched_for_is_the_one_shown(tmp_path) -> None:
     iris = load_dataset("iris")
     search = ExtractorSearchCV(
@@ -283,6 +286,7 @@ def test_rules_alone_are_counted_on_rows(runs, tmp_path) -> None:
         write_report(runs.write_run(tmp_path / "run"), iris.X, iris.y)
 
 
+@pytest.mark.slow
 def test_a_certificate_is_shown_with_its_corridor(runs, tmp_path) -> None:
     iris = load_dataset("iris")
     rules = runs.iris_rules()

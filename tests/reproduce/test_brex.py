@@ -179,6 +179,7 @@ def test_rows_without_attributions_can_be_excluded() -> None:
     assert values["brex-literal"] == pytest.approx(0.2)
 
 
+@pytest.mark.slow
 def test_brex_and_its_certified_variant() -> None:
     run = reproduce_brex(
         arities=[3, 6],

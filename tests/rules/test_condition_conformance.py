@@ -307,6 +307,7 @@ def never_missing(monkeypatch):
     monkeypatch.setitem(globals(), "truth", changed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", [None, DOMAIN])
 def test_simplification_follows_a_changed_meaning(never_missing, monkeypatch, domain):
     assert not truth(Interval(0, upper=1.0, missing=True), [None] * 3)

@@ -237,6 +237,7 @@ def test_match_all_kinds_of_conditions(case):
     assert_same(*case)
 
 
+@pytest.mark.slow
 @given(case=cases(conditions), chunk=st.integers(1, 7))
 def test_match_in_chunks(case, chunk):
     with pytest.MonkeyPatch.context() as patch:

@@ -210,6 +210,7 @@ def test_in_a_grid_search() -> None:
     assert scorer(search, X_IRIS, Y_IRIS) == scorer(best.rules_, X_IRIS, Y_IRIS)
 
 
+@pytest.mark.slow
 def test_in_a_study_and_a_search_of_extractors() -> None:
     scorer = make_rule_scorer("precision", aggregate="weighted", assigned=True)
     extractor = CARTExtractor(KNeighborsClassifier(5), random_state=0)

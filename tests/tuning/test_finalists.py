@@ -89,6 +89,7 @@ def test_compare_finalists_skips_one_that_fails():
     assert np.isnan(scores[1])
 
 
+@pytest.mark.slow
 def test_finalists_have_scores_on_the_repeated_folds():
     search = make_search()
     board = search.leaderboard_
@@ -107,6 +108,7 @@ def test_finalists_have_scores_on_the_repeated_folds():
         assert row["score_repeated"] == pytest.approx(np.mean(scores))
 
 
+@pytest.mark.slow
 def test_search_without_repeats_has_no_repeated_scores():
     for options in ({"n_repeats": 0}, {"cv": StratifiedKFold(3)}):
         assert make_search(**options).leaderboard_["score_repeated"].isna().all()

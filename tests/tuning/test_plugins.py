@@ -421,7 +421,9 @@ def test_an_objective_explores_the_algorithm_that_the_name_says(name: str, task:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("psyke") is None, reason="PSyKE is not installed")
-@pytest.mark.parametrize("name", ["psyke:cart", "psyke:gridex"])
+@pytest.mark.parametrize(
+    "name", ["psyke:cart", pytest.param("psyke:gridex", marks=pytest.mark.slow)]
+)
 def test_a_search_finds_the_real_platform(name: str) -> None:
     search = ExtractorSearchCV(
         BLACK_BOX, extractors=(name, "cart"), n_trials=4, cv=2, random_state=0

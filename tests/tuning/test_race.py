@@ -168,6 +168,7 @@ def test_callback_stops_the_study_during_baselines() -> None:
     assert len(search.leaderboard_) == 6
 
 
+@pytest.mark.slow
 def test_resumed_search_adds_no_baseline_twice(tmp_path: Path) -> None:
     expected = search_of().fit(X, Y)
     storage = tmp_path / "s.journal"

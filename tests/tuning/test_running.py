@@ -493,6 +493,7 @@ def test_new_worker_is_detected_before_extraction(
     assert len(trials_of(search)) == n_trials + len(given_back)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "error", [BreakdownError("no more paper"), KeyboardInterrupt()], ids=["error", "interrupt"]
 )

@@ -64,6 +64,7 @@ def test_the_sample_has_each_class_in_its_share() -> None:
     assert np.abs(of_sample[0] - whole / 3).max() <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{"max_rows": None}, {"max_rows": 900}, {"cv": SPLITS}])
 def test_otherwise_trials_use_all_rows(options) -> None:
     search = search_of(**options).fit(X, Y)
@@ -71,6 +72,7 @@ def test_otherwise_trials_use_all_rows(options) -> None:
     assert max(n_rows_of_trials(search)) > 300
 
 
+@pytest.mark.slow
 def test_regression_and_a_number_of_rows_that_is_none() -> None:
     search = search_of(KNeighborsRegressor(5)).fit(X, X[:, 0])
     assert search.n_rows_sampled_ == 300

@@ -232,6 +232,7 @@ def test_of_equal_scores_fewer_rules_win_then_the_first_named() -> None:
         assert order == sorted(order)
 
 
+@pytest.mark.slow
 def test_trials_are_shared_out_and_studies_are_named() -> None:
     search = search_of(n_trials=5).fit(X, LABELS)
     # After one trial each, the one that is ahead gets the others.
@@ -379,6 +380,7 @@ def test_without_refit_there_is_a_leaderboard_and_no_winner() -> None:
         ice(search, X, LABELS)
 
 
+@pytest.mark.slow
 def test_another_fit_forgets_the_first() -> None:
     search = search_of(n_trials=2).fit(pd.DataFrame(X, columns=list("abcd")), LABELS)
     assert search.feature_names_in_.tolist() == list("abcd")
@@ -445,6 +447,7 @@ def test_black_box_is_fitted_and_queried_once_per_fold() -> None:
     assert search.leaderboard_["black_box_rows"].tolist() == pytest.approx([50.0] * 8)
 
 
+@pytest.mark.slow
 def test_a_frozen_black_box_is_used_as_it_is() -> None:
     black_box = counting().fit(X, LABELS)
     black_box.fits.clear()
@@ -559,6 +562,7 @@ def test_a_fitted_search_is_scored_as_the_rules_that_it_found(fitted: ExtractorS
     assert knowledge(fitted, X, LABELS)["n_rules"] == len(fitted.rules_)
 
 
+@pytest.mark.slow
 def test_searches_are_cross_validated() -> None:
     inner = search_of(n_trials=2, cv=2)
     scores = cross_val_score(inner, X, LABELS, scoring=ice, cv=FOLDS, error_score="raise")
@@ -569,6 +573,7 @@ def test_searches_are_cross_validated() -> None:
     assert scores[0] == ice(by_hand.best_extractor_, X[test], LABELS[test])
 
 
+@pytest.mark.slow
 def test_a_search_in_a_pipeline_and_in_a_grid_search() -> None:
     pipeline = make_pipeline(StandardScaler(), search_of(n_trials=2, cv=2))
     grid = {"extractorsearchcv__estimator__max_depth": [1, 4]}
@@ -709,6 +714,7 @@ def test_a_callable_that_gives_a_dict_is_named() -> None:
         search_of(scoring=lambda *_: {"a": 1.0}, n_trials=2).fit(X, LABELS)
 
 
+@pytest.mark.slow
 def test_an_extractor_that_does_not_do_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = EXTRACTORS["gridex"]._replace(tasks=("regression",))
     monkeypatch.setitem(EXTRACTORS, "gridex", spec)
@@ -798,6 +804,7 @@ def test_scikit_learns_names_tell_the_same(fitted: ExtractorSearchCV) -> None:
                 )
 
 
+@pytest.mark.slow
 def test_extractors_are_names_classes_or_instances() -> None:
     given = (CARTExtractor(None, criterion="entropy", max_depth=5), GridExExtractor, "iter")
     search = ExtractorSearchCV(

@@ -464,6 +464,7 @@ def test_only_what_no_other_equals_on_every_fold_is_made_of_all_rows(
 # --- samplers and studies of one's own -----------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_sampler_is_copied_for_each_study_and_left_alone() -> None:
     sampler = optuna.samplers.RandomSampler(seed=5)
     before = copy.deepcopy(sampler)._rng.rng.get_state()[1].tolist()
@@ -635,6 +636,7 @@ def test_a_search_can_be_pickled_with_its_trade_off(by_several: ExtractorSearchC
     assert again.make_candidate(again.knee_).fit(X, Y).rules_ == by_several.rules_
 
 
+@pytest.mark.slow
 def test_searches_of_a_cross_validation_do_not_learn_from_each_other() -> None:
     search = search_of(n_trials=4)
     scores = cross_val_score(search, X, Y, scoring=ice, cv=FOLDS, error_score="raise")
@@ -644,6 +646,7 @@ def test_searches_of_a_cross_validation_do_not_learn_from_each_other() -> None:
         assert score == ice(alone.best_extractor_, X[test], Y[test])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_a_frozen_black_box_without_y(task: str) -> None:
     if task == "classification":

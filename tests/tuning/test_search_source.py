@@ -99,6 +99,7 @@ def test_search_uses_the_weights_of_a_source() -> None:
     assert set(search.data_.row_weights) == {2.0}
 
 
+@pytest.mark.slow
 def test_failed_comparison_keeps_the_winner_on_the_sample() -> None:
     class BrokenSource(DataSource):
         def count_rows(self, rules: RuleSet, black_box=None) -> RuleCounts:

@@ -83,7 +83,14 @@ def test_search_compares_the_path_beyond_its_budget():
     assert board["score"].max() == board["score"].iloc[0] or search.standard_errors_ > 0
 
 
-@pytest.mark.parametrize("scoring", ["ice", "neg_fire", "neg_q"])
+@pytest.mark.parametrize(
+    "scoring",
+    [
+        "ice",
+        pytest.param("neg_fire", marks=pytest.mark.slow),
+        pytest.param("neg_q", marks=pytest.mark.slow),
+    ],
+)
 def test_search_is_never_behind_a_tuned_tree_on_its_folds(scoring):
     X, y = load_wine(return_X_y=True)
     forest = RandomForestClassifier(10, random_state=0)

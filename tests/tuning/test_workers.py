@@ -102,6 +102,7 @@ def test_workers_remove_temporary_files(tmp_path: Path, monkeypatch: pytest.Monk
         assert list(tmp_path.glob("skescore-*")) == []
 
 
+@pytest.mark.slow
 def test_workers_load_folds_of_each_search() -> None:
     # As many tasks as it takes to reach every process.
     candidates = [CARTExtractor(BLACK_BOX, max_leaf_nodes=n, random_state=0) for n in range(2, 10)]

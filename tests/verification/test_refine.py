@@ -58,6 +58,7 @@ def test_refine_never_raises_disagreement_of_many() -> None:
         check_repair(seed)
 
 
+@pytest.mark.slow
 def test_refine_adds_exceptions_with_categories() -> None:
     rng = np.random.default_rng(0)
     X = pd.DataFrame(
@@ -83,6 +84,7 @@ def test_refine_adds_exceptions_with_categories() -> None:
     assert sum(rule.statistics.n_rows for rule in better.rules) == len(X)
 
 
+@pytest.mark.slow
 def test_refine_moves_linear_outputs() -> None:
     """A forest that jumps by 1 at x = 0.6 is a line and an exception with a moved intercept."""
     rng = np.random.default_rng(0)

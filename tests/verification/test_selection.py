@@ -67,6 +67,7 @@ def test_first_candidate_within_the_limit_becomes_the_winner(search) -> None:
     assert not search.picked_
 
 
+@pytest.mark.slow
 def test_least_disagreement_wins_if_no_candidate_keeps_the_limit(search) -> None:
     winner = search.leaderboard_.iloc[0]
     choice = choose_verified(search, max_disagreement=0.0, n_candidates=1, limits=LIMITS)
@@ -112,6 +113,7 @@ def test_candidates_that_fail_are_reported(monkeypatch) -> None:
     assert choice.failures == dict(zip(keys, failed["error"], strict=True))
 
 
+@pytest.mark.slow
 def test_next_candidate_follows_an_unverifiable_winner(search) -> None:
     """Rules that vote cannot be verified, so the second candidate wins."""
     winner = search.leaderboard_.iloc[0]
@@ -136,6 +138,7 @@ def fresh_disagreement(search: ExtractorSearchCV) -> float:
     return float(np.mean(search.rules_.predict(moved) != search.oracle_.query(moved)))
 
 
+@pytest.mark.slow
 def test_witnesses_as_query_rows_lower_the_disagreement() -> None:
     """Thresholds between few rows move to those of the model, which saw many rows."""
     rng = np.random.default_rng(0)
@@ -160,6 +163,7 @@ def test_witnesses_as_query_rows_lower_the_disagreement() -> None:
     assert np.isfinite(winner["score"])
 
 
+@pytest.mark.slow
 def test_witness_sampling_returns_valid_rows() -> None:
     """Rows of disagreement are more frequent than near the data, and rows keep their kinds."""
     rng = np.random.default_rng(0)

@@ -36,6 +36,7 @@ def iris():
 # --- the list ---
 
 
+@pytest.mark.slow
 @given(
     st.integers(0, 10**6),
     st.integers(2, 40),
@@ -140,6 +141,7 @@ def test_what_does_not_matter_is_hardly_mentioned(cls):
     assert extractor.fidelity(X) > 0.97
 
 
+@pytest.mark.slow
 def test_looking_at_few_rows_costs_little(cls):
     random = np.random.default_rng(0)
     X, fresh = random.uniform(size=(2, 3000, 5))

@@ -77,6 +77,7 @@ def test_results_are_bit_identical_with_and_without_sharing(kind, max_bytes, dat
         assert shared.cache.n_bytes <= max_bytes
 
 
+@pytest.mark.slow
 def test_other_rows_share_nothing():
     shared = CachedBlackBox(CallableRegressor(numbers_of))
     other = ROWS.copy()
@@ -87,6 +88,7 @@ def test_other_rows_share_nothing():
         assert learned(candidate) == learned(alone)
 
 
+@pytest.mark.slow
 def test_threads_may_share():
     shared = CachedBlackBox(CallableClassifier(classes_of))
     options = [{"depth": d, "gauss_components": m} for d in (2, 3) for m in (2, 4)] * 4

@@ -77,6 +77,7 @@ GRIDREX = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.lists(GRIDEX, min_size=2, max_size=8))
 def test_classes_are_bit_identical_with_and_without_sharing(candidates):
@@ -86,6 +87,7 @@ def test_classes_are_bit_identical_with_and_without_sharing(candidates):
         assert learned(fitted(kind, shared, parameters)) == learned(alone)
 
 
+@pytest.mark.slow
 @settings(max_examples=20)
 @given(st.lists(GRIDEX | GRIDREX, min_size=2, max_size=6))
 def test_numbers_are_bit_identical_with_and_without_sharing(candidates):
@@ -95,6 +97,7 @@ def test_numbers_are_bit_identical_with_and_without_sharing(candidates):
         assert learned(fitted(kind, shared, parameters)) == learned(alone)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("load", [load_wine, load_breast_cancer])
 def test_paths_of_thresholds_on_real_data(load):
     X, y = load(return_X_y=True, as_frame=True)

@@ -229,6 +229,7 @@ def test_the_step_taken_is_the_one_that_loops_choose(problem, threshold):
             assert (new_upper if face % 2 else new_lower)[face // 2] == far[b, face]
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(problems())
 def test_forgotten_codes_are_worked_out_again(problem):

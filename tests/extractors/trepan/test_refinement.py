@@ -41,6 +41,7 @@ BLACK_BOX = CallableClassifier(label_rows)
 OPTIONS = {"min_sample": 0, "random_state": 0, "significance": 1.0}
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 10_000), leaves=st.integers(3, 9), smallest=st.integers(1, 8))
 def test_refined_trees_agree_at_least_as_often(seed, leaves, smallest):

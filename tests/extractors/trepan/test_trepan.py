@@ -195,6 +195,7 @@ def test_instances_of_a_node_are_drawn_below_its_tests():
     assert (everything <= rows.max(axis=0) + 1e-6).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("simplify", [True, False])
 def test_joined_leaves_count_as_one(simplify):
     """The limit is that of the rules, so that no rule is wasted on two leaves of one class."""
@@ -330,6 +331,7 @@ def test_rules_concern_the_values_that_the_frame_holds():
 # --- the same on every run ---
 
 
+@pytest.mark.slow
 def test_batches_do_not_matter():
     full_fitted = TrepanExtractor(KNeighborsClassifier(9), random_state=0).fit(IRIS, SPECIES)
     parts = clone(full_fitted).set_params(batch_size=37).fit(IRIS, SPECIES)

@@ -82,6 +82,7 @@ def test_the_nearest_rule_answers_alike(arbitrary, data):
     assert_same(made(ruleset), ruleset, X, arbitrary.answers(ruleset, X))
 
 
+@pytest.mark.slow
 def test_every_extractor_answers_alike_on_ten_thousand_rows(arbitrary, fitted):
     for (name, task), (ruleset, X) in fitted.items():
         rng = np.random.default_rng(0)

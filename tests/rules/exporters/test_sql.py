@@ -239,6 +239,7 @@ def test_numbers_are_read_exactly(duck, value):
             assert connection.execute(f"SELECT {sql}").fetchone() == (value,)
 
 
+@pytest.mark.slow
 def test_sqlite_reads_numbers_of_all_lengths():
     rng = np.random.default_rng(5)
     values = rng.uniform(-1, 1, 10000) * 10.0 ** rng.integers(-30, 30, 10000)
@@ -578,6 +579,7 @@ def test_many_rules_stay_within_the_depth_of_expressions(arbitrary, duck, voting
     assert list(in_sqlite(ruleset, X, [ruleset.to_sql(dialect="sqlite")])[0]) == expected
 
 
+@pytest.mark.slow
 def test_sums_of_hundreds_of_rules_are_equal_to_the_last_digit(duck):
     rng = np.random.default_rng(3)
     names = [f"x{j}" for j in range(150)]

@@ -179,6 +179,7 @@ def test_votes_and_hundreds_of_parts_are_refused():
         RuleSet([*many, Rule([], "b")], names, task="classification").standalone()
 
 
+@pytest.mark.slow
 def test_all_that_one_feature_is_asked_for():
     rng = random.Random(0)
     flags = list(itertools.product([False, True], repeat=2))
