@@ -20,6 +20,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -268,14 +269,18 @@ def main(arguments: list[str] | None = None) -> int:
         for path in sorted(package.rglob("*"))
         if path.suffix in {".py", ".js", ".css", ".jinja"} and "__pycache__" not in path.parts
     ]
-    on_the_command_line = functions_called(package, tune_on_the_command_line)
-    in_python = functions_called(package, search_in_python)
+    with ProcessPoolExecutor(1) as process:
+        command = process.submit(functions_called, package, tune_on_the_command_line)
+        in_python = functions_called(package, search_in_python)
+        n_circles, lonely = len(file_circles(package)), lonely_modules(package)
+        tests = private_imports(ROOT / "tests")
+        on_the_command_line = command.result()
     rows: list[tuple[str, int, int | None]] = [
         ("Python files", sum(path.suffix == ".py" for path in sources), 424),
         ("lines", sum(len(path.read_text("utf-8").splitlines()) for path in sources), 149_455),
-        ("import cycles between files", len(file_circles(package)), 0),
-        ("private modules with one importer", len(lonely_modules(package)), 37),
-        ("test files that import private modules", len(private_imports(ROOT / "tests")), 25),
+        ("import cycles between files", n_circles, 0),
+        ("private modules with one importer", len(lonely), 37),
+        ("test files that import private modules", len(tests), 25),
         ("files entered by `skescore tune`", len(on_the_command_line), 94),
         ("functions called by `skescore tune`", sum(map(len, on_the_command_line.values())), None),
         ("files entered from `fit` to `best_for`", len(in_python), 66),
@@ -289,8 +294,8 @@ def main(arguments: list[str] | None = None) -> int:
         details = {
             "measures": {name: value for name, value, _ in rows},
             "circles": file_circles(package),
-            "lonely": lonely_modules(package),
-            "tests": private_imports(ROOT / "tests"),
+            "lonely": lonely,
+            "tests": tests,
             "tune": {path: sorted(names) for path, names in on_the_command_line.items()},
             "search": {path: sorted(names) for path, names in in_python.items()},
         }

@@ -1,4 +1,4 @@
-"""First rules on standard error while a search runs, and improvements as they come."""
+"""Progress of a search on standard error: the black box, the first rules, and improvements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from skescore.tuning import ExtractorSearchCV
 
 __all__ = ["FirstRules", "ReportingSearch", "write_start"]
 
-#: Seconds after the first candidate in which the best one is collected before rules are shown.
+#: Seconds of the search after which the best candidate so far is shown with its rules.
 _SECONDS_OF_COLLECTION = 1.0
 #: Largest number of rules that are written before the search has ended.
 _MAX_RULES = 8
@@ -44,7 +44,7 @@ def write_start(options: argparse.Namespace, n_rows: int) -> None:
 
 
 class FirstRules:
-    """Callback of a search that writes the first rules and each better candidate.
+    """Callback of a search that writes when the black box is ready, first rules, and improvements.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class FirstRules:
         self._extract: Callable[[str, dict[str, Any]], RuleSet] | None = None
         self._best: tuple[float, float] = (-math.inf, -math.inf)
         self._best_trial: tuple[str, Any] | None = None
-        self._start = math.nan
+        self._start = time.perf_counter()
         self._has_shown_rules = False
         self._measure = "accuracy"
         self._weighted: Collection[str] = ()
@@ -73,18 +73,18 @@ class FirstRules:
         measure: str,
         weighted: Collection[str] = (),
     ) -> None:
-        """Set the function that extracts the rules of a candidate from all rows.
+        """Report that the black box is ready, and set what the first candidates need.
 
-        `measure` is the measure of agreement, and `weighted` names the figures of weighted rows.
+        `extract` returns the rules of a candidate from all rows, `measure` is the measure of
+        agreement, and `weighted` names the figures of weighted rows.
         """
         self._extract, self._measure, self._weighted = extract, measure, weighted
+        sys.stderr.write(f"black box ready after {time.perf_counter() - self._start:.1f} s\n")
+        self._start = time.perf_counter()
 
     def __call__(self, study: Any, trial: Any) -> None:
         """Write about a finished trial if it is the best so far."""
         name = study.study_name.rpartition("/")[2]
-        now = time.perf_counter()
-        if math.isnan(self._start):
-            self._start = now
         attrs = trial.user_attrs
         score = attrs.get("score", math.nan)
         is_candidate = trial.state.name == "COMPLETE" and not math.isnan(score)
@@ -99,7 +99,7 @@ class FirstRules:
             if is_better:
                 sys.stderr.write(printable(f"better: {self._describe(name, attrs)}\n"))
         elif self._best_trial is not None and (
-            name != "cart" or now - self._start >= _SECONDS_OF_COLLECTION
+            name != "cart" or time.perf_counter() - self._start >= _SECONDS_OF_COLLECTION
         ):
             self._show_rules()
 

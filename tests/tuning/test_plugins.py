@@ -426,11 +426,11 @@ def test_an_objective_explores_the_algorithm_that_the_name_says(name: str, task:
 )
 def test_a_search_finds_the_real_platform(name: str) -> None:
     search = ExtractorSearchCV(
-        BLACK_BOX, extractors=(name, "cart"), n_trials=4, cv=2, random_state=0
+        BLACK_BOX, extractors=(name, "cart"), n_trials=2, cv=2, random_state=0
     ).fit(X, LABELS)
     assert set(search.leaderboard_["extractor"]) == {name, "cart"}
     assert set(search.leaderboard_["state"]) == {"complete"}, search.leaderboard_["error"].tolist()
-    alone = ExtractorSearchCV(BLACK_BOX, extractors=(name,), n_trials=2, cv=2, random_state=0).fit(
+    alone = ExtractorSearchCV(BLACK_BOX, extractors=(name,), n_trials=1, cv=2, random_state=0).fit(
         X, LABELS
     )
     assert alone.best_extractor_.algorithm == name.removeprefix("psyke:")
