@@ -25,7 +25,7 @@ from skescore.tuning import ExtractorSearchCV
 __all__ = ["FirstRules", "ReportingSearch", "write_start"]
 
 #: Seconds of the search after which the best candidate so far is shown with its rules.
-_SECONDS_OF_COLLECTION = 1.0
+_SECONDS_OF_COLLECTION = 0.5
 #: Largest number of rules that are written before the search has ended.
 _MAX_RULES = 8
 
