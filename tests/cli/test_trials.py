@@ -216,10 +216,10 @@ def test_interrupt_before_anything_is_done_has_nothing_to_show(commands, tmp_pat
     command = commands.start(tmp_path, *SHORT, "--output", "run", wait_at=1).until_it_waits()
     command.end(signal.SIGINT)
     assert (command.code, command.out) == (1, "")
-    assert command.err.splitlines() == [
-        "fitting decision-tree on 150 rows, and on 2 folds of them ...",
-        "skescore: interrupted",
-    ]
+    fitting, ready, interrupted = command.err.splitlines()
+    assert fitting == "fitting decision-tree on 150 rows, and on 2 folds of them ..."
+    assert ready.startswith("black box ready after ")
+    assert interrupted == "skescore: interrupted"
     assert not (tmp_path / "run").exists()
 
 
