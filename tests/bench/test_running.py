@@ -351,7 +351,7 @@ def test_model_from_file_is_not_refitted(model_file, tmp_path):
     )
     plan = make_plan(config, load_model=joblib.load)
     assert plan.notes[0].startswith("theirs is skipped on wine: The black box and wine have diff")
-    assert plan.notes[1].startswith("theirs was trained elsewhere and is used as it is")
+    assert plan.notes[1].startswith("theirs was trained elsewhere and is not trained again")
     result = run_bench(make_plan(config, load_model=joblib.load), tmp_path / "out", n_jobs=2)
     rows = result.rows
     assert rows["state"].eq("complete").all()
