@@ -272,13 +272,13 @@ def main(arguments: list[str] | None = None) -> int:
     with ProcessPoolExecutor(1) as process:
         command = process.submit(functions_called, package, tune_on_the_command_line)
         in_python = functions_called(package, search_in_python)
-        n_circles, lonely = len(file_circles(package)), lonely_modules(package)
+        cycles, lonely = file_circles(package), lonely_modules(package)
         tests = private_imports(ROOT / "tests")
         on_the_command_line = command.result()
     rows: list[tuple[str, int, int | None]] = [
         ("Python files", sum(path.suffix == ".py" for path in sources), 424),
         ("lines", sum(len(path.read_text("utf-8").splitlines()) for path in sources), 149_455),
-        ("import cycles between files", n_circles, 0),
+        ("import cycles between files", len(cycles), 0),
         ("private modules with one importer", len(lonely), 37),
         ("test files that import private modules", len(tests), 25),
         ("files entered by `skescore tune`", len(on_the_command_line), 94),
@@ -293,7 +293,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.json:
         details = {
             "measures": {name: value for name, value, _ in rows},
-            "circles": file_circles(package),
+            "circles": cycles,
             "lonely": lonely,
             "tests": tests,
             "tune": {path: sorted(names) for path, names in on_the_command_line.items()},

@@ -42,8 +42,10 @@ def make(name: str, folder: Path) -> TableRequest:
 def run_command(
     command: list[str], folder: Path, seconds: float, cache: str
 ) -> tuple[str, str, list[tuple[float, str]]]:
-    """Run a command; return its exit code or "late", its output, and the timed lines of errors."""
-    lines: list[tuple[float, str]] = []
+    """Run a command; return its exit code or "late", standard output, and lines of standard error.
+
+    Each line comes with the seconds after which it was written.
+    """
     begin = time.perf_counter()
     with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
         process = subprocess.Popen(
@@ -68,7 +70,7 @@ def run_command(
 
 
 def time_of(lines: list[tuple[float, str]], opening: str) -> float:
-    """Return when the first line with an opening came, in seconds; NaN without one."""
+    """Return the seconds after which the first line with an opening was written, or NaN."""
     return next((when for when, line in lines if line.startswith(opening)), math.nan)
 
 
@@ -93,7 +95,7 @@ def measure(request: TableRequest, seconds: float, cache: str) -> dict[str, Any]
     begin, before = time.perf_counter(), os.times()
     code, out, lines = run_command(command, request.path.parent, seconds, cache)
     took, after = time.perf_counter() - begin, os.times()
-    ready, shown = (time_of(lines, text) for text in ("black box ready", "first rules"))
+    ready, shown = time_of(lines, "black box ready"), time_of(lines, "first rules")
     # On a machine that others use as well, these seconds are the ones to compare.
     computed = after.children_user + after.children_system
     computed -= before.children_user + before.children_system
@@ -111,8 +113,8 @@ def measure(request: TableRequest, seconds: float, cache: str) -> dict[str, Any]
         "rows": shape[0],
         "features": shape[1],
         "read": f"{reading:.1f}",
-        "first rules": f"{shown - ready:.1f}",
-        "search": f"{took - ready:.1f}",
+        "first rules": "-" if math.isnan(shown) else f"{shown - ready:.1f}",
+        "search": "-" if math.isnan(ready) else f"{took - ready:.1f}",
         "seconds": f"{took:.0f}",
         "cpu": f"{computed:.0f}",
         "exit": code,

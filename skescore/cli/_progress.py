@@ -67,13 +67,13 @@ class FirstRules:
         self._measure = "accuracy"
         self._weighted: Collection[str] = ()
 
-    def watch(
+    def begin(
         self,
         extract: Callable[[str, dict[str, Any]], RuleSet],
         measure: str,
         weighted: Collection[str] = (),
     ) -> None:
-        """Report that the black box is ready, and set what the first candidates need.
+        """Report that the black box is ready and begin to compare candidates.
 
         `extract` returns the rules of a candidate from all rows, `measure` is the measure of
         agreement, and `weighted` names the figures of weighted rows.
@@ -162,7 +162,7 @@ class ReportingSearch(ExtractorSearchCV):
             if fold is not None and isinstance(callback, FirstRules):
                 measure = "accuracy" if is_classifier(self.estimator) else "r2"
                 weighted = [] if self.data_.row_weights is None else ["correctness", "fidelity"]
-                callback.watch(
+                callback.begin(
                     self._extract_from(fold), measure, weighted[: 1 if self.data_.is_fitted else 2]
                 )
         return super()._run(runner, score_name)

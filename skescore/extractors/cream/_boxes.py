@@ -214,9 +214,9 @@ def _largest_cluster(
 ) -> np.ndarray:
     """Return a mask of the points in the largest DBSCAN cluster.
 
-    `core_labels` has the cluster of each core point, and `is_near` says of each pair of points
-    whether they are within the radius. Of several clusters near another point, DBSCAN adds it to
-    the one whose first core point comes first.
+    `is_core` (n_points,) marks the core points, `core_labels` (n_core,) has their clusters, and
+    `is_near` (n_points, n_points) marks the pairs within the radius. Of several clusters near
+    another point, DBSCAN adds it to the one whose first core point comes first.
     """
     _, first, cluster_of = np.unique(core_labels, return_index=True, return_inverse=True)
     clusters = first.argsort().argsort()[cluster_of]  # numbered in the order of first core points
