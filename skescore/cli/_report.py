@@ -185,16 +185,10 @@ def _labeled_again(options: argparse.Namespace, about: dict[str, Any]) -> Datase
 
     run_data, name = about["data"], about["black_box"]["name"]
     source = options.data or (run_data["name"] if run_data["table"] is None else run_data["source"])
-    read = argparse.Namespace(
-        data=source,
-        target=None,
-        black_box=name,
-        command_line=[],
-        category=[],
-        numeric=[],
-        drop=[],
-        **run_data["reading"],
-    )
+    recorded = {"data": source, "target": None, "black_box": name, "command_line": []}
+    parser = argparse.ArgumentParser()
+    arguments.add_reading_options(parser)  # defaults of options that the run did not record
+    read = parser.parse_args([], argparse.Namespace(**recorded, **run_data["reading"]))
     preparation = None if run_data["table"] is None else Preparation.from_dict(run_data["table"])
     data = labeled(read, _model(options, about["black_box"]), source, preparation)
     if options.data is None and data.checksum != run_data["checksum_sha256"]:

@@ -282,7 +282,7 @@ def test_wrong_usage(capsys, words, says):
 def test_other_bench_in_folder_is_rejected(run, measured):
     code, out, err = run(*SMALL, "--seeds", "1", "--output", str(measured))
     assert (code, out) == (1, "")
-    assert "holds another bench: seeds is [0] there and [1] here" in err
+    assert "holds another bench: seeds is [0] in the folder and [1] now" in err
     code, _, err = run(*SMALL, "--seeds", "1", "--output", str(measured), "--overwrite")
     assert code == 0
     assert set(read_rows(measured / "rows.csv")["seed"]) == {1}
@@ -345,7 +345,7 @@ def test_killed_bench_is_resumed(tmp_path, cache, whole, kept_in_cache, n_jobs):
     with file.open("ab") as torn:
         torn.write(b"wine,classification,random-for")
     second_outcome = subprocess.run(words, capture_output=True, check=True)
-    assert f"{len(there)} of 16 rows are there already" in second_outcome.stderr.decode()
+    assert f"resuming after {len(there)} of 16 rows" in second_outcome.stderr.decode()
     (tmp_path / "shown.csv").write_bytes(second_outcome.stdout)
     shown = read_rows(tmp_path / "shown.csv")
     pd.testing.assert_frame_equal(

@@ -41,7 +41,8 @@ def visits(tmp_path_factory):
 
 
 @pytest.mark.slow
-def test_tune_reports_repeated_groups_first(visits, tmp_path, capsys):
+def test_tune_reports_repeated_groups_first(visits, tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)  # lines are not wrapped
     run = tmp_path / "run"
     command = ["tune", str(visits), "--target", "ill", *SHORT, "--output", str(run)]
     assert main(command) == 0
