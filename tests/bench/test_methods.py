@@ -133,8 +133,8 @@ def test_time_limit_fails_single_rows_only(entries, tmp_path):
     rows = run_bench(limited, tmp_path / "b").rows
     failed = rows[rows["state"] == "failed"].set_index("extractor")["error"].to_dict()
     assert failed == {
-        "endless": "TimeoutError: no rules within 2 s; its process was ended",
-        "dies": "RuntimeError: its process ended by itself, with exit code 7",
+        "endless": "TimeoutError: no rules within 2 s; its process was killed",
+        "dies": "RuntimeError: its process ended with exit code 7",
     }
     rest = rows[rows["state"] == "complete"].reset_index(drop=True)
     measured = [name for name in rest.columns if name != "seconds"]
