@@ -124,17 +124,22 @@ def _path_on_fold(prototype: Any, fold: Fold, sampling: Any, reference: str) -> 
         X, weights = fold.fidelity_rows
         target = extractor.oracle_.query(X)
     node = leaves[extractor.rules_.assign(extractor.rows_of_rules(X))]
-    outputs = np.asarray(
-        tree.value[:, 0].argmax(axis=1) if hasattr(extractor, "classes_") else tree.value[:, 0, 0]
-    )
-    if hasattr(extractor, "classes_"):
-        labels = np.asarray(extractor.tree_.classes_)[outputs]
+    is_classification = hasattr(extractor, "classes_")
+    if is_classification:
+        labels = np.asarray(extractor.tree_.classes_)[tree.value[:, 0].argmax(axis=1)]
         outputs = extractor.classes_[labels.astype(int)]
-    return _errors_by_size(tree, node, outputs, np.asarray(target), weights)
+    else:
+        outputs = tree.value[:, 0, 0]
+    return _errors_by_size(tree, node, outputs, np.asarray(target), weights, is_classification)
 
 
 def _errors_by_size(
-    tree: Any, node: np.ndarray, outputs: np.ndarray, target: np.ndarray, weights: Any
+    tree: Any,
+    node: np.ndarray,
+    outputs: np.ndarray,
+    target: np.ndarray,
+    weights: Any,
+    is_classification: bool,
 ) -> np.ndarray:
     """Return the errors and the number of rules of the trees with 1, 2, ... leaves."""
     n_leaves = (tree.node_count + 1) // 2
@@ -142,14 +147,13 @@ def _errors_by_size(
     for children in (tree.children_left, tree.children_right):
         inner = np.flatnonzero(children >= 0)
         parent[children[inner]] = inner
-    is_classification = outputs.dtype.kind != "f" or target.dtype.kind != "f"
     result = np.empty((2, n_leaves))
     for size in range(n_leaves, 0, -1):
         n_nodes = 2 * size - 1
         while (is_beyond := node >= n_nodes).any():
             node = np.where(is_beyond, parent[node], node)
         predicted = outputs[node]
-        if tree.n_classes[0] > 1 or is_classification:
+        if is_classification:
             losses = (predicted != target).astype(float)
             n_rules = size - int(np.count_nonzero(equal_siblings(tree, n_nodes)))
         else:

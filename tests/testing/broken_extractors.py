@@ -294,17 +294,17 @@ class WritesHalfDown(Sound):
 class FitsTheCallersModel(Sound):
     fault = "check_unfitted_black_box"
 
-    def _fitted_black_box(self, X, y, *rest):
+    def _fit_black_box(self, X, y, *rest):
         return self.estimator if y is None else self.estimator.fit(X, y)
 
 
 class RefitsAFrozenModel(Sound):
     fault = "check_frozen_black_box"
 
-    def _fitted_black_box(self, X, y, *rest):
+    def _fit_black_box(self, X, y, *rest):
         if isinstance(self.estimator, FrozenEstimator) and y is not None:
             return clone(self.estimator.estimator).fit(X, y)
-        return super()._fitted_black_box(X, y, *rest)
+        return super()._fit_black_box(X, y, *rest)
 
 
 class NeedsATarget(Sound):
@@ -330,8 +330,8 @@ class LooksForTraceOfFit(Sound):
 class StripsTheFrame(Sound):
     fault = "check_container"
 
-    def _fitted_black_box(self, X, y, *rest):
-        return super()._fitted_black_box(np.asarray(X), y, *rest)
+    def _fit_black_box(self, X, y, *rest):
+        return super()._fit_black_box(np.asarray(X), y, *rest)
 
 
 # --- determinism ---

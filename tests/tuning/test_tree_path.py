@@ -59,6 +59,21 @@ def test_tree_path_of_numbers_reaches_the_best_size():
     assert min(measured[size][0] for size in sizes if size in measured) <= measured[best][0] + 0.02
 
 
+def test_tree_path_of_integers_is_that_of_equal_floats():
+    X, y = load_diabetes(return_X_y=True)
+    paths = []
+    for target in (y.astype(int), y.astype(int).astype(float)):
+        forest = RandomForestRegressor(10, random_state=0)
+        folds = make_folds(forest, X, target, 3, "regression", fitted=False)
+        paths.append(
+            tree_path(
+                CARTExtractor(forest, random_state=0), folds, (None, "permute"), reference="data"
+            )
+        )
+    assert paths[0] == paths[1]
+    assert {point["max_leaf_nodes"] for point in paths[0]} >= {1, 2}
+
+
 def test_tree_path_stays_within_a_limit_of_rules():
     folds = folds_of(load_wine, RandomForestClassifier)
     prototype = CARTExtractor(RandomForestClassifier(), random_state=0)
