@@ -271,26 +271,30 @@ class ExactRules:
         empty |= np.array(
             [exclude(conditions, conditions) for conditions in self.extra_conditions], dtype=bool
         )
-        self.frozen = empty & self._touching_constants(domain)
+        self.frozen = self._touching_constants(sides, domain)
         self.by_nearest = (
             ruleset.fallback is not None
             and ruleset.fallback.policy == "nearest"
             and not self._covers_everything()
         )
         if self.by_nearest:
-            self.frozen = empty
+            self.frozen |= empty
         self.alive[empty & ~self.frozen] = False
         self.low[empty] = self.high[empty] = 0  # such rules overlap nothing
         if domain is not None:
             self._free_borders(domain)
 
-    def _touching_constants(self, domain: Domain | None) -> np.ndarray:
-        """Mark rules that a volume may count although an open bound excludes a constant feature."""
+    def _touching_constants(self, sides: Sides, domain: Domain | None) -> np.ndarray:
+        """Mark rules that a volume may count although an open bound excludes a constant feature.
+
+        Such a rule may still hold for missing values.
+        """
         if domain is None:
             return np.zeros(len(self.alive), dtype=bool)
         lower, upper = np.asarray(domain.lower), np.asarray(domain.upper)
         reached = (self.lower <= upper) & (lower <= self.upper)
-        missed = (self.low >= self.high) & (lower == upper)
+        is_excluded = np.maximum(self.low, self.first) >= np.minimum(self.high, self.last)
+        missed = is_excluded & sides.observed & (lower == upper)
         return np.asarray(missed.any(axis=1) & reached.all(axis=1))
 
     def _covers_everything(self) -> bool:

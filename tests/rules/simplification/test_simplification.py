@@ -284,6 +284,23 @@ def test_simplify_preserves_completeness(ruleset: RuleSet) -> None:
     assert after.value == pytest.approx(before.value, abs=1e-9)
 
 
+@pytest.mark.parametrize("has_missing", [False, True])
+@pytest.mark.parametrize("fallback", [None, Fallback("b", "nearest")])
+def test_simplify_preserves_completeness_beside_a_constant(has_missing, fallback) -> None:
+    """A volume counts a bound that touches a constant feature, which no row exceeds."""
+    beside = Interval(1, 2.0, lower_closed=False, missing=has_missing)
+    rules = RuleSet(
+        [Rule((Interval(0, 0.5), beside), "a")],
+        ["x", "constant"],
+        task="classification",
+        classes=["a", "b"],
+        domain=Domain((0.0, 2.0), (1.0, 2.0)),
+        fallback=fallback,
+    )
+    assert volume_completeness(rules).value == 0.5
+    assert volume_completeness(rules.simplify()).value == 0.5
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_simplify_many_overlapping_boxes(seed: int) -> None:
     rng = np.random.default_rng(seed)
