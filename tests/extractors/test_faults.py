@@ -51,6 +51,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
+from skescore.black_boxes import CallableClassifier, CallableRegressor
 from skescore.extractors import *
 X, y = load_iris(return_X_y=True)
 names = ["setosa", "versicolor", "virginica"]
@@ -107,7 +108,9 @@ def test_faults_1_and_23_rules_ignore_the_hash_seed():
         )
         for seed in ("0", "2")
     ]
-    results = [json.loads(run.communicate()[0]) for run in runs]
+    outputs = [run.communicate()[0] for run in runs]
+    assert [run.returncode for run in runs] == [0, 0]
+    results = [json.loads(output) for output in outputs]
     assert {name for name, _, _ in results[0]} == set(EXTRACTORS)
     for one, other in zip(*results, strict=True):
         assert one == other

@@ -51,7 +51,7 @@ REAL = st.fixed_dictionaries(
         "max_rules": st.sampled_from([1, 2, 4, None]),
         "min_precision": st.sampled_from([0.8, 0.95, 1.0]),
         "tolerance": st.sampled_from([0.0, 0.01, 0.2]),
-        "n_queries": st.sampled_from([0, 5, 50]),
+        "n_queries": st.sampled_from([1, 5, 50]),
         "subsumption": st.booleans(),
         "prune": st.sampled_from([None, "ice"]),
         "batch_size": st.sampled_from([None, 17]),

@@ -339,7 +339,7 @@ class Oracle:
                 )
                 value += totals[k] * 2 * hits / (totals[k] + predicted)
             best = max(best, value)
-        return best / math.fsum(totals)
+        return min(best / math.fsum(totals), 1.0)  # sums of weights may differ in the last digit
 
     def best_score(
         self, certificate: Certificate, kind: str, tests: frozenset[int], size: int, conditions: int
