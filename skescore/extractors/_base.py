@@ -282,6 +282,12 @@ def _holds_objects(X: Any) -> bool:
     return hasattr(X, "columns") and any(map(pd.api.types.is_object_dtype, X.dtypes))
 
 
+def _cover_all_rows(rules: RuleSet, extraction: Extraction) -> bool:
+    """Whether the counts of disjoint rules show that each row has one."""
+    counts = rules.conclusions.n_rows
+    return rules.disjoint and counts is not None and counts.sum() == len(extraction.X)
+
+
 def _is_classifier(extractor: Any) -> bool:
     return is_classifier(extractor)
 
@@ -406,6 +412,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         pruning_start = time.perf_counter()
         if pruner is not None:
             self.rules_ = self._prune_rules(pruner, X, extraction)
+        self._refit_fallback(X, extraction, n_rows=len(labels))
         self._enforce_constraints(X, extraction, labels)
         self._describe_rules(X, extraction, labels)
         if y is not None and not is_unsupervised(self.estimator):
@@ -529,6 +536,21 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         predictions, classes = extraction.predictions, extraction.classes
         reference = predictions if classes is None else classes[predictions]
         return pruner(self.rules_, rows, reference, self.prune)
+
+    def _refit_fallback(self, X: Any, extraction: Extraction, n_rows: int) -> None:
+        """Predict the black box's majority class or mean among the uncovered training rows.
+
+        Fallbacks of the algorithm itself and those of complete rules stay as they are.
+        """
+        is_own = self.rules_.fallback != extraction.settings["fallback"]
+        if is_own or self.uncovered != "default" or _cover_all_rows(self.rules_, extraction):
+            return
+        rows = X if self._encoder else extraction.X[:n_rows]
+        uncovered = ~self.rules_.covers(rows)
+        if uncovered.any():
+            predictions = extraction.predictions[:n_rows][uncovered]
+            fallback = self._fallback(predictions, extraction.classes)
+            self.rules_ = self.rules_.replace(fallback=fallback)
 
     def _describe_rules(self, X: Any, extraction: Extraction, labels: np.ndarray) -> None:
         """Round outputs, count the training rows of each rule, and set `coverage_`.
@@ -1230,8 +1252,9 @@ features : sequence of str or int, optional
     Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
     :func:`skescore.prune`; None keeps all rules.
 uncovered : {"default", "nearest", "abstain"}, default="default"
-    Prediction for rows without a rule: the black box's majority class or mean, the prediction of
-    the nearest rule, or `abstain_label` (NaN in regression).
+    Prediction for rows without a rule: the black box's majority class or mean among the training
+    rows without a rule (among all training rows if each has one), the prediction of the nearest
+    rule, or `abstain_label` (NaN in regression).
 abstain_label : str, int or float, optional
     Prediction of ``uncovered="abstain"`` in classification.
 batch_size : int, optional

@@ -192,6 +192,11 @@ class RevisedRulesExtractor(CARTExtractor):
             return leaves
         return readable_bounds(leaves, part.X)
 
+    def _refit_fallback(self, X: Any, extraction: Extraction, n_rows: int) -> None:
+        """Fit the fallback again if it is to be replaced."""
+        if len(self.rules) in self.changed:
+            super()._refit_fallback(X, extraction, n_rows)
+
     def _enforce_constraints(self, X: Any, extraction: Extraction, labels: np.ndarray) -> None:
         """Repair the rules where they violate constraints, and find out what became of each."""
         extracted = self.rules_

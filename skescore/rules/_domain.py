@@ -183,12 +183,13 @@ class Fallback:
     Parameters
     ----------
     output : str, int, float or bool
-        The default prediction: the black box's majority class or mean on the training rows.
+        The default prediction. Extractors use the black box's majority class or mean among the
+        training rows without a rule, or among all of them if each has a rule.
     policy : {"default", "nearest", "abstain"}, default="default"
         ``"default"`` predicts `output`, ``"nearest"`` uses the rule whose box is nearest (in units
         of the features' ranges), ``"abstain"`` predicts `abstain_label`.
     class_counts : tuple of float, optional
-        Classification: how often the black box gave each class on the training rows.
+        Classification: how often the black box gave each class on these rows.
     abstain_label : str, int or float, optional
         Prediction of an abstaining rule set; NaN for regression.
     """

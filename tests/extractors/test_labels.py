@@ -8,13 +8,14 @@ from functools import partial
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.datasets import make_friedman1
+from sklearn.datasets import load_iris, make_friedman1
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.extractors import CARTExtractor, GridExExtractor
+from skescore.extractors import CARTExtractor, GridExExtractor, ITERExtractor
+from skescore.registry import extractor_class
 
 #: Every box is cut along all features at once, as published.
 whole_grid = partial(GridExExtractor, max_rules=None, n_features_to_select=None, depth=2)
@@ -259,3 +260,27 @@ def test_uncovered_in_regression():
     assert abstain.score(points, truth) == default.score(points, truth)
     assert default.score(points, truth) == r2_score(truth, default.predict(points))
     assert math.isfinite(abstain.fidelity(points))
+
+
+@pytest.mark.parametrize("name", ["iter", "real"])
+def test_default_is_the_most_frequent_class_among_uncovered_rows(name):
+    X, y = load_iris(return_X_y=True)
+    rows = np.r_[0:50, 50:80, 100:120]  # half of them are setosa
+    extractor = extractor_class(name)(KNeighborsClassifier(5), max_rules=1).fit(X[rows], y[rows])
+    labels = extractor.estimator_.predict(X[rows])
+    uncovered = ~extractor.covers(X[rows])
+    counts = np.bincount(labels[uncovered], minlength=3)
+    assert uncovered.sum() > 10
+    assert counts.argmax() != np.bincount(labels).argmax()
+    assert extractor.rules_.fallback.output == counts.argmax()
+    assert extractor.rules_.fallback.class_counts == tuple(counts)
+    assert (extractor.predict(X[rows])[uncovered] == counts.argmax()).all()
+
+
+def test_default_is_the_mean_of_uncovered_rows():
+    X, y = make_friedman1(200, random_state=0)
+    extractor = ITERExtractor(KNeighborsRegressor(3), max_rules=1, random_state=0).fit(X, y)
+    uncovered = ~extractor.covers(X)
+    assert 10 < uncovered.sum() < 190
+    expected = extractor.estimator_.predict(X)[uncovered].mean()
+    assert extractor.rules_.fallback.output == pytest.approx(expected, rel=1e-3)

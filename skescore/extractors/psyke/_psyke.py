@@ -55,9 +55,9 @@ class PSyKEExtractor(BaseExtractor):
         Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
         :func:`skescore.prune`; None keeps all rules.
     uncovered : {"default", "nearest", "abstain"}, default="default"
-        What ``predict`` gives where no rule holds (there PSyKE gives None): the black box's
-        majority class or mean, the output of the nearest box, or `abstain_label` (NaN in
-        regression).
+        Prediction for rows without a rule, for which PSyKE predicts None: the black box's majority
+        class or mean among the training rows without a rule (among all training rows if each has
+        one), the output of the nearest box, or `abstain_label` (NaN in regression).
     abstain_label : str, int or float, optional
         Prediction of ``uncovered="abstain"`` in classification.
     batch_size : int, optional
