@@ -2,7 +2,7 @@
 
     python benchmarks/arena/run.py [--suites keel-balanced ...] [--black-boxes random-forest ...]
         [--seeds 0 1] [--methods FILE ...] [--seconds 3600] [--n-jobs 1]
-    python benchmarks/arena/run.py --verify 50
+    python benchmarks/arena/run.py --verify 50 [--where "method == 'ITER'"] [--update]
 
 Each file in `methods/` says how some methods find rules; a further method is a further file, see
 `skescore.bench.read_methods`. Packages that a file `REQUIRES` and that are not here get an
@@ -13,7 +13,8 @@ A cell has 30 s (`--cell-seconds`; more where other programs share the cores).
 
 `--seconds` begins nothing new after that time. `--verify` measures so many cells again, drawn from
 `results.csv` with the seed `--draw`, and exits with 1 if a figure differs. It draws cells of the
-methods whose packages are installed.
+methods whose packages are installed, and with `--where` only those that satisfy a query of pandas.
+`--update` writes the new figures into `results.csv`, apart from times.
 """
 
 from __future__ import annotations
@@ -360,9 +361,14 @@ def _lines(path: Path) -> list[str]:
     return text[: text.rfind("\n") + 1].splitlines()[1:]
 
 
+def write_results(table: pd.DataFrame, folder: Path) -> None:
+    """Write the table in five significant digits."""
+    table.to_csv(folder / "results.csv", index=False, float_format="%.5g", lineterminator="\n")
+
+
 def write(table: pd.DataFrame, folder: Path) -> None:
     """The table, and beside it what it was measured with."""
-    table.to_csv(folder / "results.csv", index=False, float_format="%.5g", lineterminator="\n")
+    write_results(table, folder)
     needed = {
         Requirement(text).name
         for path in (FOLDER / "methods").glob("*.py")
@@ -389,7 +395,9 @@ def verify(options: argparse.Namespace) -> int:
         for entry in read_methods(path)
     }
     usable = table[table["error"].isna() & table["method"].isin(list(configs))]
-    drawn = usable.sample(options.verify, random_state=options.draw)
+    if options.where:
+        usable = usable.query(options.where)
+    drawn = usable.sample(min(options.verify, len(usable)), random_state=options.draw)
     differing = 0
     for (suite, box, seed), part in drawn.groupby(["suite", "black_box", "seed"]):
         base = suite_config(str(suite))
@@ -418,16 +426,20 @@ def verify(options: argparse.Namespace) -> int:
             time_limit=options.cell_seconds,
         )
         folder = options.folder / "verify" / f"{suite}-{box}-{seed}"
-        rows = run_bench(config, folder, n_jobs=options.n_jobs, overwrite=True).rows
-        repeated = rows.set_index(["data", "extractor"])
-        for row in part.to_dict(orient="records"):
+        bench = run_bench(config, folder, measures=MEASURES, n_jobs=options.n_jobs, overwrite=True)
+        repeated = bench.rows.set_index(["data", "extractor"])
+        for index, row in zip(part.index, part.to_dict(orient="records"), strict=True):
             new = repeated.loc[(row["data"], row["method"])]
+            if options.update and pd.isna(new["error"]):
+                table.loc[index, [*SCORES, *MEASURES]] = new[[*SCORES, *MEASURES]].astype(float)
             for name in SCORES:
                 old, now = row[name], float(f"{new[name]:.5g}")
                 if old != now and not (pd.isna(old) and pd.isna(now)):
                     differing += 1
                     print(f"{suite}, {row['data']}, {box}, {row['method']}: {name} {old} is {now}")
                     break
+    if options.update:
+        write_results(table, FOLDER)
     print(f"{len(drawn) - differing} of {len(drawn)} cells gave the same figures again")
     return differing
 
@@ -447,6 +459,8 @@ def main() -> int:
         "--afresh", action="store_true", help="measure what results.csv holds as well"
     )
     parser.add_argument("--verify", type=int, metavar="CELLS")
+    parser.add_argument("--where", help="which cells to draw, such as \"method == 'ITER'\"")
+    parser.add_argument("--update", action="store_true", help="write what --verify measures")
     parser.add_argument("--draw", type=int, default=0, help="seed of the cells of --verify")
     parser.add_argument("--job", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()

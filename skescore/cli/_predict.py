@@ -234,7 +234,9 @@ def _report_drift(options: argparse.Namespace, ruleset: RuleSet, rows: pd.DataFr
     from skescore.suspicions import count_outside, find_drift
 
     profiles = profiles_of(options.rules, ruleset)
-    observed = rows.loc[:, rows.notna().any()]
+    # Columns that no rule uses may be absent from the file, and are empty here.
+    used = {ruleset.feature_names[j] for j in ruleset.used_features}
+    observed = rows.loc[:, rows.notna().any() | rows.columns.isin(list(used))]
     differences = find_drift(profiles, observed)
     if differences and options.strict:
         raise ValueError(

@@ -156,7 +156,7 @@ def tune_text(
     )
     how = f"held-out rows, {options.cv} folds{_split_text(dataset)}"
     if not result["black_box"]["trained_here"]:
-        how = "on these rows, which it may have been trained on"
+        how = f"mean of {options.cv} parts of these rows, which it may have been trained on"
     if options.class_weight is not None:
         how += "; all classes have the same total weight"
     printer.line(f"black box {options.black_box}: {quality} ({how})")
@@ -333,6 +333,8 @@ def _leaderboard_notes(
         )
     if options.measures and board[columns_of(options)].isna().any(axis=None):
         printer.line("(- means that a measure has no value on at least one fold.)")
+    if "within_limits" in board and not board["within_limits"].any():
+        printer.line(f"(No candidate satisfies {_stated_limits(options)}: allow more.)")
     if board["score"].iloc[0] < board["score"].max():
         printer.line(
             f"(The first {_why_first(options, board, judged)}; the others follow by {name}.)"
@@ -382,23 +384,22 @@ def _why_first(options: argparse.Namespace, board: pd.DataFrame, judged: bool) -
             f"is the best of {n_finalists} finalists on the folds and on repeated folds, or the "
             "one with the fewest rules among those that are not clearly worse"
         )
-    limits = [name for name in limited_quantities() if getattr(options, name) is not None]
-    by_limits = f"is the best that satisfies {' and '.join(map(_option_of, limits))}"
-    if "within_limits" in board:
-        is_excluded = ~board["within_limits"].astype(bool)
-        if (is_excluded & (board["score"] > board["score"].iloc[0])).any():
-            return by_limits
+    best = "is the best"
+    if "within_limits" in board and board["within_limits"].iloc[0]:
+        is_within = board["within_limits"].astype(bool)
+        limits = [name for name in limited_quantities() if getattr(options, name) is not None]
+        best += f" that satisfies {' and '.join(map(_option_of, limits))}"
+        if not (is_within & (board["score"] > board["score"].iloc[0])).any():
+            return best
     if board["tied"].iloc[0] and tied > 1:
         return (
             f"has the fewest rules of the {tied} candidates that are not clearly worse than the "
             "best, and the best score of those with equally few; the comparison combines scores on "
             "held-out rows and scores of the rules extracted from all rows"
         )
-    if "within_limits" in board:
-        return by_limits
     return (
-        "is the best when scores on held-out rows and scores of the rules extracted from all rows "
-        "are combined"
+        f"{best} when scores on held-out rows and scores of the rules extracted from all rows are "
+        "combined"
     )
 
 
@@ -1794,6 +1795,7 @@ def _result(
             "trials_failed": _count_failed(board),
             "trials_stopped": _count_stopped(board),
             "cv": options.cv,
+            "repeats": options.repeats,
             "groups": options.groups,
             "time": options.time,
             "class_weight": options.class_weight,
@@ -1806,6 +1808,7 @@ def _result(
             "n_trials": options.trials,
             "pick": options.pick,
             "certify": options.certify,
+            "verify": options.verify,
             "tolerance": options.tolerance,
             **{name: getattr(options, name) for name in limited_quantities()},
             "seconds": round(search.search_seconds_, 3),

@@ -129,6 +129,8 @@ def find_extra_rows(rows: Sequence[Sequence[str]], names: Sequence[str]) -> Extr
     )
     findings += _left_out_text(cells, totals, "sums or means of other rows")
     findings += _left_out_text(cells, headings, "headings of the rows below them")
+    if table.is_unnamed_total:
+        findings.append("the last row is left out, because it holds only sums of the rows above")
     if texts_below:
         label = "row" if len(texts_below) == 1 else "rows"
         findings.append(f"{label} below the data left out: {listed(texts_below, 3)}")
@@ -175,6 +177,10 @@ def may_have_extra_rows(text: str, separator: str, header: str) -> bool:
     if has_parts and re.search(_MAY_BE_LABEL.format(re.escape(separator)), text):
         return True
     has_lone_words = any(f"{separator}{separator}{end}" in text for end in ("\n", "\r\n"))
+    last_line = text.rstrip("\r\n").rpartition("\n")[2].strip("\r")
+    last_cells = last_line.split(separator)
+    if not last_cells[0] or 2 * last_cells.count("") >= len(last_cells):
+        return True  # it may hold sums without a label
     return has_lone_words or header.strip() in text
 
 
@@ -204,6 +210,20 @@ class _CellTable:
         )
         self.n_data = int(self.is_data.sum())
         self._sums: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
+
+    @property
+    def last(self) -> int:
+        """Index of the last row that is not empty, or -1."""
+        return max((i for i, row in enumerate(self.cells) if any(row)), default=-1)
+
+    @cached_property
+    def is_unnamed_total(self) -> bool:
+        """Whether the last row has empty cells and otherwise only sums of all rows above."""
+        row = self.cells[self.last] if self.last >= _MIN_ROWS else []
+        columns = [j for j, cell in enumerate(row) if cell]
+        if not columns or len(columns) == len(row) or any(is_word(row[j]) for j in columns):
+            return False
+        return all(self._is_sum_of_block(self.last, j, is_mean=False) for j in columns)
 
     @cached_property
     def _shares(self) -> list[tuple[float, float]]:
@@ -316,6 +336,9 @@ def _rows_below(table: _CellTable, labels: dict[int, int]) -> tuple[int, list[st
     for i in reversed(range(len(table.cells))):
         filled = [cell for cell in table.cells[i] if cell]
         if not filled:
+            continue
+        if i == table.last and table.is_unnamed_total:
+            first_below = i
             continue
         if not (_is_total_below(table, i, labels) or _is_footnote(filled, len(table.cells[i]))):
             break

@@ -87,6 +87,8 @@ _MAX_ROWS_OF_IDENTIFIER = 20
 _MIN_CATEGORY_SHARE = 0.1
 #: Largest share of rows and largest number of values of accidental text in a column of numbers.
 _STRAY_SHARE, _STRAY_VALUES = 0.05, 10
+#: Smallest number of different texts with units that are numbers to predict, not names of classes.
+_MIN_QUANTITIES = 20
 #: Rows in which a sentinel must occur to be reported.
 _MIN_SENTINEL = 2
 _SENTINELS = (-9, -99, -999, -9999, -99999, 99, 999, 9999, 99999, 999999)
@@ -101,7 +103,9 @@ _LIKE_DATE = re.compile(r"\d{4}|\d\D+\d|\d.*[^\W\d]{3}|[^\W\d]{3}.*\d")
 _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?")
 _ISO_FORMATS = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S")
 #: Dates that skrub cannot parse, or only in some rows: years of two digits, and names of months.
-_SHORT_DATE = re.compile(r"\d{1,2}[./-]\d{1,2}[./-]\d{2}|.*[^\W\d]{3}.*\d{4}")
+_SHORT_DATE = re.compile(
+    r"\d{1,2}[./-]\d{1,2}[./-]\d{2}|\d{1,2}-[^\W\d]{3}-\d{2}|.*[^\W\d]{3}.*\d{4}"
+)
 _FORMATS = (
     "%d.%m.%y",
     "%m/%d/%y",
@@ -112,6 +116,9 @@ _FORMATS = (
     "%d %b %Y",
     "%d %B %Y",
     "%d-%b-%Y",
+    "%d-%b-%y",
+    "%d. %b %Y",
+    "%d. %B %Y",
     "%b %Y",
     "%B %Y",
 )
@@ -137,7 +144,7 @@ _FORMAT_SIGN, _MAX_FORMATS = " | ", 4
 _MIN_MIXED = 5
 _MIXED_DATE = re.compile(
     r"(\d{4}[-/]?\d{2}[-/]?\d{2}|\d{1,2}[./-]\d{1,2}[./-]\d{2,4})( \d{1,2}:\d{2}(:\d{2})?)?"
-    r"|.*[^\W\d]{3}.*\d{4}"
+    r"|\d{1,2}-[^\W\d]{3}-\d{2}|.*[^\W\d]{3}.*\d{4}"
 )
 _INEXACT = re.compile(QUALIFIER)
 _DATE_PART = re.compile(
@@ -853,6 +860,22 @@ class _Reader:
         style = style_of(numbers, self.options.decimal, **options)
         return ColumnReading(name, "number", *style, unit=unit)
 
+    def quantities(self, name: str, cells: _Cells) -> np.ndarray | None:
+        """Return the numbers of many texts that all have units, and report them, or None."""
+        if len(cells.texts) < _MIN_QUANTITIES:
+            return None
+        reading = self._number_reading(name, cells)
+        if not reading.unit:
+            return None
+        values = _numbers_in(cells.texts.tolist(), reading)
+        number_mask = ~np.isnan(values)
+        words = _are_null_words(cells.texts)
+        if not (number_mask | words).all():
+            return None
+        _note_words(name, cells, words & ~number_mask, self.findings)
+        self._note_units(reading, cells, number_mask)
+        return values
+
     def _note_strays(self, name: str, cells: _Cells, number_mask: np.ndarray) -> None:
         """Report the words of a column of numbers, which are read as missing."""
         null_mask = _are_null_words(cells.texts)
@@ -1459,6 +1482,9 @@ def _target(column: pd.Series, reader: _Reader) -> pd.Series:
         _note_words(str(column.name), cells, ~number_mask, reader.findings)
         reader.note_separator(str(column.name), cells.texts[number_mask].tolist(), style)
         return _number_series(cells.per_row(values, np.nan), column.index)
+    quantities = reader.quantities(str(column.name), cells)
+    if quantities is not None:
+        return _number_series(cells.per_row(quantities, np.nan), column.index)
     question_mark_mask = (cells.texts == "?").to_numpy()
     _note_words(str(column.name), cells, question_mark_mask, reader.findings)
     labels = np.where(question_mark_mask, np.nan, cells.texts.to_numpy(object))

@@ -126,6 +126,8 @@ class ResultFacts:
         Number of rules.
     is_fidelity_search : bool, default=False
         Whether the search looked for agreement with the black box.
+    fidelity_rows : str, default="unseen rows"
+        The rows of `fidelity` in words.
     """
 
     task: str
@@ -135,3 +137,4 @@ class ResultFacts:
     fidelity: float
     n_rules: int
     is_fidelity_search: bool = False
+    fidelity_rows: str = "unseen rows"

@@ -148,13 +148,19 @@ class Suspicion:
             return f"{self.evidence}. {self.remedy}."
         words = list(command)
         for option in self.options:
-            if option.startswith("--") and option not in _REPEATABLE:
-                words = _without_option(words, option)
-        return f"{self.evidence}. {self.remedy}: {shlex.join([*words, *self.options])}"
+            for replaced in (option, *_REPLACED_WITH.get(option, ())):
+                if replaced.startswith("--") and replaced not in _REPEATABLE:
+                    words = _without_option(words, replaced)
+        # The folder of the first run holds its results.
+        overwrites = any(word.partition("=")[0] == "--output" for word in words)
+        further = ["--overwrite"] if overwrites and "--overwrite" not in words else []
+        return f"{self.evidence}. {self.remedy}: {shlex.join([*words, *self.options, *further])}"
 
 
 #: Options whose occurrences add up.
 _REPEATABLE = ("--drop", "--category", "--numeric", "--na-values")
+#: Options that another one does not allow.
+_REPLACED_WITH = {"--scoring": ("--reference", "--performance")}
 
 
 def _without_option(words: list[str], option: str) -> list[str]:

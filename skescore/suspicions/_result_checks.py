@@ -37,7 +37,10 @@ def find_low_fidelity(facts: ResultFacts) -> Iterator[Evidence]:
     if is_classification:
         is_close = percentage(facts.fidelity) == percentage(limit)
         share = percentage(facts.fidelity, digits=int(is_close))
-        text = f"The {rules} with the black box on only {share} of unseen rows"
+        text = f"The {rules} with the black box on only {share} of {facts.fidelity_rows}"
     else:
-        text = f"The {rules} with the black box only to an R² of {facts.fidelity:.2f}"
+        text = (
+            f"The {rules} with the black box only to an R² of {facts.fidelity:.2f} on "
+            f"{facts.fidelity_rows}"
+        )
     yield Evidence(text, options=() if facts.is_fidelity_search else ("--scoring", "fidelity"))

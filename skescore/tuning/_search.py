@@ -577,6 +577,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _result_facts(self, task: str, target_name: str, objective: SearchObjective) -> ResultFacts:
         """Return the figures of the search for the checks of suspicious results."""
         has_target = self.data_.y is not None
+        fidelity_rows = "unseen rows"
+        if self.data_.has_generated_rows:
+            fidelity_rows = "rows generated from held-out rows"
+        elif self.data_.row_weights is not None:
+            fidelity_rows = "weighted unseen rows"
         return ResultFacts(
             task,
             target_name,
@@ -585,6 +590,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             float(self.leaderboard_.iloc[0].get("fidelity", math.nan)),
             len(self.rules_),
             is_fidelity_search=isinstance(objective.scorer, FidelityScorer),
+            fidelity_rows=fidelity_rows,
         )
 
     def _warn_of_constant(self) -> None:

@@ -278,7 +278,8 @@ class PrintedFigures:
         r"on the (\d+) rows of .*: fidelity \([^)]*\) ([\d.-]+); .* of the rules ([\d.-]+), of the "
         r"black box ([\d.-]+); completeness by rows ([\d.]+)": check_test,
         r"Warning: The (?:rule agrees|(\d+) rules agree) with the black box (?:on only|only to an "
-        r"R² of) ([\d.-]+)(?: % of unseen rows)?\. .*": check_low_fidelity,
+        r"R² of) ([\d.-]+)(?: % of| on) "
+        r"(?:(?:weighted )?unseen rows|rows generated from held-out rows)\. .*": check_low_fidelity,
         r"   \w+: after \d+ trials? .*": ignore,
         r"\(The first (?:has the fewest rules of the|is the best of) \d+ .*\)": ignore,
         r"Note: .*": ignore,

@@ -131,6 +131,16 @@ def test_predict_keeps_columns_and_names_classes(visits, rules, capsys):
     assert "Did you mean 'no'?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("text", ["n/k", "5.1 mmol"])
+def test_predict_reports_columns_without_numbers(visits, rules, tmp_path, capsys, text):
+    path = tmp_path / "texts.csv"
+    pd.read_csv(visits).assign(sugar=text).to_csv(path, index=False)
+    capsys.readouterr()
+    assert main(["predict", str(rules), str(path)]) == 0
+    assert "'sugar' is missing in all 180 rows, but in 0 %" in capsys.readouterr().err
+    assert main(["predict", str(rules), str(path), "--strict"]) == 1
+
+
 @pytest.mark.parametrize("has_run", [True, False])
 def test_predict_reports_other_units(visits, rules, tmp_path, capsys, has_run):
     table = pd.read_csv(visits)

@@ -754,7 +754,8 @@ def test_skops_model_is_explained_as_it_is(model, iris, tmp_path, run, result):
     expected = np.mean([model.score(iris.X.iloc[t], iris.y.iloc[t]) for _, t in folds])
     assert found["black_box"]["quality"]["accuracy"] == pytest.approx(expected)
     _, out, _ = run("tune", *words)
-    assert "(on these rows, which it may have been trained on)" in out.splitlines()[1]
+    rows = "mean of 2 parts of these rows, which it may have been trained on"
+    assert f"({rows})" in out.splitlines()[1]
 
 
 @pytest.mark.slow
@@ -1414,9 +1415,11 @@ def test_limits_that_nothing_keeps_fail_also_quietly(run):
     assert code == 1
     assert "no candidate satisfies --max-rules 1, --min-fidelity 0.9" in err
     assert "best: " in out
-    code, _, err = run(*words)
+    code, out, err = run(*words)
     assert code == 1
     assert "No candidate has at most 1 rule" in err
+    assert "(No candidate satisfies --max-rules 1, --min-fidelity 0.9: allow more.)" in out
+    assert "that satisfies" not in out
 
 
 def test_features_of_another_case_are_suggested(run):

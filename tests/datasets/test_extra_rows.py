@@ -81,6 +81,19 @@ def test_data_named_like_a_total_is_kept(tmp_path, seed, n_rows, name):
     assert "left out" not in finding
 
 
+@pytest.mark.parametrize("is_last_sum", [True, False])
+def test_sums_without_a_label_are_left_out(tmp_path, is_last_sum):
+    numbers = np.random.default_rng(0).normal(20, 5, 40).round(2)
+    rows = [f"{kind},{number}" for kind, number in zip("ab" * 20, numbers, strict=True)]
+    path = tmp_path / "sums.csv"
+    last = numbers.sum() if is_last_sum else numbers.sum() + 1
+    path.write_text("\n".join(["kind,y", *rows, f",{last:.2f}"]), encoding="utf-8")
+    dataset = load_dataset(path, target="y")
+    text = "the last row is left out, because it holds only sums of the rows above"
+    assert (text in dataset.findings) == is_last_sum
+    assert len(dataset.y) == 41 - is_last_sum
+
+
 @pytest.mark.parametrize(("separator", "suffix"), [(",", "csv"), (";", "csv"), ("\t", "tsv")])
 def test_subtotals_do_not_change_what_is_read(separator, suffix, tmp_path):
     blocks = [make_rows(12, seed) for seed in range(3)]

@@ -92,6 +92,30 @@ def test_read_table_reads_mostly_text_as_categories():
     assert pd.isna(column(["?", "a", "b"])[0])
 
 
+def test_target_with_a_unit_is_a_number(tmp_path):
+    path = tmp_path / "weights.csv"
+    numbers = [f"{number}" for number in range(200, 230)]
+    rows = [f"{row};{number[:2]},{number[2]} kg" for row, number in enumerate(numbers)]
+    path.write_text("\n".join(["x;weight", *rows[:-1], "29;?"]), encoding="utf-8")
+    dataset = load_dataset(path, target="weight")
+    assert dataset.task == "regression"
+    assert dataset.y.tolist() == [int(number) / 10 for number in numbers[:-1]]
+    assert any("'weight' holds numbers with the unit 'kg'" in text for text in dataset.findings)
+    path.write_text("x,pack\n" + "\n".join(f"{row},{row % 3 + 1} kg" for row in range(60)))
+    assert load_dataset(path, target="pack").task == "classification"
+
+
+@pytest.mark.parametrize(
+    "formats", [("%d.%m.%Y", "%d. %B %Y", "%Y-%m-%d"), ("%d-%b-%y", "%d.%m.%Y")]
+)
+def test_dates_of_mixed_formats_are_read(formats):
+    days = pd.date_range("2023-01-02", periods=60, freq="9D")
+    cells = [day.strftime(formats[row % len(formats)]) for row, day in enumerate(days)]
+    frame = read_table(pd.DataFrame({"on": cells})).frame
+    assert frame["on: year"].tolist() == days.year.tolist()
+    assert frame["on: month"].tolist() == days.month.tolist()
+
+
 def test_units_that_differ_are_noted():
     table = read_table(pd.DataFrame({"x": ["$1", "€2", "3"]}))
     assert table.findings == (
@@ -220,6 +244,8 @@ def test_a_class_that_is_not_known_is_no_class(write):
         "%d.%m.%y",
         "%b %d, %Y",
         "%d %B %Y",
+        "%d. %B %Y",
+        "%d-%b-%y",
         "%Y/%m/%d",
     ],
 )

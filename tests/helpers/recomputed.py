@@ -385,7 +385,7 @@ class Run:
 
 def is_rounded(text: str, value: float) -> bool:
     """Return whether a printed number is a value, rounded to the digits that it has."""
-    text = text.strip()
+    text = text.strip().rstrip(".")
     if text.startswith((">", "<")):
         bound = float(text[1:])
         return value > bound if text[0] == ">" else 0 < value < bound

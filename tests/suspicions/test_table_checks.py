@@ -386,12 +386,21 @@ def test_rules_with_low_fidelity_are_reported():
     (suspicion,) = find_suspicions(make_result(fidelity=0.76))
     assert suspicion.evidence == "The 3 rules agree with the black box on only 76 % of unseen rows"
     assert suspicion.options == ("--scoring", "fidelity")
+    command = ["skescore", "tune", "t.csv", "--reference", "data", "--output", "run"]
+    assert suspicion.with_command(command).endswith(
+        ": skescore tune t.csv --output run --scoring fidelity --overwrite"
+    )
     (of_one_rule,) = find_suspicions(make_result(fidelity=0.5, n_rules=1))
     assert of_one_rule.evidence.startswith("The rule agrees with the black box on only 50 %")
     assert (
         "on only 79.7 % of unseen rows" in find_suspicions(make_result(fidelity=0.797))[0].evidence
     )
-    assert find_suspicions(make_result(fidelity=0.3, task="regression"))
+    (of_numbers,) = find_suspicions(
+        make_result(fidelity=0.3, task="regression", fidelity_rows="weighted unseen rows")
+    )
+    assert of_numbers.evidence == (
+        "The 3 rules agree with the black box only to an R² of 0.30 on weighted unseen rows"
+    )
     assert not find_suspicions(make_result(fidelity=0.7, task="regression"))
     assert not find_suspicions(make_result(fidelity=float("nan")))
     (suspicion,) = find_suspicions(make_result(fidelity=0.76, is_fidelity_search=True))

@@ -36,10 +36,16 @@ class Comparison {
     rows.push(["Left without a rule", (m) => of(m.without)]);
     const accuracy = (m) => m.group.quality && m.group.quality.accuracy;
     if (measured.some((m) => Number.isFinite(accuracy(m)))) {
-      rows.push(["Black box right", (m) => of(100 * accuracy(m))]);
+      const known = (m) => (m.group.trained_here === false ? ", on rows that it may know" : "");
+      rows.push(["Black box right", (m) => of(100 * accuracy(m)) + known(m)]);
     }
+    const rowsOf = (m) => (m.heldOut ? `held-out${m.weighed ? ", weighed" : ""}` : "those of the page");
+    rows.push(["Rows for the data", rowsOf]);
     const agree = (m) => of(m.agree);
-    if (measured.some((m) => m.agree !== null)) rows.push(["Agrees with the model", agree]);
+    if (measured.some((m) => m.agree !== null)) {
+      rows.push(["Agrees with the model", agree],
+        ["Rows for the model", (m) => (m.group.unseen_generated ? "generated" : rowsOf(m))]);
+    }
     for (const [name, score] of Object.entries(SCORES)) {
       if (score.recorded || this.content.differences.length) continue;
       rows.push([score.label, (m) => {

@@ -217,9 +217,9 @@ class TradeOff {
     let extra = "";
     if (this.group.standard_errors !== null && choice !== null) {
       if (choice !== best) {
-        extra += ` Counting the rules of all rows as well, the search would choose with these weights: ` +
+        extra += ` Counting the rules of all rows as well, the best with these weights is: ` +
           `${this.describe(choice)}.`;
-      } else extra += " With these weights the search would choose it, too.";
+      } else extra += " Counting the rules of all rows as well, it stays the best.";
     }
     if (winner !== null) {
       extra += ` ${winnerName(this.group, true)}, whose rules were kept, ` +
