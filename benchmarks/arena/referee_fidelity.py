@@ -334,7 +334,7 @@ def check_tuned_trees(page: Page, rows: list[Row]) -> None:
     """Check the comparison of the default search with tuned trees."""
     expected = []
     rows = list({(row["suite"], row["data"], row["score"]): row for row in rows}.values())
-    page.name("Commit of the search: " + ", ".join(dict.fromkeys(r["commit"] for r in rows)) + ".")
+    page.name("Commit of the search: " + ", ".join(sorted({r["commit"] for r in rows})) + ".")
     for (score,), of_score in group_by(rows, "score").items():
         suites = sorted({row["suite"] for row in of_score})
         for suite in [*suites, "all"]:

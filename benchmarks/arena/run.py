@@ -430,7 +430,7 @@ def verify(options: argparse.Namespace) -> int:
         repeated = bench.rows.set_index(["data", "extractor"])
         for index, row in zip(part.index, part.to_dict(orient="records"), strict=True):
             new = repeated.loc[(row["data"], row["method"])]
-            if options.update and pd.isna(new["error"]):
+            if options.update and new["state"] == "complete":
                 table.loc[index, [*SCORES, *MEASURES]] = new[[*SCORES, *MEASURES]].astype(float)
             for name in SCORES:
                 old, now = row[name], float(f"{new[name]:.5g}")

@@ -81,7 +81,7 @@ def measure(entry, suite: str, scoring: str, commit: str) -> dict:
 def page(results: pd.DataFrame) -> str:
     """Write the wins, ties and losses of the search by suite and score."""
     results = results.drop_duplicates(KEYS, keep="last")
-    commits = ", ".join(dict.fromkeys(results["commit"]))
+    commits = ", ".join(sorted(set(results["commit"])))
     lines = [
         "# The default search and tuned trees",
         "",
@@ -93,7 +93,8 @@ def page(results: pd.DataFrame) -> str:
         "the p-value of Wilcoxon's signed-rank test over tables. Then come the mean numbers of "
         "rules or leaves; a linear equation of the search counts as one rule. *Time* is the median "
         "CPU time of the search as a multiple of the tuned tree's. Measured were most of every "
-        "second table for ICE, and every fourth table for FiRe and Q, by place in the suite. "
+        "second table for ICE, and every fourth table for FiRe and Q, by place in the suite, and "
+        "all tables of numbers. "
         f"Commit of the search: {commits}.",
         "",
         "| suite | score | tables | ahead | equal | behind | p | rules, search | rules, tree "
