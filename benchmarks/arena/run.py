@@ -467,6 +467,8 @@ def main() -> int:
     if options.job:
         measure(options)
         return 0
+    if (options.where or options.update) and not options.verify:
+        parser.error("--where and --update need --verify")
     if options.verify:
         return int(verify(options) > 0)
     if not options.collect:

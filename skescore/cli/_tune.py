@@ -334,7 +334,7 @@ def _leaderboard_notes(
     if options.measures and board[columns_of(options)].isna().any(axis=None):
         printer.line("(- means that a measure has no value on at least one fold.)")
     if "within_limits" in board and not board["within_limits"].any():
-        printer.line(f"(No candidate satisfies {_stated_limits(options)}: allow more.)")
+        printer.line(f"(No candidate satisfies {_stated_limits(options)}.)")
     if board["score"].iloc[0] < board["score"].max():
         printer.line(
             f"(The first {_why_first(options, board, judged)}; the others follow by {name}.)"

@@ -211,19 +211,19 @@ class _CellTable:
         self.n_data = int(self.is_data.sum())
         self._sums: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
-    @property
-    def last(self) -> int:
+    @cached_property
+    def last_filled_row(self) -> int:
         """Index of the last row that is not empty, or -1."""
         return max((i for i, row in enumerate(self.cells) if any(row)), default=-1)
 
     @cached_property
     def is_unnamed_total(self) -> bool:
         """Whether the last row has empty cells and otherwise only sums of all rows above."""
-        row = self.cells[self.last] if self.last >= _MIN_ROWS else []
+        row = self.cells[self.last_filled_row] if self.last_filled_row >= _MIN_ROWS else []
         columns = [j for j, cell in enumerate(row) if cell]
         if not columns or len(columns) == len(row) or any(is_word(row[j]) for j in columns):
             return False
-        return all(self._is_sum_of_block(self.last, j, is_mean=False) for j in columns)
+        return all(self._is_sum_of_block(self.last_filled_row, j, is_mean=False) for j in columns)
 
     @cached_property
     def _shares(self) -> list[tuple[float, float]]:
@@ -337,7 +337,7 @@ def _rows_below(table: _CellTable, labels: dict[int, int]) -> tuple[int, list[st
         filled = [cell for cell in table.cells[i] if cell]
         if not filled:
             continue
-        if i == table.last and table.is_unnamed_total:
+        if i == table.last_filled_row and table.is_unnamed_total:
             first_below = i
             continue
         if not (_is_total_below(table, i, labels) or _is_footnote(filled, len(table.cells[i]))):

@@ -545,8 +545,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         is_own = self.rules_.fallback != extraction.settings["fallback"]
         if is_own or self.uncovered != "default" or _cover_all_rows(self.rules_, extraction):
             return
-        rows = X if self._encoder else extraction.X[:n_rows]
-        uncovered = ~self.rules_.covers(rows)
+        columns = self._shared_columns(X) if self._encoder else extraction.X[:n_rows]
+        uncovered = ~self.rules_.covers(X if columns is None else columns)
         if uncovered.any():
             predictions = extraction.predictions[:n_rows][uncovered]
             fallback = self._fallback(predictions, extraction.classes)

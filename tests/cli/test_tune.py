@@ -1418,7 +1418,7 @@ def test_limits_that_nothing_keeps_fail_also_quietly(run):
     code, out, err = run(*words)
     assert code == 1
     assert "No candidate has at most 1 rule" in err
-    assert "(No candidate satisfies --max-rules 1, --min-fidelity 0.9: allow more.)" in out
+    assert "(No candidate satisfies --max-rules 1, --min-fidelity 0.9.)" in out
     assert "that satisfies" not in out
 
 

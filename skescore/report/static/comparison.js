@@ -39,12 +39,12 @@ class Comparison {
       const known = (m) => (m.group.trained_here === false ? ", on rows that it may know" : "");
       rows.push(["Black box right", (m) => of(100 * accuracy(m)) + known(m)]);
     }
-    const rowsOf = (m) => (m.heldOut ? `held-out${m.weighed ? ", weighed" : ""}` : "those of the page");
-    rows.push(["Rows for the data", rowsOf]);
+    const rowsOf = (m) => (m.heldOut ? `${m.weighed ? "weighted " : ""}held-out rows` : "the rows of the page");
+    rows.push(["Compared with the data on", rowsOf]);
     const agree = (m) => of(m.agree);
     if (measured.some((m) => m.agree !== null)) {
       rows.push(["Agrees with the model", agree],
-        ["Rows for the model", (m) => (m.group.unseen_generated ? "generated" : rowsOf(m))]);
+        ["Compared with the model on", (m) => (m.group.unseen_generated ? "generated rows" : rowsOf(m))]);
     }
     for (const [name, score] of Object.entries(SCORES)) {
       if (score.recorded || this.content.differences.length) continue;

@@ -159,7 +159,7 @@ function comparisonPanel(content, group, place, rules) {
     const share = 100 * m.always.right / m.total;
     entries.push({ name: `Always “${m.always.text}”`, value: share, text: of(share), kind: "base" });
   }
-  const hint = m.heldOut ? `Compared with the data, on held-out rows unless a bar names others${m.weighed ? "; rows are weighed"
+  const hint = m.heldOut ? `Compared with the data, on held-out rows unless a bar says otherwise${m.weighed ? "; rows are weighed"
     : m.always && !m.regression ? "; “always” on all rows" : ""}.` : "Compared with the data, on the rows that were given.";
   return element("div", { class: "panel", id: "right-panel" },
     element("h3", { text: m.regression ? "How much of the differences in the data they explain"
