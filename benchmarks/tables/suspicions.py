@@ -203,6 +203,11 @@ def plant_codes(table: pd.DataFrame, random: np.random.Generator) -> pd.DataFram
     return _with_places(table, np.arange(1, 13), random)
 
 
+def plant_tens(table: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
+    """Add the codes 10 to 120, in steps of ten, of twelve places."""
+    return _with_places(table, 10 * np.arange(1, 13), random)
+
+
 def plant_states(table: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
     """Add the codes of up to 51 states with gaps between them, with 12 rows each on average."""
     n_codes = min(51, len(table) // 12)
@@ -230,6 +235,7 @@ PLANTED: dict[str, tuple[str, Callable[..., pd.DataFrame]]] = {
     "groups": ("repeated_groups", plant_groups),
     "identifiers": ("identifier_target", plant_identifier),
     "codes (12)": ("integer_codes", plant_codes),
+    "codes (12, in tens)": ("integer_codes", plant_tens),
     "codes (up to 51, with gaps)": ("integer_codes", plant_states),
 }
 

@@ -173,7 +173,7 @@ def tune_text(
     )
     printer.verbatim(str(search.rules_.standalone() if options.standalone else search.rules_))
     if options.class_weight is not None:
-        printer.line("(Weighted rows are counted by their weight, in whole numbers.)")
+        printer.line("(Weighted rows are counted by their weight.)")
     print_winner_figures(printer, result["alternatives"])
     _print_constraints(printer, search)
     measure = "accuracy" if dataset.task == "classification" else "R²"

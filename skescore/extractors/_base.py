@@ -98,6 +98,7 @@ from skescore.rules import (
     RowTable,
     RuleSet,
     convert_rows,
+    with_row_weights,
     with_statistics,
     with_target,
 )
@@ -389,8 +390,9 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         task = self._task()
         self._check_parameters()
         black_box_data = X, y
+        weights = None
         if sample_weight is not None:
-            X, y = self._repeat_rows(X, y, sample_weight, task)
+            X, y, weights = self._repeat_rows(X, y, sample_weight, task)
         rows, y = self.check_input(X, y, task)
         if sample_weight is None:
             black_box_data = X, y
@@ -416,7 +418,9 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         self._enforce_constraints(X, extraction, labels)
         self._describe_rules(X, extraction, labels)
         if y is not None and not is_unsupervised(self.estimator):
-            self._describe_target(X, y, labels, extraction, weighted=sample_weight is not None)
+            self._describe_target(X, y, labels, extraction, weights)
+        if weights is not None:
+            self._weigh_statistics(X, labels, extraction, weights)
         end_time = time.perf_counter()
         # The names are those of `characteristics`.
         self.times_ = {
@@ -575,15 +579,34 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             self.coverage_ = float(np.mean(self.rules_.covers(rows)))
 
     def _describe_target(
-        self, X: Any, y: Any, labels: np.ndarray, extraction: Extraction, *, weighted: bool
+        self,
+        X: Any,
+        y: Any,
+        labels: np.ndarray,
+        extraction: Extraction,
+        weights: np.ndarray | None,
     ) -> None:
         """Add the target of the training rows to the statistics of the rules.
 
-        `labels` are the black box's predictions for these rows.
+        `labels` are the black box's predictions for these rows, and `weights` what each weighs.
         """
         rows = X if self._encoder else extraction.X[: len(y)]
         predictions = finite_predictions(labels) if extraction.classes is None else None
-        self.rules_ = with_target(self.rules_, rows, y, predictions, weighted=weighted)
+        self.rules_ = with_target(self.rules_, rows, y, predictions, weights)
+
+    def _weigh_statistics(
+        self, X: Any, labels: np.ndarray, extraction: Extraction, weights: np.ndarray
+    ) -> None:
+        """Count the training rows of each rule, and the covered ones, by their exact weights.
+
+        `labels` are the black box's predictions for these rows. Rules are learned from whole rows,
+        but nothing that is printed is to depend on the rounding.
+        """
+        rows = X if self._encoder else extraction.X[: len(labels)]
+        if extraction.classes is None:
+            labels = finite_predictions(labels)
+        self.rules_ = with_row_weights(self.rules_, rows, labels, weights)
+        self.coverage_ = float(np.average(self.rules_.covers(rows), weights=weights))
 
     def _check_settings_of_fit(self) -> Callable[..., RuleSet] | None:
         """Check the parameters that all extractors have; return the function that prunes."""
@@ -595,19 +618,28 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return self._pruner()
 
     @staticmethod
-    def _repeat_rows(X: Any, y: Any, sample_weight: Any, task: str) -> tuple[Any, Any]:
-        """Repeat rows and labels as often as they weigh."""
-        index = repeated_rows(sample_weight, _num_samples(X))
+    def _repeat_rows(X: Any, y: Any, sample_weight: Any, task: str) -> tuple[Any, Any, np.ndarray]:
+        """Repeat rows and labels as often as they weigh; return what each repetition weighs, too.
+
+        The repetitions of a row weigh as much as the row, which is not a whole number of them.
+        """
+        n_rows = _num_samples(X)
+        index = repeated_rows(sample_weight, n_rows)
+        weights = row_weights(sample_weight, n_rows)
+        with np.errstate(over="ignore"):
+            if not np.isfinite(weights.sum()):
+                weights = weights / weights.max()
+        weights = (weights / np.maximum(np.bincount(index, minlength=n_rows), 1))[index]
         X = take_rows(X, index)
         if y is None:
-            return X, None
+            return X, None, weights
         y = take_rows(y, index)
         if task == "classification" and len(labels := pd.unique(np.ravel(y))) == 1:
             raise ValueError(
                 f"sample_weight leaves rows of only one class, {python_value(labels[0])!r}; "
                 "rules that distinguish classes need at least 2."
             )
-        return X, y
+        return X, y, weights
 
     def _make_extraction(
         self, training: QueriedRows, queried: QueriedRows | None, y: Any, task: str, names: Any

@@ -21,7 +21,7 @@ from skescore.rules._explanation import Explanation
 from skescore.rules._row_table import RowTable, convert_rows
 from skescore.rules._rule import Conclusions, LinearOutput, Rule, RuleStatistics
 from skescore.rules._ruleset import RuleSet
-from skescore.rules._statistics import with_statistics, with_target
+from skescore.rules._statistics import with_row_weights, with_statistics, with_target
 from skescore.rules._survival import (
     SurvivalCurve,
     SurvivalRules,
@@ -54,6 +54,7 @@ __all__ = [
     "convert_rows",
     "read_outcomes",
     "truth_table",
+    "with_row_weights",
     "with_statistics",
     "with_target",
 ]

@@ -61,8 +61,7 @@ def with_target(
     X: Any,
     target: np.ndarray,
     predictions: np.ndarray | None = None,
-    *,
-    weighted: bool = False,
+    row_weights: np.ndarray | None = None,
 ) -> RuleSet:
     """Add the target of the training rows to the statistics of rules.
 
@@ -74,14 +73,14 @@ def with_target(
     ruleset : RuleSet
         The rules.
     X : array-like or DataFrame of shape (n_rows, n_features)
-        The training rows; of weighted rows, each as often as it weighs.
+        The training rows.
     target : ndarray of shape (n_rows,)
         Their labels or numbers in the data. Labels that are no classes of the rules are not
         counted.
     predictions : ndarray of shape (n_rows,), optional
         Regression: predictions of the black box.
-    weighted : bool, default=False
-        Whether the rows are repeated by their weights.
+    row_weights : ndarray of shape (n_rows,), optional
+        What each of these rows weighs; by default all weigh the same.
 
     Returns
     -------
@@ -104,27 +103,102 @@ def with_target(
     1. IF x ≤ 1 THEN a   [2 rows, 50 % agree with the model, 100 % right (data)]
     2. ELSE b   [1 row, 100 % agree with the model, 0 % right (data)]
     """
-    values: dict[str, np.ndarray] = {"weighted": np.full(len(ruleset), weighted)}
-    if ruleset.ordered or ruleset.disjoint:
-        rule_of_pair, row_of_pair = ruleset.assign(X), np.arange(len(target))
-        is_assigned = rule_of_pair >= 0
-        rule_of_pair, row_of_pair = rule_of_pair[is_assigned], row_of_pair[is_assigned]
-    else:
-        row_of_pair, rule_of_pair = np.nonzero(ruleset.match(X))
+    is_weighted = row_weights is not None
+    values: dict[str, np.ndarray] = {"weighted": np.full(len(ruleset), is_weighted)}
+    rule_of_pair, row_of_pair = _pairs(ruleset, X)
     n_rows = np.bincount(rule_of_pair, minlength=len(ruleset))
+    pair_weights = None if row_weights is None else row_weights[row_of_pair]
     if ruleset.classes is not None:
-        codes, n_classes = _codes(ruleset, target)[row_of_pair], len(ruleset.classes)
-        cells = (rule_of_pair * n_classes + codes)[codes >= 0]
-        counts = np.bincount(cells, minlength=len(ruleset) * n_classes)
-        values["target_counts"] = counts.reshape(len(ruleset), n_classes)
+        codes = _codes(ruleset, target)[row_of_pair]
+        values["target_counts"] = _class_counts(ruleset, rule_of_pair, codes, pair_weights)
     else:
         outputs = _outputs_of_pairs(ruleset, X, rule_of_pair, row_of_pair)
+        sizes = np.maximum(n_rows, 1)
+        if pair_weights is not None:
+            weights = np.bincount(rule_of_pair, pair_weights, minlength=len(ruleset))
+            sizes = np.where(weights > 0, weights, 1.0)
         for name, numbers in (("target_error", target), ("model_error", predictions)):
             if numbers is not None:
                 errors = np.abs(np.asarray(numbers, dtype=float)[row_of_pair] - outputs)
-                sums = np.bincount(rule_of_pair, weights=errors, minlength=len(ruleset))
-                values[name] = sums / np.maximum(n_rows, 1)
+                errors = errors if pair_weights is None else errors * pair_weights
+                values[name] = np.bincount(rule_of_pair, errors, minlength=len(ruleset)) / sizes
     return _with_values(ruleset, n_rows, values)
+
+
+def with_row_weights(
+    ruleset: RuleSet, X: Any, labels: np.ndarray, row_weights: np.ndarray
+) -> RuleSet:
+    """Count the training rows of rules by their weights.
+
+    Rules without statistics get none. Counts of classes that include queried points do not change.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The training rows.
+    labels : ndarray of shape (n_rows,)
+        The labels that the statistics count.
+    row_weights : ndarray of shape (n_rows,)
+        What each of these rows weighs.
+
+    Returns
+    -------
+    RuleSet
+        The same rules; `n_rows` and `class_counts` are sums of weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skescore.rules import Interval, Rule, RuleSet, with_row_weights, with_statistics
+    >>> rules = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
+    >>> X, labels = [[0], [1]], np.array(["a", "b"])
+    >>> rules = with_statistics(rules, X, labels)
+    >>> with_row_weights(rules, X, labels, np.array([1.5, 2.25])).rules[0].statistics.class_counts
+    (1.5, 2.25)
+    """
+    rule_of_pair, row_of_pair = _pairs(ruleset, X)
+    pair_weights = row_weights[row_of_pair]
+    sums = np.bincount(rule_of_pair, pair_weights, minlength=len(ruleset))
+    values = {"n_rows": sums, "weighted": np.full(len(ruleset), True)}
+    if ruleset.classes is not None:
+        codes = _codes(ruleset, labels)[row_of_pair]
+        counts = _class_counts(ruleset, rule_of_pair, codes, pair_weights)
+        points = [
+            None
+            if rule.statistics is None or rule.statistics.n_points is None
+            else rule.statistics.class_counts
+            for rule in ruleset.rules
+        ]
+        for number, point_counts in enumerate(points):
+            if point_counts is not None:
+                counts[number] = point_counts
+        values["class_counts"] = counts
+    return _with_values(ruleset, sums, values)
+
+
+def _pairs(ruleset: RuleSet, X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the indices of a rule and a row for each row that counts for a rule."""
+    if ruleset.ordered or ruleset.disjoint:
+        rule_of_row = ruleset.assign(X)
+        row_of_pair = np.flatnonzero(rule_of_row >= 0)
+        return rule_of_row[row_of_pair], row_of_pair
+    row_of_pair, rule_of_pair = np.nonzero(ruleset.match(X))
+    return rule_of_pair, row_of_pair
+
+
+def _class_counts(
+    ruleset: RuleSet, rule_of_pair: np.ndarray, codes: np.ndarray, weights: np.ndarray | None
+) -> np.ndarray:
+    """Sum the rows, or their weights, of each rule and class; codes of -1 do not count."""
+    n_classes, is_class = len(ruleset.classes or ()), codes >= 0
+    counts = np.bincount(
+        (rule_of_pair * n_classes + codes)[is_class],
+        None if weights is None else weights[is_class],
+        minlength=len(ruleset) * n_classes,
+    )
+    return counts.reshape(len(ruleset), n_classes)
 
 
 def _with_values(ruleset: RuleSet, n_rows: np.ndarray, values: dict[str, Any]) -> RuleSet:

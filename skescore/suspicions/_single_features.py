@@ -270,14 +270,18 @@ def are_spaced_like_codes(values: np.ndarray) -> bool:
     Returns
     -------
     bool
-        False for a regular grid with a step of more than 1, such as 10, 20, 30, as well.
+        A few values in steps of more than 1, such as 10, 20 and 30, are amounts rather than codes.
+        Of many, those in steps are counted: 10, 20, 40 and 50 are as dense as 1, 2, 4 and 5.
     """
     steps = np.diff(values).astype(np.int64)
-    if values[0] < 0 or len(steps) == 0 or np.gcd.reduce(steps) > 1:
+    if values[0] < 0 or len(steps) == 0:
+        return False
+    step = int(np.gcd.reduce(steps))
+    if step > 1 and len(values) < _FEW_CODES:
         return False
     n_digits = {len(str(int(value))) for value in (values[0], values[-1])}
-    is_dense = len(values) >= _DENSITY * (values[-1] - values[0] + 1)
-    return is_dense or (len(n_digits) == 1 and min(n_digits) >= _MIN_DIGITS)
+    is_dense = len(values) >= _DENSITY * ((values[-1] - values[0]) / step + 1)
+    return is_dense or (step == 1 and len(n_digits) == 1 and min(n_digits) >= _MIN_DIGITS)
 
 
 def _order_p_value(means: np.ndarray, sizes: np.ndarray) -> float:

@@ -16,6 +16,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from skescore.extractors import CARTExtractor, repeated_rows
 from skescore.registry import EXTRACTORS, extractor_class
+from skescore.rules import with_row_weights
 from skescore.tuning import ExtractorSearchCV
 
 RNG = np.random.default_rng(0)
@@ -65,6 +66,49 @@ def test_integer_weights_equal_repeated_rows_in_regression(make) -> None:
     weighted = make(black_box).fit(X, y, sample_weight=WEIGHTS.astype(float))
     repeated = make(black_box).fit(X[REPEATED], y[REPEATED])
     assert weighted.rules_ == repeated.rules_
+
+
+@pytest.mark.parametrize("case", CASES["classification"], ids=lambda case: case[0])
+def test_rows_are_counted_by_their_exact_weights(make) -> None:
+    weights = np.where(Y == "yes", 1.54, 1.0)  # the rules are learned from 5 and 3 copies
+    extractor = make(KNeighborsClassifier(3)).fit(X, Y, sample_weight=weights)
+    rules, labels = extractor.rules_, extractor.oracle_.query(X)
+    is_covered = rules.covers(X)
+    assert extractor.coverage_ == pytest.approx(np.average(is_covered, weights=weights))
+    assigned = rules.assign(X) if rules.ordered or rules.disjoint else None
+    for number, rule in enumerate(rules.rules):
+        rows = rules.match(X)[:, number] if assigned is None else assigned == number
+        statistics = rule.statistics
+        assert statistics.weighted
+        assert statistics.n_rows == pytest.approx(weights[rows].sum())
+        target = [weights[rows & (label == Y)].sum() for label in rules.classes]
+        assert statistics.target_counts == pytest.approx(target)
+        if statistics.n_points is None:  # no queried points
+            counts = [weights[rows & (labels == label)].sum() for label in rules.classes]
+            assert statistics.class_counts == pytest.approx(counts)
+
+
+@pytest.mark.parametrize("case", CASES["regression"], ids=lambda case: case[0])
+def test_errors_are_means_by_exact_weights(make) -> None:
+    y, weights = X[:, 0] ** 2 + X[:, 1], np.where(Y == "yes", 1.54, 1.0)
+    model = FrozenEstimator(DecisionTreeRegressor(max_depth=5, random_state=0).fit(X, y))
+    rules = make(model).fit(X, y, sample_weight=weights).rules_
+    assigned, predicted, outputs = rules.assign(X), model.predict(X), rules.predict(X)
+    assert rules.ordered or rules.disjoint
+    for number, rule in enumerate(rules.rules):
+        rows = assigned == number
+        statistics = rule.statistics
+        assert statistics.n_rows == pytest.approx(weights[rows].sum())
+        for name, truth in (("target_error", y), ("model_error", predicted)):
+            error = np.average(np.abs(truth - outputs)[rows], weights=weights[rows])
+            assert getattr(statistics, name) == pytest.approx(error, abs=1e-9)
+
+
+@pytest.mark.parametrize("case", CASES["classification"], ids=lambda case: case[0])
+def test_equal_weights_give_the_statistics_of_the_extractor(make) -> None:
+    extractor = make(KNeighborsClassifier(3)).fit(X, Y)
+    labels = extractor.oracle_.query(X)
+    assert with_row_weights(extractor.rules_, X, labels, np.ones(len(X))) == extractor.rules_
 
 
 def test_order_of_rows_does_not_matter_to_iter_and_cream() -> None:

@@ -226,7 +226,7 @@ class PageFigures:
             "document.querySelectorAll('.rule-details').forEach((e) => { e.open = true; })"
         )
         self.browser.settled("//then return 1")
-        records = self.texts("#cards .card:not(.otherwise) .record")
+        records = self.texts("#cards .card:not(.otherwise) .record:not(.weighted-record)")
         facts = self.browser.run(
             "return [...document.querySelectorAll('#cards .rule-more')].map((box) => "
             "[...box.querySelectorAll('dl.figures > div')].map((one) => one.textContent))"
@@ -240,6 +240,7 @@ class PageFigures:
             self.figures(record, pattern, [int(own.sum()), len(self.run.y)])
             check = self.check_class_card if self.run.is_classification else self.check_number_card
             check(record, own, weighted[k])
+        self.check_weighted_cards(weighted)
         for own, measures in zip(facts, self.run.rule_measures(), strict=True):
             self.check_facts(own, measures)
         self.check_rows_of_rules()
@@ -250,7 +251,21 @@ class PageFigures:
         assert f"{wrong} wrong" in record or (not wrong and "right" in record), record
         if "agree with the model" in record and " points agree" not in record:
             self.figures(record, rf"· {_FIGURE} % agree with the model", [100 * weighted["agree"]])
-        assert ("weighed" in record) == self.run.is_weighted
+        # A share of the weight must not stand beside counts of rows.
+        assert "weighed" not in record
+        assert not (self.run.is_weighted and "agree" in record)
+
+    def check_weighted_cards(self, weighted: list[dict[str, float]]) -> None:
+        """Check the lines of rules that count rows by their weights."""
+        records = self.texts("#cards .card:not(.otherwise) .weighted-record")
+        assert len(records) == (len(weighted) if self.run.is_weighted else 0)
+        for record, own in zip(records, weighted, strict=False):
+            pattern = rf"^as rows are weighed: {_FIGURE} weighted rows?, {_FIGURE} % agree with the"
+            if " points agree" in record:
+                self.figures(record, rf": {_FIGURE} weighted rows?,", [own["rows"]])
+            else:
+                self.figures(record, pattern, [own["rows"], 100 * own["agree"]])
+            self.figures(record, rf", {_FIGURE} % right \(data\)$", [100 * own["right"]])
 
     def check_number_card(self, record: str, own: np.ndarray, weighted: dict[str, float]) -> None:
         if own.any():

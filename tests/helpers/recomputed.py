@@ -23,7 +23,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from skescore.black_boxes import fit_weighted, load_black_box, make_black_box
 from skescore.datasets import load_dataset
-from skescore.extractors import generate_rows, repeated_rows
+from skescore.extractors import generate_rows
 from skescore.registry import make_extractor
 
 
@@ -363,22 +363,20 @@ class Run:
         return {name: float(np.mean(values)) for name, values in quality.items()}
 
     def statistics(self, rules: dict[str, Any]) -> list[dict[str, float]]:
-        """Count the training rows of each rule, as often as they weigh."""
-        rows = np.arange(len(self.y))
-        if self.is_weighted:
-            rows = repeated_rows(self.weights, len(rows))
-        assigned, predicted = rule_of_rows(rules, self.X)[rows], predict(rules, self.X)[rows]
-        y, answers = self.y[rows], self.answers[rows]
+        """Count the training rows of each rule by their weights."""
+        assigned, predicted = rule_of_rows(rules, self.X), predict(rules, self.X)
         result = []
         for k in range(len(rules["rules"])):
             own = assigned == k
-            figures: dict[str, float] = {"rows": int(own.sum())}
+            weights = self.weights[own]
+            figures: dict[str, float] = {"rows": float(weights.sum())}
             if self.is_classification:
-                figures["right"] = float(np.mean(y[own] == predicted[own]))
-                figures["agree"] = float(np.mean(answers[own] == predicted[own]))
+                figures["right"] = share_equal(self.y[own], predicted[own], weights)
+                figures["agree"] = share_equal(self.answers[own], predicted[own], weights)
             else:
-                figures["target_error"] = float(np.mean(np.abs(y[own] - predicted[own])))
-                figures["model_error"] = float(np.mean(np.abs(answers[own] - predicted[own])))
+                for name, truth in (("target_error", self.y), ("model_error", self.answers)):
+                    errors = np.abs(truth[own] - predicted[own])
+                    figures[name] = float(np.average(errors, weights=weights))
             result.append(figures)
         return result
 

@@ -250,8 +250,9 @@ def make_coded_table(shares: np.ndarray, codes: np.ndarray, seed: int, n_each: i
     return table.assign(outcome=np.where(random.random(len(rows)) < shares[rows], "ill", "well"))
 
 
-def test_codes_of_states_need_no_telling_name():
-    codes = np.setdiff1d(np.arange(1, 57), [3, 7, 14, 43, 52])  # as 51 states are numbered
+@pytest.mark.parametrize("step", [1, 10])
+def test_codes_of_states_need_no_telling_name(step):
+    codes = step * np.setdiff1d(np.arange(1, 57), [3, 7, 14, 43, 52])  # as 51 states are numbered
     n_reported = 0
     for seed in range(20):
         shares = np.random.default_rng(seed).permutation(np.linspace(0.05, 0.95, len(codes)))
@@ -262,8 +263,9 @@ def test_codes_of_states_need_no_telling_name():
 
 
 @pytest.mark.parametrize("n_values", [7, 12, 30])
+@pytest.mark.parametrize("step", [1, 10])
 @pytest.mark.parametrize("relation", ["line", "curve", "step", "window", "peak"])
-def test_quantities_with_any_smooth_relation_are_no_codes(relation, n_values):
+def test_quantities_with_any_smooth_relation_are_no_codes(relation, step, n_values):
     u = np.linspace(0, 1, n_values)
     shares = {
         "line": u,
@@ -273,7 +275,7 @@ def test_quantities_with_any_smooth_relation_are_no_codes(relation, n_values):
         "peak": np.exp(-(((u - 0.6) / 0.15) ** 2)),
     }[relation]
     for seed in range(3):
-        table = make_coded_table(0.15 + 0.7 * shares, np.arange(1, n_values + 1), seed, 40)
+        table = make_coded_table(0.15 + 0.7 * shares, step * np.arange(1, n_values + 1), seed, 40)
         assert "integer_codes" not in report(table)
 
 

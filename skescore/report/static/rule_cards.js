@@ -95,8 +95,8 @@ function recordText(rules, i) {
   if (found.right === null) return errorText(rules, i, rows);
   const wrong = found.rows - found.right, { agreement, weighted, points } = rules.view.rules[i];
   const counted = `${rows}, ${wrong <= 0 ? (found.rows === 1 ? "right" : "all right") : `${wrong} wrong`}`;
-  return typeof agreement !== "number" ? counted
-    : `${counted} · ${percentText(100 * agreement)} %${points === null ? "" : ` of ${shortNumber(points)} points`} agree with the model${weighted ? ", as rows are weighed" : ""}`;
+  return typeof agreement !== "number" || weighted ? counted
+    : `${counted} · ${percentText(100 * agreement)} %${points === null ? "" : ` of ${shortNumber(points)} points`} agree with the model`;
 }
 
 // Adds the mean error of a regression rule, against the data and the model.
@@ -105,7 +105,7 @@ function errorText(rules, i, rows) {
   if (!rules.regression || rules.voting || !byRule || !byRule.rows) return rows;
   if (typeof byRule.error === "number") errors.push(`${shortNumber(byRule.error)} (data)`);
   const { model_error: modelError, weighted } = rules.view.rules[i];
-  if (typeof modelError === "number") errors.push(`${shortNumber(modelError)} (model${weighted ? ", as rows are weighed" : ""})`);
+  if (typeof modelError === "number" && !weighted) errors.push(`${shortNumber(modelError)} (model)`);
   return errors.length ? `${rows}, mean error ${errors.join(", ")}` : rows;
 }
 
@@ -136,6 +136,11 @@ function ruleCard(rules, rows, i, details) {
   }
   line.append(recordText(rules, i));
   card.append(line);
+  const { weighted, seen } = rules.view.rules[i];
+  // Figures of weighted rows are on a line of their own.
+  if (found && weighted && seen) {
+    card.append(element("p", { class: "record weighted-record", text: `as rows are weighed: ${seen}` }));
+  }
   if (details && rules.view.holds) {
     const box = element("div", { class: "rule-more" });
     const open = element("details", { class: "rule-details no-print" },
