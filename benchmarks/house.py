@@ -25,7 +25,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
 
-from sklearn.datasets import load_wine
+from sklearn.datasets import load_iris
 from sklearn.ensemble import RandomForestClassifier
 
 import skescore
@@ -239,16 +239,16 @@ def functions_called(package: Path, journey: Callable[[], Any]) -> dict[str, set
 
 
 def tune_on_the_command_line() -> None:
-    """Run ``skescore tune wine --extractors cart`` with three trials."""
+    """Run ``skescore tune iris --extractors cart`` with three trials."""
     from skescore.cli import main
 
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        main(["tune", "wine", "--extractors", "cart", "--trials", "3"])
+        main(["tune", "iris", "--extractors", "cart", "--trials", "3"])
 
 
 def search_in_python() -> None:
     """Call ``ExtractorSearchCV.fit`` and ``best_for`` with three trials of one extractor."""
-    X, y = load_wine(return_X_y=True)
+    X, y = load_iris(return_X_y=True)
     black_box = RandomForestClassifier(n_estimators=20, random_state=0)
     search = ExtractorSearchCV(black_box, n_trials=3, random_state=0, extractors=["cart"])
     search.fit(X, y).best_for(phi=2.0)

@@ -22,7 +22,10 @@ from referee_pages import Page, Rounded, agrees  # noqa: E402
 from skescore.metrics import fire_score, ice_score, q_score  # noqa: E402
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if "what" in name else name for name in PAGES],
+)
 def test_pages_follow_from_cells(name):
     page = referee(name)
     assert not page.differences

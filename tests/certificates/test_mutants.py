@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 import pytest
-from certificate_oracle import Case, Oracle, example_cases
+from certificate_oracle import EXAMPLES, Case, Oracle, example_cases
 
 from skescore.certificates import Certificate, check_certificate
 
@@ -149,7 +149,7 @@ def test_checker_confirms_no_false_mutant_of_10_000() -> None:
     assert verdicts["rejected"] > 7_000
 
 
-@pytest.mark.parametrize("name", list(example_cases()))
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_checker_confirms_honest_certificate(name: str) -> None:
     case = example_cases()[name]
     result = check_certificate(case.text, case.X, case.y, case.weights)

@@ -67,6 +67,21 @@ def _fit(model: Any, X: pd.DataFrame, y: Any) -> RuleSet:
     return as_ruleset(model.set_params(random_state=0).fit(X, y))
 
 
+#: Names of the example certificates.
+EXAMPLES = (
+    "tree",
+    "list",
+    "f1",
+    "regression",
+    "absolute",
+    "weights",
+    "missing",
+    "stated",
+    "incomplete",
+    "unordered",
+)
+
+
 @cache
 def example_cases() -> dict[str, Case]:
     """Return ten certificates: trees, lists, F1, regression, weights, gaps, stated cuts."""

@@ -185,7 +185,7 @@ def test_kernels_match_rows(kind):
     assert_all_agree([one_rule(condition).predict(frame) for condition in CONDITIONS])
 
 
-@pytest.mark.parametrize("domain", [None, DOMAIN])
+@pytest.mark.parametrize("domain", [None, pytest.param(DOMAIN, marks=pytest.mark.slow)])
 def test_simplification_keeps_truth(domain):
     frame = FRAMES["nan"]
     rows = ROWS

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.datasets import load_diabetes, load_iris
 
@@ -379,7 +379,6 @@ CONDITION = st.one_of(
 
 
 @pytest.mark.filterwarnings("ignore:.* has a negative weight")
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(LETTERS.map(lambda name: f"n{name}n"), min_size=4, max_size=4, unique=True),
     st.lists(CONDITION, min_size=1, max_size=4, unique_by=lambda c: c.feature),
