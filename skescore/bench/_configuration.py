@@ -192,6 +192,8 @@ _DATA_OPTIONS = (
     "time",
     "header",
     "skip_rows",
+    "labels",
+    "drop_duplicates",
 )
 
 

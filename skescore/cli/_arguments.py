@@ -361,6 +361,34 @@ def add_split_options(group: Any) -> None:
     )
 
 
+def add_row_options(group: Any) -> None:
+    """Add what is done to the rows of a table before rules are learned from them."""
+    group.add_argument(
+        "--labels",
+        metavar="OLD=NEW,...",
+        type=_label_pairs,
+        action="extend",
+        default=[],
+        help="new names of classes of the target, as in 0=no,1=yes; classes of one name become one",
+    )
+    group.add_argument(
+        "--drop-duplicates",
+        action="store_true",
+        help="leave out rows that equal an earlier one in all features and the target",
+    )
+
+
+def _label_pairs(text: str) -> list[tuple[str, str]]:
+    """Read pairs of an old and a new name (argparse type)."""
+    pairs = [name.partition("=") for name in names_from(text)]
+    wrong = [old + sign + new for old, sign, new in pairs if not (old and sign and new)]
+    if wrong or not pairs:
+        raise argparse.ArgumentTypeError(
+            f"{wrong[0] if wrong else text!r} is no pair of an old and a new name; write OLD=NEW"
+        )
+    return [(old, new) for old, _, new in pairs]
+
+
 def check_split_options(options: argparse.Namespace) -> None:
     """Report --groups and --time together."""
     if options.groups is not None and options.time is not None:
@@ -615,6 +643,10 @@ def data_from(
         name: getattr(options, name, None) if is_training_data else None
         for name in ("groups", "time", "since")
     }
+    rows: dict[str, Any] = {
+        "labels": dict(getattr(options, "labels", ())),
+        "drop_duplicates": is_training_data and getattr(options, "drop_duplicates", False),
+    }
     with with_remedies(options):
         return load_dataset(
             options.data if data is None else data,
@@ -626,6 +658,7 @@ def data_from(
             missing=options.missing,
             sample=options.sample if data is None else None,
             **structure,
+            **rows,
             **reading_from(options),
         )
 
@@ -674,7 +707,9 @@ def describe_data(options: argparse.Namespace, dataset: Dataset) -> dict[str, An
             name: value
             for name in ("groups", "time", "since", "header", "skip_rows")
             if (value := getattr(options, name, None)) is not None
-        },
+        }
+        | ({"labels": dict(options.labels)} if getattr(options, "labels", None) else {})
+        | ({"drop_duplicates": True} if getattr(options, "drop_duplicates", False) else {}),
     }
 
 

@@ -713,6 +713,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     group = arguments.add_data_options(parser, elsewhere=_ELSEWHERE, is_optional=True)
     arguments.add_split_options(group)
+    arguments.add_row_options(group)
     group.add_argument(
         "--test",
         action=OF_DATA,
@@ -1238,6 +1239,12 @@ def _draw_sample(options: argparse.Namespace, notes: output.Notes) -> _StoredSam
 
     if options.target is None:
         options.parser.error("a data source needs --target COLUMN")
+    for name in ("labels", "drop_duplicates"):
+        if getattr(options, name):
+            options.parser.error(
+                f"argument --{name.replace('_', '-')}: goes with a table, whose rows are all read; "
+                "change the rows of a data source with a view in the database"
+            )
     if options.reference != "data" and "://" in options.data:
         options.parser.error(
             "--reference black-box: a database hands over no rows to be predicted; store the "

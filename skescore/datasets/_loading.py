@@ -21,7 +21,7 @@ import pandas as pd
 
 from skescore._io import at_home
 from skescore._names import BUILT_IN, PACKAGED, BuiltIn, Task, no_data_text
-from skescore._text import listed, nearest_names
+from skescore._text import did_you_mean, listed, nearest_names
 from skescore.datasets._files import (
     DatasetError,
     FileTable,
@@ -234,6 +234,45 @@ def _without_unlabeled(
             "2 are needed. Fill cells in, or choose another target (on the command line: --target)."
         )
     return complete_rows
+
+
+def _changed_rows(
+    rows: pd.DataFrame,
+    target: str,
+    reading: ReadingOptions,
+    problems: Problems,
+    findings: list[str],
+) -> pd.DataFrame:
+    """Rename classes of the target, and leave out copies of rows, as the options ask for."""
+    if reading.labels:
+        is_first = reading.preparation is None  # later rows may lack rare classes
+        renamed = _renamed(rows[target], reading.labels, problems if is_first else None)
+        rows = rows.assign(**{target: renamed})
+    is_copy = rows.duplicated() if reading.drop_duplicates else pd.Series(False, rows.index)
+    if is_copy.any():
+        findings.append(
+            f"{int(is_copy.sum())} of {len(rows)} rows are left out, because they equal an earlier "
+            "row in all features and the target"
+        )
+    return rows[~is_copy]
+
+
+def _renamed(column: pd.Series, names: Mapping[str, str], problems: Problems | None) -> pd.Series:
+    """Return a target with new names of classes, as text; unknown classes are problems."""
+    texts = column.astype(object)
+    present = texts.notna()
+    texts[present] = [
+        str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+        for value in texts[present]
+    ]
+    classes = list(map(str, texts[present].unique()))
+    for name in names:
+        if problems is not None and name not in classes:
+            problems.add(
+                f"labels must rename classes of {column.name!r}, which has no {name!r}. "
+                f"{did_you_mean(name, classes)}"
+            )
+    return texts.replace(dict(names))
 
 
 def _count_infinite(table: pd.DataFrame) -> dict[str, int]:
@@ -595,6 +634,7 @@ def load_dataset(
         missing,
         reading.features is not None,
     )
+    rows = _changed_rows(rows, target, reading, problems, findings)
     labels = rows[target].dropna()
     if len(labels) < 2:
         problems.check()

@@ -1214,6 +1214,11 @@ class ReadingOptions:
         and totals below the data, which are left out.
     skip_rows : int, optional
         Number of rows above the header.
+    labels : mapping of str to str, default={}
+        New names of classes of the target, such as ``{"Well": "well"}``; classes of one name become
+        one. Other classes keep their names.
+    drop_duplicates : bool, default=False
+        Leave out rows that equal an earlier one in all features and the target.
 
     Examples
     --------
@@ -1237,6 +1242,8 @@ class ReadingOptions:
     since: str | float | None = None
     header: int | Sequence[int] | None = None
     skip_rows: int | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    drop_duplicates: bool = False
 
     @property
     def layout(self) -> LayoutOptions:

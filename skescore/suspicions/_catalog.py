@@ -34,7 +34,7 @@ SUSPICION_CHECKS = (
         facts=TableFacts,
         find=tables.find_duplicates,
         remedy="Copies are in the training rows and in the held-out rows, so scores are too "
-        "optimistic; remove them, or keep them together with a column of groups",
+        "optimistic; keep them together with a column of groups, or leave them out",
     ),
     SuspicionCheck(
         name="repeated_groups",
@@ -64,14 +64,15 @@ SUSPICION_CHECKS = (
         when="two class names differ in case, blanks or one letter, and one of them is rare",
         facts=TableFacts,
         find=tables.find_class_names,
-        remedy="If they mean the same class, spell them the same way in the table",
+        remedy="If they mean the same class, give them one name",
     ),
     SuspicionCheck(
         name="few_rows",
         when="there are fewer than 30 rows, or fewer than 30 test rows",
         facts=TableFacts,
         find=tables.find_few_rows,
-        remedy="Scores of so few rows are hardly more than chance; collect more rows",
+        remedy="Scores of so few rows are hardly more than chance; collect more rows, or at least "
+        "average over several divisions into folds",
     ),
     SuspicionCheck(
         name="test_rows_in_training",

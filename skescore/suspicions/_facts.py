@@ -128,6 +128,8 @@ class ResultFacts:
         Whether the search looked for agreement with the black box.
     fidelity_rows : str, default="unseen rows"
         The rows of `fidelity` in words.
+    other_black_box : str, optional
+        Name of another kind of black box on the command line.
     """
 
     task: str
@@ -138,3 +140,4 @@ class ResultFacts:
     n_rules: int
     is_fidelity_search: bool = False
     fidelity_rows: str = "unseen rows"
+    other_black_box: str | None = None

@@ -16,6 +16,7 @@ _LABELS = {"accuracy": "accuracy", "f1_weighted": "weighted F1", "r2": "R²"}
 
 def find_useless_black_box(facts: ResultFacts) -> Iterator[Evidence]:
     """Yield the quality of a black box that is no better than a constant."""
+    other = () if facts.other_black_box is None else ("--black-box", facts.other_black_box)
     for name in ("accuracy", "r2"):
         quality = facts.black_box_quality.get(name, math.nan)
         constant = facts.constant_quality.get(name, math.nan)
@@ -23,7 +24,8 @@ def find_useless_black_box(facts: ResultFacts) -> Iterator[Evidence]:
             label = _LABELS[name]
             yield Evidence(
                 f"The black box predicts {facts.target_name!r} no better than a constant: {label} "
-                f"{quality:.3f} on held-out rows, against {constant:.3f} of the best constant"
+                f"{quality:.3f} on held-out rows, against {constant:.3f} of the best constant",
+                options=other,
             )
 
 

@@ -194,7 +194,8 @@ def find_duplicates(facts: TableFacts) -> Iterator[Evidence]:
     often = f"; every row occurs {multiple} times, or a multiple of that" if multiple > 1 else ""
     yield Evidence(
         f"{n_repeated} of {len(table)} rows are exact copies of an earlier row, target "
-        f"included{often}"
+        f"included{often}",
+        options=("--drop-duplicates",),
     )
 
 
@@ -468,14 +469,25 @@ def find_class_names(facts: TableFacts) -> Iterator[Evidence]:
     if facts.y is None or facts.task != "classification":
         return
     counts = facts.y.astype(str).value_counts()
+    similar = similar_class_names(facts.y)
     pairs = [
         f"{rare!r} ({plural(int(counts[rare]), 'row')}) and {frequent!r} ({int(counts[frequent])})"
-        for rare, frequent in similar_class_names(facts.y).items()
+        for rare, frequent in similar.items()
     ]
+    # The option is a list of pairs, whose outer blanks are ignored.
+    is_writable = all(
+        not set(',="') & set(rare + frequent)
+        and (rare, frequent) == (rare.lstrip(), frequent.rstrip())
+        for rare, frequent in similar.items()
+    )
+    renamed = ",".join(f"{rare}={frequent}" for rare, frequent in similar.items())
     if pairs:
         more = f" and {len(pairs) - _MAX_LISTED} more" if len(pairs) > _MAX_LISTED else ""
         texts = ", ".join(pairs[:_MAX_LISTED])
-        yield Evidence(f"Classes of {facts.target_name!r} have nearly the same name: {texts}{more}")
+        yield Evidence(
+            f"Classes of {facts.target_name!r} have nearly the same name: {texts}{more}",
+            options=("--labels", renamed) if is_writable else (),
+        )
 
 
 def similar_class_names(y: pd.Series) -> dict[str, str]:
@@ -546,5 +558,6 @@ def find_few_rows(facts: TableFacts) -> Iterator[Evidence]:
             margin = 98 / np.sqrt(max(len(rows), 1))
             yield Evidence(
                 f"{subject} only {plural(len(rows), 'row')}, so shares of them are uncertain by up "
-                f"to ± {min(margin, 100):.0f} percentage points"
+                f"to ± {min(margin, 100):.0f} percentage points",
+                options=("--repeats", "10") if rows is facts.X else (),
             )

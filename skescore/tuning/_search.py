@@ -582,6 +582,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             fidelity_rows = "rows generated from held-out rows"
         elif self.data_.row_weights is not None:
             fidelity_rows = "weighted unseen rows"
+        is_boosting = type(self.estimator).__name__.startswith("HistGradientBoosting")
         return ResultFacts(
             task,
             target_name,
@@ -591,6 +592,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             len(self.rules_),
             is_fidelity_search=isinstance(objective.scorer, FidelityScorer),
             fidelity_rows=fidelity_rows,
+            other_black_box="random-forest" if is_boosting else "hist-gradient-boosting",
         )
 
     def _warn_of_constant(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shlex
 import shutil
 
 import numpy as np
@@ -72,6 +73,39 @@ def test_misspelled_class_needs_no_more_rules(tmp_path, capsys):
     out = capsys.readouterr().out
     assert out.startswith("Warning: Classes of 'kind' have nearly the same name: 'Benign' (2 rows)")
     assert "never predict" not in out
+
+
+def test_remedies_can_be_run_as_printed(tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)  # lines are not wrapped
+    random = np.random.default_rng(0)
+    table = pd.DataFrame(random.normal(size=(120, 2)).round(3), columns=["x", "z"])
+    table["kind"] = np.where(table.sum(axis=1) > 0, "bad", "good")
+    table.loc[[3, 9], "kind"] = "Good"
+    table = pd.concat([table, table[:40]])
+    table.to_csv(tmp_path / "copies.csv", index=False)
+    command = ["tune", str(tmp_path / "copies.csv"), "--target", "kind", *SHORT]
+    reported = []
+    for _ in range(3):
+        assert main(command) == 0
+        out = capsys.readouterr().out
+        warning = out.splitlines()[0]
+        if not warning.startswith("Warning: "):
+            break
+        reported.append(warning)
+        command = shlex.split(warning.partition(": skescore ")[2])
+    assert "exact copies" in reported[0]
+    assert "nearly the same name" in reported[1]
+    assert command[-3:] == ["--drop-duplicates", "--labels", "Good=good"]
+    assert out.startswith("copies: 120 rows, 2 features")
+    assert "Good" not in out
+
+
+def test_sources_keep_all_rows_and_labels(tmp_path, capsys):
+    (tmp_path / "rows").mkdir()
+    pd.DataFrame({"x": [1.0, 2.0], "y": ["a", "b"]}).to_parquet(tmp_path / "rows" / "one.parquet")
+    with pytest.raises(SystemExit):
+        main(["tune", str(tmp_path / "rows"), "--target", "y", "--drop-duplicates"])
+    assert "--drop-duplicates: goes with a table" in capsys.readouterr().err
 
 
 def test_groups_and_time_exclude_each_other(visits, capsys):

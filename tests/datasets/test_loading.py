@@ -286,3 +286,33 @@ def test_floats_that_are_names_lose_their_point(tmp_path):
     path.write_text("zone,price\n1,10.5\n2,11.25\n,9.5\n")
     houses = load_dataset(path, target="price", categories="zone", missing="drop")
     assert houses.X["zone"].tolist() == ["1", "2"]
+
+
+def test_classes_of_one_new_name_become_one(write):
+    path = write("a,y\n1.5,Well\n2,well\n3,ill\n4,\n")
+    data = load_dataset(path, target="y", labels={"Well": "well"})
+    assert data.y.tolist() == ["well", "well", "ill"]
+    numbers = write("a,y\n1.5,0\n2,1\n3,0\n4,\n", "numbers.csv")
+    data = load_dataset(numbers, target="y", labels={"0": "no", "1": "yes"})
+    assert (data.y.tolist(), data.task) == (["no", "yes", "no"], "classification")
+
+
+def test_unknown_class_cannot_be_renamed(write):
+    path = write("a,y\n1.5,well\n2,ill\n")
+    with pytest.raises(DatasetError, match=r"which has no 'wel'\. Did you mean 'well'"):
+        load_dataset(path, target="y", labels={"wel": "well"})
+    training = load_dataset(write("a,y\n1,Well\n2,ill\n", "t.csv"), target="y")
+    later = load_dataset(
+        path, target="y", labels={"Well": "well"}, preparation=training.preparation
+    )
+    assert later.y.tolist() == ["well", "ill"]  # a rare class may be absent from later rows
+
+
+def test_duplicates_are_left_out_with_their_groups(write):
+    path = write("who,a,b,y\np,1.5,x,no\nq,2,x,yes\nr,1.5,x,no\ns,1.5,x,yes\nt,,x,no\nu,,x,no\n")
+    data = load_dataset(path, target="y", groups="who", drop_duplicates=True)
+    assert data.X["a"].tolist()[:3] == [1.5, 2.0, 1.5]
+    assert data.y.tolist() == ["no", "yes", "yes", "no"]
+    assert data.groups.tolist() == ["p", "q", "s", "t"]
+    assert data.n_rows_dropped == 2
+    assert any(text.startswith("2 of 6 rows are left out") for text in data.findings)

@@ -296,8 +296,14 @@ def test_class_names_that_differ_in_signs_are_reported(typo):
     table = make_table()
     table.loc[table.index[table["outcome"] == "well"][:2], "outcome"] = typo
     facts = TableFacts.from_arrays(table[["age"]], table["outcome"], "classification")
-    names = {suspicion.name for suspicion in find_suspicions(facts)}
-    assert "class_names" in names
+    remedies = {one.name: one.options for one in find_suspicions(facts)}
+    assert remedies["class_names"] == ("--labels", f"{typo}=well")
+
+
+def test_class_names_that_the_option_cannot_write_have_no_command():
+    labels = pd.Series(["a, b"] * 50 + ["c"] * 40 + ["A, b"] * 2, name="outcome")
+    facts = TableFacts.from_arrays(np.zeros((92, 1)), labels, "classification")
+    assert next(one.options for one in find_suspicions(facts) if one.name == "class_names") == ()
 
 
 @pytest.mark.parametrize("typo", ["bening", "benignn", "benin", "beniqn"])
@@ -378,6 +384,9 @@ def test_black_box_worse_than_a_constant_is_reported():
     assert (
         "accuracy 0.672 on held-out rows, against 0.688 of the best constant" in suspicion.evidence
     )
+    assert suspicion.options == ()
+    facts = make_result(black_box_quality=quality, other_black_box="random-forest")
+    assert find_suspicions(facts)[0].options == ("--black-box", "random-forest")
     facts = make_result(
         task="regression", black_box_quality={"r2": -0.1}, constant_quality={"r2": 0.0}
     )
