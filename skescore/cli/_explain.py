@@ -8,7 +8,12 @@ import dataclasses
 from skescore._text import plural
 from skescore.cli import _output as output
 from skescore.cli._arguments import integer
-from skescore.cli._rule_files import add_rules_and_rows, read_rows, read_rules
+from skescore.cli._rule_files import (
+    add_rules_and_rows,
+    differences_from_training,
+    read_rows,
+    read_rules,
+)
 
 DESCRIPTION = """\
 Explain what saved rules predict for rows of a table: the rules that hold, the conditions of the one
@@ -41,6 +46,7 @@ def run(options: argparse.Namespace) -> str:
     """Carry out the command; gives the text for standard output."""
     ruleset = read_rules(options.rules)
     rows = read_rows(options, ruleset, options.data)
+    output.Notes().add_drift(*differences_from_training(options.rules, ruleset, rows))
     beyond = [number for number in options.row if number > len(rows)]
     if beyond:
         raise ValueError(

@@ -14,7 +14,7 @@ from skescore.cli._rule_files import (
     add_output_options,
     add_rules_and_rows,
     check_output,
-    profiles_of,
+    differences_from_training,
     read_calibrated,
     read_rows,
     read_rules,
@@ -231,24 +231,12 @@ def _passed_columns(options: argparse.Namespace, n_rows: int) -> dict[str, pd.Se
 
 def _report_drift(options: argparse.Namespace, ruleset: RuleSet, rows: pd.DataFrame) -> Notes:
     """Report rows that are unlike the training rows, or raise an error with --strict."""
-    from skescore.suspicions import count_outside, find_drift
-
-    profiles = profiles_of(options.rules, ruleset)
-    # Columns that no rule uses may be absent from the file, and are empty here.
-    used = {ruleset.feature_names[j] for j in ruleset.used_features}
-    observed = rows.loc[:, rows.notna().any() | rows.columns.isin(list(used))]
-    differences = find_drift(profiles, observed)
+    differences, outside = differences_from_training(options.rules, ruleset, rows)
     if differences and options.strict:
         raise ValueError(
             f"--strict: rows of {options.data} are unlike the training rows: "
             f"{'; '.join(differences)}. Correct them, or leave out --strict."
         )
     notes = Notes()
-    for text in differences:
-        notes.warn(text)
-    reported = [name for name in profiles if any(repr(name) in text for text in differences)]
-    counts = {n: c for n, c in count_outside(profiles, observed).items() if n not in reported}
-    if counts:
-        features = ", ".join(f"{name!r} ({plural(count, 'row')})" for name, count in counts.items())
-        notes.add(f"values outside of the range of the training rows: {features}")
+    notes.add_drift(differences, outside)
     return notes

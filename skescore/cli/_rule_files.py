@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from skescore._io import at_home, json_of, write_atomically
 from skescore._names import DATA_SET_TASKS, no_data_text
-from skescore._text import listed, rename_hint
+from skescore._text import listed, plural, rename_hint
 from skescore.cli._arguments import (
     OF_DATA,
     OF_FILE,
@@ -35,8 +35,8 @@ __all__ = [
     "add_rules_and_rows",
     "as_text",
     "check_output",
+    "differences_from_training",
     "preparation_of",
-    "profiles_of",
     "read_calibrated",
     "read_rows",
     "read_rules",
@@ -165,6 +165,30 @@ def profiles_of(path: Path, ruleset: RuleSet) -> dict[str, ColumnProfile]:
         if stored := data_of_run(path, ruleset).get("distribution"):
             return {name: ColumnProfile.from_dict(profile) for name, profile in stored.items()}
     return profiles_of_domain(ruleset)
+
+
+def differences_from_training(
+    path: Path, ruleset: RuleSet, rows: pd.DataFrame
+) -> tuple[list[str], list[str]]:
+    """Compare rows with those that rules were learned from.
+
+    Returns what is clearly different, and the other features with values outside of the range of
+    the training rows, with their numbers of rows.
+    """
+    from skescore.suspicions import count_outside, find_drift
+
+    profiles = profiles_of(path, ruleset)
+    # Columns that no rule uses may be absent from the file, and are empty here.
+    used = {ruleset.feature_names[j] for j in ruleset.used_features}
+    observed = rows.loc[:, rows.notna().any() | rows.columns.isin(list(used))]
+    differences = find_drift(profiles, observed)
+    reported = [name for name in profiles if any(repr(name) in text for text in differences)]
+    outside = [
+        f"{name!r} ({plural(count, 'row')})"
+        for name, count in count_outside(profiles, observed).items()
+        if name not in reported
+    ]
+    return differences, outside
 
 
 def profiles_of_domain(ruleset: RuleSet) -> dict[str, ColumnProfile]:

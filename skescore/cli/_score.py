@@ -17,7 +17,12 @@ from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FILE, OF_RULES
 from skescore.cli._output import Printer, number
-from skescore.cli._rule_files import preparation_of, read_rules, used_features
+from skescore.cli._rule_files import (
+    differences_from_training,
+    preparation_of,
+    read_rules,
+    used_features,
+)
 
 if TYPE_CHECKING:
     from skescore.datasets import Dataset
@@ -373,6 +378,8 @@ def _read(
             )
     dataset = _load(options, ruleset, model)
     notes.add_findings(dataset.name, dataset.findings)
+    rows = dataset.X.reindex(columns=ruleset.feature_names)
+    notes.add_drift(*differences_from_training(options.rules, ruleset, rows))
     unknown = set(dataset.class_counts) - set(ruleset.classes or ())
     counts: dict[Any, float] = {label: dataset.class_counts[label] for label in unknown}
     data = arguments.describe_data(options, dataset)

@@ -187,6 +187,13 @@ def test_predict_reports_other_units(visits, rules, tmp_path, capsys, has_run):
     err = capsys.readouterr().err
     assert "all 180 rows are above the training maximum of 'sugar'" in err
     assert "other units?" in err
+    for other in (
+        ["score", *command[1:], "--target", "ill"],
+        ["explain", *command[1:], "--row", "1"],
+    ):
+        assert main(other) == 0
+        warning = capsys.readouterr().err.partition("skescore: warning: ")[2]
+        assert warning.startswith("all 180 rows are above the training maximum of 'sugar'")
     assert main([*command, "--strict"]) == 1
     out, err = capsys.readouterr()
     assert out == ""
