@@ -126,8 +126,8 @@ def detect_layout(
     ):
         start -= 1
     n_header = first_row - start
-    has_units = _is_unit_row(rows, first_row)
-    if start == 0 and n_header == 1 and not has_units:
+    first_data_row, unit_findings = _after_units(rows, first_row)
+    if start == 0 and n_header == 1 and not unit_findings:
         return None
     findings = []
     titles = [" | ".join(filter(None, row)) for row in rows[:start] if any(row)]
@@ -152,12 +152,8 @@ def detect_layout(
             f"one row only: --header {first_row})"
         )
         findings += _assumed_ends(rows, start, first_row, merged)
-    if has_units:
-        units = [cell for cell in rows[first_row] if cell]
-        findings.append(f"row {first_row + 1} holds units and is left out: {listed(units, 6)}")
-        first_row += 1
     names = _joined_names(rows, range(start, start + n_header), merged)
-    return TableLayout(tuple(names), first_row, tuple(findings))
+    return TableLayout(tuple(names), first_data_row, tuple(findings + unit_findings))
 
 
 def _assumed_ends(
@@ -190,7 +186,16 @@ def _stated_layout(
             f"{len(rows)} rows. Name another row (on the command line: --header, --skip-rows)."
         )
     names = _joined_names(rows, [number - 1 for number in header], merged)
-    return TableLayout(tuple(names), max(header))
+    first_row, findings = _after_units(rows, max(header))
+    return TableLayout(tuple(names), first_row, tuple(findings))
+
+
+def _after_units(rows: list[list[str]], first_row: int) -> tuple[int, list[str]]:
+    """Return the first row of data, below units if there are some, and a sentence on these."""
+    if not _is_unit_row(rows, first_row):
+        return first_row, []
+    units = listed([cell for cell in rows[first_row] if cell], 6)
+    return first_row + 1, [f"row {first_row + 1} holds units and is left out: {units}"]
 
 
 def _header_row(rows: list[list[str]], merged: MergedCells) -> int | None:

@@ -122,6 +122,29 @@ _FORMATS = (
     "%b %Y",
     "%B %Y",
 )
+#: German, French, Spanish, Italian, Dutch and Portuguese names of months, as pandas reads English
+#: names only, and short ones that are in use in German.
+_MONTH_NAMES = {
+    "January": "januar jänner janvier enero gennaio januari janeiro",
+    "February": "februar février fevrier febrero febbraio februari fevereiro",
+    "March": "märz maerz mär mrz mars marzo maart março",
+    "April": "avril abril aprile",
+    "May": "mai mayo maggio mei maio",
+    "June": "juni juin junio giugno junho",
+    "July": "juli juillet julio luglio julho",
+    "August": "août aout agosto augustus",
+    "September": "septembre septiembre settembre setembro",
+    "October": "oktober okt octobre octubre ottobre outubro",
+    "November": "novembre noviembre novembro",
+    "December": "dezember dez décembre diciembre dicembre dezembro",
+}
+_ENGLISH_MONTHS = {name: month for month, names in _MONTH_NAMES.items() for name in names.split()}
+#: These, and the first letters of other names if a full stop follows them.
+_MONTH_WORD = re.compile(
+    rf"\b(?:({'|'.join(_ENGLISH_MONTHS)})\b\.?|(jan|feb|apr|jun|jul|aug|sept?|oct|nov|dec)\.)",
+    re.IGNORECASE,
+)
+_ENGLISH_MONTHS |= {month[:3].lower(): month for month in _MONTH_NAMES} | {"sept": "September"}
 _DAY_FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
 #: Date formats that may occur together in a column; of two orders of day and month, the first.
 _MIXED_FORMATS = (
@@ -469,6 +492,7 @@ def _date_format(texts: pd.Series) -> str | None:
         for date_format in _ISO_FORMATS:
             if pd.to_datetime(texts, format=date_format, errors="coerce").notna().all():
                 return date_format
+    texts = _with_english_months(texts)
     cleaner = _cleaner()(drop_null_fraction=None)
     cleaned = cleaner.fit_transform(pd.DataFrame({"x": texts}))["x"]
     if pd.api.types.is_datetime64_any_dtype(cleaned):
@@ -481,6 +505,16 @@ def _date_format(texts: pd.Series) -> str | None:
     return None
 
 
+def _with_english_months(texts: pd.Series) -> pd.Series:
+    """Return texts with English names of months, without Spanish and Portuguese *de*."""
+    if not texts.map(_MONTH_WORD.search, na_action="ignore").any():
+        return texts
+    texts = texts.str.replace(" de ", " ", regex=False)
+    return texts.str.replace(
+        _MONTH_WORD, lambda found: _ENGLISH_MONTHS[(found[1] or found[2]).lower()], regex=True
+    )
+
+
 def _mixed_date_formats(texts: pd.Series) -> str | None:
     """Return the fewest date formats that all texts have, joined by `_FORMAT_SIGN`, or None.
 
@@ -489,6 +523,7 @@ def _mixed_date_formats(texts: pd.Series) -> str | None:
     """
     if len(texts) < _MIN_MIXED or not all(map(_MIXED_DATE.fullmatch, texts)):
         return None
+    texts = _with_english_months(texts)
     parsed = {
         date_format: pd.to_datetime(texts, format=date_format, errors="coerce").notna().to_numpy()
         for date_format in _MIXED_FORMATS
@@ -560,7 +595,8 @@ def read_time(
         day_first = date_format.find("%d") < date_format.find("%m")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of 25.12. if months are first
-        parsed = pd.to_datetime(str(text), dayfirst=day_first, utc=True, errors="coerce")
+        english = _with_english_months(pd.Series([str(text)]))[0]
+        parsed = pd.to_datetime(english, dayfirst=day_first, utc=True, errors="coerce")
     return None if pd.isna(parsed) else parsed.tz_localize(None)
 
 
@@ -593,6 +629,7 @@ def _parsed_dates(cells: _Cells, date_format: str | None) -> pd.Series:
 def _dates_of(texts: pd.Series, date_format: str) -> pd.Series:
     """Parse dates of one format; years of two digits are from 1941 to 2040."""
     options: dict[str, Any] = {"format": date_format}
+    texts = _with_english_months(texts)
     dates = pd.to_datetime(texts, errors="coerce", utc=True, **options)
     if "%y" in date_format:
         is_late = dates.dt.year > _LAST_SHORT_YEAR

@@ -137,6 +137,13 @@ LEVELS = {
 }
 
 
+def test_units_below_a_stated_header_are_left_out(tmp_path):
+    rows = [["table 3"], ["age", "weight"], ["[years]", "[kg]"], *[["41", "70.5"]] * 6]
+    table = read_table(write_text(tmp_path / "stated.csv", rows), header=2)
+    assert table.frame["weight"].tolist() == [70.5] * 6
+    assert any("row 3 holds units" in text for text in table.findings)
+
+
 @pytest.mark.parametrize(("kind", "has_units"), [("csv", False), ("csv", True), ("xlsx", False)])
 @pytest.mark.parametrize("name", LEVELS)
 def test_header_in_several_rows_is_joined(name, kind, has_units, tmp_path):

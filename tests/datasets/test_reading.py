@@ -566,6 +566,29 @@ def test_dates_are_found(date_format):
     assert frame["day: year"].tolist()[:2] == [2001, 2001]
 
 
+@pytest.mark.parametrize(
+    ("form", "names"),
+    [
+        ("{}. {} {}", "Januar Februar März April Mai Juni Juli August September Oktober November"),
+        ("{}. {} {}", "Jan. Feb. Mrz. Apr. Mai Jun. Jul. Aug. Sep. Okt. Nov."),
+        ("{} {} {}", "janvier février mars avril mai juin juillet août septembre octobre novembre"),
+        ("{} de {} de {}", "enero febrero marzo abril mayo junio julio agosto septiembre octubre"),
+    ],
+)
+def test_months_of_other_languages_are_read(form, names):
+    months = names.split()
+    days = pd.date_range("2019-01-03", "2023-12-30", freq="17D")
+    days = days[days.month <= len(months)]
+    days = days[: len(days) // 2 * 2]
+    texts = [form.format(day.day, months[day.month - 1], day.year) for day in days]
+    frame = read_table(pd.DataFrame({"on": texts})).frame
+    assert frame["on: month"].tolist() == days.month.tolist()
+    assert frame["on: year"].tolist() == days.year.tolist()
+    table = pd.DataFrame({"on": texts, "a": range(len(texts)), "y": ["p", "q"] * (len(texts) // 2)})
+    later = load_dataset(table, target="y", time="on", since=texts[5])
+    assert later.X["a"].tolist() == list(range(5, len(texts)))
+
+
 def test_plain_words_and_dates_are_read_without_skrub():
     program = (
         "import sys, pandas as pd; from skescore.datasets import read_table; "
