@@ -47,11 +47,21 @@ def add_verification_options(group: Any) -> None:
         help=f"{MAX_DISAGREEMENT.help}; each takes --verify SECONDS (default {_SECONDS:g}); exit "
         "code 1 if none does",
     )
+    group.add_argument(
+        "--witnesses",
+        action="store_true",
+        help="if no candidate keeps --max-disagreement, extract the rules with the least "
+        "disagreement again, with further rows on which they and the model disagree",
+    )
 
 
 def check_verification_options(options: argparse.Namespace) -> None:
     """Report options that do not go together."""
     if options.max_disagreement is None:
+        if options.witnesses:
+            options.parser.error(
+                "argument --witnesses: goes with --max-disagreement, which is not given"
+            )
         return
     for name in ("pick", "from_run"):
         if getattr(options, name) is not None:
@@ -73,6 +83,7 @@ def verify_winner(options: argparse.Namespace, search: ExtractorSearchCV) -> Ver
         choice = choose_verified(
             search,
             max_disagreement=options.max_disagreement,
+            use_witnesses=options.witnesses,
             limits=limits,
             random_state=options.seed,
         )

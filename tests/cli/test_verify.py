@@ -63,3 +63,29 @@ def test_verify_writes_json_that_check_confirms(files, capsys) -> None:
     assert "rejected" in capsys.readouterr().out
     assert main(arguments(files, "--check")) == 1
     assert "is not the JSON of `skescore verify --format json`" in capsys.readouterr().err
+
+
+def test_witnesses_need_a_limit(capsys):
+    with pytest.raises(SystemExit):
+        main(["tune", "iris", "--witnesses"])
+    assert "--witnesses: goes with --max-disagreement" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_tune_extracts_rules_again_from_witnesses(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    many_rows = pd.DataFrame({"x": rng.uniform(size=5000), "z": rng.uniform(size=5000)})
+    labels = np.where((many_rows["x"] > 0.53) & (many_rows["z"] > 0.3), "yes", "no")
+    forest = RandomForestClassifier(15, max_depth=4, random_state=0).fit(many_rows, labels)
+    joblib.dump(forest, tmp_path / "forest.joblib")
+    many_rows[:40].assign(y=labels[:40]).to_csv(tmp_path / "few.csv", index=False)
+    command = ["tune", str(tmp_path / "few.csv"), "--target", "y", "--trust", "--black-box"]
+    command += [str(tmp_path / "forest.joblib"), "--extractors", "cart", "--trials", "2", "--cv"]
+    command += ["2", "--verify", "5", "--max-disagreement", "0.001", "--output"]
+    assert main([*command, str(tmp_path / "plain")]) == 1
+    assert "verified candidates has" in capsys.readouterr().err
+    assert main([*command, str(tmp_path / "again"), "--witnesses"]) == 0
+    record = json.loads((tmp_path / "again" / "run.json").read_text(encoding="utf-8"))
+    assert record["best"]["extractor"] == "cart + witnesses"
+    result = json.loads((tmp_path / "again" / "verification.json").read_text(encoding="utf-8"))
+    assert result["near_disagreement"]["upper"] <= 0.001
