@@ -373,6 +373,10 @@ def registered_name(extractor: Any) -> str | None:
     return None
 
 
+#: Suffix of rules that were extracted again from rows of disagreement.
+_WITNESSES = " + witnesses"
+
+
 def extractor_label(name: str) -> str:
     """Return the name of an extractor in texts and plots, as its authors write it.
 
@@ -393,6 +397,8 @@ def extractor_label(name: str) -> str:
     """
     if name in _LOCATIONS:
         return _built_in_label(name)
+    if name.endswith(_WITNESSES):
+        return extractor_label(name.removesuffix(_WITNESSES)) + _WITNESSES
     spec = PSYKE_EXTRACTORS.get(name)
     return (spec.label if spec else None) or name
 
