@@ -381,12 +381,23 @@ def add_row_options(group: Any) -> None:
 def _label_pairs(text: str) -> list[tuple[str, str]]:
     """Read pairs of an old and a new name (argparse type)."""
     pairs = [name.partition("=") for name in names_from(text)]
-    wrong = [old + sign + new for old, sign, new in pairs if not (old and sign and new)]
+    wrong = [old + sign + new for old, sign, new in pairs if not (old and new.strip())]
     if wrong or not pairs:
         raise argparse.ArgumentTypeError(
-            f"{wrong[0] if wrong else text!r} is no pair of an old and a new name; write OLD=NEW"
+            f"{wrong[0] if wrong else text!r} is not a pair of an old and a new name; write OLD=NEW"
         )
-    return [(old, new) for old, _, new in pairs]
+    return [(old, new.strip()) for old, _, new in pairs]
+
+
+def check_row_options(options: argparse.Namespace) -> None:
+    """Report classes that --labels gives two names."""
+    names: dict[str, str] = {}
+    for old, new in options.labels:
+        if names.setdefault(old, new) != new:
+            options.parser.error(
+                f"argument --labels: class {old!r} gets the names {names[old]!r} and {new!r}; "
+                "choose one of them"
+            )
 
 
 def check_split_options(options: argparse.Namespace) -> None:

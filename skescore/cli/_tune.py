@@ -926,6 +926,13 @@ def run(options: argparse.Namespace) -> str:
     arguments.check_features(dataset, options.features)
     test = _test_rows(options, dataset, model_file, notes)
     suspicions = _find_table_suspicions(dataset, test)
+    if model_file is not None:
+        _check_labels(options, model_file)
+        # A fitted model knows the classes by their old names.
+        suspicions = [
+            replace(one, options=()) if one.options[:1] == ("--labels",) else one
+            for one in suspicions
+        ]
     for suspicion in suspicions:
         notes.warn(suspicion.with_command(options.command_line))
     notes.add_findings(dataset.name, dataset.findings)
@@ -1110,6 +1117,7 @@ def _check_usage(options: argparse.Namespace) -> None:
     check_revision_options(options)
     check_verification_options(options)
     arguments.check_split_options(options)
+    arguments.check_row_options(options)
     if options.extractors is not None and options.trials < len(options.extractors):
         options.parser.error(
             f"argument --trials: must be at least one per extractor ({len(options.extractors)}), "
@@ -1242,8 +1250,8 @@ def _draw_sample(options: argparse.Namespace, notes: output.Notes) -> _StoredSam
     for name in ("labels", "drop_duplicates"):
         if getattr(options, name):
             options.parser.error(
-                f"argument --{name.replace('_', '-')}: goes with a table, whose rows are all read; "
-                "change the rows of a data source with a view in the database"
+                f"argument --{name.replace('_', '-')}: needs a single table; the rows of a data "
+                "source stay as they are stored. Leave it out, or change them in a view"
             )
     if options.reference != "data" and "://" in options.data:
         options.parser.error(
@@ -1498,6 +1506,23 @@ def _check_outputs(options: argparse.Namespace, model: Any) -> None:
     columns = set(read_table(options.data, options).columns)
     unexplained = [name for name in options.outputs if name != options.target and name in columns]
     options.drop = [*options.drop, *unexplained]
+
+
+def _check_labels(options: argparse.Namespace, model: Any) -> None:
+    """Report --labels for a fitted model that predicts the old names."""
+    if not options.labels:
+        return
+    from skescore.black_boxes import is_unsupervised
+
+    if is_unsupervised(model):
+        options.parser.error("argument --labels: the labels come from the model, not from a column")
+    predicted = set(map(str, getattr(model, "classes_", ())))
+    for old, _ in options.labels:
+        if old in predicted:
+            options.parser.error(
+                f"argument --labels: {options.black_box} predicts {old!r}, and would still do so; "
+                "rename the class in the table and fit the model again, or leave out --labels"
+            )
 
 
 def labeled(

@@ -50,8 +50,8 @@ def add_verification_options(group: Any) -> None:
     group.add_argument(
         "--witnesses",
         action="store_true",
-        help="if no candidate keeps --max-disagreement, extract the rules with the least "
-        "disagreement again, with further rows on which they and the model disagree",
+        help="if no candidate keeps --max-disagreement, take the rules that disagree least, and "
+        "extract rules once more from the training rows and generated rows of disagreement",
     )
 
 
@@ -59,9 +59,7 @@ def check_verification_options(options: argparse.Namespace) -> None:
     """Report options that do not go together."""
     if options.max_disagreement is None:
         if options.witnesses:
-            options.parser.error(
-                "argument --witnesses: goes with --max-disagreement, which is not given"
-            )
+            options.parser.error("argument --witnesses: needs --max-disagreement")
         return
     for name in ("pick", "from_run"):
         if getattr(options, name) is not None:

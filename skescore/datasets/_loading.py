@@ -236,43 +236,60 @@ def _without_unlabeled(
     return complete_rows
 
 
-def _changed_rows(
-    rows: pd.DataFrame,
-    target: str,
-    reading: ReadingOptions,
-    problems: Problems,
-    findings: list[str],
-) -> pd.DataFrame:
-    """Rename classes of the target, and leave out copies of rows, as the options ask for."""
-    if reading.labels:
-        is_first = reading.preparation is None  # later rows may lack rare classes
-        renamed = _renamed(rows[target], reading.labels, problems if is_first else None)
-        rows = rows.assign(**{target: renamed})
-    is_copy = rows.duplicated() if reading.drop_duplicates else pd.Series(False, rows.index)
+def _target_of(
+    labels: pd.Series, task: str, names: Mapping[str, str], is_training: bool, problems: Problems
+) -> tuple[pd.Series, Task]:
+    """Return the target with new names of classes, and its task; raise all problems."""
+    try:
+        y, resolved = _resolve_target(labels, f"target {labels.name!r}", task)
+        y = _renamed(y, names, resolved, is_training)
+    except DatasetError as error:
+        problems.add(str(error), *error.options)
+    problems.check()
+    return y, resolved
+
+
+def _renamed(y: pd.Series, names: Mapping[str, str], task: str, is_training: bool) -> pd.Series:
+    """Return labels of the target with new names."""
+    if not names:
+        return y
+    if task == "regression":
+        raise DatasetError(
+            f"labels renames classes, but the target {y.name!r} is a quantity. Leave labels out "
+            f"(on the command line: --labels), or pass {_remedy('task', 'classification')}."
+        )
+    texts = y.map(lambda label: str(label))
+    classes = list(texts.unique())
+    by_old = {}
+    for old, new in names.items():
+        known = old if old in classes else old.strip()
+        if known in classes:
+            by_old[known] = new
+        elif is_training:  # later rows may lack rare classes
+            raise DatasetError(
+                f"The target {y.name!r} has no class {old!r} that labels could rename (on the "
+                f"command line: --labels). {did_you_mean(old, classes)}"
+            )
+    renamed = texts.map(lambda text: by_old.get(text, text)).astype(object)
+    if is_training and renamed.nunique() < 2:
+        raise DatasetError(
+            f"labels gives all classes of {y.name!r} the name {renamed.iloc[0]!r}, and at least 2 "
+            "classes are needed. Rename fewer (on the command line: --labels)."
+        )
+    return renamed
+
+
+def _is_copy(X: pd.DataFrame, y: pd.Series, findings: list[str]) -> np.ndarray:
+    """Return the rows that equal an earlier one, and say how many these are."""
+    table = X.set_axis(range(X.shape[1]), axis=1)
+    table[X.shape[1]] = y
+    is_copy = table.duplicated().to_numpy()
     if is_copy.any():
         findings.append(
-            f"{int(is_copy.sum())} of {len(rows)} rows are left out, because they equal an earlier "
+            f"{int(is_copy.sum())} of {len(X)} rows are left out, because they equal an earlier "
             "row in all features and the target"
         )
-    return rows[~is_copy]
-
-
-def _renamed(column: pd.Series, names: Mapping[str, str], problems: Problems | None) -> pd.Series:
-    """Return a target with new names of classes, as text; unknown classes are problems."""
-    texts = column.astype(object)
-    present = texts.notna()
-    texts[present] = [
-        str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-        for value in texts[present]
-    ]
-    classes = list(map(str, texts[present].unique()))
-    for name in names:
-        if problems is not None and name not in classes:
-            problems.add(
-                f"labels must rename classes of {column.name!r}, which has no {name!r}. "
-                f"{did_you_mean(name, classes)}"
-            )
-    return texts.replace(dict(names))
+    return is_copy
 
 
 def _count_infinite(table: pd.DataFrame) -> dict[str, int]:
@@ -619,13 +636,7 @@ def load_dataset(
     problems = Problems(where)
     table = prepare(raw, where, reading, target=target, problems=problems)
     findings = list(table.findings)
-    features = [n for n in table.frame.columns if n != target]
-    if reading.features is not None:
-        features = list(reading.features)
-    unreadable = [n for n in features if n not in table.frame.columns]
-    if unreadable:
-        problems.add(f"there is nothing to read {listed(unreadable)} from. {_columns(names)}")
-        problems.check()
+    features = _features_of(table.frame, names, target, reading, problems)
     rows = _without_missing(
         table.frame[[*features, target]],
         problems,
@@ -634,17 +645,18 @@ def load_dataset(
         missing,
         reading.features is not None,
     )
-    rows = _changed_rows(rows, target, reading, problems, findings)
     labels = rows[target].dropna()
     if len(labels) < 2:
         problems.check()
     rows, times = order_by_time(rows, raw, reading, findings)
-    labels = rows[target].dropna()
-    try:
-        y, resolved = _resolve_target(labels, f"target {target!r}", origin.task)
-    except DatasetError as error:
-        problems.add(str(error), *error.options)
-    problems.check()
+    n_dropped, preparation = len(table.frame) - len(rows), table.preparation
+    new_names = reading.labels or preparation.labels
+    y, resolved = _target_of(
+        rows[target].dropna(), origin.task, new_names, reading.preparation is None, problems
+    )
+    if reading.drop_duplicates:
+        is_first = ~_is_copy(rows[features], y, findings)
+        rows, y, times = rows[is_first], y[is_first], None if times is None else times[is_first]
     X = rows[features].reset_index(drop=True)
     y = y.reset_index(drop=True)
     if reading.features is None:
@@ -658,13 +670,30 @@ def load_dataset(
         origin.name,
         origin.source,
         raw.checksum,
-        len(table.frame) - len(rows),
+        n_dropped,
         tuple(findings),
-        table.preparation,
+        replace(preparation, labels=new_names),
         groups=groups,
         times=times,
         identifiers=cells[[n for n in table.identifiers if n in cells]].reset_index(drop=True),
     )
+
+
+def _features_of(
+    table: pd.DataFrame,
+    names: Sequence[str],
+    target: str,
+    reading: ReadingOptions,
+    problems: Problems,
+) -> list[str]:
+    """Return the names of the features, all of which the table has."""
+    if reading.features is None:
+        return [name for name in table.columns if name != target]
+    unreadable = [name for name in reading.features if name not in table.columns]
+    if unreadable:
+        problems.add(f"there is nothing to read {listed(unreadable)} from. {_columns(names)}")
+        problems.check()
+    return list(reading.features)
 
 
 class _Origin(NamedTuple):

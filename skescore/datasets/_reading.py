@@ -122,29 +122,29 @@ _FORMATS = (
     "%b %Y",
     "%B %Y",
 )
-#: German, French, Spanish, Italian, Dutch and Portuguese names of months, as pandas reads English
-#: names only, and short ones that are in use in German.
+#: German, French, Spanish, Italian, Dutch and Portuguese names of months and short forms of these;
+#: pandas reads English ones only.
 _MONTH_NAMES = {
-    "January": "januar jänner janvier enero gennaio januari janeiro",
-    "February": "februar février fevrier febrero febbraio februari fevereiro",
-    "March": "märz maerz mär mrz mars marzo maart março",
-    "April": "avril abril aprile",
-    "May": "mai mayo maggio mei maio",
-    "June": "juni juin junio giugno junho",
-    "July": "juli juillet julio luglio julho",
-    "August": "août aout agosto augustus",
-    "September": "septembre septiembre settembre setembro",
-    "October": "oktober okt octobre octubre ottobre outubro",
+    "January": "januar jänner janvier enero gennaio januari janeiro janv ene gen",
+    "February": "februar février fevrier febrero febbraio februari fevereiro févr fevr fev",
+    "March": "märz maerz mars marzo maart março mär mrz mrt",
+    "April": "avril abril aprile avr abr",
+    "May": "mai mayo maggio mei maio mag",
+    "June": "juni juin junio giugno junho giu",
+    "July": "juli juillet julio luglio julho juil lug",
+    "August": "août aout agosto augustus ago",
+    "September": "septembre septiembre settembre setembro sept set",
+    "October": "oktober octobre octubre ottobre outubro okt ott",
     "November": "novembre noviembre novembro",
-    "December": "dezember dez décembre diciembre dicembre dezembro",
+    "December": "dezember décembre diciembre dicembre dezembro dez déc dic",
 }
 _ENGLISH_MONTHS = {name: month for month, names in _MONTH_NAMES.items() for name in names.split()}
 #: These, and the first letters of other names if a full stop follows them.
 _MONTH_WORD = re.compile(
-    rf"\b(?:({'|'.join(_ENGLISH_MONTHS)})\b\.?|(jan|feb|apr|jun|jul|aug|sept?|oct|nov|dec)\.)",
+    rf"\b(?:({'|'.join(_ENGLISH_MONTHS)})\b\.?|(jan|feb|apr|jun|jul|aug|sep|oct|nov|dec)\.)",
     re.IGNORECASE,
 )
-_ENGLISH_MONTHS |= {month[:3].lower(): month for month in _MONTH_NAMES} | {"sept": "September"}
+_ENGLISH_MONTHS |= {month[:3].lower(): month for month in _MONTH_NAMES}
 _DAY_FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
 #: Date formats that may occur together in a column; of two orders of day and month, the first.
 _MIXED_FORMATS = (
@@ -270,6 +270,8 @@ class Preparation:
     decimal : {".", ","}, optional
         The decimal sign of a text file, which decides how ambiguous numbers of another file
         (``1,234``) are read. None if it is unknown.
+    labels : mapping of str to str, default={}
+        New names of classes of the target.
 
     Examples
     --------
@@ -286,6 +288,7 @@ class Preparation:
     columns: tuple[ColumnReading, ...]
     na_values: tuple[str, ...] = ()
     decimal: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -304,7 +307,8 @@ class Preparation:
             for column in self.columns
         ]
         sign = {} if self.decimal is None else {"decimal": self.decimal}
-        return {"columns": columns, "na_values": list(self.na_values), **sign}
+        labels = {"labels": dict(self.labels)} if self.labels else {}
+        return {"columns": columns, "na_values": list(self.na_values), **sign, **labels}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Preparation:
@@ -316,7 +320,8 @@ class Preparation:
                     k: tuple(v) if isinstance(v, list) else v for k, v in column.items()
                 }
                 columns.append(ColumnReading(**fields))
-            return cls(tuple(columns), tuple(data.get("na_values", ())), data.get("decimal"))
+            na_values, labels = tuple(data.get("na_values", ())), dict(data.get("labels", ()))
+            return cls(tuple(columns), na_values, data.get("decimal"), labels)
         except (KeyError, TypeError, AttributeError) as error:
             raise DatasetError(
                 f"The record of how a table was read is damaged: {error}. Make the rules again, "

@@ -105,6 +105,9 @@ from skescore.rules import (
 from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label, label_array
 from skescore.rules.exporters import readable_bounds, readable_outputs
 
+#: Smaller weights are numbers of few digits, or 0 once they are divided.
+_MIN_WEIGHT = 1e-290
+
 
 class _CheckedRows(NamedTuple):
     """Rows that passed all checks: the encoder of their categories, floats, and column names."""
@@ -621,14 +624,16 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     def _repeat_rows(X: Any, y: Any, sample_weight: Any, task: str) -> tuple[Any, Any, np.ndarray]:
         """Repeat rows and labels as often as they weigh; return what each repetition weighs, too.
 
-        The repetitions of a row weigh as much as the row, which is not a whole number of them.
+        The weights of all repetitions of a row add up to its weight. Weights whose sum is no
+        positive finite number are divided by the largest one.
         """
         n_rows = _num_samples(X)
         index = repeated_rows(sample_weight, n_rows)
         weights = row_weights(sample_weight, n_rows)
         with np.errstate(over="ignore"):
-            if not np.isfinite(weights.sum()):
-                weights = weights / weights.max()
+            is_extreme = not np.isfinite(weights.sum()) or weights.max() < _MIN_WEIGHT
+        if is_extreme:
+            weights = weights / weights.max()
         weights = (weights / np.maximum(np.bincount(index, minlength=n_rows), 1))[index]
         X = take_rows(X, index)
         if y is None:

@@ -71,8 +71,8 @@ SUSPICION_CHECKS = (
         when="there are fewer than 30 rows, or fewer than 30 test rows",
         facts=TableFacts,
         find=tables.find_few_rows,
-        remedy="Scores of so few rows are hardly more than chance; collect more rows, or at least "
-        "average over several divisions into folds",
+        remedy="Scores of so few rows are hardly more than chance; collect more rows, or "
+        "repeat the cross-validation",
     ),
     SuspicionCheck(
         name="test_rows_in_training",

@@ -486,7 +486,7 @@ def find_class_names(facts: TableFacts) -> Iterator[Evidence]:
         texts = ", ".join(pairs[:_MAX_LISTED])
         yield Evidence(
             f"Classes of {facts.target_name!r} have nearly the same name: {texts}{more}",
-            options=("--labels", renamed) if is_writable else (),
+            options=("--labels", renamed) if is_writable and renamed[0] != "-" else (),
         )
 
 

@@ -11,6 +11,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+import skops.io
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore.cli import main
@@ -100,12 +101,55 @@ def test_remedies_can_be_run_as_printed(tmp_path, capsys, monkeypatch):
     assert "Good" not in out
 
 
+def test_rules_are_scored_with_the_names_of_their_run(tmp_path, capsys):
+    random = np.random.default_rng(0)
+    table = pd.DataFrame(random.normal(size=(120, 2)).round(3), columns=["x", "z"])
+    table["kind"] = np.where(table["x"] > 0, "bad", "good")
+    table.loc[table.index[table["kind"] == "bad"][:2], "kind"] = "Bad"
+    table.to_csv(tmp_path / "t.csv", index=False)
+    command = ["tune", str(tmp_path / "t.csv"), "--target", "kind", *SHORT]
+    assert main([*command, "--labels", "Bad=bad", "--output", str(tmp_path / "run")]) == 0
+    capsys.readouterr()
+    rules = str(tmp_path / "run" / "rules.json")
+    assert main(["score", rules, str(tmp_path / "t.csv"), "--target", "kind"]) == 0
+    assert "do not know" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        (["--labels", "Good=good", "--labels", "Good=bad"], "gets the names 'good' and 'bad'"),
+        (["--labels", "Good"], "'Good' is not a pair"),
+    ],
+)
+def test_labels_that_cannot_be(labels, told, capsys):
+    with pytest.raises(SystemExit):
+        main(["tune", "iris", *labels])
+    assert told in capsys.readouterr().err
+
+
+def test_fitted_model_keeps_its_classes(tmp_path, capsys):
+    table = pd.DataFrame({"x": np.arange(40.0), "y": ["Well"] * 3 + ["well"] * 17 + ["ill"] * 20})
+    model = DecisionTreeClassifier(random_state=0).fit(table[["x"]], table["y"])
+    skops.io.dump(model, tmp_path / "model.skops")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    command = ["tune", str(tmp_path / "t.csv"), "--target", "y", "--trials", "1", "--cv", "2"]
+    command += ["--extractors", "cart", "--black-box", str(tmp_path / "model.skops"), "--trust"]
+    with pytest.raises(SystemExit):
+        main([*command, "--labels", "Well=well"])
+    assert "predicts 'Well', and would still do so" in capsys.readouterr().err
+    assert main(command) == 0
+    warnings_shown = capsys.readouterr().err
+    assert "nearly the same name" in warnings_shown
+    assert "--labels" not in warnings_shown
+
+
 def test_sources_keep_all_rows_and_labels(tmp_path, capsys):
     (tmp_path / "rows").mkdir()
     pd.DataFrame({"x": [1.0, 2.0], "y": ["a", "b"]}).to_parquet(tmp_path / "rows" / "one.parquet")
     with pytest.raises(SystemExit):
         main(["tune", str(tmp_path / "rows"), "--target", "y", "--drop-duplicates"])
-    assert "--drop-duplicates: goes with a table" in capsys.readouterr().err
+    assert "--drop-duplicates: needs a single table" in capsys.readouterr().err
 
 
 def test_groups_and_time_exclude_each_other(visits, capsys):

@@ -68,7 +68,7 @@ def test_verify_writes_json_that_check_confirms(files, capsys) -> None:
 def test_witnesses_need_a_limit(capsys):
     with pytest.raises(SystemExit):
         main(["tune", "iris", "--witnesses"])
-    assert "--witnesses: goes with --max-disagreement" in capsys.readouterr().err
+    assert "--witnesses: needs --max-disagreement" in capsys.readouterr().err
 
 
 @pytest.mark.slow

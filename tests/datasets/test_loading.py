@@ -12,7 +12,14 @@ import pandas as pd
 import pytest
 import sklearn.datasets
 
-from skescore.datasets import BUILT_IN, Dataset, DatasetError, DatasetNotFoundError, load_dataset
+from skescore.datasets import (
+    BUILT_IN,
+    Dataset,
+    DatasetError,
+    DatasetNotFoundError,
+    Preparation,
+    load_dataset,
+)
 
 GOOD = "a,b,y\n1.5,2,no\n0.5,3,yes\n2.5,4,no\n"
 
@@ -299,7 +306,7 @@ def test_classes_of_one_new_name_become_one(write):
 
 def test_unknown_class_cannot_be_renamed(write):
     path = write("a,y\n1.5,well\n2,ill\n")
-    with pytest.raises(DatasetError, match=r"which has no 'wel'\. Did you mean 'well'"):
+    with pytest.raises(DatasetError, match=r"no class 'wel' .*\. Did you mean 'well'"):
         load_dataset(path, target="y", labels={"wel": "well"})
     training = load_dataset(write("a,y\n1,Well\n2,ill\n", "t.csv"), target="y")
     later = load_dataset(
@@ -308,11 +315,32 @@ def test_unknown_class_cannot_be_renamed(write):
     assert later.y.tolist() == ["well", "ill"]  # a rare class may be absent from later rows
 
 
+def test_quantities_and_joined_classes_cannot_be_renamed(write):
+    path = write("a,y\n1.5,1.25\n2,2.5\n3,3.75\n")
+    with pytest.raises(DatasetError, match="'y' is a quantity"):
+        load_dataset(path, target="y", labels={"1.25": "7"})
+    path = write("a,y\n1.5,well\n2,ill\n", "two.csv")
+    with pytest.raises(DatasetError, match="at least 2 classes are needed"):
+        load_dataset(path, target="y", labels={"well": "ill"})
+
+
+def test_one_of_two_numbers_can_be_renamed(write):
+    path = write("a,y\n1.5,0\n2,1\n3,0\n4,\n")
+    assert load_dataset(path, target="y", labels={"0": "no"}).y.tolist() == ["no", "1", "no"]
+
+
+def test_later_rows_get_the_names_of_the_training_rows(write):
+    path = write("a,y\n1.5,Well\n2,well\n3,ill\n")
+    first = load_dataset(path, target="y", labels={"Well": "well"})
+    stored = Preparation.from_dict(first.preparation.to_dict())
+    assert load_dataset(path, target="y", preparation=stored).y.tolist() == ["well", "well", "ill"]
+
+
 def test_duplicates_are_left_out_with_their_groups(write):
     path = write("who,a,b,y\np,1.5,x,no\nq,2,x,yes\nr,1.5,x,no\ns,1.5,x,yes\nt,,x,no\nu,,x,no\n")
     data = load_dataset(path, target="y", groups="who", drop_duplicates=True)
     assert data.X["a"].tolist()[:3] == [1.5, 2.0, 1.5]
     assert data.y.tolist() == ["no", "yes", "yes", "no"]
     assert data.groups.tolist() == ["p", "q", "s", "t"]
-    assert data.n_rows_dropped == 2
+    assert data.n_rows_dropped == 0  # no value is missing
     assert any(text.startswith("2 of 6 rows are left out") for text in data.findings)

@@ -104,6 +104,15 @@ def test_errors_are_means_by_exact_weights(make) -> None:
             assert getattr(statistics, name) == pytest.approx(error, abs=1e-9)
 
 
+@pytest.mark.parametrize("weight", [5e-324, 1e-300, 1e308])
+def test_extreme_weights_are_divided_by_the_largest(weight) -> None:
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, Y)
+    extractor = CARTExtractor(tree, max_leaf_nodes=4, random_state=0)
+    extractor.fit(X, sample_weight=np.full(len(X), weight))
+    assert sum(rule.statistics.n_rows for rule in extractor.rules_) == pytest.approx(len(X))
+    assert extractor.coverage_ == 1
+
+
 @pytest.mark.parametrize("case", CASES["classification"], ids=lambda case: case[0])
 def test_equal_weights_give_the_statistics_of_the_extractor(make) -> None:
     extractor = make(KNeighborsClassifier(3)).fit(X, Y)

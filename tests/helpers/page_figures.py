@@ -260,7 +260,7 @@ class PageFigures:
         records = self.texts("#cards .card:not(.otherwise) .weighted-record")
         assert len(records) == (len(weighted) if self.run.is_weighted else 0)
         for record, own in zip(records, weighted, strict=False):
-            pattern = rf"^as rows are weighed: {_FIGURE} weighted rows?, {_FIGURE} % agree with the"
+            pattern = rf"^with weights: {_FIGURE} weighted rows?, {_FIGURE} % agree with the"
             if " points agree" in record:
                 self.figures(record, rf": {_FIGURE} weighted rows?,", [own["rows"]])
             else:

@@ -139,7 +139,7 @@ function ruleCard(rules, rows, i, details) {
   const { weighted, seen } = rules.view.rules[i];
   // Figures of weighted rows are on a line of their own.
   if (found && weighted && seen) {
-    card.append(element("p", { class: "record weighted-record", text: `as rows are weighed: ${seen}` }));
+    card.append(element("p", { class: "record weighted-record", text: `with weights: ${seen}` }));
   }
   if (details && rules.view.holds) {
     const box = element("div", { class: "rule-more" });
