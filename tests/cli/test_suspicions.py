@@ -51,7 +51,7 @@ def test_tune_reports_repeated_groups_first(visits, tmp_path, capsys, monkeypatc
     out, err = capsys.readouterr()
     warning = err.partition("skescore: warning: ")[2].splitlines()[0]
     assert "90 of 90 values of 'patient' occur in several rows" in warning
-    assert warning.endswith(f"--output {run} --groups patient")
+    assert warning.endswith(f"--output {run} --groups patient --overwrite")
     assert out.startswith(f"Warning: {warning}\n")
     record = json.loads((run / "run.json").read_text(encoding="utf-8"))
     assert record["suspicions"][0] == record["notes"][0] == warning
