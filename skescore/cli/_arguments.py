@@ -390,7 +390,7 @@ def _label_pairs(text: str) -> list[tuple[str, str]]:
 
 
 def check_row_options(options: argparse.Namespace) -> None:
-    """Report classes that --labels gives two names."""
+    """Report classes to which --labels gives two names."""
     names: dict[str, str] = {}
     for old, new in options.labels:
         if names.setdefault(old, new) != new:

@@ -105,7 +105,7 @@ from skescore.rules import (
 from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label, label_array
 from skescore.rules.exporters import readable_bounds, readable_outputs
 
-#: Smaller weights are numbers of few digits, or 0 once they are divided.
+#: Smaller weights have few digits left, and become 0 if they are divided.
 _MIN_WEIGHT = 1e-290
 
 
@@ -603,7 +603,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """Count the training rows of each rule, and the covered ones, by their exact weights.
 
         `labels` are the black box's predictions for these rows. Rules are learned from whole rows,
-        but nothing that is printed is to depend on the rounding.
+        but their figures must not depend on that rounding.
         """
         rows = X if self._encoder else extraction.X[: len(labels)]
         if extraction.classes is None:
@@ -624,8 +624,8 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
     def _repeat_rows(X: Any, y: Any, sample_weight: Any, task: str) -> tuple[Any, Any, np.ndarray]:
         """Repeat rows and labels as often as they weigh; return what each repetition weighs, too.
 
-        The weights of all repetitions of a row add up to its weight. Weights whose sum is no
-        positive finite number are divided by the largest one.
+        The weights of all repetitions of a row add up to its weight. Weights whose sum is infinite,
+        and weights too small to be divided, are divided by the largest one first.
         """
         n_rows = _num_samples(X)
         index = repeated_rows(sample_weight, n_rows)

@@ -151,7 +151,7 @@ def with_row_weights(
     Examples
     --------
     >>> import numpy as np
-    >>> from skescore.rules import Interval, Rule, RuleSet, with_row_weights, with_statistics
+    >>> from skescore.rules import Rule, RuleSet, with_row_weights, with_statistics
     >>> rules = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
     >>> X, labels = [[0], [1]], np.array(["a", "b"])
     >>> rules = with_statistics(rules, X, labels)
@@ -165,15 +165,9 @@ def with_row_weights(
     if ruleset.classes is not None:
         codes = _codes(ruleset, labels)[row_of_pair]
         counts = _class_counts(ruleset, rule_of_pair, codes, pair_weights)
-        points = [
-            None
-            if rule.statistics is None or rule.statistics.n_points is None
-            else rule.statistics.class_counts
-            for rule in ruleset.rules
-        ]
-        for number, point_counts in enumerate(points):
-            if point_counts is not None:
-                counts[number] = point_counts
+        for number, rule in enumerate(ruleset.rules):
+            if rule.statistics is not None and rule.statistics.n_points is not None:
+                counts[number] = rule.statistics.class_counts
         values["class_counts"] = counts
     return _with_values(ruleset, sums, values)
 
