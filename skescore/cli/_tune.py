@@ -118,7 +118,7 @@ __all__ = [
 
 _MAX_ROWS = 10
 #: Number of values from which a forest is fitted faster on all cores.
-_LARGE = 20_000
+_LARGE = 4_000
 _MAX_CLASSES = 6
 
 

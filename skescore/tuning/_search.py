@@ -212,8 +212,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Fit the best extractor on all rows; needed to predict. With several measures the best is
         the knee of the front, or the one with the best score of this name.
     n_jobs : int or None, default=None
-        Number of processes that evaluate candidates, and `n_jobs` of black boxes whose own is
-        None. Results do not depend on it, unless several searches share a storage.
+        Number of processes that evaluate candidates, and of threads that fit a black box whose own
+        `n_jobs` is None. Results do not depend on it, unless several searches share a storage.
     random_state : int, RandomState instance or None, default=None
         Seed of the samplers and extractors. Pass an int for the same result on every run.
     sampler : optuna sampler, optional
@@ -784,7 +784,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def _workers(self) -> Any:
         """Return a context in which black boxes without `n_jobs` of their own use the search's."""
         n_jobs = self.n_jobs if self._black_box_n_jobs is None else self._black_box_n_jobs
-        return contextlib.nullcontext() if n_jobs is None else parallel_config(n_jobs=n_jobs)
+        if n_jobs is None:
+            return contextlib.nullcontext()
+        # Without a backend, joblib ignores the number in models that prefer threads, as forests do.
+        return parallel_config(backend="threading", n_jobs=n_jobs)
 
     def _sample(self, y: Any, task: str) -> np.ndarray | None:
         """Draw the rows for trials; return None if trials use all rows."""

@@ -14,8 +14,10 @@ import cloudpickle
 import numpy as np
 import pandas as pd
 import pytest
+from joblib import Parallel
 from optuna.distributions import IntDistribution
 from sklearn.datasets import load_iris
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore.black_boxes import CallableClassifier
@@ -40,6 +42,15 @@ class Shouting(DecisionTreeClassifier):
 
     def predict(self, X: Any, check_input: bool = True) -> np.ndarray:
         return np.char.upper(super().predict(X).astype(str))
+
+
+class ForestOfThreads(RandomForestClassifier):
+    """A forest that records the number of its threads."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> ForestOfThreads:
+        # The pool of scikit-learn's forests.
+        self.n_threads_ = Parallel(n_jobs=self.n_jobs, prefer="threads").n_jobs
+        return super().fit(X, y, sample_weight)
 
 
 def evaluator_of(black_box: Any = BLACK_BOX, y: Any = Y, scorer: Any = ice) -> FoldEvaluator:
@@ -165,3 +176,16 @@ def test_workers_receive_code_of_the_caller(kind: str, tmp_path: Path) -> None:
     if kind != "scorer":
         pd.testing.assert_frame_equal(boards[0], boards[2])
     assert not math.isnan(boards[0]["score"].iloc[0])
+
+
+@pytest.mark.parametrize(("n_jobs", "own", "n_threads"), [(2, None, 2), (2, 1, 1), (None, None, 1)])
+def test_black_boxes_are_fitted_by_the_threads_of_the_search(
+    n_jobs: int | None, own: int | None, n_threads: int
+) -> None:
+    forest = ForestOfThreads(3, n_jobs=own, random_state=0)
+    search = ExtractorSearchCV(
+        forest, extractors=["cart"], n_trials=1, cv=2, n_repeats=0, spaces=SPACES, random_state=0
+    )
+    # A single process evaluates the candidates, as on the command line.
+    search._black_box_n_jobs = n_jobs
+    assert search.fit(X, Y).best_extractor_.estimator_.n_threads_ == n_threads
