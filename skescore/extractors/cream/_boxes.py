@@ -15,9 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.linalg.lapack import dtrtri
 from scipy.spatial.distance import cdist, squareform
+from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import ThreadpoolController
 
@@ -43,8 +44,9 @@ CRITERIA = ("bic", "bic/m")
 #: Variance that is added to every column of every component, in squared units, so that rows with
 #: equal values do not become separate components.
 _ADDED_VARIANCE = 1e-4
-#: Largest number of steps of expectation maximization.
-_MAX_STEPS = 50
+#: Largest number of steps of expectation maximization, and change of the mean log-likelihood below
+#: which it ends.
+_MAX_STEPS, _TOLERANCE = 50, 1e-3
 #: Number of rows that mixtures are fitted to; other rows belong to the likeliest component.
 _MIXTURE_ROWS = 1000
 #: Number of rows whose distances to neighbors determine the first radius.
@@ -117,19 +119,11 @@ def mixture_components(
     fitted_rows = table[_evenly(len(table), _MIXTURE_ROWS)]
 
     def fit(n_components: int) -> tuple[float, np.ndarray | None]:
-        mixture = GaussianMixture(
-            n_components,
-            reg_covar=_ADDED_VARIANCE * unit**2,
-            max_iter=_MAX_STEPS,
-            random_state=seed,
-        )
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows
-                mixture.fit(fitted_rows)
-        except ValueError:  # a component collapsed
+            mixture = fit_mixture(fitted_rows, n_components, _ADDED_VARIANCE * unit**2, seed)
+        except np.linalg.LinAlgError:  # a component collapsed
             return np.nan, None
-        return float(mixture.bic(fitted_rows)), mixture.predict(table)
+        return mixture.bic(fitted_rows), mixture.predict(table)
 
     best: tuple[float, int, np.ndarray] | None = None
     for n_components in range(2, min(max_components, len(fitted_rows)) + 1):
@@ -139,6 +133,88 @@ def mixture_components(
         if labels is not None and np.isfinite(score) and (best is None or score < best[0]):
             best = score, n_components, labels
     return None if best is None else best[1:]
+
+
+class Mixture:
+    """A mixture of normal distributions, from the share of each component in each row.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_rows, n_columns)
+        The rows.
+    shares : ndarray of shape (n_rows, n_components)
+        The share of each component in each row.
+    added_variance : float
+        Variance that is added to every column.
+    """
+
+    def __init__(self, rows: np.ndarray, shares: np.ndarray, added_variance: float) -> None:
+        n_columns = rows.shape[1]
+        weights = shares.sum(axis=0) + 10 * np.finfo(float).eps
+        means = shares.T @ rows / weights[:, None]
+        covariances = np.empty((len(weights), n_columns, n_columns))
+        for share, mean, weight, covariance in zip(
+            shares.T, means, weights, covariances, strict=True
+        ):
+            deviations = rows - mean
+            np.matmul(share * deviations.T, deviations, out=covariance)
+            covariance /= weight
+            covariance.ravel()[:: n_columns + 1] += added_variance
+        roots = np.linalg.cholesky(covariances)
+        inverses = np.array([dtrtri(root, lower=1)[0] for root in roots])
+        self._standardizers = inverses.reshape(-1, n_columns).T
+        self._shifts = (inverses @ means[:, :, None]).ravel()
+        log_roots = np.log(roots.diagonal(axis1=1, axis2=2)).sum(axis=1)
+        normalizer = log_roots + n_columns / 2 * np.log(2 * np.pi)
+        self._log_weights = np.log(weights / weights.sum()) - normalizer
+
+    def log_densities(self, rows: np.ndarray) -> np.ndarray:
+        """Return the logarithms of the weighted densities, of shape (n_rows, n_components)."""
+        standardized = rows @ self._standardizers
+        standardized -= self._shifts
+        standardized = standardized.reshape(len(rows), len(self._log_weights), -1)
+        return self._log_weights - np.einsum("ijk,ijk->ij", standardized, standardized) / 2
+
+    def predict(self, rows: np.ndarray) -> np.ndarray:
+        """Return the likeliest component of each row."""
+        return np.asarray(self.log_densities(rows).argmax(axis=1))
+
+    def bic(self, rows: np.ndarray) -> float:
+        """Return the Bayesian information criterion; smaller is better."""
+        n_rows, n_columns = rows.shape
+        of_component = 1 + n_columns + n_columns * (n_columns + 1) / 2
+        n_parameters = len(self._log_weights) * of_component - 1
+        log_likelihood = _log_sums(self.log_densities(rows)).sum()
+        return float(n_parameters * np.log(n_rows) - 2 * log_likelihood)
+
+
+def fit_mixture(rows: np.ndarray, n_components: int, added_variance: float, seed: int) -> Mixture:
+    """Fit a mixture by expectation maximization, starting from the clusters of k-means.
+
+    The result is that of scikit-learn's ``GaussianMixture``, which takes twice as long for few
+    rows. Raises ``LinAlgError`` if a component collapses.
+    """
+    clusters = KMeans(n_components, n_init=1, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows
+        labels = clusters.fit(rows).labels_
+    mixture = Mixture(rows, (labels[:, None] == np.arange(n_components)) * 1.0, added_variance)
+    previous = -np.inf
+    for _ in range(_MAX_STEPS):
+        log_densities = mixture.log_densities(rows)
+        log_sums = _log_sums(log_densities)
+        mixture = Mixture(rows, np.exp(log_densities - log_sums[:, None]), added_variance)
+        log_likelihood = float(log_sums.mean())
+        if abs(log_likelihood - previous) < _TOLERANCE:
+            break
+        previous = log_likelihood
+    return mixture
+
+
+def _log_sums(logs: np.ndarray) -> np.ndarray:
+    """Return the logarithm of the sum of exponentials in each row."""
+    largest = logs.max(axis=1)
+    return np.asarray(largest + np.log(np.exp(logs - largest[:, None]).sum(axis=1)))
 
 
 def first_radius(table: np.ndarray, unit: float) -> float:

@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kneed import KneeLocator
+from numpy.testing import assert_allclose
+from scipy.stats import multivariate_normal
 from sklearn.cluster import DBSCAN
 from sklearn.datasets import make_blobs
 from sklearn.mixture import GaussianMixture
@@ -25,6 +27,7 @@ from skescore.extractors.cream._boxes import (
     dense_parts,
     densest_cluster,
     first_radius,
+    fit_mixture,
     knee_of,
     mixture_components,
 )
@@ -150,6 +153,42 @@ def test_the_first_radius_is_a_distance_of_neighbors(n_features):
 @pytest.mark.parametrize("n_rows", [1, 2, 7])
 def test_equal_rows_have_a_least_radius(n_rows):
     assert first_radius(np.zeros((n_rows, 2)), 3.0) == 0.003
+
+
+@given(
+    st.integers(0, 10**6),
+    st.integers(20, 200),
+    st.integers(1, 6),
+    st.integers(2, 5),
+    st.sampled_from(["normal", "clusters", "few values"]),
+)
+def test_mixtures_are_those_of_scikit_learn(seed, n_rows, n_columns, n_components, kind):
+    random = np.random.default_rng(seed)
+    rows = random.normal(size=(n_rows, n_columns))
+    if kind == "clusters":
+        rows += random.integers(0, 4, n_rows)[:, None]
+    elif kind == "few values":
+        rows = rows.round()
+    expected = GaussianMixture(n_components, reg_covar=1e-4, max_iter=50, random_state=seed)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it has not converged
+        expected.fit(rows)
+    mixture = fit_mixture(rows, n_components, 1e-4, seed)
+    assert mixture.bic(rows) == pytest.approx(expected.bic(rows), rel=1e-6)
+    log_densities = mixture.log_densities(rows)
+    assert_allclose(np.exp(log_densities), _densities(expected, rows), rtol=1e-6, atol=1e-9)
+    assert (mixture.predict(rows) == log_densities.argmax(axis=1)).all()
+
+
+def _densities(mixture: GaussianMixture, rows: np.ndarray) -> np.ndarray:
+    return np.column_stack(
+        [
+            weight * multivariate_normal(mean, covariance).pdf(rows)
+            for weight, mean, covariance in zip(
+                mixture.weights_, mixture.means_, mixture.covariances_, strict=True
+            )
+        ]
+    )
 
 
 def test_fault_15_the_criterion_is_bic_unless_asked_for():
