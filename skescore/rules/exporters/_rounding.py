@@ -439,9 +439,8 @@ def _intervals_by_feature(ruleset: RuleSet) -> dict[int, set[Interval]]:
     boxes, intervals = ruleset.boxes, dict[int, set[Interval]]()
     for j in np.flatnonzero(boxes.bounded.any(axis=0)).tolist():
         columns = (boxes.lower, boxes.upper, boxes.lower_closed, boxes.upper_closed, boxes.missing)
-        intervals[j] = {
-            Interval(j, *row) for row in zip(*(c[:, j].tolist() for c in columns), strict=True)
-        }
+        different = {*zip(*(column[:, j].tolist() for column in columns), strict=True)}
+        intervals[j] = {Interval(j, *bounds) for bounds in different}
     if not ruleset.boxes_only:
         for rule in ruleset.rules:
             for _, condition in _bounded(rule.non_intervals):
