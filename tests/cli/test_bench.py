@@ -112,6 +112,7 @@ def test_further_measures_are_columns(run, tmp_path):
     assert "rows.csv" in err
 
 
+@pytest.mark.slow
 def test_means_match_the_rows(run, tmp_path):
     _, out, _ = run(*SMALL, "--output", str(tmp_path / "out"), "--format", "json")
     result = json.loads(out)
@@ -160,6 +161,7 @@ def test_failures_are_shown(run, tmp_path):
     assert "1 extractor, 2 seeds × 2 folds: 4 rows" in out
 
 
+@pytest.mark.slow
 def test_plots_and_parquet_are_written(run, measured):
     pytest.importorskip("matplotlib")
     code, _, err = run(*SMALL, "--output", str(measured), "--plots", "--parquet")

@@ -587,6 +587,7 @@ def test_one_output_of_several_is_explained(iris, save, tmp_path, capsys):
 # Commands -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_command_is_a_black_box(tmp_path, capsys):
     program, table, run = tmp_path / "answer.py", tmp_path / "shop.csv", tmp_path / "run"
     program.write_text(

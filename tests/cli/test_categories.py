@@ -80,6 +80,7 @@ def test_every_extractor_of_ours_reads_categories(houses, run):
         assert set(suitable_extractors(task, categories=True)) == known
 
 
+@pytest.mark.slow
 def test_identifiers_are_noted(tmp_path, run):
     path = tmp_path / "people.csv"
     names = [f"p{i:03}" for i in range(60)]

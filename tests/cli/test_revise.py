@@ -63,6 +63,7 @@ def run_of(name: str) -> tuple[RuleSet, dict[str, Any]]:
     return rules, json.loads(Path(name, "run.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_tune_from_a_run_revises_its_rules(folder: Path, capsys) -> None:
     since = ["--since", "20.02.2026"]
     words = ["tune", "all.csv", "--from", "run", *since, "--keep-cost", "0.05"]

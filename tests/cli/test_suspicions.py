@@ -76,6 +76,7 @@ def test_misspelled_class_needs_no_more_rules(tmp_path, capsys):
     assert "never predict" not in out
 
 
+@pytest.mark.slow
 def test_remedies_can_be_run_as_printed(tmp_path, capsys, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)  # lines are not wrapped
     random = np.random.default_rng(0)

@@ -56,6 +56,7 @@ def write(tmp_path):
     return write
 
 
+@pytest.mark.slow
 def test_a_german_table_and_its_rules_on_other_rows(shop, write, run, tmp_path):
     path, later = write(shop.iloc[:200]), write(shop.iloc[200:], "later.csv")
     code, out, err = run(
@@ -104,6 +105,7 @@ def test_a_german_table_and_its_rules_on_other_rows(shop, write, run, tmp_path):
     assert "cannot be read again" not in err
 
 
+@pytest.mark.slow
 def test_rows_to_test_on_are_read_before_the_search(shop, write, run):
     path = write(shop)
     code, out, err = run("tune", path, "--target", "gut", *SEARCH, "--test", path.parent / "no.csv")

@@ -120,6 +120,7 @@ def test_watch_matches_late_labels_by_key(folder: Path, capsys) -> None:
     assert histories[0] == histories[1]
 
 
+@pytest.mark.slow
 def test_watch_starts_from_the_baseline_of_tune(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     for number, name in enumerate(["old", "new", "bad"]):

@@ -159,6 +159,7 @@ def check_tiny_case(seed: int) -> bool:
     return expected > 1e-9
 
 
+@pytest.mark.slow
 def test_price_equals_all_trees() -> None:
     assert sum(check_tiny_case(seed) for seed in range(20)) >= 3
 

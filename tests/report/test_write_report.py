@@ -730,6 +730,7 @@ def test_page_of_a_search_begins_with_its_suspicions(tmp_path) -> None:
     assert both.index("Read this first") < both.index("(A): ") < both.index("In figures")
 
 
+@pytest.mark.slow
 def test_a_verification_is_shown_with_bars_and_witnesses(search, folder, tmp_path) -> None:
     iris = load_dataset("iris")
     model = search.best_extractor_.estimator_

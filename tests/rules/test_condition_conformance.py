@@ -429,6 +429,7 @@ def test_javascript_source_agrees(tmp_path):
     assert_all_agree(run_javascript(sources, RECORDS, tmp_path))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("javac") is None, reason="javac is not on the PATH")
 def test_java_source_agrees(tmp_path):
     sources = [to_java(one_rule(c), f"Rules{i}") for i, c in enumerate(CONDITIONS)]

@@ -270,6 +270,7 @@ def test_command_line_ranks_searches_and_scores_by_it(
     assert "less is better (tau 2)" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_built_in_score_is_one_entry_of_the_table() -> None:
     """A new entry, made before anything else is imported, appears wherever scores are named."""
     program = """

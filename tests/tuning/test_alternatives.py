@@ -71,6 +71,7 @@ def test_alternatives_without_candidates_are_none():
     assert choose_alternatives(Candidates([]), ("cart", 0), max_rules=8) == []
 
 
+@pytest.mark.slow
 def test_search_offers_lists_with_their_figures():
     X, y = load_breast_cancer(return_X_y=True)
     forest = RandomForestClassifier(10, random_state=0)

@@ -135,7 +135,13 @@ def by_value() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("by_value")
-@pytest.mark.parametrize("kind", ["of a file", "local", "function", "scorer"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "scorer",
+        *(pytest.param(k, marks=pytest.mark.slow) for k in ("of a file", "local", "function")),
+    ],
+)
 def test_workers_receive_code_of_the_caller(kind: str, tmp_path: Path) -> None:
     threshold = 2.5
 

@@ -47,6 +47,7 @@ def check_repair(seed: int) -> tuple[float, float]:
     return before, after
 
 
+@pytest.mark.slow
 def test_refine_never_raises_disagreement() -> None:
     pairs = [check_repair(seed) for seed in range(4)]
     assert sum(after < 0.9 * before for before, after in pairs) >= 2, pairs
