@@ -482,7 +482,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             return self._fit_source(X, y=y, groups=groups, sample_weight=sample_weight)
         for name in [n for n in vars(self) if n.endswith("_") and not n.endswith("__")]:
             delattr(self, name)  # nothing of an earlier fit may stand for this one
-        self.__dict__.pop("_alternatives", None)
+        for name in ("_alternatives", "_final_black_box"):
+            self.__dict__.pop(name, None)
         task, X = black_box_task(self.estimator), convert_rows(X)
         self._given = self._check_extractors(task, X)
         self.extractors_ = tuple(self._given)
@@ -522,6 +523,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if self.refit:
             # The black box of `all_rows` was fitted on the same rows.
             self._refit(None if self.data_.is_fitted else all_rows.black_box)
+            self._final_black_box = all_rows.black_box if self._retains_folds else None
             self._warn_of_constant()
             result_facts = self._result_facts(task, table_facts.target_name, objective)
             self.suspicions_ = (*self.suspicions_, *find_suspicions(result_facts))
@@ -1341,7 +1343,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         data = self.data_
         extractor = self.make_candidate(candidate)
         if not data.is_fitted:
-            extractor.set_params(estimator=FrozenEstimator(self._winner().estimator_))
+            # The black box that the search retains knows its predictions for all rows.
+            black_box = getattr(self, "_final_black_box", None)
+            if black_box is None:
+                black_box = FrozenEstimator(self._winner().estimator_)
+            extractor.set_params(estimator=black_box)
         options = {} if data.row_weights is None else {"sample_weight": data.row_weights}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a candidate of the search, which reported them
@@ -1676,7 +1682,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
-        state.pop("_search_folds", None)  # copies make them again
+        for name in ("_search_folds", "_final_black_box"):
+            state.pop(name, None)  # copies make them again
         return state
 
     def _seeded(self, name: str) -> Any:

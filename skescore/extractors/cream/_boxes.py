@@ -138,14 +138,7 @@ def mixture_components(
 class Mixture:
     """A mixture of normal distributions, from the share of each component in each row.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_rows, n_columns)
-        The rows.
-    shares : ndarray of shape (n_rows, n_components)
-        The share of each component in each row.
-    added_variance : float
-        Variance that is added to every column.
+    `shares` has the shape (n_rows, n_components); `added_variance` is added in every column.
     """
 
     def __init__(self, rows: np.ndarray, shares: np.ndarray, added_variance: float) -> None:
