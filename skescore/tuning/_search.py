@@ -1344,10 +1344,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         extractor = self.make_candidate(candidate)
         if not data.is_fitted:
             # The black box that the search retains knows its predictions for all rows.
-            black_box = getattr(self, "_final_black_box", None)
-            if black_box is None:
-                black_box = FrozenEstimator(self._winner().estimator_)
-            extractor.set_params(estimator=black_box)
+            retained = getattr(self, "_final_black_box", None)
+            frozen = FrozenEstimator(self._winner().estimator_)
+            extractor.set_params(estimator=frozen if retained is None else retained)
         options = {} if data.row_weights is None else {"sample_weight": data.row_weights}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a candidate of the search, which reported them

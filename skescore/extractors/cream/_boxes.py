@@ -177,15 +177,16 @@ class Mixture:
         n_rows, n_columns = rows.shape
         of_component = 1 + n_columns + n_columns * (n_columns + 1) / 2
         n_parameters = len(self._log_weights) * of_component - 1
-        log_likelihood = _log_sums(self.log_densities(rows)).sum()
+        log_likelihood = np.logaddexp.reduce(self.log_densities(rows), axis=1).sum()
         return float(n_parameters * np.log(n_rows) - 2 * log_likelihood)
 
 
 def fit_mixture(rows: np.ndarray, n_components: int, added_variance: float, seed: int) -> Mixture:
     """Fit a mixture by expectation maximization, starting from the clusters of k-means.
 
-    The result is that of scikit-learn's ``GaussianMixture``, which takes twice as long for few
-    rows. Raises ``LinAlgError`` if a component collapses.
+    `rows` has the shape (n_rows, n_columns). The result is that of scikit-learn's
+    ``GaussianMixture``, which takes twice as long for few rows. Raises ``LinAlgError`` if a
+    component collapses.
     """
     clusters = KMeans(n_components, n_init=1, random_state=seed)
     with warnings.catch_warnings():
@@ -195,19 +196,13 @@ def fit_mixture(rows: np.ndarray, n_components: int, added_variance: float, seed
     previous = -np.inf
     for _ in range(_MAX_STEPS):
         log_densities = mixture.log_densities(rows)
-        log_sums = _log_sums(log_densities)
+        log_sums = np.logaddexp.reduce(log_densities, axis=1)
         mixture = Mixture(rows, np.exp(log_densities - log_sums[:, None]), added_variance)
         log_likelihood = float(log_sums.mean())
         if abs(log_likelihood - previous) < _TOLERANCE:
             break
         previous = log_likelihood
     return mixture
-
-
-def _log_sums(logs: np.ndarray) -> np.ndarray:
-    """Return the logarithm of the sum of exponentials in each row."""
-    largest = logs.max(axis=1)
-    return np.asarray(largest + np.log(np.exp(logs - largest[:, None]).sum(axis=1)))
 
 
 def first_radius(table: np.ndarray, unit: float) -> float:
