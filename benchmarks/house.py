@@ -57,12 +57,18 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+@functools.cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """Return the nodes of the syntax tree of a file."""
+    return list(ast.walk(tree_of(path)))
+
+
 def imports_of(module: str, path: Path, modules: dict[str, Path]) -> Iterator[Import]:
     """Yield the imports of a module from the package, at the top or inside functions.
 
     A source that is a package is given as its ``__init__``, unless the name is one of its modules.
     """
-    nodes = list(ast.walk(tree_of(path)))
+    nodes = nodes_of(path)
     for_types = {
         inner
         for node in nodes
@@ -172,7 +178,7 @@ def lonely_modules(package: Path) -> list[str]:
             importers.setdefault(used.source, set()).add(module)
         if module.endswith("__init__"):
             folder = module.removesuffix("__init__")
-            for node in ast.walk(tree_of(modules[module])):
+            for node in nodes_of(modules[module]):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     importers.setdefault(folder + node.value.rpartition(".")[2], set()).add(module)
     return sorted(
@@ -190,7 +196,7 @@ def private_imports(folder: Path) -> list[str]:
     """Return the test files that import a private module of the package."""
     files = []
     for path in sorted(folder.rglob("*.py")):
-        for node in ast.walk(tree_of(path)):
+        for node in nodes_of(path):
             names: list[str] = []
             if isinstance(node, ast.ImportFrom):
                 names = [f"{node.module}.{alias.name}" for alias in node.names]

@@ -425,13 +425,9 @@ def test_an_objective_explores_the_algorithm_that_the_name_says(name: str, task:
     "name", ["psyke:cart", pytest.param("psyke:gridex", marks=pytest.mark.slow)]
 )
 def test_a_search_finds_the_real_platform(name: str) -> None:
-    search = ExtractorSearchCV(
-        BLACK_BOX, extractors=(name, "cart"), n_trials=2, cv=2, random_state=0
-    ).fit(X, LABELS)
-    assert set(search.leaderboard_["extractor"]) == {name, "cart"}
+    search = ExtractorSearchCV(BLACK_BOX, extractors=(name,), n_trials=1, cv=2, random_state=0)
+    search.fit(X, LABELS)
+    assert set(search.leaderboard_["extractor"]) == {name}
     assert set(search.leaderboard_["state"]) == {"complete"}, search.leaderboard_["error"].tolist()
-    alone = ExtractorSearchCV(BLACK_BOX, extractors=(name,), n_trials=1, cv=2, random_state=0).fit(
-        X, LABELS
-    )
-    assert alone.best_extractor_.algorithm == name.removeprefix("psyke:")
-    assert registered_name(alone.best_extractor_) == name
+    assert search.best_extractor_.algorithm == name.removeprefix("psyke:")
+    assert registered_name(search.best_extractor_) == name
