@@ -282,14 +282,14 @@ def main(arguments: list[str] | None = None) -> int:
         tests = private_imports(ROOT / "tests")
         on_the_command_line = command.result()
     rows: list[tuple[str, int, int | None]] = [
-        ("Python files", sum(path.suffix == ".py" for path in sources), 424),
-        ("lines", sum(len(path.read_text("utf-8").splitlines()) for path in sources), 150_031),
+        ("Python files", sum(path.suffix == ".py" for path in sources), 425),
+        ("lines", sum(len(path.read_text("utf-8").splitlines()) for path in sources), 150_425),
         ("import cycles between files", len(cycles), 0),
         ("private modules with one importer", len(lonely), 37),
         ("test files that import private modules", len(tests), 25),
-        ("files entered by `skescore tune`", len(on_the_command_line), 94),
+        ("files entered by `skescore tune`", len(on_the_command_line), 95),
         ("functions called by `skescore tune`", sum(map(len, on_the_command_line.values())), None),
-        ("files entered from `fit` to `best_for`", len(in_python), 66),
+        ("files entered from `fit` to `best_for`", len(in_python), 67),
         ("functions called from `fit` to `best_for`", sum(map(len, in_python.values())), None),
     ]
     print("| measure | here | limit |\n| :-- | --: | --: |")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import psutil
     from joblib import Parallel
+    from joblib.externals.loky import ProcessPoolExecutor
 
 __all__ = [
     "end_with_input",
@@ -24,6 +25,7 @@ __all__ = [
     "own_environment",
     "parallel",
     "safe_children",
+    "single_process",
     "terminated_like_interrupted",
     "worker_command",
 ]
@@ -32,6 +34,10 @@ __all__ = [
 _SAFE_PATH = "PYTHONSAFEPATH"
 #: One entry for each block in which this module, and not the user, has set the variable.
 _SET: list[bool] = []
+#: Seconds after which a process without work ends.
+_IDLE_SECONDS = 300
+#: Environment variables for the number of threads of numerical libraries.
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 #: Seconds that a worker has to return its trials after its parent has ended.
 _SHUTDOWN_SECONDS = 10.0
 #: The parent process, once this process watches it.
@@ -136,6 +142,22 @@ def parallel(n_jobs: int | None, **options: Any) -> Parallel:
     from joblib import Parallel  # imported late, because commands such as --help do not need it
 
     return Parallel(n_jobs, initializer=_begin, initargs=(os.getpid(),), **options)
+
+
+def single_process(n_threads: int) -> ProcessPoolExecutor:
+    """Return an executor with one process, which ends with this one and starts again when needed.
+
+    Its numerical libraries use `n_threads` threads, unless the environment says otherwise.
+    """
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    return ProcessPoolExecutor(
+        1,
+        timeout=_IDLE_SECONDS,
+        initializer=_begin,
+        initargs=(os.getpid(),),
+        env={name: str(n_threads) for name in _THREADS if name not in os.environ},
+    )
 
 
 def _begin(parent: int) -> None:

@@ -148,13 +148,9 @@ class ReportingSearch(ExtractorSearchCV):
 
     _retains_folds = True  # the baseline and certificates evaluate the winner on them
 
-    def fit_black_boxes_on_all_cores(self) -> None:
-        """Let forests use all cores, while one process evaluates the candidates.
-
-        Candidates learn from a sample of the rows and share results, so that several processes
-        rarely save time.
-        """
-        self._black_box_n_jobs = -1
+    def fit_forests_by(self, n_threads: int) -> None:
+        """Fit black boxes by threads, whatever the number of processes; -1 is all cores."""
+        self._black_box_n_jobs = n_threads
 
     def _run(self, runner: Any, score_name: str) -> KeyboardInterrupt | None:
         fold = runner.evaluator.all_rows

@@ -119,6 +119,10 @@ __all__ = [
 _MAX_ROWS = 10
 #: Number of values from which a forest is fitted faster on all cores.
 _LARGE = 4_000
+#: Number of trials from which several processes save more time than they take to start.
+_MANY_TRIALS = 20
+#: Most processes of a search that does not say how many, because each needs memory.
+_MAX_PROCESSES = 4
 _MAX_CLASSES = 6
 
 
@@ -896,8 +900,10 @@ def _number_options() -> dict[str, tuple[Any, Any, str, str]]:
             arguments.jobs,
             None,
             "N",
-            "processes that evaluate candidates (default 1; -1: as many as there are cores). "
-            f"Without this option, forests are fitted on all cores from {_LARGE:,} values on",
+            "processes that evaluate candidates (-1: one per core; default: one per core, at most "
+            f"{_MAX_PROCESSES}, from {_MANY_TRIALS} trials on with a model that is trained here, "
+            f"else 1). Without this option, forests are fitted on all cores from {_LARGE:,} values "
+            "on",
         ),
     }
 
@@ -1692,16 +1698,29 @@ def _make_search(
         constraints=constraints_from(options, dataset.X, dataset.y),
         **limits,
         refit=options.workers != 0,
-        n_jobs=options.n_jobs or 1,
+        n_jobs=_n_processes(options),
         random_state=options.seed,
         storage=trial_storage.storage,
         study_name=trial_storage.study,
         callbacks=[progress] if options.quiet else [progress, first_rules],
     )
-    is_alone = options.workers == 1 and options.black_box in BLACK_BOX_NAMES
-    if is_alone and options.n_jobs is None and dataset.X.size >= _LARGE:
-        search.fit_black_boxes_on_all_cores()
+    if options.n_jobs is None and _is_alone(options):
+        search.fit_forests_by(-1 if dataset.X.size >= _LARGE else 1)
     return search
+
+
+def _is_alone(options: argparse.Namespace) -> bool:
+    """Return whether the search has the machine to itself, and trains a model that we know."""
+    return options.workers == 1 and options.black_box in BLACK_BOX_NAMES
+
+
+def _n_processes(options: argparse.Namespace) -> int:
+    """Return the number of processes that evaluate candidates."""
+    from joblib import cpu_count
+
+    if options.n_jobs is not None or options.trials < _MANY_TRIALS or not _is_alone(options):
+        return options.n_jobs or 1
+    return min(cpu_count(), _MAX_PROCESSES)
 
 
 def _search(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import optuna
 import pandas as pd
-from joblib import parallel_config
+from joblib import effective_n_jobs, parallel_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_classifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import TimeSeriesSplit
@@ -90,6 +90,7 @@ from skescore.tuning.runner import (
     StudySettings,
     Workers,
     quiet_optuna,
+    start_helpers,
 )
 from skescore.tuning.spaces import Space, check_space, extractor_name, search_space, starting_points
 from skescore.tuning.storage import open_storage, search_identity
@@ -492,6 +493,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         table_facts = self._table_facts(task)
         self.suspicions_ = tuple(find_suspicions(table_facts))
         begin = time.perf_counter()
+        n_jobs = effective_n_jobs(self.n_jobs)
+        start_helpers(n_jobs - 1, n_jobs)  # they are ready when the black boxes are fitted
         sampled_rows = self._sample(self.data_.target, task)
         self.n_rows_sampled_ = None if sampled_rows is None else len(sampled_rows)
         data = self.data_.take(sampled_rows)
@@ -864,13 +867,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if self._limits and different_outcomes["within_limits"].any():
             different_outcomes = different_outcomes[different_outcomes["within_limits"]]
         finalists = different_outcomes.index[:N_FINALISTS]
-        scores = []
-        for finalist in finalists:
-            try:
-                extractor = self.make_candidate(board.loc[finalist])
-                scores.append(evaluate_on_fold(extractor, all_rows, scorer)["score"])
-            except Exception:  # as in a trial, it cannot win
-                scores.append(np.nan)
+        with Workers(FoldEvaluator([all_rows], scorer, {}), self.n_jobs) as workers:
+            results = workers.run([(self.make_candidate(board.loc[f]), 0) for f in finalists])
+        scores = [result.get("score") for result in results]  # NaN after an error, as in a trial
         board.loc[finalists, "score_on_all_rows"] = scores
         if np.isnan(scores).all():
             return

@@ -6,7 +6,9 @@ import json
 import math
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ import cloudpickle
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from joblib import Parallel
 from optuna.distributions import IntDistribution
 from sklearn.datasets import load_iris
@@ -31,6 +35,7 @@ from skescore.tuning import (
     evaluate_on_fold,
     make_folds,
 )
+from skescore.tuning.runner import Batch, Chain
 
 X, Y = (part[::3] for part in load_iris(return_X_y=True))
 BLACK_BOX = DecisionTreeClassifier(max_depth=3, random_state=0)
@@ -123,6 +128,103 @@ def test_workers_load_folds_of_each_search() -> None:
         with Workers(evaluator, 2) as workers:
             results = [without_seconds(result) for result in workers.run(tasks)]
         assert results == [without_seconds(evaluator(*task)) for task in tasks]
+
+
+class ThreadAsHelper:
+    """A thread in place of a process, ready after its first call."""
+
+    def __init__(self, pool: ThreadPoolExecutor, seconds: float) -> None:
+        self.pool = pool
+        self.ready: Future[Any] = pool.submit(time.sleep, seconds)
+
+
+@st.composite
+def chain_plans(draw: Any) -> list[tuple[int, int, int, float]]:
+    """Length, certain calls, calls until it stops, and duration of the calls of each chain."""
+    return draw(
+        st.lists(
+            st.tuples(
+                st.integers(0, 6), st.integers(1, 6), st.integers(1, 7), st.sampled_from([0, 0.002])
+            ),
+            max_size=6,
+        )
+    )
+
+
+def make_chains(plans: list[tuple[int, int, int, float]]) -> list[Chain]:
+    def stops_after(n_calls: int) -> Callable[[list[Any]], bool]:
+        return lambda results: len(results) < n_calls
+
+    return [
+        Chain(index, list(range(length)), index % 2, n_certain, stops_after(n_calls))
+        for index, (length, n_certain, n_calls, _) in enumerate(plans)
+    ]
+
+
+@given(chain_plans(), st.integers(0, 2), st.sampled_from([0, 0.003]))
+def test_shared_chains_have_the_results_of_a_loop(
+    plans: list[tuple[int, int, int, float]], n_helpers: int, delay: float
+) -> None:
+    made: list[tuple[int, int]] = []
+
+    def call(chain: Chain, number: int) -> tuple[int, int]:
+        time.sleep(plans[chain.subject][3])
+        made.append((chain.subject, number))
+        return chain.subject, number
+
+    chains = make_chains(plans)
+    pools = [ThreadPoolExecutor(1) for _ in range(n_helpers)]
+    Batch(chains, {}).run(
+        call,
+        lambda helper, chain, number: helper.pool.submit(call, chain, number),
+        [ThreadAsHelper(pool, delay) for pool in pools],
+    )
+    for chain, (length, n_certain, n_calls, _) in zip(chains, plans, strict=True):
+        n_needed = min(length, max(n_certain, n_calls))
+        assert chain.results == [(chain.subject, number) for number in range(n_needed)]
+    for pool in pools:
+        pool.shutdown()
+    assert len(set(made)) == len(made)
+
+
+@pytest.mark.parametrize("fails_here", [True, False])
+def test_errors_of_any_worker_end_a_batch(fails_here: bool) -> None:
+    def here(chain: Chain, number: int) -> int:
+        if fails_here:
+            raise KeyboardInterrupt
+        time.sleep(0.01)
+        return number
+
+    def there(number: int) -> int:
+        if not fails_here:
+            raise KeyError(number)
+        return number
+
+    with ThreadPoolExecutor(1) as pool, pytest.raises((KeyboardInterrupt, KeyError)):
+        Batch([Chain(0, list(range(9)), None, 9)], {}).run(
+            here,
+            lambda helper, chain, number: helper.pool.submit(there, number),
+            [ThreadAsHelper(pool, 0)],
+        )
+
+
+def test_calls_return_to_the_worker_that_made_them() -> None:
+    homes: dict[Any, int] = {("a", 0): 1, ("a", 1): 1, ("b", 0): 0, ("b", 1): 0}
+    made: dict[int, list[str]] = {0: [], 1: []}
+
+    def call(worker: int, chain: Chain) -> None:
+        time.sleep(0.005)
+        made[worker].append(chain.family)
+
+    with ThreadPoolExecutor(1) as pool:
+        Batch([Chain(0, [0, 1], family, 2) for family in ("a", "b")], homes).run(
+            lambda chain, _: call(0, chain),
+            lambda helper, chain, _: helper.pool.submit(call, 1, chain),
+            [ThreadAsHelper(pool, 0)],
+        )
+    assert made[0][0] == "b"
+    assert made[1][0] == "a"
+    assert sorted(made[0] + made[1]) == ["a", "a", "b", "b"]
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from skescore.tuning.runner._allocation import Allocation, TrialUsage, order_for_worker
 from skescore.tuning.runner._description import describe_study
+from skescore.tuning.runner._helpers import Batch, Chain, start_helpers
 from skescore.tuning.runner._progress import SearchProgress
 from skescore.tuning.runner._runner import Runner
 from skescore.tuning.runner._studies import Studies, StudySettings, quiet_optuna
@@ -10,6 +11,8 @@ from skescore.tuning.runner._workers import FoldEvaluator, Workers
 
 __all__ = [
     "Allocation",
+    "Batch",
+    "Chain",
     "FoldEvaluator",
     "Runner",
     "SearchProgress",
@@ -21,4 +24,5 @@ __all__ = [
     "describe_study",
     "order_for_worker",
     "quiet_optuna",
+    "start_helpers",
 ]

@@ -27,6 +27,7 @@ from skescore.tuning.runner._comparison import (
     raced_parts,
     score_and_bound,
 )
+from skescore.tuning.runner._helpers import Chain
 from skescore.tuning.runner._results import FinishedTrial, ResultCache
 from skescore.tuning.runner._studies import BaselineRecord, Studies, run_callbacks
 from skescore.tuning.runner._trials import is_baseline, value_of
@@ -36,6 +37,8 @@ from skescore.tuning.storage import Heartbeat, is_storage_failure
 #: Trials that start together in memory: few, so that the sampler learns from earlier ones, and
 #: the same number whatever the number of processes, so that it does not change the results.
 _BATCH_SIZE = 4
+#: Pruners that compare a trial with finished ones only.
+_OWN_PRUNERS = ("race", "bound")
 #: Seconds between two checks for trials of other workers.
 _POLL_SECONDS = 0.5
 #: Seconds of waiting for other workers before a warning.
@@ -283,8 +286,7 @@ class Runner:
                         self._interrupt(group)
                         n_finished += len(group)
                         continue
-                    self._evaluate(group, workers)
-                    self._evaluate_on_all_rows(group, rivals, workers)
+                    self._evaluate(group, rivals, workers)
                     for running in group:
                         trial = self._finish(running)
                         n_finished += 1
@@ -375,8 +377,13 @@ class Runner:
                 self._is_up_to_date = False
         return granted
 
-    def _evaluate(self, started: list[_RunningTrial], workers: Workers) -> None:
-        """Evaluate the trials on the folds: fold after fold where a trial may be pruned between."""
+    def _evaluate(
+        self, started: list[_RunningTrial], rivals: list[np.ndarray], workers: Workers
+    ) -> None:
+        """Evaluate the trials on the folds, and on all rows if they may win.
+
+        A trial may be pruned after each fold.
+        """
         originals: dict[tuple[str, str], _RunningTrial] = {}
         duplicates: list[tuple[_RunningTrial, _RunningTrial]] = []
         pending = []
@@ -390,51 +397,57 @@ class Runner:
                 duplicates.append((running, originals[key]))
             else:
                 originals[key] = running
-                candidate = self.studies.objectives[running.name].candidate(running.params)
-                pending.append((running, candidate))
-        n_folds = len(self.evaluator.folds)
-        complete = [(r, candidate) for r, candidate in pending if not self._may_prune(r)]
-        results = workers.run([(candidate, k) for _, candidate in complete for k in range(n_folds)])
-        for index, (running, _) in enumerate(complete):
-            running.results += results[index * n_folds : (index + 1) * n_folds]
-        active = [(r, candidate) for r, candidate in pending if self._may_prune(r)]
-        for k in range(n_folds):
-            results = workers.run([(candidate, k) for _, candidate in active])
-            for (running, _), result in zip(active, results, strict=True):
-                running.results.append(result)
-                running.is_pruned = k + 1 < n_folds and self._should_prune(running)
-            active = [(r, c) for r, c in active if not r.is_pruned and not r.failure]
+                pending.append(running)
+        if self.pruner not in _OWN_PRUNERS:
+            self._evaluate_for_optuna([r for r in pending if self._may_prune(r)], workers)
+        chains = [self._chain(running, rivals, workers) for running in pending]
+        workers.run_chains(chains)
+        for running, chain in zip(pending, chains, strict=True):
+            results = dict(zip(chain.calls, chain.results, strict=False))  # it may be pruned
+            running.all_rows = results.pop(ALL_ROWS, None)  # a failure keeps it from winning
+            running.results = list(results.values()) or running.results
         for running, original in duplicates:
             running.same_as, running.results = original.trial.number, original.results
-            running.is_pruned = original.is_pruned
+            running.is_pruned, running.all_rows = original.is_pruned, original.all_rows
 
-    def _evaluate_on_all_rows(
-        self, started: list[_RunningTrial], rivals: list[np.ndarray], workers: Workers
-    ) -> None:
-        """Extract rules from all rows for the trials that may win.
+    def _evaluate_for_optuna(self, active: list[_RunningTrial], workers: Workers) -> None:
+        """Evaluate trials fold after fold, because Optuna's pruners compare them after each."""
+        n_folds = len(self.evaluator.folds)
+        for k in range(n_folds):
+            results = workers.run([(self._candidate(running), k) for running in active])
+            for running, result in zip(active, results, strict=True):
+                running.results.append(result)
+                running.is_pruned = k + 1 < n_folds and self._should_prune(running)
+            active = [r for r in active if not r.is_pruned and not r.failure]
 
-        A trial cannot win if a rival is at least as good in every part of the score on every fold.
-        """
+    def _candidate(self, running: _RunningTrial) -> Any:
+        return self.studies.objectives[running.name].candidate(running.params)
 
-        def may_win(running: _RunningTrial) -> bool:
-            if running.same_as is not None or running.is_pruned or running.failure:
-                return False
-            if math.isnan(mean_of(running.results, "score")):  # without a score nothing wins
-                return False
-            parts = self._results.parts_of(running.results)
-            return not any((rival >= parts).all() for rival in rivals)
+    def _chain(self, running: _RunningTrial, rivals: list[np.ndarray], workers: Workers) -> Chain:
+        """Return the evaluations of a trial that are left."""
+        n_folds = len(self.evaluator.folds)
+        on_all_rows = [] if self.evaluator.all_rows is None else [ALL_ROWS]
+        if running.results:  # on the folds
+            may_win = not running.is_pruned and self._may_win(running, rivals)
+            return workers.chain(self._candidate(running), on_all_rows if may_win else [])
 
-        if self.evaluator.all_rows is None:
-            return
-        contenders = [running for running in started if may_win(running)]
-        candidates = [self.studies.objectives[r.name].candidate(r.params) for r in contenders]
-        results = workers.run([(candidate, ALL_ROWS) for candidate in candidates])
-        for running, result in zip(contenders, results, strict=True):
-            running.all_rows = result  # a failure here keeps the trial from winning
-        by_number = {(r.name, r.trial.number): r.all_rows for r in contenders}
-        for running in started:
-            if running.same_as is not None and running.all_rows is None:
-                running.all_rows = by_number.get((running.name, running.same_as))
+        def continues(results: list[FoldResult]) -> bool:
+            running.results = list(results)
+            if len(results) == n_folds:
+                return self._may_win(running, rivals)
+            running.is_pruned = self._should_prune(running)
+            return not (running.is_pruned or running.failure)
+
+        n_certain = 1 if self._may_prune(running) else n_folds
+        folds = [*range(n_folds), *on_all_rows]
+        return workers.chain(self._candidate(running), folds, n_certain, continues)
+
+    def _may_win(self, running: _RunningTrial, rivals: list[np.ndarray]) -> bool:
+        """Return whether no rival is at least as good in every part of the score on every fold."""
+        if running.failure or math.isnan(mean_of(running.results, "score")):
+            return False  # without a score nothing wins
+        parts = self._results.parts_of(running.results)
+        return not any((rival >= parts).all() for rival in rivals)
 
     def _may_prune(self, running: _RunningTrial) -> bool:
         return self.pruner is not None or self.studies.has_pruner(running.name)

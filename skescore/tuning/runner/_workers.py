@@ -5,18 +5,18 @@ from __future__ import annotations
 import math
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import cloudpickle
-from joblib import delayed, effective_n_jobs
+from joblib import cpu_count, effective_n_jobs
 from sklearn.utils.validation import _num_samples
 
 from skescore._deadline import time_limit
-from skescore._processes import parallel
 from skescore.black_boxes import QueryCost, black_box_task
 from skescore.tuning._fold_result import FoldResult
 from skescore.tuning._objective import (
@@ -24,6 +24,7 @@ from skescore.tuning._objective import (
     evaluate_on_fold,
     knowledge_like,
 )
+from skescore.tuning.runner._helpers import Batch, Chain, Helper, helpers
 
 #: Evaluator that this process has loaded, by its path.
 _LOADED: dict[str, FoldEvaluator] = {}
@@ -99,7 +100,10 @@ class FoldEvaluator:
 
 
 class Workers:
-    """Run evaluations in this process or in several; use it as a context manager.
+    """Run evaluations in this process and in others; use it as a context manager.
+
+    Evaluations on a fold that share computations are made by the same process, as far as none is
+    without work.
 
     Parameters
     ----------
@@ -117,20 +121,32 @@ class Workers:
     def __init__(self, evaluator: FoldEvaluator, n_jobs: int | None) -> None:
         self.evaluator = evaluator
         self.n_jobs = effective_n_jobs(n_jobs)
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._context = ExitStack()
         self._path = ""
-        self._parallel: Any = None
+        self._helpers: list[Helper] = []
+        self._homes: dict[Hashable, int] = {}
         self.query_cost = QueryCost()
 
     def __enter__(self) -> Workers:
         if self.n_jobs > 1:
-            self._folder = tempfile.TemporaryDirectory(prefix="skescore-")
-            path = Path(self._folder.name, "folds.pkl")
+            self._start()
+        return self
+
+    def _start(self) -> None:
+        """Give the other processes the folds."""
+        from threadpoolctl import threadpool_limits
+
+        with ExitStack() as context:
+            folder = context.enter_context(tempfile.TemporaryDirectory(prefix="skescore-"))
+            path = Path(folder, "folds.pkl")
             # cloudpickle also stores functions and classes of the caller's script.
             path.write_bytes(cloudpickle.dumps(self.evaluator))
             self._path = str(path)
-            self._parallel = parallel(self.n_jobs).__enter__()
-        return self
+            self._helpers = context.enter_context(helpers(self.n_jobs - 1, self.n_jobs))
+            for helper in self._helpers:
+                helper.prepare(_prepare, self._path)
+            context.enter_context(threadpool_limits(max(1, cpu_count() // self.n_jobs)))
+            self._context = context.pop_all()
 
     def __exit__(
         self,
@@ -138,23 +154,76 @@ class Workers:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if self._folder is not None:
-            self._parallel.__exit__(kind, error, trace)
-            self._folder.cleanup()
+        self._context.__exit__(kind, error, trace)
 
     def run(self, tasks: Sequence[tuple[Any, int]]) -> list[FoldResult]:
         """Evaluate pairs of an extractor and the number of a fold; return results in order."""
-        if self.n_jobs == 1:
-            results = [self.evaluator(*task) for task in tasks]
-        else:
-            calls = (delayed(_evaluate)(self._path, *task) for task in tasks)
-            results = list(self._parallel(calls))
+        chains = [self.chain(candidate, [fold]) for candidate, fold in tasks]
+        self.run_chains(chains)
+        return [result for chain in chains for result in chain.results]
+
+    def chain(
+        self,
+        candidate: Any,
+        folds: Sequence[int],
+        n_certain: int = 1,
+        continues: Callable[[list[FoldResult]], bool] | None = None,
+    ) -> Chain:
+        """Return the evaluations of an extractor on folds, one after another.
+
+        Parameters
+        ----------
+        candidate : extractor
+            The extractor.
+        folds : sequence of int
+            Numbers of the folds.
+        n_certain : int, default=1
+            Number of folds on which it is evaluated anyway.
+        continues : callable, optional
+            Returns from the results so far whether it is evaluated on the next fold.
+        """
+        # Extractors of one package or module share intermediate results.
+        family = type(candidate).__module__.split(".")[:3]
+        return Chain(candidate, folds, tuple(family), n_certain, continues, _may_hurry)
+
+    def run_chains(self, chains: Sequence[Chain]) -> None:
+        """Make the evaluations of chains."""
+        if self._helpers:
+            Batch(chains, self._homes).run(
+                lambda chain, fold: self.evaluator(chain.subject, fold),
+                lambda helper, chain, fold: helper.submit(
+                    _evaluate, self._path, chain.subject, fold
+                ),
+                self._helpers,
+            )
+        for chain in chains:
+            while not chain.has_ended:
+                fold = chain.calls[len(chain.results)]
+                chain.keep(len(chain.results), self.evaluator(chain.subject, fold))
+        results = [result for chain in chains for result in chain.results]
         self.query_cost = sum((result.query_cost for result in results), self.query_cost)
-        return results
 
 
-def _evaluate(path: str, extractor: Any, fold: int) -> FoldResult:
+def _may_hurry(fold: int) -> bool:
+    """Return whether to evaluate on a fold before it is known to be needed.
+
+    All rows take longer than a fold, and only few candidates need them.
+    """
+    return fold != ALL_ROWS
+
+
+def _load(path: str) -> FoldEvaluator:
+    """Return the evaluator of a file, which this process reads once."""
     if path not in _LOADED:
         _LOADED.clear()  # keep the rows of one search only
         _LOADED[path] = cloudpickle.loads(Path(path).read_bytes())
-    return _LOADED[path](extractor, fold)
+    return _LOADED[path]
+
+
+def _prepare(path: str) -> None:
+    """Read an evaluator, which is not returned, as the caller has it."""
+    _load(path)
+
+
+def _evaluate(path: str, extractor: Any, fold: int) -> FoldResult:
+    return _load(path)(extractor, fold)

@@ -1,0 +1,272 @@
+"""Processes that evaluate candidates beside this one."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from joblib import cpu_count
+
+from skescore._processes import single_process
+
+#: Helpers that no search uses; each ends after some minutes without work.
+_IDLE: list[Helper] = []
+
+
+class Helper:
+    """A process that works beside this one, one call at a time.
+
+    Parameters
+    ----------
+    n_threads : int
+        Number of threads of numerical libraries in the process.
+
+    Attributes
+    ----------
+    ready : Future
+        Finished as soon as the process can work without delay.
+    """
+
+    def __init__(self, n_threads: int) -> None:
+        self.owner = os.getpid()
+        self._process = single_process(n_threads)
+        self.ready: Future[Any] = self.submit(_import_package)
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Call a function in the process after all earlier calls."""
+        future: Future[Any] = self._process.submit(function, *arguments)
+        return future
+
+    def prepare(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call a function before the process is ready."""
+        self.ready = self.submit(function, *arguments)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._process.shutdown(wait=True, kill_workers=True)
+
+
+def start_helpers(number: int, n_jobs: int) -> None:
+    """Start processes that :func:`helpers` returns later, so that they are ready by then.
+
+    Parameters
+    ----------
+    number : int
+        Number of helpers that should be idle.
+    n_jobs : int
+        Number of processes that share the cores.
+    """
+    _IDLE[:] = [helper for helper in _IDLE if helper.owner == os.getpid()]
+    while len(_IDLE) < number:
+        _IDLE.append(Helper(max(1, cpu_count() // n_jobs)))
+
+
+@contextmanager
+def helpers(number: int, n_jobs: int) -> Iterator[list[Helper]]:
+    """Return helpers that no other search uses; an error ends them, with what they do."""
+    start_helpers(number, n_jobs)
+    claimed = [_IDLE.pop() for _ in range(number)]
+    try:
+        yield claimed
+    except BaseException:
+        for helper in claimed:
+            helper.kill()
+        raise
+    _IDLE.extend(claimed)
+
+
+@dataclass
+class Chain:
+    """Calls of which each may decide that the following ones are not needed.
+
+    Parameters
+    ----------
+    subject : object
+        What all calls are about.
+    calls : sequence
+        What each call is about.
+    family : hashable
+        Chains of one family share intermediate results where they make equal calls.
+    n_certain : int
+        Number of calls that are needed anyway.
+    continues : callable, optional
+        Returns from the results so far whether the next call is needed.
+    may_hurry : callable, optional
+        Returns whether a call may be made before it is known to be needed; any may by default.
+
+    Attributes
+    ----------
+    results : list
+        The results so far, without those of calls that were not needed.
+    """
+
+    subject: Any
+    calls: Sequence[Any]
+    family: Hashable = None
+    n_certain: int = 1
+    continues: Callable[[list[Any]], bool] | None = None
+    may_hurry: Callable[[Any], bool] | None = None
+    results: list[Any] = field(default_factory=list)
+    n_started: int = 0
+    has_ended: bool = False
+    _waiting: dict[int, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.has_ended = not self.calls
+
+    def is_open(self, hurried: bool) -> bool:
+        """Return whether another call can start, if `hurried` before it is known to be needed."""
+        if self.has_ended or self.n_started == len(self.calls):
+            return False
+        if hurried:
+            return self.may_hurry is None or self.may_hurry(self.calls[self.n_started])
+        return self.n_started < self.n_certain
+
+    def keep(self, number: int, result: Any) -> None:
+        """Keep the result of a call, and decide on the following ones."""
+        self._waiting[number] = result
+        while not self.has_ended and len(self.results) in self._waiting:
+            self.results.append(self._waiting.pop(len(self.results)))
+            n_done = len(self.results)
+            if n_done >= self.n_certain and n_done < len(self.calls):
+                self.has_ended = self.continues is not None and not self.continues(self.results)
+                self.n_certain = n_done + 1
+            self.has_ended |= n_done == len(self.calls)
+
+
+class Batch:
+    """Chains of calls that this process and its helpers share.
+
+    Every worker prefers the calls that it made for the same family before, then those that no
+    worker made, then those of other workers, and at last those that may turn out to be needless.
+
+    Parameters
+    ----------
+    chains : sequence of Chain
+        The chains.
+    homes : dict
+        Worker that made a call of a family last; it is updated. 0 is this process.
+    """
+
+    def __init__(self, chains: Sequence[Chain], homes: dict[Hashable, int]) -> None:
+        self.chains = chains
+        self._homes = homes
+        self._error: BaseException | None = None
+        self._changed = threading.Condition(threading.RLock())
+        self._idle: dict[int, Callable[[], None]] = {}
+
+    def run(
+        self,
+        here: Callable[[Chain, Any], Any],
+        there: Callable[[Helper, Chain, Any], Future[Any]],
+        helpers: Sequence[Helper],
+    ) -> None:
+        """Make all calls that are needed.
+
+        Parameters
+        ----------
+        here : callable
+            Makes a call of a chain in this process.
+        there : callable
+            Submits a call of a chain to a helper.
+        helpers : sequence of Helper
+            The other workers. Until one is ready, the others make its calls.
+        """
+        for worker, helper in enumerate(helpers, start=1):
+            self._engage(worker, helper, there)
+        try:
+            while not self._has_ended():
+                if (taken := self._take(0)) is None:
+                    with self._changed:
+                        if not self._has_ended():
+                            self._changed.wait()
+                    continue
+                chain, number = taken
+                self._keep(chain, number, here(chain, chain.calls[number]))
+        except BaseException as error:
+            self._stop(error)
+            raise
+        if self._error is not None:
+            raise self._error
+
+    def _has_ended(self) -> bool:
+        return self._error is not None or all(chain.has_ended for chain in self.chains)
+
+    def _take(self, worker: int) -> tuple[Chain, int] | None:
+        """Return the next call of a worker; None if there is none at present."""
+        with self._changed:
+            if self._has_ended():
+                return None
+            for hurried in (False, True):
+                ranked = [
+                    (self._distance(worker, chain), position)
+                    for position, chain in enumerate(self.chains)
+                    if chain.is_open(hurried)
+                ]
+                if ranked:
+                    chain = self.chains[min(ranked)[1]]
+                    self._homes[chain.family, chain.calls[chain.n_started]] = worker
+                    chain.n_started += 1
+                    return chain, chain.n_started - 1
+        return None
+
+    def _distance(self, worker: int, chain: Chain) -> int:
+        """Return 0 for a call that the worker made before, 1 for a new one, 2 for another's."""
+        home = self._homes.get((chain.family, chain.calls[chain.n_started]))
+        return 1 if home is None else 2 * (home != worker)
+
+    def _keep(self, chain: Chain, number: int, result: Any) -> None:
+        with self._changed:
+            chain.keep(number, result)
+            waiting, self._idle = list(self._idle.values()), {}
+            self._changed.notify()
+        for continue_helper in waiting:
+            continue_helper()
+
+    def _engage(
+        self, worker: int, helper: Helper, there: Callable[[Helper, Chain, Any], Future[Any]]
+    ) -> None:
+        """Let a helper make calls as soon as it is ready, one after another."""
+
+        def start_next(finished: Future[Any] | None = None) -> None:
+            try:
+                if finished is not None:
+                    finished.result()  # raises its error
+                with self._changed:
+                    taken = self._take(worker)
+                    if taken is None:
+                        self._idle[worker] = start_next
+                        return
+                chain, number = taken
+                helper.ready = future = there(helper, chain, chain.calls[number])
+                future.add_done_callback(lambda future: finish(chain, number, future))
+            except BaseException as error:  # in a thread that nobody observes
+                self._stop(error)
+
+        def finish(chain: Chain, number: int, future: Future[Any]) -> None:
+            try:
+                self._keep(chain, number, future.result())
+                start_next()
+            except BaseException as error:
+                self._stop(error)
+
+        helper.ready.add_done_callback(start_next)
+
+    def _stop(self, error: BaseException) -> None:
+        with self._changed:
+            self._error = self._error or error
+            self._changed.notify()
+
+
+def _import_package() -> None:
+    """Import what evaluations need."""
+    import skescore.tuning  # noqa: F401
+    from skescore.registry import EXTRACTORS, extractor_class
+
+    for name in EXTRACTORS:
+        extractor_class(name)
