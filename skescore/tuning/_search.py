@@ -310,7 +310,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Wall time of the search without the refit.
     query_cost_ : QueryCost
         Rows that the trials asked the black box about, and the time that it took; rows that
-        several candidates ask about count once per process.
+        several candidates ask about count once per process. With several processes, it depends on
+        their speed.
     classes_ : ndarray of shape (n_classes,)
         Class labels. Classification only.
     n_features_in_ : int

@@ -119,6 +119,11 @@ class Chain:
     def __post_init__(self) -> None:
         self.has_ended = not self.calls
 
+    @property
+    def unused(self) -> list[Any]:
+        """Results of calls that turned out not to be needed."""
+        return list(self._waiting.values())
+
     def is_open(self, hurried: bool) -> bool:
         """Return whether another call can start, if `hurried` before it is known to be needed."""
         if self.has_ended or self.n_started == len(self.calls):
@@ -180,12 +185,7 @@ class Batch:
         for worker, helper in enumerate(helpers, start=1):
             self._engage(worker, helper, there)
         try:
-            while not self._has_ended():
-                if (taken := self._take(0)) is None:
-                    with self._changed:
-                        if not self._has_ended():
-                            self._changed.wait()
-                    continue
+            while (taken := self._next()) is not None:
                 chain, number = taken
                 self._keep(chain, number, here(chain, chain.calls[number]))
         except BaseException as error:
@@ -196,6 +196,15 @@ class Batch:
 
     def _has_ended(self) -> bool:
         return self._error is not None or all(chain.has_ended for chain in self.chains)
+
+    def _next(self) -> tuple[Chain, int] | None:
+        """Wait for the next call of this process; return None when all chains have ended."""
+        with self._changed:
+            while not self._has_ended():
+                if (taken := self._take(0)) is not None:
+                    return taken
+                self._changed.wait()
+        return None
 
     def _take(self, worker: int) -> tuple[Chain, int] | None:
         """Return the next call of a worker; None if there is none at present."""

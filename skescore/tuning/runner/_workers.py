@@ -115,7 +115,9 @@ class Workers:
     Attributes
     ----------
     query_cost : QueryCost
-        Rows that the black box was asked about, and the time that it took.
+        Rows that the black box was asked about, and the time that it took. Several processes ask
+        about more rows than one, because they share no predictions and begin evaluations that turn
+        out not to be needed.
     """
 
     def __init__(self, evaluator: FoldEvaluator, n_jobs: int | None) -> None:
@@ -200,7 +202,7 @@ class Workers:
             while not chain.has_ended:
                 fold = chain.calls[len(chain.results)]
                 chain.keep(len(chain.results), self.evaluator(chain.subject, fold))
-        results = [result for chain in chains for result in chain.results]
+        results = [result for chain in chains for result in (*chain.results, *chain.unused)]
         self.query_cost = sum((result.query_cost for result in results), self.query_cost)
 
 
