@@ -14,6 +14,7 @@ import argparse
 import ast
 import contextlib
 import functools
+import gc
 import io
 import json
 import sys
@@ -268,6 +269,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
 
+    gc.disable()  # syntax trees are many objects that live to the end
     package = Path(skescore.__file__).parent
     begin = time.perf_counter()
     sources = [
