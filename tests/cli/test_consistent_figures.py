@@ -256,7 +256,13 @@ class PrintedFigures:
     def ignore(self, *_):
         """Skip a line without figures of rules, such as numbers of rows to pick."""
 
+    def check_unmet_limit(self, position, option, value):
+        limit = self.run.record["search"][option.replace("-", "_")]
+        self.equal(value, limit)
+        assert not self.run.board["within_limits"].any()
+
     patterns: ClassVar = {
+        r"\(No candidate satisfies --([a-z-]+) (\S+)\.\)": check_unmet_limit,
         r".*: (\d+) rows, (\d+) features?; (.*)": check_header,
         r"black box .*?: (.*?) \((.*)\)": check_quality,
         r"leaderboard: (\d+) candidates.*": check_leaderboard,
