@@ -149,7 +149,10 @@ class ReportingSearch(ExtractorSearchCV):
     _retains_folds = True  # the baseline and certificates evaluate the winner on them
 
     def fit_forests_by(self, n_threads: int) -> None:
-        """Fit black boxes by threads, whatever the number of processes; -1 is all cores."""
+        """Fit black boxes with this number of threads; -1 uses all cores.
+
+        It does not change the number of processes that evaluate candidates.
+        """
         self._black_box_n_jobs = n_threads
 
     def _run(self, runner: Any, score_name: str) -> KeyboardInterrupt | None:

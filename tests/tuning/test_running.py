@@ -37,7 +37,13 @@ from sklearn.tree import DecisionTreeClassifier
 from skescore.black_boxes import CallableClassifier
 from skescore.extractors import CARTExtractor
 from skescore.metrics import ice_score
-from skescore.tuning import ExtractorSearchCV, open_storage, search_space
+from skescore.tuning import (
+    ExtractorSearchCV,
+    FoldEvaluator,
+    FoldResult,
+    open_storage,
+    search_space,
+)
 from skescore.tuning.spaces import starting_points
 
 # Fewer leaves than classes are a bad candidate, not a wrong one.
@@ -684,6 +690,30 @@ def test_callback_error_leaves_no_running_trial(
     assert len(going_on.leaderboard_) == 12 + len(baselines_of(going_on))
     assert set(going_on.leaderboard_["state"]) <= {"complete", "pruned"}
     assert going_on.best_score_ == unbroken.best_score_
+
+
+@pytest.mark.parametrize("n_calls", [1, 2, 5])
+def test_error_of_an_evaluation_leaves_no_partial_trial(
+    n_calls: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that ends while a candidate has been evaluated on some folds only."""
+    evaluate, n_made = FoldEvaluator.__call__, 0
+
+    def break_down(self: FoldEvaluator, extractor: Any, fold: int) -> FoldResult:
+        nonlocal n_made
+        n_made += type(extractor).__name__ != "CARTExtractor"
+        if n_made > n_calls:
+            raise BreakdownError("no more memory")
+        return evaluate(self, extractor, fold)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(FoldEvaluator, "__call__", break_down)
+        with pytest.raises(BreakdownError, match="no more memory"):
+            search_of(storage=tmp_path / "a.log", pruner="race").fit(X, Y)
+    going_on = search_of(storage=tmp_path / "a.log", pruner="race").fit(X, Y)
+    assert {len(candidate.folds) for candidate in going_on.candidates_} == {3}
+    afresh = search_of(pruner="race").fit(X, Y)
+    assert (going_on.best_name_, going_on.best_score_) == (afresh.best_name_, afresh.best_score_)
 
 
 DIFFERENT: list[tuple[dict[str, Any], str]] = [

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +138,7 @@ class ThreadAsHelper:
     def __init__(self, pool: ThreadPoolExecutor, seconds: float) -> None:
         self.pool = pool
         self.ready: Future[Any] = pool.submit(time.sleep, seconds)
+        self.is_broken = False
 
 
 @st.composite
@@ -206,6 +209,48 @@ def test_errors_of_any_worker_end_a_batch(fails_here: bool) -> None:
             lambda helper, chain, number: helper.pool.submit(there, number),
             [ThreadAsHelper(pool, 0)],
         )
+
+
+@pytest.mark.parametrize("n_before", [0, 1, 3])
+def test_calls_of_a_broken_helper_are_made_by_others(n_before: int) -> None:
+    n_made = 0
+
+    def there(number: int) -> int:
+        nonlocal n_made
+        n_made += 1
+        if n_made > n_before:
+            raise BrokenProcessPool
+        return number
+
+    chains = [Chain(0, list(range(5)), family, 5) for family in ("a", "b")]
+    with ThreadPoolExecutor(1) as pool:
+        helper = ThreadAsHelper(pool, 0)
+        Batch(chains, {}).run(
+            lambda chain, number: time.sleep(0.005) or number,
+            lambda helper, chain, number: helper.pool.submit(there, number),
+            [helper],
+        )
+    assert helper.is_broken
+    assert [chain.results for chain in chains] == [list(range(5))] * 2
+
+
+@pytest.mark.slow
+def test_search_continues_without_a_killed_process() -> None:
+    evaluator = evaluator_of()
+    candidate = CARTExtractor(BLACK_BOX, max_leaf_nodes=3, random_state=0)
+    tasks = [(candidate, fold) for fold in (0, 1, 2)] * 40
+    expected = [without_seconds(evaluator(*task)) for task in tasks]
+    with Workers(evaluator, 2) as workers:
+        [helper] = workers._helpers
+        helper.ready.result()
+        helper.submit(os._exit, 1)
+        with pytest.warns(UserWarning, match="ended unexpectedly"):
+            results = workers.run(tasks)
+        assert list(map(without_seconds, results)) == expected
+        assert list(map(without_seconds, workers.run(tasks[:6]))) == expected[:6]
+    with Workers(evaluator, 2) as workers:  # starts the process again
+        assert list(map(without_seconds, workers.run(tasks))) == expected
+        assert not any(helper.is_broken for helper in workers._helpers)
 
 
 def test_calls_return_to_the_worker_that_made_them() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import BrokenExecutor, Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,8 @@ from skescore._processes import single_process
 
 #: Helpers that no search uses; each ends after some minutes without work.
 _IDLE: list[Helper] = []
+#: Searches in several threads borrow helpers one after another.
+_IDLE_LOCK = threading.RLock()
 
 
 class Helper:
@@ -28,13 +31,22 @@ class Helper:
 
     Attributes
     ----------
+    owner : int
+        Number of the process that started it; a copy of that process cannot use it.
     ready : Future
-        Finished as soon as the process can work without delay.
+        Finished as soon as the process can start a call without delay.
+    is_broken : bool
+        Whether the process has ended unexpectedly, for example for lack of memory.
     """
 
     def __init__(self, n_threads: int) -> None:
         self.owner = os.getpid()
-        self._process = single_process(n_threads)
+        self._n_threads = n_threads
+        self._start()
+
+    def _start(self) -> None:
+        self._process = single_process(self._n_threads)
+        self.is_broken = False
         self.ready: Future[Any] = self.submit(_import_package)
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
@@ -43,8 +55,12 @@ class Helper:
         return future
 
     def prepare(self, function: Callable[..., Any], *arguments: Any) -> None:
-        """Call a function before the process is ready."""
-        self.ready = self.submit(function, *arguments)
+        """Call a function before the process is ready; start a broken process again."""
+        try:
+            self.ready = self.submit(function, *arguments)
+        except BrokenExecutor:
+            self._start()
+            self.ready = self.submit(function, *arguments)
 
     def kill(self) -> None:
         """End the process at once."""
@@ -52,7 +68,7 @@ class Helper:
 
 
 def start_helpers(number: int, n_jobs: int) -> None:
-    """Start processes that :func:`helpers` returns later, so that they are ready by then.
+    """Start processes that :func:`borrowed_helpers` gives later, so that they are ready by then.
 
     Parameters
     ----------
@@ -61,23 +77,26 @@ def start_helpers(number: int, n_jobs: int) -> None:
     n_jobs : int
         Number of processes that share the cores.
     """
-    _IDLE[:] = [helper for helper in _IDLE if helper.owner == os.getpid()]
-    while len(_IDLE) < number:
-        _IDLE.append(Helper(max(1, cpu_count() // n_jobs)))
+    with _IDLE_LOCK:
+        _IDLE[:] = [helper for helper in _IDLE if helper.owner == os.getpid()]
+        while len(_IDLE) < number:
+            _IDLE.append(Helper(max(1, cpu_count() // n_jobs)))
 
 
 @contextmanager
-def helpers(number: int, n_jobs: int) -> Iterator[list[Helper]]:
-    """Return helpers that no other search uses; an error ends them, with what they do."""
-    start_helpers(number, n_jobs)
-    claimed = [_IDLE.pop() for _ in range(number)]
+def borrowed_helpers(number: int, n_jobs: int) -> Iterator[list[Helper]]:
+    """Give helpers that no other search uses; an error ends them, whatever they are doing."""
+    with _IDLE_LOCK:
+        start_helpers(number, n_jobs)
+        borrowed = [_IDLE.pop() for _ in range(number)]
     try:
-        yield claimed
+        yield borrowed
     except BaseException:
-        for helper in claimed:
+        for helper in borrowed:
             helper.kill()
         raise
-    _IDLE.extend(claimed)
+    with _IDLE_LOCK:
+        _IDLE.extend(borrowed)
 
 
 @dataclass
@@ -103,6 +122,10 @@ class Chain:
     ----------
     results : list
         The results so far, without those of calls that were not needed.
+    n_started : int
+        Number of calls that a worker has taken.
+    has_ended : bool
+        Whether no further call is needed.
     """
 
     subject: Any
@@ -125,7 +148,7 @@ class Chain:
         return list(self._waiting.values())
 
     def is_open(self, hurried: bool) -> bool:
-        """Return whether another call can start, if `hurried` before it is known to be needed."""
+        """Return whether another call can start; one that may not be needed, if `hurried`."""
         if self.has_ended or self.n_started == len(self.calls):
             return False
         if hurried:
@@ -147,15 +170,17 @@ class Chain:
 class Batch:
     """Chains of calls that this process and its helpers share.
 
-    Every worker prefers the calls that it made for the same family before, then those that no
-    worker made, then those of other workers, and at last those that may turn out to be needless.
+    Every worker prefers calls that it has made for the same family, then calls that no worker has
+    made, then those of other workers. Calls that may not be needed come last. The call of a helper
+    whose process ends unexpectedly is made again by another worker.
 
     Parameters
     ----------
     chains : sequence of Chain
         The chains.
     homes : dict
-        Worker that made a call of a family last; it is updated. 0 is this process.
+        Worker that last made a call of a family, by family and call; it is updated. 0 is this
+        process, and helpers are numbered from 1.
     """
 
     def __init__(self, chains: Sequence[Chain], homes: dict[Hashable, int]) -> None:
@@ -164,6 +189,8 @@ class Batch:
         self._error: BaseException | None = None
         self._changed = threading.Condition(threading.RLock())
         self._idle: dict[int, Callable[[], None]] = {}
+        #: Calls of helpers that have ended.
+        self._lost: list[tuple[Chain, int]] = []
 
     def run(
         self,
@@ -211,6 +238,8 @@ class Batch:
         with self._changed:
             if self._has_ended():
                 return None
+            if self._lost:
+                return self._lost.pop()
             for hurried in (False, True):
                 ranked = [
                     (self._distance(worker, chain), position)
@@ -232,6 +261,11 @@ class Batch:
     def _keep(self, chain: Chain, number: int, result: Any) -> None:
         with self._changed:
             chain.keep(number, result)
+        self._wake()
+
+    def _wake(self) -> None:
+        """Let workers without a call look for one."""
+        with self._changed:
             waiting, self._idle = list(self._idle.values()), {}
             self._changed.notify()
         for continue_helper in waiting:
@@ -242,29 +276,31 @@ class Batch:
     ) -> None:
         """Let a helper make calls as soon as it is ready, one after another."""
 
-        def start_next(finished: Future[Any] | None = None) -> None:
+        def work_on(finished: Future[Any] | None, before: tuple[Chain, int] | None = None) -> None:
+            """Keep the result of a finished call, and start the next one."""
+            call = before
             try:
                 if finished is not None:
-                    finished.result()  # raises its error
+                    result = finished.result()
+                    if before is not None:
+                        self._keep(*before, result)
                 with self._changed:
-                    taken = self._take(worker)
-                    if taken is None:
-                        self._idle[worker] = start_next
+                    call = self._take(worker)
+                    if call is None:
+                        self._idle[worker] = functools.partial(work_on, None)
                         return
-                chain, number = taken
-                helper.ready = future = there(helper, chain, chain.calls[number])
-                future.add_done_callback(lambda future: finish(chain, number, future))
+                chain, number = call
+                helper.ready = following = there(helper, chain, chain.calls[number])
+                following.add_done_callback(lambda future: work_on(future, (chain, number)))
+            except BrokenExecutor:
+                helper.is_broken = True
+                if call is not None:
+                    self._lost.append(call)
+                self._wake()
             except BaseException as error:  # in a thread that nobody observes
                 self._stop(error)
 
-        def finish(chain: Chain, number: int, future: Future[Any]) -> None:
-            try:
-                self._keep(chain, number, future.result())
-                start_next()
-            except BaseException as error:
-                self._stop(error)
-
-        helper.ready.add_done_callback(start_next)
+        helper.ready.add_done_callback(work_on)
 
     def _stop(self, error: BaseException) -> None:
         with self._changed:

@@ -57,6 +57,8 @@ class _RunningTrial:
     heartbeat: Heartbeat | None = None
     same_as: int | None = None
     is_pruned: bool = False
+    #: Whether all evaluations are done, so that the trial can be finished.
+    is_evaluated: bool = False
 
     @property
     def failure(self) -> str:
@@ -200,7 +202,7 @@ class Runner:
         """Finish the trials that could not be finished while the storage failed."""
         while self._unfinished:
             running = self._unfinished[0]
-            if running.results:
+            if running.is_evaluated:
                 self._finish(running)
             else:
                 self.studies.interrupt(running.name, running.trial)
@@ -350,7 +352,7 @@ class Runner:
             return
         for running in unfinished:
             # Measurements are not lost because the callback of another trial failed.
-            if isinstance(error, KeyboardInterrupt) or not running.results:
+            if isinstance(error, KeyboardInterrupt) or not running.is_evaluated:
                 self.studies.interrupt(running.name, running.trial)
             else:
                 self._finish(running)
@@ -409,6 +411,8 @@ class Runner:
         for running, original in duplicates:
             running.same_as, running.results = original.trial.number, original.results
             running.is_pruned, running.all_rows = original.is_pruned, original.all_rows
+        for running in started:
+            running.is_evaluated = True
 
     def _evaluate_for_optuna(self, active: list[_RunningTrial], workers: Workers) -> None:
         """Evaluate trials fold after fold, because Optuna's pruners compare them after each."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -24,7 +25,7 @@ from skescore.tuning._objective import (
     evaluate_on_fold,
     knowledge_like,
 )
-from skescore.tuning.runner._helpers import Batch, Chain, Helper, helpers
+from skescore.tuning.runner._helpers import Batch, Chain, Helper, borrowed_helpers
 
 #: Evaluator that this process has loaded, by its path.
 _LOADED: dict[str, FoldEvaluator] = {}
@@ -102,8 +103,8 @@ class FoldEvaluator:
 class Workers:
     """Run evaluations in this process and in others; use it as a context manager.
 
-    Evaluations on a fold that share computations are made by the same process, as far as none is
-    without work.
+    The same process evaluates related extractors on a fold, because they share intermediate
+    results, unless another process has nothing else to do.
 
     Parameters
     ----------
@@ -135,7 +136,7 @@ class Workers:
         return self
 
     def _start(self) -> None:
-        """Give the other processes the folds."""
+        """Start the other processes, and give them the folds."""
         from threadpoolctl import threadpool_limits
 
         with ExitStack() as context:
@@ -144,7 +145,7 @@ class Workers:
             # cloudpickle also stores functions and classes of the caller's script.
             path.write_bytes(cloudpickle.dumps(self.evaluator))
             self._path = str(path)
-            self._helpers = context.enter_context(helpers(self.n_jobs - 1, self.n_jobs))
+            self._helpers = context.enter_context(borrowed_helpers(self.n_jobs - 1, self.n_jobs))
             for helper in self._helpers:
                 helper.prepare(_prepare, self._path)
             context.enter_context(threadpool_limits(max(1, cpu_count() // self.n_jobs)))
@@ -198,12 +199,25 @@ class Workers:
                 ),
                 self._helpers,
             )
+            self._leave_broken_helpers()
         for chain in chains:
             while not chain.has_ended:
                 fold = chain.calls[len(chain.results)]
                 chain.keep(len(chain.results), self.evaluator(chain.subject, fold))
         results = [result for chain in chains for result in (*chain.results, *chain.unused)]
         self.query_cost = sum((result.query_cost for result in results), self.query_cost)
+
+    def _leave_broken_helpers(self) -> None:
+        """Continue without processes that have ended unexpectedly."""
+        if any(helper.is_broken for helper in self._helpers):
+            self._helpers = [helper for helper in self._helpers if not helper.is_broken]
+            warnings.warn(
+                "A process of the search ended unexpectedly, perhaps because memory ran out. The "
+                "search continues without it, with the same result. One process (n_jobs=1, or "
+                "--n-jobs 1) needs less memory.",
+                UserWarning,
+                stacklevel=2,
+            )
 
 
 def _may_hurry(fold: int) -> bool:
@@ -223,7 +237,7 @@ def _load(path: str) -> FoldEvaluator:
 
 
 def _prepare(path: str) -> None:
-    """Read an evaluator, which is not returned, as the caller has it."""
+    """Read an evaluator without sending it back to the caller."""
     _load(path)
 
 
