@@ -35,7 +35,10 @@ from skescore.rules._row_table import RowTable
 #: have a threshold per rule, so the memory of a single block would grow quadratically.
 _BLOCK = 1024
 #: Number of rows processed at a time, so that a column of them fits into a core's cache.
-_CHUNK = 32768
+_CHUNK = 65536
+#: The same with several threads. A thread waits for the interpreter after each NumPy call, so fewer
+#: and longer calls pay, although they use the cache less well.
+_THREAD_CHUNK = 131072
 #: Largest number of thresholds that are compared one by one; above it, bisection is faster.
 _COMPARED_THRESHOLDS = 96
 _WORD = 64
@@ -397,9 +400,9 @@ class RuleBlock:
             words[reached[~satisfied], word] &= ~flag
         return words
 
-    def _chunks(self, stop: int, start: int = 0) -> Iterator[slice]:
+    def _chunks(self, stop: int, start: int = 0, n_rows: int | None = None) -> Iterator[slice]:
         # Many rules need many words per row: fewer rows at a time keep the memory constant.
-        size = max(1, _CHUNK // min(max(1, self.n_words // 4), 16))
+        size = max(1, (n_rows or _CHUNK) // min(max(1, self.n_words // 4), 16))
         return (slice(i, min(i + size, stop)) for i in range(start, stop, size))
 
     def match(self, table: RowTable, rows: slice | None = None) -> np.ndarray:
@@ -420,7 +423,7 @@ class RuleBlock:
 
     def first(self, table: RowTable, rows: slice) -> np.ndarray:
         """Return the index of the first premise that holds for each row, or at least `n_rules`."""
-        parts = list(self._chunks(rows.stop, rows.start))
+        parts = list(self._chunks(rows.stop, rows.start, _THREAD_CHUNK))
         if len(parts) == 1:
             return lowest_bit(self._match_words(table, rows))
         return np.concatenate([lowest_bit(self._match_words(table, part)) for part in parts])
@@ -428,18 +431,19 @@ class RuleBlock:
 
 def run_in_chunks(process: Callable[[slice], None], n_rows: int, n_jobs: int | None) -> None:
     """Call a function on chunks of rows, in `n_jobs` threads."""
+    n_threads = 1 if n_jobs is None else effective_n_jobs(n_jobs)
+    n_threads = min(n_threads, n_rows // _THREAD_CHUNK)
+    size = _CHUNK if n_threads <= 1 else _THREAD_CHUNK
 
     def process_range(begin: int, end: int) -> None:
-        for start in range(begin, end, _CHUNK):
-            process(slice(start, min(start + _CHUNK, end)))
+        for start in range(begin, end, size):
+            process(slice(start, min(start + size, end)))
 
-    n_chunks = -(-n_rows // _CHUNK)
-    threads = min(1 if n_jobs is None else effective_n_jobs(n_jobs), n_chunks)
-    if threads <= 1:
+    if n_threads <= 1:
         process_range(0, n_rows)
         return
-    ends = [n_chunks * i // threads * _CHUNK for i in range(1, threads)]
-    with ThreadPoolExecutor(threads) as pool:
+    ends = [n_rows * i // n_threads for i in range(1, n_threads)]
+    with ThreadPoolExecutor(n_threads) as pool:
         list(pool.map(process_range, [0, *ends], [*ends, n_rows]))
 
 
