@@ -154,7 +154,7 @@ def single_process(n_threads: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(
         1,
         timeout=_IDLE_SECONDS,
-        initializer=_begin,
+        initializer=_begin_with_memory,
         initargs=(os.getpid(),),
         env={name: str(n_threads) for name in _THREADS if name not in os.environ},
     )
@@ -165,6 +165,17 @@ def _begin(parent: int) -> None:
     if os.getppid() != parent and current_process().name.startswith("Loky"):
         os._exit(1)
     end_with_parent(parent)
+
+
+def _begin_with_memory(parent: int) -> None:
+    """Begin a process that may keep large tables and intermediate results in memory.
+
+    By default, loky replaces a process that has grown by 300 MB, because it may have a leak.
+    """
+    from joblib.externals.loky import process_executor
+
+    process_executor._MAX_MEMORY_LEAK_SIZE = sys.maxsize
+    _begin(parent)
 
 
 def _watch() -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 from sklearn.base import is_classifier
 
-from skescore._names import BLACK_BOX_NAMES
 from skescore._quantities import limited_quantities
 from skescore._text import plural
 from skescore.cli import _arguments as arguments
@@ -22,7 +21,7 @@ from skescore.registry import extractor_label
 from skescore.rules import RuleSet
 from skescore.tuning import ExtractorSearchCV
 
-__all__ = ["FirstRules", "ReportingSearch", "write_start"]
+__all__ = ["FirstRules", "ReportingSearch", "describe_start"]
 
 #: Seconds of the search after which the best candidate so far is shown with its rules.
 _SECONDS_OF_COLLECTION = 0.5
@@ -30,17 +29,31 @@ _SECONDS_OF_COLLECTION = 0.5
 _MAX_RULES = 8
 
 
-def write_start(options: argparse.Namespace, n_rows: int) -> None:
-    """State what happens before the first candidate: the black box is fitted or queried."""
-    if options.quiet:
-        return
-    rows = plural(n_rows, "row")
-    if options.black_box in BLACK_BOX_NAMES:
-        text = f"fitting {options.black_box} on {rows}, and on {options.cv} folds of them"
-    else:
-        name = arguments.without_passwords(options.black_box)
-        text = f"asking {name} for its predictions on {rows}"
-    sys.stderr.write(printable(f"{text} ...\n"))
+def describe_start(options: argparse.Namespace, n_rows: int, n_all: int, *, is_fitted: bool) -> str:
+    """Return a line on the black box: which rows it is fitted on, or asked about.
+
+    Parameters
+    ----------
+    options : argparse.Namespace
+        Options of the command.
+    n_rows, n_all : int
+        Number of rows of the search, and of the table.
+    is_fitted : bool
+        Whether the black box is given with its predictions.
+
+    Returns
+    -------
+    str
+        The line.
+    """
+    rows = plural(n_all, "row")
+    if n_rows < n_all:
+        rows = f"a sample of {n_rows} of {rows}"
+    name = arguments.without_passwords(options.black_box)
+    if is_fitted:
+        return f"asking {name} for its predictions on {rows} ..."
+    folds = f"{options.cv} folds of {'them' if n_rows == n_all else 'it'}"
+    return f"fitting {name} on {rows}, and on {folds} ..."
 
 
 class FirstRules:
@@ -147,6 +160,11 @@ class ReportingSearch(ExtractorSearchCV):
     """Search whose callbacks can extract the rules of a candidate before the search has ended."""
 
     _retains_folds = True  # the baseline and certificates evaluate the winner on them
+    _options: argparse.Namespace | None = None
+
+    def announce_black_boxes(self, options: argparse.Namespace) -> None:
+        """Write a line before the black box is fitted on the rows of the search or of the table."""
+        self._options = options
 
     def fit_forests_by(self, n_threads: int) -> None:
         """Fit black boxes with this number of threads; -1 uses all cores.
@@ -154,6 +172,28 @@ class ReportingSearch(ExtractorSearchCV):
         It does not change the number of processes that evaluate candidates.
         """
         self._black_box_n_jobs = n_threads
+
+    def _fit_black_boxes(self, data: Any) -> Any:
+        if self._options is not None:
+            text = describe_start(
+                self._options,
+                len(data.target),
+                len(self.data_.target),
+                is_fitted=self.data_.is_fitted,
+            )
+            sys.stderr.write(printable(f"{text}\n"))
+        return super()._fit_black_boxes(data)
+
+    def _fit_black_box_on_all_rows(self) -> Any:
+        if self._options is None or self.data_.is_fitted:
+            return super()._fit_black_box_on_all_rows()
+        begin = time.perf_counter()
+        name = arguments.without_passwords(self._options.black_box)
+        rows = plural(len(self.data_.target), "row")
+        sys.stderr.write(printable(f"fitting {name} on all {rows} ...\n"))
+        fold = super()._fit_black_box_on_all_rows()
+        sys.stderr.write(f"black box of all rows ready after {time.perf_counter() - begin:.1f} s\n")
+        return fold
 
     def _run(self, runner: Any, score_name: str) -> KeyboardInterrupt | None:
         fold = runner.evaluator.all_rows

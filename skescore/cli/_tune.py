@@ -1730,7 +1730,6 @@ def _search(
     notes: output.Notes,
     trial_storage: TrialStorage,
 ) -> ExtractorSearchCV:
-    from skescore.cli._progress import write_start
     from skescore.suspicions import SuspiciousDataWarning
     from skescore.tuning import SearchProgress
 
@@ -1738,7 +1737,8 @@ def _search(
     n_left = max(options.trials - note_earlier(trial_storage, options.extractors, notes), 0)
     progress = SearchProgress(n_left, label(options), sign(options), enabled=not options.quiet)
     search = _make_search(options, dataset, model, trial_storage, folds, progress)
-    write_start(options, len(dataset.X))
+    if not options.quiet:
+        search.announce_black_boxes(options)
     # Rare classes are reported in a separate note with their names.
     # A constant is reported by its shortcomings, and the alternatives are printed.
     ignored = ("The least populated class", "The best candidate by .* is a constant")

@@ -8,7 +8,7 @@ import math
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -369,7 +369,7 @@ class Oracle:
             import polars
 
             return polars.DataFrame(array, schema=[str(n) for n in names], orient="row")
-        return self._kinds.restored(pd.DataFrame(array, columns=names))
+        return self._kinds.frame(array, names)
 
     def __repr__(self) -> str:
         return (
@@ -406,21 +406,58 @@ class FrameKinds:
             observed_values = values.to_numpy(dtype=object)[order]
             self._observed[name] = (numbers[order], observed_values, column.dtype)
 
-    def restored(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Restore the types of columns, and move values of encoded columns to observed ones."""
+    def frame(self, array: np.ndarray, names: Sequence[Any]) -> pd.DataFrame:
+        """Return points as a frame with the column types of the rows, see :meth:`restored`.
+
+        Parameters
+        ----------
+        array : ndarray of shape (n_points, n_columns)
+            The points.
+        names : sequence
+            Names of the columns.
+
+        Returns
+        -------
+        DataFrame
+            The points.
+        """
+        is_whole = np.zeros(len(names), dtype=bool)
+        if array.dtype == np.float64:
+            is_whole[:] = [self._integer_types.get(name) == np.int64 for name in names]
+            is_whole[is_whole] = _are_whole(array[:, is_whole])
+        if not is_whole.any():
+            return self.restored(pd.DataFrame(array, columns=names))
+        # Columns of 64-bit integers are converted together, which is faster than one by one.
+        frame = pd.DataFrame(array[:, is_whole].astype(np.int64))
+        if not is_whole.all():
+            order = np.argsort(np.argsort(is_whole, kind="stable"))
+            frame = pd.concat([pd.DataFrame(array[:, ~is_whole]), frame], axis=1).iloc[:, order]
+        frame.columns = pd.Index(names)
+        return self.restored(frame, {names[j] for j in np.flatnonzero(is_whole)})
+
+    def restored(self, frame: pd.DataFrame, converted: Collection[Any] = ()) -> pd.DataFrame:
+        """Restore the types of columns, and move values of encoded columns to observed ones.
+
+        Columns that are `converted` already are left alone.
+        """
         for name, dtype in self._integer_types.items():
-            if name in frame.columns:
+            if name in frame.columns and name not in converted:
                 numbers = frame[name].to_numpy(dtype=float)
-                if (numbers == np.round(numbers)).all() and (np.abs(numbers) < 2.0**53).all():
-                    frame[name] = pd.Series(
-                        numbers.astype(np.int64), dtype=dtype, index=frame.index
-                    )
+                if _are_whole(numbers):
+                    whole = numbers.astype(np.int64)
+                    frame[name] = pd.Series(whole, dtype=dtype, index=frame.index)
         for name, (numbers, values, dtype) in self._observed.items():
             if name in frame.columns:
                 middles = numbers[:-1] / 2 + numbers[1:] / 2
                 nearest = np.searchsorted(middles, frame[name].to_numpy(dtype=float))
                 frame[name] = pd.Series(values[nearest], dtype=dtype, index=frame.index)
         return frame
+
+
+def _are_whole(numbers: np.ndarray) -> np.ndarray:
+    """Return for each column, or for the one column, whether all numbers are exact integers."""
+    whole = (numbers == np.round(numbers)) & (np.abs(numbers) < 2.0**53)
+    return np.asarray(whole.all(axis=0))
 
 
 def _as_array(X: Any) -> np.ndarray:

@@ -500,8 +500,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.n_rows_sampled_ = None if sampled_rows is None else len(sampled_rows)
         data = self.data_.take(sampled_rows)
         spaces = self._make_spaces(data.X, data.target, task)
-        with self._workers():
-            folds, all_rows = data.folds(self.cv), data.fold_of_all_rows()
+        folds, all_rows = self._fit_black_boxes(data)
         self._search_folds = folds if self._retains_folds else None
         self._check_constraints(all_rows, task)
         self.black_box_quality_ = black_box_quality(folds, task)
@@ -520,8 +519,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             self._compare_finalists(data, runner, objective)
         self.picked_ = False
         if sampled_rows is not None and (self.refit or interrupt is None):
-            with self._workers():
-                all_rows = self.data_.fold_of_all_rows()
+            all_rows = self._fit_black_box_on_all_rows()
         if sampled_rows is not None and interrupt is None:
             self._judge_finalists(all_rows)
         if self.refit:
@@ -536,6 +534,16 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if interrupt is not None:
             raise interrupt
         return self
+
+    def _fit_black_boxes(self, data: SearchData) -> tuple[list[Fold], Fold]:
+        """Fit the black box on the training rows of each fold, and on all rows of the search."""
+        with self._workers():
+            return data.folds(self.cv), data.fold_of_all_rows()
+
+    def _fit_black_box_on_all_rows(self) -> Fold:
+        """Fit the black box on all rows of the table, of which the search used a sample."""
+        with self._workers():
+            return self.data_.fold_of_all_rows()
 
     def _check_constraints(self, all_rows: Fold, task: str) -> None:
         """Raise an error if the constraints contradict each other on the rows of the search."""

@@ -436,6 +436,20 @@ def test_text_offers_the_alternatives_of_the_json(run, result):
     assert re.match(rf"{fitting}{ready}(.*\n)*first rules: CART with ", err)
 
 
+@pytest.mark.slow
+def test_rows_of_each_black_box_are_stated(run, tmp_path):
+    numbers = np.random.default_rng(0).normal(size=(5100, 2)).round(3)
+    table = pd.DataFrame(numbers, columns=["a", "b"])
+    table["label"] = np.where(table["a"] > 0.3, "yes", "no")
+    table.to_csv(tmp_path / "rows.csv", index=False)
+    code, _, err = run("tune", str(tmp_path / "rows.csv"), "--target", "label", *SHORT)
+    assert code == 0
+    start = r"fitting decision-tree on a sample of 5000 of 5100 rows, and on 2 folds of it \.\.\.\n"
+    ready = r"black box ready after \d+\.\d s\n"
+    later = r"fitting decision-tree on all 5100 rows \.\.\.\nblack box of all rows ready after "
+    assert re.search(rf"{start}{ready}(.*\n)*{later}\d+\.\d s\n", err)
+
+
 def test_constant_is_not_shown_alone(run):
     _, out, _ = run("tune", "iris", *SHORT, "--extractors", "cart", "--rho", 8)
     assert "1. ALWAYS setosa" in out

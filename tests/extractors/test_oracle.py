@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.base import BaseEstimator, clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import make_classification
@@ -22,6 +24,7 @@ from sklearn.utils import get_tags
 
 from skescore.black_boxes import CallableClassifier, CallableRegressor
 from skescore.extractors import CachedBlackBox, CARTExtractor, GridExExtractor, Oracle
+from skescore.extractors._oracle import FrameKinds
 from skescore.registry import extractor_class
 
 #: Every box is cut along all features at once, as published.
@@ -355,3 +358,30 @@ def test_columns_of_truth_values_as_objects(name):
     extractor = extractor_class(name)(black_box).fit(X, y)
     assert extractor.fidelity(X) >= 0.9
     assert extractor.oracle_.n_calls > 1
+
+
+@given(
+    st.lists(st.sampled_from(["float64", "int64", "int8", "Int64", "bool", "object"]), max_size=6),
+    st.lists(st.sampled_from([0.0, 1.0, -3.0, 0.5, np.nan, np.inf, 2.0**53]), max_size=4),
+    st.integers(0, 2**32),
+)
+def test_points_in_a_frame_have_the_types_of_the_rows(kinds, values, seed):
+    rng = np.random.default_rng(seed)
+    names = [f"column {j}" for j in range(len(kinds))]
+    like = pd.DataFrame(
+        {n: pd.Series([0, 1, 1]).astype(k) for n, k in zip(names, kinds, strict=True)}
+    )
+    points = rng.choice([0.0, 1.0, *values], size=(3, len(kinds)))
+    frame = FrameKinds(like).frame(points, names)
+    assert list(frame.columns) == names
+    for j, (name, kind) in enumerate(zip(names, kinds, strict=True)):
+        numbers = points[:, j]
+        is_whole = np.isfinite(numbers).all() and (numbers % 1 == 0).all()
+        if kind in ("bool", "object"):
+            assert frame[name].dtype == kind
+        elif kind == "float64" or not is_whole or abs(numbers).max() >= 2.0**53:
+            assert frame[name].dtype == np.float64
+            assert np.array_equal(frame[name], numbers, equal_nan=True)
+        else:
+            assert str(frame[name].dtype) == kind
+            assert frame[name].tolist() == numbers.tolist()

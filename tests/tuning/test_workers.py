@@ -37,7 +37,7 @@ from skescore.tuning import (
     evaluate_on_fold,
     make_folds,
 )
-from skescore.tuning.runner import Batch, Chain
+from skescore.tuning.runner import Batch, Chain, Helper
 
 X, Y = (part[::3] for part in load_iris(return_X_y=True))
 BLACK_BOX = DecisionTreeClassifier(max_depth=3, random_state=0)
@@ -342,3 +342,22 @@ def test_black_boxes_are_fitted_by_the_threads_of_the_search(
     # A single process evaluates the candidates, as on the command line.
     search._black_box_n_jobs = n_jobs
     assert search.fit(X, Y).best_extractor_.estimator_.n_threads_ == n_threads
+
+
+def _grow(n_bytes: int) -> int:
+    """Keep memory in a process; return the number of the process."""
+    sys.modules["kept memory"] = bytearray(n_bytes)  # type: ignore[assignment]
+    return os.getpid()
+
+
+@pytest.mark.slow
+def test_helper_may_keep_large_tables() -> None:
+    helper = Helper(1)
+    try:
+        numbers = set()
+        for n_bytes in (0, 400_000_000, 400_000_000, 0):
+            numbers.add(helper.submit(_grow, n_bytes).result())
+            time.sleep(1.1)  # loky looks at the memory once a second
+        assert len(numbers) == 1
+    finally:
+        helper.kill()

@@ -2,7 +2,7 @@
 
 from skescore.tuning.runner._allocation import Allocation, TrialUsage, order_for_worker
 from skescore.tuning.runner._description import describe_study
-from skescore.tuning.runner._helpers import Batch, Chain, start_helpers
+from skescore.tuning.runner._helpers import Batch, Chain, Helper, start_helpers
 from skescore.tuning.runner._progress import SearchProgress
 from skescore.tuning.runner._runner import Runner
 from skescore.tuning.runner._studies import Studies, StudySettings, quiet_optuna
@@ -14,6 +14,7 @@ __all__ = [
     "Batch",
     "Chain",
     "FoldEvaluator",
+    "Helper",
     "Runner",
     "SearchProgress",
     "Studies",
