@@ -265,7 +265,7 @@ def _plant(
         yield fault, check in {suspicion.name for suspicion in suspicions}
     test = dataset.X.sample(int(random.integers(3, 25)), random_state=0)
     names = {suspicion.name for suspicion in find_suspicions(facts_of(dataset, test))}
-    yield "test set", "few_rows" in names
+    yield "test set", "few_test_rows" in names
     train, later = _halves(dataset.X, random)
     column = _widest(train)
     factor = float(random.choice([1000, 0.001, 2.54, 0.4536, 100]))

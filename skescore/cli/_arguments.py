@@ -374,7 +374,8 @@ def add_row_options(group: Any) -> None:
     group.add_argument(
         "--drop-duplicates",
         action="store_true",
-        help="leave out rows that equal an earlier one in all features and the target",
+        help="leave out rows that equal an earlier one in all features and the target, and rows of "
+        "--test that equal a row of the table in all features",
     )
 
 

@@ -1425,6 +1425,8 @@ def _test_rows(
         features=list(dataset.X.columns),
         preparation=dataset.preparation,
     )
+    if options.drop_duplicates:
+        test = test.without_rows_of(dataset)
     notes.add_findings(options.test, test.findings)
     class_counts = dataset.class_counts
     unknown = {

@@ -241,7 +241,10 @@ def _target_of(
 ) -> tuple[pd.Series, Task]:
     """Return the target with new names of classes, and its task; raise all problems."""
     try:
-        y, resolved = _resolve_target(labels, f"target {labels.name!r}", task)
+        subject = f"target {labels.name!r}"
+        y, resolved = _resolve_target(labels, subject, task)
+        if is_training and resolved == "classification":
+            _check_classes(y, subject)
         y = _renamed(y, names, resolved, is_training)
     except DatasetError as error:
         problems.add(str(error), *error.options)
@@ -350,7 +353,7 @@ def _resolve_target(column: pd.Series, subject: str, task: str) -> tuple[pd.Seri
                 f"{subject} is true or false, not a quantity. Pass {as_classes}.",
                 ("--task", "classification"),
             )
-        return _checked_classes(column.astype(bool), subject), "classification"
+        return column.astype(bool), "classification"
     _refuse_dates(column, subject)
     is_text = not pd.api.types.is_numeric_dtype(column)
     # Numbers with a typing error must not become one class per number, nor dates classes.
@@ -363,7 +366,7 @@ def _resolve_target(column: pd.Series, subject: str, task: str) -> tuple[pd.Seri
                 ("--task", "classification"),
             )
     if is_text and task != "regression":
-        return _checked_classes(column.astype(str).astype(object), subject), "classification"
+        return column.astype(str).astype(object), "classification"
     numbers = _target_numbers(column, subject)
     values = numbers.to_numpy()
     fraction_mask = values != np.floor(values)
@@ -380,7 +383,7 @@ def _resolve_target(column: pd.Series, subject: str, task: str) -> tuple[pd.Seri
                 f"classes. Pass {_remedy('task', 'regression')}, or write the classes as words.",
                 ("--task", "regression"),
             )
-        return _checked_classes(numbers.astype("int64"), subject), "classification"
+        return numbers.astype("int64"), "classification"
     if (values == values[0]).all():
         raise DatasetError(
             f"{subject} is {values[0].item()!r} in every row, so there is nothing to predict. "
@@ -389,7 +392,8 @@ def _resolve_target(column: pd.Series, subject: str, task: str) -> tuple[pd.Seri
     return numbers.astype("float64"), "regression"
 
 
-def _checked_classes(labels: pd.Series, subject: str) -> pd.Series:
+def _check_classes(labels: pd.Series, subject: str) -> None:
+    """Raise an error if the rows are of one class, or each of a class of its own."""
     n_classes, example = labels.nunique(), labels.tolist()[0]
     if n_classes == 1:
         raise DatasetError(
@@ -402,7 +406,6 @@ def _checked_classes(labels: pd.Series, subject: str) -> pd.Series:
             f"{example!r}, as identifiers and dates do. Choose another target (on the command "
             f"line: --target), or pass {_remedy('task', 'regression')} if it is a quantity."
         )
-    return labels
 
 
 def _refuse_dates(column: pd.Series, subject: str) -> None:
@@ -544,6 +547,61 @@ class Dataset:
     def singleton_classes(self) -> tuple[Any, ...]:
         """Classes with one row only: allowed, but cross-validation cannot stratify them."""
         return tuple(label for label, count in self.class_counts.items() if count == 1)
+
+    def without_rows_of(self, other: Dataset) -> Dataset:
+        """Leave out the rows that equal a row of another table in all features.
+
+        Parameters
+        ----------
+        other : Dataset
+            A table with the same features.
+
+        Returns
+        -------
+        Dataset
+            The other rows, with a finding that counts those left out.
+
+        Raises
+        ------
+        DatasetError
+            If no row is left.
+
+        Examples
+        --------
+        >>> from skescore.datasets import load_dataset
+        >>> train = load_dataset(pd.DataFrame({"a": [1, 2, 3], "y": ["n", "y", "y"]}), target="y")
+        >>> test = load_dataset(pd.DataFrame({"a": [3, 4, 5], "y": ["y", "n", "n"]}), target="y")
+        >>> test.without_rows_of(train).X["a"].tolist()
+        [4, 5]
+        """
+        columns = list(other.X.columns)
+        rows = pd.concat([other.X, self.X[columns]], ignore_index=True)
+        codes = rows.groupby(columns, sort=False, dropna=False).ngroup().to_numpy()
+        is_kept = ~np.isin(codes[len(other.X) :], codes[: len(other.X)])
+        if is_kept.all():
+            return self
+        if not is_kept.any():
+            raise DatasetError(
+                f"All {len(self.X)} rows of {self.name} equal a row of {other.name} in all "
+                "features, so none is left. Pass a table of other rows."
+            )
+        finding = (
+            f"{len(self.X) - int(is_kept.sum())} of {len(self.X)} rows are left out, because they "
+            f"equal a row of {other.name} in all features"
+        )
+
+        def kept(rows: Any) -> Any:
+            return None if rows is None else rows[is_kept].reset_index(drop=True)
+
+        return replace(
+            self,
+            X=kept(self.X),
+            y=kept(self.y),
+            findings=(*self.findings, finding),
+            groups=kept(self.groups),
+            times=kept(self.times),
+            identifiers=kept(self.identifiers),
+        )
 
 
 def load_dataset(

@@ -68,18 +68,26 @@ SUSPICION_CHECKS = (
     ),
     SuspicionCheck(
         name="few_rows",
-        when="there are fewer than 30 rows, or fewer than 30 test rows",
+        when="there are fewer than 30 rows",
         facts=TableFacts,
         find=tables.find_few_rows,
         remedy="Scores of so few rows are hardly more than chance; collect more rows, or "
         "repeat the cross-validation",
     ),
     SuspicionCheck(
+        name="few_test_rows",
+        when="there are fewer than 30 test rows",
+        facts=TableFacts,
+        find=tables.find_few_test_rows,
+        remedy="Scores of so few rows are hardly more than chance; test on more rows, or rely on "
+        "the held-out rows of the cross-validation, which are all rows of the table",
+    ),
+    SuspicionCheck(
         name="test_rows_in_training",
         when="at least 5 % of the test rows are among the training rows, far more than by chance",
         facts=TableFacts,
         find=tables.find_repeated_test_rows,
-        remedy="Test scores are too optimistic; test on rows that were not used for training",
+        remedy="Test scores are too optimistic; leave these rows out of the test",
     ),
     SuspicionCheck(
         name="no_better_than_constant",

@@ -38,11 +38,14 @@ class Evidence:
         The column concerned.
     options : tuple of str, default=()
         Options of the command line that remedy it, such as ``("--drop", "weight")``.
+    omitted : str, default=""
+        Option of the command line without which it does not occur, such as ``"--test"``.
     """
 
     text: str
     subject: str | None = None
     options: tuple[str, ...] = ()
+    omitted: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,7 @@ class SuspicionCheck:
                 self.remedy.format(subject=repr(evidence.subject)),
                 evidence.subject,
                 evidence.options,
+                evidence.omitted,
             )
             for evidence in self.find(facts)
         ]
@@ -110,6 +114,8 @@ class Suspicion:
         The column concerned.
     options : tuple of str, default=()
         Options of the command line that remedy it.
+    omitted : str, default=""
+        Option of the command line without which it does not occur.
 
     Examples
     --------
@@ -126,9 +132,11 @@ class Suspicion:
     remedy: str
     subject: str | None = None
     options: tuple[str, ...] = ()
+    omitted: str = ""
 
     def __str__(self) -> str:
-        options = f" (on the command line: {shlex.join(self.options)})" if self.options else ""
+        words = shlex.join(self.options) or (self.omitted and f"without {self.omitted}")
+        options = f" (on the command line: {words})" if words else ""
         return f"{self.evidence}. {self.remedy}{options}."
 
     def with_command(self, command: Sequence[str]) -> str:
@@ -144,9 +152,9 @@ class Suspicion:
         str
             One or two sentences.
         """
-        if not self.options:
+        if not self.options and not self.omitted:
             return f"{self.evidence}. {self.remedy}."
-        words = list(command)
+        words = _without_option(list(command), self.omitted) if self.omitted else list(command)
         for option in self.options:
             for replaced in (option, *_REPLACED_WITH.get(option, ())):
                 if replaced.startswith("--") and replaced not in _REPEATABLE:

@@ -266,7 +266,10 @@ def find_repeated_test_rows(facts: TableFacts) -> Iterator[Evidence]:
     share_within = 1 - len(train) / len(facts.X)
     if n_repeated < _DUPLICATE_SHARE * len(test) or share_within > n_repeated / len(test) / 2:
         return
-    yield Evidence(f"{n_repeated} of {len(test)} test rows are among the training rows")
+    yield Evidence(
+        f"{n_repeated} of {len(test)} test rows are among the training rows",
+        options=("--drop-duplicates",),
+    )
 
 
 def find_repeated_groups(facts: TableFacts) -> Iterator[Evidence]:
@@ -552,12 +555,21 @@ def _is_typo(name: str, other: str) -> bool:
 
 def find_few_rows(facts: TableFacts) -> Iterator[Evidence]:
     """Yield the number of rows if it is too small for figures to mean anything."""
-    sets = [("The table has", facts.X), ("The test has", facts.test)]
-    for subject, rows in sets:
-        if rows is not None and len(rows) < _FEW_ROWS:
-            margin = 98 / np.sqrt(max(len(rows), 1))
-            yield Evidence(
-                f"{subject} only {plural(len(rows), 'row')}, so shares of them are uncertain by up "
-                f"to ± {min(margin, 100):.0f} percentage points",
-                options=("--repeats", "10") if rows is facts.X else (),
-            )
+    if len(facts.X) < _FEW_ROWS:
+        text = f"The table has only {_uncertainty(len(facts.X))}"
+        yield Evidence(text, options=("--repeats", "10"))
+
+
+def find_few_test_rows(facts: TableFacts) -> Iterator[Evidence]:
+    """Yield the number of test rows if it is too small for figures to mean anything."""
+    if facts.test is not None and len(facts.test) < _FEW_ROWS:
+        yield Evidence(f"The test has only {_uncertainty(len(facts.test))}", omitted="--test")
+
+
+def _uncertainty(n_rows: int) -> str:
+    """Return a number of rows with the half width of a 95 % interval of a share of them."""
+    margin = min(98 / np.sqrt(max(n_rows, 1)), 100)
+    return (
+        f"{plural(n_rows, 'row')}, so shares of them are uncertain by up to ± {margin:.0f} "
+        "percentage points"
+    )

@@ -251,3 +251,52 @@ def test_predict_suggests_the_column_that_is_meant(visits, rules, tmp_path, caps
     capsys.readouterr()
     assert main(["predict", str(rules), str(tmp_path / "caps.csv")]) == 1
     assert "Did you mean 'SUGAR' for 'sugar'" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_remedies_for_test_rows(tmp_path, capsys, monkeypatch):
+    """The printed commands remove training rows from the test, or the test itself."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+    random = np.random.default_rng(0)
+    table = pd.DataFrame(random.normal(size=(160, 2)).round(2), columns=["a", "b"])
+    table["y"] = np.where(table["a"] + table["b"] > 0, "yes", "no")
+    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    table[:100].to_csv(train, index=False)
+    table[80:115].to_csv(test, index=False)
+
+    def suspicions_of(command):
+        assert main([*command, "--output", str(tmp_path / "run"), "--overwrite"]) == 0
+        capsys.readouterr()
+        record = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+        texts = [text for text in record["suspicions"] if "test" in text]
+        return record, [(text, shlex.split(text.rpartition(": ")[2])[1:]) for text in texts]
+
+    command = ["tune", str(train), "--target", "y", "--test", str(test), *SHORT]
+    _, [(text, remedied)] = suspicions_of(command)
+    assert text.startswith("20 of 35 test rows are among the training rows. ")
+    record, [(text, remedied)] = suspicions_of(remedied)
+    assert record["test"]["rows"] == 15
+    assert any("20 of 35 rows are left out, because they equal" in n for n in record["notes"])
+    assert text.startswith("The test has only 15 rows, ")
+    record, none_left = suspicions_of(remedied)
+    assert none_left == []
+    assert record.get("test") is None
+
+
+@pytest.mark.slow
+def test_test_rows_of_one_class(tmp_path, capsys):
+    random = np.random.default_rng(0)
+    table = pd.DataFrame(random.normal(size=(200, 2)).round(3), columns=["a", "b"])
+    table["y"] = np.where(table["a"] > 0, "yes", "no")
+    train, test, run = tmp_path / "train.csv", tmp_path / "test.csv", tmp_path / "run"
+    table[:120].to_csv(train, index=False)
+    later = table[120:][table["y"][120:] == "yes"]
+    later.to_csv(test, index=False)
+    command = ["tune", str(train), "--target", "y", "--test", str(test), *SHORT]
+    assert main([*command, "--output", str(run)]) == 0
+    capsys.readouterr()
+    record = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    rules = RuleSet.load(run / "rules.json")
+    expected = np.mean(rules.predict(later[["a", "b"]]) == "yes")
+    assert record["test"]["rules"] == pytest.approx(expected)
+    assert record["test"]["rows"] == len(later)

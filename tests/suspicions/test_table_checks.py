@@ -52,7 +52,7 @@ def test_clean_tables_raise_no_alarm(seed):
 
 def test_every_check_is_declared_once_with_a_remedy():
     names = [check.name for check in SUSPICION_CHECKS]
-    assert len(set(names)) == len(names) == 11
+    assert len(set(names)) == len(names) == 12
     assert all(check.when and check.remedy for check in SUSPICION_CHECKS)
 
 
@@ -330,6 +330,11 @@ def test_few_test_rows_are_reported():
     assert suspicion.evidence == (
         "The test has only 5 rows, so shares of them are uncertain by up to ± 44 percentage points"
     )
+    assert str(suspicion).endswith("all rows of the table (on the command line: without --test).")
+    words = ["skescore", "tune", "a.csv", "--test", "b.csv", "--target", "outcome"]
+    for command in (words, [*words[:3], "--test=b.csv", *words[5:]]):
+        text = suspicion.with_command(command)
+        assert text.endswith(": skescore tune a.csv --target outcome")
 
 
 def test_test_rows_in_the_training_rows_are_reported():
@@ -338,6 +343,7 @@ def test_test_rows_in_the_training_rows_are_reported():
     facts = TableFacts(X, y, "classification", test=X.tail(60))
     (suspicion,) = find_suspicions(facts)
     assert suspicion.evidence == "60 of 60 test rows are among the training rows"
+    assert suspicion.options == ("--drop-duplicates",)
     other = make_table(3)[list(X)]
     assert find_suspicions(TableFacts(X, y, "classification", test=other)) == []
 
