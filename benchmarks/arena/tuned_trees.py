@@ -2,13 +2,15 @@
 
     python benchmarks/arena/tuned_trees.py [--every 1] [--first 0] [--scores ice neg_fire neg_q]
         [--suites keel-balanced keel-imbalanced regression categorical] [--jobs 1] [--seconds 3600]
+        [--missing]
 
 A random forest is explained on one half of a table. The tuned tree is the one of `CARTExtractor`
 with 1 to 32 leaves that has the best mean score on the folds of the search; both choose by the
 same held-out rows. The other half of the table measures the score of both against the data. Rows
 are appended to `tuned_trees.csv` at once with the commit of the package, so that an interrupted run
-resumes; `tuned_trees.md` is written at the end from the last row of each table and score. Times are
-CPU times, the fitting of the black boxes included.
+resumes; with `--missing`, tables that an earlier commit measured are skipped, too. `tuned_trees.md`
+is written at the end from the last row of each table and score. Times are CPU times, the fitting of
+the black boxes included.
 """
 
 from __future__ import annotations
@@ -124,10 +126,13 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="index of the first table")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin nothing later")
+    parser.add_argument("--missing", action="store_true", help="skip what any commit measured")
     options = parser.parse_args()
     commit = package_commit()
     rows = pd.read_csv(CSV, dtype={"commit": str}) if CSV.exists() else pd.DataFrame()
-    done = set() if rows.empty else set(map(tuple, rows[rows["commit"] == commit][KEYS].to_numpy()))
+    if not rows.empty and not options.missing:
+        rows = rows[rows["commit"] == commit]
+    done = set() if rows.empty else set(map(tuple, rows[KEYS].to_numpy()))
     end = time.monotonic() + options.seconds
     cells = (
         (entry, suite, score, commit)

@@ -533,13 +533,17 @@ def add_score_options(parser: argparse.ArgumentParser) -> None:
             metavar="WEIGHT",
             help=f"{text} (default {default:g})",
         )
+    errors = [n for n, metric in PREDICTION_METRIC_NAMES.items() if not metric.greater_is_better]
+    of_losses = [spec.label for spec in specs if spec.prediction == "loss"]
     group.add_argument(
         "--performance",
         choices=tuple(PREDICTION_METRIC_NAMES),
         metavar="NAME",
         help=f"measure of the predictions in {', '.join(spec.label for spec in specs)}, instead of "
-        f"their defaults: {', '.join(PREDICTION_METRIC_NAMES)} (as in scikit-learn); "
-        "balanced_accuracy and f1_macro give all classes equal weight",
+        "their defaults: "
+        f"{', '.join(n for n in PREDICTION_METRIC_NAMES if n not in errors)}, and only in "
+        f"{' and '.join(of_losses)} {', '.join(errors)} (as in scikit-learn); balanced_accuracy "
+        "and f1_macro give all classes equal weight",
     )
     complete = [spec.label for spec in specs if spec.uses_completeness]
     group.add_argument(

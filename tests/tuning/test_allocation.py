@@ -58,8 +58,8 @@ def test_extractor_that_cannot_win_is_stopped() -> None:
     started = spend(allocation, values, bound=0.85)
     assert started == {"a": 6, "b": 18, "c": 6}
     assert allocation.stop_reasons["c"] == (
-        "after 6 trials it cannot beat b, which had 0.9: its smallest loss, fewest rules and "
-        "greatest completeness together would score 0.85"
+        "after 6 trials it cannot beat b, which had 0.9 on the folds: its smallest loss, fewest "
+        "rules and greatest completeness together would score 0.85"
     )
 
 

@@ -178,9 +178,9 @@ class Allocation:
                 )
             elif upper_bound < best and (n_first is None or n_first >= _MIN_TRIALS_TO_BOUND):
                 self.stop_reasons[name] = (
-                    f"{period} it cannot beat {extractor_label(leader)}, which had {best:.4g}: its "
-                    "smallest loss, fewest rules and greatest completeness together would score "
-                    f"{upper_bound:.4g}"
+                    f"{period} it cannot beat {extractor_label(leader)}, which had {best:.4g} on "
+                    "the folds: its smallest loss, fewest rules and greatest completeness together "
+                    f"would score {upper_bound:.4g}"
                 )
             elif name in self.costly and priority < best:
                 self.stop_reasons[name] = (
