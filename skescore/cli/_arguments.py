@@ -72,6 +72,11 @@ class Parser(argparse.ArgumentParser):
             **options,
         )
 
+    @property
+    def option_names(self) -> list[str]:
+        """Names of the options and arguments, as attributes of the parsed options."""
+        return [action.dest for action in self._actions if action.dest != "help"]
+
     def error(self, message: str) -> NoReturn:
         """Report wrong usage and exit with code 2."""
         message = without_passwords(message)

@@ -72,6 +72,7 @@ from skescore.cli._trials import (
     kept_trials,
     note_earlier,
     shown_command_line,
+    shown_storage,
     study_name,
 )
 from skescore.cli._verified_choice import (
@@ -1878,10 +1879,26 @@ def _result(
         },
         "run": {
             "command_line": shown_command_line(options.command_line),
+            "options": _option_values(options),
             "versions": package_versions(),
             "platform": platform.platform(),
         },
     }
+
+
+def _option_values(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the value of each option of the command, also of those that were not given."""
+    values = {}
+    for name in options.parser.option_names:
+        value = getattr(options, name)
+        if name == "storage" and value is not None:
+            value = shown_storage(value)
+        elif isinstance(value, str):
+            value = arguments.without_passwords(value)
+        elif isinstance(value, Path):
+            value = str(value)
+        values[name] = value
+    return values
 
 
 def _constraints_record(search: ExtractorSearchCV) -> dict[str, Any]:

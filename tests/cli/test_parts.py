@@ -356,6 +356,11 @@ def test_no_password_is_shown(joined):
     assert " ".join(shown[3:-2]).replace("=", " ", int(joined)) == f"--storage {hidden}"
 
 
+def test_no_password_of_a_table_is_shown():
+    shown = shown_command_line(["skescore", "tune", "postgresql://anna:geheim@host/db?table=t"])
+    assert shown == ["skescore", "tune", "postgresql://anna:***@host/db?table=t"]
+
+
 # Numbers in tables --------------------------------------------------------------------------------
 
 

@@ -34,7 +34,7 @@ from threadpoolctl import threadpool_limits
 import skescore
 from skescore._text import plural
 from skescore.black_boxes import BLACK_BOXES, make_black_box
-from skescore.cli import main
+from skescore.cli import build_parser, main
 from skescore.cli._output import number
 from skescore.datasets import load_dataset
 from skescore.extractors import CARTExtractor, GridExExtractor
@@ -523,6 +523,21 @@ def test_output_holds_rules_leaderboard_and_run(write, flowers, tmp_path, run):
     assert about["run"]["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
     assert about["best"]["score"] == search.best_score_
     assert about["notes"] == []
+
+
+def test_every_option_is_recorded(result):
+    options = build_parser(["tune"]).parse_args(["tune", "iris"])
+    given = ("--labels", "setosa=s", "--repeats", "2", "--max-disagreement", "0.9", "--witnesses")
+    recorded = result("iris", *SHORT, *given)["run"]["options"]
+    assert recorded.keys() == set(options.parser.option_names)
+    changed = {
+        "labels": [["setosa", "s"]],
+        "repeats": 2,
+        "max_disagreement": 0.9,
+        "witnesses": True,
+        "verify": None,
+    }
+    assert {name: recorded[name] for name in changed} == changed
 
 
 def test_checksum_of_a_built_in_data_set_is_that_of_its_csv(iris, result):
