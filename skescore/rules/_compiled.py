@@ -13,7 +13,7 @@ import numpy as np
 
 from skescore._optional import import_optional
 
-__all__ = ["IS_COMPILED", "match_boxes", "pad_thresholds"]
+__all__ = ["IS_COMPILED", "index_memory", "match_boxes", "pad_thresholds"]
 
 #: Number of rows processed at a time: their values fit into the first-level cache.
 _ROWS = 128
@@ -58,10 +58,16 @@ def _signatures() -> list[Any]:
             integers,
             integers,
             masks,
+            lane[::1],
             masks,
         )
-        for kind in (types.float64, types.float32)
+        for kind, lane in ((types.float64, types.int64), (types.float32, types.int32))
     ]
+
+
+def index_memory(dtype: np.dtype) -> np.ndarray:
+    """Return memory for the indices of rows of a type: integers as wide as the values."""
+    return np.empty(_ROWS, dtype=np.int64 if dtype == np.float64 else np.int32)
 
 
 def pad_thresholds(thresholds: np.ndarray) -> np.ndarray:
@@ -69,93 +75,113 @@ def pad_thresholds(thresholds: np.ndarray) -> np.ndarray:
     return np.append(thresholds, np.full(-len(thresholds) % 4, np.nan, dtype=thresholds.dtype))
 
 
+# The functions below get whole arrays and positions in them, because numba counts the references to
+# every view of an array, which takes as long as the work on the few rows. Unsigned positions need no
+# check for negative ones, which count from the end.
+
+
 @_compile()
-def _transpose(block, columns, values):  # type: ignore[no-untyped-def]
+def _transpose(block, begin, n_rows, columns, values):  # type: ignore[no-untyped-def]
     """Copy columns of a few rows to contiguous memory, eight rows at a time."""
-    n_rows, i = len(block), 0
+    i = 0
     while i + 8 <= n_rows:
+        row = begin + i
         for k in range(len(columns)):
             j = columns[k]
-            values[k, i] = block[i, j]
-            values[k, i + 1] = block[i + 1, j]
-            values[k, i + 2] = block[i + 2, j]
-            values[k, i + 3] = block[i + 3, j]
-            values[k, i + 4] = block[i + 4, j]
-            values[k, i + 5] = block[i + 5, j]
-            values[k, i + 6] = block[i + 6, j]
-            values[k, i + 7] = block[i + 7, j]
+            values[k, i] = block[row, j]
+            values[k, i + 1] = block[row + 1, j]
+            values[k, i + 2] = block[row + 2, j]
+            values[k, i + 3] = block[row + 3, j]
+            values[k, i + 4] = block[row + 4, j]
+            values[k, i + 5] = block[row + 5, j]
+            values[k, i + 6] = block[row + 6, j]
+            values[k, i + 7] = block[row + 7, j]
         i += 8
     while i < n_rows:
         for k in range(len(columns)):
-            values[k, i] = block[i, columns[k]]
+            values[k, i] = block[begin + i, columns[k]]
         i += 1
 
 
 @_compile()
-def _add_digit_of_four(values, thresholds, missing, n_bins, index):  # type: ignore[no-untyped-def]
+def _add_digit_of_four(  # type: ignore[no-untyped-def]
+    values, k, n_rows, thresholds, start, missing, index
+):
     """Append the bin of each value to the index of its row, as a digit; four thresholds."""
-    a, b, c, d = thresholds[0], thresholds[1], thresholds[2], thresholds[3]
-    for i in range(len(values)):
-        x = values[i]
-        digit = np.uint16(x >= a) + np.uint16(x >= b) + np.uint16(x >= c) + np.uint16(x >= d)
-        index[i] = index[i] * n_bins + (digit if x == x else missing)
+    # Lanes as wide as the values, and factors of 31 bits, for which processors have instructions.
+    lane = index.dtype.type
+    mask = lane(0x7FFFFFFF)
+    n_bins = (missing + lane(1)) & mask
+    a, b = thresholds[start], thresholds[start + 1]
+    c, d = thresholds[start + 2], thresholds[start + 3]
+    for i in range(n_rows):
+        x = values[k, i]
+        digit = (lane(x >= a) + lane(x >= b)) + (lane(x >= c) + lane(x >= d))
+        index[i] = (index[i] & mask) * n_bins + (digit if x == x else missing)
 
 
 @_compile()
-def _add_digit_of_eight(values, thresholds, missing, n_bins, index):  # type: ignore[no-untyped-def]
+def _add_digit_of_eight(  # type: ignore[no-untyped-def]
+    values, k, n_rows, thresholds, start, missing, index
+):
     """Append the bin of each value to the index of its row, as a digit; eight thresholds."""
-    a, b, c, d = thresholds[0], thresholds[1], thresholds[2], thresholds[3]
-    e, f, g, h = thresholds[4], thresholds[5], thresholds[6], thresholds[7]
-    for i in range(len(values)):
-        x = values[i]
-        digit = np.uint16(x >= a) + np.uint16(x >= b) + np.uint16(x >= c) + np.uint16(x >= d)
-        digit += np.uint16(x >= e) + np.uint16(x >= f) + np.uint16(x >= g) + np.uint16(x >= h)
-        index[i] = index[i] * n_bins + (digit if x == x else missing)
+    lane = index.dtype.type
+    mask = lane(0x7FFFFFFF)
+    n_bins = (missing + lane(1)) & mask
+    a, b = thresholds[start], thresholds[start + 1]
+    c, d = thresholds[start + 2], thresholds[start + 3]
+    e, f = thresholds[start + 4], thresholds[start + 5]
+    g, h = thresholds[start + 6], thresholds[start + 7]
+    for i in range(n_rows):
+        x = values[k, i]
+        digit = (lane(x >= a) + lane(x >= b)) + (lane(x >= c) + lane(x >= d))
+        digit += (lane(x >= e) + lane(x >= f)) + (lane(x >= g) + lane(x >= h))
+        index[i] = (index[i] & mask) * n_bins + (digit if x == x else missing)
 
 
 @_compile()
-def _add_digit(values, thresholds, missing, index):  # type: ignore[no-untyped-def]
-    """Append the bin of each value to the index of its row, as a digit.
+def _add_digit(  # type: ignore[no-untyped-def]
+    values, k, n_rows, thresholds, start, stop, missing, index
+):
+    """Append the bin of each value to the index of its row, as a digit; any number of thresholds.
 
-    The number of thresholds is a multiple of four; NaN, which nothing reaches, fills them up. The
-    bin of missing values is `missing`.
+    Their number is a multiple of four; NaN, which nothing reaches, fills them up. The bin of
+    missing values is `missing`.
     """
-    n_bins = missing + np.uint16(1)
-    if len(thresholds) == 4:
-        _add_digit_of_four(values, thresholds, missing, n_bins, index)
-        return
-    if len(thresholds) == 8:
-        _add_digit_of_eight(values, thresholds, missing, n_bins, index)
-        return
-    for i in range(len(values)):
-        x, low, length = values[i], 0, len(thresholds)
+    lane = index.dtype.type
+    n_bins = missing + lane(1)
+    for i in range(n_rows):
+        x, low, length = values[k, i], start, stop - start
         while length > 0:
             half = length // 2
             is_reached = x >= thresholds[low + half]
             low += half + 1 if is_reached else 0
             length = length - half - 1 if is_reached else half
-        index[i] = index[i] * n_bins + (np.uint16(low) if x == x else missing)
+        index[i] = index[i] * n_bins + (lane(low - start) if x == x else missing)
 
 
 @_compile()
-def _look_up_words(masks, index, words, is_first):  # type: ignore[no-untyped-def]
+def _look_up_words(  # type: ignore[no-untyped-def]
+    masks, start, index, words, begin, n_rows, is_first
+):
     """Intersect the word of each row with the mask of its bins; store it if this is the first."""
     if is_first:
-        for i in range(len(index)):
-            words[i] = masks[index[i]]
+        for i in range(n_rows):
+            words[np.uintp(begin + i), 0] = masks[np.uintp(start + index[i]), 0]
     else:
-        for i in range(len(index)):
-            words[i] &= masks[index[i]]
+        for i in range(n_rows):
+            words[np.uintp(begin + i), 0] &= masks[np.uintp(start + index[i]), 0]
 
 
 @_compile()
-def _look_up_rows(masks, index, words, is_first):  # type: ignore[no-untyped-def]
+def _look_up_rows(  # type: ignore[no-untyped-def]
+    masks, start, index, words, begin, n_rows, is_first
+):
     """Do the same as `_look_up_words` with several words per row."""
-    n_words = masks.shape[1]
-    for i in range(len(index)):
-        for word in range(n_words):
-            mask = masks[index[i], word]
-            words[i, word] = mask if is_first else words[i, word] & mask
+    for i in range(n_rows):
+        for word in range(masks.shape[1]):
+            mask = masks[np.uintp(start + index[i]), word]
+            words[begin + i, word] = mask if is_first else words[begin + i, word] & mask
 
 
 @_compile(*_signatures())
@@ -168,6 +194,7 @@ def match_boxes(  # type: ignore[no-untyped-def]
     group_starts,
     mask_starts,
     masks,
+    index,
     words,
 ):
     """Find the boxes that contain each row.
@@ -190,24 +217,29 @@ def match_boxes(  # type: ignore[no-untyped-def]
         The position of the first mask of each group.
     masks : ndarray of uint64, shape (n_masks, n_words)
         The lookup tables.
+    index : ndarray of int64 or int32, shape (n,)
+        Memory for the indices of the rows processed at a time, see :func:`index_memory`.
     words : ndarray of uint64, shape (n_rows, n_words)
         Receives the mask of the boxes that contain each row.
     """
-    values = np.empty((len(columns), _ROWS), block.dtype)
-    index = np.empty(_ROWS, np.uint16)
-    all_masks, all_words = masks.reshape(masks.size), words.reshape(words.size)
-    for begin in range(0, len(block), _ROWS):
-        size = min(_ROWS, len(block) - begin)
-        _transpose(block[begin : begin + size], columns, values)
+    n_at_once = len(index)
+    values = np.empty((len(columns), n_at_once), block.dtype)
+    for begin in range(0, len(block), n_at_once):
+        n_rows = min(n_at_once, len(block) - begin)
+        _transpose(block, begin, n_rows, columns, values)
         for group in range(len(group_starts) - 1):
-            index[:size] = 0
+            index[:n_rows] = 0
             for k in range(group_starts[group], group_starts[group + 1]):
-                used = thresholds[threshold_starts[k] : threshold_starts[k + 1]]
-                _add_digit(values[k, :size], used, missing_bins[k], index[:size])
-            start, stop, end = mask_starts[group], mask_starts[group + 1], begin + size
+                start, stop = threshold_starts[k], threshold_starts[k + 1]
+                missing = index.dtype.type(missing_bins[k])
+                if stop - start == 4:
+                    _add_digit_of_four(values, k, n_rows, thresholds, start, missing, index)
+                elif stop - start == 8:
+                    _add_digit_of_eight(values, k, n_rows, thresholds, start, missing, index)
+                else:
+                    _add_digit(values, k, n_rows, thresholds, start, stop, missing, index)
+            start, is_first = mask_starts[group], group == 0
             if masks.shape[1] == 1:
-                _look_up_words(
-                    all_masks[start:stop], index[:size], all_words[begin:end], group == 0
-                )
+                _look_up_words(masks, start, index, words, begin, n_rows, is_first)
             else:
-                _look_up_rows(masks[start:stop], index[:size], words[begin:end], group == 0)
+                _look_up_rows(masks, start, index, words, begin, n_rows, is_first)

@@ -222,6 +222,8 @@ class _CompiledBins:
 
     def look_up(self, kernel: Callable[..., None], table: RowTable, rows: slice) -> np.ndarray:
         """Return a mask of the boxes that contain each row."""
+        from skescore.rules._compiled import index_memory
+
         block = table.block(rows)
         words = np.empty((len(block), self._masks.shape[1]), dtype=np.uint64)
         kernel(
@@ -233,6 +235,7 @@ class _CompiledBins:
             self._group_starts,
             self._mask_starts,
             self._masks,
+            index_memory(block.dtype),
             words,
         )
         return words
