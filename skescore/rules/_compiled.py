@@ -76,8 +76,8 @@ def pad_thresholds(thresholds: np.ndarray) -> np.ndarray:
 
 
 # The functions below get whole arrays and positions in them, because numba counts the references to
-# every view of an array, which takes as long as the work on the few rows. Unsigned positions need no
-# check for negative ones, which count from the end.
+# every view of an array, which takes as long as the work on the few rows. Unsigned positions need
+# no check for negative ones, which count from the end.
 
 
 @_compile()
