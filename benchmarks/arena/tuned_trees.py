@@ -94,9 +94,7 @@ def page(results: pd.DataFrame) -> str:
         "the other half. *Ahead* counts the tables on which the search has the better score. p is "
         "the p-value of Wilcoxon's signed-rank test over tables. Then come the mean numbers of "
         "rules or leaves; a linear equation of the search counts as one rule. *Time* is the median "
-        "CPU time of the search as a multiple of the tuned tree's. Measured were most of every "
-        "second table for ICE, and every fourth table for FiRe and Q, by place in the suite, and "
-        "all tables of numbers. "
+        "CPU time of the search as a multiple of the tuned tree's. "
         f"Commit of the search: {commits}.",
         "",
         "| suite | score | tables | ahead | equal | behind | p | rules, search | rules, tree "
