@@ -391,13 +391,20 @@ def test_missing_columns_are_named_with_the_rules_that_need_them(rules, write, r
         ({"y": [0, 1, 0, 1, 1, 0, 1, 0]}, ["(0, 1)", "('high', 'low')", "encoded"]),
         ({"y": [True, False] * 4}, ["(False, True)", "('high', 'low')"]),
         ({"y": ["LOW", "HIGH"] * 4}, ["'HIGH', 'LOW'", "('high', 'low')"]),
-        ({"y": "low"}, ["one class", "'low'"]),
     ],
 )
 def test_data_that_do_not_fit_the_rules_are_refused(changes, told, rules, write, run):
     err = failed(run, rules, write(KINDS.assign(**changes), "t.csv"), "--target", "y")
     for text in told:
         assert text in err
+
+
+def test_rows_of_one_class_are_scored(rules, write, run):
+    path = write(KINDS.assign(y="low"), "t.csv")
+    accuracy = scored(run, rules, path)["prediction"]["accuracy"]
+    is_low = CLASSES.predict(KINDS[["a", "b"]]) == "low"
+    assert accuracy == {"all_rows": is_low.mean(), "covered_rows": is_low[COVERED].mean()}
+    assert accuracy["all_rows"] == 0.5
 
 
 @pytest.mark.parametrize(
