@@ -940,8 +940,9 @@ def run(options: argparse.Namespace) -> str:
             replace(one, options=()) if one.options[:1] == ("--labels",) else one
             for one in suspicions
         ]
+    command = shown_command_line(options.command_line)
     for suspicion in suspicions:
-        notes.warn(suspicion.with_command(options.command_line))
+        notes.warn(suspicion.with_command(command))
     notes.add_findings(dataset.name, dataset.findings)
     model, about_model = _black_box(options, dataset, model_file)
     from skescore.report import alternatives_record
@@ -973,7 +974,7 @@ def run(options: argparse.Namespace) -> str:
                     notes.add(_SAMPLE_ONLY)
         of_results = _result_suspicions(search)
         for suspicion in of_results:
-            text = suspicion.with_command(options.command_line)
+            text = suspicion.with_command(command)
             notes.warn(text, is_shown=options.format == "json")
         suspicions += of_results
         shortcomings = _shortcomings(dataset, search, idle)
@@ -982,10 +983,7 @@ def run(options: argparse.Namespace) -> str:
         baseline = make_baseline(options, search, test, notes)
         result = _result(options, dataset, search) | {"notes": notes.texts}
         result["best"]["shortcomings"] = shortcomings
-        result["suspicions"] = [
-            suspicion.with_command(shown_command_line(options.command_line))
-            for suspicion in suspicions
-        ]
+        result["suspicions"] = [suspicion.with_command(command) for suspicion in suspicions]
         result["checks"] = count_reports(suspicions)
         result["black_box"] |= about_model
         if verified is not None:

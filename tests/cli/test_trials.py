@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import optuna
+import pandas as pd
 import pytest
 from optuna.trial import TrialState
 
@@ -645,3 +646,15 @@ def test_database_out_of_reach_is_an_error_without_a_password(capsys):
     assert (code, captured.out) == (1, "")
     assert "anna:***@127.0.0.1:1/studies" in captured.err or "pip install" in captured.err
     assert "geheim" not in captured.err
+
+
+def test_commands_of_remedies_hide_passwords(tmp_path, capsys):
+    table = pd.DataFrame({"a": range(20), "y": ["no", "yes"] * 10})
+    table.to_csv(tmp_path / "few.csv", index=False)
+    words = ["tune", str(tmp_path / "few.csv"), "--target", "y", "--trials", "12"]
+    code = main([*words, "--storage", "postgresql://anna:geheim@127.0.0.1:1/studies"])
+    err = capsys.readouterr().err
+    assert code == 1
+    remedy = err.partition("The table has only 20 rows, ")[2].partition("\n")[0]
+    assert remedy.endswith("--storage 'postgresql://anna:***@127.0.0.1:1/studies' --repeats 10")
+    assert "geheim" not in err
