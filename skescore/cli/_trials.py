@@ -252,22 +252,19 @@ def is_unfinished(folder: Path) -> bool:
 
 def shown_command_line(words: Sequence[str]) -> list[str]:
     """Return the command line without the passwords of a storage and of other addresses."""
+    from skescore.tuning.storage import storage_name
+
     shown_words = []
     for previous, word in zip(["", *words], words, strict=False):
         option, equals, value = word.partition("=")
-        if previous == "--storage" or (option == "--storage" and equals):
-            prefix = "" if previous == "--storage" else f"{option}="
-            shown_words.append(prefix + shown_storage(word if not prefix else value))
+        if previous == "--storage":
+            word = storage_name(word)
+        elif option == "--storage" and equals:
+            word = f"{option}={storage_name(value)}"
         else:
-            shown_words.append(arguments.without_passwords(word))
+            word = arguments.without_passwords(word)
+        shown_words.append(word)
     return shown_words
-
-
-def shown_storage(storage: str) -> str:
-    """Return the address of a storage without its password."""
-    from skescore.tuning.storage import storage_name
-
-    return storage_name(storage)
 
 
 def study_name(options: argparse.Namespace, dataset: Dataset) -> str:

@@ -72,7 +72,6 @@ from skescore.cli._trials import (
     kept_trials,
     note_earlier,
     shown_command_line,
-    shown_storage,
     study_name,
 )
 from skescore.cli._verified_choice import (
@@ -1886,11 +1885,13 @@ def _result(
 
 def _option_values(options: argparse.Namespace) -> dict[str, Any]:
     """Return the value of each option of the command, also of those that were not given."""
+    from skescore.tuning.storage import storage_name
+
     values = {}
     for name in options.parser.option_names:
         value = getattr(options, name)
         if name == "storage" and value is not None:
-            value = shown_storage(value)
+            value = storage_name(value)
         elif isinstance(value, str):
             value = arguments.without_passwords(value)
         elif isinstance(value, Path):

@@ -568,6 +568,7 @@ class Dataset:
 
         Examples
         --------
+        >>> import pandas as pd
         >>> from skescore.datasets import load_dataset
         >>> train = load_dataset(pd.DataFrame({"a": [1, 2, 3], "y": ["n", "y", "y"]}), target="y")
         >>> test = load_dataset(pd.DataFrame({"a": [3, 4, 5], "y": ["y", "n", "n"]}), target="y")

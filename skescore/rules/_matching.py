@@ -202,8 +202,9 @@ class _CompiledBins:
     """
 
     def __init__(self, bins: Sequence[_FeatureBins], n_words: int) -> None:
-        from skescore.rules._compiled import pad_thresholds
+        from skescore.rules._compiled import index_memory, pad_thresholds
 
+        self._index_memory = index_memory
         groups = _JointBins.group(bins, _MAX_COMPILED_MASKS // n_words)
         ordered = [feature for group in groups for feature in group.features]
         self._columns = np.array([feature.feature for feature in ordered], dtype=np.int64)
@@ -222,8 +223,6 @@ class _CompiledBins:
 
     def look_up(self, kernel: Callable[..., None], table: RowTable, rows: slice) -> np.ndarray:
         """Return a mask of the boxes that contain each row."""
-        from skescore.rules._compiled import index_memory
-
         block = table.block(rows)
         words = np.empty((len(block), self._masks.shape[1]), dtype=np.uint64)
         kernel(
@@ -235,7 +234,7 @@ class _CompiledBins:
             self._group_starts,
             self._mask_starts,
             self._masks,
-            index_memory(block.dtype),
+            self._index_memory(block.dtype),
             words,
         )
         return words
@@ -403,9 +402,10 @@ class RuleBlock:
             words[reached[~satisfied], word] &= ~flag
         return words
 
-    def _chunks(self, stop: int, start: int = 0, n_rows: int | None = None) -> Iterator[slice]:
+    def _chunks(self, stop: int, start: int = 0, largest: int | None = None) -> Iterator[slice]:
+        """Divide rows into chunks of at most `largest` rows, by default `_CHUNK`."""
         # Many rules need many words per row: fewer rows at a time keep the memory constant.
-        size = max(1, (n_rows or _CHUNK) // min(max(1, self.n_words // 4), 16))
+        size = max(1, (largest or _CHUNK) // min(max(1, self.n_words // 4), 16))
         return (slice(i, min(i + size, stop)) for i in range(start, stop, size))
 
     def match(self, table: RowTable, rows: slice | None = None) -> np.ndarray:
