@@ -63,6 +63,14 @@ def test_extractor_that_cannot_win_is_stopped() -> None:
     )
 
 
+def test_reasons_distinguish_scores_that_are_nearly_equal() -> None:
+    values = {"a": [0.5], "b": [0.9], "c": [0.8]}
+    allocation = Allocation(list(values), 30, None, "halving")
+    spend(allocation, values, bound=0.89999)
+    assert "b, which had 0.9 on the folds" in allocation.stop_reasons["c"]
+    assert allocation.stop_reasons["c"].endswith("together would score 0.89999")
+
+
 def test_extractor_without_score_is_stopped() -> None:
     values = {"a": [0.5], "b": [-math.inf], "c": [0.4]}
     allocation = Allocation(list(values), 18, None, "halving")

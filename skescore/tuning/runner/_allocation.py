@@ -177,15 +177,17 @@ class Allocation:
                     "candidate was better on the first folds"
                 )
             elif upper_bound < best and (n_first is None or n_first >= _MIN_TRIALS_TO_BOUND):
+                bound_text, best_text = _distinct_texts(upper_bound, best)
                 self.stop_reasons[name] = (
-                    f"{period} it cannot beat {extractor_label(leader)}, which had {best:.4g} on "
+                    f"{period} it cannot beat {extractor_label(leader)}, which had {best_text} on "
                     "the folds: its smallest loss, fewest rules and greatest completeness together "
-                    f"would score {upper_bound:.4g}"
+                    f"would score {bound_text}"
                 )
             elif name in self.costly and priority < best:
+                own_text, best_text = _distinct_texts(priority, best)
                 self.stop_reasons[name] = (
-                    f"{period} its {self.priority_label} was {priority:.4g}, and "
-                    f"{extractor_label(leader)}, which takes less time, had {best:.4g}"
+                    f"{period} its {self.priority_label} was {own_text}, and "
+                    f"{extractor_label(leader)}, which takes less time, had {best_text}"
                 )
             elif position > n_survivors:
                 self.stop_reasons[name] = (
@@ -196,6 +198,15 @@ class Allocation:
             else:
                 survivors.add(name)
         return [name for name in active if name in survivors]
+
+
+def _distinct_texts(score: float, other: float) -> tuple[str, str]:
+    """Return two different scores with four digits, or as many as distinguish them."""
+    for n_digits in range(4, 17):
+        texts = f"{score:.{n_digits}g}", f"{other:.{n_digits}g}"
+        if texts[0] != texts[1]:
+            break
+    return texts
 
 
 def _plan_rounds(n_names: int, n_trials: int | None, policy: str) -> list[tuple[int, int]]:
