@@ -233,15 +233,21 @@ class _Prover:
             limit = limits.get(str(output)) if isinstance(limits, Mapping) else limits
             if limit is not None and len(keys) > limit:
                 yield f"{plural(len(keys), 'pinned rule')} conclude {output}"
-        if self.ruleset.classes is None:
-            return  # linear outputs use features without conditions
         pinned = {f for p in constraints.pinned for f in p.feature_names}
         missing = [f for f in constraints.required if f not in pinned]
         n_free = largest - len({self._key(p) for p in constraints.pinned})
         slots = n_free * self._most_conditions(constraints) if n_free > 0 else 0
-        if len(missing) > slots:
-            features = plural(len(missing), "required feature")
-            yield f"{features} need more conditions than {text} have"
+        if self.ruleset.classes is None and n_free > 0:
+            return  # linear outputs use features without conditions
+        if missing and n_free <= 0:
+            listed = " and ".join(map(repr, missing))
+            yield f"there are at most {text}, which are pinned and do not use {listed}"
+        elif len(missing) > slots:
+            needs = "feature needs" if len(missing) == 1 else "features need"
+            yield (
+                f"{len(missing)} required {needs} more conditions than {text} "
+                f"{'has' if largest == 1 else 'have'}"
+            )
 
     def _most_conditions(self, constraints: Constraints) -> float:
         limit = constraints.max_conditions

@@ -114,12 +114,7 @@ class _Builder:
 
     def _balancing_outputs(self, fixed_rules: Sequence[Rule]) -> list[float]:
         """Return outputs of uncovered rows for which two groups have equal means."""
-        decided = self.rows.assign(fixed_rules)
-        outputs = [
-            r.output.intercept if isinstance(r.output, LinearOutput) else float(r.output)
-            for r in fixed_rules
-        ]
-        fixed = np.array([*outputs, 0.0])[decided]
+        decided, fixed = self._fixed_outputs(fixed_rules)
         balancing: list[float] = []
         for column in self.constraints.max_gap:
             groups = list(group_masks(self.rows.X, self.names, column).values())
@@ -396,6 +391,8 @@ class _Builder:
 
     def _balanced(self, rules: list[Rule], fallback: Any) -> Iterator[tuple[list[Rule], Any]]:
         """Yield lists with one further rule of another output, for some rows of a group."""
+        if self.rows.classes is None:
+            yield from self._balanced_numbers(rules)
         outputs = [output for output in self.outputs() if output != fallback]
         cuts = [c for f in self._affordable() for c in self.rows.cuts(f, self.constraints)]
         groups = [c for c in cuts if isinstance(c, OneOf)]
@@ -408,6 +405,42 @@ class _Builder:
                 n_yielded += 1
                 if n_yielded >= _MAX_BALANCING_RULES:
                     return
+
+    def _balanced_numbers(self, rules: list[Rule]) -> Iterator[tuple[list[Rule], float]]:
+        """Yield the list with a number per group for its other rows, so that all means are equal.
+
+        The group with the most of these rows has no rule, but the fallback.
+        """
+        decided, fixed = self._fixed_outputs(rules)
+        is_open = decided < 0
+        for column in self.constraints.max_gap:
+            if column not in self.names or not is_open.any():
+                continue
+            masks = group_masks(self.rows.X, self.names, column)
+            closed_means = [fixed[m].mean() for m in masks.values() if not is_open[m].any()]
+            mean = float(np.mean(closed_means or self.rows.best_output(self.rows.overall, 0.0)))
+            outputs = {
+                group: float((mean * m.sum() - fixed[m].sum()) / (is_open & m).sum())
+                for group, m in masks.items()
+                if is_open[m].any()
+            }
+            largest = max(outputs, key=lambda group: int((is_open & masks[group]).sum()))
+            feature = self.names.index(column)
+            further = [
+                Rule((OneOf(feature, (group,)),), output)
+                for group, output in outputs.items()
+                if group != largest
+            ]
+            yield [*rules, *further], outputs[largest]
+
+    def _fixed_outputs(self, rules: Sequence[Rule]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rule that decides each row, -1 for none, and its constant, 0 for none."""
+        decided = self.rows.assign(rules)
+        outputs = [
+            r.output.intercept if isinstance(r.output, LinearOutput) else float(r.output)
+            for r in rules
+        ]
+        return decided, np.array([*outputs, 0.0])[decided]
 
 
 def _opposites(condition: Condition) -> Iterator[Condition]:

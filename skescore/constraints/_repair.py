@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from skescore.constraints._pinned import PinnedRule, rule_features
 from skescore.constraints._relabel import isotonic_values, order_relation, ordered_labels
 from skescore.constraints._rewriting import (
     drop_linear,
+    intersect_categories,
     keep_features,
     move_bounds,
     nearest_bounds,
@@ -26,7 +28,7 @@ from skescore.constraints._rewriting import (
 )
 from skescore.constraints._violations import bounds_on, gap_classes, group_gap
 from skescore.metrics import group_masks
-from skescore.rules import Fallback, LinearOutput, OneOf, Rule, RuleSet, with_statistics
+from skescore.rules import Condition, Fallback, LinearOutput, OneOf, Rule, RuleSet, with_statistics
 
 #: Weights of the gap between groups relative to one wrong row per row, tried in this order.
 _GAP_WEIGHTS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 64.0)
@@ -224,13 +226,17 @@ class _Repair:
         """Split rules that accept several categories that must be kept apart."""
         drafts: list[DraftRule] = []
         for draft in self.drafts:
-            rules = [draft.rule]
-            for position, condition in enumerate(draft.rule.conditions):
+            parts: list[Sequence[Condition]] = []
+            for condition in intersect_categories(draft.rule.conditions, self.rows.domain):
                 if isinstance(condition, OneOf):
                     apart = self.constraints.apart.get(self.names[condition.feature], ())
-                    parts = splits_of(condition, apart, self.rows.domain)
-                    rules = [_with_condition(r, position, c) for r in rules for c in parts]
-            drafts += [DraftRule(rule) for rule in rules]
+                    parts.append(splits_of(condition, apart, self.rows.domain))
+                else:
+                    parts.append([condition])
+            drafts += [
+                DraftRule(replace(draft.rule, conditions=conditions))
+                for conditions in itertools.product(*parts)
+            ]
         self.drafts = drafts
 
     def _condition_limit(self, output: Any) -> float:
@@ -566,12 +572,6 @@ class _Repair:
 def _position(draft: DraftRule) -> int:
     assert draft.pinned is not None
     return draft.pinned.position or 0
-
-
-def _with_condition(rule: Rule, position: int, condition: Any) -> Rule:
-    conditions = list(rule.conditions)
-    conditions[position] = condition
-    return replace(rule, conditions=tuple(conditions))
 
 
 def _shrunk(output: Any, center: float, factor: float) -> Any:

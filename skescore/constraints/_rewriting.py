@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -166,6 +166,51 @@ def known_values(condition: OneOf, domain: Domain | None) -> list[Any] | None:
     if categories is not None:
         return list(categories)
     return None if condition.negated else list(condition.values)
+
+
+def intersect_categories(conditions: Sequence[Condition], domain: Domain | None) -> list[Condition]:
+    """Join categorical conditions on the same feature into one that accepts what all accept.
+
+    Parameters
+    ----------
+    conditions : sequence of conditions
+        A conjunction.
+    domain : Domain or None
+        Known values.
+
+    Returns
+    -------
+    list of conditions
+        An equal conjunction; conditions remain if their values are not known, or if together they
+        accept none.
+    """
+    result: list[Condition] = []
+    for condition in conditions:
+        position = next(
+            (
+                i
+                for i, earlier in enumerate(result)
+                if isinstance(earlier, OneOf) and earlier.features == condition.features
+            ),
+            None,
+        )
+        joined = None
+        if position is not None and isinstance(condition, OneOf):
+            joined = _intersection(cast(OneOf, result[position]), condition, domain)
+        if position is None or joined is None:
+            result.append(condition)
+        else:
+            result[position] = joined
+    return result
+
+
+def _intersection(one: OneOf, other: OneOf, domain: Domain | None) -> OneOf | None:
+    """Return a condition that accepts what both accept, None if that is unknown or nothing."""
+    listed = [values for c in (one, other) if (values := known_values(c, domain)) is not None]
+    accepted = [v for v in listed[0] if accepts(one, v) and accepts(other, v)] if listed else []
+    if not accepted:
+        return None
+    return OneOf(one.feature, tuple(accepted), missing=one.missing and other.missing)
 
 
 def _joined(accepted: list[Any], together: Any) -> list[Any]:

@@ -170,6 +170,19 @@ def test_extractors_report_conflicts_before_extraction() -> None:
     assert copy.conflict == caught.value.conflict
 
 
+def test_numbers_need_a_free_rule_for_required_features() -> None:
+    rules = RuleSet([], list(X.columns), task="regression")
+    pinned = PinnedRule(Rule([Interval(0, upper=20)], 0.5), list(X.columns))
+    conflict = find_conflict(
+        Constraints(required=["income"], pinned=[pinned], max_rules=1, max_conditions=2), rules
+    )
+    assert conflict is not None
+    assert conflict.labels == ("required: income", f"pinned: {pinned}", "max_rules: 1")
+    assert "do not use 'income'" in str(conflict)
+    free = Constraints(required=["income"], pinned=[pinned], max_rules=2)
+    assert find_conflict(free, rules) is None
+
+
 def test_categories_have_no_direction() -> None:
     with pytest.raises(ValueError, match="'color' has categories"):
         find_conflict(Constraints(monotone={"color": "+"}), RULES, X, Y)

@@ -23,7 +23,7 @@ from skescore.constraints import (
 )
 from skescore.extractors import CARTExtractor, CREAMExtractor
 from skescore.registry import make_extractor
-from skescore.rules import AtLeast, Domain, Fallback, Interval, Rule, RuleSet
+from skescore.rules import AtLeast, Domain, Fallback, Interval, OneOf, Rule, RuleSet
 
 RANDOM = np.random.default_rng(0)
 X = pd.DataFrame(RANDOM.uniform(0, 100, (240, 4)), columns=["age", "income", "debt", "size"])
@@ -136,6 +136,26 @@ def test_conditions_of_trepan_are_rewritten() -> None:
     )
 
 
+def test_conditions_on_one_feature_are_split_together() -> None:
+    frame = pd.DataFrame({"size": range(8), "color": ["red", "green", "blue", "pink"] * 2})
+    labels = np.array(list("abbaabba"))
+    conditions = [OneOf(1, ["blue"], negated=True), OneOf(1, ["green"], negated=True)]
+    rules = RuleSet(
+        [Rule(conditions, "a")],
+        list(frame),
+        task="classification",
+        fallback=Fallback("b"),
+        classes=["a", "b"],
+    )
+    result = constrain(rules, Constraints(apart={"color": [["red", "pink"]]}), frame, labels)
+    assert result.ruleset is not None
+    assert [rule.conditions for rule in result.ruleset] == [
+        (OneOf(1, ["red"]),),
+        (OneOf(1, ["pink"]),),
+    ]
+    assert result.ruleset.predict(frame).tolist() == labels.tolist()
+
+
 def test_gap_between_groups_is_bounded() -> None:
     frame = X.assign(group=np.where(X["age"] > 50, "old", "young"))
     model = FrozenEstimator(RandomForestClassifier(20, random_state=0).fit(X, Y))
@@ -145,6 +165,24 @@ def test_gap_between_groups_is_bounded() -> None:
     result = constrain(rules, tight, frame, Y)
     assert result.ruleset is not None
     assert broken(result.ruleset, tight, frame, Y) == set()
+
+
+def test_numbers_of_groups_are_balanced() -> None:
+    frame = pd.DataFrame({"size": range(30), "color": ["red", "green", "blue"] * 10})
+    numbers = np.where(frame["color"] == "red", 5.0, np.arange(30) / 10)
+    pinned = [
+        PinnedRule(Rule([Interval(0, upper=14), OneOf(1, ["red"])], 9.0), list(frame)),
+        PinnedRule(Rule([Interval(0, upper=8), OneOf(1, ["blue"])], 3.0), list(frame)),
+        PinnedRule(Rule([Interval(0, lower=20)], -1.6), list(frame)),
+    ]
+    constraints = Constraints(pinned=pinned, max_gap={"color": 0.01})
+    rules = RuleSet(
+        [Rule([OneOf(1, ["red"])], 5.0)], list(frame), task="regression", fallback=Fallback(1.0)
+    )
+    result = constrain(rules, constraints, frame, numbers)
+    assert result.ruleset is not None
+    means = pd.Series(result.ruleset.predict(frame)).groupby(frame["color"]).mean()
+    assert np.ptp(means) <= 0.01
 
 
 def test_rejection_is_reported_with_violations() -> None:
