@@ -15,8 +15,9 @@ from skescore.constraints._labeled_rows import LabeledRows
 from skescore.constraints._rewriting import groups_hold
 from skescore.rules import Condition, Interval, Missing, OneOf, Rule
 
-#: Largest number of premises that a search examines.
-_MAX_NODES = 4_000
+#: Largest and smallest number of premises that a search examines, and the rows times premises
+#: between these.
+_MAX_NODES, _MIN_NODES, _MAX_WORK = 40_000, 4_000, 8_000_000
 #: Largest number of categories whose subsets are all considered.
 _MAX_CATEGORIES = 8
 
@@ -76,6 +77,7 @@ class PreciseBoxSearch:
         self.usable = [j for j, name in enumerate(names) if name not in constraints.forbidden]
         self._chains: dict[int, list[_Chain]] = {}
         self.n_nodes = 0
+        self.max_nodes = int(np.clip(_MAX_WORK // max(1, len(rows)), _MIN_NODES, _MAX_NODES))
 
     def find(self, problem: BoxProblem) -> Rule | None:
         """Return a rule of the class, or None if it is proven that there is none.
@@ -135,7 +137,7 @@ class PreciseBoxSearch:
         problem: BoxProblem,
     ) -> list[Condition] | None:
         self.n_nodes += 1
-        if self.n_nodes > _MAX_NODES:
+        if self.n_nodes > self.max_nodes:
             raise SearchLimitError
         n_label = int((mask & self.is_label).sum())
         n_kept = int((kept_rows & mask).sum())

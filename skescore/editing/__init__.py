@@ -14,7 +14,13 @@ from skescore.editing._effect import (
     predict_rows,
 )
 from skescore.editing._log import EditLog, EditLogError, EditRecord, replay, rules_sha256
-from skescore.editing._paired import PairedDifference, difference_of_means, difference_of_shares
+from skescore.editing._paired import (
+    CONFIDENCE,
+    SHARE_OF_CHANGE,
+    PairedDifference,
+    difference_of_means,
+    difference_of_shares,
+)
 from skescore.editing._price import Price, price
 from skescore.editing._reachability import contradictions, unreachable_rules
 from skescore.editing._refit import Reoptimization, refit
@@ -22,7 +28,9 @@ from skescore.editing._suggestions import Suggestion, suggest
 from skescore.editing._written_edits import WrittenEdits
 
 __all__ = [
+    "CONFIDENCE",
     "EDITS",
+    "SHARE_OF_CHANGE",
     "EditLog",
     "EditLogError",
     "EditRecord",

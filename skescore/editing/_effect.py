@@ -12,7 +12,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skescore.editing._paired import PairedDifference, difference_of_means, difference_of_shares
+from skescore.editing._paired import (
+    CONFIDENCE,
+    PairedDifference,
+    difference_of_means,
+    difference_of_shares,
+)
 from skescore.editing._reachability import contradictions, unreachable_rules
 from skescore.rules import RowTable, RuleSet
 from skescore.scorers import SCORERS, RuleEvaluation, evaluate_rules
@@ -21,7 +26,6 @@ from skescore.scorers import SCORERS, RuleEvaluation, evaluate_rules
 EFFECT_SCORES = ("ice", "neg_fire")
 #: Resamples of the bootstrap; fewer if rows times resamples exceed the second number.
 _N_RESAMPLES, _MAX_WEIGHTS = 200, 4_000_000
-_CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +218,7 @@ class Effect:
                 for values, is_predicted in ((before, had), (after, has))
             ]
             label = f"mean absolute error against the {reference_name} {where}"
-            difference = difference_of_means(errors[0], errors[1], _CONFIDENCE)
+            difference = difference_of_means(errors[0], errors[1], CONFIDENCE)
             means = [float(e.mean()) for e in errors]
             return FigureChange(name, label, means[0], means[1], difference, False)
         right = [
@@ -223,7 +227,7 @@ class Effect:
             for values, is_predicted in ((before, had), (after, has))
         ]
         verb = "right (data)" if reference_name == "data" else "agreeing with the model"
-        difference = difference_of_shares(right[0], right[1], _CONFIDENCE)
+        difference = difference_of_shares(right[0], right[1], CONFIDENCE)
         shares = [float(r.mean()) for r in right]
         return FigureChange(name, f"share {verb} {where}", shares[0], shares[1], difference, True)
 
@@ -254,7 +258,7 @@ class Effect:
         numbers = np.array([d for d in resampled if not math.isnan(d)])
         low, high = (0.0, 0.0) if is_same else (math.nan, math.nan)
         if len(numbers):
-            low, high = np.quantile(numbers, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
+            low, high = np.quantile(numbers, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
         difference = PairedDifference(
             values[1] - values[0],
             float(low),

@@ -10,8 +10,10 @@ from scipy import stats
 
 from skescore._validation import check_number
 
+#: Confidence of the intervals of edits.
+CONFIDENCE = 0.95
 #: Share of the error probability that is spent on the share of rows decided differently.
-_SHARE_OF_CHANGE = 0.2
+SHARE_OF_CHANGE = 0.2
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class PairedDifference:
 
 
 def difference_of_shares(
-    before: np.ndarray, after: np.ndarray, confidence: float = 0.95
+    before: np.ndarray, after: np.ndarray, confidence: float = CONFIDENCE
 ) -> PairedDifference:
     """Bound the difference of two shares on the same rows, exactly.
 
@@ -89,9 +91,9 @@ def difference_of_shares(
     n_gained, n_lost = int((after & ~before).sum()), int((before & ~after).sum())
     n_changed = n_gained + n_lost
     error = 1 - confidence
-    change = _clopper_pearson(n_changed, n_rows, _SHARE_OF_CHANGE * error)
+    change = _clopper_pearson(n_changed, n_rows, SHARE_OF_CHANGE * error)
     direction = (
-        _clopper_pearson(n_gained, n_changed, (1 - _SHARE_OF_CHANGE) * error)
+        _clopper_pearson(n_gained, n_changed, (1 - SHARE_OF_CHANGE) * error)
         if n_changed
         else (0.0, 1.0)
     )
@@ -113,7 +115,7 @@ def _clopper_pearson(n_hits: int, n_trials: int, error: float) -> tuple[float, f
 
 
 def difference_of_means(
-    before: np.ndarray, after: np.ndarray, confidence: float = 0.95
+    before: np.ndarray, after: np.ndarray, confidence: float = CONFIDENCE
 ) -> PairedDifference:
     """Bound the difference of two means on the same rows by Student's t.
 

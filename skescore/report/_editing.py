@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from skescore.datasets import Dataset
+from skescore.editing import CONFIDENCE, SHARE_OF_CHANGE
 from skescore.report._rule_views import plain
 from skescore.rules import Interval, Linear, Missing, OneOf, RuleSet, truth_table
 
@@ -66,6 +68,11 @@ def editing_view(
             "references": references,
         },
         "truth": _truth_tables(),
+        "interval": {
+            "confidence": CONFIDENCE,
+            "share_of_change": SHARE_OF_CHANGE,
+            "t_quantile": plain(float(stats.t.ppf((1 + CONFIDENCE) / 2, max(1, len(rows) - 1)))),
+        },
     }
 
 

@@ -43,6 +43,7 @@ SCRIPTS = (
     "pictures.js",
     "try_row.js",
     "edits.js",
+    "intervals.js",
     "editor.js",
     "comparison.js",
     "notebook.js",

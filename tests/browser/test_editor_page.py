@@ -14,7 +14,14 @@ from loaded_files import load_file
 from sklearn.base import BaseEstimator
 from sklearn.frozen import FrozenEstimator
 
-from skescore.editing import EditLog, canonical_json, predict_rows, rules_sha256
+from skescore.editing import (
+    EditLog,
+    Effect,
+    EffectRows,
+    canonical_json,
+    predict_rows,
+    rules_sha256,
+)
 from skescore.report import write_report
 from skescore.rules import Fallback, Interval, LinearOutput, Rule, RuleSet, with_statistics
 from skescore.scorers import evaluate_rules, make_fire_scorer, make_ice_scorer
@@ -24,7 +31,8 @@ APPLY = """
 const editor = page.editor;
 editor.apply(arguments[0]);
 return { message: byId("edit-message").textContent, set: editor.log.set,
-         figures: editor.now.figures, silent: editor.now.silent, hash: sha256Of(editor.log.set) };
+         figures: editor.now.figures, silent: editor.now.silent, hash: sha256Of(editor.log.set),
+         intervals: ["correctness", "fidelity"].map((one) => editor.intervalOf(one, editor.now)) };
 """
 KINDS = ("list", "tree", "unordered", "regression list", "regression tree")
 
@@ -131,6 +139,10 @@ def check_edits(browser: Any, cases: ModuleType, folder: Path, seed: int, n_edit
                 assert shown is None
             else:
                 assert shown == pytest.approx(value, rel=1e-9, abs=1e-12), (name, edit)
+        changes = Effect(rules, log.rules, EffectRows(X, np.asarray(y), model, "rows")).figures
+        for interval, change in zip(outcome["intervals"], changes, strict=True):
+            ends = [change.difference.low, change.difference.high]
+            assert interval == pytest.approx(ends, rel=1e-6, abs=1e-9), edit
         assert outcome["silent"] == (~predict_rows(log.rules, X)[1]).sum()
     text = browser.run("return page.editor.log.toJson()")
     replayed = EditLog.from_json(text)

@@ -16,6 +16,8 @@ from recomputed import (
     fire,
     ice,
     is_rounded,
+    paired_means,
+    paired_shares,
     predict,
     rule_of_rows,
     share_equal,
@@ -579,9 +581,10 @@ class PageFigures:
     def check_editor(self) -> None:
         """Check the figures of the rules as they are, and after a rule was dropped."""
         rows = self.editor_rows()
-        for before, now, change in rows.values():
-            assert (before, change) == (now, "0")
+        for before, now, change, interval in rows.values():
+            assert (before, change, interval) == (now, "0", "")
         self.compare_editor({name: one[0] for name, one in rows.items()}, self.run.rules)
+        assert self.texts(".edit-table th[scope=col]")[-1] == "95 % interval of the change"
         caption = self.texts(".edit-table caption")[0]
         assert ("each counts once" in caption) == self.run.is_weighted, caption
         if len(self.run.rules["rules"]) > 1:
@@ -589,6 +592,7 @@ class PageFigures:
             edited = json.loads(self.browser.run("return JSON.stringify(page.editor.log.set)"))
             rows = self.editor_rows()
             self.compare_editor({name: one[1] for name, one in rows.items()}, edited)
+            self.compare_intervals({name: one[3] for name, one in rows.items()}, edited)
             self.check_changes(edited)
             self.browser.settled("byId('edit-undo').click() //then return 1")
         self.checked += ["#edit-figures", "#edit-rules", "#edit-changes", "#edit-steps"]
@@ -624,6 +628,26 @@ class PageFigures:
         assert set(texts) == set(expected)
         for name, value in expected.items():
             self.equal(texts[name].removesuffix(" %"), value)
+
+    def compare_intervals(self, texts: dict[str, str], edited: dict[str, Any]) -> None:
+        """Compare the intervals of the changes with those of an edited rule set."""
+        run, now = self.run, predict(edited, self.run.X)
+        is_changed = (now != self.predicted).any()
+        references = {"right (data)": run.y, "mean error (data)": run.y}
+        references |= {"agree with the model": run.answers, "mean error (model)": run.answers}
+        for name, text in texts.items():
+            if name not in references or not is_changed:
+                assert text == "", name
+                continue
+            truth = references[name]
+            if run.is_classification:
+                ends = paired_shares(self.predicted == truth, now == truth)
+            else:
+                errors = [np.abs(truth - values) for values in (self.predicted, now)]
+                ends = paired_means(*errors)
+            shown = text.replace("−", "-").replace("+", "").replace(" %", "").split(" to ")
+            for one, end in zip(shown, ends, strict=True):
+                self.equal(one, end * self.scale)
 
     def check_changes(self, edited: dict[str, Any]) -> None:
         """Check how many rows edited rules decide differently, better and worse."""

@@ -147,6 +147,28 @@ def fire(loss: float, n_rules: int) -> float:
     return loss * n_rules * n_rules**0.05
 
 
+def paired_shares(before: np.ndarray, after: np.ndarray) -> tuple[float, float]:
+    """Return the 95 % interval of the change of a share, from quantiles of beta distributions."""
+
+    def limits(hits: int, trials: int, error: float) -> tuple[float, float]:
+        low = stats.beta.ppf(error / 2, hits, trials - hits + 1) if hits else 0.0
+        high = stats.beta.ppf(1 - error / 2, hits + 1, trials - hits) if hits < trials else 1.0
+        return low, high
+
+    gained, changed = int((after & ~before).sum()), int((after != before).sum())
+    share = limits(changed, len(before), 0.01)
+    direction = limits(gained, changed, 0.04) if changed else (0.0, 1.0)
+    ends = [d * (2 * p - 1) for d in share for p in direction]
+    return min(ends), max(ends)
+
+
+def paired_means(before: np.ndarray, after: np.ndarray) -> tuple[float, float]:
+    """Return the 95 % interval of the change of a mean."""
+    differences = after - before
+    half = stats.t.ppf(0.975, len(before) - 1) * stats.sem(differences)
+    return differences.mean() - half, differences.mean() + half
+
+
 def benjamini_hochberg(p_values: list[float]) -> list[float]:
     """Return p-values that are corrected for false discoveries; NaN is no test."""
     tested = sorted(p for p in p_values if not math.isnan(p))

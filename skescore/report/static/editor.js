@@ -184,6 +184,16 @@ class RuleEditor {
     return { changed, better, worse };
   }
 
+  // Returns the interval of the change of correctness or fidelity, null of other figures.
+  intervalOf(name, now) {
+    const reference = { correctness: this.data.y, fidelity: this.data.model }[name];
+    if (!reference) return null;
+    const [before, after] = [this.first.predicted, now.predicted];
+    return this.view.set.task === "regression"
+      ? intervalOfMeans(absoluteErrors(before, reference), absoluteErrors(after, reference), this.data.interval)
+      : intervalOfShares(areRight(before, reference), areRight(after, reference), this.data.interval);
+  }
+
   figureRows(now) {
     const regression = this.view.set.task === "regression";
     const names = {
@@ -197,11 +207,13 @@ class RuleEditor {
     return Object.keys(names).filter((name) => name in now.figures).map((name) => {
       const [before, after] = [this.first.figures[name], now.figures[name]];
       const change = after - before, sign = change > 0 ? "+" : change < 0 ? "−" : "";
-      const size = Math.abs(change);
+      const size = Math.abs(change), interval = this.changes(now).changed ? this.intervalOf(name, now) : null;
+      const signed = (end) => (end > 0 ? "+" : end < 0 ? "−" : "") + text(name, Math.abs(end));
       return element("tr", { "data-figure": name }, element("th", { scope: "row", class: "text", text: names[name] }),
         element("td", { class: "number", text: text(name, before) }),
         element("td", { class: "number", text: text(name, after) }),
-        element("td", { class: "number", text: change === 0 ? "0" : sign + text(name, size) }));
+        element("td", { class: "number", text: change === 0 ? "0" : sign + text(name, size) }),
+        element("td", { class: "number", text: interval ? `${signed(interval[0])} to ${signed(interval[1])}` : "" }));
     });
   }
 
@@ -271,16 +283,25 @@ function describeStep(edit) {
   return `set the ${side} bound of ${edit.feature} in rule ${edit.number} to ${edit[side]}`;
 }
 
+function areRight(predicted, labels) {
+  return labels.map((label, k) => predicted[k].has && predicted[k].code === label);
+}
+
 function shareRight(predicted, labels) {
-  return labels.filter((label, k) => predicted[k].has && predicted[k].code === label).length / labels.length;
+  return areRight(predicted, labels).filter(Boolean).length / labels.length;
+}
+
+// Returns the error of each row; the mean stands in where rules predict nothing.
+function absoluteErrors(predicted, numbers) {
+  const middle = mean(numbers);
+  return numbers.map((value, k) => {
+    const has = predicted[k].has && !Number.isNaN(predicted[k].code);
+    return Math.abs(value - (has ? predicted[k].code : middle));
+  });
 }
 
 function meanError(predicted, numbers) {
-  const middle = mean(numbers);
-  return mean(numbers.map((value, k) => {
-    const has = predicted[k].has && !Number.isNaN(predicted[k].code);
-    return Math.abs(value - (has ? predicted[k].code : middle));
-  }));
+  return mean(absoluteErrors(predicted, numbers));
 }
 
 // The mean of the F1 of all classes, weighted by their rows, over some rows.
