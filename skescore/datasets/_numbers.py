@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from functools import cache
 
@@ -30,6 +31,8 @@ _MIN_PARTED = 3
 _STYLE_TEXTS = 1000
 #: Variants of minus signs, apostrophes and spaces.
 _SIGNS = str.maketrans("\u2212\u2019\u00a0\u202f\u2009", "-'   ")
+#: Fractions of one sign, such as ½, with a space in front if a whole number precedes it.
+_FRACTION = re.compile(r"(?:(?<=\d) )?([\u00bc-\u00be\u2150-\u215e])")
 
 
 @cache
@@ -44,16 +47,20 @@ def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
     )
 
 
-def _join_lines(texts: Sequence[str]) -> str:
+def _join_lines(texts: Sequence[str], decimal: str) -> str:
     """Join texts as lines, since one search in them is faster than many searches."""
-    return "\n".join(re.sub(r"[\r\n]", "\0", t) if "\n" in t else t for t in texts).translate(
-        _SIGNS
-    )
+    joined = "\n".join(re.sub(r"[\r\n]", "\0", t) if "\n" in t else t for t in texts)
+    joined = joined.translate(_SIGNS)
+
+    def decimals(fraction: re.Match[str]) -> str:
+        return decimal + str(unicodedata.numeric(fraction[1])).partition(".")[2]
+
+    return joined if joined.isascii() else _FRACTION.sub(decimals, joined)
 
 
 def fits(texts: Sequence[str], decimal: str, thousands: str) -> np.ndarray:
     """Return a mask of the texts that are numbers in this style."""
-    matches = _pattern(decimal, thousands).findall(_join_lines(texts))
+    matches = _pattern(decimal, thousands).findall(_join_lines(texts, decimal))
     return np.array([row[3] != "" for row in matches[: len(texts)]], dtype=bool)
 
 
@@ -97,7 +104,8 @@ def as_numbers(texts: Sequence[str], decimal: str = ".", thousands: str = ",") -
     if not len(unread):
         return result
     unread_texts = [texts[int(i)] for i in unread]
-    matches = _pattern(decimal, thousands).findall(_join_lines(unread_texts))[: len(unread_texts)]
+    matches = _pattern(decimal, thousands).findall(_join_lines(unread_texts, decimal))
+    matches = matches[: len(unread_texts)]
     cores = "\n".join(row[3] for row in matches).replace(thousands, "").replace(decimal, ".")
     values = pd.to_numeric(pd.Series(cores.split("\n"), dtype=object), errors="coerce")
     negative = np.array([row[0] != "" or "-" in row[1:3] for row in matches], dtype=bool)

@@ -104,7 +104,7 @@ _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d)?")
 _ISO_FORMATS = ("%Y-%m-%d", "%Y-%m-%d %H:%M:%S")
 #: Dates that skrub cannot parse, or only in some rows: years of two digits, and names of months.
 _SHORT_DATE = re.compile(
-    r"\d{1,2}[./-]\d{1,2}[./-]\d{2}|\d{1,2}-[^\W\d]{3}-\d{2}|.*[^\W\d]{3}.*\d{4}"
+    r"\d{1,2}[./-]\d{1,2}[./-]\d{2}|\d{1,2}-[^\W\d]{3}-\d{2}|.*[^\W\d]{3}.*\d{4}( [\d:]{4,8})?"
 )
 _FORMATS = (
     "%d.%m.%y",
@@ -119,6 +119,10 @@ _FORMATS = (
     "%d-%b-%y",
     "%d. %b %Y",
     "%d. %B %Y",
+    "%b %d %Y",
+    "%B %d %Y",
+    "%d %b %Y %H:%M",
+    "%d %b %Y %H:%M:%S",
     "%b %Y",
     "%B %Y",
 )
@@ -145,6 +149,22 @@ _MONTH_WORD = re.compile(
     re.IGNORECASE,
 )
 _ENGLISH_MONTHS |= {month[:3].lower(): month for month in _MONTH_NAMES}
+#: Names of weekdays and their short forms, before or after a date. "mar" is March, not Tuesday.
+_WEEKDAY_WORDS = """
+    monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur thurs fri sat
+    sun montag dienstag mittwoch donnerstag freitag samstag sonnabend sonntag mo di mi do fr sa so
+    lundi mardi mercredi jeudi vendredi samedi dimanche lun mer jeu ven sam dim lunes martes
+    miércoles miercoles jueves viernes sábado sabado domingo mié mie jue vie sáb sab dom lunedì
+    martedì mercoledì giovedì venerdì sabato domenica gio maandag dinsdag woensdag donderdag vrijdag
+    zaterdag zondag segunda-feira terça-feira quarta-feira quinta-feira sexta-feira
+"""
+_WEEKDAY = re.compile(
+    rf"^\s*(?:{'|'.join(_WEEKDAY_WORDS.split())})\b[.,]*\s+(?=[^\W_]+\b.*\d)"
+    rf"|(?<=\d),?\s+\(?(?:{'|'.join(_WEEKDAY_WORDS.split())})\b\.?\)?\s*$",
+    re.IGNORECASE,
+)
+#: Dates with full stops begin with the day wherever they are written.
+_DAY_FIRST, _MONTH_FIRST = "%d.%m.%Y", "%m.%d.%Y"
 _DAY_FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
 #: Date formats that may occur together in a column; of two orders of day and month, the first.
 _MIXED_FORMATS = (
@@ -495,23 +515,32 @@ def _date_format(texts: pd.Series) -> str | None:
         return None
     if all(map(_ISO_DATE.fullmatch, texts)):  # the import of skrub takes seconds
         for date_format in _ISO_FORMATS:
-            if pd.to_datetime(texts, format=date_format, errors="coerce").notna().all():
+            if _fits(texts, date_format):
                 return date_format
-    texts = _with_english_months(texts)
+    texts = _plain_dates(texts)
     cleaner = _cleaner()(drop_null_fraction=None)
     cleaned = cleaner.fit_transform(pd.DataFrame({"x": texts}))["x"]
     if pd.api.types.is_datetime64_any_dtype(cleaned):
-        return getattr(cleaner.all_processing_steps_["x"][-1], "format_", None)
+        date_format = getattr(cleaner.all_processing_steps_["x"][-1], "format_", None)
+        return (
+            _DAY_FIRST if date_format == _MONTH_FIRST and _fits(texts, _DAY_FIRST) else date_format
+        )
     if not all(_SHORT_DATE.fullmatch(text) for text in texts):
         return None
     for date_format in _FORMATS:
-        if pd.to_datetime(texts, format=date_format, errors="coerce").notna().all():
+        if _fits(texts, date_format):
             return date_format
     return None
 
 
-def _with_english_months(texts: pd.Series) -> pd.Series:
-    """Return texts with English names of months, without Spanish and Portuguese *de*."""
+def _fits(texts: pd.Series, date_format: str) -> bool:
+    return bool(pd.to_datetime(texts, format=date_format, errors="coerce").notna().all())
+
+
+def _plain_dates(texts: pd.Series) -> pd.Series:
+    """Return dates without weekdays and *de*, and with English names of months."""
+    if texts.map(_WEEKDAY.search, na_action="ignore").any():
+        texts = texts.str.replace(_WEEKDAY, "", regex=True)
     if not texts.map(_MONTH_WORD.search, na_action="ignore").any():
         return texts
     texts = texts.str.replace(" de ", " ", regex=False)
@@ -526,9 +555,11 @@ def _mixed_date_formats(texts: pd.Series) -> str | None:
     Of formats that differ in the order of day and month only, the one that more texts have is
     taken, or the one with the day first.
     """
-    if len(texts) < _MIN_MIXED or not all(map(_MIXED_DATE.fullmatch, texts)):
+    if len(texts) < _MIN_MIXED:
         return None
-    texts = _with_english_months(texts)
+    texts = _plain_dates(texts)
+    if not all(map(_MIXED_DATE.fullmatch, texts)):
+        return None
     parsed = {
         date_format: pd.to_datetime(texts, format=date_format, errors="coerce").notna().to_numpy()
         for date_format in _MIXED_FORMATS
@@ -600,7 +631,7 @@ def read_time(
         day_first = date_format.find("%d") < date_format.find("%m")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of 25.12. if months are first
-        english = _with_english_months(pd.Series([str(text)]))[0]
+        english = _plain_dates(pd.Series([str(text)]))[0]
         parsed = pd.to_datetime(english, dayfirst=day_first, utc=True, errors="coerce")
     return None if pd.isna(parsed) else parsed.tz_localize(None)
 
@@ -634,7 +665,7 @@ def _parsed_dates(cells: _Cells, date_format: str | None) -> pd.Series:
 def _dates_of(texts: pd.Series, date_format: str) -> pd.Series:
     """Parse dates of one format; years of two digits are from 1941 to 2040."""
     options: dict[str, Any] = {"format": date_format}
-    texts = _with_english_months(texts)
+    texts = _plain_dates(texts)
     dates = pd.to_datetime(texts, errors="coerce", utc=True, **options)
     if "%y" in date_format:
         is_late = dates.dt.year > _LAST_SHORT_YEAR

@@ -85,6 +85,13 @@ def test_numbers_in_any_style_are_read_back(values, style, mark):
     assert column(cells)[:-1] == values
 
 
+def test_fractions_of_one_sign_are_numbers():
+    texts = pd.DataFrame({"dose": ["½", "1 ½", "2¼", "3", "-⅛"] * 6, "x": range(30)})
+    assert read_table(texts).frame["dose"].tolist() == [0.5, 1.5, 2.25, 3.0, -0.125] * 6
+    decimal_commas = pd.DataFrame({"dose": ["1½", "2,5", "1,25"] * 6, "x": range(18)})
+    assert read_table(decimal_commas).frame["dose"].tolist() == [1.5, 2.5, 1.25] * 6
+
+
 def test_read_table_reads_mostly_text_as_categories():
     assert column(["3+", "1", "2", "1", "3+", "2"] * 4)[:3] == ["3+", "1", "2"]
     assert column(["A1", "7", "B2"]) == ["A1", "7", "B2"]
@@ -587,6 +594,35 @@ def test_months_of_other_languages_are_read(form, names):
     table = pd.DataFrame({"on": texts, "a": range(len(texts)), "y": ["p", "q"] * (len(texts) // 2)})
     later = load_dataset(table, target="y", time="on", since=texts[5])
     assert later.X["a"].tolist() == list(range(5, len(texts)))
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        *("%a %d %b %Y", "%A, %d.%m.%Y", "%A, %B %d, %Y", "%d %b %Y (%a)", "%Y-%m-%d %a"),
+        *("%a %b %d %Y", "%a, %d %b %Y %H:%M:%S"),
+    ],
+)
+def test_dates_with_weekdays_are_read(form):
+    days = pd.date_range("2019-01-03", periods=80, freq="17D")
+    frame = read_table(pd.DataFrame({"on": days.strftime(form)})).frame
+    assert frame["on: month"].tolist() == days.month.tolist()
+    assert frame["on: weekday"].tolist() == days.day_name().tolist()
+
+
+def test_weekdays_of_other_languages_are_read():
+    days = pd.date_range("2019-01-03", periods=80, freq="17D")
+    names = ["Mo.", "Di.", "Mi.", "Do.", "Fr.", "Sa.", "So."]
+    texts = [f"{names[day.day_of_week]} {day:%d.%m.%Y}" for day in days]
+    names = ["lundi", "mardi", "mercredi", "jeudi", "vendredi", "samedi", "dimanche"]
+    french = [f"{names[day.day_of_week]} {day:%d/%m/%Y}" for day in days]
+    frame = read_table(pd.DataFrame({"on": texts, "le": french})).frame
+    assert frame["on: month"].tolist() == frame["le: month"].tolist() == days.month.tolist()
+
+
+def test_words_like_weekdays_are_no_dates():
+    texts = pd.DataFrame({"place": ["sun 5", "mon 7", "sat 9"] * 9, "x": range(27)})
+    assert read_table(texts).frame["place"].tolist() == texts["place"].tolist()
 
 
 def test_plain_words_and_dates_are_read_without_skrub():
