@@ -13,6 +13,7 @@ from sklearn.feature_selection import f_classif, f_regression
 
 from skescore._text import did_you_mean
 from skescore._validation import check_integer
+from skescore.extractors._nearest import nearest_row_search
 from skescore.rules import AtLeast, Domain, Linear, LinearOutput, RuleSet
 
 # --- importance -----------------------------------------------------------------------------------
@@ -219,18 +220,15 @@ def narrowed(extraction: Any, chosen: np.ndarray) -> Any:
     When the black box is queried at a point, the other features take the values of the training row
     that is nearest in the chosen features.
     """
-    from scipy.spatial import cKDTree
-
     X, settings = extraction.X, extraction.settings
     domain: Domain = settings["domain"]
     new_index = {int(j): k for k, j in enumerate(chosen)}
     extent = np.asarray(domain.upper) - np.asarray(domain.lower)
     scale = np.where(extent > 0, extent, 1.0)[chosen]
-    rows = np.nan_to_num(X[:, chosen])
-    tree = cKDTree(rows / scale)
+    nearest = nearest_row_search(np.nan_to_num(X[:, chosen]) / scale)
 
     def filled(points: np.ndarray) -> Any:
-        full_rows = X[tree.query(np.nan_to_num(points) / scale)[1]].copy()
+        full_rows = X[nearest(np.nan_to_num(points) / scale)].copy()
         full_rows[:, chosen] = points
         return full_rows if extraction.decode is None else extraction.decode(full_rows)
 
