@@ -527,7 +527,7 @@ def _more(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
     """Compute measures beyond the scores, with details."""
     from sklearn.exceptions import UndefinedMetricWarning
 
-    from skescore.metrics import rule_calibration, rule_overlap
+    from skescore.metrics import rule_overlap
     from skescore.scorers import SET_MEASURES, make_set_scorer
 
     available = ("rules", "rows", "labels", *(["black_box"] if e.black_box else []))
@@ -551,12 +551,29 @@ def _more(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
         ]
         if len(e.ruleset) <= _MOST_PAIRED
         else [],
-        "calibration": rule_calibration(e.ruleset, e.X, e.y_true)
-        .to_frame()
-        .reset_index()
-        .to_dict(orient="records"),
+        "calibration": _calibration(e, e.y_true, "data"),
+        "printed_reference": _printed_reference(e.ruleset),
     }
+    if e.black_box is not None and e.ruleset.reference == "black_box":
+        predicted = e.black_box(e.rows)
+        details["calibration_of_agreement"] = _calibration(e, predicted, "black_box")
     return details if e.black_box is None else details | _of_black_box(e, groups)
+
+
+def _calibration(e: RuleEvaluation, y: Any, reference: str) -> list[Any]:
+    """Compare printed shares of rules with these rows; a list of records for JSON."""
+    from skescore.metrics import rule_calibration
+
+    calibration = rule_calibration(e.ruleset, e.X, y, e.sample_weight, reference=reference)
+    return list(calibration.to_frame().reset_index().to_dict(orient="records"))
+
+
+def _printed_reference(ruleset: RuleSet) -> str | None:
+    """Return what the printed shares that are compared with the target were counted from."""
+    has_correctness = any(
+        rule.correctness(ruleset.output_index(rule)) is not None for rule in ruleset.rules
+    )
+    return "data" if has_correctness else ruleset.reference
 
 
 def _of_black_box(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
@@ -576,6 +593,50 @@ def _of_black_box(e: RuleEvaluation, groups: Any) -> dict[str, Any]:
         frame = group_fidelity(predicted, e.y_pred, groups_of_rows, task=task).to_frame()
         agreement[name] = frame.reset_index().to_dict(orient="records")
     return agreement
+
+
+def _print_calibrations(printer: Printer, result: Mapping[str, Any]) -> None:
+    """Write the printed figures of rules beside those of these rows."""
+    is_classification = result["data"]["task"] == "classification"
+    reference = result["printed_reference"]
+    heading, column = "mean predictions of rules compared with the target", "mean prediction"
+    if is_classification:
+        heading, column = "printed shares of rules compared with the target", "printed"
+    _print_calibration(printer, result["calibration"], heading, column)
+    if is_classification and result["calibration"]:
+        if reference == "data":
+            printer.line("(Printed: right (data). Observed: right on these rows.)")
+        elif reference == "black_box":
+            printer.line(
+                "(Printed: agreement with the model. Observed: right on these rows. Both differ "
+                "where the model is wrong, too.)"
+            )
+        if all(math.isnan(rule["printed"]) for rule in result["calibration"]):
+            printer.line("(No rule has a printed share of unweighted rows.)")
+    if is_classification and "calibration_of_agreement" in result:
+        heading = "printed agreement of rules with the model compared with these rows"
+        _print_calibration(printer, result["calibration_of_agreement"], heading, column)
+
+
+def _print_calibration(
+    printer: Printer, calibration: Sequence[Mapping[str, Any]], heading: str, column: str
+) -> None:
+    printed = [rule for rule in calibration if not math.isnan(rule["printed"])]
+    if not printed:
+        return
+    printer.heading(heading)
+    listed = [
+        [
+            str(rule["rule"]),
+            number(rule["printed"]),
+            number(rule["observed"]),
+            f"{number(rule['low'])} to {number(rule['high'])}",
+            f"{rule['rows']:g}",
+            "yes" if rule["within"] else "no",
+        ]
+        for rule in printed
+    ]
+    printer.table(["rule", column, "observed", "95 % interval", "rows", "within"], listed)
 
 
 def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
@@ -606,26 +667,7 @@ def print_more(printer: Printer, result: Mapping[str, Any]) -> None:
                 "(In an ordered list, the first rule that holds predicts, so the contradiction has "
                 "no effect.)"
             )
-    printed = [rule for rule in result["calibration"] if rule["printed"] == rule["printed"]]
-    if printed:
-        printer.heading("printed shares of rules compared with these rows")
-        listed = [
-            [
-                str(rule["rule"]),
-                number(rule["printed"]),
-                number(rule["observed"]),
-                f"{number(rule['low'])} to {number(rule['high'])}",
-                f"{rule['rows']:g}",
-                "yes" if rule["within"] else "no",
-            ]
-            for rule in printed
-        ]
-        printer.table(["rule", "printed", "observed", "95 % interval", "rows", "within"], listed)
-        if result["data"]["task"] == "classification":
-            printer.line(
-                "(Printed shares are agreement with the black box unless marked 'data'; these rows "
-                "have the target.)"
-            )
+    _print_calibrations(printer, result)
     for name, noun in (("fidelity_by_class", "class"), ("fidelity_by_group", "group")):
         if name in result:
             printer.heading(f"agreement with the black box by {noun}")

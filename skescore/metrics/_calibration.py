@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, stdtrit
 
-from skescore._validation import check_number, finite_numbers
+from skescore._validation import check_choice, check_number, finite_numbers
 from skescore.metrics._confusion import class_codes
 from skescore.metrics._overlap import rules_and_rows
 from skescore.metrics._rule_counts import Floats, one_per_row
@@ -96,6 +96,7 @@ def rule_calibration(
     sample_weight: ArrayLike | None = None,
     *,
     confidence: float = 0.95,
+    reference: str | None = None,
 ) -> RuleCalibration:
     r"""Compare the share printed with each rule with its share on held-out rows.
 
@@ -115,6 +116,10 @@ def rule_calibration(
         Weight of each row, zero or positive.
     confidence : float, default=0.95
         Confidence of the interval of each rule by itself, in (0, 1).
+    reference : {"data", "black_box"}, optional
+        What `y` is: the target, or predictions of the black box. With ``"data"`` the share of right
+        rows is compared if it is printed beside the agreement with the model. By default, the share
+        of the counted labels is compared, whatever they are.
 
     Returns
     -------
@@ -136,6 +141,8 @@ def rule_calibration(
     best, 1 at worst. In a regression the mean of what the rule predicts for its rows stands beside
     the mean of their labels with Student's interval, and the error is in standard deviations of all
     labels. With weights, :math:`n = (\sum w)^2 / \sum w^2` rows stand behind a share.
+
+    Shares that were printed for weighted rows are undefined (NaN) without `sample_weight`.
 
     Of many rules some lie outside of their intervals by chance: 1 in 20 with a confidence of 0.95.
 
@@ -164,6 +171,7 @@ def rule_calibration(
     check_number("confidence", confidence, 0.0, 1.0, finite=True)
     if confidence in (0, 1):
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence!r}.")
+    check_choice("reference", reference, (None, "data", "black_box"))
     ruleset, table, weights = rules_and_rows("rule_calibration", rules, X, sample_weight)
     n_rules, n_rows = len(ruleset), len(table)
     if ruleset.voting is None:
@@ -180,8 +188,9 @@ def rule_calibration(
         codes = class_codes(ruleset, y, n_rows)
         hits = weights @ (mine & (codes[:, None] == ruleset.conclusions.outputs))
         observed = np.clip(hits / positive_rows, 0.0, 1.0)
-        purity = [rule.purity(ruleset.output_index(rule)) for rule in ruleset.rules]
-        printed = np.array([math.nan if p is None else p for p in purity], dtype=np.float64)
+        printed = _printed_shares(ruleset, reference)
+        if sample_weight is None:
+            printed[[r.statistics is not None and r.statistics.weighted for r in ruleset]] = np.nan
         low, high = _of_share(observed, behind, confidence)
         return RuleCalibration(printed, observed, low, high, rows, 1.0)
     labels = finite_numbers("y", one_per_row(y, n_rows))
@@ -193,6 +202,17 @@ def rule_calibration(
     mean = np.average(labels, weights=weights)
     unit = math.sqrt(np.average((labels - mean) ** 2, weights=weights))
     return RuleCalibration(printed, observed, low, high, rows, unit if np.ptp(labels) else 0.0)
+
+
+def _printed_shares(ruleset: RuleSet, reference: str | None) -> Floats:
+    """Return the share of the class that is printed with each rule, NaN without one."""
+    shares = np.full(len(ruleset), np.nan)
+    for i, rule in enumerate(ruleset.rules):
+        index = ruleset.output_index(rule)
+        share = rule.correctness(index) if reference == "data" else None
+        share = rule.purity(index) if share is None else share
+        shares[i] = np.nan if share is None else share
+    return shares
 
 
 def _predicted(ruleset: RuleSet, table: RowTable, mine: Any, weights: Floats) -> Floats:

@@ -105,6 +105,7 @@ class Revision:
         import pandas as pd
 
         lines = []
+        is_used = self.extractor is not None and self.is_accepted
         origins = np.array([] if self.extractor is None else self.extractor.origins_)
         for k in range(len(self.earlier) + 1):
             name = f"rule {k + 1}" if k < len(self.earlier) else "no rule"
@@ -122,7 +123,7 @@ class Revision:
                     "rule": name,
                     "text": self.earlier.line(k) if k < len(self.earlier) else "no rule",
                     "status": self._status(k, new_numbers),
-                    "new_rules": new_numbers,
+                    "new_rules": new_numbers if is_used else [],
                     "reason": "; ".join(reasons),
                 }
             )
@@ -132,6 +133,8 @@ class Revision:
         """Return what became of an earlier rule."""
         if self.extractor is None:
             return "not revised"
+        if not self.is_accepted:
+            return "replaced"
         if self._is_repeated(k, new_numbers):
             return "extracted again, unchanged" if k in self.changed else "kept"
         if not new_numbers and self._is_repaired:
@@ -181,17 +184,24 @@ class Revision:
             for violation in self.violations
             if violation.rule_index is None or violation.rule_index < 0
         ]
-        return "\n".join([*lines, self._verdict(int((frame["status"] == "kept").sum()))])
+        return "\n".join([*lines, self._verdict()])
 
-    def _verdict(self, n_kept: int) -> str:
+    def _verdict(self) -> str:
         """State whether the revised rules are used, and why not."""
+        origins = np.array([] if self.extractor is None else self.extractor.origins_)
+        n_kept = sum(
+            k not in self.changed
+            and self._is_repeated(k, (np.flatnonzero(origins == k) + 1).tolist())
+            for k in range(len(self.earlier))
+        )
         if self.rejection:
             return f"no revised rules satisfy the constraints: all rules are new. {self.rejection}"
         if math.isinf(self.score):
             return "all revised rules exceed the largest number of rules: all rules are new"
         share = f"{self.cost:.1%} of the score on held-out rows"
-        verdict = f"keeping {plural(n_kept, 'rule')} costs {share}, "
+        verdict = f"keeping {plural(n_kept, 'rule')} would cost {share}, "
         if self.is_accepted:
+            verdict = f"keeping {plural(n_kept, 'rule')} costs {share}, "
             verdict += f"at most the allowed {self.max_cost:.1%}: the revised rules are used"
         else:
             verdict += f"more than the allowed {self.max_cost:.1%}: all rules are new"

@@ -309,6 +309,7 @@ def _rendered(
         weights=page_weights(content.get("scores", {})),
         command=shlex.join(map(str, (run.get("run") or {}).get("command_line") or ())),
         quality_names=_QUALITY_NAMES,
+        scored_by=content.get("scored_by"),
         winners_text="\n\n".join(map(_winners_text, content["runs"] if compared else [content])),
         policy=_policy(script),
         style=parts.joinpath("style.css").read_text(encoding="utf-8"),

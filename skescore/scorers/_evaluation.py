@@ -64,6 +64,8 @@ class RuleEvaluation:
         The rows as `model` and its black box read them.
     black_box : callable, optional
         Gives the black box's predictions for rows.
+    reference : {"data", "black_box"}, optional
+        What the true values are, if that is known.
     """
 
     ruleset: RuleSet
@@ -76,6 +78,7 @@ class RuleEvaluation:
     model: Any = None
     rows: Any = None
     black_box: Callable[[Any], Any] | None = None
+    reference: str | None = None
 
     def __post_init__(self) -> None:
         # Several scores use the same measures.
@@ -108,7 +111,7 @@ class RuleEvaluation:
             If there is not one value for each row, or the rules cannot predict such values.
         """
         checked = _check_truth(one_dimension("y", y_true), self.ruleset, self.y_pred.shape)
-        return replace(self, y_true=checked)
+        return replace(self, y_true=checked, reference=None)
 
     def check_units(self) -> None:
         """Refuse a transformed target: single rules can only be judged in their own units."""
@@ -390,7 +393,17 @@ def evaluate_rules(
             "all rows alike."
         )
     return RuleEvaluation(
-        ruleset, X_rules, y_true, y_pred, covered, default, weights, model, X_inner, black_box
+        ruleset,
+        X_rules,
+        y_true,
+        y_pred,
+        covered,
+        default,
+        weights,
+        model,
+        X_inner,
+        black_box,
+        reference,
     )
 
 

@@ -239,7 +239,14 @@ def _calibration_of(e: RuleEvaluation, confidence: float) -> RuleCalibration:
     e.check_units()
     return e.compute_once(
         (RuleCalibration, confidence),
-        lambda: rule_calibration(e.ruleset, e.X, e.y_true, e.sample_weight, confidence=confidence),
+        lambda: rule_calibration(
+            e.ruleset,
+            e.X,
+            e.y_true,
+            e.sample_weight,
+            confidence=confidence,
+            reference=e.reference,
+        ),
     )
 
 

@@ -130,6 +130,8 @@ class ResultFacts:
         The rows of `fidelity` in words.
     other_black_box : str, optional
         Name of another kind of black box on the command line.
+    has_max_rules : bool, default=False
+        Whether the number of rules was limited.
     """
 
     task: str
@@ -141,3 +143,4 @@ class ResultFacts:
     is_fidelity_search: bool = False
     fidelity_rows: str = "unseen rows"
     other_black_box: str | None = None
+    has_max_rules: bool = False

@@ -135,7 +135,8 @@ class Suspicion:
     omitted: str = ""
 
     def __str__(self) -> str:
-        words = shlex.join(self.options) or (self.omitted and f"without {self.omitted}")
+        without = f"without {self.omitted}" if self.omitted else ""
+        words = ", ".join(filter(None, (shlex.join(self.options), without)))
         options = f" (on the command line: {words})" if words else ""
         return f"{self.evidence}. {self.remedy}{options}."
 

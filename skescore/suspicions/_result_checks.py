@@ -45,4 +45,5 @@ def find_low_fidelity(facts: ResultFacts) -> Iterator[Evidence]:
             f"The {rules} with the black box only to an R² of {facts.fidelity:.2f} on "
             f"{facts.fidelity_rows}"
         )
-    yield Evidence(text, options=() if facts.is_fidelity_search else ("--scoring", "fidelity"))
+    options = () if facts.is_fidelity_search else ("--scoring", "fidelity")
+    yield Evidence(text, options=options, omitted="--max-rules" if facts.has_max_rules else "")

@@ -197,13 +197,14 @@ def make_alternatives(
     Returns
     -------
     tuple of Alternative
-        One per rule list. Candidates with equal rules share the first one's figures.
+        One per rule list. Candidates whose rules read alike share the first one's figures.
     """
     alternatives: list[Alternative] = []
     for choice in choices:
         candidate, following = choice.candidate, choice.next_candidate
         rules = extract_rules(candidate)
-        equal = next((i for i, one in enumerate(alternatives) if one.rules == rules), None)
+        text = str(rules)
+        equal = next((i for i, one in enumerate(alternatives) if str(one.rules) == text), None)
         if equal is not None:
             roles = alternatives[equal].roles + choice.roles
             alternatives[equal] = replace(alternatives[equal], roles=roles)

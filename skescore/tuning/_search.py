@@ -607,6 +607,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             is_fidelity_search=isinstance(objective.scorer, FidelityScorer),
             fidelity_rows=fidelity_rows,
             other_black_box="random-forest" if is_boosting else "hist-gradient-boosting",
+            has_max_rules=self.max_rules is not None,
         )
 
     def _warn_of_constant(self) -> None:
@@ -723,6 +724,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         objective = studies.objective
         measures = measured_beside(objective, self.measures)
         front_priority = "share of the front's hypervolume"
+        spec = None if objective.minimized else getattr(objective.scorer, "spec", None)
         return Runner(
             studies,
             Allocation(
@@ -732,6 +734,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 self.allocation,
                 priority_label=front_priority if objective.minimized else "best",
                 costly=() if objective.minimized else self._costly(),
+                negated=spec is not None and not spec.greater_is_better,
             ),
             FoldEvaluator(folds, objective.scorer, measures, all_rows),
             n_jobs=self.n_jobs,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -140,3 +141,28 @@ def test_the_unit_is_the_deviation_of_all_labels() -> None:
     labels = [1.0, 2.0, 3.0, 10.0]
     calibration = rule_calibration(rules, [[0.0], [1.0], [2.0], [9.0]], labels)
     assert calibration.unit == pytest.approx(np.std(labels))
+
+
+def test_printed_shares_have_the_reference_of_the_labels() -> None:
+    statistics = RuleStatistics(10, (8, 2), target_counts=(6, 4))
+    weighted = replace(statistics, weighted=True)
+    rules = RuleSet(
+        [Rule([Interval(0, upper=2)], "a", statistics), Rule([], "a", weighted)],
+        ["x"],
+        task="classification",
+        classes=["a", "b"],
+        ordered=True,
+        reference="black_box",
+    )
+    rows, labels = [[0.0], [1.0], [9.0]], ["a", "b", "a"]
+
+    def printed(reference: str | None, weights: list[float] | None = None) -> list[float]:
+        return rule_calibration(rules, rows, labels, weights, reference=reference).printed.tolist()
+
+    ones = [1.0, 1.0, 1.0]
+    assert printed("data", ones) == [0.6, 0.6]
+    assert printed("black_box", ones) == printed(None, ones) == [0.8, 0.8]
+    assert printed("data")[0] == 0.6
+    assert math.isnan(printed("data")[1])  # the printed rows are weighted, these are not
+    with pytest.raises(ValueError, match="reference must be"):
+        printed("model")

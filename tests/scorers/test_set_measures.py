@@ -136,7 +136,7 @@ def test_sizes_that_a_number_of_rules_hides() -> None:
 
 
 def test_measures_of_labels() -> None:
-    calibration = rule_calibration(FITTED.rules_, TEST, TRUTH, WEIGHTS)
+    calibration = rule_calibration(FITTED.rules_, TEST, TRUTH, WEIGHTS, reference="data")
     assert value("calibration_error", FITTED, TEST, TRUTH, WEIGHTS) == calibration.error
     assert value("calibrated_rules", FITTED, TEST, TRUTH, WEIGHTS) == calibration.share_within
     of_box = make_set_scorer("calibration_error", reference="black_box")

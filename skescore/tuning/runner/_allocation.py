@@ -61,6 +61,8 @@ class Allocation:
         Name of the priority in the reasons for stopping an extractor.
     costly : collection of str, default=()
         Extractors that take long: they are stopped after the first round unless they lead.
+    negated : bool, default=False
+        Whether the reasons state the negative of each score, as for FiRe, of which less is better.
     """
 
     def __init__(
@@ -72,12 +74,14 @@ class Allocation:
         *,
         priority_label: str = "best",
         costly: Collection[str] = (),
+        negated: bool = False,
     ) -> None:
         self.names = list(names)
         self.n_trials = n_trials
         self.timeout = timeout
         self.priority_label = priority_label
         self.costly = frozenset(costly)
+        self._sign = -1.0 if negated else 1.0
         self.rounds = _plan_rounds(len(self.names), n_trials, policy)
         #: Reason for each stopped extractor, as of the last call of :meth:`next_trials`.
         self.stop_reasons: dict[str, str] = {}
@@ -177,23 +181,23 @@ class Allocation:
                     "candidate was better on the first folds"
                 )
             elif upper_bound < best and (n_first is None or n_first >= _MIN_TRIALS_TO_BOUND):
-                bound_text, best_text = _distinct_texts(upper_bound, best)
+                bound_text, best_text = _distinct_texts(self._sign * upper_bound, self._sign * best)
                 self.stop_reasons[name] = (
                     f"{period} it cannot beat {extractor_label(leader)}, which had {best_text} on "
                     "the folds: its smallest loss, fewest rules and greatest completeness together "
                     f"would score {bound_text}"
                 )
             elif name in self.costly and priority < best:
-                own_text, best_text = _distinct_texts(priority, best)
+                own_text, best_text = _distinct_texts(self._sign * priority, self._sign * best)
                 self.stop_reasons[name] = (
                     f"{period} its {self.priority_label} was {own_text}, and "
                     f"{extractor_label(leader)}, which takes less time, had {best_text}"
                 )
             elif position > n_survivors:
                 self.stop_reasons[name] = (
-                    f"{period} its {self.priority_label} was {priority:.4g}, rank {position} of "
-                    f"{len(active)}; the first {n_survivors} continued "
-                    f"({extractor_label(leader)} had {best:.4g})"
+                    f"{period} its {self.priority_label} was {self._sign * priority:.4g}, rank "
+                    f"{position} of {len(active)}; the first {n_survivors} continued "
+                    f"({extractor_label(leader)} had {self._sign * best:.4g})"
                 )
             else:
                 survivors.add(name)
