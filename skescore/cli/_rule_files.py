@@ -41,6 +41,7 @@ __all__ = [
     "read_rows",
     "read_rules",
     "read_table",
+    "stored_preparation",
     "used_features",
     "write_output",
 ]
@@ -136,6 +137,16 @@ def data_of_run(path: Path, ruleset: RuleSet) -> dict[str, Any]:
     return data if is_of_rules else {}
 
 
+def stored_preparation(path: Path, ruleset: RuleSet) -> Preparation | None:
+    """Return the preparation that the run.json next to rules stores; None without one."""
+    from skescore.datasets import Preparation
+
+    with contextlib.suppress(ValueError, KeyError, TypeError):  # written by something else
+        if (table := data_of_run(path, ruleset).get("table")) is not None:
+            return Preparation.from_dict(table)
+    return None
+
+
 def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:
     """Return how to read tables for rules, as the table was read that they were made from.
 
@@ -143,13 +154,12 @@ def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:
     determine it.
     """
     from skescore.datasets import Preparation
-
-    with contextlib.suppress(ValueError, KeyError, TypeError):  # written by something else
-        if (table := data_of_run(path, ruleset).get("table")) is not None:
-            return Preparation.from_dict(table)
-    check_texts(path, ruleset)
     from skescore.rules._domain import text_features
 
+    stored = stored_preparation(path, ruleset)
+    if stored is not None:
+        return stored
+    check_texts(path, ruleset)
     return Preparation.for_features(ruleset.feature_names, text_features(ruleset))
 
 

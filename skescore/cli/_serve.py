@@ -10,7 +10,7 @@ from pathlib import Path
 
 from skescore._optional import import_optional
 from skescore.cli._arguments import OF_RULES, integer
-from skescore.cli._rule_files import read_rules
+from skescore.cli._rule_files import read_rules, stored_preparation
 
 DESCRIPTION = """\
 Serve saved rules on this machine: a page that predicts a row and shows the deciding rule, and an
@@ -50,7 +50,11 @@ def run(options: argparse.Namespace) -> str:
     from skescore.serving import LOCAL_HOSTS, make_app
 
     is_local = options.host in LOCAL_HOSTS
-    app = make_app(ruleset, hosts=LOCAL_HOSTS if is_local else ("*",))
+    app = make_app(
+        ruleset,
+        preparation=stored_preparation(options.rules, ruleset),
+        hosts=LOCAL_HOSTS if is_local else ("*",),
+    )
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     try:
         listener = socket.create_server((options.host, options.port), family=family)

@@ -11,6 +11,7 @@ import numpy as np
 
 from skescore._io import json_of
 from skescore._optional import import_optional
+from skescore.datasets import Preparation
 from skescore.rules import RuleSet
 from skescore.serving._page import form_page
 from skescore.serving._rows import RowError, RowReader
@@ -43,7 +44,12 @@ class RequestError(Exception):
         super().__init__("; ".join(str(error["message"]) for error in self.errors))
 
 
-def make_app(ruleset: RuleSet, *, hosts: Sequence[str] = LOCAL_HOSTS) -> Any:
+def make_app(
+    ruleset: RuleSet,
+    *,
+    preparation: Preparation | None = None,
+    hosts: Sequence[str] = LOCAL_HOSTS,
+) -> Any:
     """Return a Starlette application that predicts rows with rules.
 
     ``GET /`` is a form for one row, ``POST /predict`` predicts rows as JSON, and ``GET /rules``
@@ -53,6 +59,9 @@ def make_app(ruleset: RuleSet, *, hosts: Sequence[str] = LOCAL_HOSTS) -> Any:
     ----------
     ruleset : RuleSet
         The rules.
+    preparation : Preparation, optional
+        How the training table was read, so that rows may hold its columns of dates. By default the
+        names of the features determine it.
     hosts : sequence of str, default=LOCAL_HOSTS
         Host names of requests that are answered, so that other web pages cannot reach the rules.
 
@@ -76,7 +85,7 @@ def make_app(ruleset: RuleSet, *, hosts: Sequence[str] = LOCAL_HOSTS) -> Any:
     responses = import_optional("starlette.responses", extra="serve", purpose=_PURPOSE)
     middleware = import_optional("starlette.middleware", extra="serve", purpose=_PURPOSE)
     trusted = import_optional("starlette.middleware.trustedhost", extra="serve", purpose=_PURPOSE)
-    reader = RowReader(ruleset)
+    reader = RowReader(ruleset, preparation)
     text = ruleset.to_json(indent=None)
 
     def as_json(value: Any, status: int = 200) -> Any:

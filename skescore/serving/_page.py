@@ -79,8 +79,10 @@ def _typed(reader: RowReader, name: str, text: str) -> Any:
     """Return the content of a field as a JSON value."""
     if not text.strip():
         return None
-    if name in reader.categories:
+    if name in reader.categories or name in reader.dates:
         return text
+    if text.strip().lower() in ("true", "false"):
+        return text.strip().lower() == "true"
     try:
         return float(text)
     except ValueError:
@@ -92,6 +94,8 @@ def _field(reader: RowReader, name: str, value: str) -> str:
     label = escape(name)
     if known_values is None:
         mode = "" if name in reader.categories else ' inputmode="decimal"'
+        if name in reader.dates:
+            mode = f' placeholder="{escape(reader.example_date(name))}"'
         field = f'<input name="{label}" value="{escape(value)}"{mode}>'
     else:
         options = "".join(

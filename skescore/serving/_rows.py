@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import pandas as pd
 
 from skescore._text import listed, nearest
+from skescore.datasets import ColumnReading, Preparation, read_table
+from skescore.datasets._reading import OTHER
 from skescore.rules import RuleSet
 from skescore.rules._domain import text_features
+
+#: Format of dates whose format no preparation records, and a date to show it.
+_ISO_FORMAT, _EXAMPLE_DATE = "ISO8601", pd.Timestamp(2026, 3, 31, 14, 30)
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,9 @@ class RowReader:
     ----------
     ruleset : RuleSet
         The rules. Only columns that they use are read.
+    preparation : Preparation, optional
+        How the training table was read. By default the names and categories of the features
+        determine it.
 
     Examples
     --------
@@ -60,13 +68,35 @@ class RowReader:
 12.5."
     """
 
-    def __init__(self, ruleset: RuleSet) -> None:
+    def __init__(self, ruleset: RuleSet, preparation: Preparation | None = None) -> None:
         self._names = ruleset.feature_names
-        #: Columns that rules use.
-        self.columns = tuple(self._names[feature] for feature in sorted(ruleset.used_features))
         texts = text_features(ruleset)
+        if preparation is None:
+            preparation = Preparation.for_features(self._names, texts)
+        readings = {name: column for column in preparation.columns for name in column.features}
+        used = [self._names[feature] for feature in sorted(ruleset.used_features)]
+        sources = {name: self._column_of(name, readings.get(name)) for name in used}
+        #: Columns that rules use; features that are parts of a date come from one column.
+        self.columns = tuple(dict.fromkeys(sources.values()))
         #: Values of columns with text, None if they are not all known.
-        self.categories = {name: texts[name] for name in self.columns if name in texts}
+        self.categories = {name: texts[name] for name in used if name in texts}
+        #: Columns of dates, with their readings.
+        self.dates = {
+            source: replace(readings[name], format=readings[name].format or _ISO_FORMAT)
+            for name, source in sources.items()
+            if source != name
+        }
+        self._parts = {
+            date: [name for name, source in sources.items() if source == date]
+            for date in self.dates
+        }
+        self._has_other = {name for name in used if name in readings and readings[name].values}
+
+    def _column_of(self, feature: str, reading: ColumnReading | None) -> str:
+        """Return the column of a feature: that of the date, or the feature itself."""
+        if reading is None or reading.kind != "date" or reading.name in self._names:
+            return feature
+        return reading.name
 
     def read(self, rows: Sequence[Any]) -> tuple[pd.DataFrame, list[RowError]]:
         """Check rows and return them as a table.
@@ -85,6 +115,8 @@ class RowReader:
         """
         errors: list[RowError] = []
         records = [self._read_row(number, row, errors) for number, row in enumerate(rows, 1)]
+        for column in self.dates:
+            self._read_dates(column, records, errors)
         table = pd.DataFrame(records, columns=list(self._names), index=range(len(records)))
         for name in self._names:
             dtype = object if name in self.categories else float
@@ -97,7 +129,7 @@ class RowReader:
             errors.append(RowError(number, None, row, message))
             return {}
         record = {}
-        for name in self.columns:
+        for name in self._expected_columns(row):
             try:
                 if name not in row:
                     raise ValueError(self._missing_column(number, name, row))
@@ -106,14 +138,61 @@ class RowReader:
                 errors.append(RowError(number, name, row.get(name), str(error)))
         return record
 
+    def _expected_columns(self, row: Mapping[str, Any]) -> list[str]:
+        """Return the columns to read from a row, which may hold the parts of a date instead."""
+        columns: list[str] = []
+        for column in self.columns:
+            parts = self._parts.get(column, [])
+            has_parts = column not in row and any(part in row for part in parts)
+            columns += parts if has_parts else [column]
+        return columns
+
+    def _read_dates(
+        self, column: str, records: list[dict[str, Any]], errors: list[RowError]
+    ) -> None:
+        """Replace the dates of a column by the features that rules use."""
+        texts = {i: record.pop(column) for i, record in enumerate(records) if column in record}
+        if not texts:
+            return
+        cells = pd.DataFrame({column: list(texts.values())}, dtype=object)
+        features = read_table(cells, preparation=Preparation((self.dates[column],))).frame
+        for (i, text), values in zip(texts.items(), features.to_dict("records"), strict=True):
+            records[i] |= {part: values[part] for part in self._parts[column]}
+            if text is not None and pd.isna(values[self._parts[column][0]]):
+                message = self._wrong_date(i + 1, column, text)
+                errors.append(RowError(i + 1, column, text, message))
+
+    def example_date(self, column: str) -> str:
+        """Return a date in the format of a column."""
+        first_format = str(self.dates[column].format).partition(" | ")[0]
+        if first_format != _ISO_FORMAT:
+            return _EXAMPLE_DATE.strftime(first_format)
+        has_hours = "hour" in self.dates[column].parts
+        return _EXAMPLE_DATE.strftime("%Y-%m-%d %H:%M" if has_hours else "%Y-%m-%d")
+
+    def _wrong_date(self, number: int, column: str, value: Any) -> str:
+        return (
+            f"{column!r} of row {number} must be a date such as {self.example_date(column)!r}, or "
+            f"null if it is missing, got {value!r:.60}. Write it in this format."
+        )
+
     def _missing_column(self, number: int, name: str, row: Mapping[str, Any]) -> str:
         similar = nearest(name, [column for column in row if column not in self._names])
-        hint = f"Rename {similar!r}." if similar else "Write null if its value is missing."
+        if similar:
+            hint = f"Rename {similar!r}."
+        elif name in self.dates:
+            hint = f"Write a date such as {self.example_date(name)!r}, or null if it is missing."
+        else:
+            hint = "Write null if its value is missing."
         return f"Row {number} has no column {name!r}, which the rules use. {hint}"
 
     def _value(self, number: int, name: str, value: Any) -> Any:
         if value is None:
-            return None if name in self.categories else math.nan
+            return None if name in self.categories or name in self.dates else math.nan
+        if name in self.dates:
+            if not isinstance(value, str):
+                raise ValueError(self._wrong_date(number, name, value))
+            return value
         place = f"{name!r} of row {number}"
         if name not in self.categories:
             return self._number(place, value)
@@ -128,6 +207,8 @@ class RowReader:
                 "quotation marks."
             )
         if known_values is not None and text not in known_values:
+            if name in self._has_other and OTHER in known_values:
+                return OTHER
             raise ValueError(
                 f"{place} must be one of {listed(known_values)}, got {text!r}. The "
                 "rules were not made with other values."
@@ -135,14 +216,16 @@ class RowReader:
         return text
 
     def _number(self, place: str, value: Any) -> float:
-        if isinstance(value, int | float) and not isinstance(value, bool):
+        if isinstance(value, int | float):  # true and false are 1 and 0
             try:
                 if math.isfinite(float(value)):
                     return float(value)
             except OverflowError:
                 pass
             raise ValueError(f"{place} must be finite, got {value!r:.60}. Write null if missing.")
+        remedy = "Write a number such as 12.5."
+        if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+            remedy = f"Write {value.strip().lower()} without quotation marks."
         raise ValueError(
-            f"{place} must be a number, or null if it is missing, got {value!r:.60}. Write a "
-            "number such as 12.5."
+            f"{place} must be a number, or null if it is missing, got {value!r:.60}. {remedy}"
         )

@@ -10,6 +10,7 @@ import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skescore.datasets import ColumnReading, Preparation, read_table
 from skescore.rules import Domain, Fallback, Interval, OneOf, Rule, RuleSet
 from skescore.serving import RowReader
 from skescore.serving._app import MAX_ROWS, RequestError, predictions_of, rows_of
@@ -65,7 +67,7 @@ def test_predictions_equal_those_of_the_rules(rows: list[Any], has_fallback: boo
     ("row", "column", "message"),
     [
         ({"age": "old", "city": "Rome"}, "age", r"a number.*got 'old'.*such as 12\.5"),
-        ({"age": True, "city": "Rome"}, "age", "a number.*got True"),
+        ({"age": "True", "city": "Rome"}, "age", "a number.*Write true without quotation marks"),
         ({"age": 10**400, "city": "Rome"}, "age", "must be finite"),
         ({"age": 1, "city": "Paris"}, "city", "one of 'Rome', 'Oslo'.*got 'Paris'"),
         ({"age": 1, "city": ["Rome"]}, "city", r"a text.*got \['Rome'\]"),
@@ -112,6 +114,128 @@ def test_page_shows_deciding_rule_and_errors() -> None:
     assert "<script" not in page
     assert "No rule holds." in form_page(RULES, READER, {})[0]
     assert 'role="status"' not in form_page(RULES, READER, None)[0]
+
+
+def test_booleans_are_the_numbers_one_and_zero() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, lower=0.5), OneOf(1, [False])], "yes")],
+        ["vip", "paid"],
+        task="classification",
+        fallback=Fallback("no"),
+    )
+    rows = [{"vip": vip, "paid": paid} for vip in (True, False) for paid in (False, True, None)]
+    answer = predictions_of(rules, RowReader(rules), rows_of(json.dumps(rows).encode()))
+    assert [record["prediction"] for record in answer["predictions"]] == ["yes"] + ["no"] * 5
+    for vip, paid, answers in [
+        ("True", "false", "yes"),
+        ("true", "False", "yes"),
+        ("false", "0", "no"),
+    ]:
+        page, status = form_page(rules, RowReader(rules), {"vip": vip, "paid": paid})
+        assert (status, f"prediction: {answers}" in page) == (200, True)
+
+
+# --- dates ---------------------------------------------------------------------------------------
+
+DAYS, WEEKDAY = "joined: days since 2019-01-01", "joined: weekday"
+DATE_RULES = RuleSet(
+    [
+        Rule([Interval(0, lower=730), OneOf(1, ["Monday", "Tuesday"])], "late"),
+        Rule([Interval(0, upper=59), Interval(3, upper=5)], "early"),
+    ],
+    [DAYS, WEEKDAY, "joined: hour", "age"],
+    task="classification",
+    fallback=Fallback("other"),
+    domain=Domain((0, 0, 0, 0), (999, 3, 23, 9), [(1, ["Monday", "Tuesday", "Friday"])]),
+)
+DATE_COLUMN = ColumnReading(
+    "joined", "date", format="%d.%m.%Y", first="2019-01-01", parts=("days", "weekday", "hour")
+)
+GERMAN = Preparation((DATE_COLUMN, ColumnReading("age", "number")))
+ISO = Preparation((replace(DATE_COLUMN, format="%Y-%m-%d"), ColumnReading("age", "number")))
+
+
+@pytest.mark.parametrize("preparation", [GERMAN, None])
+def test_dates_are_read_as_tables_are(preparation: Preparation | None) -> None:
+    reader = RowReader(DATE_RULES, preparation)
+    days = pd.to_datetime(["2021-03-01", "2021-03-02", "2021-03-05", "2019-02-28", "2019-03-02"])
+    texts = days.strftime("%d.%m.%Y" if preparation else "%Y-%m-%d").tolist()
+    rows = [{"joined": text, "age": 1} for text in [*texts, None]]
+    predictions = predictions_of(DATE_RULES, reader, rows)["predictions"]
+    expected = ["late", "late", "other", "early", "other", "other"]
+    assert [record["prediction"] for record in predictions] == expected
+    table = read_table(pd.DataFrame(rows), preparation=preparation or ISO).frame
+    columns = list(DATE_RULES.feature_names[:2])
+    pd.testing.assert_frame_equal(reader.read(rows)[0][columns], table[columns], check_dtype=False)
+    parts = [{DAYS: 59, WEEKDAY: "Monday", "age": None}, {DAYS: 59, WEEKDAY: None, "age": 5}]
+    predictions = predictions_of(DATE_RULES, reader, parts)["predictions"]
+    assert [record["prediction"] for record in predictions] == ["other", "early"]
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "message"),
+    [
+        ({"age": 1}, "joined", r"no column 'joined'.*such as '31\.03\.2026', or null"),
+        ({"Joined ": "1.1.2021", "age": 1}, "joined", "Rename 'Joined '"),
+        ({"joined": "soon", "age": 1}, "joined", r"a date such as '31\.03\.2026'.*got 'soon'"),
+        ({"joined": 2021, "age": 1}, "joined", "a date such as .*got 2021"),
+        ({DAYS: 3, "age": 1}, WEEKDAY, "no column 'joined: weekday'"),
+    ],
+)
+def test_bad_dates_name_the_column_of_the_table(row: Any, column: str, message: str) -> None:
+    good = {"joined": "01.03.2021", "age": 1}
+    with pytest.raises(RequestError) as caught:
+        predictions_of(DATE_RULES, RowReader(DATE_RULES, GERMAN), [good, row])
+    (error,) = caught.value.errors
+    assert (error["row"], error["column"]) == (2, column)
+    assert re.search(message, error["message"])
+
+
+def test_page_asks_for_the_date_of_derived_features() -> None:
+    reader = RowReader(DATE_RULES, GERMAN)
+    page, status = form_page(DATE_RULES, reader, {"joined": "02.03.2021", "age": ""})
+    assert status == 200
+    assert "prediction: late" in page
+    assert 'name="joined" value="02.03.2021" placeholder="31.03.2026"' in page
+    assert 'name="joined: ' not in page
+
+
+def test_grouped_categories_are_other() -> None:
+    rules = RuleSet(
+        [Rule([OneOf(0, ["other"])], "rare")],
+        ["city"],
+        task="classification",
+        fallback=Fallback("usual"),
+        domain=Domain((0,), (2,), [(0, ["Rome", "other"])]),
+    )
+    rows = [{"city": "Rome"}, {"city": "Paris"}]
+    for preparation in (None, Preparation((ColumnReading("city", "category", values=("Rome",)),))):
+        answer = predictions_of(rules, RowReader(rules, preparation), rows)["predictions"]
+        assert [record["prediction"] for record in answer] == ["usual", "rare"]
+    plain = Preparation((ColumnReading("city", "category"),))
+    with pytest.raises(RequestError, match="must be one of"):
+        predictions_of(rules, RowReader(rules, plain), rows)
+
+
+def test_serve_reads_the_preparation_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from skescore.cli import main
+
+    preparations: list[Any] = []
+
+    def refuse(ruleset: RuleSet, *, preparation: Any, hosts: Any) -> None:
+        preparations.append(preparation)
+        raise ValueError("no server in this test")
+
+    monkeypatch.setattr("skescore.cli._serve.import_optional", lambda *args, **options: None)
+    monkeypatch.setattr("skescore.serving.make_app", refuse)
+    DATE_RULES.save(tmp_path / "rules.json")
+    data = {"features": list(DATE_RULES.feature_names), "table": GERMAN.to_dict()}
+    for text in ("{}", json.dumps({"data": data})):
+        (tmp_path / "run.json").write_text(text, encoding="utf-8")
+        assert main(["serve", str(tmp_path / "rules.json")]) == 1
+    assert preparations == [None, GERMAN]
 
 
 # --- the server ----------------------------------------------------------------------------------
