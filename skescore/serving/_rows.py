@@ -117,6 +117,7 @@ class RowReader:
         records = [self._read_row(number, row, errors) for number, row in enumerate(rows, 1)]
         for column in self.dates:
             self._read_dates(column, records, errors)
+        errors.sort(key=lambda error: error.row)
         table = pd.DataFrame(records, columns=list(self._names), index=range(len(records)))
         for name in self._names:
             dtype = object if name in self.categories else float

@@ -191,6 +191,12 @@ def test_bad_dates_name_the_column_of_the_table(row: Any, column: str, message: 
     assert re.search(message, error["message"])
 
 
+def test_errors_are_in_the_order_of_rows() -> None:
+    rows = [{"joined": "soon", "age": 1}, {"joined": None, "age": "old"}]
+    _, errors = RowReader(DATE_RULES, GERMAN).read(rows)
+    assert [error.row for error in errors] == [1, 2]
+
+
 def test_page_asks_for_the_date_of_derived_features() -> None:
     reader = RowReader(DATE_RULES, GERMAN)
     page, status = form_page(DATE_RULES, reader, {"joined": "02.03.2021", "age": ""})
