@@ -28,6 +28,7 @@ from skescore.rules.exporters._common import (
 from skescore.rules.exporters.standards._fields import (
     check_fallback,
     check_one_rule_per_row,
+    check_xml_text,
     used_fields,
 )
 
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 _MAX_NESTED_IFS = 64
 _MAX_FORMULA_LENGTH = 8192
 _MAX_TEXT_LENGTH = 255
+_MAX_ARGUMENTS = 255
+#: Format of cells whose content stays the text that was typed.
+_TEXT_FORMAT = "@"
 #: Excel computes and compares with so many significant digits.
 _N_DIGITS = 15
 
@@ -61,7 +65,7 @@ def _literal(value: Any) -> str:
             f"Texts in Excel's formulas have at most {_MAX_TEXT_LENGTH} characters, got "
             f"{len(value)}: {value[:30]!r}. Shorten that category."
         )
-    return '"' + value.replace('"', '""') + '"'
+    return '"' + check_xml_text(value, "Excel").replace('"', '""') + '"'
 
 
 class _Formulas:
@@ -96,9 +100,9 @@ class _Formulas:
                 return _joined("OR", parts)
             return f"({'+'.join(f'N({part})' for part in parts)})>={condition.m}"
         if isinstance(condition, Linear):
-            listed = ",".join(cells[f] for f in condition.features)
+            count = _count([cells[f] for f in condition.features])
             comparison = _within(f"({self.linear(None, condition.terms, cells)})", condition)
-            return f"IF(COUNT({listed})={len(condition.terms)},{comparison},FALSE())"
+            return f"IF({count}={len(condition.terms)},{comparison},FALSE())"
         accepts = truth_table(condition).missing
         observed = self._observed(condition.feature, cells)
         if isinstance(condition, Missing):
@@ -142,9 +146,9 @@ class _Formulas:
         if isinstance(output, LinearOutput):
             if not output.terms:
                 return _number(output.intercept)
-            listed = ",".join(cells[f] for f, _ in output.terms)
+            count = _count([cells[f] for f, _ in output.terms])
             total = self.linear(output.intercept, output.terms, cells)
-            return f"IF(COUNT({listed})={len(output.terms)},{total},NA())"
+            return f"IF({count}={len(output.terms)},{total},NA())"
         if self.ruleset.classes is None:
             return _number(float(output))
         return _literal(self.classes[self.ruleset.classes.index(output)])
@@ -161,8 +165,22 @@ class _Formulas:
         return "NA()" if self.ruleset.classes is None else _literal(abstention(self.ruleset))
 
 
+def _argument_groups(parts: Sequence[str]) -> list[str]:
+    """Join arguments in groups that one function can take."""
+    starts = range(0, len(parts), _MAX_ARGUMENTS)
+    return [",".join(parts[start : start + _MAX_ARGUMENTS]) for start in starts]
+
+
 def _joined(function: str, parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{function}({','.join(parts)})"
+    """Call AND or OR, nested for more arguments than Excel allows."""
+    if len(parts) == 1:
+        return parts[0]
+    return _joined(function, [f"{function}({group})" for group in _argument_groups(parts)])
+
+
+def _count(cells: Sequence[str]) -> str:
+    """Count the cells that hold numbers."""
+    return "+".join(f"COUNT({group})" for group in _argument_groups(cells))
 
 
 def _within(value: str, bounds: Interval | Linear) -> str:
@@ -275,9 +293,14 @@ class _Workbook:
         prediction, rule = _column_letters(n_fields), _column_letters(n_fields + 1)
         used_cells = f"$A{{0}}:${_column_letters(n_fields - 1)}{{0}}"
         otherwise = self.formulas.fallback() or "NA()"
+        text_columns = [self.columns[f] for f, e in self.formulas.fields.items() if e.is_text]
+        for letters in text_columns:  # so that typed 007 or TRUE stays a text
+            sheet.column_dimensions[letters].number_format = _TEXT_FORMAT
         for row in range(2, self.n_rows + 2):
             checks = f"Checks!$A{row}:${last}{row}"
             position = f"MATCH(TRUE(),{checks},0)" if n_rules else "NA()"
+            for letters in text_columns:
+                sheet[f"{letters}{row}"].number_format = _TEXT_FORMAT
             is_empty = f"COUNTA({used_cells.format(row)})=0"
             if self.has_sums:
                 first = _column_letters(n_rules)
@@ -320,7 +343,7 @@ class _Workbook:
             rule = self.ruleset.rules[index]
             row = position + 2
             names = self.ruleset.feature_names
-            premise = " and ".join(c.to_text(names) for c in rule.conditions) or "always"
+            premise = rule.premise_text(names) or "always"
             sheet[f"A{row}"] = index + 1
             self._put_text(sheet[f"B{row}"], premise)
             if rule.statistics is not None:
@@ -333,13 +356,7 @@ class _Workbook:
 
     def _put_text(self, cell: Any, text: str) -> None:
         """Store a text that Excel must not read as a formula."""
-        try:
-            cell.value = text
-        except self.openpyxl.utils.exceptions.IllegalCharacterError:
-            raise ValueError(
-                f"The text {text!r} holds a control character, which Excel files cannot hold. "
-                "Rename it."
-            ) from None
+        cell.value = check_xml_text(text, "Excel")
         cell.data_type = "s"
 
     def _header(self, sheet: Any, titles: Sequence[str]) -> None:
@@ -369,6 +386,7 @@ def to_excel(ruleset: RuleSet, n_rows: int = 100) -> bytes:
     bytes
         The file. The sheet ``Rows`` has one column per feature that the rules use, the prediction
         and the number of the rule; ``Checks`` states which rules hold; ``Rules`` lists them.
+        Columns of texts have the format Text, so that ``007`` and ``TRUE`` stay as typed.
 
     Raises
     ------

@@ -148,8 +148,8 @@ def check_one_rule_per_row(ruleset: RuleSet, language: str) -> None:
         )
 
 
-def check_xml_text(text: str) -> str:
-    """Return a text, or refuse it if XML cannot hold it."""
+def check_xml_text(text: str, language: str = "XML") -> str:
+    """Return a text, or refuse it if a language written as XML cannot hold it."""
     is_allowed = all(
         sign in "\t\n\r"
         or (sign >= " " and not "\ud800" <= sign <= "\udfff" and sign < "\ufffe")
@@ -158,7 +158,7 @@ def check_xml_text(text: str) -> str:
     )
     if not is_allowed:
         raise ValueError(
-            f"The text {text!r} holds a control character or half a surrogate pair, which XML "
-            "cannot hold. Rename it."
+            f"The text {text!r} holds a control character or half a surrogate pair, which "
+            f"{language} cannot hold. Rename it."
         )
     return text

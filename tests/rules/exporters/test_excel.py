@@ -1,0 +1,62 @@
+"""Workbooks and formulas for Excel, as files and texts; `test_standards` computes them."""
+
+import io
+import re
+
+import pytest
+
+from skescore.rules import Fallback, Interval, Linear, OneOf, Rule, RuleSet
+from skescore.rules.exporters import to_excel, to_excel_formula
+
+
+def rules_of(*conditions, names=("code", "size", "age")):
+    return RuleSet([Rule(conditions, "yes")], names, task="classification", fallback=Fallback("no"))
+
+
+def workbook_of(rules, n_rows=3):
+    openpyxl = pytest.importorskip("openpyxl")
+    return openpyxl.load_workbook(io.BytesIO(to_excel(rules, n_rows)))
+
+
+def test_cells_of_texts_have_the_format_text():
+    rules = rules_of(OneOf(0, ["007", "TRUE"]), Interval(1, upper=3))
+    sheet = workbook_of(rules)["Rows"]
+    for row in (2, 3, 4):
+        formats = [sheet[f"{letter}{row}"].number_format for letter in "ABCD"]
+        assert formats == ["@", "General", "General", "General"]
+        assert sheet[f"A{row}"].value is None
+    assert sheet.column_dimensions["A"].number_format == "@"  # also rows that are added later
+    assert sheet.column_dimensions["B"].number_format == "General"
+
+
+def test_rules_sheet_puts_or_in_parentheses():
+    rules = rules_of(Interval(1, lower=5, missing=True), OneOf(0, ["a"]))
+    sheet = workbook_of(rules)["Rules"]
+    assert sheet["B2"].value == rules[0].premise_text(rules.feature_names)
+    assert sheet["B2"].value == "(size > 5 or missing) AND code = a"
+    alone = workbook_of(rules_of(Interval(1, lower=5, missing=True)))["Rules"]
+    assert alone["B2"].value == "size > 5 or missing"
+
+
+def test_functions_have_at_most_255_arguments():
+    values = [f"v{i}" for i in range(300)]
+    formula = to_excel_formula(rules_of(OneOf(0, values)))
+    shape = re.sub(r"EXACT\([^()]*\)", "1", formula)
+    ones = [",".join("1" * n) for n in (255, 45)]
+    assert f"OR(OR({ones[0]}),OR({ones[1]}))" in shape
+    assert "OR(OR" not in to_excel_formula(rules_of(OneOf(0, values[:255])))
+    names = [f"x{i}" for i in range(300)]
+    total = Linear([(i, 1.0) for i in range(300)], upper=3)
+    formula = to_excel_formula(rules_of(total, names=names))
+    assert [group.count(",") + 1 for group in re.findall(r"COUNT\(([^)]*)\)", formula)] == [255, 45]
+
+
+@pytest.mark.parametrize("write", [to_excel_formula, to_excel])
+@pytest.mark.parametrize("text", ["a\x07", "a\x1fb", "\ud800"])
+def test_excel_refuses_control_characters(write, text):
+    pytest.importorskip("openpyxl")
+    with pytest.raises(
+        ValueError, match=r"control character.*Excel cannot hold\. Rename"
+    ) as caught:
+        write(rules_of(OneOf(0, ["fine", text])))
+    assert repr(text) in str(caught.value)
