@@ -13,6 +13,7 @@ import hashlib
 import io
 import re
 import warnings
+import zipfile
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,11 +22,12 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from skescore._io import check_regular
 from skescore._optional import import_optional
-from skescore._text import listed, repeated
+from skescore._text import listed, plural, repeated
 from skescore.datasets._extra_rows import find_extra_rows, may_have_extra_rows
 from skescore.datasets._layout import LayoutOptions, MergedCells, TableLayout, detect_layout
 
@@ -117,13 +119,19 @@ class DatasetError(ValueError):
         self.misspelt = dict(misspelt or {})
 
 
+#: Files of sheets in a workbook, and the beginning of a hidden row in them.
+_SHEET_FILE = re.compile(r"xl/worksheets/[^/]*\.xml")
+_HIDDEN_ROW = re.compile(rb'<row [^>]*\bhidden="(?:1|true)"')
+
+
 @dataclass(frozen=True)
 class FileTable:
     """Raw content of a file, before the types of its columns are detected.
 
     `reread` reads the same file with a decimal comma; None if numbers are not text. `texts` reads
     the columns at given positions as they are written, if numbers are written as text; `may_pad`
-    is False if no number can be written with leading zeros.
+    is False if no number can be written with leading zeros. `sheets` are the names of the sheets of
+    a workbook, of which the first is read.
     """
 
     frame: pd.DataFrame
@@ -133,6 +141,7 @@ class FileTable:
     reread: Any = None
     texts: Any = None
     may_pad: bool = False
+    sheets: tuple[str, ...] = ()
 
     def as_written(self, names: Iterable[str]) -> pd.DataFrame:
         """Return numeric columns as they are written, so that 01 and 1 differ.
@@ -287,7 +296,10 @@ def _read_sheet(
             grid = book.parse(sheets[0], header=None, dtype=object, **nulls)
             grid_texts = _texts_of_sheet(grid)
             head = grid_texts[:_LAYOUT_ROWS]
-            layout = _find_layout(head, layout_options, _merged_cells(path, head))
+            merged = _merged_ranges(path)
+            if n_hidden := _count_hidden_rows(path, len(sheets)):
+                findings.append(f"{plural(n_hidden, 'hidden row')} of the sheet are read as well")
+            layout = _find_layout(head, layout_options, _merged_names(merged, head))
             first_row = 1 if layout is None else layout.first_row
             names = layout.names if layout is not None else grid_texts[0] if grid_texts else ()
             extra = find_extra_rows(grid_texts[first_row:], names)
@@ -304,8 +316,9 @@ def _read_sheet(
                     skiprows=[*range(first_row), *left_out],
                     **nulls,
                 )
-            cells = grid.iloc[first_row:].drop(index=left_out)
-            cells = cells.head(len(table)).reset_index(drop=True)
+            cells = grid.iloc[first_row:].drop(index=left_out).head(len(table))
+            table = _with_merged_cells(table, cells.index, merged, findings)
+            cells = cells.reset_index(drop=True)
     except DatasetError:
         raise
     except (ValueError, OSError, KeyError, IndexError, zlib.error) as error:
@@ -321,7 +334,7 @@ def _read_sheet(
         return cells[nonempty_rows].iloc[:, positions].reset_index(drop=True)
 
     table = _filled_down(table[nonempty_rows].reset_index(drop=True), findings)
-    return FileTable(table, checksum, None, findings, None, texts, True)
+    return FileTable(table, checksum, None, findings, None, texts, True, tuple(sheets))
 
 
 def _filled_down(table: pd.DataFrame, findings: list[str]) -> pd.DataFrame:
@@ -361,18 +374,68 @@ def _texts_of_sheet(grid: pd.DataFrame) -> list[list[str]]:
     return rows
 
 
-def _merged_cells(path: Path, head: list[list[str]]) -> MergedCells:
+def _merged_ranges(path: Path) -> list[tuple[slice, slice]]:
+    """Return the rows and columns of the merged cells of the first sheet, counted from 0."""
+    with zipfile.ZipFile(path) as archive:
+        sheets = [name for name in archive.namelist() if _SHEET_FILE.fullmatch(name)]
+        if not any(b"mergeCell" in archive.read(name) for name in sheets):
+            return []
+    from openpyxl import load_workbook
+
+    # A workbook that is only read row by row does not know them.
+    return [
+        (slice(cells.min_row - 1, cells.max_row), slice(cells.min_col - 1, cells.max_col))
+        for cells in load_workbook(path).worksheets[0].merged_cells.ranges
+    ]
+
+
+def _count_hidden_rows(path: Path, n_sheets: int) -> int:
+    """Return the number of rows that a filter or the user hides, 0 if there are several sheets."""
+    if n_sheets > 1:
+        return 0
+    with zipfile.ZipFile(path) as archive:
+        sheets = [name for name in archive.namelist() if _SHEET_FILE.fullmatch(name)]
+        return sum(len(_HIDDEN_ROW.findall(archive.read(name))) for name in sheets)
+
+
+def _merged_names(merged: Iterable[tuple[slice, slice]], head: list[list[str]]) -> MergedCells:
     """Return the columns of merged cells by row, if the first row of a sheet lacks some names."""
     if not head or all(head[0]):
         return None
-    from openpyxl import load_workbook
+    columns_by_row: dict[int, dict[int, int]] = {}
+    for rows, columns in merged:
+        if columns.stop - columns.start > 1:
+            columns_by_row.setdefault(rows.start, {})[columns.start] = columns.stop - 1
+    return columns_by_row
 
-    merged: dict[int, dict[int, int]] = {}
-    # A workbook that is only read row by row does not know them.
-    for cells in load_workbook(path).worksheets[0].merged_cells.ranges:
-        if cells.max_col > cells.min_col:
-            merged.setdefault(cells.min_row - 1, {})[cells.min_col - 1] = cells.max_col - 1
-    return merged
+
+def _with_merged_cells(
+    table: pd.DataFrame,
+    sheet_rows: pd.Index,
+    merged: Iterable[tuple[slice, slice]],
+    findings: list[str],
+) -> pd.DataFrame:
+    """Repeat the values of cells that are merged with those below them.
+
+    `sheet_rows` are the numbers of the rows of the table in the sheet.
+    """
+    counts: dict[int, int] = {}
+    for rows, columns in merged:
+        covered = np.flatnonzero((sheet_rows >= rows.start) & (sheet_rows < rows.stop))
+        is_tall = rows.stop - rows.start > 1 and columns.stop - columns.start == 1
+        column = columns.start
+        if not is_tall or len(covered) < 2 or column >= table.shape[1]:
+            continue
+        if sheet_rows[covered[0]] != rows.start or pd.isna(table.iloc[covered[0], column]):
+            continue
+        table.iloc[covered[1:], column] = table.iloc[covered[0], column]
+        counts[column] = counts.get(column, 0) + 1
+    findings += [
+        f"{plural(count, 'merged cell')} of column {str(table.columns[column])!r} "
+        f"{'is' if count == 1 else 'are'} repeated in the rows below"
+        for column, count in sorted(counts.items())
+    ]
+    return table
 
 
 def _find_layout(

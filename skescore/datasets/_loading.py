@@ -691,7 +691,10 @@ def load_dataset(
     if len(raw.frame) < 2 and len(names) > 1 and (target is None or target in names):
         content = "a header but no data rows" if raw.frame.empty else "one data row only"
         raise DatasetError(f"{where} has {content}: at least 2 rows are needed.")
-    target = _check_names(names, where, target, reading)
+    named = where
+    if len(raw.sheets) > 1:
+        named = f"{where}, sheet {raw.sheets[0]!r} (the first of {len(raw.sheets)})"
+    target = _check_names(names, named, target, reading)
     problems = Problems(where)
     table = prepare(raw, where, reading, target=target, problems=problems)
     findings = list(table.findings)

@@ -27,6 +27,8 @@ _STYLES = ((".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"
 _MONEY = re.compile(_CURRENCY)
 #: Number of amounts from which three digits after each point are no coincidence.
 _MIN_PARTED = 3
+#: Number of whole numbers with a point from which this is so.
+_MIN_THOUSANDS = 10
 #: Number of texts from which the style is detected.
 _STYLE_TEXTS = 1000
 #: Variants of minus signs, apostrophes and spaces.
@@ -73,9 +75,10 @@ def style_of(
     if comma_first:
         styles.sort(key=lambda style: style[0] != ",")
     best = max(styles, key=lambda style: int(fits(sample_texts, *style).sum()))
-    if decimal is None and best == (".", ",") and _are_thousands_of_money(sample_texts):
-        return (",", ".")
-    return best
+    if decimal is not None or best != (".", ","):
+        return best
+    are_thousands = _are_thousands_of_money(sample_texts)
+    return (",", ".") if are_thousands or _are_thousands_beside_hundreds(sample_texts) else best
 
 
 def _are_thousands_of_money(texts: Sequence[str]) -> bool:
@@ -91,6 +94,23 @@ def _are_thousands_of_money(texts: Sequence[str]) -> bool:
         and len(parted) >= _MIN_PARTED
         and all(re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", core) for core in parted)
     )
+
+
+def _are_thousands_beside_hundreds(texts: Sequence[str]) -> bool:
+    """Return whether points stand before three digits, and numbers without one lie in between.
+
+    Of 7.996, 1.204 and 631 the last one would be by far the largest if the points were decimal
+    signs; as separators of thousands, they occur in all numbers from 1,000 on and in no others.
+    """
+    cores = [text.strip(" +-\u00a0\u202f") for text in texts]
+    parted = [core for core in cores if "." in core]
+    whole = [core for core in cores if re.fullmatch(r"\d{1,3}", core)]
+    if len(parted) < _MIN_THOUSANDS or not whole or len(parted) + len(whole) < len(cores):
+        return False
+    if not all(re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", core) for core in parted):
+        return False
+    largest = max(int(core.partition(".")[0]) for core in parted)
+    return float(np.median([int(core) for core in whole])) > largest
 
 
 def as_numbers(texts: Sequence[str], decimal: str = ".", thousands: str = ",") -> np.ndarray:

@@ -21,7 +21,7 @@ import pandas as pd
 
 from skescore._column_names import is_code_name, is_identifier_name, is_time_name
 from skescore._io import at_home
-from skescore._text import listed, nearest_names, percentage
+from skescore._text import listed, nearest_names, percentage, plural
 from skescore.datasets._files import (
     DatasetError,
     FileTable,
@@ -165,6 +165,8 @@ _WEEKDAY = re.compile(
 )
 #: Dates with full stops begin with the day wherever they are written.
 _DAY_FIRST, _MONTH_FIRST = "%d.%m.%Y", "%m.%d.%Y"
+#: Exchanges day and month in a format: the letters d and m occur in nothing else there.
+_SWAPPED_DAY = str.maketrans("dm", "md")
 _DAY_FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y")
 #: Date formats that may occur together in a column; of two orders of day and month, the first.
 _MIXED_FORMATS = (
@@ -471,6 +473,8 @@ def _decimal_sign(raw: FileTable, previous_sign: str | None, findings: list[str]
             texts, fits_point, fits_comma = _signs_of(column)
             with_point = np.array(["." in text for text in texts], dtype=bool)
             n_point += int((with_point & fits_point & ~fits_comma).sum())
+    if n_comma == n_point == 0 and _has_thousands(raw):
+        return ","  # which is reported with the column
     if n_comma != n_point:
         return "," if n_comma > n_point else "."
     if previous_sign is not None:
@@ -483,6 +487,23 @@ def _decimal_sign(raw: FileTable, previous_sign: str | None, findings: list[str]
         "if it separates thousands: --decimal=."
     )
     return ","
+
+
+def _has_thousands(raw: FileTable) -> bool:
+    """Return whether points separate thousands in a column of numbers."""
+    candidates = []
+    for name, column in raw.frame.select_dtypes("float").items():
+        values = column.dropna().to_numpy()
+        is_whole = values == np.round(values)
+        # Most columns have more than three decimals, or none, so that few are read as texts.
+        thousandths = 1000 * values
+        if 0 < is_whole.sum() < len(values) and np.allclose(thousandths, np.round(thousandths)):
+            candidates.append(str(name))
+    columns = [column for _, column in raw.as_written(candidates).items()]
+    return any(
+        style_of(column.dropna().head(_SIGN_ROWS).map(_text).unique().tolist()) == (",", ".")
+        for column in columns
+    )
 
 
 def _signs_of(column: pd.Series) -> tuple[list[str], np.ndarray, np.ndarray]:
@@ -747,9 +768,30 @@ def _without_categorical(column: pd.Series) -> pd.Series:
     return column
 
 
+def _decimal_commas(column: pd.Series) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows of texts with a decimal comma beside cells that hold numbers, and values."""
+    nothing = np.empty(0, dtype=np.intp), np.empty(0)
+    if column.dtype != object:
+        return nothing
+    is_text = column.map(lambda cell: isinstance(cell, str)).to_numpy(bool)
+    is_number_cell = column.map(lambda cell: isinstance(cell, float | int)).to_numpy(bool)
+    texts = column[is_text].tolist()
+    if not texts or (is_number_cell & column.notna().to_numpy()).sum() <= len(texts):
+        return nothing
+    values = as_numbers(texts, ",", ".")
+    is_comma = np.array(["," in text for text in texts]) & np.isfinite(values)
+    if fits(texts, ".", ",")[is_comma].any():
+        return nothing
+    return np.flatnonzero(is_text)[is_comma], values[is_comma]
+
+
 def _cells_of(column: pd.Series) -> pd.Series:
-    """Return the column of a feature, with time spans in days."""
+    """Return the column of a feature, with time spans in days, and decimal commas as numbers."""
     column = _without_categorical(column)
+    rows, values = _decimal_commas(column)
+    if len(rows):
+        column = column.copy()
+        column.iloc[rows] = values
     if pd.api.types.infer_dtype(column, skipna=True) in ("timedelta", "timedelta64"):
         column = pd.to_timedelta(column).dt.total_seconds() / 86400.0
     return column
@@ -828,6 +870,7 @@ class _Reader:
     def _read_column(self, name: str, *, chosen: bool) -> _Read:
         """Detect the type of a column and read it; return None if it is left out."""
         column = _cells_of(self.frame[name])
+        self._note_cells(name)
         forced = name in self.options.numeric or name in self.options.categories
         if name in self.options.categories:
             return self._category(name, column, _Cells.of(column, self.options.na_values), True)
@@ -857,9 +900,23 @@ class _Reader:
             date_format = self._date_format_with_strays(name, cells, ~words)
         if date_format is not None:
             _note_words(name, cells, words, self.findings)
+            self._note_day_order(name, cells, date_format)
             dates = _dates(column, cells, date_format)
             return self._date(name, dates, date_format, is_order=is_order)
         return self._category(name, column, cells, chosen)
+
+    def _note_cells(self, name: str) -> None:
+        """Report time spans, and texts among numbers that are read with a decimal comma."""
+        column = _without_categorical(self.frame[name])
+        if pd.api.types.infer_dtype(column, skipna=True).startswith("timedelta"):
+            self.findings.append(f"column {name!r} holds time spans, read as numbers of days")
+        rows, _ = _decimal_commas(column)
+        if len(rows):
+            self.findings.append(
+                f"{plural(len(rows), 'text')} such as {column.iloc[rows[0]]!r} in column {name!r} "
+                f"{'is' if len(rows) == 1 else 'are'} read with a decimal comma, beside cells that "
+                "hold numbers"
+            )
 
     def _date_format_with_strays(self, name: str, cells: _Cells, mask: np.ndarray) -> str | None:
         """Return the format of dates of which few cannot be read, and report these."""
@@ -879,6 +936,28 @@ class _Reader:
                 "others are dates"
             )
         return date_format
+
+    def _note_day_order(self, name: str, cells: _Cells, date_format: str) -> None:
+        """Report dates whose day could be the month, unless other dates prove the order."""
+        formats = date_format.split(_FORMAT_SIGN)
+        texts = _plain_dates(cells.texts)
+        for one in formats:
+            other = one.translate(_SWAPPED_DAY)
+            if other == one or one == _DAY_FIRST:
+                continue
+            dates, others = (pd.to_datetime(texts, format=f, errors="coerce") for f in (one, other))
+            is_ambiguous = (others.notna() & (dates != others) & dates.notna()).to_numpy()
+            is_proven = (others.isna() & dates.notna()).any() and other not in formats
+            if is_proven or not is_ambiguous.any():
+                continue
+            first = "day" if one.find("%d") < one.find("%m") else "month"
+            self.findings.append(
+                f"{plural(cells.count_rows(is_ambiguous), 'cell')} of column {name!r} such as "
+                f"{texts[is_ambiguous].iloc[0]!r} could have the day or the month first, and "
+                f"{'both orders occur' if other in formats else 'no other cell shows which'}; "
+                f"read with the {first} first"
+            )
+            return
 
     def _is_numeric(self, name: str, cells: _Cells, number_mask: np.ndarray) -> bool:
         """Return whether a text column is meant to hold numbers."""
@@ -980,6 +1059,13 @@ class _Reader:
                 {unit for unit in split_units(texts).units if unit} - {reading.unit}
             )
             converted = f"; {listed(other_units)} is converted to it" if other_units else ""
+            if times := [text for text in texts if ":" in text]:
+                hours = _numbers_in(times[:1], reading)[0]
+                self.findings.append(
+                    f"column {reading.name!r} holds times such as {times[0]!r}, read as "
+                    f"{'hours' if reading.unit == 'h' else reading.unit} ({hours:.4g})"
+                )
+                return
             self.findings.append(
                 f"column {reading.name!r} holds numbers with the unit {reading.unit!r}, read "
                 f"without it{converted}"
@@ -1055,6 +1141,14 @@ class _Reader:
             if unique or (n_values > _MAX_NAMES and n_values > n_rows / 2):
                 return self.leave(name, "identifiers")
         self._note_spellings(name, counts)
+        _note_words(name, cells, missing_mask, self.findings)
+        n_padded = int(
+            column.map(lambda cell: isinstance(cell, str) and cell != cell.strip()).sum()
+        )
+        if n_padded:
+            self.findings.append(
+                f"blanks around the text of {plural(n_padded, 'cell')} of column {name!r} are cut"
+            )
         kept_values = None
         if n_values > self.options.max_categories:
             order = sorted(counts.index, key=lambda value: (-counts[value], value))
@@ -1138,9 +1232,21 @@ class _Reader:
             columns = "; ".join(
                 f"{listed(names)} ({reason})" for reason, names in self.left_out.items()
             )
-            self.findings.append(
-                f"left out: {columns}; to keep one: --category NAME or --numeric NAME"
-            )
+            ways = "--category NAME or --numeric NAME"
+            if self.has_only_texts(self.left_out):
+                ways = "--category NAME"
+            self.findings.append(f"left out: {columns}; to keep one: {ways}")
+
+    def has_only_texts(self, left_out: Mapping[str, Sequence[str]]) -> bool:
+        """Return whether no cell of the columns that are left out is a number."""
+        names = [name for names in left_out.values() for name in names]
+        columns = [_cells_of(self.frame[name]) for name in names if not _is_copy(self.frame, name)]
+        return bool(columns) and not any(
+            pd.api.types.is_numeric_dtype(column.dtype)
+            or _is_dates(column)
+            or is_number(_text(column.dropna().iloc[0] if column.notna().any() else 0))
+            for column in columns
+        )
 
 
 def _note_words(name: str, cells: _Cells, words: np.ndarray, findings: list[str]) -> None:
@@ -1689,5 +1795,8 @@ def _numbers_in(texts: Sequence[str], reading: ColumnReading) -> np.ndarray:
         [divided.numbers[int(i)] for i in unread], reading.decimal, reading.thousands
     )
     factors = [unit_factor(divided.units[int(i)], reading.unit) for i in unread]
-    values[unread] = numbers * np.array([np.nan if f is None else f for f in factors], dtype=float)
+    # Dividing by a whole number is exact where multiplying by its inverse is not: 90 min are 1.5 h.
+    multipliers = np.array([np.nan if f is None else f.numerator for f in factors], dtype=float)
+    divisors = np.array([1 if f is None else f.denominator for f in factors], dtype=float)
+    values[unread] = numbers * multipliers / divisors
     return values

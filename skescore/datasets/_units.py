@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -18,17 +19,27 @@ _WITH_UNIT = re.compile(
     rf"(?P<number>{QUALIFIER}?[+-]?\d[\d.,' ]*(?:[eE][+-]?\d+)?)\s*"
     r"(?P<unit>[^\W\d_][^\d,;]{0,14}|[%°‰µμΩ][^\d,;]{0,14}|[^\W\d_]+(?:/[^\W\d_]+)*\^?[23²³])"
 )
+#: Times and time spans in hours, minutes and perhaps seconds.
+_CLOCK = re.compile(r"(\d{1,3}):([0-5]\d)(?::([0-5]\d))?")
 #: Words behind numbers that make them ranks or times of the day.
 _NO_UNITS = frozenset(["st", "nd", "rd", "th", "am", "pm", "uhr", "a.m.", "p.m.", "x"])
 #: Smallest share of the rows with a unit that must have the most frequent one.
 _MAIN_SHARE = 0.8
-#: Sizes of units by their dimension.
-_SIZES: dict[str, dict[str, float]] = {
-    "mass": {"µg": 1e-6, "μg": 1e-6, "ug": 1e-6, "mg": 1e-3, "g": 1.0, "kg": 1e3, "t": 1e6},
-    "length": {"mm": 1e-3, "cm": 1e-2, "m": 1.0, "km": 1e3},
-    "volume": {"µl": 1e-6, "ml": 1e-3, "cl": 1e-2, "dl": 1e-1, "l": 1.0},
-    "amount": {"nmol": 1e-9, "µmol": 1e-6, "umol": 1e-6, "mmol": 1e-3, "mol": 1.0},
-    "time": {"ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "h": 3600.0, "std": 3600.0},
+#: Sizes of units by their dimension, as texts, so that ratios are exact.
+_SIZES: dict[str, dict[str, str]] = {
+    "mass": {
+        "µg": "1e-6",
+        "μg": "1e-6",
+        "ug": "1e-6",
+        "mg": "1e-3",
+        "g": "1",
+        "kg": "1e3",
+        "t": "1e6",
+    },
+    "length": {"mm": "1e-3", "cm": "1e-2", "m": "1", "km": "1e3"},
+    "volume": {"µl": "1e-6", "ml": "1e-3", "cl": "1e-2", "dl": "1e-1", "l": "1"},
+    "amount": {"nmol": "1e-9", "µmol": "1e-6", "umol": "1e-6", "mmol": "1e-3", "mol": "1"},
+    "time": {"ms": "1e-3", "s": "1", "sec": "1", "min": "60", "h": "3600", "std": "3600"},
 }
 
 
@@ -40,7 +51,7 @@ class UnitTexts(NamedTuple):
 
 
 def split_units(texts: Sequence[str]) -> UnitTexts:
-    """Divide texts into numbers and units.
+    """Divide texts into numbers and units; times such as 1:30 are hours.
 
     Parameters
     ----------
@@ -55,11 +66,16 @@ def split_units(texts: Sequence[str]) -> UnitTexts:
     Examples
     --------
     >>> from skescore.datasets._units import split_units
-    >>> split_units(["1,4 mg/dl", "12", "3rd", "B12"])
-    UnitTexts(numbers=['1,4', '', '', ''], units=['mg/dl', '', '', ''])
+    >>> split_units(["1,4 mg/dl", "12", "3rd", "1:30"])
+    UnitTexts(numbers=['1,4', '', '', '1.5'], units=['mg/dl', '', '', 'h'])
     """
     numbers, units = [], []
     for text in texts:
+        if (clock := _CLOCK.fullmatch(text)) is not None:
+            hours, minutes, seconds = (int(part or 0) for part in clock.groups())
+            numbers.append(repr(hours + minutes / 60 + seconds / 3600))
+            units.append("h")
+            continue
         match = _WITH_UNIT.fullmatch(text)
         is_unit = match is not None and match["unit"].strip().lower() not in _NO_UNITS
         numbers.append(match["number"].strip() if match is not None and is_unit else "")
@@ -89,34 +105,34 @@ def main_unit(units: Sequence[str], counts: np.ndarray) -> str | None:
     return unit if is_main else None
 
 
-def unit_factor(unit: str, target: str) -> float | None:
+def unit_factor(unit: str, target: str) -> Fraction | None:
     """Return the factor that converts numbers in a unit to another one, or None.
 
     Examples
     --------
     >>> from skescore.datasets._units import unit_factor
     >>> unit_factor("kg", "g"), unit_factor("g/l", "mg/dl"), unit_factor("kg", "years")
-    (1000.0, 100.0, None)
+    (Fraction(1000, 1), Fraction(100, 1), None)
     """
     if unit == target:
-        return 1.0
+        return Fraction(1)
     parts, target_parts = unit.split("/"), target.split("/")
     if len(parts) != len(target_parts):
         return None
-    factor = 1.0
+    factor = Fraction(1)
     for position, (one, other) in enumerate(zip(parts, target_parts, strict=True)):
         ratio = _ratio(one.strip(), other.strip())
         if ratio is None:
             return None
         factor = factor * ratio if position == 0 else factor / ratio
-    return round(factor, 12)
+    return factor
 
 
-def _ratio(unit: str, other: str) -> float | None:
+def _ratio(unit: str, other: str) -> Fraction | None:
     """Return the ratio of the sizes of two units of one dimension, or None."""
     if unit.lower() == other.lower():
-        return 1.0
+        return Fraction(1)
     for sizes in _SIZES.values():
         if unit.lower() in sizes and other.lower() in sizes:
-            return sizes[unit.lower()] / sizes[other.lower()]
+            return Fraction(sizes[unit.lower()]) / Fraction(sizes[other.lower()])
     return None

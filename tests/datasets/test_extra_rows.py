@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from skescore.datasets import load_dataset, read_table
+from skescore.datasets import DatasetError, load_dataset, read_table
 
 NAMES = ["shop", "staff", "sales", "kind"]
 
@@ -140,7 +140,46 @@ def test_labels_of_blocks_are_repeated(tmp_path, is_merged):
     book.save(tmp_path / "blocks.xlsx")
     dataset = load_dataset(tmp_path / "blocks.xlsx", target="kind")
     assert dataset.X["region"].tolist() == ["North"] * 12 + ["South"] * 12 + ["West"] * 12
-    assert "repeated in the rows below it (3 blocks)" in dataset.findings[0]
+    expected = "repeated in the rows below it (3 blocks)"
+    if is_merged:
+        expected = "3 merged cells of column 'region' are repeated in the rows below"
+    assert expected in dataset.findings[0]
+
+
+def test_merged_cells_are_repeated_in_any_column(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.append(["depth", "batch", "soil", "y"])
+    for row in range(24):
+        first = row % 8 == 0
+        soil = ["clay", "sand", None][row // 8]
+        sheet.append([row / 2, row // 8 if first else None, soil if first else None, "ab"[row % 2]])
+    for start in (2, 10, 18):
+        sheet.merge_cells(f"B{start}:B{start + 7}")
+        sheet.merge_cells(f"C{start}:C{start + 7}")
+    sheet.row_dimensions[5].hidden = sheet.row_dimensions[6].hidden = True
+    book.save(tmp_path / "merged.xlsx")
+    dataset = load_dataset(tmp_path / "merged.xlsx", target="y")
+    assert dataset.X["batch"].tolist() == [0] * 8 + [1] * 8 + [2] * 8
+    assert dataset.X["soil"].fillna("").tolist() == ["clay"] * 8 + ["sand"] * 8 + [""] * 8
+    assert list(dataset.findings[:3]) == [
+        "2 hidden rows of the sheet are read as well",
+        "3 merged cells of column 'batch' are repeated in the rows below",
+        "2 merged cells of column 'soil' are repeated in the rows below",
+    ]
+
+
+def test_error_names_the_sheet_that_is_read(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.title = "cover"
+    for row in (["project", "sample"], [1, 2], [3, 4]):
+        book.active.append(row)
+    book.create_sheet("data").append(["x", "y"])
+    book.save(tmp_path / "book.xlsx")
+    with pytest.raises(DatasetError, match=r"sheet 'cover' \(the first of 2\): target must be"):
+        load_dataset(tmp_path / "book.xlsx", target="y")
 
 
 def test_oil_companies_are_no_totals(tmp_path):

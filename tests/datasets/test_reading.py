@@ -123,6 +123,86 @@ def test_dates_of_mixed_formats_are_read(formats):
     assert frame["on: month"].tolist() == days.month.tolist()
 
 
+@pytest.mark.parametrize(
+    ("formats", "reason"),
+    [
+        (["%d/%m/%Y", "%m/%d/%Y"], "and both orders occur; read with the day first"),
+        (["%m/%d/%Y"], "and no other cell shows which; read with the month first"),
+    ],
+)
+def test_days_that_may_be_months_are_reported(formats, reason):
+    days = pd.date_range("2024-01-02", periods=120, freq="3D")
+    if len(formats) == 1:
+        days = days[days.day <= 12]
+    cells = [day.strftime(formats[row % len(formats)]) for row, day in enumerate(days)]
+    n_ambiguous = int(((days.day <= 12) & (days.day != days.month)).sum())
+    (finding,) = (
+        text for text in read_table(pd.DataFrame({"on": cells})).findings if "first, and" in text
+    )
+    assert finding.startswith(f"{n_ambiguous} cells of column 'on' such as ")
+    assert finding.endswith(reason)
+
+
+def test_days_that_other_cells_prove_are_not_reported():
+    days = pd.date_range("2024-01-02", periods=120, freq="3D")
+    for form in ("%d/%m/%Y", "%d.%m.%Y"):
+        findings = read_table(pd.DataFrame({"on": days.strftime(form)})).findings
+        assert not any("first, and" in text for text in findings)
+
+
+def test_points_between_thousands_are_read(write):
+    amounts = [7996, 1204, 12530, 631, 559, 808, 200, 999, 4100, 5200, 6300, 8400, 2500, 3600, 9700]
+    texts = [f"{amount:,}".replace(",", ".") for amount in amounts]
+    rows = "".join(f"{text};{i};{'ab'[i % 2]}\n" for i, text in enumerate(texts))
+    dataset = load_dataset(write(f"amount;n;y\n{rows}"), target="y")
+    assert dataset.X["amount"].tolist() == amounts
+    assert "'.' is read as the separator of thousands" in dataset.findings[0]
+    decimals = [f"{i % 7 + 1}.{i:03d}" if i % 3 else str(i % 5) for i in range(60)]
+    rows = "".join(f"{text};{i};{'ab'[i % 2]}\n" for i, text in enumerate(decimals))
+    dataset = load_dataset(write(f"length;n;y\n{rows}"), target="y")
+    assert dataset.X["length"].tolist() == list(map(float, decimals))
+
+
+def test_texts_with_a_comma_beside_numbers_are_numbers():
+    cells = [7.1, 6.5, "6,9", 5.0, "7,25", 8.0]
+    table = read_table(pd.DataFrame({"pH": pd.Series(cells, dtype=object)}))
+    assert table.frame["pH"].tolist() == [7.1, 6.5, 6.9, 5.0, 7.25, 8.0]
+    assert table.findings == (
+        "2 texts such as '6,9' in column 'pH' are read with a decimal comma, beside cells that "
+        "hold numbers",
+    )
+
+
+def test_times_are_hours():
+    table = read_table(pd.DataFrame({"took": ["0:30", "1:45", "12:00:36"] * 5}))
+    assert table.frame["took"].tolist() == [0.5, 1.75, 12.01] * 5
+    assert table.findings == ("column 'took' holds times such as '0:30', read as hours (0.5)",)
+    spans = pd.DataFrame({"took": pd.to_timedelta([6, 12, 36], unit="h"), "x": range(3)})
+    table = read_table(spans)
+    assert table.frame["took"].tolist() == [0.25, 0.5, 1.5]
+    assert "column 'took' holds time spans, read as numbers of days" in table.findings
+
+
+def test_converted_units_are_exact():
+    table = read_table(pd.DataFrame({"took": ["1.5 h"] * 18 + ["90 min", "15 min"]}))
+    assert table.frame["took"].tolist()[-2:] == [1.5, 0.25]
+
+
+def test_missing_words_and_blanks_of_categories_are_reported():
+    table = read_table(pd.DataFrame({"kind": ["a", " b", "n/a", "NULL", "a ", "b"] * 5}))
+    assert table.frame["kind"].isna().sum() == 10
+    assert table.findings == (
+        "'n/a', 'NULL' in column 'kind' is read as missing (10 rows)",
+        "blanks around the text of 10 cells of column 'kind' are cut",
+    )
+
+
+def test_left_out_texts_are_not_offered_as_numbers():
+    texts = [f"{row}/{row + 30}" for row in range(40)]
+    (finding,) = read_table(pd.DataFrame({"pressure": texts, "x": [1.5, 2] * 20})).findings
+    assert finding == "left out: 'pressure' (identifiers); to keep one: --category NAME"
+
+
 def test_units_that_differ_are_noted():
     table = read_table(pd.DataFrame({"x": ["$1", "€2", "3"]}))
     assert table.findings == (
@@ -168,7 +248,7 @@ def test_few_strays_among_dates_are_missing(stray):
 
 def test_spellings_of_categories_are_noted():
     frame = pd.DataFrame({"plan": ["Basic", "basic", "Pro", "PRO ", "Team"] * 3})
-    (note,) = read_table(frame).findings
+    note, _ = read_table(frame).findings
     assert "differ only in upper case or blanks: 'Basic', 'basic', 'Pro', 'PRO'" in note
     assert read_table(frame.replace({"basic": "Basic", "PRO ": "Pro"})).findings == ()
 
@@ -289,7 +369,12 @@ def test_dates_with_gaps_and_words():
 
 
 def test_what_only_looks_like_dates_is_text():
-    for cells in (["12:30", "13:40"], ["10-12", "13-19"], ["1.2.3.4", "1.1.1.1"], ["may", "june"]):
+    for cells in (
+        ["12:75", "13:40:99"],
+        ["10-12", "13-19"],
+        ["1.2.3.4", "1.1.1.1"],
+        ["may", "june"],
+    ):
         assert column(cells) == cells
 
 
