@@ -61,7 +61,10 @@ def save_mlflow_model(rules: Any, path: str | os.PathLike[str], X: Any, **option
     path : str or path-like
         Folder of the model, which must not exist.
     X : DataFrame of shape (n_rows, n_features)
-        Rows that show the types of the columns; the first five are the input example.
+        Rows that show the types of the columns; the first five are the input example. Pass rows
+        with missing values if later rows may have some, since MLflow refuses them in columns of
+        integers that had none. MLflow does not check columns that are categorical, or that hold
+        nullable integers or booleans of which some are missing.
     **options
         Further parameters of ``mlflow.pyfunc.save_model``, such as ``metadata``.
 
@@ -92,16 +95,51 @@ def save_mlflow_model(rules: Any, path: str | os.PathLike[str], X: Any, **option
 
 def _model_settings(ruleset: RuleSet, X: pd.DataFrame, folder: str) -> dict[str, Any]:
     """Write the rules to a folder, and return the settings with which MLflow stores the model."""
-    models = import_optional("mlflow.models", extra="mlflow", purpose=_SAVING)
-    example = X[list(ruleset.feature_names)].head(5)
+    rows = _without_categorical(X[list(ruleset.feature_names)])
+    example = rows.head(5)
     ruleset.save(Path(folder) / _FILE)
     return {
         "loader_module": _LOADER,
         "data_path": os.fspath(Path(folder) / _FILE),
-        "signature": models.infer_signature(example, _ServedRules(ruleset).predict(example)),
+        "signature": _signature(
+            X[list(ruleset.feature_names)], _ServedRules(ruleset).predict(rows)
+        ),
         "input_example": example,
         "pip_requirements": [f"skescore=={version('skescore')}"],
     }
+
+
+def _without_categorical(X: pd.DataFrame) -> pd.DataFrame:
+    """Convert categorical columns to plain ones."""
+    columns = X.columns[[isinstance(dtype, pd.CategoricalDtype) for dtype in X.dtypes]]
+    return X.astype(dict.fromkeys(columns, object))
+
+
+def _signature(X: pd.DataFrame, predictions: pd.Series) -> Any:
+    """Return a signature that MLflow enforces without refusing the rows that it is made of."""
+    models = import_optional("mlflow.models", extra="mlflow", purpose=_SAVING)
+    schemas = import_optional("mlflow.types.schema", extra="mlflow", purpose=_SAVING)
+    columns = []
+    for name in X.columns:
+        column = X[[name]]
+        spec = None
+        if not _is_refused(X[name]):
+            (spec,) = models.infer_signature(column).inputs.inputs
+        if spec is None or spec.name is None:  # MLflow found several types
+            is_required = bool(X[name].notna().all())
+            spec = schemas.ColSpec(schemas.AnyType(), name, required=is_required)
+        columns.append(spec)
+    outputs = models.infer_signature(X.iloc[:0], predictions).outputs
+    return models.ModelSignature(schemas.Schema(columns), outputs)
+
+
+def _is_refused(column: pd.Series) -> bool:
+    """Return whether MLflow would refuse the column by the type that it infers."""
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        return True
+    is_number = pd.api.types.is_integer_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)
+    return is_number and bool(column.isna().any())
 
 
 def load_mlflow_rules(path: str | os.PathLike[str]) -> RuleSet:

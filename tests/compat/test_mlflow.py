@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,46 @@ def test_mlflow_serves_saved_rules(tmp_path, monkeypatch):
     assert model.metadata.signature.inputs.input_names() == ["size", "color"]
     assert load_mlflow_rules(tmp_path / "model") == RULES
     assert not list((tmp_path / "model").rglob("*.pkl"))
+
+
+@pytest.mark.engine
+@pytest.mark.filterwarnings("default")
+def test_mlflow_predicts_the_rows_of_its_signature(tmp_path, monkeypatch):
+    mlflow = pytest.importorskip("mlflow")
+    monkeypatch.chdir(tmp_path)
+    n = 60
+    rows = pd.DataFrame(
+        {
+            "color": pd.Categorical(["red", "blue", None] * 20),
+            "count": pd.array(range(n), dtype="Int64"),
+            "vip": pd.array([True, False] * 30, dtype="boolean"),
+            "late": pd.Series([None] * 30 + ["yes", "no"] * 15, dtype=object),
+            "mixed": pd.Series(["a", 1] * 30, dtype=object),
+        }
+    )
+    rows.loc[30:35, ["count", "vip"]] = pd.NA
+    rules = RuleSet(
+        [
+            Rule([OneOf(0, ["red"]), Interval(1, lower=3), OneOf(2, [True])], "a"),
+            Rule([Interval(1, upper=50, missing=True), OneOf(3, ["yes"])], "b"),
+            Rule([OneOf(4, ["a"])], "c"),
+        ],
+        list(rows),
+        task="classification",
+        ordered=True,
+        fallback=Fallback("d"),
+    )
+    expected = rules.predict(rows).tolist()
+    assert set(expected) == {"a", "b", "c", "d"}
+    save_mlflow_model(rules, tmp_path / "model", rows)
+    model = mlflow.pyfunc.load_model(str(tmp_path / "model"))
+    assert model.predict(rows).tolist() == expected
+    assert model.predict(rows.astype({"color": object, "count": float})).tolist() == expected
+    inputs = model.metadata.signature.inputs
+    assert inputs.input_names() == list(rows)
+    assert str(inputs.input_types()[3]) == "DataType.string"
+    example = json.loads((tmp_path / "model" / "input_example.json").read_text(encoding="utf-8"))
+    assert example["data"][0] == ["red", 0, True, None, "a"]
 
 
 def test_mlflow_needs_a_data_frame(tmp_path):
