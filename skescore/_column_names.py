@@ -8,8 +8,9 @@ __all__ = ["is_calendar_name", "is_code_name", "is_identifier_name", "is_time_na
 
 #: Identifiers of people, things and cases, of which a table may have several rows each.
 _IDENTIFIER = re.compile(
-    r"(?i:(^|[\W_])(ids?|uuid|guid|ssn)$|identifier$|kundennummer$)|[a-z](ID|Id|UUID)$"
-    r"|(?i:^(patient|subject|person|customer|client|user|member|student|participant|respondent"
+    r"(?i:(^|[\W_])(ids?|uuid|guid|ssn|pid|mrn)$|identifier$"
+    r"|(kunden|fall|pat)\.?[\W_]?(nummer|nr)\.?$)|[a-z](ID|Id|UUID)$"
+    r"|(?i:^(patient|subj|subject|person|customer|client|user|member|student|participant|respondent"
     r"|employee|household|animal|individual|case|account|visitor|device|kunde|proband)"
     r"[\W_]?(nr|no|num|number|key|code|name)?$)"
 )
@@ -45,8 +46,8 @@ def is_identifier_name(name: str) -> bool:
     Examples
     --------
     >>> from skescore._column_names import is_identifier_name
-    >>> [name for name in ("patient", "CustomerID", "age", "paid") if is_identifier_name(name)]
-    ['patient', 'CustomerID']
+    >>> [name for name in ("patient", "CustomerID", "Pat.-Nr.", "paid") if is_identifier_name(name)]
+    ['patient', 'CustomerID', 'Pat.-Nr.']
     """
     return _IDENTIFIER.search(name) is not None
 

@@ -197,7 +197,7 @@ def main() -> None:
     text = f"""# Monitors of rules: simulations and real drift
 
     python benchmarks/monitoring/simulate.py false-alarms --runs 1000
-    python benchmarks/monitoring/simulate.py delays --runs 1000
+    python benchmarks/monitoring/simulate.py delays --runs 4000
     python benchmarks/monitoring/simulate.py detectors --runs 200
     python benchmarks/monitoring/conformal.py
     python benchmarks/monitoring/drift.py

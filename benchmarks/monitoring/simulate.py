@@ -1,7 +1,7 @@
 """False alarms and delays of the monitors of rule lists, in simulations with known changes.
 
     python benchmarks/monitoring/simulate.py false-alarms --runs 1000
-    python benchmarks/monitoring/simulate.py delays --runs 1000
+    python benchmarks/monitoring/simulate.py delays --runs 4000
     python benchmarks/monitoring/simulate.py detectors --runs 200     (needs river)
 
 Each command writes a CSV file next to this one; `report.py` makes the page of them.

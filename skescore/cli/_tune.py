@@ -186,8 +186,8 @@ def tune_text(
         f"on all {len(dataset.X)} rows, which the model "
         f"{'was' if is_trained_here else 'may have been'} trained on"
     )
-    if options.class_weight is not None:
-        where += " (each counts once)"
+    each_once = "" if options.class_weight is None else " (each counts once)"
+    where += each_once
     printer.line(
         f"{where}: fidelity ({measure} against the black box) "
         f"{output.number(best['fidelity'])}, completeness "
@@ -197,12 +197,12 @@ def tune_text(
     if (everything := result.get("all_rows")) is not None:
         _print_all_rows(printer, options, everything)
     if (test := result.get("test")) is not None:
+        names = ("fidelity", "rules", "black_box", "completeness_instances")
+        fidelity, rules, black_box, completeness = (output.number(test[name]) for name in names)
         printer.line(
-            f"on the {plural(test['rows'], 'row')} of {test['source']}: fidelity ({measure} "
-            f"against the black box) {output.number(test['fidelity'])}; {measure} (data) of the "
-            "rules "
-            f"{output.number(test['rules'])}, of the black box {output.number(test['black_box'])}; "
-            f"completeness by rows {output.number(test['completeness_instances'])}"
+            f"on the {plural(test['rows'], 'row')} of {test['source']}{each_once}: fidelity "
+            f"({measure} against the black box) {fidelity}; {measure} (data) of the rules {rules}, "
+            f"of the black box {black_box}; completeness by rows {completeness}"
         )
     for sentence in result.get("certificate", ()):
         printer.line(sentence)
@@ -456,6 +456,7 @@ def _trade_off(
     scored = "held-out rows"
     if _compares_on_generated_rows(options, search):
         scored, weighted = "rows generated from held-out rows", ""
+    overwrite = "" if options.output is None or options.overwrite else " and --overwrite"
     rows = [
         [
             f"{row['n_rules']:.1f}",
@@ -473,8 +474,8 @@ def _trade_off(
     printer.table(columns, rows, left=("extractor", "parameters"))
     printer.line(
         f"({loss.capitalize()}: on {scored}, compared with {truth}{weighted}. To show the "
-        "rules of a row, repeat the command with --pick N, from 1 to "
-        f"{len(front)}; it uses the stored trials.)"
+        f"rules of a row, repeat the command with --pick N{overwrite}, N from 1 to {len(front)}; "
+        "it uses the stored trials.)"
     )
 
 
