@@ -127,12 +127,31 @@ class _Pmml:
             attributes = {"name": entry.name, "invalidValueTreatment": "asIs"}
             ET.SubElement(schema, "MiningField", attributes)
         ET.SubElement(schema, "MiningField", {"name": self.target, "usageType": "target"})
+        self._output_fields(model)
+
+    def _output_fields(self, model: ET.Element) -> None:
+        """Declare the prediction and the number of the rule, which some engines return alone."""
         output = ET.SubElement(model, "Output")
-        name = "rule"
+        is_regression = self.ruleset.task == "regression"
+        fields = (
+            ("predicted_value", "predictedValue", _DATA_TYPES[self.kind], is_regression),
+            ("rule", "entityId", "string", False),
+        )
+        for name, feature, data_type, is_continuous in fields:
+            attributes = {
+                "name": self._new_name(name),
+                "optype": "continuous" if is_continuous else "categorical",
+                "dataType": data_type,
+                "feature": feature,
+            }
+            ET.SubElement(output, "OutputField", attributes)
+
+    def _new_name(self, name: str) -> str:
+        """Return a name that no field has."""
         while name in self.names:
             name += "_"
-        attributes = {"name": name, "optype": "categorical", "dataType": "string"}
-        ET.SubElement(output, "OutputField", {**attributes, "feature": "entityId"})
+        self.names.add(name)
+        return name
 
     def _tree(self) -> ET.Element:
         attributes = {"id": "otherwise"}
@@ -242,11 +261,7 @@ class _Pmml:
 
     def _sum(self, condition: Linear) -> str:
         if condition.terms not in self.sums:
-            name = f"sum {len(self.sums) + 1}"
-            while name in self.names:
-                name += "_"
-            self.names.add(name)
-            self.sums[condition.terms] = name
+            self.sums[condition.terms] = self._new_name(f"sum {len(self.sums) + 1}")
         return self.sums[condition.terms]
 
     def _transformations(self, model: ET.Element) -> None:
@@ -302,8 +317,10 @@ def to_pmml(ruleset: RuleSet, model_name: str = "rules") -> str:
     -------
     str
         A TreeModel whose root has one node per rule, in the order in which they predict. The
-        active fields are the features that the rules use. The output field ``rule`` is the number
-        of the rule that predicts, from 1, or ``otherwise``.
+        active fields are the features that the rules use. The target is ``prediction``, and the
+        output field ``predicted_value`` repeats it for engines that return declared outputs only.
+        The output field ``rule`` is the number of the rule that predicts, from 1, or
+        ``otherwise``.
 
     Raises
     ------

@@ -1,0 +1,57 @@
+"""The declarations of PMML documents; `test_standards` evaluates them with JPMML."""
+
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from skescore.rules import Fallback, Interval, LinearOutput, Rule, RuleSet
+from skescore.rules.exporters import to_pmml
+
+
+def output_fields(rules):
+    """Return the attributes of the output fields by feature."""
+    root = ET.fromstring(to_pmml(rules))
+    fields = [field.attrib for field in root.iter("{http://www.dmg.org/PMML-4_4}OutputField")]
+    return {field["feature"]: field for field in fields}
+
+
+@pytest.mark.parametrize(
+    ("output", "fallback", "optype", "data_type"),
+    [
+        ("a", "b", "categorical", "string"),
+        (1, 0, "categorical", "integer"),
+        (True, False, "categorical", "boolean"),
+        (1.5, 0.5, "continuous", "double"),
+    ],
+)
+def test_output_declares_the_prediction(output, fallback, optype, data_type):
+    task = "regression" if isinstance(output, float) else "classification"
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], output)], ["x"], task=task, fallback=Fallback(fallback)
+    )
+    assert output_fields(rules) == {
+        "predictedValue": {
+            "name": "predicted_value",
+            "optype": optype,
+            "dataType": data_type,
+            "feature": "predictedValue",
+        },
+        "entityId": {
+            "name": "rule",
+            "optype": "categorical",
+            "dataType": "string",
+            "feature": "entityId",
+        },
+    }
+
+
+def test_output_fields_differ_from_features():
+    names = ["rule", "predicted_value", "prediction"]
+    rules = RuleSet(
+        [Rule([Interval(i, upper=1) for i in range(3)], "a")],
+        names,
+        task="classification",
+        fallback=Fallback("b"),
+    )
+    outputs = {field["name"] for field in output_fields(rules).values()}
+    assert outputs == {"predicted_value_", "rule_"}
