@@ -127,7 +127,7 @@ RULE_WRITERS = {
             ".sql",
             _write_dbt,
             "the SQL of a dbt model",
-            options=("dialect", "table", "kind", "exact"),
+            options=("dialect", "table", "kind", "booleans", "exact"),
         ),
         RuleWriter("csv", ".csv", _write_csv, "a table of conditions"),
         RuleWriter("json", ".json", "to_json", "the complete rule set"),

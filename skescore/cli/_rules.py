@@ -103,7 +103,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--boolean",
         metavar="NAME",
         action="append",
-        help="sql: feature that the rules compare with numbers but whose column is BOOLEAN; "
+        help="sql, dbt: feature that the rules compare with numbers but whose column is BOOLEAN; "
         "repeatable",
     )
     parser.add_argument(

@@ -192,6 +192,8 @@ def test_a_table_may_have_a_path(table, path, written):
 def test_columns_may_be_boolean(written):
     words = ("--to", "sql", "--boolean", "a")
     assert written(NUMBERS, *words) == NUMBERS.to_sql(booleans=["a"]) + "\n"
+    words = ("--to", "dbt", "--table", "t", "--boolean", "a")
+    assert written(NUMBERS, *words) == NUMBERS.to("dbt", table="t", booleans=["a"])
     assert "CAST" in written(NUMBERS, *words)
 
 
@@ -390,7 +392,7 @@ def test_a_table_is_pointed_to_the_import(run, tmp_path):
         (("--to", "python", "--table", "t"), "argument --table: goes with --to sql"),
         (("--kind", "assign"), "argument --kind: goes with --to sql or --to dbt, got --to text"),
         (("--to", "sql", "--kind", "count"), "invalid choice: 'count'"),
-        (("--boolean", "a"), "argument --boolean: goes with --to sql, got --to text"),
+        (("--boolean", "a"), "argument --boolean: goes with --to sql or --to dbt, got"),
         (("--to", "python", "--missing", "no"), "argument --missing: goes with --to prolog"),
         (("--to", "sql", "--name", "f"), "argument --name: goes with --to prolog or --to python"),
         (("--to", "lisp"), "invalid choice: 'lisp'"),

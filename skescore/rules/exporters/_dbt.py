@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def to_dbt(
     dialect: str = "duckdb",
     kind: str = "predict",
     materialized: str = "view",
+    booleans: Sequence[str] = (),
     exact: bool = False,
 ) -> str:
     """Write a rule set as the SQL of a dbt model.
@@ -38,6 +40,9 @@ def to_dbt(
         Whether the added column is ``prediction``, or ``rule``: the number of the rule from 1.
     materialized : str, default="view"
         Materialization of the model.
+    booleans : sequence of str, default=()
+        Features with BOOLEAN columns that rules compare with numbers, see
+        :meth:`skescore.rules.RuleSet.to_sql`.
     exact : bool, default=False
         Whether columns may contain NaN or have 32 bits, see
         :meth:`skescore.rules.RuleSet.to_sql`.
@@ -76,7 +81,7 @@ def to_dbt(
         raise ValueError(f"model must be the name of a model, or source.table, got {model!r}.")
     relation = "ref" if len(names) == 1 else "source"
     arguments = ", ".join(map(_jinja_text, names))
-    expression = ruleset.to_sql(dialect=dialect, kind=kind, exact=exact)
+    expression = ruleset.to_sql(dialect=dialect, kind=kind, booleans=booleans, exact=exact)
     # Jinja must not read what stands in names and texts, and would change carriage returns. Lines
     # are not indented, because texts contain line breaks.
     expression = re.sub(r"[{\r]+", lambda run: f"{{{{ {_jinja_text(run[0])} }}}}", expression)

@@ -41,6 +41,22 @@ def test_dbt_model_predicts():
         assert [row[-1] for row in numbers.fetchall()] == [7, None, 1, 2, 3, 4, 5, 6]
 
 
+def test_dbt_reads_boolean_columns():
+    rules = RuleSet(
+        [Rule([Interval(0, lower=0.5)], "yes")],
+        ["vip"],
+        task="classification",
+        fallback=Fallback("no"),
+    )
+    with duckdb.connect(config={"threads": 1}) as connection:
+        connection.execute("CREATE TABLE people (vip BOOLEAN)")
+        connection.execute("INSERT INTO people VALUES (TRUE), (FALSE), (NULL)")
+        sql = render(rules.to("dbt", table="people", booleans=["vip"]))
+        assert [row[-1] for row in connection.execute(sql).fetchall()] == ["yes", "no", "no"]
+    with pytest.raises(ValueError, match="booleans names the feature 'vips'"):
+        rules.to("dbt", table="people", booleans=["vips"])
+
+
 def test_dbt_needs_a_model():
     rules = RuleSet([Rule([], "a")], ["x"], task="classification")
     with pytest.raises(ValueError, match="dbt needs the name"):

@@ -4,7 +4,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from skescore.rules import Fallback, Interval, LinearOutput, Rule, RuleSet
+from skescore.rules import Fallback, Interval, Rule, RuleSet
 from skescore.rules.exporters import to_pmml
 
 
