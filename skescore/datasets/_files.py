@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from skescore._io import check_regular
 from skescore._optional import import_optional
@@ -122,6 +123,11 @@ class DatasetError(ValueError):
 #: Files of sheets in a workbook, and the beginning of a hidden row in them.
 _SHEET_FILE = re.compile(r"xl/worksheets/[^/]*\.xml")
 _HIDDEN_ROW = re.compile(rb'<row [^>]*\bhidden="(?:1|true)"')
+#: A cell of a text file that is read as missing, or with blanks at its beginning.
+_ALTERED_CELL = re.compile(
+    rb"[,;|\t\n\"](?:NA|N/A|n/a|-?nan|-?NaN|null|NULL|None|<NA>|#NA|#N/A(?: N/A)?)"
+    rb"(?=[,;|\t\r\n\"]|$)|[,;|\t\n] +[^\s,;|]"
+)
 
 
 @dataclass(frozen=True)
@@ -131,7 +137,8 @@ class FileTable:
     `reread` reads the same file with a decimal comma; None if numbers are not text. `texts` reads
     the columns at given positions as they are written, if numbers are written as text; `may_pad`
     is False if no number can be written with leading zeros. `sheets` are the names of the sheets of
-    a workbook, of which the first is read.
+    a workbook, of which the first is read. `written` returns the text columns as they are written,
+    with blanks and words for missing values; None if both are certainly absent.
     """
 
     frame: pd.DataFrame
@@ -142,6 +149,7 @@ class FileTable:
     texts: Any = None
     may_pad: bool = False
     sheets: tuple[str, ...] = ()
+    written: Any = None
 
     def as_written(self, names: Iterable[str]) -> pd.DataFrame:
         """Return numeric columns as they are written, so that 01 and 1 differ.
@@ -601,7 +609,10 @@ def _read_text(
             )
         padded = _PADDED.search(content) is not None
         texts = partial(_texts_of, read)
-        return FileTable(table, checksum, separator, findings, read, texts, padded)
+        written = None
+        if _ALTERED_CELL.search(content) is not None:
+            written = partial(_written_texts, read, table)
+        return FileTable(table, checksum, separator, findings, read, texts, padded, written=written)
     except pd.errors.EmptyDataError as error:
         raise DatasetError(f"{where} is empty: it needs a header line and data rows.") from error
     except csv.Error as error:
@@ -615,6 +626,13 @@ def _texts_of(read: Any, positions: list[int]) -> pd.DataFrame:
     """Read the columns at given positions as text; missing cells stay missing."""
     table: pd.DataFrame = read(usecols=positions, dtype=str)
     return table
+
+
+def _written_texts(read: Any, table: pd.DataFrame) -> pd.DataFrame:
+    """Return the text columns of a table with all blanks and words for missing values."""
+    positions = [i for i, dtype in enumerate(table.dtypes) if not is_numeric_dtype(dtype)]
+    texts: pd.DataFrame = read(usecols=positions, dtype=str, na_values=[""], skipinitialspace=False)
+    return texts.set_axis(table.columns[positions], axis=1)
 
 
 def _parse(
@@ -638,11 +656,9 @@ def _parse(
                 engine="c",
                 low_memory=False,  # one type per column, however long the file
                 index_col=False,
-                skipinitialspace=True,
                 decimal=decimal,
                 keep_default_na=False,
-                na_values=list(NULL_CELLS),
-                **options,
+                **{"skipinitialspace": True, "na_values": list(NULL_CELLS)} | options,
             )
     except UnicodeDecodeError as error:
         raise DatasetError(_wrongly_encoded(content, where, encoding)) from error

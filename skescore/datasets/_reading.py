@@ -13,7 +13,7 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -83,6 +83,8 @@ _MAX_NAMES = 20
 _MIN_CODES, _MIN_ROWS_OF_CODE = 3, 2
 #: Mean number of rows for each value of an identifier that occurs in several rows.
 _MAX_ROWS_OF_IDENTIFIER = 20
+#: Largest share of cells with blanks around them that is no style of the whole file.
+_MAX_PADDED_SHARE = 0.9
 #: Smallest share of the rows that the most frequent categories must cover.
 _MIN_CATEGORY_SHARE = 0.1
 #: Largest share of rows and largest number of values of accidental text in a column of numbers.
@@ -834,6 +836,16 @@ class _Reader:
     comma_first: bool
     findings: list[str]
     left_out: dict[str, list[str]] = field(default_factory=dict)
+    #: Returns the text columns of the file with blanks and words for missing values.
+    written: Any = None
+
+    @cached_property
+    def written_texts(self) -> pd.DataFrame:
+        """The rows of the text columns as they are written; without columns if nothing differs."""
+        if self.written is None:
+            return self.frame.iloc[:, :0]
+        texts: pd.DataFrame = self.written()
+        return texts.iloc[self.frame.index] if len(texts) > self.frame.index.max() else texts[:0]
 
     def read_all(
         self, target: str | None
@@ -1141,14 +1153,7 @@ class _Reader:
             if unique or (n_values > _MAX_NAMES and n_values > n_rows / 2):
                 return self.leave(name, "identifiers")
         self._note_spellings(name, counts)
-        _note_words(name, cells, missing_mask, self.findings)
-        n_padded = int(
-            column.map(lambda cell: isinstance(cell, str) and cell != cell.strip()).sum()
-        )
-        if n_padded:
-            self.findings.append(
-                f"blanks around the text of {plural(n_padded, 'cell')} of column {name!r} are cut"
-            )
+        self._note_altered_texts(name, column)
         kept_values = None
         if n_values > self.options.max_categories:
             order = sorted(counts.index, key=lambda value: (-counts[value], value))
@@ -1163,6 +1168,18 @@ class _Reader:
             )
         reading = ColumnReading(name, "category", values=kept_values)
         return reading, _apply(column, cells, reading, self.options.na_values)
+
+    def _note_altered_texts(self, name: str, column: pd.Series) -> None:
+        """Report words that are read as missing, and blanks that are cut."""
+        if name in self.written_texts.columns and len(self.written_texts):
+            column = self.written_texts[name]
+        cells = _Cells.of(column, self.options.na_values)
+        _note_words(name, cells, _null_texts(cells.texts), self.findings)
+        n_padded = sum(isinstance(cell, str) and cell != cell.strip() for cell in column)
+        if 0 < n_padded <= _MAX_PADDED_SHARE * len(column):  # more is the style of the file
+            self.findings.append(
+                f"blanks around the text of {plural(n_padded, 'cell')} of column {name!r} are cut"
+            )
 
     def _note_spellings(self, name: str, counts: pd.Series) -> None:
         """Report categories that differ in upper case or blanks only."""
@@ -1491,7 +1508,7 @@ def prepare(
             f"a sample of {options.sample} of {len(frame)} rows is read, drawn at random"
         )
         frame = frame.sample(options.sample, random_state=options.random_state).sort_index()
-    reader = _Reader(frame, table_problems, options, sign == ",", findings)
+    reader = _Reader(frame, table_problems, options, sign == ",", findings, written=raw.written)
     if preparation is None:
         readings, columns = reader.read_all(target)
         preparation = Preparation(readings, tuple(options.na_values), sign)

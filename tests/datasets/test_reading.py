@@ -748,3 +748,16 @@ def test_years_of_two_digits_end_in_2040(others):
     frame = read_table(pd.DataFrame({"born": texts, "x": range(len(texts))})).frame
     years = [1941, 1963, 1999, 2000, 2040, *[1964] * len(others)]
     assert frame["born: year"].tolist() == years
+
+
+def test_words_for_missing_and_blanks_of_a_file_are_reported(write):
+    rows = ["n/a,1", "Rome,2", " Rome,3", "Oslo,4", "NULL,5", "Oslo,6"]
+    content = "city,x,y\n" + "".join(f"{row},{'ab'[i % 2]}\n" for i, row in enumerate(rows * 4))
+    dataset = load_dataset(write(content), target="y")
+    assert dataset.X["city"].isna().sum() == 8
+    assert dataset.findings == (
+        "'n/a', 'NULL' in column 'city' is read as missing (8 rows)",
+        "blanks around the text of 4 cells of column 'city' are cut",
+    )
+    spaced = "city, x, y\n" + "".join(f"Rome, {i}, {'ab'[i % 2]}\n" for i in range(20))
+    assert not any("blanks" in text for text in load_dataset(write(spaced), target="y").findings)
