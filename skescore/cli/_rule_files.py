@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import math
+import re
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from skescore.rules import RuleSet
     from skescore.suspicions import ColumnProfile
 
+#: End of the name of a feature that is a part of dates.
+_PART_OF_DATE = r": (year|month|weekday|hour|days since \d{4}-\d\d-\d\d)$"
+
 __all__ = [
     "add_output_options",
     "add_rules_and_rows",
@@ -37,6 +41,7 @@ __all__ = [
     "check_output",
     "differences_from_training",
     "preparation_of",
+    "prepared_columns",
     "read_calibrated",
     "read_rows",
     "read_rules",
@@ -135,6 +140,33 @@ def data_of_run(path: Path, ruleset: RuleSet) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError):
         return {}
     return data if is_of_rules else {}
+
+
+#: What notes about a table say of cells that rules do not see as they are written.
+_PREPARED = re.compile(
+    r"read as|read with|read without|is converted|are cut|holds dates|holds times|are repeated"
+)
+
+
+def prepared_columns(path: Path, ruleset: RuleSet) -> list[str]:
+    """Return the notes of a run about columns whose cells its rules see in another form.
+
+    Parameters
+    ----------
+    path : Path
+        File of the rules, beside the run.json of their run.
+    ruleset : RuleSet
+        The rules.
+    """
+    if not data_of_run(path, ruleset):
+        return []
+    notes = json_of((path.parent / "run.json").read_text(encoding="utf-8")).get("notes") or ()
+    used = {re.sub(_PART_OF_DATE, "", ruleset.feature_names[j]) for j in ruleset.used_features}
+    return [
+        note
+        for note in map(str, notes)
+        if _PREPARED.search(note) and any(f"column {name!r}" in note for name in used)
+    ]
 
 
 def stored_preparation(path: Path, ruleset: RuleSet) -> Preparation | None:

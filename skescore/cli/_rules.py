@@ -22,6 +22,7 @@ from skescore.cli._arguments import (
 from skescore.cli._rule_files import (
     add_output_options,
     check_output,
+    prepared_columns,
     read_calibrated,
     read_rows,
     read_rules,
@@ -51,6 +52,11 @@ def _table_path(text: str) -> list[str]:
     return [quoted.replace('""', '"') or plain for quoted, plain in parts]
 
 
+#: Formats that predict rows without skescore.
+_PROGRAMS = (
+    *("sql", "dbt", "python", "javascript", "java", "prolog"),
+    *("onnx", "pmml", "dmn", "excel", "excel-formula"),
+)
 #: Options whose name differs from the parameter of the writers, by the parameter.
 _OPTION_NAMES = {
     "booleans": "boolean",
@@ -163,6 +169,12 @@ def run(options: argparse.Namespace) -> str:
     if calibrated is not None:
         return _write_calibrated(options, calibrated)
     ruleset = read_rules(options.rules)
+    if options.to in _PROGRAMS and (notes := prepared_columns(options.rules, ruleset)):
+        lines = "".join(f"\n  - {note}" for note in notes)
+        sys.stderr.write(
+            "skescore: note: the rules need a table that is prepared like that of their run, as "
+            f"`skescore predict` does:{lines}\n"
+        )
     if options.shorten is not None:
         ruleset = ruleset.shorten(read_rows(options, ruleset, options.shorten))
     if options.class_names is not None:

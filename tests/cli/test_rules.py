@@ -454,3 +454,23 @@ def test_java_takes_its_names(written):
 def test_dbt_takes_the_table(written):
     text = written(RULES, "--to", "dbt", "--table", "shop.orders")
     assert text.endswith("from {{ source('shop', 'orders') }}\n")
+
+
+def test_programs_need_the_prepared_table(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    words = ["Oslo", " Oslo", "n/a", "Rome"]
+    days = pd.date_range("2024-01-01", periods=60, freq="5D").strftime("%d.%m.%Y")
+    table = pd.DataFrame({"city": words * 15, "day": days, "x": range(60)})
+    table["y"] = np.where(table["city"] == "n/a", "yes", "no")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    trials = ["--trials", "2", "--extractors", "cart", "--max-rules", "3", "--quiet"]
+    output = ["--output", str(tmp_path / "run")]
+    assert main(["tune", str(tmp_path / "t.csv"), "--target", "y", *trials, *output]) == 0
+    capsys.readouterr()
+    assert main(["rules", str(tmp_path / "run" / "rules.json"), "--to", "sql"]) == 0
+    note = capsys.readouterr().err
+    assert "a table that is prepared like that of their run" in note
+    assert "'n/a' in column 'city' is read as missing (15 rows)" in note
+    assert "'day'" not in note  # which no rule uses
+    assert main(["rules", str(tmp_path / "run" / "rules.json"), "--to", "sentences"]) == 0
+    assert capsys.readouterr().err == ""
