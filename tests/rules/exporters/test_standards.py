@@ -5,6 +5,7 @@ ONNX Runtime, JPMML (in jpmml-evaluator), and feelin and hyperformula from npm (
 
 from __future__ import annotations
 
+import doctest
 import importlib.util
 import os
 import shutil
@@ -192,6 +193,35 @@ def test_onnx_states_the_rule():
     assert index.tolist() == [0, 1, -1]
     nothing = {"rule": np.empty((0, 1)), "color": np.empty((0, 1), dtype=object)}
     assert session.run(["prediction"], nothing)[0].shape == (0,)
+
+
+def test_onnx_example_feeds_columns_of_every_type():
+    require("onnx")
+    rules = RuleSet(
+        [
+            Rule([Interval(0, upper=2), OneOf(1, [True])], "a"),
+            Rule([OneOf(2, ["red"]), Interval(3, lower=1)], "b"),
+            Rule([OneOf(2, ["blue"]), Interval(4, lower=0.5)], "c"),
+        ],
+        ["count", "vip", "color", "nullable", "truth"],
+        task="classification",
+        ordered=True,
+        fallback=Fallback("d"),
+    )
+    X = pd.DataFrame(
+        {
+            "count": [1, 2, 3, 4, 5, 6],
+            "vip": [True, False, True, True, True, False],
+            "color": pd.Categorical(["red", "red", None, "blue", "blue", "blue"]),
+            "nullable": pd.array([1, 2, None, 3, None, 4], dtype="Int64"),
+            "truth": pd.array([True, False, None, True, None, False], dtype="boolean"),
+        }
+    )
+    names = {"rules": rules, "X": X}
+    examples = doctest.DocTestParser().get_examples(to_onnx.__doc__)
+    for example in examples:
+        exec(example.source, names)
+    assert names["prediction"].tolist() == rules.predict(X).tolist() == list("abdcdd")
 
 
 def test_onnx_refuses_what_it_cannot_express():

@@ -540,7 +540,14 @@ def to_onnx(ruleset: RuleSet, missing: str = "<missing>") -> bytes:
     --------
     >>> import onnxruntime as ort  # doctest: +SKIP
     >>> session = ort.InferenceSession(rules.to("onnx"))  # doctest: +SKIP
-    >>> feeds = {i.name: X[[i.name]].to_numpy() for i in session.get_inputs()}  # doctest: +SKIP
+    >>> feeds = {}
+    >>> for entry in session.get_inputs():  # doctest: +SKIP
+    ...     column = X[[entry.name]]
+    ...     if entry.type == "tensor(string)":
+    ...         column = column.astype(object)
+    ...         feeds[entry.name] = column.where(column.notna(), "<missing>").to_numpy()
+    ...     else:  # also integers and booleans
+    ...         feeds[entry.name] = column.astype(float).to_numpy()
     >>> (prediction,) = session.run(["prediction"], feeds)  # doctest: +SKIP
     """
     return _Model(ruleset, missing).build()
