@@ -200,8 +200,9 @@ def _fallback_for(ruleset: RuleSet, table: RowTable, lost: np.ndarray) -> Fallba
         if gaps:
             hint = (
                 f" Values of {listed([ruleset.feature_names[j] for j in gaps])} are missing there, "
-                "which only conditions satisfy that say so; those of scikit-learn's trees do with "
-                "as_ruleset(tree, missing=True)."
+                "and no rule says what to do with them. If the rules were read from a tree of "
+                "scikit-learn, read it with as_ruleset(tree, missing=True). If they were read from "
+                "a model that refuses missing values, as those of imodels do, impute the rows."
             )
         raise ValueError(
             f"No rule holds for {len(lost)} row{'s' if len(lost) > 1 else ''} and the rule set has "

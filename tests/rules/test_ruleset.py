@@ -606,3 +606,20 @@ def test_reference_names_the_counted_labels(reference, words):
 def test_reference_is_checked():
     with pytest.raises(ValueError, match="reference"):
         RuleSet([], ["x"], task="classification", classes=["a", "b"], reference="target")
+
+
+@pytest.mark.parametrize("voting", [None, "sum"])
+def test_missing_values_without_a_rule_have_a_remedy(voting):
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], 1.0), Rule([Interval(0, lower=1)], 2.0)],
+        NAMES,
+        task="regression",
+        ordered=False,
+        voting=voting,
+    )
+    rows = pd.DataFrame({"length": [0.5, NAN], "width": [NAN, NAN]})
+    with pytest.raises(ValueError, match=r"Values of 'length' are missing") as caught:
+        rules.predict(rows)
+    message = str(caught.value)
+    assert "tree of scikit-learn, read it with as_ruleset(tree, missing=True)" in message
+    assert "imodels do, impute the rows" in message

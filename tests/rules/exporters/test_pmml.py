@@ -1,10 +1,11 @@
 """The declarations of PMML documents; `test_standards` evaluates them with JPMML."""
 
+import re
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from skescore.rules import Fallback, Interval, Rule, RuleSet
+from skescore.rules import Fallback, Interval, LinearOutput, Rule, RuleSet
 from skescore.rules.exporters import to_pmml
 
 
@@ -55,3 +56,18 @@ def test_output_fields_differ_from_features():
     )
     outputs = {field["name"] for field in output_fields(rules).values()}
     assert outputs == {"predicted_value_", "rule_"}
+
+
+def test_linear_outputs_name_the_formats_that_write_them():
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], LinearOutput(1.0, [(0, 2.0)]))],
+        ["x"],
+        task="regression",
+        fallback=Fallback(0.5),
+    )
+    with pytest.raises(ValueError, match="predict constants") as caught:
+        to_pmml(rules)
+    formats = re.findall(r"'(\w+)'", str(caught.value))
+    assert {"dmn", "excel", "python", "sql"} <= set(formats)
+    for name in {*formats} - {"onnx", "excel"}:  # these need further packages
+        assert rules.to(name)

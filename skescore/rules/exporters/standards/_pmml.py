@@ -182,7 +182,8 @@ class _Pmml:
         if isinstance(output, LinearOutput):
             raise ValueError(
                 "The nodes of a PMML tree predict constants, but a rule predicts "
-                f"{output.to_text(self.ruleset.feature_names)}. Write 'onnx', 'sql' or 'python'."
+                f"{output.to_text(self.ruleset.feature_names)}. Write 'onnx', 'sql', 'dmn', "
+                "'excel', 'python', 'java' or 'javascript'."
             )
         if self.ruleset.classes is not None:
             return self._label(self.classes[self.ruleset.classes.index(output)])
