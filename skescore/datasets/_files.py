@@ -645,6 +645,7 @@ def _parse(
     **options: Any,
 ) -> pd.DataFrame:
     """Read text with pandas, with a known separator and encoding."""
+    usual: dict[str, Any] = {"skipinitialspace": True, "na_values": list(NULL_CELLS)}
     try:
         with warnings.catch_warnings():
             # pandas only warns when all rows have more cells than the header, and cuts them off.
@@ -658,7 +659,7 @@ def _parse(
                 index_col=False,
                 decimal=decimal,
                 keep_default_na=False,
-                **{"skipinitialspace": True, "na_values": list(NULL_CELLS)} | options,
+                **usual | options,
             )
     except UnicodeDecodeError as error:
         raise DatasetError(_wrongly_encoded(content, where, encoding)) from error

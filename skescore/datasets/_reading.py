@@ -544,10 +544,8 @@ def _date_format(texts: pd.Series) -> str | None:
     cleaner = _cleaner()(drop_null_fraction=None)
     cleaned = cleaner.fit_transform(pd.DataFrame({"x": texts}))["x"]
     if pd.api.types.is_datetime64_any_dtype(cleaned):
-        date_format = getattr(cleaner.all_processing_steps_["x"][-1], "format_", None)
-        return (
-            _DAY_FIRST if date_format == _MONTH_FIRST and _fits(texts, _DAY_FIRST) else date_format
-        )
+        detected = getattr(cleaner.all_processing_steps_["x"][-1], "format_", None)
+        return _DAY_FIRST if detected == _MONTH_FIRST and _fits(texts, _DAY_FIRST) else detected
     if not all(_SHORT_DATE.fullmatch(text) for text in texts):
         return None
     for date_format in _FORMATS:

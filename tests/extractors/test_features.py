@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 
@@ -124,3 +125,42 @@ def test_outputs_of_black_boxes_respect_batches() -> None:
     assert oracle.n_calls == -(-len(X) // 7)
     labels = Oracle(CallableClassifier(model.predict, classes=[0, 1]))
     np.testing.assert_array_equal(labels.query_outputs(X), model.predict(X))
+
+
+@pytest.mark.parametrize("n_features", [3, 12])
+def test_other_features_are_those_of_the_nearest_row(n_features: int) -> None:
+    rows = 1e4 + np.random.default_rng(1).normal(size=(80, n_features + 2))
+    queried: list[np.ndarray] = []
+
+    def decide(points: np.ndarray) -> np.ndarray:
+        queried.append(np.asarray(points))
+        return (points[:, 0] + points[:, 1] > 2e4).astype(int)
+
+    extractor = extractor_class("trepan")(CallableClassifier(decide, classes=[0, 1]))
+    chosen = list(range(n_features))
+    extractor.set_params(features=chosen, min_sample=300, random_state=0).fit(rows)
+    points = np.concatenate(queried)
+    assert len(points) > 200
+    extent = np.ptp(rows[:, chosen], axis=0)
+    distances = cdist(points[:, chosen] / extent, rows[:, chosen] / extent)
+    np.testing.assert_array_equal(
+        points[:, n_features:], rows[distances.argmin(axis=1)][:, n_features:]
+    )
+
+
+def test_first_of_equally_near_rows_gives_the_other_features() -> None:
+    rng = np.random.default_rng(2)
+    rows = np.column_stack([rng.integers(0, 2, (60, 12)).astype(float), np.arange(60.0)])
+    queried: list[np.ndarray] = []
+
+    def decide(points: np.ndarray) -> np.ndarray:
+        queried.append(np.asarray(points))
+        return (points[:, 0] > 0.5).astype(int)
+
+    extractor = extractor_class("trepan")(CallableClassifier(decide, classes=[0, 1]))
+    extractor.set_params(features=range(12), min_sample=300, random_state=0).fit(rows)
+    points = np.concatenate(queried)
+    is_row = (points[:, np.newaxis] == rows).all(axis=2).any(axis=1)
+    generated = points[~is_row]
+    distances = cdist(generated[:, :12], rows[:, :12], "sqeuclidean")  # exact for small integers
+    np.testing.assert_array_equal(generated[:, 12], distances.argmin(axis=1))
