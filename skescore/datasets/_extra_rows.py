@@ -18,17 +18,19 @@ __all__ = ["ExtraRows", "find_extra_rows", "is_word", "may_have_extra_rows", "sh
 _TOTAL = re.compile(
     r"(?i)(grand |sub-?|sous-?|overall )?(tota(l|ls|le|les|al)|sums?|averages?|mean|count)\b"
     r"|(zwischen|gesamt)?summe\b|gesamt(ergebnis)?\b|teilergebnis\b|insgesamt\b|durchschnitt\b"
-    r"|mittelwert\b|suma\b|[øσ∑](?!\w)|.+\W(grand |sub-?)?(total|sum|average|ergebnis|summe)$"
+    r"|mittelwert\b|suma\b|(year|jahr|quarter|quartal|ytd|all year)$|[øσ∑](?!\w)"
+    r"|.+\W(grand |sub-?)?(total|sum|average|ergebnis|summe)$"
 )
 #: Parts of labels in lower case; every label of `_TOTAL` has one.
 _LABEL_PARTS = (
     *("tota", "sum", "average", "mean", "count", "gesamt", "ergebnis", "durchschnitt"),
-    *("mittelwert", "ø", "σ", "∑"),
+    *("mittelwert", "ø", "σ", "∑", "year", "jahr", "quart", "ytd"),
 )
 #: A cell that may be a label, if the separator is put in front of it and behind it.
 _MAY_BE_LABEL = (
     r"(?im)(?:^|{0})[ \"]*(?:grand |sub-?|sous-?|overall |zwischen|ins)?"
-    r"(?:tota|sum|average|mean|count|gesamt|teil|durch|mittel|[øσ∑])"
+    r"(?:tota|sum|average|mean|count|gesamt|teil|durch|mittel|[øσ∑]"
+    r"|(?:year|jahr|quarter|quartal|ytd|all year)[ \"]*(?:{0}|\r?$))"
     r"|(?:total|sum|average|ergebnis|summe)[ \"]*(?:{0}|\r?$)"
 )
 #: Labels of means.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -180,6 +181,28 @@ def test_error_names_the_sheet_that_is_read(tmp_path):
     book.save(tmp_path / "book.xlsx")
     with pytest.raises(DatasetError, match=r"sheet 'cover' \(the first of 2\): target must be"):
         load_dataset(tmp_path / "book.xlsx", target="y")
+
+
+@pytest.mark.parametrize("form", ["csv", "xlsx"])
+def test_rows_of_years_are_totals_if_they_are_sums(tmp_path, form):
+    rng = np.random.default_rng(0)
+    rows = []
+    for branch in "ABCD":
+        months = [
+            (branch, month, int(rng.integers(10, 99)), int(rng.integers(100, 999)))
+            for month in ("Jan", "Feb", "Mar", "Apr", "May", "Jun")
+        ]
+        sums = [sum(row[j] for row in months) for j in (2, 3)]
+        rows += [(*row, "ab"[row[2] % 2]) for row in months] + [(branch, "Year", *sums, "a")]
+    table = pd.DataFrame(rows, columns=["branch", "month", "n", "sales", "y"])
+    path = tmp_path / f"years.{form}"
+    (table.to_csv if form == "csv" else table.to_excel)(path, index=False)
+    dataset = load_dataset(path, target="y")
+    assert len(dataset.X) == 24
+    assert "3 rows left out among the data (sums or means of other rows)" in dataset.findings[0]
+    table.loc[table["month"] == "Year", ["n", "sales"]] += 5  # no longer sums
+    (table.to_csv if form == "csv" else table.to_excel)(path, index=False)
+    assert len(load_dataset(path, target="y").X) == 28
 
 
 def test_oil_companies_are_no_totals(tmp_path):
