@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 import signal
@@ -187,6 +188,18 @@ def test_samples_depend_on_the_seed_alone(database: str) -> None:
     shares = expected["x"].value_counts(normalize=True)
     assert len(shares) == 50
     assert shares.max() < 0.06
+
+
+def test_infinite_labels_of_postgresql_are_sampled(database: str) -> None:
+    execute(
+        database,
+        "DROP TABLE IF EXISTS infinite",
+        "CREATE TABLE infinite (x FLOAT8, label FLOAT8)",
+        "INSERT INTO infinite VALUES (1, 'Infinity'), (2, '-Infinity'), (3, 0.5), (4, 0.5)",
+    )
+    sample = sample_source(f"{database}?table=infinite", "label", task="classification", n_rows=10)
+    counts = {label: n for label, (_, n) in sample.strata.items()}
+    assert counts == {math.inf: 1, -math.inf: 1, 0.5: 2}
 
 
 def test_collations_of_postgresql_merge_nothing(database: str) -> None:

@@ -80,6 +80,18 @@ def test_labels_stay_apart_in_samples(url: str) -> None:
     assert set(sample.frame["kind"]) == {"a", "A", "a ", "á"}
 
 
+@pytest.mark.parametrize("name", ["sqlite", "duckdb"])
+def test_infinite_labels_are_sampled(name: str, tmp_path: Path) -> None:
+    infinity = {"sqlite": "9e999", "duckdb": "CAST('inf' AS DOUBLE)"}[name]
+    store = in_sqlite if name == "sqlite" else in_duckdb
+    table = "CREATE TABLE folded (x DOUBLE, label DOUBLE)"
+    rows = f"INSERT INTO folded VALUES (1, {infinity}), (2, -{infinity}), (3, 0.5), (4, 0.5)"
+    source = store(tmp_path, table, rows)
+    sample = sample_source(source, "label", task="classification", n_rows=10)
+    counts = {label: n for label, (_, n) in sample.strata.items()}
+    assert counts == {float("inf"): 1, float("-inf"): 1, 0.5: 2}
+
+
 @pytest.mark.parametrize(
     ("name", "condition"), [("kind", Interval(0, 0)), ("big", OneOf(0, ["1"]))]
 )

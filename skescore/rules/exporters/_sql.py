@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 _WITHOUT_NAN = ("sqlite", "mysql", "tsql")
 #: Databases that tell upper from lower case in names that stand in quotation marks.
 _CASE_SENSITIVE = ("postgres", "snowflake", "oracle")
+#: Infinite numbers, where labels can be infinite.
+_INFINITE = {
+    "postgres": "FLOAT8 '{}Infinity'",
+    "duckdb": "CAST('{}inf' AS DOUBLE)",
+    "sqlite": "{}9e999",
+}
 #: Databases without TRUE and FALSE; SQLite takes them for columns if there are such.
 _WITHOUT_FLAGS = ("tsql", "oracle", "sqlite")
 #: Dialects that are written without sqlglot.
@@ -97,6 +103,8 @@ class Dialect:
                 return str(int(value))
             return str(value).upper()
         if isinstance(value, float):
+            if math.isinf(value) and self.name in _INFINITE:
+                return _INFINITE[self.name].format("-" if value < 0 else "")
             return self.number(value)
         if abs(value) > _LARGEST_WHOLE:
             raise ValueError(
