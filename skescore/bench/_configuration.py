@@ -561,7 +561,13 @@ def _read_extractor(item: Any, base: Path | None) -> ExtractorEntry:
         valid_keys = {"label", "name", "data", *_SEARCH_SETTINGS}
         _refuse_unknown(table, valid_keys, "an entry of extractors named 'search'")
         settings = {key: table.get(key, value) for key, value in _SEARCH_SETTINGS.items()}
-        settings["extractors"] = list(settings["extractors"])
+        names = settings["extractors"]
+        if not isinstance(names, Sequence) or isinstance(names, str):
+            raise ConfigurationError(
+                f"extractors: those of a search must be a list of names, got {names!r}, such as "
+                '["cart", "gridex"].'
+            )
+        settings["extractors"] = list(names)
         return ExtractorEntry(label, "search", SEARCH, settings, data)
     _refuse_unknown(table, {"label", "name", "params", "data"}, "an entry of extractors")
     if name not in extractor_names():

@@ -660,7 +660,7 @@ class Certificate:
                 f"The certificate has version {data.get('version')!r}, but this skescore reads "
                 f"version {_VERSION}. Upgrade skescore."
             )
-        if data.get("score") not in SCORE_SPECS:
+        if not isinstance(data.get("score"), str) or data["score"] not in SCORE_SPECS:
             raise ValueError(
                 f"The certificate has the score {data.get('score')!r}, which is not known. Known "
                 f"are {', '.join(SCORE_SPECS)}; register others with register_score."

@@ -74,6 +74,10 @@ def test_config_paths_are_relative_to_its_folder(tmp_path):
         ({"seed": [1]}, r"the configuration has no 'seed'. Did you mean 'seeds'\?"),
         ({"time_limit": 0}, "time_limit must be a number of seconds above 0, .* got 0"),
         ({"data": []}, "data must be a list with at least one entry"),
+        (
+            {"extractors": [{"name": "search", "extractors": 2.5}]},
+            "those of a search must be a list of names, got 2.5",
+        ),
         ({"data": "iris"}, "data must be a list with at least one entry, got 'iris'"),
         ({"data": ["iris", "iris"]}, "data: 'iris' occurs more than once; give each entry a label"),
         ({"data": [{"name": "iris"}]}, "an entry of data has no 'name'"),

@@ -333,6 +333,10 @@ def test_from_json_refuses_other_texts(certificate: Certificate) -> None:
             '{"format": "skescore.Certificate", "version": 1, "score": "ice"}',
             "it lacks 'frontiers'",
         ),
+        (
+            '{"format": "skescore.Certificate", "version": 1, "score": ["ice"]}',
+            r"has the score \['ice'\], which is not known",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             Certificate.from_json(text)
