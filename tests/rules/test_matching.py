@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 import sys
@@ -266,6 +267,26 @@ def test_compiled_kernel_with_all_conditions(case, chunk):
         patch.setattr(kernels, "_CHUNK", chunk)
         patch.setattr(_compiled, "_ROWS", 3)
         assert_same(*case)
+
+
+@pytest.mark.parametrize("number", [float, np.float32])
+@pytest.mark.parametrize("n_cuts", [1, 4, 5, 8, 9, 12, 20, 127, 128, 129, 300])
+def test_kernels_agree_for_any_number_of_thresholds(n_cuts, number):
+    rng = np.random.default_rng(n_cuts)
+    cuts = np.sort(rng.normal(size=n_cuts)).astype(number)
+    edges = [-math.inf, *cuts.tolist(), math.inf]
+    rules = [
+        Rule([Interval(0, low, high, missing=i % 50 == 0)], i % 3)
+        for i, (low, high) in enumerate(itertools.pairwise(edges))
+    ]
+    ruleset = RuleSet(rules, ["x"], task="classification", ordered=True, fallback=Fallback(0))
+    around = [cuts, np.nextafter(cuts, number(np.inf)), np.nextafter(cuts, number(-np.inf))]
+    values = np.concatenate([*around, [np.nan, -9, 9]]).astype(number)
+    X = rng.permutation(values)[:, np.newaxis]
+    expected = ruleset.match(X)
+    assert expected.any()
+    with compiled_kernel():
+        np.testing.assert_array_equal(ruleset.match(X), expected)
 
 
 def row_containers(X):
