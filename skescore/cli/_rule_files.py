@@ -31,9 +31,6 @@ if TYPE_CHECKING:
     from skescore.rules import RuleSet
     from skescore.suspicions import ColumnProfile
 
-#: End of the name of a feature that is a part of dates.
-_PART_OF_DATE = r": (year|month|weekday|hour|days since \d{4}-\d\d-\d\d)$"
-
 __all__ = [
     "add_output_options",
     "add_rules_and_rows",
@@ -158,10 +155,12 @@ def prepared_columns(path: Path, ruleset: RuleSet) -> list[str]:
     ruleset : RuleSet
         The rules.
     """
-    if not data_of_run(path, ruleset):
+    preparation = stored_preparation(path, ruleset)
+    if preparation is None:
         return []
+    used_names = {ruleset.feature_names[j] for j in ruleset.used_features}
+    used = [one.name for one in preparation.columns if used_names.intersection(one.features)]
     notes = json_of((path.parent / "run.json").read_text(encoding="utf-8")).get("notes") or ()
-    used = {re.sub(_PART_OF_DATE, "", ruleset.feature_names[j]) for j in ruleset.used_features}
     return [
         note
         for note in map(str, notes)

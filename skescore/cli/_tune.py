@@ -474,8 +474,8 @@ def _trade_off(
     printer.table(columns, rows, left=("extractor", "parameters"))
     printer.line(
         f"({loss.capitalize()}: on {scored}, compared with {truth}{weighted}. To show the "
-        f"rules of a row, repeat the command with --pick N{overwrite}, N from 1 to {len(front)}; "
-        "it uses the stored trials.)"
+        f"rules of a row, repeat the command with --pick N (1 to {len(front)}){overwrite}; it uses "
+        "the stored trials.)"
     )
 
 

@@ -241,7 +241,7 @@ class _Prover:
             return  # linear outputs use features without conditions
         if missing and n_free <= 0:
             listed = " and ".join(map(repr, missing))
-            yield f"there are at most {text}, which are pinned and do not use {listed}"
+            yield f"pinned rules fill the limit of {text} and do not use {listed}"
         elif len(missing) > slots:
             needs = "feature needs" if len(missing) == 1 else "features need"
             yield (

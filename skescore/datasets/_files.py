@@ -304,8 +304,10 @@ def _read_sheet(
             grid = book.parse(sheets[0], header=None, dtype=object, **nulls)
             grid_texts = _texts_of_sheet(grid)
             head = grid_texts[:_LAYOUT_ROWS]
-            merged = _merged_ranges(path)
-            if n_hidden := _count_hidden_rows(path, len(sheets)):
+            contents = _contents_of_sheets(path)
+            merged = _merged_ranges(path) if any(b"mergeCell" in c for c in contents) else []
+            n_hidden = len(_HIDDEN_ROW.findall(contents[0])) if len(contents) == 1 else 0
+            if n_hidden:
                 findings.append(f"{plural(n_hidden, 'hidden row')} of the sheet are read as well")
             layout = _find_layout(head, layout_options, _merged_names(merged, head))
             first_row = 1 if layout is None else layout.first_row
@@ -382,12 +384,14 @@ def _texts_of_sheet(grid: pd.DataFrame) -> list[list[str]]:
     return rows
 
 
+def _contents_of_sheets(path: Path) -> list[bytes]:
+    """Return the files of the sheets of a workbook, in any order."""
+    with zipfile.ZipFile(path) as archive:
+        return [archive.read(name) for name in archive.namelist() if _SHEET_FILE.fullmatch(name)]
+
+
 def _merged_ranges(path: Path) -> list[tuple[slice, slice]]:
     """Return the rows and columns of the merged cells of the first sheet, counted from 0."""
-    with zipfile.ZipFile(path) as archive:
-        sheets = [name for name in archive.namelist() if _SHEET_FILE.fullmatch(name)]
-        if not any(b"mergeCell" in archive.read(name) for name in sheets):
-            return []
     from openpyxl import load_workbook
 
     # A workbook that is only read row by row does not know them.
@@ -395,15 +399,6 @@ def _merged_ranges(path: Path) -> list[tuple[slice, slice]]:
         (slice(cells.min_row - 1, cells.max_row), slice(cells.min_col - 1, cells.max_col))
         for cells in load_workbook(path).worksheets[0].merged_cells.ranges
     ]
-
-
-def _count_hidden_rows(path: Path, n_sheets: int) -> int:
-    """Return the number of rows that a filter or the user hides, 0 if there are several sheets."""
-    if n_sheets > 1:
-        return 0
-    with zipfile.ZipFile(path) as archive:
-        sheets = [name for name in archive.namelist() if _SHEET_FILE.fullmatch(name)]
-        return sum(len(_HIDDEN_ROW.findall(archive.read(name))) for name in sheets)
 
 
 def _merged_names(merged: Iterable[tuple[slice, slice]], head: list[list[str]]) -> MergedCells:

@@ -501,10 +501,9 @@ def _has_thousands(raw: FileTable) -> bool:
         thousandths = 1000 * values
         if 0 < is_whole.sum() < len(values) and np.allclose(thousandths, np.round(thousandths)):
             candidates.append(str(name))
-    columns = [column for _, column in raw.as_written(candidates).items()]
     return any(
         style_of(column.dropna().head(_SIGN_ROWS).map(_text).unique().tolist()) == (",", ".")
-        for column in columns
+        for _, column in raw.as_written(candidates).items()
     )
 
 
@@ -1151,7 +1150,7 @@ class _Reader:
             if unique or (n_values > _MAX_NAMES and n_values > n_rows / 2):
                 return self.leave(name, "identifiers")
         self._note_spellings(name, counts)
-        self._note_altered_texts(name, column)
+        self._note_altered_texts(name, column, cells)
         kept_values = None
         if n_values > self.options.max_categories:
             order = sorted(counts.index, key=lambda value: (-counts[value], value))
@@ -1167,11 +1166,11 @@ class _Reader:
         reading = ColumnReading(name, "category", values=kept_values)
         return reading, _apply(column, cells, reading, self.options.na_values)
 
-    def _note_altered_texts(self, name: str, column: pd.Series) -> None:
+    def _note_altered_texts(self, name: str, column: pd.Series, cells: _Cells) -> None:
         """Report words that are read as missing, and blanks that are cut."""
         if name in self.written_texts.columns and len(self.written_texts):
             column = self.written_texts[name]
-        cells = _Cells.of(column, self.options.na_values)
+            cells = _Cells.of(column, self.options.na_values)
         _note_words(name, cells, _null_texts(cells.texts), self.findings)
         n_padded = sum(isinstance(cell, str) and cell != cell.strip() for cell in column)
         if 0 < n_padded <= _MAX_PADDED_SHARE * len(column):  # more is the style of the file

@@ -127,7 +127,10 @@ def _add_digit_of_four(  # type: ignore[no-untyped-def]
 def _add_digit_of_eight(  # type: ignore[no-untyped-def]
     values, k, n_rows, thresholds, start, missing, index
 ):
-    """Append the bin of each value to the index of its row, as a digit; eight thresholds."""
+    """Append the bin of each value to the index of its row, as a digit; eight thresholds.
+
+    `_add_reached` adds further ones, which missing values do not reach.
+    """
     lane = index.dtype.type
     mask = lane(0x7FFFFFFF)
     n_bins = (missing + lane(1)) & mask
@@ -164,34 +167,15 @@ def _add_digit(  # type: ignore[no-untyped-def]
 
 
 @_compile()
-def _add_counted_digit(  # type: ignore[no-untyped-def]
-    values, k, n_rows, thresholds, start, stop, missing, index
-):
-    """Append the bin of each value to the index of its row, as a digit; some thresholds.
+def _add_reached(values, k, n_rows, thresholds, start, stop, index):  # type: ignore[no-untyped-def]
+    """Add the number of further thresholds that each value reaches to the last digit of its row.
 
-    Comparing all of them, eight or four at a time, is faster than searching, as processors compare
-    several rows at once.
+    Comparing all of them is faster than searching, as processors compare several rows at once.
     """
     lane = index.dtype.type
-    mask = lane(0x7FFFFFFF)
-    n_bins = (missing + lane(1)) & mask
-    for i in range(n_rows):
-        x = values[k, i]
-        index[i] = (index[i] & mask) * n_bins + (lane(0) if x == x else missing)
-    while start + 8 <= stop:
-        a, b = thresholds[start], thresholds[start + 1]
-        c, d = thresholds[start + 2], thresholds[start + 3]
-        e, f = thresholds[start + 4], thresholds[start + 5]
-        g, h = thresholds[start + 6], thresholds[start + 7]
-        for i in range(n_rows):
-            x = values[k, i]
-            digit = (lane(x >= a) + lane(x >= b)) + (lane(x >= c) + lane(x >= d))
-            digit += (lane(x >= e) + lane(x >= f)) + (lane(x >= g) + lane(x >= h))
-            index[i] += digit
-        start += 8
-    if start < stop:
-        a, b = thresholds[start], thresholds[start + 1]
-        c, d = thresholds[start + 2], thresholds[start + 3]
+    for first in range(start, stop, 4):
+        a, b = thresholds[first], thresholds[first + 1]
+        c, d = thresholds[first + 2], thresholds[first + 3]
         for i in range(n_rows):
             x = values[k, i]
             index[i] += (lane(x >= a) + lane(x >= b)) + (lane(x >= c) + lane(x >= d))
@@ -271,10 +255,9 @@ def match_boxes(  # type: ignore[no-untyped-def]
                 missing = index.dtype.type(missing_bins[k])
                 if stop - start == 4:
                     _add_digit_of_four(values, k, n_rows, thresholds, start, missing, index)
-                elif stop - start == 8:
+                elif 8 <= stop - start <= _COUNTED_THRESHOLDS:
                     _add_digit_of_eight(values, k, n_rows, thresholds, start, missing, index)
-                elif stop - start <= _COUNTED_THRESHOLDS:
-                    _add_counted_digit(values, k, n_rows, thresholds, start, stop, missing, index)
+                    _add_reached(values, k, n_rows, thresholds, start + 8, stop, index)
                 else:
                     _add_digit(values, k, n_rows, thresholds, start, stop, missing, index)
             start, is_first = mask_starts[group], group == 0

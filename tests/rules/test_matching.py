@@ -289,6 +289,15 @@ def test_kernels_agree_for_any_number_of_thresholds(n_cuts, number):
         np.testing.assert_array_equal(ruleset.match(X), expected)
 
 
+def test_kernels_agree_without_thresholds():
+    rules = [Rule([Missing(0), Interval(1, upper=0)], 0), Rule([Missing(0, negated=True)], 1)]
+    ruleset = RuleSet(rules, ["x", "y"], task="classification", ordered=True, fallback=Fallback(0))
+    X = np.array([[np.nan, -1], [np.nan, 1], [3, -1], [-3, np.nan]])
+    expected = ruleset.match(X)
+    with compiled_kernel():
+        np.testing.assert_array_equal(ruleset.match(X), expected)
+
+
 def row_containers(X):
     """The same rows as arrays of several layouts and as tables with parts."""
     names = [f"x{j}" for j in range(X.shape[1])]

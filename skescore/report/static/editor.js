@@ -156,8 +156,8 @@ class RuleEditor {
     byId("edit-undo").disabled = !this.log.past.length;
     byId("edit-redo").disabled = !this.log.future.length;
     byId("edit-rules-file").disabled = byId("edit-log-file").disabled = !this.log.steps.length;
-    byId("edit-figures").replaceChildren(...this.figureRows(now));
     const { changed, better, worse } = this.changes(now);
+    byId("edit-figures").replaceChildren(...this.figureRows(now, changed > 0));
     const order = !set.disjoint && this.log.header.rules.disjoint
       ? " The rules overlap now, so the first that holds decides." : "";
     const silent = now.silent ? ` ${plural(now.silent, "row")} have no rule and no prediction.` : "";
@@ -194,7 +194,7 @@ class RuleEditor {
       : intervalOfShares(areRight(before, reference), areRight(after, reference), this.data.interval);
   }
 
-  figureRows(now) {
+  figureRows(now, isChanged) {
     const regression = this.view.set.task === "regression";
     const names = {
       correctness: regression ? "mean error (data)" : "right (data)",
@@ -207,7 +207,7 @@ class RuleEditor {
     return Object.keys(names).filter((name) => name in now.figures).map((name) => {
       const [before, after] = [this.first.figures[name], now.figures[name]];
       const change = after - before, sign = change > 0 ? "+" : change < 0 ? "−" : "";
-      const size = Math.abs(change), interval = this.changes(now).changed ? this.intervalOf(name, now) : null;
+      const size = Math.abs(change), interval = isChanged ? this.intervalOf(name, now) : null;
       const signed = (end) => (end > 0 ? "+" : end < 0 ? "−" : "") + text(name, Math.abs(end));
       return element("tr", { "data-figure": name }, element("th", { scope: "row", class: "text", text: names[name] }),
         element("td", { class: "number", text: text(name, before) }),
