@@ -37,8 +37,17 @@ SUSPICION_CHECKS = (
         "optimistic; keep them together with a column of groups, or leave them out",
     ),
     SuspicionCheck(
+        name="contradictory_rows",
+        when="at least 1 % of the rows have the features of a row of another class, far more than "
+        "by chance",
+        facts=TableFacts,
+        find=tables.find_contradictory_rows,
+        remedy="Decide which label is right, or add a column that distinguishes these rows",
+    ),
+    SuspicionCheck(
         name="repeated_groups",
-        when="an identifier occurs in several rows, and these rows resemble each other",
+        when="an identifier, or a number without order, occurs in several rows, and these rows "
+        "resemble each other",
         facts=TableFacts,
         find=tables.find_repeated_groups,
         remedy="Rows of one {subject} are in the training rows and in the held-out rows, so scores "

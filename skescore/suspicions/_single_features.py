@@ -13,6 +13,7 @@ __all__ = [
     "OrderMeasures",
     "are_spaced_like_codes",
     "count_errors",
+    "count_subject_columns",
     "count_tree_errors",
     "measure_order",
     "measure_resemblance",
@@ -43,6 +44,14 @@ _N_RANGES, _SMOOTH_SHARE, _FEW_SMOOTH_SHARE = 3, 0.9, 0.75
 _FEW_CODES = 10
 #: Smallest deviation from chance of rows that resemble each other, in standard deviations.
 _RESEMBLANCE_DEVIATIONS = 5.0
+#: Smallest number of values that may number subjects, and largest share of the rows of one of them.
+_MIN_SUBJECTS, _MAX_SUBJECT_SHARE = 20, 0.1
+#: Largest number of rows and of columns that are compared.
+_MAX_COMPARED_ROWS, _MAX_COMPARED = 5000, 60
+#: Smallest resemblance of rows of one subject, largest resemblance of rows of subjects with
+#: neighboring numbers, and smallest share and number of columns in which both hold.
+_SUBJECT_RESEMBLANCE, _NEIGHBOR_RESEMBLANCE = 0.5, 0.2
+_SUBJECT_COLUMNS, _MIN_SUBJECT_COLUMNS = 0.5, 3
 
 
 class OrderMeasures(NamedTuple):
@@ -274,7 +283,7 @@ def are_spaced_like_codes(values: np.ndarray) -> bool:
         Of many, those in steps are counted: 10, 20, 40 and 50 are as dense as 1, 2, 4 and 5.
     """
     steps = np.diff(values).astype(np.int64)
-    if values[0] < 0 or len(steps) == 0:
+    if len(steps) == 0 or values[0] < 0:
         return False
     step = int(np.gcd.reduce(steps))
     if step > 1 and len(values) < _FEW_CODES:
@@ -313,9 +322,7 @@ def measure_resemblance(labels: np.ndarray, columns: pd.DataFrame) -> dict[str, 
         write the group in other words.
     """
     generator = np.random.default_rng(0)
-    order = np.argsort(labels, kind="stable")
-    first, second = order[:-1], order[1:]
-    same = labels[first] == labels[second]
+    first, second, same = _neighboring_rows(labels)
     first, second = first[same], second[same]
     shuffled = generator.permutation(len(labels))
     result = {}
@@ -331,6 +338,63 @@ def measure_resemblance(labels: np.ndarray, columns: pd.DataFrame) -> dict[str, 
         if is_clear >= _RESEMBLANCE_DEVIATIONS and not _is_alias(labels, column):
             result[str(name)] = resemblance
     return result
+
+
+def count_subject_columns(values: np.ndarray, columns: pd.DataFrame) -> tuple[int, int]:
+    """Count the columns whose values show that integers number subjects with several rows each.
+
+    In such a column, rows with the same integer are alike, and rows with neighboring integers are
+    not: this tells a number of a subject from a quantity, to which others are related.
+
+    Parameters
+    ----------
+    values : ndarray of float of shape (n_rows,)
+        The integers; NaN is missing.
+    columns : DataFrame of shape (n_rows, n_columns)
+        Other features, and the target.
+
+    Returns
+    -------
+    tuple of (int, int)
+        Number of such columns and of different integers; 0 if the integers cannot be subjects.
+    """
+    observed = np.flatnonzero(np.isfinite(values))
+    labels, uniques = pd.factorize(values[observed], sort=True)
+    n_rows_each = len(observed) / max(len(uniques), 1)
+    if len(uniques) < _MIN_SUBJECTS or n_rows_each < 2:
+        return 0, 0
+    if np.bincount(labels).max() > _MAX_SUBJECT_SHARE * len(labels):
+        return 0, 0
+    if len(observed) > _MAX_COMPARED_ROWS:
+        # Neighboring subjects stay neighbors.
+        n_compared = int(_MAX_COMPARED_ROWS / n_rows_each)
+        start = (len(uniques) - n_compared) // 2
+        is_compared = (labels >= start) & (labels < start + n_compared)
+        observed, labels = observed[is_compared], labels[is_compared]
+    compared = columns.iloc[observed, :_MAX_COMPARED]
+    first, second, same = _neighboring_rows(labels)
+    shuffled = np.random.default_rng(0).permutation(len(labels))
+    n_alike = n_varying = 0
+    for _, column in compared.items():
+        distances = _distances(column)
+        expected = float(distances(shuffled[:-1], shuffled[1:]).mean())
+        if expected == 0:
+            continue
+        n_varying += 1
+        pairs = distances(first, second)
+        is_alike = pairs[same].mean() <= (1 - _SUBJECT_RESEMBLANCE) * expected
+        is_alike &= pairs[~same].mean() >= (1 - _NEIGHBOR_RESEMBLANCE) * expected
+        n_alike += int(is_alike) and not _is_alias(labels, column)
+    if n_alike < max(_MIN_SUBJECT_COLUMNS, _SUBJECT_COLUMNS * n_varying):
+        return 0, 0
+    return n_alike, len(uniques)
+
+
+def _neighboring_rows(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return pairs of successive rows in the order of labels, and whether these are equal."""
+    order = np.argsort(labels, kind="stable")
+    first, second = order[:-1], order[1:]
+    return first, second, labels[first] == labels[second]
 
 
 def _is_alias(labels: np.ndarray, column: pd.Series) -> bool:

@@ -21,6 +21,7 @@ from skescore.suspicions._single_features import (
     OrderMeasures,
     are_spaced_like_codes,
     count_errors,
+    count_subject_columns,
     count_tree_errors,
     measure_order,
     measure_resemblance,
@@ -42,6 +43,8 @@ _DUPLICATE_SHARE, _DUPLICATE_RATIO = 0.05, 5.0
 #: Smallest share of copies of rows that occur at most three times, and largest ratio of the number
 #: of equal rows without one of the columns.
 _RARE_PATTERNS, _NEAR_RATIO = 0.7, 1.3
+#: Smallest number and share of rows that contradict another one.
+_MIN_CONTRADICTIONS, _CONTRADICTION_SHARE = 3, 0.01
 #: Smallest number of different rows that all occur several times on purpose.
 _MIN_PATTERNS = 20
 #: Smallest share of rows whose identifier occurs before, or other text that is no feature, and
@@ -253,6 +256,33 @@ def _permute_unusual(column: pd.Series, generator: np.random.Generator) -> np.nd
     return result
 
 
+def find_contradictory_rows(facts: TableFacts) -> Iterator[Evidence]:
+    """Yield the number of rows that repeat the features of another class, if chance does not."""
+    if facts.y is None or facts.task == "regression" or len(facts.X) < _FEW_ROWS:
+        return
+    table = facts.X
+    for name, column in _named_subjects(facts):
+        table = table.assign(**{f"subject {name}": column.to_numpy()})
+    repeated = table.duplicated(keep=False).to_numpy()
+    if not repeated.any():
+        return
+    patterns = table[repeated].groupby(list(table.columns), dropna=False, sort=False).ngroup()
+    classes = pd.factorize(facts.y.to_numpy()[repeated])[0]
+    counts = pd.crosstab(patterns.to_numpy(), classes).to_numpy()
+    n_wrong = int((counts.sum(axis=1) - counts.max(axis=1)).sum())
+    n_repeated = int(table.duplicated().sum())
+    if n_wrong < max(_MIN_CONTRADICTIONS, _CONTRADICTION_SHARE * len(table)):
+        return
+    if not _are_copies(table, n_repeated, counts.sum(axis=1)):
+        return
+    n_rows = int(counts[(counts > 0).sum(axis=1) > 1].sum())
+    share = percentage(1 - n_wrong / len(table), digits=1)
+    yield Evidence(
+        f"{n_rows} of {len(table)} rows have the features of a row of another class, so no rules "
+        f"of these features can be right for more than {share} of the rows"
+    )
+
+
 def find_repeated_test_rows(facts: TableFacts) -> Iterator[Evidence]:
     """Yield the number of test rows that are among the training rows."""
     if facts.test is None or len(facts.test) < 5:
@@ -273,9 +303,17 @@ def find_repeated_test_rows(facts: TableFacts) -> Iterator[Evidence]:
 
 
 def find_repeated_groups(facts: TableFacts) -> Iterator[Evidence]:
-    """Yield identifiers that occur in several rows which resemble each other."""
+    """Yield columns whose values occur in several rows which resemble each other."""
     if facts.groups is not None:
         return
+    named = list(_named_groups(facts))
+    yield from named
+    if not named and (unnamed := _unnamed_group(facts)):
+        yield unnamed
+
+
+def _named_groups(facts: TableFacts) -> Iterator[Evidence]:
+    """Yield identifiers that occur in several rows which resemble each other."""
     for name, column, _ in _identifier_columns(facts):
         share = _REPEATED_SHARE if is_identifier_name(name) else _REPEATED_NAMES_SHARE
         observed = column.notna().to_numpy()
@@ -302,6 +340,34 @@ def find_repeated_groups(facts: TableFacts) -> Iterator[Evidence]:
                 name,
                 ("--groups", name),
             )
+
+
+def _unnamed_group(facts: TableFacts) -> Evidence | None:
+    """Return the feature of integers that most clearly number subjects, whatever its name."""
+    columns = facts.X
+    if facts.y is not None:
+        columns = columns.assign(**{"the target": facts.y.to_numpy()})
+    is_copy = columns.duplicated().to_numpy()
+    columns = columns[~is_copy]
+    best, evidence = (0, 0), None
+    for name, values in facts.numeric_features.items():
+        integers = values[~is_copy]
+        observed = integers[np.isfinite(integers)]
+        if is_time_name(name) or is_calendar_name(name) or (observed != np.floor(observed)).any():
+            continue
+        if not are_spaced_like_codes(np.unique(observed)):
+            continue
+        others = columns.drop(columns=[name])
+        n_alike, n_values = measures = count_subject_columns(integers, others)
+        if measures > best:
+            best = measures
+            text = (
+                f"{name!r} may number subjects: it has {n_values} different integers, and "
+                f"rows with the same one are alike in {n_alike} of {others.shape[1]} other "
+                "columns, rows with neighboring ones are not"
+            )
+            evidence = Evidence(text, name, ("--groups", name))
+    return evidence
 
 
 def find_shuffled_time(facts: TableFacts) -> Iterator[Evidence]:
@@ -344,7 +410,10 @@ def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
     rows = _independent_rows(facts)
     candidates = _possible_codes(facts, len(rows) / max(len(facts.sampled_rows), 1))
     unnamed = []
+    subjects = {evidence.subject for evidence in find_repeated_groups(facts)}
     for name, n_values in candidates.items():
+        if name in subjects:
+            continue
         if is_code_name(name):
             text = f"{name!r} holds {n_values} different integers and is named like a code"
             yield Evidence(text, name, ("--category", name))
@@ -398,8 +467,9 @@ def _independent_rows(facts: TableFacts) -> np.ndarray:
     """
     rows = facts.sampled_rows
     subjects = [] if facts.groups is None else [pd.Series(np.ravel(np.asarray(facts.groups)))]
-    repeated = {evidence.subject for evidence in find_repeated_groups(facts)}
-    subjects += [column for name, column, _ in _identifier_columns(facts) if name in repeated]
+    columns = {str(name): column for name, column in facts.X.items()}
+    columns |= {name: column for name, column, _ in _identifier_columns(facts)}
+    subjects += [columns[str(evidence.subject)] for evidence in find_repeated_groups(facts)]
     for column in subjects:
         labels = column.iloc[rows]
         rows = rows[(~labels.duplicated() | labels.isna()).to_numpy()]

@@ -52,7 +52,7 @@ def test_clean_tables_raise_no_alarm(seed):
 
 def test_every_check_is_declared_once_with_a_remedy():
     names = [check.name for check in SUSPICION_CHECKS]
-    assert len(set(names)) == len(names) == 12
+    assert len(set(names)) == len(names) == 13
     assert all(check.when and check.remedy for check in SUSPICION_CHECKS)
 
 
@@ -161,6 +161,44 @@ def test_rows_of_one_patient_need_groups():
     assert text.endswith("(on the command line: --groups patient).")
     assert "patient" not in load_dataset(visits, target="outcome").X
     assert report(visits, groups="patient") == {}
+
+
+@pytest.mark.parametrize("first_number", [0, 20_310])
+def test_subjects_need_no_telling_name(first_number):
+    random, n_people = np.random.default_rng(2), 60
+    people = make_table(n_rows=n_people).assign(height=random.normal(170, 9, n_people).round(1))
+    people["nummer"] = first_number + random.permutation(n_people)
+    visits = pd.concat([people] * 4, ignore_index=True)
+    visits["weight"] += random.normal(0, 2, len(visits)).round(2)
+    text = report(visits.sample(frac=1, random_state=0))["repeated_groups"]
+    assert "'nummer' may number subjects: it has 60 different integers" in text
+    assert text.endswith("(on the command line: --groups nummer).")
+    assert report(visits, groups="nummer") == {}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_quantities_that_others_follow_are_no_subjects(seed):
+    random = np.random.default_rng(seed)
+    table = make_table(seed, n_rows=600)
+    for name, spread in (("height", 2), ("pulse", 3), ("pressure", 4)):
+        table[name] = table["age"] + random.normal(0, spread, 600)
+    assert report(table) == {}
+
+
+def test_rows_that_contradict_each_other_limit_all_rules():
+    table = make_table()
+    other = {"ill": "well", "well": "ill"}
+    wrong = table.head(12).assign(outcome=table["outcome"].head(12).map(other))
+    text = report(pd.concat([table, wrong]))["contradictory_rows"]
+    assert text.startswith("24 of 252 rows have the features of a row of another class")
+    assert "right for more than 95.2 % of the rows" in text  # 240 of 252
+
+
+def test_rows_of_few_values_do_not_contradict_each_other():
+    random = np.random.default_rng(0)
+    table = pd.DataFrame(random.integers(0, 4, (400, 3)), columns=list("abc"))
+    table["outcome"] = random.choice(["ill", "well"], 400)
+    assert report(table) == {}
 
 
 def test_identifiers_that_repeat_by_chance_are_no_groups():
