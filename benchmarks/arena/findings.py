@@ -1,8 +1,8 @@
-"""What the rows of the arena say: writes README.md, and a page with the rules for each suite.
+"""Write the page of the arena, README.md, and an HTML page with the rules for each suite.
 
     python benchmarks/arena/findings.py [--pages FOLDER [--runs FOLDER]]
 
-The text follows from `results.csv`; nothing in it is written by hand.
+All figures are computed from `results.csv`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -38,7 +39,7 @@ OURS = (
 )
 #: Of ours, with other defaults than they have: compared with the defaults, not with everyone.
 VARIANT = "CART, "
-#: What a person may expect of the search, and what it is compared with.
+#: The search that is compared with the best peer of each table.
 SEARCHED = "search ICE"
 #: Searches, the trees that are tuned for the same score, and the score.
 TWINS = (
@@ -46,9 +47,11 @@ TWINS = (
     ("search FiRe", "tree tuned for FiRe", "fire"),
 )
 GRID = 100 * 2 * 2
-#: Methods that do not read columns of names, and have no cell on tables that hold some.
+SCORE_LABELS = {"ice": "ICE", "fire": "FiRe", "fidelity": "fidelity"}
+ALL_CLASSIFICATION = "all classification tables"
+#: Methods that do not read text columns, so they have no cells on tables with such columns.
 NUMBERS_ALONE = ("TE2Rules", "PSyKE CART", "PSyKE CREAM", "PSyKE GridEx", "PSyKE ITER")
-#: A difference of ICE that is worth telling.
+#: Smallest difference of ICE that is listed as a loss.
 WORTH = 0.01
 
 
@@ -58,12 +61,12 @@ def sized(method: str) -> bool:
 
 
 def bold(method: str) -> str:
-    """A method's name, bold if it is ours."""
+    """Return the name of a method, in bold if it is one of ours."""
     return f"**{method}**" if method in OURS or method.startswith(VARIANT) else method
 
 
 def as_rows(table: pd.DataFrame) -> pd.DataFrame:
-    """The table as the rows of a bench."""
+    """Return the table as rows of a benchmark."""
     rows = table.rename(columns={"method": "extractor"})
     rows["state"] = np.where(rows["error"].isna(), "complete", "failed")
     rows["task"] = np.where(rows["suite"] == "regression", "regression", "classification")
@@ -86,14 +89,15 @@ def coverage(table: pd.DataFrame) -> list[str]:
     machine = about["machine"]
     tables = table.groupby("suite")["data"].nunique()
     text = [
-        f"{len(table)} cells were run ({int(successful.sum())} gave rules), of "
-        f"{table['method'].nunique()} methods, 15 of them trees of one size each as a yardstick. "
-        f"Tables: {', '.join(f'{suite} {n}' for suite, n in tables.items())}. The aim is 100 "
-        f"tables × 2 black boxes × 2 splits for all methods, that is {GRID} combinations; "
-        f"{cells} combinations have rows, not all of them of every method.",
+        "A cell is one method on one table with one black box and one split. The page is based on "
+        f"{len(table)} cells of {table['method'].nunique()} methods, of which 15 are trees of one "
+        f"size each, for comparisons at equal size; {int(successful.sum())} cells gave rules. "
+        f"Tables: {', '.join(f'{suite} {n}' for suite, n in tables.items())}. The target is 100 "
+        f"tables × 2 black boxes × 2 splits, that is {GRID} combinations, for each method; "
+        f"{cells} combinations were measured with at least one method.",
         "",
-        f"Measured with {machine['processor']}, {machine['cores']} cores that other programs "
-        f"shared, {machine['platform']}; versions are in [machine.json](machine.json).",
+        f"Machine: {machine['processor']}, {machine['cores']} cores, shared with other programs, "
+        f"{machine['platform']}; versions are in [machine.json](machine.json).",
     ]
     counted = (
         table[~table["method"].map(sized)]
@@ -113,7 +117,7 @@ def coverage(table: pd.DataFrame) -> list[str]:
 
 
 def ranks(table: pd.DataFrame) -> list[str]:
-    """Mean ranks: of what all methods have, and of what some have with other boxes and splits."""
+    """Rank methods on the cells that all have, and on those of further black boxes and splits."""
     text = []
     for suite, part in table[~table["method"].map(sized)].groupby("suite"):
         settings = part[["black_box", "seed"]].apply(tuple, axis=1)
@@ -128,12 +132,12 @@ def ranks(table: pd.DataFrame) -> list[str]:
                 sorted(set(complete_rows["seed"])),
             )
             title = f"{suite}, {' and '.join(boxes)}, splits {', '.join(map(str, seeds))}"
-            text += ranked(f"{title}: the mean of {int(is_complete.sum())}", complete_rows)
+            text += ranked(f"{title}, mean of {int(is_complete.sum())}", complete_rows)
     return text
 
 
 def ranked(title: str, part: pd.DataFrame) -> list[str]:
-    """Mean ranks of the methods that have all of the cells, and whether they differ."""
+    """Rank the methods that have all cells, and test whether they differ."""
     cells = part[["data", "black_box", "seed"]].drop_duplicates()
     everywhere = part.groupby("method").size() == len(cells)
     rows_everywhere = part[part["method"].map(everywhere)]
@@ -175,7 +179,7 @@ def ranked(title: str, part: pd.DataFrame) -> list[str]:
         "ICE",
         "fidelity",
         "rules",
-        "c (volume)",
+        "space covered",
         "seconds",
         "failed",
     ]
@@ -186,28 +190,28 @@ def ranked(title: str, part: pd.DataFrame) -> list[str]:
         against = comparison.against_best.set_index("extractor")["p_value_holm"]
         not_distinguished = [name for name, p in against.items() if not p < 0.05]
         sentence = (
-            f"it cannot be told from {', '.join(not_distinguished)}"
+            f"the following do not differ significantly from it: {', '.join(not_distinguished)}"
             if not_distinguished
-            else "it beats all others"
+            else "all others are significantly worse"
         )
         text += [
             f"- {score}: {best} has the best mean rank; critical difference "
             f"{comparison.critical_difference:.2f} (Nemenyi), Friedman p = "
-            f"{comparison.p_value:.2g}. At 5 % (Holm) {sentence}."
+            f"{comparison.p_value:.2g}. At a level of 5 % (Holm), {sentence}."
         ]
     absent = sorted(set(part["method"]) - set(rows_everywhere["method"]))
     if absent:
-        text += [f"- not run on all of these tables, so without a rank: {', '.join(absent)}."]
+        text += [f"- Without a rank, because cells are missing: {', '.join(absent)}."]
     return [*text, ""]
 
 
 def equal_sizes(table: pd.DataFrame) -> list[str]:
-    """Against scikit-learn's tree with as many leaves."""
+    """Compare methods with scikit-learn's tree with as many leaves as they have rules."""
     text = []
     for task, part in table.groupby(
         np.where(table["suite"] == "regression", "regression", "classification")
     ):
-        gains = beside_trees(part)
+        gains = gains_over_trees(part)
         lines = []
         for method, group in gains.groupby("method"):
             with_fidelity = group.dropna(subset="fidelity")
@@ -229,15 +233,15 @@ def equal_sizes(table: pd.DataFrame) -> list[str]:
                 )
             )
         ordered = [line for _, line in sorted(lines, key=lambda item: -item[0])]
-        head = ["method", "tables", "no tree of that size", "fidelity, mean"]
+        head = ["method", "tables", "no tree of that size", "mean gain of fidelity"]
         for score in ("fidelity", "ICE", "FiRe"):
             head += [f"{score} better, worse", "p"]
         text += [f"### {task}", *lines_of(ordered, head)]
     return text
 
 
-def beside_trees(table: pd.DataFrame) -> pd.DataFrame:
-    """By how much methods are better than a tree with as many leaves, for each table."""
+def gains_over_trees(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the gains of methods over a tree with as many leaves, for each table."""
     keys = ["suite", "data", "black_box", "seed", "n_rules"]
     trees = table[table["method"].map(sized) & table["error"].isna()]
     trees = trees.assign(rank=trees["method"].str[5:].astype(int)).sort_values("rank")
@@ -248,7 +252,7 @@ def beside_trees(table: pd.DataFrame) -> pd.DataFrame:
         name: sign * (joined[name] - joined[f"{name} of tree"])
         for name, sign in (("ice", 1), ("fire", -1), ("fidelity", 1))
     }
-    # Splits and black boxes of one table are no tables of their own.
+    # Splits and black boxes of one table are not independent.
     return (
         joined[["suite", "data", "method"]]
         .assign(**gains)
@@ -259,7 +263,7 @@ def beside_trees(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def counted(gain: pd.Series) -> list[str]:
-    """On how many tables there is a gain, on how many a loss, and Wilcoxon's p."""
+    """Return the numbers of tables with a gain and with a loss, and Wilcoxon's p-value."""
     gain = gain.dropna()
     differs = gain[gain.abs() > 1e-9 * max(1.0, gain.abs().max())]
     p = f"{wilcoxon(differs).pvalue:.2g}" if len(differs) > 5 else ""
@@ -273,19 +277,106 @@ def short_of(rows: pd.DataFrame, cells: Mapping[str, int]) -> list[str]:
     everywhere = tables.max()
     sentences = []
     for name, n in cells.items():
-        why = "regression alone" if name == "GridREx" else f"{n} combinations"
+        why = "only regression" if name == "GridREx" else f"{n} combinations"
         n_missing = everywhere - tables.get(name, 0)
         if name in NUMBERS_ALONE and n_missing:
-            why += f", none on the {n_missing} tables with columns of names, which it does not read"
+            why += f", none on {n_missing} tables with text columns, which it cannot read"
         sentences.append(f"{name} ({why})")
     return (
-        [f"- *The reason for every missing cell*: fewer have {'; '.join(sentences)}."]
+        [f"- *A reason for every missing cell.* Methods with fewer: {'; '.join(sentences)}."]
         if sentences
         else []
     )
 
 
-def reached(table: pd.DataFrame) -> list[str]:
+class Standing(NamedTuple):
+    """Mean rank of our best method by one score in one suite, compared with all other methods."""
+
+    suite: str
+    score: str
+    method: str
+    mean_rank: float
+    position: int
+    #: Methods of others that do not differ significantly from the best method.
+    rivals: tuple[str, ...]
+    best: str
+    is_behind: bool
+
+    @property
+    def verdict(self) -> str:
+        """The comparison in words."""
+        if self.position == 1 and not self.rivals:
+            return "first, significantly ahead of all methods of others"
+        if self.position == 1:
+            return f"first, but not significantly ahead of {', '.join(self.rivals)}"
+        adverb = "significantly" if self.is_behind else "not significantly"
+        return f"rank {self.position}, {adverb} behind {self.best}"
+
+
+def first_ranks(table: pd.DataFrame) -> list[Standing]:
+    """Return our best method by each score in each suite, for random forests and split 0."""
+    rows = table[~table["method"].map(sized) & ~table["method"].str.startswith(VARIANT)]
+    rows = rows[(rows["black_box"] == BLACK_BOXES[0]) & (rows["seed"] == 0)]
+    classified = rows[rows["suite"] != "regression"]
+    together = classified.assign(data=classified["suite"] + "/" + classified["data"])
+    standings = []
+    for suite, part in [*rows.groupby("suite"), (ALL_CLASSIFICATION, together)]:
+        everywhere = part.groupby("method").size() == part["data"].nunique()
+        rows_everywhere = as_rows(part[part["method"].map(everywhere)])
+        for score in ("ice", "fire", "fidelity"):
+            comparison = rank_extractors(rows_everywhere, score)[0].comparison
+            ranks = comparison.average_ranks
+            ours = next(name for name in ranks.index if name in OURS)
+            position = list(ranks.index).index(ours) + 1
+            p = comparison.against_best.set_index("extractor")["p_value_holm"].to_dict()
+            rivals = tuple(n for n in ranks.index if n not in OURS and not p.get(n, 1.0) < 0.05)
+            is_behind = position > 1 and p[ours] < 0.05
+            standings.append(
+                Standing(
+                    str(suite),
+                    score,
+                    ours,
+                    ranks[ours],
+                    position,
+                    rivals,
+                    ranks.index[0],
+                    is_behind,
+                )
+            )
+    return standings
+
+
+def summarize(table: pd.DataFrame, standings: list[Standing]) -> list[str]:
+    """State where our methods win, tie and lose."""
+
+    def listed(chosen: Callable[[Standing], bool]) -> str:
+        by_suite: dict[str, list[str]] = {}
+        for one in filter(chosen, standings):
+            by_suite.setdefault(one.suite, []).append(SCORE_LABELS[one.score])
+        texts = (f"{suite} ({', '.join(scores)})" for suite, scores in by_suite.items())
+        return "; ".join(texts) or "nowhere"
+
+    n_tables = table.groupby("suite")["data"].nunique().sum()
+    joined = compare_with_best_peer(table)
+    won, lost = int((joined["lost"] < -1e-9).sum()), int((joined["lost"] > 1e-9).sum())
+    return [
+        f"This page compares methods that explain a black box with rules, on {n_tables} tables. "
+        "Our best method, by the mean rank over tables (random forest, split 0), is",
+        "",
+        f"- **significantly ahead** of all methods of others: "
+        f"{listed(lambda one: one.position == 1 and not one.rivals)}",
+        f"- **first, but tied**: {listed(lambda one: one.position == 1 and bool(one.rivals))}",
+        f"- **not first**: {listed(lambda one: one.position > 1)}",
+        "",
+        f"Compared with the best peer of each table, `{SEARCHED}` is ahead on {won}, equal on "
+        f"{len(joined) - won - lost} and behind on {lost} of {len(joined)} cells. "
+        "[Fidelity at equal size](fidelity.md) and [trees tuned for ICE, FiRe and "
+        "Q](tuned_trees.md) have pages of their own.",
+        "",
+    ]
+
+
+def targets(table: pd.DataFrame, standings: list[Standing]) -> list[str]:
     """Compare the targets of the benchmark with the measured figures."""
     rows = table[~table["method"].map(sized) & ~table["method"].str.startswith(VARIANT)]
     cells = rows.groupby("method")[["suite", "data", "black_box", "seed"]].apply(
@@ -297,33 +388,12 @@ def reached(table: pd.DataFrame) -> list[str]:
         [n for n in n_cells.index if n in OURS],
         [n for n in n_cells.index if n not in OURS],
     )
-    first = []
-    classified = rows[rows["suite"] != "regression"]
-    together = classified.assign(data=classified["suite"] + "/" + classified["data"])
-    parts = [*rows.groupby("suite"), ("all suites of classes together", together)]
-    for suite, part in parts:
-        part = part[(part["black_box"] == BLACK_BOXES[0]) & (part["seed"] == 0)]
-        everywhere = part.groupby("method").size() == part["data"].nunique()
-        rows_everywhere = as_rows(part[part["method"].map(everywhere)])
-        for score in ("ice", "fire", "fidelity"):
-            comparison = rank_extractors(rows_everywhere, score)[0].comparison
-            ranks = comparison.average_ranks
-            ours = next(name for name in ranks.index if name in OURS)
-            position = list(ranks.index).index(ours) + 1
-            p = comparison.against_best.set_index("extractor")["p_value_holm"].to_dict()
-            rivals = [n for n in ranks.index if n not in OURS and not p.get(n, 1.0) < 0.05]
-            if position == 1 and not rivals:
-                verdict = "yes, and significantly before everyone else's"
-            elif position == 1:
-                verdict = f"first, but not significantly before {', '.join(rivals)}"
-            elif p[ours] < 0.05:
-                verdict = f"no: place {position}, significantly behind {ranks.index[0]}"
-            else:
-                verdict = f"no: place {position}, not to be told from {ranks.index[0]}"
-            first.append(
-                f"  - {suite}, {score}: {verdict} (best of ours {ours}, {ranks[ours]:.2f})."
-            )
-    gains = beside_trees(table)
+    first = [
+        f"  - {one.suite}, {SCORE_LABELS[one.score]}: {one.verdict} (our best method is "
+        f"{one.method}, {one.mean_rank:.2f})."
+        for one in standings
+    ]
+    gains = gains_over_trees(table)
     even = []
     for name in (SEARCHED, "CART", "OptimalList", "OptimalTree", "Trepan", "CREAM", "ExACT"):
         group = gains[(gains["method"] == name) & gains["fidelity"].notna()]
@@ -332,32 +402,32 @@ def reached(table: pd.DataFrame) -> list[str]:
         parts = [
             f"{label} {wins} (p = {p or 'none'})"
             for label, (wins, p) in (
-                (score, counted(group[column]))
-                for score, column in (("ICE", "ice"), ("FiRe", "fire"), ("fidelity", "fidelity"))
+                (label, counted(group[score])) for score, label in SCORE_LABELS.items()
             )
         ]
         even.append(f"  - {name}, {len(group)} tables: {'; '.join(parts)}.")
     ours = table[table["method"].isin(OURS)]
     failed, slow = int(ours["error"].notna().sum()), int((ours["seconds"] > 120).sum())
     return [
-        f"- *At least 100 tables × 2 black boxes × 2 splits × all methods that install*, that is "
-        f"{GRID} combinations: "
+        f"- *At least 100 tables × 2 black boxes × 2 splits for each method that can be "
+        f"installed*, that is {GRID} combinations: "
         + (f"reached by {complete_methods}" if complete_methods else "reached by no method")
         + f". Most of ours: {mine[0]}, {n_cells[mine[0]]}; of others: {other_methods[0]}, "
         f"{n_cells[other_methods[0]]}.",
         *short_of(rows, {name: int(n) for name, n in n_cells.items() if n < GRID}),
-        "- *A second run of any 50 cells gives the same numbers*: `run.py --verify 50` says so.",
-        "- *Against every peer at its defaults and trees tuned for the same score, mean rank "
-        "first, significantly* (Friedman, Holm; random forest, split 0):",
+        "- *Any 50 cells that are measured again have the same figures.* `run.py --verify 50` "
+        "measures them.",
+        "- *The first mean rank, significantly, among all peers with their default settings and "
+        "trees tuned for the same score* (Friedman, Holm; random forest, split 0):",
         *first,
-        "- *At equal numbers of rules*, beside scikit-learn's trees of that size, tables where it "
-        "is better and worse:",
+        "- *Better than scikit-learn's tree with as many leaves.* Numbers of tables where the "
+        "score is better and worse:",
         *even,
-        "- *The search's defaults are tuned on no more than half of the tables, named*: on those "
-        "with an even place in the order of names; figures for the odd ones are in brackets.",
-        f"- *No cell of ours fails, exceeds two minutes, or names a constant or identifier "
-        f"column*: of {len(ours)} cells {failed} failed, {slow} took longer, "
-        f"{int((ours['odd'] > 0).sum())} name one.",
+        "- *Defaults of the search are tuned on at most half of the tables.* They were tuned on "
+        "tables at even positions in the order of names; ranks on the others are in parentheses.",
+        "- *No cell of ours fails, exceeds two minutes, or uses a constant column or an "
+        f"identifier.* Of {len(ours)} cells, {failed} failed, {slow} took longer, and "
+        f"{int((ours['odd'] > 0).sum())} use such a column.",
         "",
     ]
 
@@ -387,31 +457,39 @@ def variants(table: pd.DataFrame) -> list[str]:
         return []
     text = (
         "CART's default is a tree of six leaves, or as many as there are classes up to eight, "
-        "which was chosen on the even tables. Other defaults beside it, as differences:"
+        "which was chosen on the even tables. Differences of other defaults from it:"
     )
     head = ["suite", "CART with", "tables", "ICE", "fidelity", "rules", "p of fidelity (Wilcoxon)"]
     return [text, *lines_of(lines, head, left=3)]
 
 
-def losses(table: pd.DataFrame) -> list[str]:
-    """Tables where somebody beats our search by ICE."""
+def compare_with_best_peer(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the search and the best method of others by ICE, for each cell that both have."""
     keys = ["suite", "data", "black_box", "seed"]
     successful = table[table["error"].isna() & ~table["method"].map(sized)]
     ours = successful[successful["method"] == SEARCHED].set_index(keys)
-    if not len(ours):
-        return ["The search was not run.", ""]
     other_methods = successful[~successful["method"].isin(OURS)].sort_values("ice", ascending=False)
     best = other_methods.drop_duplicates(keys).set_index(keys)
     joined = ours[["ice", "n_rules", "fidelity", "performance"]].join(
         best[["method", "ice", "n_rules", "performance"]].add_suffix("_other"), how="inner"
     )
-    joined["lost"] = joined["ice_other"] - joined["ice"]
+    return joined.assign(lost=joined["ice_other"] - joined["ice"])
+
+
+def losses(table: pd.DataFrame) -> list[str]:
+    """List the tables on which a method of others has a better ICE than the search."""
+    keys = ["suite", "data", "black_box", "seed"]
+    successful = table[table["error"].isna() & ~table["method"].map(sized)]
+    joined = compare_with_best_peer(table)
+    if not len(joined):
+        return ["The search was not run.", ""]
     won, lost = joined["lost"] < -1e-9, joined["lost"] > 1e-9
     text = [
-        "Against the best of all peers on each table, black box and split (an opponent that "
-        f"nobody could choose beforehand), `{SEARCHED}` is ahead by ICE on {int(won.sum())} of "
-        f"{len(joined)}, equal on {int((~won & ~lost).sum())}, behind on {int(lost.sum())}; by "
-        f"more than {WORTH} on {int((joined['lost'] > WORTH).sum())}. Mean difference "
+        f"The best peer of a cell is the method of others with the best ICE there, an opponent "
+        f"that nobody could choose in advance. `{SEARCHED}` has a better ICE on {int(won.sum())} "
+        f"of {len(joined)} cells, an equal one on {int((~won & ~lost).sum())}, and a worse one on "
+        f"{int(lost.sum())}; it is worse by more than {WORTH} on "
+        f"{int((joined['lost'] > WORTH).sum())}. The mean difference is "
         f"{-joined['lost'].mean():+.4f}.",
     ]
     for mine, theirs, score in TWINS:
@@ -423,16 +501,17 @@ def losses(table: pd.DataFrame) -> list[str]:
             ahead, behind = counts.split(", ")
             text += [
                 "",
-                f"`{mine}` beside `{theirs}` alone, each table once with the mean of its black "
-                f"boxes and splits: {score} {gap.median():+.3g} (median), ahead on {ahead} of "
-                f"{len(gap)} tables, behind on {behind}, Wilcoxon p = {p}.",
+                f"`{mine}` compared with `{theirs}`, means over black boxes and splits of a table: "
+                f"the median difference of {SCORE_LABELS[score]} is {gap.median():+.3g}; the "
+                f"search is ahead on {ahead} of {len(gap)} tables and behind on {behind} "
+                f"(Wilcoxon, p = {p}).",
             ]
     worst = joined[joined["lost"] > WORTH].sort_values("lost", ascending=False).head(12)
     more = (joined["n_rules"] > joined["n_rules_other"])[worst.index]
     if len(worst):
         why = (
-            f"Of the {len(worst)} greatest losses, {int(more.sum())} are with more rules than the "
-            f"peer's, {int((~more).sum())} with as many or fewer and worse predictions."
+            f"In {int(more.sum())} of the {len(worst)} largest losses, the search has more rules "
+            f"than the peer; in the other {int((~more).sum())}, it has worse predictions."
         )
         lines = [
             [
@@ -447,7 +526,7 @@ def losses(table: pd.DataFrame) -> list[str]:
             ]
             for k, r in zip(worst.index, worst.itertuples(), strict=True)
         ]
-        head = ["table", "ICE", "rules", "p", "the best peer", "its ICE", "rules", "p"]
+        head = ["table", "ICE", "rules", "p", "best peer", "its ICE", "rules", "p"]
         text += ["", why, *lines_of(lines, head)]
     return [*text, ""]
 
@@ -475,12 +554,12 @@ def troubles(table: pd.DataFrame) -> list[str]:
             if len(mine)
             else "."
         ),
-        f"- {len(slow)} took more than two minutes (while other programs shared the cores); the "
+        f"- {len(slow)} took more than two minutes, on cores shared with other programs; the "
         "longest: "
         + ", ".join(f"{r.method} on {r.data} {r.seconds:.0f} s" for r in longest.itertuples())
         + ".",
-        f"- {int(odd.reindex(list(OURS)).fillna(0).sum())} of ours name a column that is constant "
-        "in training or numbers the rows; of all methods: "
+        f"- {int(odd.reindex(list(OURS)).fillna(0).sum())} use a column that is constant in the "
+        "training rows or numbers the rows. Cells of all methods: "
         + (", ".join(f"{name} {n}" for name, n in odd.items()) or "none")
         + ".",
         "",
@@ -502,10 +581,10 @@ def hidden(table: pd.DataFrame) -> list[str]:
     ]
     heads = [name.removeprefix("neg_").replace("_", " ") for name in names]
     text = [
-        "Means over all cells of a method, the best ICE first: literals per rule, rows on which "
-        "rules contradict each other, literals that no training row needs, error of the printed "
-        "purity, gap to the class that is imitated worst, and fidelity between the rows "
-        "([what they are](../../docs/guide/beyond_scores.md)).",
+        "Means over all cells of a method, in the order of ICE: literals per rule, share of rows "
+        "on which rules contradict each other, share of literals that no training row needs, error "
+        "of the printed purity, gap between the mean fidelity and that of the worst class, and "
+        "fidelity on interpolated rows ([definitions](../../docs/guide/beyond_scores.md)).",
         *lines_of(lines, ["method", *heads]),
     ]
     within = successful.groupby(["suite", "data", "black_box", "seed"])
@@ -521,7 +600,8 @@ def hidden(table: pd.DataFrame) -> list[str]:
         if rows:
             correlations[name] = float(np.mean(rows))
     text += [
-        "Agreement with ICE within a table (mean Kendall's tau over tables, 1: the same order): "
+        "Agreement with ICE within a table, as the mean of Kendall's τ over tables (1 is the same "
+        "order): "
         + ", ".join(f"{n.removeprefix('neg_')} {v:+.2f}" for n, v in correlations.items())
         + ".",
         "",
@@ -530,50 +610,56 @@ def hidden(table: pd.DataFrame) -> list[str]:
 
 
 def write_readme(table: pd.DataFrame) -> None:
+    """Write the page."""
+    standings = first_ranks(table)
+    compared = table[~table["method"].str.startswith(VARIANT)]
     parts = [
-        "# The benchmark of rule extraction",
+        "# The arena: a comparison of rule extractors",
         "",
-        "Written by `python benchmarks/arena/findings.py` from [results.csv](results.csv): edit "
-        "neither. `python benchmarks/arena/run.py` measures what is missing, "
-        "`--verify 50` measures cells again. A method is one file in [methods](methods): add "
-        "yours.",
+        *summarize(compared, standings),
+        "## Setup",
         "",
-        "Half of a table is for training, the other half for all figures. A black box is fitted on "
-        "the first half; every method learns from its predictions there. ICE, FiRe and performance "
-        "are against the truth, fidelity against the black box. The search is told the truth of "
-        "the training rows as well, and chooses its parameters on folds of them; trees *tuned for "
-        "ICE* or *for FiRe* choose their leaves on folds of the black box's predictions; everyone "
-        "else has defaults. Bold: ours. What fails on a table has the last rank there; means are "
-        "over the tables where a method gave rules. Tables have 2,000 rows at most (those of "
-        "keel-imbalanced all). Ranks in brackets are those on every second table by name, the odd "
-        "ones: no default was chosen by them.",
+        "This page is written by `python benchmarks/arena/findings.py` from "
+        "[results.csv](results.csv); do not edit either file by hand. `python "
+        "benchmarks/arena/run.py` measures missing cells. Each file in [methods](methods) defines "
+        "methods; add a file to compare your own.",
         "",
-        "## What was run",
+        "A black box is fitted on one half of a table, and every method learns from its "
+        "predictions there. All figures are from the other half: ICE, FiRe and performance compare "
+        "the rules with the labels, fidelity compares them with the black box. The search also "
+        "uses the labels of the training rows and chooses its hyperparameters by cross-validation "
+        "on them. Trees *tuned for ICE* or *for FiRe* choose their number of leaves by "
+        "cross-validation on the predictions of the black box. All other methods have their "
+        "default settings. A method that fails on a table has the last rank there; means are over "
+        "the tables on which a method gave rules. Tables have at most 2,000 rows, except for those "
+        "of keel-imbalanced, which are complete. Our methods are in bold. Ranks in parentheses are "
+        "those on tables at odd positions in the order of names, on which no default was chosen.",
         "",
-        *coverage(table),
-        "## What it must reach",
+        "## Equal numbers of rules",
         "",
-        *reached(table),
-        "## Mean ranks on held-out rows",
-        "",
-        *ranks(table[~table["method"].str.startswith(VARIANT)]),
-        "## At equal numbers of rules",
-        "",
-        "Beside scikit-learn's tree with as many leaves on the same table: gains of fidelity, and "
-        "the number of tables where a score is better and worse, with Wilcoxon's p. Trees have 2 "
-        "to 16 leaves; rules that are fewer or more have no counterpart.",
+        "Each method is compared with scikit-learn's tree that has as many leaves as the method "
+        "has rules on the same table. The table shows the mean gain of fidelity, and the numbers "
+        "of tables on which a score is better and worse, with Wilcoxon's p. Trees have 2 to 16 "
+        "leaves; shorter and longer rule lists have no counterpart.",
         "",
         *equal_sizes(table),
-        "## Where we lose",
+        "## Mean ranks on held-out rows",
         "",
-        *losses(table[~table["method"].str.startswith(VARIANT)]),
+        *ranks(compared),
+        "## Losses",
+        "",
+        *losses(compared),
         *variants(table),
-        "## What went wrong",
+        "## Measures beyond the scores",
         "",
+        *hidden(compared),
+        "## Targets",
+        "",
+        *targets(table, standings),
+        "## Cells",
+        "",
+        *coverage(table),
         *troubles(table),
-        "## What the scores leave out",
-        "",
-        *hidden(table[~table["method"].str.startswith(VARIANT)]),
     ]
     text = "\n".join(parts)
     while "\n\n\n" in text:

@@ -74,7 +74,11 @@ def check_arena(page: Page, rows: list[Row]) -> None:
     check_variants(page, [row for row in rows if not row["error"]])
     check_failures(page, rows)
     check_hidden(page, [row for row in ranked if not is_sized(row) and not row["error"]])
-    page.name("Trees have 2 to 16 leaves", "at 5 %", "1: the same order", "Tables have 2,000 rows")
+    page.name("Trees have 2 to 16 leaves", "a level of 5 %", "(1 is the same order)")
+    page.name("at most 2,000 rows", "(random forest, split 0), is")
+    page.claim(
+        "that explain a black box with rules, on ", len(group_by(rows, "suite", "data")), " tables"
+    )
 
 
 def check_arena_coverage(page: Page, rows: list[Row]) -> None:
@@ -82,8 +86,9 @@ def check_arena_coverage(page: Page, rows: list[Row]) -> None:
     successful = [row for row in rows if not row["error"]]
     methods = {row["method"] for row in rows}
     sized = {row["method"] for row in rows if is_sized(row)}
-    counts = (len(rows), " cells were run (", len(successful), " gave rules), of ", len(methods))
-    page.claim(*counts, " methods, ", len(sized), " of them trees of one size each")
+    counts = ("based on ", len(rows), " cells of ", len(methods), " methods, of which ")
+    page.claim(*counts, len(sized), " are trees of one size each")
+    page.claim("at equal size; ", len(successful), " cells gave rules.")
     suites = sorted({row["suite"] for row in rows})
     tables = [
         (f"{suite} ", len(group_by([r for r in rows if r["suite"] == suite], "data")))
@@ -94,19 +99,19 @@ def check_arena_coverage(page: Page, rows: list[Row]) -> None:
     )
     combinations = {cell_of(row) for row in rows}
     page.claim(
-        "The aim is ",
+        "The target is ",
         100,
         " tables × ",
         2,
         " black boxes × ",
         2,
-        " splits for all methods, that is ",
+        " splits, that is ",
         GRID,
-        " combinations; ",
+        " combinations, for each method; ",
         len(combinations),
-        " combinations have rows",
+        " combinations were measured",
     )
-    page.claim("Measured with ", "AMD EPYC", ", ", 2, " cores")
+    page.claim("Machine: ", "AMD EPYC", ", ", 2, " cores")
     page.name("Linux-6.18.44-fc-v595-x86_64-with-glibc2.36")
     head = ["suite", "black box", "split", "tables", "methods", "cells", "with rules"]
     groups = group_by([row for row in rows if not is_sized(row)], "suite", "black_box", "seed")
@@ -124,14 +129,14 @@ def check_arena_coverage(page: Page, rows: list[Row]) -> None:
             )
             for (suite, box, seed), part in groups.items()
         ],
-        "What was run",
+        "Cells",
         3,
     )
 
 
 def check_arena_targets(page: Page, everything: list[Row], rows: list[Row]) -> None:
     """Check the comparison with the targets."""
-    heading = "What it must reach"
+    heading = "Targets"
     n_cells = {name[0]: len(part) for name, part in group_by(rows, "method").items()}
     begin, end = page.section(heading)
     match = re.compile(
@@ -152,7 +157,7 @@ def check_arena_targets(page: Page, everything: list[Row], rows: list[Row]) -> N
         2,
         " black boxes × ",
         2,
-        " splits × all methods that install*, that is ",
+        " splits for each method that can be installed*, that is ",
         GRID,
         " combinations",
     )
@@ -167,9 +172,9 @@ def check_arena_targets(page: Page, everything: list[Row], rows: list[Row]) -> N
         if n >= GRID or name == "GridREx":
             continue
         n_missing = max(n_tables.values()) - n_tables.get(name, 0)
-        more = [", none on the ", n_missing, " tables"] if n_missing else []
+        more = [", none on ", n_missing, " tables"] if n_missing else []
         page.claim(f"{name} (", n, " combinations", *more, heading=heading)
-    page.name("A second run of any 50 cells", "(Friedman, Holm; random forest, split 0)")
+    page.name("Any 50 cells that are measured again", "(Friedman, Holm; random forest, split 0)")
     check_first_ranks(page, [row for row in rows if row["black_box"] == BOX and row["seed"] == 0])
     gains = gains_over_trees(everything)
     for name in ("search ICE", "CART", "OptimalList", "OptimalTree", "Trepan", "CREAM", "ExACT"):
@@ -189,15 +194,15 @@ def check_arena_targets(page: Page, everything: list[Row], rows: list[Row]) -> N
         page.claim(*claim, heading=heading)
     ours = [row for row in everything if row["method"] in OURS]
     page.claim(
-        "of ",
+        "Of ",
         len(ours),
-        " cells ",
+        " cells, ",
         sum(bool(row["error"]) for row in ours),
         " failed, ",
         sum(row["seconds"] > 120 for row in ours),
-        " took longer, ",
+        " took longer, and ",
         sum(row["odd"] > 0 for row in ours),
-        " name one",
+        " use such a column",
         heading=heading,
     )
 
@@ -210,7 +215,8 @@ def check_first_ranks(page: Page, rows: list[Row]) -> None:
         for row in rows
         if row["suite"] != "regression"
     ]
-    for suite, part in [*parts, ("all suites of classes together", classified)]:
+    kinds: dict[str, dict[str, list[str]]] = {}
+    for suite, part in [*parts, ("all classification tables", classified)]:
         complete = methods_everywhere(part)
         for score in SCORES:
             ranks = mean_ranks(complete, score)
@@ -220,16 +226,26 @@ def check_first_ranks(page: Page, rows: list[Row]) -> None:
             position = names.index(ours) + 1
             rivals = [n for n in names if n not in OURS and not p_values.get(n, 1.0) < 0.05]
             if position == 1:
+                kind = "first, but tied" if rivals else "significantly ahead"
                 verdict = (
-                    f"first, but not significantly before {', '.join(rivals)}"
+                    f"first, but not significantly ahead of {', '.join(rivals)}"
                     if rivals
-                    else "yes, and significantly before everyone else's"
+                    else "first, significantly ahead of all methods of others"
                 )
             else:
-                is_behind = p_values[ours] < 0.05
-                relation = "significantly behind" if is_behind else "not to be told from"
-                verdict = f"no: place {position}, {relation} {names[0]}"
-            page.claim(f"  - {suite}, {score}: {verdict} (best of ours {ours}, ", ranks[ours], ")")
+                kind = "not first"
+                adverb = "significantly" if p_values[ours] < 0.05 else "not significantly"
+                verdict = f"rank {position}, {adverb} behind {names[0]}"
+            kinds.setdefault(kind, {}).setdefault(suite, []).append(SCORES[score])
+            page.claim(
+                f"  - {suite}, {SCORES[score]}: {verdict} (our best method is {ours}, ",
+                ranks[ours],
+                ")",
+            )
+    for kind in ("significantly ahead", "first, but tied", "not first"):
+        suites = [f"{suite} ({', '.join(labels)})" for suite, labels in kinds.get(kind, {}).items()]
+        of_others = " of all methods of others" if kind == "significantly ahead" else ""
+        page.claim(f"- **{kind}**{of_others}: {'; '.join(suites) or 'nowhere'}\n")
 
 
 def check_arena_ranks(page: Page, rows: list[Row]) -> None:
@@ -252,7 +268,7 @@ def check_arena_ranks(page: Page, rows: list[Row]) -> None:
         )
         if len(boxes) * len(seeds) > 1:
             title = f"{suite}, {' and '.join(boxes)}, splits {', '.join(map(str, seeds))}"
-            title += f": the mean of {len(settings)}"
+            title += f", mean of {len(settings)}"
             check_ranking(page, title, [r for r in part if (r["black_box"], r["seed"]) in settings])
 
 
@@ -281,7 +297,7 @@ def check_ranking(page: Page, title: str, part: list[Row]) -> None:
         "ICE",
         "fidelity",
         "rules",
-        "c (volume)",
+        "space covered",
     ]
     page.table([*head, "seconds", "failed"], expected, heading)
     for score, by_method in ranks.items():
@@ -289,7 +305,9 @@ def check_ranking(page: Page, title: str, part: list[Row]) -> None:
         p_values = holm_p_values(by_method, len(names))
         similar = [name for name in others if not p_values[name] < 0.05]
         verdict = (
-            f"it cannot be told from {', '.join(similar)}." if similar else "it beats all others."
+            f"the following do not differ significantly from it: {', '.join(similar)}."
+            if similar
+            else "all others are significantly worse."
         )
         difference = critical_difference(len(by_method), len(names))
         page.claim(
@@ -297,7 +315,7 @@ def check_ranking(page: Page, title: str, part: list[Row]) -> None:
             difference,
             " (Nemenyi), Friedman p = ",
             Rounded(friedman_p(rows, score), 2),
-            f". At 5 % (Holm) {verdict}",
+            f". At a level of 5 % (Holm), {verdict}",
             heading=heading,
         )
 
@@ -366,7 +384,7 @@ def check_equal_sizes(page: Page, task: str, gains: list[Row]) -> None:
             better, worse, p = count_gains(compared, score)
             cells += [(better, ", ", worse), Rounded(p)]
         expected.append(cells)
-    head = ["method", "tables", "no tree of that size", "fidelity, mean"]
+    head = ["method", "tables", "no tree of that size", "mean gain of fidelity"]
     head += list(
         itertools.chain(*((f"{s} better, worse", "p") for s in ("fidelity", "ICE", "FiRe")))
     )
@@ -375,7 +393,7 @@ def check_equal_sizes(page: Page, task: str, gains: list[Row]) -> None:
 
 def check_losses(page: Page, rows: list[Row]) -> None:
     """Check the comparison with the best peer of each table."""
-    heading = "Where we lose"
+    heading = "Losses"
     ours = {cell_of(row): row for row in rows if row["method"] == "search ICE"}
     peers = group_by(
         [
@@ -392,21 +410,32 @@ def check_losses(page: Page, rows: list[Row]) -> None:
     }
     won, lost = sum(g < -1e-9 for g in gaps.values()), sum(g > 1e-9 for g in gaps.values())
     page.claim(
-        "is ahead by ICE on ",
+        "has a better ICE on ",
         won,
         " of ",
         len(gaps),
-        ", equal on ",
+        " cells, an equal one on ",
         len(gaps) - won - lost,
-        ", behind on ",
+        ", and a worse one on ",
         lost,
-        "; by more than ",
+        "; it is worse by more than ",
         0.01,
         " on ",
         sum(g > 0.01 for g in gaps.values()),
-        ". Mean difference ",
+        ". The mean difference is ",
         -mean(gaps.values()),
         ".",
+    )
+    page.claim(
+        "is ahead on ",
+        won,
+        ", equal on ",
+        len(gaps) - won - lost,
+        " and behind on ",
+        lost,
+        " of ",
+        len(gaps),
+        " cells",
     )
     for mine, theirs, score in (
         ("search ICE", "tree tuned for ICE", "ice"),
@@ -430,16 +459,17 @@ def check_losses(page: Page, rows: list[Row]) -> None:
             [{"gap": m["gap"] * (1 if score == "ice" else -1)} for m in means], "gap"
         )
         page.claim(
-            f"splits: {score} ",
+            f"the median difference of {SCORES[score]} is ",
             Rounded(float(np.median(values_of(means, "gap"))), 3),
-            " (median), ahead on ",
+            "; the search is ahead on ",
             better,
             " of ",
             len(means),
-            " tables, behind on ",
+            " tables and behind on ",
             worse,
-            ", Wilcoxon p = ",
+            " (Wilcoxon, p = ",
             Rounded(p),
+            ")",
             heading=heading,
         )
     worst = sorted((g, c) for c, g in gaps.items() if g > 0.01)[::-1][:12]
@@ -466,18 +496,18 @@ def check_losses(page: Page, rows: list[Row]) -> None:
         )
     if worst:
         page.claim(
-            "Of the ",
-            len(worst),
-            " greatest losses, ",
+            "In ",
             n_larger,
-            " are with more rules than the peer's, ",
+            " of the ",
+            len(worst),
+            " largest losses, the search has more rules than the peer; in the other ",
             len(worst) - n_larger,
-            " with as many or fewer",
+            ",",
         )
         page.table(LOSS_HEAD, expected, heading)
 
 
-LOSS_HEAD = ["table", "ICE", "rules", "p", "the best peer", "its ICE", "rules", "p"]
+LOSS_HEAD = ["table", "ICE", "rules", "p", "best peer", "its ICE", "rules", "p"]
 
 
 def check_variants(page: Page, rows: list[Row]) -> None:
@@ -511,7 +541,7 @@ def check_variants(page: Page, rows: list[Row]) -> None:
                 )
     head = ["suite", "CART with", "tables", "ICE", "fidelity", "rules", "p of fidelity (Wilcoxon)"]
     if expected:
-        page.table(head, expected, "Where we lose", 3)
+        page.table(head, expected, "Losses", 3)
 
 
 def check_failures(page: Page, rows: list[Row]) -> None:
@@ -546,7 +576,7 @@ def check_failures(page: Page, rows: list[Row]) -> None:
     page.claim(
         "- ",
         sum(row["seconds"] > 120 for row in ours),
-        " took more than two minutes (while other programs shared the cores); the longest: ",
+        " took more than two minutes, on cores shared with other programs; the longest: ",
         *claim,
     )
     odd = Counter(row["method"] for row in rows if row["odd"] > 0)
@@ -558,14 +588,15 @@ def check_failures(page: Page, rows: list[Row]) -> None:
     page.claim(
         "- ",
         sum(n for name, n in odd.items() if name in OURS),
-        " of ours name a column that is constant in training or numbers the rows; of all methods: ",
+        " use a column that is constant in the training rows or numbers the rows. Cells of all "
+        "methods: ",
         *claim,
     )
 
 
 def check_hidden(page: Page, rows: list[Row]) -> None:
     """Check the measures that the scores leave out, and their agreement with ICE."""
-    heading = "What the scores leave out"
+    heading = "Measures beyond the scores"
     names = [name for name in HIDDEN if values_of(rows, name)]
     expected = [
         (bold(method), *(abs(mean(values_of(part, name))) for name in names))
@@ -584,4 +615,4 @@ def check_hidden(page: Page, rows: list[Row]) -> None:
             if min((len(set(column)) for column in zip(*pairs, strict=True)), default=0) > 2:
                 taus.append(kendall(*zip(*pairs, strict=True)) * (-1 if name == "fire" else 1))
         claim += [f"{', ' if claim else ''}{name.removeprefix('neg_')} ", mean(taus)]
-    page.claim("the same order): ", *claim, heading=heading)
+    page.claim("is the same order): ", *claim, heading=heading)

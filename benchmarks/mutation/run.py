@@ -45,7 +45,7 @@ STATE_FOLDER = ROOT / ".mutation"
 EXPLAINED = Path(__file__).with_name("explained.csv")
 #: What is changed, and the tests that shall notice. Those of survival need scikit-survival.
 ROOMS = {
-    "metrics": (("metrics",), ("metrics", "scorers")),
+    "metrics": (("metrics",), ("metrics", "scorers", "sources/test_count_decisions.py")),
     "survival": (
         (
             "metrics/_survival.py",
