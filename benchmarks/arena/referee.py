@@ -4,7 +4,7 @@
     python benchmarks/arena/referee.py --rerun 20
 
 The pages are written by `findings.py`, `fidelity_report.py`, `fidelity_regression.py`,
-`tuned_trees.py` and `what_scores_say.py`. This script shares no code with them and does not import
+`tuned_trees.py` and `score_agreement.py`. This script shares no code with them and does not import
 the package: it reads the CSV files with the standard library and computes ranks, tests and
 correlations itself. A figure is compared within half a unit of its last digit. A number of a page
 that no check covers is a difference, too. Of the README of the project, it checks the comparison
@@ -136,7 +136,7 @@ def referee(name: str, folder: Path = FOLDER) -> Page:
     elif name == "tuned_trees.md":
         check_tuned_trees(page, tuned_tree_rows(folder))
     else:
-        own = read_cells(folder / "what_scores_say.csv", ("data", "task", "candidate"))
+        own = read_cells(folder / "score_agreement.csv", ("data", "task", "candidate"))
         check_scores(page, own, read_cells(folder / "results.csv", _ARENA_TEXTS))
     page.check_coverage()
     return page
@@ -147,7 +147,7 @@ PAGES = (
     "fidelity.md",
     "fidelity_regression.md",
     "tuned_trees.md",
-    "what_scores_say.md",
+    "score_agreement.md",
     "project",
 )
 

@@ -1,4 +1,4 @@
-"""Checks of the page on scores, what_scores_say.md."""
+"""Checks of the page on scores, score_agreement.md."""
 
 from __future__ import annotations
 
@@ -153,27 +153,31 @@ def check_scores(page: Page, own: list[Row], arena: list[Row]) -> None:
     ]
     n_classes = len({row["data"] for row in own if row["task"] == "classification"})
     page.claim(
-        "Own rows: ",
+        "*Selected rule sets* are ",
         len(own),
-        " rule sets of ",
+        " rule sets for ",
         len(groups),
         " tables (",
         n_classes,
-        " of classes)",
+        " of them for classification)",
     )
     page.claim(
-        "Arena: ", sum(map(len, cells)), " cells of ", len(cells), " (table, black box, seed)"
+        "*Arena* are ",
+        sum(map(len, cells)),
+        " cells of `results.csv`, in ",
+        len(cells),
+        " groups of",
     )
     page.name(
         "trees of 2 to 24 leaves",
         "FiRe(1)",
         "ICE(1, 1)",
-        ": 1 is the same order of the rule sets, 0 none in common, −1 the opposite",
+        ": 1 is the same order of the rule sets, 0 is no relation, and −1 is the opposite order",
     )
     check_agreement(page, groups, cells)
-    check_in_short(page, groups)
+    check_summary(page, groups)
     check_blind_spots(page, groups, cells)
-    for kind, part in (("Own rows", groups), ("Arena", cells)):
+    for kind, part in (("Selected rule sets", groups), ("Arena", cells)):
         check_weights(page, kind, part)
     check_repairs(page, groups)
     expected = []
@@ -186,9 +190,9 @@ def check_scores(page: Page, own: list[Row], arena: list[Row]) -> None:
             )
         )
     page.table(
-        ["table", "wins ICE(1, 1) (performance)", "FiRe(1)", "Q", "fidelity"],
+        ["table", "best by ICE(1, 1) (performance)", "FiRe(1)", "Q", "fidelity"],
         expected,
-        "Table by table",
+        "Single tables",
     )
 
 
@@ -196,90 +200,85 @@ def check_agreement(page: Page, groups: Groups, cells: Groups) -> None:
     """Check the correlations of scores with each other and with measures."""
     expected: list[tuple[Any, ...]] = []
     for first, second in itertools.combinations(SCORERS, 2):
-        for kind, part in (("own rows", groups), ("arena", cells)):
+        for kind, part in (("selected", groups), ("arena", cells)):
             expected.append(
                 (f"{first} and {second}", kind, mean_kendall(part, SCORERS[first], SCORERS[second]))
             )
-    page.table(["scores", "rows", "τ"], expected, "Do scores say the same?", 2)
+    page.table(["scores", "rule sets", "τ"], expected, "Agreement of the scores", 2)
     expected = [
         (f"`{name}`", *(mean_kendall(groups, score, measure(name)) for score in SCORERS.values()))
         for name in SET_MEASURES
     ]
-    page.table(
-        ["measure", *SCORERS], expected, "Where scores and the other measures agree or conflict"
-    )
+    page.table(["measure", *SCORERS], expected, "Agreement with other measures")
 
 
-def check_in_short(page: Page, groups: Groups) -> None:
+def check_summary(page: Page, groups: Groups) -> None:
     """Check the summary."""
     ice, fire, _, fidelity = SCORERS.values()
 
     def tau(first: Scorer, second: Scorer) -> float:
         return mean_kendall(groups, first, second)
 
-    heading = "In short"
+    heading = "Summary"
     classes, numbers = of_task(groups, "classification"), of_task(groups, "regression")
     page.claim(
-        "into nearly one order (τ ",
+        "almost equally (τ ",
         tau(fire, q_scorer),
-        "); ICE has another (τ with FiRe ",
+        "); the order of ICE is another (τ with FiRe ",
         tau(ice, fire),
         ")",
     )
     page.claim(
-        "FiRe has τ ",
+        "the τ with fidelity is ",
         tau(fire, fidelity),
-        " and ICE ",
+        " for FiRe and ",
         tau(ice, fidelity),
-        ": what they prefer",
-        heading=heading,
-    )
-    page.claim(
-        "agreement of features, FiRe has ",
+        " for ICE, and for ICE it is ",
+        tau(ice, measure("fidelity_boundary")),
+        " with fidelity at the boundary. The τ of FiRe with the agreement of features is ",
         tau(fire, measure("feature_agreement")),
-        ": fewer",
+        ", because",
         heading=heading,
     )
-    page.claim("ICE and fidelity at the boundary: ", tau(ice, measure("fidelity_boundary")), ".")
     page.claim(
-        "A constant wins FiRe(1) on ",
+        "A constant is best by FiRe(1) on ",
         *wins(classes, fire, "constant"),
-        " of the tables of classes",
+        " of the tables for classification",
         heading=heading,
     )
     page.claim(
-        "One linear equation wins FiRe(1) on ",
+        "is best by FiRe(1) on ",
         *wins(numbers, fire, "linear equation"),
-        " of the regressions",
+        " of the tables for regression",
         heading=heading,
     )
     terms = float(np.median([best_of(group, fire)["size_terms"] for group in numbers]))
-    page.claim("of the terms that a reader of FiRe(1)'s winner has to read is ", terms, ".")
+    page.claim("The best rule sets by FiRe(1) have a median of ", terms, " terms.")
     page.claim(
-        "does not tell apart rule sets whose performance differs by ",
-        0.05,
-        " or more on ",
+        "- On ",
         *shares(flat(groups, ice, 0.05)),
-        " of the tables",
+        " of the tables, ICE(1, 1) hardly distinguishes rule sets whose performance differs by ",
+        0.05,
+        " or more",
     )
     part = [1 / (1 + math.exp(5 * (loss - 1))) for loss in (0.0, 0.2)]
     page.claim(
-        "its part for errors falls from ",
+        "its factor for errors falls from ",
         part[0],
         " to ",
         part[1],
-        " only as the performance falls from ",
+        " as the performance falls from ",
         1,
         " to ",
         0.8,
     )
     page.claim(
-        "have τ ",
+        "(τ ",
         tau(ice, measure("negative_overlap")),
-        " with ICE, which prefers",
+        " with few contradictions)",
         heading=heading,
     )
-    page.claim("stability has ", tau(fire, measure("stability")), " with FiRe", heading=heading)
+    page.claim("more stable (τ ", tau(fire, measure("stability")), ")", heading=heading)
 
 
 def check_blind_spots(page: Page, groups: Groups, cells: Groups) -> None:
@@ -289,14 +288,14 @@ def check_blind_spots(page: Page, groups: Groups, cells: Groups) -> None:
     scores = (fire, q_scorer, ice)
     classes, numbers = of_task(groups, "classification"), of_task(groups, "regression")
     page.table(
-        ["share of the tables where", "FiRe(1)", "Q", "ICE(1, 1)"],
+        ["share of tables on which", "FiRe(1)", "Q", "ICE(1, 1)"],
         [
             (
-                "of classifications: a constant wins",
+                "a constant is best (classification)",
                 *(wins(classes, s, "constant") for s in scores),
             ),
             (
-                "of regressions: one linear equation wins",
+                "one linear equation is best (regression)",
                 *(wins(numbers, s, "linear equation") for s in scores),
             ),
         ],
@@ -305,11 +304,11 @@ def check_blind_spots(page: Page, groups: Groups, cells: Groups) -> None:
     page.claim(
         "within ",
         0.02,
-        " of its best differ by ",
+        " of the best differ by ",
         0.05,
         " or more in weighted F1 or R² on ",
         *shares(flat(groups, ice, 0.05)),
-        " of the tables, by ",
+        " of the tables, and by ",
         0.10,
         " or more on ",
         *shares(flat(groups, ice, 0.10)),
@@ -322,15 +321,15 @@ def check_blind_spots(page: Page, groups: Groups, cells: Groups) -> None:
         for g, b in zip(groups, best, strict=True)
     ]
     page.claim(
-        "(bootstrap of the held-out rows) on ", *shares(noisy), " of the tables", heading=heading
+        "bootstrap of the held-out rows, on ", *shares(noisy), " of the tables", heading=heading
     )
     ones = [g for g in cells if any(row["n_rules"] == 1 for row in g)]
     page.claim(
-        "Arena: flat in that sense in ",
+        "In the arena, these differences occur in ",
         *shares(flat(cells, ice, 0.05)),
         " and ",
         *shares(flat(cells, ice, 0.10)),
-        " of the groups; where some method gave a single rule, it wins FiRe(1) in ",
+        " of the groups. Where a method gives a single rule, one rule is best by FiRe(1) in ",
         *shares([best_of(g, fire)["n_rules"] == 1 for g in ones]),
         ".",
     )
@@ -339,7 +338,7 @@ def check_blind_spots(page: Page, groups: Groups, cells: Groups) -> None:
         return float(np.median(values_of(best, name)))
 
     page.claim(
-        "median negative overlap ",
+        "by ICE(1, 1): negative overlap ",
         median("negative_overlap"),
         ", stability ",
         median("stability"),
@@ -357,9 +356,9 @@ def check_blind_spots(page: Page, groups: Groups, cells: Groups) -> None:
     )
     gaps = values_of(best, "fidelity_gap")
     page.claim(
-        "lies below the mean fidelity by ",
+        "is below the mean fidelity by a median of ",
         median("fidelity_gap"),
-        " in the median, and by ",
+        ", and by ",
         0.25,
         " or more on ",
         *shares([gap >= 0.25 for gap in gaps]),
@@ -384,7 +383,7 @@ def check_weights(page: Page, kind: str, groups: Groups) -> None:
                 median,
             )
         )
-    head = ["weights", "mean τ with weights of 1", "another rule set wins", "rules of the winner"]
+    head = ["weights", "mean τ with weights of 1", "another rule set is best", "rules of the best"]
     begin = page.text.find(f"{kind}:\n", page.section("Weights")[0])
     part = Page.__new__(Page)
     part.__dict__.update(
@@ -438,11 +437,11 @@ def check_repairs(page: Page, groups: Groups) -> None:
         )
     head = [
         "score",
-        "constant wins",
-        "linear equation wins",
-        "flat at the top (0.05)",
-        "performance of the winner",
+        "constant is best",
+        "linear equation is best",
+        "flat near the maximum (0.05)",
+        "performance of the best",
         "rules",
         "terms",
     ]
-    page.table(head, expected, "What repairs it")
+    page.table(head, expected, "Remedies")

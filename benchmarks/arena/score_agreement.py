@@ -1,12 +1,12 @@
 """What FiRe, Q and ICE say of rules, and what they hide: rank agreement, weights, blind spots.
 
-    python benchmarks/arena/what_scores_say.py [--seconds 300] [--only DATA ...]
-    python benchmarks/arena/what_scores_say.py --page-only
+    python benchmarks/arena/score_agreement.py [--seconds 300] [--only DATA ...]
+    python benchmarks/arena/score_agreement.py --page-only
 
 Measures some dozen rule sets of every table, from a constant to trees of 24 leaves, by the scores
 and by all measures of `skescore.scorers.SET_MEASURES`, on rows held out. Rows are kept in
-`what_scores_say.csv` table by table, so that a run may be stopped and goes on. The page
-`what_scores_say.md` is written from them and, for what needs the scores alone, from the rows of
+`score_agreement.csv` table by table, so that a run may be stopped and goes on. The page
+`score_agreement.md` is written from them and, for what needs the scores alone, from the rows of
 `results.csv` that `run.py` wrote.
 """
 
@@ -40,7 +40,7 @@ from skescore.scorers import SET_MEASURES, evaluate_rules, knowledge, make_set_s
 
 FOLDER = Path(__file__).parent
 ROWS, PAGE, ARENA = (
-    FOLDER / name for name in ("what_scores_say.csv", "what_scores_say.md", "results.csv")
+    FOLDER / name for name in ("score_agreement.csv", "score_agreement.md", "results.csv")
 )
 #: Tables of every kind that are quick to measure.
 TABLES = {
@@ -286,7 +286,7 @@ def weights_section(groups: list[pd.DataFrame]) -> list[str]:
                 number(float(np.median(sizes)), 0),
             ]
         )
-    head = ["weights", "mean τ with weights of 1", "another rule set wins", "rules of the winner"]
+    head = ["weights", "mean τ with weights of 1", "another rule set is best", "rules of the best"]
     return table(head, listed)
 
 
@@ -319,17 +319,17 @@ def write_page() -> None:
         own_rows[name] *= sign
     groups = groups_of(own_rows, ["data"])
     lines = [
-        "# What the scores say, and what they hide",
+        "# Agreement of the scores with each other and with other measures",
         "",
-        "Written by `what_scores_say.py` from rows; no figure is typed in by hand. What the "
-        "measures are tells `docs/guide/beyond_scores.md`.",
+        "This page is written by `python benchmarks/arena/score_agreement.py`; do not edit it by "
+        "hand. [The guide](../../docs/guide/beyond_scores.md) defines the measures.",
         "",
-        f"Own rows: {len(own_rows)} rule sets of {own_rows['data'].nunique()} tables "
-        f"({own_rows.loc[own_rows['task'] == 'classification', 'data'].nunique()} of classes), a "
-        "random forest, half of the rows held out: a constant, trees of 2 to 24 leaves, GridEx, "
-        "CREAM, ITER, Trepan, REAL and GridREx with their defaults, and in a regression one linear "
-        "equation. All measures are those of `skescore.scorers.SET_MEASURES`, turned so that "
-        "greater is better.",
+        f"*Selected rule sets* are {len(own_rows)} rule sets for {own_rows['data'].nunique()} "
+        f"tables ({own_rows.loc[own_rows['task'] == 'classification', 'data'].nunique()} of them "
+        "for classification) that explain a random forest: a constant, trees of 2 to 24 leaves, "
+        "GridEx, CREAM, ITER, Trepan, REAL and GridREx with their default settings, and for "
+        "regression one linear equation. Half of the rows are held out. The measures are those of "
+        "`skescore.scorers.SET_MEASURES`, with the sign for which greater is better.",
         "",
     ]
     arena = None
@@ -338,32 +338,33 @@ def write_page() -> None:
         cells = cells.join(scored(cells).drop(columns="performance"))
         arena = groups_of(cells, ["suite", "data", "black_box", "seed"])
         lines += [
-            f"Arena: {sum(map(len, arena))} cells of {len(arena)} (table, black box, seed) with at "
-            "least six methods, from `results.csv`.",
+            f"*Arena* are {sum(map(len, arena))} cells of `results.csv`, in {len(arena)} groups of "
+            "equal table, black box and split that have at least six methods.",
             "",
         ]
-    lines += in_short(groups)
+    lines += summarize(groups)
     lines += [
-        "## Do scores say the same?",
+        "## Agreement of the scores",
         "",
-        "Mean of Kendall's τ over tables: 1 is the same "
-        "order of the rule sets, 0 none in common, −1 the opposite.",
+        "Mean of Kendall's τ over tables: 1 is the same order of the rule sets, 0 is no relation, "
+        "and −1 is the opposite order.",
         "",
     ]
     names = ["ICE", "FiRe", "Q", "fidelity"]
     listed = []
-    for kind, group_list in (("own rows", groups), ("arena", arena or [])):
+    for kind, group_list in (("selected", groups), ("arena", arena or [])):
         if group_list:
             for i, one in enumerate(names):
                 for other in names[i + 1 :]:
                     listed.append(
                         [f"{one} and {other}", kind, number(mean_tau(group_list, one, other))]
                     )
-    lines += table(["scores", "rows", "τ"], sorted(listed, key=lambda cells: cells[0]))
+    lines += table(["scores", "rule sets", "τ"], sorted(listed, key=lambda cells: cells[0]))
     lines += [
-        "## Where scores and the other measures agree or conflict",
+        "## Agreement with other measures",
         "",
-        "The same, own rows. Negative: what the score prefers is worse by the measure.",
+        "Mean of τ for the selected rule sets. It is negative if the rule sets that a score "
+        "prefers are worse by the measure.",
         "",
     ]
     listed = [
@@ -374,16 +375,16 @@ def write_page() -> None:
     lines += ["## Blind spots", ""]
     lines += blind_spots(own_rows, groups, arena)
     lines += ["## Weights", ""]
-    for kind, group_list in (("Own rows", groups), ("Arena", arena or [])):
+    for kind, group_list in (("Selected rule sets", groups), ("Arena", arena or [])):
         if group_list:
             lines += [f"{kind}:", "", *weights_section(group_list)]
-    lines += ["## What repairs it", "", *repairs(groups), ""]
-    lines += ["## Table by table", "", *by_table(groups)]
+    lines += ["## Remedies", "", *repairs(groups), ""]
+    lines += ["## Single tables", "", *by_table(groups)]
     PAGE.write_text("\n".join(lines), encoding="utf-8")
 
 
-def in_short(groups: list[pd.DataFrame]) -> list[str]:
-    """The figures that a reader takes home."""
+def summarize(groups: list[pd.DataFrame]) -> list[str]:
+    """Return the main results."""
     classes = [g for g in groups if g["task"].iloc[0] == "classification"]
     numbers = [g for g in groups if g["task"].iloc[0] == "regression"]
     t = {
@@ -404,26 +405,27 @@ def in_short(groups: list[pd.DataFrame]) -> list[str]:
     terms = np.median([winner(g, "FiRe")["size_terms"] for g in numbers])
     flat = flatness(groups)
     return [
-        "## In short",
+        "## Summary",
         "",
-        f"- FiRe and Q put rule sets into nearly one order (τ {t['FiRe', 'Q']}); ICE has another "
-        f"(τ with FiRe {t['ICE', 'FiRe']}).",
-        f"- With the fidelity to the black box, FiRe has τ {t['FiRe', 'fidelity']} and ICE "
-        f"{t['ICE', 'fidelity']}: what they prefer is not what describes the black box best. With "
-        f"the agreement of features, FiRe has {t['FiRe', 'feature_agreement']}: fewer rules name "
-        f"fewer features. ICE and fidelity at the boundary: {t['ICE', 'fidelity_boundary']}.",
-        f"- A constant wins FiRe(1) on {constant} of the tables of classes: a second rule "
-        "pays only if it more than halves the errors.",
-        f"- One linear equation wins FiRe(1) on {line} of the regressions, as one rule; the median "
-        f"of the terms that a reader of FiRe(1)'s winner has to read is {terms:.0f}.",
-        f"- ICE(1, 1) does not tell apart rule sets whose performance differs by 0.05 or more on "
-        f"{share(flat['5'])} of the tables: its part for errors falls from 0.993 to 0.982 only as "
+        f"- FiRe and Q order rule sets almost equally (τ {t['FiRe', 'Q']}); the order of ICE is "
+        f"another (τ with FiRe {t['ICE', 'FiRe']}).",
+        "- The scores do not prefer the rules that describe the black box best: the τ with "
+        f"fidelity is {t['FiRe', 'fidelity']} for FiRe and {t['ICE', 'fidelity']} for ICE, and for "
+        f"ICE it is {t['ICE', 'fidelity_boundary']} with fidelity at the boundary. The τ of FiRe "
+        f"with the agreement of features is {t['FiRe', 'feature_agreement']}, because fewer rules "
+        "use fewer features.",
+        f"- A constant is best by FiRe(1) on {constant} of the tables for classification: a second "
+        "rule improves FiRe only if it more than halves the errors.",
+        f"- One linear equation, which counts as one rule, is best by FiRe(1) on {line} of the "
+        f"tables for regression. The best rule sets by FiRe(1) have a median of {terms:.0f} terms.",
+        f"- On {share(flat['5'])} of the tables, ICE(1, 1) hardly distinguishes rule sets whose "
+        "performance differs by 0.05 or more: its factor for errors falls from 0.993 to 0.982 as "
         "the performance falls from 1 to 0.8.",
-        f"- Few contradictions between rules that are read one by one have τ "
-        f"{t['ICE', 'negative_overlap']} with ICE, which prefers short lists with ELSE; stability "
-        f"has {t['FiRe', 'stability']} with FiRe, as few rules are found again more often.",
-        "- Weights and sizes that exist already repair most of it: see below. So there is no new "
-        "score here.",
+        "- ICE prefers short lists with ELSE, whose rules contradict each other if they are read "
+        f"one by one (τ {t['ICE', 'negative_overlap']} with few contradictions). FiRe prefers few "
+        f"rules, which are more stable (τ {t['FiRe', 'stability']}).",
+        "- Existing weights and the size in terms avoid most of these effects (see Remedies), so "
+        "no new score is proposed.",
         "",
     ]
 
@@ -447,10 +449,10 @@ def blind_spots(
         for s in ("FiRe", "Q", "ICE")
     }
     lines = table(
-        ["share of the tables where", "FiRe(1)", "Q", "ICE(1, 1)"],
+        ["share of tables on which", "FiRe(1)", "Q", "ICE(1, 1)"],
         [
-            ["of classifications: a constant wins", *constant.values()],
-            ["of regressions: one linear equation wins", *line.values()],
+            ["a constant is best (classification)", *constant.values()],
+            ["one linear equation is best (regression)", *line.values()],
         ],
     )
     flat = flatness(groups)
@@ -458,20 +460,20 @@ def blind_spots(
         (g["ICE"] >= g["ICE"].max() - g["ice_error"][g["ICE"].idxmax()]).sum() >= 3 for g in groups
     ]
     lines += [
-        f"- ICE(1, 1) is flat at its top: rule sets within 0.02 of its best differ by 0.05 or more "
-        f"in weighted F1 or R² on {share(flat['5'])} of the tables, by 0.10 or more on "
+        "- ICE(1, 1) is flat near its maximum: rule sets within 0.02 of the best differ by 0.05 or "
+        f"more in weighted F1 or R² on {share(flat['5'])} of the tables, and by 0.10 or more on "
         f"{share(flat['10'])}.",
-        "- Three or more rule sets lie within a standard error of the best ICE(1, 1) (bootstrap "
-        f"of the held-out rows) on {share(noisy)} of the tables.",
+        "- Three or more rule sets are within one standard error of the best ICE(1, 1), by a "
+        f"bootstrap of the held-out rows, on {share(noisy)} of the tables.",
     ]
     if arena:
         flat = flatness(arena)
         one = [winner(g, "FiRe")["n_rules"] == 1 for g in arena if (g["n_rules"] == 1).any()]
         lines += [
-            f"- Arena: flat in that sense in {share(flat['5'])} and {share(flat['10'])} of the "
-            "groups"
+            f"- In the arena, these differences occur in {share(flat['5'])} and "
+            f"{share(flat['10'])} of the groups"
             + (
-                f"; where some method gave a single rule, it wins FiRe(1) in {share(one)}."
+                f". Where a method gives a single rule, one rule is best by FiRe(1) in {share(one)}."
                 if one
                 else "."
             ),
@@ -479,7 +481,7 @@ def blind_spots(
     chosen = [winner(g, "ICE") for g in groups]
     hidden = pd.DataFrame(chosen)
     lines += [
-        "- Of the rule sets that win ICE(1, 1): median negative overlap "
+        "- Medians of the best rule sets by ICE(1, 1): negative overlap "
         f"{number(-hidden['negative_overlap'].median())}, stability "
         f"{number(hidden['stability'].median())}, calibration error "
         f"{number(-hidden['calibration_error'].median())}, fidelity on the rows "
@@ -487,9 +489,9 @@ def blind_spots(
         f"{number(hidden['fidelity_uniform'].median())}, at the boundary "
         f"{number(hidden['fidelity_boundary'].median())}, agreement of features "
         f"{number(hidden['feature_agreement'].median())}.",
-        f"- Their worst class or quarter of numbers lies below the mean fidelity by "
-        f"{number(-hidden['fidelity_gap'].median())} in the median, and by 0.25 or more on "
-        f"{share(-hidden['fidelity_gap'].dropna() >= 0.25)} of the tables.",
+        "- The fidelity of their worst class, or quarter of the numbers, is below the mean "
+        f"fidelity by a median of {number(-hidden['fidelity_gap'].median())}, and by 0.25 or more "
+        f"on {share(-hidden['fidelity_gap'].dropna() >= 0.25)} of the tables.",
         "",
     ]
     return lines
@@ -538,10 +540,10 @@ def repairs(groups: list[pd.DataFrame]) -> list[str]:
         listed.append(cells)
     head = [
         "score",
-        "constant wins",
-        "linear equation wins",
-        "flat at the top (0.05)",
-        "performance of the winner",
+        "constant is best",
+        "linear equation is best",
+        "flat near the maximum (0.05)",
+        "performance of the best",
         "rules",
         "terms",
     ]
@@ -556,7 +558,7 @@ def by_table(groups: list[pd.DataFrame]) -> list[str]:
             won = winner(group, score)
             cells.append(f"{won['candidate']} ({number(won['performance'])})")
         listed.append(cells)
-    return table(["table", "wins ICE(1, 1) (performance)", "FiRe(1)", "Q", "fidelity"], listed)
+    return table(["table", "best by ICE(1, 1) (performance)", "FiRe(1)", "Q", "fidelity"], listed)
 
 
 def main() -> None:
