@@ -473,7 +473,8 @@ def blind_spots(
             f"- In the arena, these differences occur in {share(flat['5'])} and "
             f"{share(flat['10'])} of the groups"
             + (
-                f". Where a method gives a single rule, one rule is best by FiRe(1) in {share(one)}."
+                ". Where a method gives a single rule, one rule is best by FiRe(1) in "
+                f"{share(one)}."
                 if one
                 else "."
             ),
