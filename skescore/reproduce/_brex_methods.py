@@ -358,12 +358,12 @@ def _sample_permutations(formula: Formula, X: Bits, seed: int) -> Maps:
 
 @contextmanager
 def _global_seed(seed: int) -> Iterator[None]:
-    """Yield seed NumPy's global generator for the shap package, and restore it afterwards."""
+    """Seed NumPy's global generator for the shap package, and restore it afterwards."""
     state = np.random.get_state()
     np.random.seed(seed % 2**32)
     try:
         with warnings.catch_warnings():
-            # shap warns of fewer samples than unknowns, which the paper uses.
+            # shap warns if there are fewer samples than inputs, as in the paper.
             warnings.simplefilter("ignore")
             yield
     finally:
@@ -392,19 +392,20 @@ def _kernel_shap_method(samples: int | str) -> Callable[[Formula, Bits, int], Ma
 
 
 _NETWORKS = (
-    "The paper does not say whether its networks saw Unassigned inputs, nor how inputs were coded."
+    "The paper states neither the encoding of the inputs nor whether its networks were trained on "
+    "Unassigned inputs."
 )
-_THREE = "Network trained on Kleene's three values, inputs coded -1, 0 and +1."
-_THREE_NEAR = "Its gradient rows come nearer to the paper's than those of two-valued ones."
+_THREE = "The network is trained on Kleene's three values, encoded as -1, 0 and +1."
+_THREE_NEAR = "Its gradient rows are closer to the paper's than those of two-valued networks."
 _TWO = (
-    "Network trained on complete inputs only, coded -1 and +1, so that a baseline of 0 is nothing "
-    "it has learnt."
+    "The network is trained on complete inputs only, encoded as -1 and +1, so it has not learned "
+    "the meaning of the baseline 0."
 )
 _ZERO_ONE = (
-    "Network trained on complete inputs only, coded 0 and 1, so that captum's baseline of 0 means "
-    "False and an input of 0 gets nothing where attributions are multiplied by inputs."
+    "The network is trained on complete inputs only, encoded as 0 and 1, so captum's baseline of 0 "
+    "means False, and inputs of 0 have no attribution in methods that multiply by the input."
 )
-_TWO_NEAR = "Its Shapley rows come nearer to the paper's than those of three-valued ones."
+_TWO_NEAR = "Its Shapley rows are closer to the paper's than those of three-valued networks."
 
 
 def _network_methods() -> Iterator[Method]:
@@ -424,17 +425,17 @@ def _network_methods() -> Iterator[Method]:
             )
 
 
-#: Reasons of printed figures that the networks do not give, by method and kind of figure.
+#: Explanations of printed figures that the networks do not reproduce.
 _INPUT_X_GRADIENT = (
-    "The paper's figures are nearest with inputs coded 0 and 1, where an input of 0 has no "
-    "attribution; with -1 and +1 they are much better than printed."
+    "The paper's figures are reproduced best with inputs encoded as 0 and 1, where inputs of 0 "
+    "have no attribution. With -1 and +1, the figures are much better than printed."
 )
 _CHANCE = (
-    "The paper's figures are those of chance, 1 / C(12, k) for k responsible inputs (see the row "
-    "'All inputs equal'), while its divergences are those of 25 samples: the two tables contradict "
-    "each other."
+    "The paper's figures equal those of random guesses, 1 / C(12, k) for k responsible inputs (see "
+    "the row 'All inputs equal'), but its divergences are those of 25 samples, so its two tables "
+    "contradict each other."
 )
-_NOISE = "25 samples for twelve unknowns, captum's default, are mostly noise."
+_NOISE = "25 samples, captum's default, are mostly noise for twelve inputs."
 
 
 def _network_note(name: str, kind: str, *, divergence: bool) -> str:
@@ -466,13 +467,14 @@ BREX_METHODS: dict[str, Method] = {
             "B-ReX, preset paper",
             "B-ReX",
             _brex_method("paper"),
-            on_divergence="One pass, four blocks, the blocks that made the decision hang on a "
-            "part stay Unassigned while it is refined. The paper names neither number of blocks "
-            "nor of passes, and which formulas are drawn moves a cell by up to .02; on monotone "
-            "arity 7 and 10 it is at the low end of what this reading gives.",
-            on_top_k="Relevant is what has a responsibility; the set of Tritscher et al., which "
-            "the paper may have used, was not to be had. Equal values at the border are "
-            "drawn fairly.",
+            on_divergence="One pass with four blocks. While a block is refined, the blocks that "
+            "made the decision depend on it stay Unassigned. The paper states neither the number "
+            "of blocks nor that of passes. The choice of the formulas changes a cell by up to "
+            ".02; for monotone formulas of arity 7 and 10, the paper's figures are at the lower "
+            "end of this range.",
+            on_top_k="Inputs with a positive responsibility count as relevant; the labels of "
+            "Tritscher et al., which the paper may have used, are not available. Ties at rank k "
+            "are broken at random.",
         ),
         Method(
             "brex-literal",
@@ -480,62 +482,62 @@ BREX_METHODS: dict[str, Method] = {
             "B-ReX",
             _brex_method("literal"),
             ignores_zero_maps=True,
-            on_divergence="Algorithm 3 to the letter: nothing else is Unassigned while a part is "
-            "refined; mean of twenty passes; rows left without any attribution do not count.",
-            on_top_k="Nearest to the paper on and, or and xor: its rare failures there are pairs "
-            "that never share a block in 10 to 20 passes. On xor-and-xor and on "
-            "non-monotone chains from arity 5 the paper is lower, as a network that errs "
-            "on Unassigned inputs would be, or another set of relevant inputs.",
+            on_divergence="Algorithm 3 as printed: no other input is Unassigned while a block is "
+            "refined. Mean of twenty passes; rows without any attribution do not count.",
+            on_top_k="Closest to the paper for and, or and xor: its rare errors there come from "
+            "pairs of inputs that never share a block in 10 to 20 passes. For xor-and-xor and for "
+            "non-monotone chains of arity 5 or more, the paper's figures are lower. Networks that "
+            "err on Unassigned inputs, or other relevant inputs, would explain this.",
         ),
         Method(
             "brex-certified",
             "B-ReX, certified (ours)",
             "B-ReX",
             _brex_method("certified"),
-            on_divergence="Not in the paper: counts of single inputs with a certificate each, the "
-            "best of all passes instead of a mean.",
-            on_top_k="Not in the paper: never wrong about an input that does not matter; on long "
-            "chains it stops, after six passes without a new query, before it has met "
-            "every one that does.",
+            on_divergence="Not in the paper: each count has a certificate, and the best pass is "
+            "used instead of the mean of all passes.",
+            on_top_k="Not in the paper: irrelevant inputs never get an attribution. On long chains "
+            "it stops, after six passes without a new query, before it finds all relevant inputs.",
         ),
         Method(
             "brex-patient",
             "B-ReX, certified, patience 20",
             "B-ReX",
             _brex_method("certified", patience=20, n_iterations=100),
-            on_divergence="As certified, with up to a hundred passes, the last twenty in vain.",
-            on_top_k="Not in the paper: as certified, but it takes twenty passes without a new "
-            "query before it stops, which costs time, and less than one query per row.",
+            on_divergence="As certified, but with up to a hundred passes; it stops after twenty "
+            "passes without a new query.",
+            on_top_k="Not in the paper: as certified, but it stops after twenty passes without a "
+            "new query. This takes time, but less than one more query per row.",
         ),
         Method(
             "shapley-unassigned",
             "Shapley, exact, Unassigned",
             "ShapleyValues",
             _exact_method(kleene_shapley),
-            on_divergence="The paper samples on a trained network; these are exact, on the "
-            "formula itself with absent inputs Unassigned.",
-            on_top_k="Exact on the formula; the paper samples on a trained network, where inputs "
-            "that do not matter get some value too.",
+            on_divergence="Exact values of the formula, with absent inputs Unassigned. The paper "
+            "samples them for a trained network.",
+            on_top_k="Exact values of the formula. The paper samples them for a trained network, "
+            "for which irrelevant inputs have values other than 0 as well.",
         ),
         Method(
             "shapley-completions",
             "Shapley, exact, completions",
             "ShapleyValues",
             _exact_method(completion_shapley),
-            on_divergence="Exact, absent inputs are drawn as fair coins. The paper samples on a "
-            "trained network.",
-            on_top_k="Exact on the formula; the paper samples on a trained network. Inputs of "
-            "negative value count as none.",
+            on_divergence="Exact values of the formula; each absent input is True or False with "
+            "probability 1/2. The paper samples them for a trained network.",
+            on_top_k="Exact values of the formula. The paper samples them for a trained network. "
+            "Negative values count as 0.",
         ),
         Method(
             "shapley-sampled",
             "Shapley, one order both ways",
             "ShapleyValues",
             _sample_permutations,
-            on_divergence="One random order forwards and backwards, as many queries as a pass of "
-            "B-ReX, on the formula with absent inputs Unassigned.",
-            on_top_k="One random order forwards and backwards; the paper takes 25 orders on a "
-            "trained network.",
+            on_divergence="One random order and its reverse, with about as many queries of the "
+            "formula as one pass of B-ReX; absent inputs are Unassigned.",
+            on_top_k="One random order and its reverse. The paper uses 25 orders on a trained "
+            "network.",
         ),
         Method(
             "kernel-shap-25",
@@ -544,9 +546,9 @@ BREX_METHODS: dict[str, Method] = {
             _kernel_shap_method(25),
             package="shap",
             max_rows=100,
-            on_divergence="On the formula with absent inputs Unassigned; 25 samples as captum "
-            "takes by default, for twelve unknowns, are mostly noise.",
-            on_top_k=f"On the formula with absent inputs Unassigned. {_CHANCE}",
+            on_divergence="Values of the formula with absent inputs Unassigned, from 25 samples, "
+            "captum's default. So few samples for twelve inputs are mostly noise.",
+            on_top_k=f"Values of the formula with absent inputs Unassigned. {_CHANCE}",
         ),
         Method(
             "kernel-shap",
@@ -556,10 +558,9 @@ BREX_METHODS: dict[str, Method] = {
             package="shap",
             max_rows=40,
             quick=False,
-            on_divergence="On the formula with absent inputs Unassigned, with the samples that "
-            "shap takes by default: all but exact Shapley values.",
-            on_top_k="All but exact, but inputs that do not matter get values that are not quite "
-            "0.",
+            on_divergence="Values of the formula with absent inputs Unassigned, from shap's "
+            "default number of samples: almost exact Shapley values.",
+            on_top_k="Almost exact, but the values of irrelevant inputs differ slightly from 0.",
         ),
         Method(
             "chance",
@@ -567,8 +568,8 @@ BREX_METHODS: dict[str, Method] = {
             "KernelShap",
             _equal_values,
             on_divergence="Not in the paper: the same value for all twelve inputs.",
-            on_top_k="Not in the paper: ties broken at random give 1 / C(12, k) for k responsible "
-            "inputs, which the paper prints for KernelShap.",
+            on_top_k="Not in the paper: with random tie-breaking, the expected accuracy is "
+            "1 / C(12, k) for k responsible inputs; the paper prints these values for KernelShap.",
         ),
         *_network_methods(),
     )
