@@ -640,7 +640,7 @@ def _run_brex(options: argparse.Namespace) -> str:
     badly = {row.key[:4] for row in result.rows if row.accuracy is not None and row.accuracy < 1}
     if badly:
         notes.add(
-            f"networks have not learnt every row of {len(badly)} of the formulas; "
+            f"networks have not learned every row of {len(badly)} of the formulas; "
             f"{'see' if options.output else '--output keeps'} the accuracies in brex_rows.csv"
         )
     tables = table_lines(result)
