@@ -13,6 +13,7 @@ from skescore._html import notebook_view, table_html, text_html
 from skescore._io import json_of
 from skescore._text import plural
 from skescore._validation import check_choice
+from skescore.certificates._check_schema import METRIC_NAMES
 from skescore.certificates._problem import (
     BLACK_BOX_REFERENCE,
     LOSS_OF_METRIC,
@@ -513,12 +514,23 @@ class Certificate:
             n_cuts = sum(map(len, space["thresholds"].values()))
             n_cuts += sum(map(len, space["categories"].values()))
             n_cuts += sum(map(len, space.get("category_sets", {}).values()))
-            cuts = f"{n_cuts} stated cuts"
+            cuts = plural(n_cuts, "stated cut")
         elif per_feature is None:
             cuts = "all cuts between neighboring values"
         else:
             cuts = f"{per_feature} cuts per feature and those of the given rules"
         return f"decision {frontier.kind} of at most {size} over {cuts}"
+
+    def _count_given_rules(self) -> str:
+        n_rules = self.given_rules["n_rules"]
+        return "1 rule has" if n_rules == 1 else f"{n_rules} rules have"
+
+    def _describe_score(self) -> str:
+        """Return the metric, the weights and the completeness of the score in words."""
+        settings = self.settings
+        weights = (f"{name} {weight:g}" for name, weight in sorted(settings["weights"].items()))
+        completeness = ["completeness by rows"] if settings["completeness"] == "instances" else []
+        return ", ".join([METRIC_NAMES[settings["metric"]], *weights, *completeness])
 
     def to_text(self) -> str:
         """Describe the proof, in one sentence for each kind of rules.
@@ -534,7 +546,8 @@ class Certificate:
         weighted = " with their weights" if self.rows["weighted"] else ""
         lines = [
             f"On these {rows}{weighted}, against {self.rows['reference']}, "
-            f"{plural(self.given_rules['n_rules'], 'rule')} have {spec.label} {given_score:.4f}."
+            f"{self._count_given_rules()} {spec.label} {given_score:.4f} "
+            f"({self._describe_score()})."
         ]
         for frontier in self.frontiers:
             kind = frontier.kind

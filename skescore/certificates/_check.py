@@ -48,6 +48,7 @@ from threadpoolctl import threadpool_limits
 
 from skescore.certificates._check_schema import (
     LOSS_OF_METRIC,
+    METRIC_NAMES,
     METRICS_OF_LOSS,
     PERFORMANCES,
     Budget,
@@ -66,6 +67,8 @@ from skescore.certificates._check_searches import (
 _ROUNDING = 1e-9
 #: A lower bound is wrong if it exceeds the smallest loss by this share of the loss of one rule.
 _WRONG = 1e-7
+#: Error of the bounds of solvers, as a share of the total weight of the rows.
+_SOLVER_ROUNDING = 1e-8
 #: Largest relative difference between two scores that counts as rounding.
 _SCORE_ROUNDING = 1e-6
 #: Largest number of trees, lists or premises that are enumerated.
@@ -163,7 +166,7 @@ def check_certificate(
     >>> result.verdict
     'confirmed'
     >>> print(result.claims[0])
-    On these 150 rows, against target, 3 rules have ICE 0.9757.
+    On these 150 rows, against target, 3 rules have ICE 0.9757 (weighted F1, phi 1, rho 1).
     >>> check_certificate(text.replace('"n_rows": 150', '"n_rows": 149'), X, y).verdict
     'rejected'
     """
@@ -172,14 +175,10 @@ def check_certificate(
         text = Path(certificate).read_text(encoding="utf-8")
     budget = Budget(time_limit, memory_limit)
     findings: list[str] = []
+    weights = _read_weights(sample_weight)
     try:
         data = parse_certificate(text, budget)
-        rows = _Rows(data, X, y, sample_weight, budget)
-    except RejectedError as error:
-        return CheckResult("rejected", (f"Wrong: {error}.",))
-    except LimitError as error:
-        return CheckResult("not checked", (_UNCHECKED.format(error),))
-    try:
+        rows = _Rows(data, X, y, weights, budget)
         return _run_steps(_Check(data, rows, budget), findings)
     except RejectedError as error:
         return CheckResult("rejected", (*findings, f"Wrong: {error}."))
@@ -220,13 +219,17 @@ class _Rows:
     ----------
     data : dict
         The certificate.
-    X, y, sample_weight : array-like
-        The rows, their reference and their weights.
+    X, y : array-like
+        The rows and their reference.
+    weights : list of float or None
+        Their weights.
     budget : Budget
         Limits of time and memory.
     """
 
-    def __init__(self, data: Any, X: Any, y: Any, sample_weight: Any, budget: Budget) -> None:
+    def __init__(
+        self, data: Any, X: Any, y: Any, weights: list[float] | None, budget: Budget
+    ) -> None:
         self.stated, self.budget = data["rows"], budget
         self.task = self.stated["task"]
         names, self.columns = _read_columns(X)
@@ -241,16 +244,8 @@ class _Rows:
         name = getattr(y, "name", None)
         #: Name of the target, if the passed one has a name.
         self.target_name = name if isinstance(name, str) and name else None
-        self.is_weighted = sample_weight is not None
-        self.w = [1.0] * len(self.y)
-        if self.is_weighted:
-            weights = _json_values(sample_weight)
-            self.w = [math.nan if weight is None else float(weight) for weight in weights]
-            if not all(0 <= w < math.inf for w in self.w) or not any(self.w):
-                raise ValueError(
-                    "sample_weight must hold finite numbers of 0 or more, at least one of them "
-                    f"above 0, got {self.w[:5]!r}."
-                )
+        self.is_weighted = weights is not None
+        self.w = [1.0] * len(self.y) if weights is None else weights
         if not self.y or not len(self.y) == len(self.values) == len(self.w):
             raise RejectedError(
                 f"there are {len(self.values)} rows, but {len(self.y)} values of y and "
@@ -416,19 +411,41 @@ def _to_float(exact: Fraction) -> float:
         return math.inf
 
 
+def _read_weights(sample_weight: Any) -> list[float] | None:
+    """Return weights as floats; None without weights."""
+    if sample_weight is None:
+        return None
+    values = _json_values(sample_weight)
+    weights = [math.nan if weight is None else float(weight) for weight in values]
+    if not all(0 <= w < math.inf for w in weights) or not any(weights):
+        raise ValueError(
+            "sample_weight must hold finite numbers of 0 or more, at least one of them above 0, "
+            f"got {weights[:5]!r}."
+        )
+    return weights
+
+
 def _read_columns(X: Any) -> tuple[list[str], list[list[Any]]]:
     """Return the names and the values of the columns; an array has no names."""
+    if hasattr(X, "column_names"):  # a table of Arrow
+        return list(X.column_names), [_json_values(X.column(j)) for j in range(X.num_columns)]
     columns = getattr(X, "columns", None)
     if columns is not None:
         names = [str(name) for name in columns]
-        return names, [_json_values(X.iloc[:, j]) for j in range(len(names))]
+        has_positions = hasattr(X, "iloc")  # pandas, unlike polars, may repeat a name
+        return names, [
+            _json_values(X.iloc[:, j] if has_positions else X[name]) for j, name in enumerate(names)
+        ]
     rows = X.tolist() if hasattr(X, "tolist") else [list(row) for row in X]
     return [], [[_json_value(v) for v in column] for column in zip(*rows, strict=True)]
 
 
 def _json_values(column: Any) -> list[Any]:
     """Return the values of a column as JSON represents them."""
-    return [_json_value(v) for v in (column.tolist() if hasattr(column, "tolist") else column)]
+    for method in ("tolist", "to_list", "to_pylist"):  # NumPy and pandas, polars, Arrow
+        if hasattr(column, method):
+            return [_json_value(v) for v in getattr(column, method)()]
+    return list(map(_json_value, column))
 
 
 def _json_value(value: Any) -> Any:
@@ -439,7 +456,8 @@ def _json_value(value: Any) -> Any:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        return None if value != value or str(value) in ("<NA>", "NaT") else str(value)
+        # The comparison of pandas' NA with itself is no boolean.
+        return None if str(value) in ("<NA>", "NaT") or value != value else str(value)
     if isinstance(value, int) and number != value:
         return value
     return None if math.isnan(number) else number
@@ -476,8 +494,21 @@ def _holds(condition: Any, row: Sequence[Any]) -> bool:
         return bool(condition.get("missing", False))
     if kind == "interval":
         return _is_within(condition, value)
-    is_listed = any(not _differ(value, v) for v in condition["values"])
-    return is_listed != condition.get("negated", False)
+    return (_class_key(value) in _keys_of(condition)) != condition.get("negated", False)
+
+
+def _keys_of(condition: Any) -> frozenset[Any]:
+    """Return the keys of the values of a condition, which it keeps for further rows."""
+    if "keys" not in condition:  # no field of the schema
+        condition["keys"] = frozenset(map(_class_key, condition["values"]))
+    keys: frozenset[Any] = condition["keys"]
+    return keys
+
+
+def _n_parts(condition: Any) -> int:
+    """Return the number of conditions and terms that are evaluated for a row."""
+    parts = condition.get("conditions", ())
+    return 1 + len(condition.get("terms", ())) + sum(map(_n_parts, parts))
 
 
 def _is_within(condition: Any, value: Any) -> bool:
@@ -588,7 +619,7 @@ def _prediction_term(score: str, metric: str, value: float) -> float:
 # --- 6. volume ---
 
 
-def _covered_volume(rules: Any, domain: Any) -> Fraction | None:
+def _covered_volume(rules: Any, domain: Any, budget: Budget) -> Fraction | None:
     """Return the share of the domain where some rule holds; None if it cannot be computed.
 
     The domain is divided feature by feature into parts that conditions distinguish. Missing values
@@ -617,7 +648,8 @@ def _covered_volume(rules: Any, domain: Any) -> Fraction | None:
             return Fraction(1)
         shares: dict[frozenset[int], Fraction] = {}
         for value, share in parts[k]:
-            n_parts += 1 + len(open_rules) // 100
+            n_parts += 1 + (len(open_rules) + len(conditions_of[features[k]])) // 100
+            budget.check_time()
             if n_parts > _MAX_VOLUME_PARTS:
                 raise LimitError("time")
             excluded = {
@@ -751,9 +783,11 @@ class _Check:
         """Return the rows for which a condition holds, as bits."""
         key = json.dumps([condition, order])
         if key not in self._condition_rows:
+            condition = json.loads(json.dumps(condition))  # It keeps the keys of its values.
             bits = bytearray(len(self.rows.index))
+            step = max(1, 1000 // _n_parts(condition))
             for position, i in enumerate(self.rows.index):
-                if position % 1000 == 0:
+                if position % step == 0:
                     self.budget.check_time()
                 row = self.rows.values[i]
                 bits[position] = _holds(condition, [row[j] for j in order])
@@ -855,9 +889,11 @@ class _Check:
         if self.data["settings"]["completeness"] == "instances":
             self.given_completeness = float(share_of_rows)
         domain = self._domain_of_rows(rules)
-        volume = _covered_volume(rules, domain)
+        volume = _covered_volume(rules, domain, self.budget)
         if volume is not None and rules.get("disjoint", False):
-            volumes = [_covered_volume({"rules": [rule]}, domain) for rule in rules["rules"]]
+            volumes = [
+                _covered_volume({"rules": [rule]}, domain, self.budget) for rule in rules["rules"]
+            ]
             if sum(one or 0 for one in volumes) > volume + Fraction(1e-12):
                 raise RejectedError("the given rules are stated to be disjoint, but they overlap")
         if volume is None:
@@ -903,15 +939,15 @@ class _Check:
             domain["upper"][j] = max(numbers, default=0.0)
         return domain
 
-    @staticmethod
-    def _is_volume_of_stated_domain(rules: Any, stated: float) -> bool:
+    def _is_volume_of_stated_domain(self, rules: Any, stated: float) -> bool:
         """Return whether the volume is right in the domain that is stored with the rules."""
         domain = rules.get("domain")
         if domain is None:
             return False
         missing = domain.get("missing") or [0.0] * len(domain["lower"])
         categories = dict(domain.get("categories", ()))
-        volume = _covered_volume(rules, {**domain, "categories": categories, "missing": missing})
+        domain = {**domain, "categories": categories, "missing": missing}
+        volume = _covered_volume(rules, domain, self.budget)
         return volume is not None and abs(stated - volume) <= _VOLUME_TOLERANCE
 
     # --- 7. cuts ---
@@ -963,6 +999,10 @@ class _Check:
             observed = [value for value in self.rows.columns[j] if value is not None]
             thresholds = cuts["thresholds"].get(str(j), [])
             is_text = any(isinstance(value, str) for value in observed)
+            is_cut = thresholds or str(j) in cuts["categories"] or str(j) in sets
+            has_missing = len(observed) < len(self.rows.columns[j])
+            if is_cut and has_missing and j not in cuts["missing_features"]:
+                raise RejectedError(f"no test separates the missing values of {name}")
             if thresholds and (is_text or str(j) in cuts["categories"]):
                 raise RejectedError(f"the texts of {name} are compared with numbers")
             if not is_stated:
@@ -1187,7 +1227,9 @@ class _Check:
                 raise RejectedError(f"{bounds} are not cuts of the space")
             if condition.get("lower_closed", False) or not condition.get("upper_closed", True):
                 raise RejectedError("tests of the space are x ≤ c and x > c")
-            return len(bounds)
+            if bounds:
+                return len(bounds)
+            kind = "missing"  # An interval without bounds holds for all values that are known.
         if kind == "one_of":
             # A negated condition on several values is one test per value, or one of a set.
             keys = {_class_key(value) for value in condition["values"]}
@@ -1250,7 +1292,10 @@ class _Check:
                 tests, self.all_rows, frontier["space"]["max_conditions"], cost, budget
             )
         )
-        wrong = one_rule * Fraction(_WRONG)
+        # Solvers use floats, whose error also depends on the largest of the weights.
+        wrong = max(
+            one_rule * Fraction(_WRONG), self.rows.total_weight * Fraction(_SOLVER_ROUNDING)
+        )
         if self.loss == "squared_error":
             wrong += Fraction(self.rows.square_error())
         enumerated: list[int] = []
@@ -1306,6 +1351,7 @@ class _Check:
         classes = [self.all_rows]
         for test in tests:
             self.budget.check_time()
+            self.budget.check_memory(2 * len(classes) * self.all_rows.bit_length() / 8)
             classes = [part for c in classes for part in (c & test, c & ~test) if part]
         return sum(map(cost, classes), Fraction(0))
 
@@ -1443,8 +1489,8 @@ class _Check:
         weighted = " with their weights" if self.rows.is_weighted else ""
         claims = [
             f"On these {rows}{weighted}, against {self.reference}, "
-            f"{_count(self.data['given']['n_rules'], 'rule')} have {_SCORES[score][0]} "
-            f"{self._given_score():.4f}."
+            f"{self._count_given_rules()} {_SCORES[score][0]} {self._given_score():.4f} "
+            f"({self._describe_score()})."
         ]
         if self.given_completeness < 1:
             claims.append(
@@ -1452,6 +1498,17 @@ class _Check:
                 f"{self.given_completeness:.3f}."
             )
         return claims
+
+    def _count_given_rules(self) -> str:
+        n_rules = self.data["given"]["n_rules"]
+        return "1 rule has" if n_rules == 1 else f"{n_rules} rules have"
+
+    def _describe_score(self) -> str:
+        """Return the metric, the weights and the completeness of the score in words."""
+        weights = (f"{name} {weight:g}" for name, weight in sorted(self.weights.items()))
+        by_rows = self.data["settings"]["completeness"] == "instances"
+        completeness = ["completeness by rows"] if by_rows else []
+        return ", ".join([METRIC_NAMES[self.metric], *weights, *completeness])
 
     def _given_score(self) -> float:
         term, completeness = self.given_term, self.given_completeness
@@ -1524,7 +1581,8 @@ class _Check:
         incumbent = f"{best} has {label} {sign * best_found:.4f}"
         if self.given_term is None or self.given_completeness is None:
             limit = sign * math.ceil(verified * 1e4 - 1e-9) / 1e4
-            return [f"No {space} has a better {label} than {limit:.4f}; {incumbent}."]
+            described = f"{label} ({self._describe_score()})"
+            return [f"No {space} has a better {described} than {limit:.4f}; {incumbent}."]
         gap = verified - sign * self._given_score()
         if gap <= rounding:
             return [f"No {space} is better; {incumbent}."]
@@ -1544,7 +1602,7 @@ class _Check:
                 space["cuts"].get(name, {})
                 for name in ("thresholds", "categories", "category_sets")
             )
-            cuts = f"{sum(len(values) for part in parts for values in part.values())} stated cuts"
+            cuts = _count(sum(len(v) for part in parts for v in part.values()), "stated cut")
         elif per_feature is None:
             cuts = "all cuts between neighboring values"
         else:
@@ -1660,6 +1718,8 @@ def _enumerate_lists(
         level = {all_rows}
         for _ in range(max_conditions):
             budget.check_time()
+            n_sets = len(premises) + len(level) * (1 + len(sides))
+            budget.check_memory(n_sets * all_rows.bit_length() / 8)
             level = {premise & side for premise in level for side in sides}
             premises |= level
         n_premises = len(premises := premises - {0, all_rows})

@@ -21,6 +21,15 @@ METRICS_OF_LOSS = {
     "absolute_error": ("mean_absolute_error",),
 }
 LOSS_OF_METRIC = {metric: loss for loss, metrics in METRICS_OF_LOSS.items() for metric in metrics}
+#: Names of the metrics in sentences.
+METRIC_NAMES = {
+    "accuracy": "accuracy",
+    "f1_weighted": "weighted F1",
+    "r2": "R²",
+    "mean_squared_error": "mean squared error",
+    "root_mean_squared_error": "root mean squared error",
+    "mean_absolute_error": "mean absolute error",
+}
 #: Metrics of which 1 is the best value.
 PERFORMANCES = ("accuracy", "f1_weighted", "r2")
 
@@ -358,7 +367,7 @@ _FRONTIER = _record(
                 **_METRIC_VALUES,
             )
         ),
-        "rules": _list(_RULES),
+        "rules": _list(_RULES, 1),
     },
     f1_bounds=_list(
         _record(

@@ -11,7 +11,6 @@ import heapq
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
@@ -560,13 +559,12 @@ def largest_f1(
     bounds = []
     for n, slack in sets.items():
         budget.check_time()
-        bounds.append(_largest_f1_of_classes(n, total, errors, slack))
+        bounds.append(_largest_f1_of_classes(n, total, errors, slack, budget))
     return min(1.0, max(bounds) * (1 + 1e-12))
 
 
-@lru_cache(maxsize=4096)
 def _largest_f1_of_classes(
-    n: tuple[float, ...], total: float, errors: float, slack: float
+    n: tuple[float, ...], total: float, errors: float, slack: float, budget: Budget
 ) -> float:
     """Return an upper bound of the weighted F1 of predictions of these classes.
 
@@ -583,6 +581,7 @@ def _largest_f1_of_classes(
         return f1(0, missed, errors)
 
     def bound(k: int, j: int, low: float, high: float) -> float:
+        budget.check_time()
         other_bounds = [
             (n[i], max(low - slack, 0.0) if i == j else 0.0) for i in range(len(n)) if i != k
         ]

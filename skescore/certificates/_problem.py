@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -243,7 +244,7 @@ class CertificateProblem:
             raise ValueError("search_or_rules holds 0 rules, so there is nothing to certify.")
         score = _resolve_metric(score, ruleset.task)
         given_rules = _measure_given_rules(evaluation, X, score.metric)
-        columns = getattr(X, "columns", None)
+        columns = getattr(X, "column_names", getattr(X, "columns", None))
         names = list(ruleset.feature_names) if columns is None else [str(c) for c in columns]
         cuts = space.cuts_of(X)
         has_stated_cuts = isinstance(space.cuts, Cuts)
@@ -388,7 +389,9 @@ def _measure_given_rules(evaluation: Any, X: Any, metric: str) -> GivenRules:
             if PREDICTION_METRICS[name].greater_is_better
             else evaluation.loss
         )
-        metrics[f"{name} {policy}"] = float(measure(name, policy))
+        value = float(measure(name, policy))
+        if not math.isnan(value):  # Metrics of covered rows are undefined if no row is covered.
+            metrics[f"{name} {policy}"] = value
     if ruleset.domain is None:  # The completeness by volume refers to this domain.
         domain = ruleset.domain_around(evaluation.X, evaluation.sample_weight)
         ruleset = ruleset.replace(domain=domain)
@@ -469,7 +472,8 @@ def rows_checksum(X: Any, y: Any, sample_weight: Any = None) -> str:
     >>> rows_checksum([[1.5, 2.0]], ["a"])[:12], rows_checksum([[1.5, 2.0]], ["b"])[:12]
     ('790c85a6737f', 'b40580c70086')
     """
-    columns = getattr(X, "columns", None)
+    # The `columns` of a table of Arrow are its data.
+    columns = getattr(X, "column_names", getattr(X, "columns", None))
     names = [str(c) for c in columns] if columns is not None else []
     table = RowTable.of(X, names or [f"x{j}" for j in range(np.shape(X)[1])])
     parts = [table.column(j).tolist() for j in range(len(table.names))]
@@ -496,7 +500,7 @@ def _json_value(value: Any) -> Any:
     try:
         number = float(value)
     except (TypeError, ValueError):
-        return str(value)
+        return None if str(value) in ("<NA>", "NaT") else str(value)
     if isinstance(value, int) and number != value:  # Beyond 2**53, floats skip integers.
         return value
     return None if number != number else number

@@ -129,9 +129,9 @@ class CalibratedRules:
         rule = _groups(ruleset, table)
         n_rows = np.bincount(rule, minlength=len(ruleset) + 1)
         if ruleset.classes is None:
-            differences = np.abs(labels - predict_all_rows(ruleset, table))
+            needed = _needed_half_widths(predict_all_rows(ruleset, table), labels)
             widths = tuple(
-                _bound(differences[rule == k], level) if _predicts(ruleset, k) else math.inf
+                _bound(needed[rule == k], level) if _predicts(ruleset, k) else math.inf
                 for k in range(len(ruleset) + 1)
             )
             return cls(ruleset, level, tuple(n_rows.tolist()), None, widths)
@@ -459,6 +459,22 @@ def _checked_labels(ruleset: RuleSet, y: Any, n_rows: int) -> NDArray[Any]:
     codes = classes.get_indexer(pd.Index(y, dtype=object))
     check_label_types(ruleset, "y", y[codes < 0])
     return np.asarray(codes)
+
+
+def _needed_half_widths(
+    predicted: NDArray[np.float64], labels: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return half widths whose intervals around predictions contain the labels after rounding.
+
+    The ends are floats, so ``predicted - |label - predicted|`` may be above a label below it.
+    Rounding is monotone, so larger half widths contain the label as well.
+    """
+    widths = np.abs(labels - predicted)
+    spacing = np.spacing(np.maximum(np.abs(labels), np.abs(predicted)))
+    for wider in (np.nextafter(widths, np.inf), widths + spacing):
+        is_missed = (predicted - widths > labels) | (predicted + widths < labels)
+        widths = np.where(is_missed, wider, widths)
+    return widths
 
 
 def _bound(scores: NDArray[np.float64], level: float) -> float:

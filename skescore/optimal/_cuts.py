@@ -189,6 +189,28 @@ class Cuts:
         conditions, negations = (tuple(pair[side] for pair in distinct_pairs) for side in (0, 1))
         return Tests(conditions, negations, rows, len(table))
 
+    def check_missing_features(self, X: Any) -> None:
+        """Raise an error if a feature with cuts has missing values that no test separates.
+
+        Without such a test, a missing value satisfies neither a comparison nor its negation.
+
+        Parameters
+        ----------
+        X : array-like, DataFrame or RowTable of shape (n_rows, n_features)
+            The rows.
+        """
+        names = column_names(X)
+        table = RowTable.of(X, names)
+        cut_features = {*self.thresholds, *self.categories, *self.category_sets}
+        for j in sorted(cut_features.difference(self.missing_features)):
+            if j < len(names) and (n_missing := int(is_missing(table.column(j)).sum())):
+                raise ValueError(
+                    "cuts must list features with missing values in missing_features, got "
+                    f"missing_features={self.missing_features!r}, but {names[j]!r} has {n_missing} "
+                    f"missing {'value' if n_missing == 1 else 'values'}. Add {j} to "
+                    "missing_features."
+                )
+
     @property
     def n_cuts(self) -> int:
         """Number of thresholds, values and sets of values."""
@@ -373,7 +395,8 @@ def column_names(X: Any) -> list[str]:
     """Return the names of the columns; those of an array are x0, x1, ..."""
     if isinstance(X, RowTable):
         return list(X.names)
-    columns = getattr(X, "columns", None)
+    # The `columns` of a table of Arrow are its data.
+    columns = getattr(X, "column_names", getattr(X, "columns", None))
     if columns is not None:
         return [str(name) for name in columns]
     return [f"x{j}" for j in range(np.shape(X)[1])]

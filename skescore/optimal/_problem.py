@@ -69,8 +69,16 @@ class SearchSpace:
         -------
         Cuts
             The cuts of the space, or candidate cuts of these rows.
+
+        Raises
+        ------
+        ValueError
+            If stated cuts leave out the missing values of a feature that they cut.
         """
-        return self.cuts if isinstance(self.cuts, Cuts) else candidate_cuts(X, self.cuts)
+        if not isinstance(self.cuts, Cuts):
+            return candidate_cuts(X, self.cuts)
+        self.cuts.check_missing_features(X)
+        return self.cuts
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from skescore.certificates import Certificate, check_certificate
+from skescore.certificates import Certificate, certify, check_certificate
 from skescore.metrics import volume_completeness
 from skescore.optimal import SearchSpace
 from skescore.rules import Interval, OneOf, Rule, RuleSet, as_ruleset
@@ -586,3 +586,92 @@ def test_checker_confirms_many_honest_certificates(case: Case) -> None:
     result = check_certificate(case.text, case.X, case.y, case.weights)
     assert result.verdict == "confirmed", str(result)
     assert not Oracle(case).false_claims(case.text, result)
+
+
+def known_case() -> Case:
+    """Return a certificate of lists of one condition over cuts with missing values."""
+    X = pd.DataFrame({"a": np.arange(8.0), "b": [np.nan, 1, 1, 1, 1, np.nan, 1, 1]})
+    y = pd.Series(list("nppppnnn"), name="t")
+    rules = RuleSet([Rule([], "n")], ["a", "b"], task="classification", classes=["n", "p"])
+    space = SearchSpace(max_rules=2, max_conditions=1, cuts=None)
+    return make_case("known", rules, X, y, kinds=["list"], space=space)
+
+
+def test_checker_counts_interval_without_bounds() -> None:
+    case = known_case()
+    assert check_certificate(case.text, case.X, case.y).verdict == "confirmed"
+    data = case.data
+    frontier = data["frontiers"][0]
+    rules = frontier["rules"][1]["rules"]
+    rules[0]["if"].append({"type": "interval", "feature": 1})  # b is known
+    for rule in rules:
+        rule.pop("statistics")
+    frontier["lower"], frontier["upper"] = [1.0, 0.0], [4.0, 0.0]
+    frontier["status"] = ["target", "target"]
+    frontier["measured"][1] = {"accuracy": 1.0, "f1_weighted": 1.0, "n_rules": 2}
+    result = check_certificate(json.dumps(data), case.X, case.y)
+    assert result.findings[-1] == "Wrong: a rule has 2 conditions."
+
+
+def test_checker_rejects_cuts_without_missing_values() -> None:
+    case = known_case()
+    data = case.data
+    data["settings"]["stated_cuts"] = True
+    data["frontiers"][0]["space"]["cuts"]["missing_features"] = []
+    data["frontiers"][0]["space"]["cuts"]["thresholds"]["1"] = [1.0]
+    result = check_certificate(json.dumps(data), case.X, case.y)
+    assert result.findings[-1] == "Wrong: no test separates the missing values of b."
+
+
+def test_checker_rejects_frontier_without_rules() -> None:
+    case = known_case()
+    data = case.data
+    data["frontiers"][0]["rules"] = []
+    assert check_certificate(json.dumps(data), case.X.to_numpy(), case.y).verdict == "rejected"
+
+
+def test_checker_states_weights_of_the_score() -> None:
+    case = example_cases()["tree"]
+    data = case.data
+    data["settings"]["weights"]["phi"] = 1e-9
+    claims = check_certificate(json.dumps(data), case.X, case.y, case.weights).claims
+    assert "(weighted F1, phi 1e-09, rho 1)" in claims[0]
+
+
+@pytest.mark.parametrize("container", ["Int64", "boolean", "polars", "arrow"])
+def test_checker_reads_tables_of_all_kinds(container: str) -> None:
+    values = [None, True, False, True, False, True]
+    X: Any = pd.DataFrame({"a": pd.array(values, dtype="boolean")})
+    if container == "Int64":
+        X = X.astype("Int64")
+    elif container == "polars":
+        X = pytest.importorskip("polars").from_pandas(X)
+    elif container == "arrow":
+        X = pytest.importorskip("pyarrow").table({"a": values})
+    y = np.array(list("ppqqqp"))
+    rules = RuleSet([Rule([], "p")], ["a"], task="classification", classes=["p", "q"])
+    certificate = certify(rules, X, y, space=SearchSpace(2, 1, 2))
+    assert check_certificate(certificate.to_json(), X, y).verdict == "confirmed"
+
+
+@pytest.mark.parametrize("kind", ["interval", "one_of"])
+def test_checker_ends_in_time_for_many_conditions(kind: str) -> None:
+    case = example_cases()["tree"]
+    data = case.data
+    conditions = data["given"]["rules"]["rules"][0]["if"]
+    if kind == "interval":
+        bounds = (0.1 + 1e-9 * k for k in range(30_000))
+        conditions += [{"type": "interval", "feature": 0, "lower": bound} for bound in bounds]
+    else:
+        conditions.append({"type": "one_of", "feature": 0, "values": list(range(150_000))})
+    begin = time.monotonic()
+    check_certificate(json.dumps(data), case.X, case.y, case.weights, time_limit=1.0)
+    assert time.monotonic() - begin < 30  # It took minutes; the limit leaves room for the schema.
+
+
+def test_certificate_of_rules_without_rows_is_saved() -> None:
+    X, y = pd.DataFrame({"a": np.arange(6.0)}), pd.Series(list("aabbab"), name="t")
+    rules = RuleSet([Rule([Interval(0, lower=100)], "a")], ["a"], task="classification")
+    certificate = certify(rules, X, y, scoring="fire", kinds=["tree"], space=SearchSpace(2, 1, 2))
+    assert check_certificate(certificate.to_json(), X, y).verdict in ("confirmed", "not checked")
+    assert "1 rule has FiRe" in str(certificate)

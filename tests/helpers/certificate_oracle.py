@@ -393,13 +393,19 @@ class Oracle:
             if claim.startswith("On these"):
                 n_rows = re.findall(r"On these (\d+) rows?", claim)[0]
                 n_rules = re.findall(r"(\d+) rules? ha", claim)[0]
-                score = claim.rstrip(".").split()[-1]
+                score, described = re.findall(r" (\S+) \((.*)\)\.$", claim)[0]
+                weights = dict(re.findall(r"(\w+) (\d\S*?)(?:,|$)", described))
                 sign = SCORE_SPECS[certificate.score].signed(1.0)
                 is_right = (
                     int(n_rows) == len(self.case.X)
                     and int(n_rules) == len(certificate.given_rules["rules"] or ())
                     and abs(sign * float(score) - self.given_score(certificate)) < 6e-5
                     and (" with their weights" in claim) == (self.case.weights is not None)
+                    and weights
+                    == {
+                        name: f"{weight:g}"
+                        for name, weight in certificate.settings["weights"].items()
+                    }
                 )
                 if not is_right:
                     yield claim

@@ -145,3 +145,24 @@ def test_calibration_refuses_missing_labels() -> None:
         CalibratedRules.fit(CLASSIFICATION, X, y)
     with pytest.raises(ValueError, match="These are no calibrated rules"):
         CalibratedRules.from_json("{}")
+
+
+@pytest.mark.parametrize(("label", "output"), [(-0.2, 0.7), (1e16 + 2, 3.0), (0.1, 0.3)])
+def test_intervals_contain_labels_despite_rounding(label: float, output: float) -> None:
+    rules = RuleSet([Rule([], output)], ["x"], task="regression")
+    X, y = np.zeros((50, 1)), np.full(50, label)
+    calibrated = CalibratedRules.fit(rules, X, y, level=0.9)
+    assert calibrated.coverage(X, y)["coverage"].iloc[0] == 1.0
+    assert calibrated.half_widths is not None
+    assert calibrated.half_widths[0] == pytest.approx(abs(label - output), rel=1e-15)
+
+
+def test_interval_coverage_reaches_rank_on_calibration_rows() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(300):
+        n, digits = int(random.integers(9, 60)), int(random.integers(0, 4))
+        rules = RuleSet([Rule([], round(random.normal(), 1))], ["x"], task="regression")
+        X, y = np.zeros((n, 1)), random.normal(size=n).round(digits)
+        coverage = CalibratedRules.fit(rules, X, y, level=0.9).coverage(X, y)["coverage"]
+        rank = conformal_rank(n, 0.9)
+        assert rank > n or coverage.iloc[0] * n >= rank - 1e-9

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skescore.optimal import Cuts, Tests, candidate_cuts
+from skescore.optimal import Cuts, SearchSpace, Tests, candidate_cuts, optimal_trees
 from skescore.rules import AtLeast, Interval, Missing, OneOf, RowTable, Rule, RuleSet
 
 
@@ -128,3 +128,13 @@ def test_cuts_with_rules_keep_other_cuts(table: pd.DataFrame) -> None:
     assert cuts.n_cuts == few.n_cuts + 1
     assert set(cuts.select({0, 2}).thresholds) == {0}
     assert set(cuts.select({0, 2}).categories) == {2}
+
+
+def test_stated_cuts_need_tests_of_missing_values() -> None:
+    X = pd.DataFrame({"a": [0.0, 1.0, 2.0, 3.0, np.nan, np.nan]})
+    y = np.array(list("ppnnpp"))
+    cuts = Cuts(1, {0: (1.5,)}, {}, ())
+    with pytest.raises(ValueError, match=r"'a' has 2 missing values\. Add 0 to missing_features"):
+        optimal_trees(X, y, space=SearchSpace(2, 1, cuts))
+    cuts = Cuts(1, {0: (1.5,)}, {}, (0,))
+    assert optimal_trees(X, y, space=SearchSpace(2, 1, cuts)).upper[1] == 0
