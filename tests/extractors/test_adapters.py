@@ -199,7 +199,7 @@ def test_not_a_function(adapter, function):
         (lambda rows: np.zeros((1, len(rows))), (1, 60)),
     ],
 )
-def test_not_one_answer_per_row(adapter, answer, shape):
+def test_callable_must_predict_every_row(adapter, answer, shape):
     shown = re.escape(str(shape))
     with pytest.raises(ValueError, match=f"predict every row, but for 60 rows .*shape {shown}"):
         CARTExtractor(adapter(answer)).fit(X)
@@ -266,7 +266,7 @@ def test_labels_that_only_further_points_show():
     ],
     ids=["probabilities", "one column", "text for numbers", "numbers for text", "None", "NaN"],
 )
-def test_answers_that_are_no_labels(answer, y):
+def test_callable_must_predict_valid_labels(answer, y):
     with pytest.raises(
         ValueError,
         match=r"not a valid label.*needs classes=",

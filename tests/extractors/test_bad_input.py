@@ -353,6 +353,6 @@ def test_complex_numbers_are_no_predictions():
         CARTExtractor(black_box).fit(X)
 
 
-def test_numbers_whose_squares_are_none_are_refused_by_trees():
+def test_trees_reject_predictions_with_infinite_squares():
     with pytest.raises(ValueError, match=r"predicts numbers up to .*Scale the target"):
         CARTExtractor(CallableRegressor(lambda rows: rows[:, 0] * 1e200)).fit(X)

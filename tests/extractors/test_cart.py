@@ -40,7 +40,7 @@ def answers_like_its_tree(extractor, rows):
     classification=st.booleans(),
 )
 @pytest.mark.filterwarnings("ignore:max_leaf_nodes=. is less than", "ignore:The black box predicts")
-def test_rules_answer_like_the_tree(seed, options, classification):
+def test_rules_predict_like_the_tree(seed, options, classification):
     random = np.random.default_rng(seed)
     X = random.integers(-5, 6, (60, 3)) * random.choice([1.0, 0.1, 1e6])
 
@@ -112,7 +112,7 @@ def test_regression():
             assert rule.output == pytest.approx(answers[index == number].mean())
 
 
-def test_the_simplified_list_says_the_same_with_fewer_conditions():
+def test_simplified_list_drops_redundant_conditions():
     model = DecisionTreeClassifier(random_state=0)
     X, y = make_classification(300, 5, n_informative=4, n_redundant=0, random_state=0)
     ordered = CARTExtractor(model, max_depth=5, random_state=0).fit(X, y)
@@ -175,7 +175,7 @@ def test_depth_or_leaves_alone_limit_the_tree():
         CARTExtractor(black_box, max_leaf_nodes="many").fit(rows)
 
 
-def test_rows_that_are_all_alike_give_one_rule():
+def test_equal_rows_give_one_rule():
     X = np.full((10, 2), 3.0)
     extractor = CARTExtractor(CallableRegressor(lambda rows: rows.sum(axis=1))).fit(X)
     assert extractor.n_rules_ == 1

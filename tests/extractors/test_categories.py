@@ -74,7 +74,7 @@ def test_the_concept_is_found_in_terms_of_the_values(fitted):
     )
 
 
-def test_answers_do_not_depend_on_the_container(fitted):
+def test_predictions_do_not_depend_on_container(fitted):
     X = frame(50, seed=2)
     expected = fitted.predict(X).tolist()
     assert fitted.predict(X.to_numpy()).tolist() == expected
@@ -90,7 +90,7 @@ def test_rules_travel(fitted):
     assert copied.predict(X).tolist() == fitted.predict(X).tolist()
 
 
-def test_values_never_seen_are_answered(fitted):
+def test_unseen_categories_get_predictions(fitted):
     X = frame(20, seed=3)
     X["color"] = "purple"
     assert set(fitted.predict(X)) <= {"yes", "no", "maybe"}
@@ -277,7 +277,7 @@ def test_points_are_shown_in_the_types_of_the_training_frame():
         (pd.Categorical([pd.Timestamp(0), pd.Timestamp(1)]), "among them is .*Timestamp"),
     ],
 )
-def test_columns_that_no_rule_could_ask_for(values, message):
+def test_encoder_rejects_invalid_columns(values, message):
     with pytest.raises(ValueError, match=message):
         CategoryEncoder(pd.DataFrame({"c": values}))
 

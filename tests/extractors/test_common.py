@@ -177,7 +177,7 @@ def output_of(rule: Any, row: np.ndarray) -> Any:
     return rule.output
 
 
-def test_answers_are_those_of_the_first_rule_that_holds(data, fitted, task):
+def test_predictions_come_from_first_matching_rule(data, fitted, task):
     X, _ = data
     random = np.random.default_rng(0)
     rows = np.vstack([X, random.uniform(X.min(axis=0) - 1, X.max(axis=0) + 1, (200, X.shape[1]))])
@@ -195,9 +195,7 @@ def test_answers_are_those_of_the_first_rule_that_holds(data, fitted, task):
             np.testing.assert_allclose(share, counts / counts.sum())
 
 
-def test_conclusions_are_what_the_black_box_answers_where_the_rule_does(
-    data, unfitted, task, monkeypatch
-):
+def test_outputs_summarize_black_box_predictions(data, unfitted, task, monkeypatch):
     X, y = data
     monkeypatch.setattr(type(unfitted), "readable_bounds", False)  # shortens numbers, see below
     drawn = {"min_examples", "min_sample"} & set(unfitted.get_params())  # points beside the rows
@@ -240,7 +238,7 @@ def test_fallback_describes_the_rows_without_a_rule(data, fitted, task):
         assert len(repr(fallback.output).replace(".", "").strip("-0")) <= 6
 
 
-def test_fidelity_asks_about_the_rows_of_fit_no_more(data, unfitted):
+def test_fidelity_reuses_predictions_of_fit(data, unfitted):
     X, y = data
     fitted = unfitted.fit(X, y)
     calls = fitted.oracle_.n_calls

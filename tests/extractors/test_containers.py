@@ -160,7 +160,7 @@ def test_columns_of_several_types_become_one_array_of_floats(make):
     assert extractor.oracle_.n_rows_cached == 150
 
 
-def test_a_function_is_shown_what_the_extractor_was_given(make, library, frame):
+def test_function_receives_container_of_fit(make, library, frame):
     shown = []
 
     def function(rows):
@@ -323,7 +323,7 @@ def test_a_fit_on_an_array_forgets_the_names_of_a_frame_before(make):
         (np.array([[1.0, -np.inf]]), "contains infinity"),
     ],
 )
-def test_arrays_that_cannot_be_answered_are_refused(rows, message):
+def test_predict_rejects_invalid_arrays(rows, message):
     plane = np.arange(40.0).reshape(20, 2)
     extractor = GridExExtractor(DecisionTreeClassifier()).fit(plane, [0] * 10 + [1] * 10)
     for use in (extractor.predict, extractor.covers, extractor.predict_proba):

@@ -106,7 +106,7 @@ def test_boxes_are_cut_where_it_helps_most():
     assert (rules.predict(X) == black_box.fit(X).predict(X)).mean() > 0.97
 
 
-def test_cells_are_those_of_the_grid_that_is_cut_as_a_whole():
+def test_merged_cells_keep_bounds_of_whole_grid():
     X = np.random.default_rng(0).uniform(size=(500, 2))
     black_box = CallableRegressor(lambda rows: np.sin(9 * rows[:, 0]) + rows[:, 1])
     options = {"n_slices": 3, "depth": 2, "threshold": 0.0}
@@ -142,7 +142,7 @@ def important_features(X: Any, predictions: np.ndarray, task: str, n: int | None
     return Choosing(kind(lambda _: predictions), n).fit(X).important_
 
 
-def test_features_that_say_something_are_found():
+def test_important_features_are_selected():
     random = np.random.default_rng(0)
     X = random.normal(size=(400, 60))
     target = (np.abs(X[:, 7]) > 1).astype(int) + 2 * (X[:, 50] > 0)  # up and down again along 7

@@ -84,7 +84,7 @@ def test_ties_are_never_cut(strategy, values, cuts):
     assert cuts_of(values, labels, strategy=strategy) == cuts
 
 
-def test_neighboring_floats_are_told_apart():
+def test_neighboring_floats_are_separated():
     low = 1.0
     high = math.nextafter(low, 2)
     assert cuts_of([low] * 5 + [high] * 5) == [low]
@@ -105,7 +105,7 @@ def test_iris_is_cut_where_its_published_tree_is():
 @pytest.mark.parametrize("task", ["classification", "regression"])
 @pytest.mark.parametrize("kind", ["distinct", "ties"])
 @pytest.mark.parametrize("share", [0.0, 0.1])
-def test_tree_cuts_are_those_of_a_tree_on_all_rows(task, kind, share):
+def test_tree_cuts_equal_scikit_learn(task, kind, share):
     random = np.random.default_rng(3)
     values = random.normal(size=300) if kind == "distinct" else random.integers(0, 15, 300) / 4.0
     signal = np.sin(2 * values) + 0.3 * random.normal(size=300)
@@ -153,7 +153,7 @@ def test_cuts_among_very_many_values_are_exact():
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3])
-def test_groups_of_neighbors_find_what_all_values_do(share):
+def test_grouped_values_give_as_many_cuts(share):
     n_rows = 10_000  # more values than a tree first tells apart
     values = np.random.default_rng(2).normal(size=n_rows)
     labels = np.digitize(values, [-0.4, 0.9])
@@ -219,7 +219,7 @@ def test_joint_cuts_look_at_some_of_many_rows():
 
 @pytest.mark.parametrize("joint", [False, True])
 @pytest.mark.parametrize("factor", [2.0**-40, 2.0**700])
-def test_fault_12_the_scale_of_a_feature_does_not_matter(factor, joint):
+def test_cut_points_scale_with_features(factor, joint):
     X, y = load_iris(return_X_y=True)
     plain, scaled = (Discretizer("tree", joint=joint).fit(X * f, y) for f in (1.0, factor))
     for cuts, other in zip(plain.cut_points_, scaled.cut_points_, strict=True):
@@ -285,7 +285,7 @@ def test_cuts_that_cannot_be(cut_points, error, text):
     st.lists(st.floats(-1e6, 1e6), max_size=5, unique=True),
     st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=20),
 )
-def test_the_interval_that_holds_is_that_of_the_code(cuts, values):
+def test_codes_match_intervals(cuts, values):
     cuts = sorted(cuts)
     discretizer = Discretizer("given", cut_points=[cuts]).fit([[0.0], [1.0]])
     values = [*values, *cuts]
@@ -309,7 +309,7 @@ def test_intervals_by_name_and_the_open_ends():
         discretizer.intervals("petal")
 
 
-def test_output_is_a_frame_if_asked_for():
+def test_set_output_returns_frame():
     X = load_iris(as_frame=True).data
     discretizer = Discretizer().set_output(transform="pandas").fit(X)
     frame = discretizer.transform(X)
@@ -339,7 +339,7 @@ def test_bad_parameters(parameters, error, text):
         Discretizer(**parameters).fit([[1.0], [2.0]])
 
 
-def test_a_tree_needs_answers():
+def test_tree_strategy_requires_y():
     with pytest.raises(ValueError, match="Pass the black box's predictions as y"):
         Discretizer("tree").fit([[1.0], [2.0]])
 

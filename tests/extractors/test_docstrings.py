@@ -65,12 +65,12 @@ def test_there_is_something_to_check():
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
-def test_documented_parameters_are_those_of_the_signature(name):
+def test_documented_parameters_match_signature(name):
     assert list(documented_parameters(DOCUMENTED[name])) == list(signature_of(DOCUMENTED[name]))
 
 
 @pytest.mark.parametrize("name", DOCUMENTED)
-def test_documented_defaults_are_those_of_the_signature(name):
+def test_documented_defaults_match_signature(name):
     signature = signature_of(DOCUMENTED[name])
     lines: dict[str, list[str]] = {}
     for parameter, kind in documented_parameters(DOCUMENTED[name]).items():

@@ -98,7 +98,7 @@ print(json.dumps([*found, ["real", "cuts", [some.tolist() for some in cuts]]]))
 
 
 @pytest.mark.slow
-def test_faults_1_and_23_rules_ignore_the_hash_seed():
+def test_rules_do_not_depend_on_hash_seed():
     runs = [
         subprocess.Popen(
             [sys.executable, "-c", SCRIPT.format(folder=os.path.dirname(__file__))],
@@ -116,7 +116,7 @@ def test_faults_1_and_23_rules_ignore_the_hash_seed():
         assert one == other
 
 
-def test_fault_5_fitting_uses_up_no_parameter(make, able):
+def test_fit_keeps_parameters(make, able):
     extractor = make()
     before = extractor.get_params()
     first = extractor.fit(*data_of(able)).rules_
@@ -124,7 +124,7 @@ def test_fault_5_fitting_uses_up_no_parameter(make, able):
     assert extractor.fit(*data_of(able)).rules_ == first
 
 
-def test_fault_6_no_global_generator_is_seeded_or_used(make, able):
+def test_fit_ignores_global_random_state(make, able):
     np.random.seed(3)
     state = np.random.get_state()
     extractor = make()
@@ -147,7 +147,7 @@ class Counted:
         return self.model.predict(X)
 
 
-def test_fault_8_rules_predict_without_the_black_box(make, able):
+def test_predict_does_not_query_black_box(make, able):
     X, y = data_of(able)
     kind, wrap = (
         (DecisionTreeClassifier, CallableClassifier)
@@ -164,7 +164,7 @@ def test_fault_8_rules_predict_without_the_black_box(make, able):
     assert len(asked.sizes) == calls
 
 
-def test_fault_11_a_second_fit_forgets_the_first(make, able):
+def test_second_fit_forgets_first(make, able):
     X, y = data_of(able)
     extractor = make().fit(X, y)
     again = extractor.fit(X[::2], y[::2]).rules_
@@ -172,7 +172,7 @@ def test_fault_11_a_second_fit_forgets_the_first(make, able):
 
 
 @pytest.mark.parametrize("exponent", [-40, 40])
-def test_faults_12_and_18_units_do_not_matter(make, able, exponent):
+def test_rules_do_not_depend_on_units(make, able, exponent):
     """Powers of two only change the exponents of floats, so that nothing is rounded anew."""
     X, y = data_of(able)
     unit = np.array([1.0, 2.0**exponent, 1.0, 2.0**-10])
@@ -186,7 +186,7 @@ def test_faults_12_and_18_units_do_not_matter(make, able, exponent):
 
 
 @pytest.mark.parametrize("how", ["pipeline", "search", "integers"])
-def test_fault_13_black_boxes_are_told_by_what_they_are(make, able, how):
+def test_task_follows_kind_of_black_box(make, able, how):
     X, y = data_of(able)
     kind = DecisionTreeClassifier if able == "classification" else DecisionTreeRegressor
     model: Any = kind(max_depth=4, random_state=0)
@@ -207,7 +207,7 @@ def test_fault_13_black_boxes_are_told_by_what_they_are(make, able, how):
     [(name, task) for name, spec in EXTRACTORS.items() for task in spec.tasks if "class" in task],
     ids="-".join,
 )
-def test_fault_14_names_of_classes_do_not_matter(make, able):
+def test_rules_do_not_depend_on_class_names(make, able):
     """Nor does the order in which they appear, as long as the order of the labels is kept."""
     X, y = data_of(able)
     plain = make().fit(X, y).rules_
@@ -217,14 +217,14 @@ def test_fault_14_names_of_classes_do_not_matter(make, able):
     ]
 
 
-def test_fault_19_no_default_number_of_leaves_hides_classes():
+def test_default_leaves_cover_all_classes():
     X = np.linspace(0, 1, 200)[:, None]
     y = np.floor(X[:, 0] * 5).clip(0, 4).astype(int)
     extractor = CARTExtractor(FrozenEstimator(DecisionTreeClassifier().fit(X, y))).fit(X)
     assert {rule.output for rule in extractor.rules_} == {0, 1, 2, 3, 4}
 
 
-def test_fault_28_the_target_is_no_column_of_the_frame(make, able):
+def test_target_is_not_a_feature(make, able):
     X, y = data_of(able)
     frame = pd.DataFrame(X, columns=list("abcd"))
     extractor = make().fit(frame, y)

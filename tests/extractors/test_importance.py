@@ -71,12 +71,12 @@ def test_constant_features_are_not_important(task):
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_answers_that_are_all_alike(task):
+def test_importances_of_constant_predictions_are_zero(task):
     X = np.random.default_rng(0).normal(size=(30, 2))
     assert feature_importances(X, np.ones(30, dtype=int), task).tolist() == [0, 0]
 
 
-def test_a_feature_that_is_the_answer_beats_all_others():
+def test_feature_equal_to_target_has_importance_one():
     random = np.random.default_rng(0)
     groups = np.repeat([0, 1, 2], 10)
     near = groups + 0.01 * random.normal(size=30)

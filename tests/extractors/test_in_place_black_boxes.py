@@ -63,7 +63,7 @@ def test_in_place_black_box_gives_the_same_rules(make, able):
 
 @pytest.mark.parametrize("batch_size", [None, 40])
 @pytest.mark.parametrize("frame", [False, True])
-def test_the_rows_of_a_caller_stay_as_they_are(batch_size: int | None, frame: bool) -> None:
+def test_fit_does_not_change_rows(batch_size: int | None, frame: bool) -> None:
     X = pd.DataFrame(ROWS["classification"][0], columns=list("abcd"))
     before = X.copy()
     rows = X if frame else X.to_numpy(copy=True)
@@ -72,7 +72,7 @@ def test_the_rows_of_a_caller_stay_as_they_are(batch_size: int | None, frame: bo
     np.testing.assert_array_equal(np.asarray(rows), before)
 
 
-def test_targets_that_are_scaled_in_place_stay_as_they_are() -> None:
+def test_fit_does_not_change_targets() -> None:
     X, y = (values.copy() for values in ROWS["regression"])
     model = TransformedTargetRegressor(LinearRegression(), transformer=StandardScaler(copy=False))
     CARTExtractor(model, max_leaf_nodes=4).fit(X, y)
@@ -108,7 +108,7 @@ def test_in_place_pipeline_steps_scale_rows_once() -> None:
     assert results[0] == results[1]
 
 
-def test_contrasts_are_rows_that_nobody_wrote_to() -> None:
+def test_contrasts_ignore_changes_by_black_box() -> None:
     X = ROWS["classification"][0][::10].copy()
     model = writing("classification").function
     frozen = pipeline("classification", True).fit(*ROWS["classification"]).predict

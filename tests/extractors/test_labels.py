@@ -125,7 +125,7 @@ def test_classes_keep_the_order_of_the_black_box(extractor):
     assert shares.argmax(axis=1).tolist() == [2, 0]
 
 
-def test_the_black_box_answers_what_it_does_not_declare(extractor):
+def test_undeclared_prediction_is_rejected(extractor):
     model = Declares(("high", "low"), ("low", "surprise")).fit(X)
     with pytest.raises(
         ValueError, match=r"predicted 'surprise', which is not among the classes \['high', 'low'\]"
@@ -133,7 +133,7 @@ def test_the_black_box_answers_what_it_does_not_declare(extractor):
         extractor.set_params(estimator=model).fit(X)
 
 
-def test_the_black_box_answers_nothing_but_one_class(extractor):
+def test_single_predicted_class_gives_warning(extractor):
     model = Declares(("high", "low"), ("low", "low")).fit(X)
     with pytest.warns(UserWarning, match="predicts 'low' for all 240 rows"):
         extractor.set_params(estimator=model).fit(X)
@@ -170,7 +170,7 @@ def test_uncovered_by_default_gives_the_majority():
     assert extractor.coverage_ == 1.0
 
 
-def test_uncovered_nearest_asks_the_nearest_box():
+def test_uncovered_nearest_uses_nearest_box():
     extractor = corners(uncovered="nearest")
     # The boxes end at about 5 along both axes, and are open outwards.
     points = [[1.0, 6.0], [6.0, 1.0], [4.0, 9.0], [9.0, 4.0]]
@@ -180,7 +180,7 @@ def test_uncovered_nearest_asks_the_nearest_box():
     assert extractor.n_rules_ == 2
 
 
-def test_uncovered_abstain_says_so():
+def test_uncovered_abstain_counts_as_error():
     extractor = corners(uncovered="abstain")
     assert extractor.predict(EMPTY).tolist() == ["no rule"] * 3
     assert extractor.predict([[0.5, 0.5], [9.5, 9.5]]).tolist() == ["near", "far"]

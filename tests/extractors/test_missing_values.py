@@ -143,7 +143,7 @@ def test_gaps_where_training_had_none_satisfy_no_condition() -> None:
     assert (extractor.predict(rows) == np.bincount(y).argmax()).all()
 
 
-def test_a_black_box_that_takes_no_gaps_says_so() -> None:
+def test_error_of_black_box_on_missing_values_is_raised() -> None:
     X = table()[["fare", "age"]]
     with pytest.raises(ValueError, match=r"contains NaN"):
         CARTExtractor(LogisticRegression()).fit(X, X["fare"] > 30)

@@ -117,7 +117,7 @@ def test_codes_that_are_equal_as_numbers_are_other_rows(form):
         assert oracle.query(make(rows)).tolist() == [codes.index(code) for code in rows]
 
 
-def test_texts_stay_texts_for_a_model_of_arrays():
+def test_texts_stay_texts_for_array_models():
     rows = np.array([["1"], ["01"], ["001"]] * 2, dtype=object)
     box = make_pipeline(OneHotEncoder(handle_unknown="ignore"), DecisionTreeClassifier())
     box.fit(rows, [0, 1, 2] * 2)
@@ -169,7 +169,7 @@ class TwoOutputs:
         return np.zeros((len(rows), 2))
 
 
-def test_one_answer_per_row():
+def test_query_rejects_several_outputs():
     with pytest.raises(
         ValueError, match=r"TwoOutputs must predict one label or number per row, .*shape \(300, 2\)"
     ):
@@ -197,7 +197,7 @@ def test_batches_change_no_rule(size, adapter, min_examples):
     assert extractor.oracle_.n_calls > expected.oracle_.n_calls
 
 
-def test_cart_asks_once():
+def test_cart_queries_once():
     function = Recorder()
     extractor = CARTExtractor(CallableRegressor(function)).fit(X)
     assert function.sizes == [300]
@@ -206,7 +206,7 @@ def test_cart_asks_once():
 
 @pytest.mark.parametrize("min_examples", [0, 1])
 @pytest.mark.parametrize("depth", [1, 3])
-def test_gridex_without_points_asks_about_the_rows_alone(min_examples, depth):
+def test_gridex_without_points_queries_rows_only(min_examples, depth):
     function = Recorder()
     whole_grid(CallableRegressor(function), min_examples=min_examples, depth=depth, n_slices=3).fit(
         X
@@ -216,7 +216,7 @@ def test_gridex_without_points_asks_about_the_rows_alone(min_examples, depth):
 
 
 @pytest.mark.parametrize("answer", [lambda r: r.sum(axis=1), lambda r: np.sign(r.prod(axis=1))])
-def test_gridex_asks_at_most_once_per_level(answer):
+def test_gridex_queries_once_per_level(answer):
     function = Recorder(answer)
     extractor = whole_grid(
         CallableRegressor(function), min_examples=50, depth=3, threshold=0.1, random_state=0
@@ -231,14 +231,14 @@ def test_gridex_asks_at_most_once_per_level(answer):
     assert function.sizes[1] == np.maximum(0, 50 - cells).sum()
 
 
-def test_gridex_asks_nothing_where_every_cell_has_rows_enough():
+def test_gridex_skips_queries_of_full_cells():
     function = Recorder()
     rows = np.random.default_rng(0).uniform(size=(400, 1))
     whole_grid(CallableRegressor(function), min_examples=50, depth=1, n_slices=4).fit(rows)
     assert function.sizes == [400]
 
 
-def test_gridex_asks_no_further_once_all_boxes_are_final():
+def test_gridex_stops_queries_at_final_boxes():
     function = Recorder(lambda rows: (rows[:, 0] > 0.5) * 1.0)
     # Two rows at the ends, so that the middle of the domain is 0.5.
     rows = np.array([[0.0], [0.1], [0.9], [1.0]])
@@ -267,7 +267,7 @@ def test_cells_never_outnumber_rows():
 # --- a cached black box ---
 
 
-def test_a_cached_black_box_is_asked_once_by_many():
+def test_cached_black_box_is_queried_once():
     function = Recorder(lambda rows: (rows[:, 0] > 0) * 1)
     model = CachedBlackBox(CallableClassifier(function))
     for extractor in (CARTExtractor(model), whole_grid(model), whole_grid(model)):

@@ -239,7 +239,7 @@ def test_refusal_of_missing_values_names_the_remedy():
         Oracle(KNeighborsClassifier().fit(X.to_numpy(), y)).query(lacking.to_numpy())
 
 
-def test_other_errors_stay_as_they_are():
+def test_fit_keeps_unrelated_errors():
     with pytest.raises(ValueError, match=r"^could not convert string to float"):
         fit_black_box(LogisticRegression(), pd.DataFrame({"a": ["x", "y"]}), [0, 1])
 

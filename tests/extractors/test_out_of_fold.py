@@ -18,7 +18,7 @@ from skescore.extractors._sampling import draw_seed
 X, Y = load_breast_cancer(return_X_y=True)
 
 
-def test_rules_are_those_of_the_out_of_fold_labels():
+def test_rules_use_out_of_fold_labels():
     # A nearest neighbor repeats the label of every training row.
     black_box = KNeighborsClassifier(1)
     extractor = CARTExtractor(

@@ -271,7 +271,7 @@ def test_cart_is_identical(index, simplify):
 
 
 @pytest.mark.parametrize("record", SCORES_ONLY, ids=name_of)
-def test_counts_and_scores_are_those_published(record, psyke_rounding):
+def test_counts_and_scores_equal_published_values(record, psyke_rounding):
     model, rows, others, y = black_box(record["dataset"], record["seed"])
     extractor_class = {"cart": whole_tree, "gridex": whole_grid}[record["algorithm"]]
     with psyke_rounding() if record["algorithm"] == "gridex" else nullcontext():

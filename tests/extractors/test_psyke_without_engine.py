@@ -43,7 +43,7 @@ class Unasked(DecisionTreeClassifier):
 
 
 @without
-def test_both_commands_are_told_before_the_black_box_is_fitted():
+def test_missing_engine_error_states_both_commands():
     with pytest.raises(ImportError) as caught:
         PSyKEExtractor(Unasked()).fit(X, y)
     text = str(caught.value)
@@ -112,7 +112,7 @@ def test_the_constructor_checks_nothing_and_adds_nothing():
         made().set_params(max_leafs=3)
 
 
-def test_only_what_was_set_is_told():
+def test_get_params_lists_set_parameters_only():
     extractor = made("iter", min_update=0.2)
     own = {
         "abstain_label",
@@ -130,7 +130,7 @@ def test_only_what_was_set_is_told():
     assert extractor.get_params()["estimator__max_depth"] is None
 
 
-def test_set_params_takes_what_any_algorithm_has():
+def test_set_params_accepts_parameters_of_algorithms():
     extractor = made("cart")
     assert extractor.set_params(threshold=0.2, estimator__max_depth=3, uncovered="nearest") is (
         extractor
@@ -174,7 +174,7 @@ def test_clone_and_pickle_keep_the_very_values():
         assert (copied.algorithm, copied.random_state) == ("gridex", 4)
 
 
-def test_repr_and_html_show_what_was_set():
+def test_repr_shows_set_parameters():
     extractor = made("cart", max_leaves=4)
     assert repr(extractor) == (
         "PSyKEExtractor(algorithm='cart', estimator=DecisionTreeClassifier(),\n"

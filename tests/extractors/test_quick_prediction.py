@@ -105,7 +105,7 @@ def test_encoders_of_the_callers_own(encoder):
 
 @pytest.mark.parametrize("gaps", [(None, np.nan), (None, None), (np.nan, np.nan)])
 @pytest.mark.parametrize("dtype", [object, "category"])
-def test_kinds_of_missing_text_stay_apart(gaps, dtype):
+def test_kinds_of_missing_text_stay_distinct(gaps, dtype):
     towns = [pd.Series(["a", gap, "b", np.nan] * 30, dtype=dtype) for gap in (*gaps, None, pd.NA)]
     encoder = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["town"]))
     model = make_pipeline(encoder, RandomForestClassifier(5, random_state=0))

@@ -225,7 +225,7 @@ def differing(ruleset, rows):
 
 
 @pytest.mark.parametrize(("name", "task"), CASES)
-def test_the_printed_text_answers_as_predict_does(extracted, name, task):
+def test_printed_rules_predict_like_predict(extracted, name, task):
     X, extractor = extracted(name, task)
     assert len(extractor.rules_) > 1
     rows = random_rows(X, extractor.rules_, 2000)
@@ -280,7 +280,7 @@ def tree_of(X, y, **options):
     )
 
 
-def test_wine_answers_as_printed():
+def test_printed_wine_rules_predict_like_predict():
     # "proline ≤ 725" was printed for 724.5, and a row with 725 answered otherwise.
     X, y = load_wine(return_X_y=True, as_frame=True)
     rules = tree_of(X, y, max_depth=3).rules_
@@ -306,7 +306,7 @@ def test_two_valued_columns_are_named():
     assert rules.predict([[1, 9.0]]).tolist() == ["b"]
 
 
-def test_what_two_last_rules_say_is_said_once():
+def test_last_rules_have_different_outputs():
     X = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]})
     y = np.array(["a", "a", "b", "b", "b", "b", "b", "c"])
     black_box = DecisionTreeClassifier(random_state=0)
@@ -318,7 +318,7 @@ def test_what_two_last_rules_say_is_said_once():
     assert (rules.predict(X) == extractor.classes_[extractor.tree_.predict(X.to_numpy())]).all()
 
 
-def test_columns_that_are_no_such_columns_stay_as_they_are():
+def test_similar_columns_are_not_converted():
     X = pd.DataFrame({"x": [0.1, 0.7, 0.1, 0.7, 0.1, 0.7]})
     rules = tree_of(X, ["a", "b", "a", "b", "a", "b"]).rules_
     assert isinstance(rules[0].conditions[0], Interval)

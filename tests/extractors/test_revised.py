@@ -131,7 +131,7 @@ def test_search_compares_revisions_with_its_candidates() -> None:
         (RuleSet([Rule([], "a")], ["x"], task="classification"), [], "Pass the same columns"),
     ],
 )
-def test_revision_refuses_what_does_not_suit(rules, changed, text) -> None:
+def test_revision_rejects_unsuitable_rules(rules, changed, text) -> None:
     X = rows_of_numbers = np.random.default_rng(0).uniform(size=(50, 2))
     model = HistGradientBoostingClassifier(max_iter=2).fit(X, rows_of_numbers[:, 0] > 0.5)
     with pytest.raises((TypeError, ValueError), match=text):

@@ -155,7 +155,7 @@ def test_threads_may_share(cls):
         assert [learned(each) for each in result] == expected
 
 
-def test_real_goes_on_where_others_have_ended(monkeypatch):
+def test_real_fits_after_shared_rules_ended(monkeypatch):
     fits = []
     fit = Discretizer.fit
     monkeypatch.setattr(Discretizer, "fit", lambda *given: fits.append(given) or fit(*given))

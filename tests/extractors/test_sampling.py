@@ -69,7 +69,7 @@ def test_mixed_rows_are_half_near_and_half_far():
     assert np.array_equal(rows[200:], generate_rows(X, 201, "permute-near", random_state=0))
 
 
-def test_interpolated_rows_lie_between_neighbors():
+def test_interpolated_rows_are_between_neighbors():
     random = np.random.default_rng(0)
     X = np.vstack([random.normal(0, 0.1, (30, 2)), random.normal(100, 0.1, (30, 2))])
     rows = generate_rows(X, 300, "interpolate", random_state=0)

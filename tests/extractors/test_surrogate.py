@@ -87,7 +87,7 @@ def test_one_prediction_is_one_rule():
     assert extractor.learner_ is None
 
 
-def test_categories_and_gaps_are_those_of_the_table():
+def test_categories_and_missing_values_match_table():
     rng = np.random.default_rng(0)
     color = rng.choice(["red", "green", "blue", "gray"], 200)
     size = np.where(rng.random(200) < 0.2, np.nan, rng.normal(size=200))

@@ -61,7 +61,7 @@ def test_fit_predict_looks_at_the_target(cls):
     assert list(clusterer.rules_.classes) == [0, 1]
 
 
-def test_clusters_without_a_target_are_those_that_are_there():
+def test_clusterers_find_clusters_without_target():
     X, truth = make_blobs(300, centers=[[0, 0], [20, 0], [60, 9]], random_state=0)
     clusterer = CREAMClusterer(random_state=0).fit(X)
     assert adjusted_rand_score(truth, clusterer.labels_) == 1.0

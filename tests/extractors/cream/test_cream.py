@@ -98,7 +98,7 @@ def test_a_deeper_list_splits_the_same_boxes_further():
         np.testing.assert_array_equal(boxes[3].lower[2 * place + 1], boxes[2].lower[place])
 
 
-def test_iris_is_told_apart_as_well_as_published():
+def test_fidelity_on_iris_reaches_published_value():
     # PSyKE, all of iris, depth 2, two components: 3 rules that agree with the
     # nine nearest neighbors on 97.3 % of the rows.
     X, y = iris()
@@ -108,7 +108,7 @@ def test_iris_is_told_apart_as_well_as_published():
         assert extractor.fidelity(X) >= 146 / 150
 
 
-def test_wine_is_told_apart_better_than_published():
+def test_fidelity_on_wine_exceeds_published_value():
     # PSyKE on the same half: 0.53 (CREAM) and 0.64 (ExACT) with 3 rules.
     X, y = load_wine(return_X_y=True)
     train, test, y_train, _ = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
@@ -119,7 +119,7 @@ def test_wine_is_told_apart_better_than_published():
         assert extractor.fidelity(test) >= published
 
 
-def test_rows_beyond_the_border_answer_as_those_at_the_border(cls):
+def test_predict_extends_outermost_rules(cls):
     X = np.repeat(np.arange(40.0), 3)[:, None]
     extractor = cls(KNeighborsClassifier(3), random_state=0).fit(X, X[:, 0] > 19.5)
     assert extractor.predict([[-1e9], [1e9]]).tolist() == [False, True]
@@ -165,7 +165,7 @@ def test_looking_at_few_rows_costs_little(cls):
 # --- outputs ---
 
 
-def test_outputs_are_those_of_all_rows_however_few_are_looked_at(cls):
+def test_statistics_cover_all_rows_with_max_samples(cls):
     X, y = make_friedman1(3000, 5, random_state=0)
     black_box = FrozenEstimator(LinearRegression().fit(X, y))
     extractor = cls(black_box, max_samples=50, random_state=0).fit(X)
@@ -193,7 +193,7 @@ def test_ignored_features_are_not_mentioned_and_outputs_follow(cls):
         assert rule.output == extractor.classes_[int(np.argmax(counts))]
 
 
-def test_fault_3_without_features_one_rule_remains(cls):
+def test_fit_without_useful_features_returns_one_rule(cls):
     X, y = iris()
     options = {"ignore_threshold": 0.5, "importances": [0.0] * 4, "random_state": 0}
     rules = cls(KNeighborsClassifier(9), **options).fit(X, y).rules_
@@ -269,7 +269,7 @@ def test_numbers_that_would_overflow_are_named(cls):
 # --- the faults of the reference platform ---
 
 
-def test_fault_6_the_global_generator_is_left_alone(cls):
+def test_fit_ignores_global_random_state(cls):
     X, y = iris()
     np.random.seed(5)
     before = np.random.get_state()[1].copy()
@@ -280,7 +280,7 @@ def test_fault_6_the_global_generator_is_left_alone(cls):
 
 
 @pytest.mark.parametrize("factor", [2.0**-20, 2.0**20])
-def test_faults_12_and_18_units_do_not_matter(cls, factor):
+def test_labels_do_not_depend_on_units(cls, factor):
     X, y = load_wine(return_X_y=True)
     changed = X.copy()
     changed[:, 3] *= factor  # a power of two, so that not even rounding differs
@@ -293,7 +293,7 @@ def test_faults_12_and_18_units_do_not_matter(cls, factor):
     np.testing.assert_array_equal(labels(X), labels(changed))
 
 
-def test_fault_18_unscaled_is_another_thing(cls):
+def test_scale_parameter_changes_rules(cls):
     X, y = load_wine(return_X_y=True)
     rules = [
         cls(
@@ -309,14 +309,14 @@ def test_fault_18_unscaled_is_another_thing(cls):
     assert rules[0] != rules[1]
 
 
-def test_fault_13_integer_labels_in_a_pipeline_are_classes(cls):
+def test_integer_labels_of_pipeline_are_classes(cls):
     X, y = load_iris(return_X_y=True)
     extractor = cls(make_pipeline(StandardScaler(), KNeighborsClassifier(9)), random_state=0)
     assert extractor.fit(X, y).rules_.task == "classification"
     assert list(extractor.rules_.classes) == [0, 1, 2]
 
 
-def test_fault_25_fit_neither_warns_nor_changes_filters(cls):
+def test_fit_keeps_warning_filters(cls):
     # Equal rows: mixtures with more components than distinct rows do not converge.
     X = np.repeat([[0.0, 0], [1, 0], [1, 1]], 20, axis=0)
     y = np.arange(60) % 3
@@ -326,7 +326,7 @@ def test_fault_25_fit_neither_warns_nor_changes_filters(cls):
     assert warnings.filters == before
 
 
-def test_faults_26_and_27_bounds_are_exact():
+def test_bounds_are_exact_for_tiny_ranges():
     X = np.linspace(0, 1e-7, 61)[:, None]  # all equal after rounding to six decimals
     extractor = CREAMExtractor(KNeighborsClassifier(1), random_state=0).fit(X, X[:, 0] > 5.05e-8)
     assert extractor.fidelity(X) == 1.0

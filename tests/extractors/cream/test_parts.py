@@ -117,7 +117,7 @@ def slowly_densest(points: np.ndarray, radius: float, most_labels: int) -> np.nd
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
-def test_the_densest_cluster_is_that_of_radii_tried_in_turn(seed):
+def test_densest_cluster_equals_search_over_radii(seed):
     points, most_labels = points_of(seed, 20 + 30 * seed), 1 + seed % 3
     result = densest_cluster(points, 0.2, most_labels)
     np.testing.assert_array_equal(result, slowly_densest(points, 0.2, most_labels))
@@ -132,7 +132,7 @@ def test_too_few_rows_for_a_cluster_are_taken_all():
     assert densest_cluster(np.arange(4.0)[:, None] * 100, 0.1, 2).all()
 
 
-def test_fault_16_noise_is_no_cluster():
+def test_densest_cluster_excludes_noise():
     random = np.random.default_rng(0)
     scattered = random.uniform(-1e4, 1e4, size=(2, 2))
     points = np.vstack([random.normal(size=(500, 2)), scattered])  # 0.4 % of the rows
@@ -162,7 +162,7 @@ def test_equal_rows_have_a_least_radius(n_rows):
     st.integers(2, 5),
     st.sampled_from(["normal", "clusters", "few values"]),
 )
-def test_mixtures_are_those_of_scikit_learn(seed, n_rows, n_columns, n_components, kind):
+def test_mixture_equals_scikit_learn(seed, n_rows, n_columns, n_components, kind):
     random = np.random.default_rng(seed)
     rows = random.normal(size=(n_rows, n_columns))
     if kind == "clusters":
@@ -191,7 +191,7 @@ def _densities(mixture: GaussianMixture, rows: np.ndarray) -> np.ndarray:
     )
 
 
-def test_fault_15_the_criterion_is_bic_unless_asked_for():
+def test_mixture_components_minimize_criterion():
     table = make_blobs(120, centers=[[0, 0], [9, 0], [0, 9]], random_state=0)[0]
     bic = {
         m: GaussianMixture(m, reg_covar=1e-4, max_iter=50, random_state=3).fit(table).bic(table)
@@ -425,7 +425,7 @@ def test_scatter_counts_most_at_open_ends_of_chains(monkeypatch):
 
 
 @pytest.mark.parametrize("cls", [CREAMExtractor, ExACTExtractor])
-def test_fault_3_boxes_that_answer_no_row_are_left_out(cls, monkeypatch):
+def test_boxes_without_rows_are_omitted(cls, monkeypatch):
     lower = np.array([[-np.inf], [8.0], [3.0], [-np.inf]])
     upper = np.array([[4.0], [np.inf], [9.0], [np.inf]])  # nothing is left for the last one
     monkeypatch.setattr(BoxGrower, "grow", lambda self: (lower, upper))
@@ -453,7 +453,7 @@ def test_what_is_drawn_depends_on_the_place_in_the_tree_alone(monkeypatch):
     assert keys[:3] == keys[3:6]
 
 
-def test_fault_14_labels_have_one_code_in_all_nodes():
+def test_targets_have_same_codes_in_all_nodes():
     codes = np.array([2, 0, 1, 1, 2, 0, 2])
     target = LabelTarget(codes, 3)
     for rows in ([0, 1, 2], [2, 1, 0], [4, 5]):
@@ -464,7 +464,7 @@ def test_fault_14_labels_have_one_code_in_all_nodes():
     np.testing.assert_array_equal(target.columns(np.array([4, 5]), True)[:, 0], scaled[[4, 5]])
 
 
-def test_fault_17_ties_of_volume_go_to_most_rows(monkeypatch):
+def test_box_grower_breaks_ties_by_rows(monkeypatch):
     X = np.array([0.0, 1, 2, 3, 4, 4, 5, 5, 6, 7, 8])[:, None]
     target = NumberTarget(X, np.zeros(11), False)
     grower = BoxGrower(X, target, chain_parameters())

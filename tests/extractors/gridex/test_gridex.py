@@ -248,7 +248,7 @@ def test_the_first_level_always_cuts():
     assert grid(mixed, threshold=1.0).fit(SQUARE).n_rules_ == 2  # though 0.5 < 1
 
 
-def test_depth_refines_where_answers_differ():
+def test_depth_refines_cells_with_mixed_predictions():
     X = (np.arange(512)[:, None] + 0.5) / 512
     step = CallableRegressor(lambda rows: (rows[:, 0] > 0.7) * 1.0)
     edges = [0.5, 0.75, 0.625, 0.6875]  # the half that holds 0.7 is halved again and again
@@ -280,7 +280,7 @@ def test_one_slice_gives_one_rule(black_box):
 
 
 @pytest.mark.parametrize("min_examples", [1, 30])
-def test_rows_that_are_all_alike_give_one_rule(min_examples):
+def test_equal_rows_give_one_rule(min_examples):
     X = np.full((10, 3), 7.5)
     extractor = whole_grid(SUM, n_slices=3, min_examples=min_examples).fit(X)
     assert extractor.n_rules_ == 1

@@ -52,7 +52,7 @@ def test_statistics_count_rows_and_all_points_inside(depth, black_box):
             assert rule.statistics.standard_deviation == pytest.approx(inside.std(), abs=1e-9)
 
 
-def test_points_are_uniform_in_cells_that_lack_rows():
+def test_generated_points_are_uniform_in_cells():
     function = Asked(lambda r: r.sum(axis=1))
     # 3 rows in the lower left, 1 in the upper right, none elsewhere.
     X = np.array([[0.0, 0.0], [0.2, 0.3], [0.4, 0.1], [1.0, 1.0]])

@@ -189,7 +189,7 @@ def test_rows_changed_in_place_are_other_rows():
     assert learned(fitted(GridExExtractor, shared, {}, rows)) == learned(alone)
 
 
-def test_what_a_user_changes_afterwards_reaches_nobody():
+def test_shared_state_survives_changes_of_results():
     shared = CachedBlackBox(CallableClassifier(classes_of))
     parameters = {"importance_threshold": 0.1}
     first = fitted(GridExExtractor, shared, parameters)

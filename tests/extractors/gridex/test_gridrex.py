@@ -329,7 +329,7 @@ def test_a_kink_is_two_rules_where_constants_need_many():
     assert slopes == pytest.approx([-1, 1], abs=1e-2)
 
 
-def test_answers_are_those_of_the_plane():
+def test_predictions_equal_linear_equations():
     X, y = make_friedman1(400, 6, random_state=0)
     extractor = whole_grid(DecisionTreeRegressor(max_depth=5), n_slices=2, depth=1).fit(X, y)
     fresh = np.random.default_rng(0).uniform(-0.5, 1.5, size=(500, 6))
@@ -470,7 +470,7 @@ class Asked:
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_fault_8_one_query_per_level(depth):
+def test_fit_queries_once_per_level(depth):
     X = np.random.default_rng(0).uniform(size=(200, 3))
     for min_examples, most in [(1, 1), (30, 1 + depth)]:
         function = Asked(lambda r: np.sin(5 * r[:, 0]) * r[:, 1])
@@ -492,14 +492,14 @@ def test_fault_8_one_query_per_level(depth):
             assert rule.statistics.n_rows == np.sum(owner[:200] == i)
 
 
-def test_fault_9_cells_without_rows_are_never_made():
+def test_empty_cells_are_not_created():
     X = np.random.default_rng(0).uniform(size=(60, 40))  # 2**40 possible cells
     extractor = whole_grid(answering(X[:, 0]), depth=1, threshold=0).fit(X)
     assert extractor.n_rules_ == 60
     np.testing.assert_allclose(extractor.predict(X), X[:, 0])
 
 
-def test_fault_10_features_are_never_ignored_for_good():
+def test_ignored_features_can_return():
     X = np.random.default_rng(0).uniform(size=(500, 2))
     z = np.abs(X[:, 0] - 0.5) + np.abs(X[:, 1] - 0.5)
     extractor = whole_grid(
@@ -519,14 +519,14 @@ def test_fault_10_features_are_never_ignored_for_good():
     assert clone(extractor).fit(X).rules_ == extractor.fit(X).rules_
 
 
-def test_fault_11_a_second_fit_starts_anew():
+def test_second_fit_gives_same_rules():
     X = np.random.default_rng(0).uniform(size=(100, 2))
     extractor = whole_grid(answering(X[:, 0] ** 2), depth=1).fit(X)
     first = extractor.rules_
     assert extractor.fit(X).rules_ == first
 
 
-def test_fault_12_tiny_ranges_are_no_constants():
+def test_tiny_ranges_are_not_constant():
     X = np.linspace(0, 1e-7, 101)[:, None]
     extractor = whole_grid(answering(np.abs(X[:, 0] - 5e-8)), depth=1).fit(X)
     assert extractor.n_rules_ == 2
@@ -534,7 +534,7 @@ def test_fault_12_tiny_ranges_are_no_constants():
     assert slopes == pytest.approx([-1, 1], abs=0.05)
 
 
-def test_fault_27_a_joined_box_still_touches_its_neighbors(psyke_rounding):
+def test_joined_boxes_touch_neighbors(psyke_rounding):
     # Edges at 18ths: rounded to six decimals most of them are not found again.
     random = np.random.default_rng(0)
     X = random.uniform(size=(900, 2)) / 3

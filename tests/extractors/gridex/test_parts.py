@@ -75,7 +75,7 @@ SIZES = [
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("n_features", [1, 3])
 @pytest.mark.parametrize("sizes", SIZES, ids=["one", "few", "mixed", "large"])
-def test_fits_and_residuals_are_those_of_the_rows(sizes, n_features, order):
+def test_fits_and_residuals_equal_least_squares(sizes, n_features, order):
     points, X, z, box = some_points(len(sizes), sizes, n_features, order=order)
     fits = Fits.collect(points, points.by_box)
     vectors = fits.vectors(ridge_slopes(fits.n, fits.gram))
@@ -242,7 +242,7 @@ def grid_of(seed: int, n_features: int, n_slices: int, n_parents: int) -> dict[i
 )
 @settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3))
-def test_neighbors_are_those_found_by_comparing_all(n_features, n_slices, seed, n_parents):
+def test_neighbors_equal_pairwise_comparison(n_features, n_slices, seed, n_parents):
     boxes = grid_of(seed, n_features, n_slices, n_parents)
     parent = np.array([box[0] for box in boxes.values()])
     low, high = (np.array([box[k] for box in boxes.values()]) for k in (1, 2))
@@ -278,7 +278,7 @@ def test_neighbors_are_those_found_by_comparing_all(n_features, n_slices, seed, 
         expected |= {(k, union) for k in neighbors}
 
 
-def test_forward_selection_is_that_of_a_loop():
+def test_forward_selection_equals_plain_loop():
     random = np.random.default_rng(1)
     grams, n = [], np.array([50, 30, 80])
     for rows in n:

@@ -247,7 +247,7 @@ def test_forgotten_codes_are_worked_out_again(problem):
 
 @settings(max_examples=40, deadline=None)
 @given(problems())
-def test_points_stand_for_the_share_that_they_were_drawn_in(problem):
+def test_points_lie_in_the_queried_strip(problem):
     X, answers, task = problem
     growth, asked = start(X, answers, task, min_examples=6)
     lower, upper = growth.domain_lower, growth.domain_upper
@@ -292,7 +292,7 @@ def joined_by_loops(boxes):
 
 @settings(max_examples=40)
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(0, 2**32 - 1))
-def test_joining_changes_no_answer_and_leaves_nothing_to_join(rows, columns, seed):
+def test_joining_preserves_outputs_and_is_maximal(rows, columns, seed):
     random = np.random.default_rng(seed)
     cells = [(i, j) for i in range(rows) for j in range(columns) if random.uniform() < 0.8]
     lower = np.array(cells, dtype=float).reshape(-1, 2)
@@ -350,7 +350,7 @@ def test_faces_that_are_as_good_as_one_become_one():
     assert growth.upper[1, 0] == almost
 
 
-def test_a_box_beside_another_keeps_off_it_where_it_is_farthest():
+def test_new_box_avoids_existing_box():
     X = np.array([[0.1, 0.1], [0.45, 0.6]])
     growth, _ = laid(X, [((-np.inf, -np.inf), (0.4, 0.4))], step=0.3)
     lower, upper = growth.around_uncovered(1)
@@ -386,7 +386,7 @@ def centers(boxes):
     return [((lower + upper) / 2).tolist() for lower, upper in boxes]
 
 
-def test_fault_2_the_seed_is_the_first_row_nearest_to_halfway():
+def test_seed_is_nearest_to_middle_of_predictions():
     X = np.arange(11.0)[:, None]
     # Halfway from 100 to 120 is 110; half of the range is 10, to which the first row is nearest.
     answers = np.array([100.0, 120, 117, 111, 109, 109, 103, 117, 104, 111, 120])
@@ -394,7 +394,7 @@ def test_fault_2_the_seed_is_the_first_row_nearest_to_halfway():
     assert middle == pytest.approx([3.0])
 
 
-def test_several_seeds_are_spread_over_the_answers():
+def test_seeds_are_spread_over_predictions():
     X = np.arange(11.0)[:, None]
     answers = np.array([0.0, 9, 4, 6, 1, 10, 2, 5, 10, 0, 7])
     # Targets 0, 5 and 10; rows 0, 7 and 5 (the first of the largest) are nearest.
@@ -426,7 +426,7 @@ def test_seeds_are_the_first_rows_of_each_class():
 
 @pytest.mark.parametrize("step", [0.1, 0.3])
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_fault_3_boxes_in_gaps_have_their_own_output(task, step):
+def test_boxes_in_gaps_have_own_outputs(task, step):
     # Four boxes around a hole that none of them can grow into.
     X = np.array([[0.2, 0.2], [0.8, 0.3], [0.7, 0.8], [0.1, 0.9], [0.5, 0.45], [0.45, 0.5]])
     if task == "classification":

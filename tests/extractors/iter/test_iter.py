@@ -42,7 +42,7 @@ def iterate(black_box=SUM, **parameters):
 # --- growth ---
 
 
-def test_boxes_grow_over_what_is_alike_and_no_farther():
+def test_boxes_grow_while_predictions_are_similar():
     extractor = iterate(SIDES, min_update=0.05).fit(SQUARE)
     first, second = extractor.rules_
     assert {first.output, second.output} == {"left", "right"}
@@ -116,7 +116,7 @@ def test_no_more_steps_than_allowed():
 
 
 # --- faults of PSyKE ---
-def test_fault_4_outputs_follow_the_final_boxes():
+def test_outputs_are_means_of_final_boxes():
     answers = SUM.predict(SQUARE)
     fresh = iterate(threshold=0.3).fit(SQUARE)
     stale = iterate(threshold=0.3, refresh_output=False).fit(SQUARE)
@@ -132,14 +132,14 @@ def test_fault_4_outputs_follow_the_final_boxes():
     assert r2_score(answers, np.array(means)[owner]) > stale.fidelity(SQUARE) + 0.01
 
 
-def test_fault_5_fitting_uses_up_no_parameter():
+def test_fit_keeps_parameters():
     extractor = iterate(n_points=3)
     first = extractor.fit(SQUARE).rules_
     assert extractor.n_points == 3
     assert extractor.fit(SQUARE).rules_ == first
 
 
-def test_fault_6_the_global_generator_is_left_alone():
+def test_fit_ignores_global_random_state():
     np.random.seed(5)
     expected = np.random.uniform(size=3)
     np.random.seed(5)
@@ -148,7 +148,7 @@ def test_fault_6_the_global_generator_is_left_alone():
 
 
 @pytest.mark.parametrize("n_features", [2, 6])
-def test_fault_8_one_question_per_step_at_most(n_features):
+def test_fit_queries_at_most_once_per_step(n_features):
     X = np.random.default_rng(1).uniform(size=(200, n_features))
     extractor = iterate(min_examples=50, threshold=0.4).fit(X)
     assert extractor.n_iterations_ > 20
@@ -161,7 +161,7 @@ def test_fault_8_one_question_per_step_at_most(n_features):
 
 
 @pytest.mark.parametrize("scale", [2.0**-40, 2.0**30])
-def test_fault_12_the_unit_of_a_feature_changes_nothing(scale):
+def test_rules_do_not_depend_on_units(scale):
     black_box = CallableRegressor(lambda rows: rows[:, 0] * factor + rows[:, 1])
     rules = {}
     for factor in (1.0, 1 / scale):
@@ -172,7 +172,7 @@ def test_fault_12_the_unit_of_a_feature_changes_nothing(scale):
     np.testing.assert_allclose(other.boxes.upper * [1 / scale, 1.0], one.boxes.upper, rtol=1e-12)
 
 
-def test_faults_26_and_27_boxes_touch_exactly():
+def test_boxes_share_exact_faces():
     rules = iterate(threshold=0.1).fit(SQUARE).rules_
     table = rules.boxes
     faces = [np.unique(np.concatenate([table.lower[:, j], table.upper[:, j]])) for j in (0, 1)]
@@ -234,7 +234,7 @@ def test_rules_are_disjoint_and_cover_all_rows(n_rows, n_features, seed, place, 
     assert 0 < extractor.completeness_ <= 1 + 1e-9
 
 
-def test_answers_near_and_far_from_each_other():
+def test_fit_handles_predictions_of_any_scale():
     X = np.arange(30.0)[:, None]
     for scale in (1e-200, 1e-3, 1e140):
         black_box = CallableRegressor(lambda rows, scale=scale: np.floor(rows[:, 0] / 10) * scale)

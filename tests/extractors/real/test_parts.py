@@ -410,7 +410,7 @@ def test_many_categories_make_one_set():
 # --- the list ---
 
 
-def test_subsumption_is_that_of_the_points_that_rules_hold_for():
+def test_subsumption_equals_set_inclusion():
     random = np.random.default_rng(0)
     premises = [[random.random(2) < 0.7, random.random(3) < 0.6] for _ in range(60)]
     premises = [p for p in premises if p[0].any() and p[1].any()]
@@ -439,7 +439,7 @@ def test_subsumed_rules_can_be_kept(monkeypatch):
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 0.2])
-def test_the_list_is_that_of_plain_loops(tolerance):
+def test_best_list_equals_plain_loops(tolerance):
     random = np.random.default_rng(4)
     codes = random.integers(0, 3, (3, 80)).astype(np.uint8)
     rows = Evidence(codes, random.integers(0, 3, 80), random.integers(1, 5, 80).astype(float))

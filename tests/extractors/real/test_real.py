@@ -74,7 +74,7 @@ def test_an_interval_in_the_middle_and_a_union():
     }
 
 
-def test_questions_tell_twins_apart():
+def test_queries_distinguish_duplicated_features():
     """Two features that agree on all rows: only the black box knows on which it rests."""
     X = grid_rows()
     X[:, 0] = X[:, 3]
@@ -89,7 +89,7 @@ def test_questions_tell_twins_apart():
     assert silent.oracle_.n_calls == 1
 
 
-def test_answers_and_statistics_are_those_of_the_first_rule_that_holds():
+def test_predictions_come_from_first_matching_rule():
     X, y = load_wine(return_X_y=True)
     extractor = precise(KNeighborsClassifier(9)).fit(X, y)
     answers, rules = extractor.estimator_.predict(X), extractor.rules_
@@ -292,7 +292,7 @@ def test_rules_name_categories(kind):
     assert extractor.oracle_.n_calls == 1 + extractor.n_rules_made_
 
 
-def test_cut_points_go_by_name_beside_categories():
+def test_cut_points_are_matched_by_name():
     X, y = shirts()
     given = Discretizer("given", cut_points={"width": [4.0, 7.0]})
     extractor = precise(pipeline(), discretizer=given).fit(X, y)
@@ -318,7 +318,7 @@ def test_categories_alone_need_no_discretizer():
 # --- faults of the reference that must not come back ---
 
 
-def test_fault_6_no_global_random_state_is_touched():
+def test_fit_ignores_global_random_state():
     X, y = load_iris(return_X_y=True)
     np.random.seed(5)
     before = np.random.get_state()[1].copy()
@@ -326,7 +326,7 @@ def test_fault_6_no_global_random_state_is_touched():
     np.testing.assert_array_equal(np.random.get_state()[1], before)
 
 
-def test_fault_11_nothing_is_left_of_an_earlier_extraction():
+def test_second_fit_gives_same_rules():
     X, y = load_iris(return_X_y=True)
     extractor = precise(KNeighborsClassifier(9)).fit(X, y)
     first, rows = extractor.rules_, extractor.oracle_.n_rows
@@ -336,7 +336,7 @@ def test_fault_11_nothing_is_left_of_an_earlier_extraction():
 
 
 @pytest.mark.parametrize("factor", [2.0**-30, 2.0**300])
-def test_fault_12_the_scale_of_features_does_not_matter(factor):
+def test_rules_do_not_depend_on_units(factor):
     X, y = load_iris(return_X_y=True)
     model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, y)
     plain = precise(FrozenEstimator(model)).fit(X).rules_
@@ -351,7 +351,7 @@ def test_fault_12_the_scale_of_features_does_not_matter(factor):
 
 
 @pytest.mark.parametrize("names", [["b", "a", "c"], [7, 3, 5], ["c", "b", "a"]])
-def test_faults_13_and_14_labels_of_any_kind_and_wrapped_classifiers(names):
+def test_fit_accepts_any_labels_and_wrappers(names):
     X, y = load_iris(return_X_y=True)
     labels = np.array(names)[y]
     search = GridSearchCV(KNeighborsClassifier(), {"n_neighbors": [9]}, cv=2)
@@ -362,7 +362,7 @@ def test_faults_13_and_14_labels_of_any_kind_and_wrapped_classifiers(names):
     assert [r.conditions for r in extractor.rules_] == [r.conditions for r in numbers.rules_]
 
 
-def test_fault_23_raw_columns_need_no_map_and_constant_ones_do_no_harm():
+def test_fit_discretizes_and_ignores_constants():
     X, y = load_iris(return_X_y=True)
     X = np.column_stack([X, np.full(len(X), 3.0)])
     extractor = precise(KNeighborsClassifier(9)).fit(X, y)
@@ -370,7 +370,7 @@ def test_fault_23_raw_columns_need_no_map_and_constant_ones_do_no_harm():
     assert not any(c.feature == 4 for rule in extractor.rules_ for c in rule.conditions)
 
 
-def test_fault_28_clones_pickles_and_columns_by_name():
+def test_estimator_survives_clone_and_pickle():
     X, y = load_iris(return_X_y=True, as_frame=True)
     extractor = precise(KNeighborsClassifier(9), min_precision=0.9).fit(X, y)
     assert clone(extractor).get_params()["min_precision"] == 0.9

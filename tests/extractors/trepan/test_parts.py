@@ -91,7 +91,7 @@ def grown(rows, function, monkeypatch, **options):
     return retained[0], extractor
 
 
-def test_the_leaf_with_most_to_gain_is_split_first_fault_22(monkeypatch):
+def test_leaf_with_largest_gain_is_split_first(monkeypatch):
     """Fault 22: priorities between -1 and 1 were cut to whole numbers, so that all tied."""
     # 60 rows with 1 in 10 of the other class, then 40 rows with 4 in 10: 6 rows against 16.
     value = np.concatenate([np.linspace(0, 1, 60), np.linspace(2, 3, 40)])
@@ -135,7 +135,7 @@ def test_splits_come_in_order_of_reach_times_infidelity(monkeypatch):
         open_leaves = (open_leaves - {number}) | set(node.children)
 
 
-def test_nodes_with_few_rows_are_filled_up_fault_22(monkeypatch):
+def test_small_nodes_are_filled_with_queries(monkeypatch):
     """Fault 22: a node with fewer rows than wanted raised NotImplementedError."""
     rows = np.random.default_rng(0).normal(size=(20, 3))
     tree, extractor = grown(
@@ -275,7 +275,7 @@ def test_no_cut_is_better_than_the_best_one_found(seed, n, n_classes):
     assert result == pytest.approx(best, abs=1e-12)
 
 
-def test_cuts_lie_where_the_class_changes_and_only_there():
+def test_find_cuts_returns_class_changes():
     values = np.array([1.0, 2, 3, 4, 4, 5])
     labels = np.array([0, 0, 1, 1, 0, 0])
     assert find_cuts(values, labels).tolist() == [2.5, 3.5, 4.5]
@@ -350,7 +350,7 @@ def test_tables_count_as_loops_do(seed, n_rows, block):
 
 
 @given(seed=st.integers(0, 10**6), min_samples_leaf=st.integers(0, 5))
-def test_the_best_ordinary_test_is_that_of_all_cuts(seed, min_samples_leaf):
+def test_best_test_equals_search_over_all_cuts(seed, min_samples_leaf):
     X, labels = rounded_data(seed)
     n_rows = 40
     best = 0.0
@@ -582,7 +582,7 @@ def test_an_extension_needs_a_significant_gain():
     assert extended[1.0] >= 20  # by chance there is always something to gain
 
 
-def test_a_wider_beam_finds_what_hill_climbing_misses():
+def test_wider_beam_finds_better_tests():
     changes = []
     for seed in range(20):
         random = np.random.default_rng(seed)
@@ -671,7 +671,7 @@ def random_tests(random, X):
 
 @settings(deadline=None)
 @given(seed=st.integers(0, 10**6))
-def test_a_region_holds_what_satisfies_all_tests(seed):
+def test_region_holds_where_all_tests_hold(seed):
     random = np.random.default_rng(seed)
     X = rows_of(seed)
     tests = random_tests(random, X)
@@ -747,7 +747,7 @@ def test_conjunctions_go_into_the_box():
 
 
 @given(chances=st.lists(st.floats(0, 1), min_size=1, max_size=5))
-def test_chances_of_counts_are_those_of_all_patterns(chances):
+def test_count_probabilities_equal_enumeration(chances):
     n = len(chances)
     tails = at_least(np.array(chances))
     for start in range(n + 1):
@@ -762,7 +762,7 @@ def test_chances_of_counts_are_those_of_all_patterns(chances):
 
 
 @given(chances=st.lists(st.floats(0.05, 0.95), min_size=1, max_size=4), data=st.data())
-def test_conditional_chances_are_those_of_all_patterns(chances, data):
+def test_conditional_probabilities_equal_enumeration(chances, data):
     m = data.draw(st.integers(1, len(chances)))
     total, each = 0.0, np.zeros(len(chances))
     for pattern in product([0, 1], repeat=len(chances)):
@@ -785,9 +785,7 @@ def test_conditional_chances_are_those_of_all_patterns(chances, data):
     zeros=st.floats(0, 0.99),
     seed=st.integers(0, 10**6),
 )
-def test_drawn_indices_are_those_of_a_search_in_cumulated_weights(
-    n_weights, n_draws, skew, zeros, seed
-):
+def test_draw_indices_equals_searchsorted(n_weights, n_draws, skew, zeros, seed):
     random = np.random.default_rng(seed)
     weights = random.random(n_weights) ** skew * (random.random(n_weights) >= zeros)
     weights[random.integers(n_weights)] = 1e-300
@@ -1020,7 +1018,7 @@ def test_chi_squared_agrees_with_scipy():
     assert chi_squared(listed, a * 0, b * 0, np.ones(90)) == 1.0
 
 
-def test_a_model_suits_rows_that_the_tests_alone_tell_apart():
+def test_model_fits_rows_that_tests_select():
     """The tests on the path change the rows' distribution; that is no reason for a new model."""
     tests = {
         "box": [Test(1, (Literal(0, 0.0),))],

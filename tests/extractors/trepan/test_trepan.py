@@ -262,7 +262,7 @@ def test_pure_nodes_are_leaves():
     ),
 )
 @pytest.mark.filterwarnings("ignore:The black box predicts")
-def test_lists_and_leaves_answer_alike_and_everywhere(seed, options):
+def test_lists_predict_like_leaves(seed, options):
     random = np.random.default_rng(seed)
     frame, _ = shop(80, seed)
     frame["age"] //= 10  # a number of few values
@@ -339,7 +339,7 @@ def test_batches_do_not_matter():
     assert parts.oracle_.n_calls > full_fitted.oracle_.n_calls
 
 
-def test_seeds_matter_and_the_global_generator_does_not_fault_6():
+def test_fit_ignores_global_random_state():
     """Fault 6: the global generator was seeded."""
     before = np.random.get_state()[1].copy()
     first, again, other = (
@@ -354,14 +354,14 @@ def test_seeds_matter_and_the_global_generator_does_not_fault_6():
 # --- what comes in ---
 
 
-def test_raw_numbers_need_no_preparation_fault_23():
+def test_fit_needs_no_discretized_columns():
     """Fault 23: without a table of discretized columns PSyKE crashed."""
     extractor = TrepanExtractor(KNeighborsClassifier(9), random_state=0).fit(IRIS, SPECIES)
     assert extractor.fidelity(IRIS) > 0.96
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-5, 1.0, 1e290])
-def test_the_scale_of_a_feature_does_not_matter_fault_12(scale):
+def test_rules_do_not_depend_on_units(scale):
     """Fault 12: absolute epsilons let features of small range collapse."""
     rows = np.random.default_rng(0).random((100, 3)) * scale
     extractor = TrepanExtractor(
@@ -387,7 +387,7 @@ def test_a_black_box_of_one_class_gives_one_rule():
     )
 
 
-def test_too_few_leaves_for_the_classes_are_reported_fault_19():
+def test_too_few_leaves_for_classes_give_warning():
     """Fault 19: three leaves whatever the number of classes."""
     with pytest.warns(UserWarning, match="max_leaf_nodes=2 is less than the 3 classes"):
         TrepanExtractor(KNeighborsClassifier(9), max_leaf_nodes=2).fit(IRIS, SPECIES)
