@@ -78,7 +78,7 @@ def test_different_runs_are_not_compared_by_score(browser, runs, tmp_path) -> No
     assert browser.violations() == []
 
 
-def test_row_of_the_else_is_pictured_on_what_fails(browser, tmp_path) -> None:
+def test_else_row_picture_marks_failed_conditions(browser, tmp_path) -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=2.0)], "a"), Rule([Interval(1, lower=5.0)], "b"), Rule([], "c")],
         ["size", "age"],
@@ -127,7 +127,7 @@ def test_all_failing_parts_of_conditions_are_pictured(browser, tmp_path) -> None
 
 
 @pytest.mark.parametrize("n_rules", [1, 2, 4])
-def test_short_lists_have_a_row_beside_them(opened, runs, n_rules) -> None:
+def test_short_lists_show_row_beside_rules(opened, runs, n_rules) -> None:
     usual = runs.iris_rules()
     selected = [*usual.rules, usual.rules[0]][:n_rules]
     if n_rules == 1:

@@ -185,7 +185,7 @@ SETS = rule_sets()
 
 
 @pytest.mark.parametrize("name", SETS)
-def test_rows_are_answered_and_explained_as_in_python(name, usual) -> None:
+def test_page_explains_rows_like_python(name, usual) -> None:
     ruleset = SETS[name]
     rows = random_rows(ruleset, np.random.default_rng(3), 60)
     outcome = usual.run(EXPLAIN, rule_view(ruleset, None), rows)
@@ -218,7 +218,7 @@ def test_rows_are_answered_and_explained_as_in_python(name, usual) -> None:
     assert counterfactuals > 5
 
 
-def test_typing_a_row_tells_who_answers_and_what_would_change_it(usual, runs) -> None:
+def test_typed_row_is_predicted_and_explained(usual, runs) -> None:
     browser, rules = usual, runs.iris_rules()
     assert browser.texts("#row-form label") == ["petal length (cm)", "petal width (cm)"]
     length, width = (browser.element(f"#value-{j}") for j in (2, 3))
@@ -247,7 +247,7 @@ def test_typing_a_row_tells_who_answers_and_what_would_change_it(usual, runs) ->
     assert width.get_attribute("aria-invalid") == "true"
 
 
-def test_rules_and_their_measures_are_those_of_python(usual, runs) -> None:
+def test_rule_cards_equal_python(usual, runs) -> None:
     iris, rules = load_dataset("iris"), runs.iris_rules()
     report = rule_report(rules, iris.X, iris.y, assigned=True)
     cards = usual.run(
@@ -371,7 +371,7 @@ def test_right_rows_are_not_called_wrong_whatever_labels_are(
     )
 
 
-def test_quality_is_told_class_by_class_and_beside_others(usual, runs) -> None:
+def test_quality_section_compares_classes_and_models(usual, runs) -> None:
     iris, rules = load_dataset("iris"), runs.iris_rules()
     predicted = rules.predict(iris.X)
     rows = usual.run(
@@ -497,7 +497,7 @@ def test_many_rules_open_on_demand_and_print_fully(opened, runs) -> None:
     assert browser.run(seen) == 31
 
 
-def test_what_says_or_stands_in_brackets_among_others(browser, tmp_path) -> None:
+def test_disjunctions_are_bracketed(browser, tmp_path) -> None:
     young, short = Interval(0, upper=2, missing=True), OneOf(2, ["blue", "red"])
     rules = RuleSet(
         [Rule([young, short, Interval(3, 1)], "x"), Rule([young], "y")],

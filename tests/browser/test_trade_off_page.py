@@ -108,7 +108,7 @@ def test_many_slider_positions_give_the_numbers_of_python(opened, runs) -> None:
     assert browser.requests() == []
 
 
-def test_weights_at_steps_and_extremes_are_those_of_python(usual, runs) -> None:
+def test_scores_for_extreme_weights_equal_python(usual, runs) -> None:
     candidates, browser = runs.random_candidates(20), usual
     queries = []
     for psi in (0.1, 0.3, 0.7, 1, 1.1, 2.5, 7, 30, 1e-6, 1e6):
@@ -240,7 +240,7 @@ def test_one_slider_leads_from_fewer_rules_to_fewer_errors(usual, runs) -> None:
 
 
 @pytest.mark.slow
-def test_wherever_the_slider_stands_the_rules_are_in_the_page(browser, tmp_path) -> None:
+def test_rules_exist_for_all_slider_positions(browser, tmp_path) -> None:
     from selenium.webdriver.common.keys import Keys
 
     iris = load_dataset("iris")
@@ -381,7 +381,7 @@ def test_the_leaderboard_sorts_by_any_column(usual, runs) -> None:
     assert sorted(ranks) == list(range(1, 21))
 
 
-def test_verdict_tells_the_best_score_from_the_searchs_winner(opened, runs) -> None:
+def test_verdict_distinguishes_best_from_winner(opened, runs) -> None:
     candidates = runs.random_candidates(20)
     scores = candidates.scores("ice").mean(axis=1)
     order = np.argsort(-scores, kind="stable")
@@ -399,7 +399,7 @@ def test_verdict_tells_the_best_score_from_the_searchs_winner(opened, runs) -> N
     assert browser.run("return byId('cards').hidden && !byId('no-rules').hidden")
 
 
-def test_live_region_tells_what_changed(usual) -> None:
+def test_live_region_announces_changes(usual) -> None:
     browser = usual
     region = browser.element("#announcer")
     assert (region.get_attribute("aria-live"), region.get_attribute("role")) == ("polite", "status")
@@ -411,7 +411,7 @@ def test_live_region_tells_what_changed(usual) -> None:
     assert said.startswith("Best score: ")
 
 
-def test_structure_is_that_of_an_accessible_page(usual) -> None:
+def test_page_has_accessible_structure(usual) -> None:
     browser = usual
     faults = browser.run(
         """

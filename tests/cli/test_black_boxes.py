@@ -193,7 +193,7 @@ def test_boosting_on_histograms_sees_categories_as_such(ragged):
     assert model[0].transform(X)["sex"].isna().equals(X["sex"].isna())
 
 
-def test_an_imputer_tells_where_values_were_missing(ragged):
+def test_imputer_adds_indicator_columns(ragged):
     X, y, _ = ragged
     rows = X[["age", "size"]]
     model = make_black_box("knn", "regression", scaled=False).fit(rows, y)

@@ -63,7 +63,7 @@ def rules(request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Rule
 CALIBRATE = ["calibrate", "rules.json", "held out.csv", "--target", "answer"]
 
 
-def test_calibrate_writes_what_predict_uses(rules: RuleSet, capsys) -> None:
+def test_calibrate_output_is_used_by_predict(rules: RuleSet, capsys) -> None:
     assert main([*CALIBRATE, "--output", "calibrated.json", "--level", "0.8"]) == 0
     calibrated = CalibratedRules.from_json(Path("calibrated.json").read_text())
     held_out, new = pd.read_csv("held out.csv"), pd.read_csv("new.csv")

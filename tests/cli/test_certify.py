@@ -95,7 +95,7 @@ def test_as_json_it_can_be_read_again(folder, run):
     assert "| rules |" in out
 
 
-def test_no_more_is_proven_than_asked_for(tmp_path, run):
+def test_certify_stops_at_tolerance(tmp_path, run):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(90, 4)).round(2), columns=list("abcd"))
     frame["y"] = rng.choice(["u", "v"], 90)

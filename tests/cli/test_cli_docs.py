@@ -23,7 +23,7 @@ def writer():
     return load_file(ROOT / "docs" / "cli_options.py")
 
 
-def test_options_are_those_of_the_parsers(writer, monkeypatch):
+def test_documented_options_match_parsers(writer, monkeypatch):
     # What a width is to a terminal is nothing to the page.
     for columns in ("80", "200"):
         monkeypatch.setenv("COLUMNS", columns)
@@ -76,6 +76,6 @@ def test_the_configuration_of_a_bench_is_understood(tmp_path):
     assert config.seeds == (0, 1)
 
 
-def test_the_columns_of_a_bench_are_told():
+def test_documented_columns_match_bench():
     text = re.search(r"^Columns of a row: (.*?)\n\n", PAGE, flags=re.DOTALL | re.MULTILINE)[1]
     assert re.findall(r"`(\w+)`", text) == list(row_columns())

@@ -113,7 +113,7 @@ def test_fish_completes(line, found, folder, capsys):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_data_sets_are_offered_beside_files(shell, capsys):
+def test_completion_offers_data_sets_and_files(shell, capsys):
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
     assert script.count("_skescore_data") > 3  # made once, and used by several commands
@@ -149,7 +149,7 @@ def test_parsers_are_left_as_they_were(capsys):
     assert "there is no score 'nonsense'" in capsys.readouterr().err
 
 
-def test_without_shtab_the_command_that_installs_it_is_told(monkeypatch, capsys):
+def test_missing_shtab_error_states_command(monkeypatch, capsys):
     monkeypatch.setitem(__import__("sys").modules, "shtab", None)
     assert main(["completion", "bash"]) == 1
     assert 'pip install "shtab>=1.13"' in capsys.readouterr().err

@@ -108,7 +108,7 @@ def test_damaged_metadata_are_said_without_a_traceback(content, site):
 
 
 @pytest.mark.slow
-def test_commands_that_need_what_is_broken_send_to_the_doctor(site):
+def test_commands_recommend_doctor_for_broken_packages(site):
     (site / "rich.py").write_text("raise ImportError('half of it is missing')")
     for words, code in ((["tune", "iris"], 1), (["--help"], 0), (["--version"], 0)):
         run = subprocess.run(

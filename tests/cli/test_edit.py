@@ -65,7 +65,7 @@ def test_edit_prints_the_effect(files, capsys) -> None:
     assert "1. IF age of person ≤ 50 THEN no" in text
 
 
-def test_edit_numbers_are_those_of_the_file(files) -> None:
+def test_edit_uses_rule_numbers_of_file(files) -> None:
     rules = written(
         files,
         "--drop",

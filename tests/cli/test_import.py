@@ -140,7 +140,7 @@ def forest(X, y):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("make", [scaled_tree, searched_tree, extractor, frozen_tree, forest])
-def test_models_answer_as_before(make, wine, write, imported):
+def test_imported_rules_predict_like_model(make, wine, write, imported):
     model = make(wine.X, wine.y)
     rules, _ = imported(write(model, "model.joblib"), "--trust")
     assert rules.feature_names == tuple(wine.X.columns)
@@ -262,7 +262,7 @@ def test_columns_are_found_by_name_in_any_order(wine, write, imported):
     assert rules.domain == Domain.around(wine.X.to_numpy(dtype=float))
 
 
-def test_data_with_gaps_tells_that_a_tree_knows_missing_values(wine, write, imported, run):
+def test_data_determines_missing_support_of_tree(wine, write, imported, run):
     X = wine.X.iloc[:, :4].copy()
     X.iloc[::5, 0] = None
     X.iloc[::9, 2] = None
@@ -365,7 +365,7 @@ def test_a_table_with_decimal_commas_between_semicolons(write, imported):
 
 
 @pytest.mark.parametrize("number", ["1.000,5", "2.5", "1.000.000"])
-def test_decimal_commas_beside_points_could_mean_anything(number, write, run):
+def test_mixed_decimal_signs_are_rejected(number, write, run):
     path = write(DECIMAL_COMMAS.replace(",5;mittel", f"{number};mittel"), "excel.csv")
     code, _, err = run("import", path)
     assert code == 1
@@ -378,7 +378,7 @@ def test_commas_in_texts_between_commas_are_texts(write, imported):
     assert rules[0].conditions == (OneOf(0, ("2,5",)),)
 
 
-def test_a_table_in_another_encoding_says_what_to_do(run, tmp_path):
+def test_wrong_encoding_error_states_remedy(run, tmp_path):
     path = tmp_path / "excel.csv"
     path.write_bytes(DECIMAL_COMMAS.encode("cp1252"))
     code, _, err = run("import", path)
@@ -527,7 +527,7 @@ def test_files_that_are_something_else(name, content, part, write, run):
     assert str(path) in err
 
 
-def test_the_kind_can_be_told(write, imported):
+def test_kind_option_overrides_detection(write, imported):
     rules, _ = imported(
         write(CONDITIONS, "conditions.dat"), "--kind", "table", "--feature-names", "size,color"
     )
@@ -568,7 +568,7 @@ def test_long_rule_sets_are_cut_short_where_they_are_shown(write, run):
     assert "... and 40 more" in out
 
 
-def test_an_existing_file_is_replaced_only_when_told_so(write, run, tmp_path):
+def test_existing_file_needs_overwrite(write, run, tmp_path):
     table, target = write(CONDITIONS, "c.csv"), write("mine", "rules.json")
     code, out, err = run("import", table, "--output", target)
     assert (code, out) == (1, "")
@@ -617,7 +617,7 @@ def test_a_file_that_is_not_there(run, tmp_path):
     assert "is a folder" in run("import", tmp_path)[2]
 
 
-def test_the_table_is_read_as_the_options_say(tmp_path, capsys):
+def test_import_uses_reading_options(tmp_path, capsys):
     """Decimal commas, another encoding, and words for missing values give the domain in numbers."""
     X = pd.DataFrame({"Länge": [1.5, 2.5, np.nan, 4.5], "b": [1.0, 0.0, 1.0, 0.0]})
     tree = DecisionTreeRegressor(random_state=0).fit(X, [1.0, 2.0, 3.0, 4.0])

@@ -62,7 +62,7 @@ def refused(reader, text):
 
 
 @given(st.floats(min_value=1e-300, allow_infinity=False, allow_nan=False))
-def test_positive_numbers_come_back_exactly(value):
+def test_number_above_parses_exactly(value):
     assert number_above(0)(repr(value)) == value
 
 
@@ -163,7 +163,7 @@ def test_help_has_examples_and_explains_every_option(name):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_defaults_that_the_help_promises_are_those_of_the_parser(name):
+def test_help_states_defaults_of_parser(name):
     parser = commands()[name]
     promised = {
         "trials": 60,
@@ -465,12 +465,12 @@ def test_json_is_valid_in_every_encoding(encoding, monkeypatch):
         ("cp1252", r"2 <= µ < 3, R² ± 1, \u53d8"),
     ],
 )
-def test_signs_that_the_encoding_lacks_keep_their_meaning(encoding, shown):
+def test_encoding_handler_replaces_missing_signs(encoding, shown):
     text = "2 ≤ µ < 3, R² ± 1, 变"
     assert text.encode(encoding, "skescore.plain").decode(encoding) == shown
 
 
-def test_encoding_handler_does_not_hide_what_cannot_be_read():
+def test_encoding_handler_rejects_undecodable_bytes():
     with pytest.raises(UnicodeDecodeError):
         b"\xff".decode("utf-8", "skescore.plain")
 
@@ -538,7 +538,7 @@ def test_markdown_table_keeps_its_cells_apart():
     )
 
 
-def test_markdown_paragraphs_and_headings_stand_apart():
+def test_markdown_blocks_are_separated():
     printer = made(markdown=True)
     printer.line("one")
     printer.line("two")

@@ -51,7 +51,7 @@ def test_predictions_with_the_numbers_of_their_rules(files, capsys, tmp_path) ->
     assert "--overwrite" in capsys.readouterr().err
 
 
-def test_labels_that_standard_output_cannot_write_are_refused(tmp_path, monkeypatch, capsys):
+def test_unencodable_labels_are_rejected(tmp_path, monkeypatch, capsys):
     rules = RuleSet([Rule([], "größer")], ["x"], task="classification")
     (tmp_path / "rules.json").write_text(rules.to_json(), encoding="utf-8")
     (tmp_path / "rows.csv").write_text("x\n1\n", encoding="utf-8")
@@ -79,7 +79,7 @@ def test_terminals_of_no_width(columns, files, monkeypatch, capsys):
     assert capsys.readouterr().out.startswith("prediction,rule\n")
 
 
-def test_tables_are_read_as_the_options_say(files, capsys, tmp_path) -> None:
+def test_predict_uses_reading_options(files, capsys, tmp_path) -> None:
     rules, _ = files
     # As tune reads them: by the options where the table itself does not tell.
     rows = "länge|color|length\nx|red|1,0\ny|red|4,500\nz|nix|4,500\nz|green|-9\n"
@@ -120,7 +120,7 @@ def test_tables_are_read_as_the_options_say(files, capsys, tmp_path) -> None:
     assert capsys.readouterr().out.split()[1:] == ["warm,2", "small,1"]
 
 
-def test_what_is_read_as_missing_is_told(files, capsys, tmp_path) -> None:
+def test_predict_reports_words_read_as_missing(files, capsys, tmp_path) -> None:
     rows = tmp_path / "rows.csv"
     rows.write_text("color,length\nred,1\nred,n.n.\n", encoding="utf-8")
     for words in (["predict"], ["explain", "--row", "2"]):

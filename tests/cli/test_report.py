@@ -86,7 +86,7 @@ def test_tune_writes_the_page_and_all_candidates(made) -> None:
     assert len(content["groups"][0]["candidates"]) == len(restored.candidates)
 
 
-def test_the_page_made_later_is_that_of_the_search(made, folder, report) -> None:
+def test_report_equals_page_of_search(made, folder, report) -> None:
     code, err = report(folder)
     assert code == 0
     assert re.fullmatch(r"wrote .*report\.html \(\d\.\d MB\)\n", err)

@@ -137,7 +137,7 @@ def database():
         yield connection
 
 
-def test_sql_answers_as_the_rules_do(written, database):
+def test_exported_sql_predicts_like_rules(written, database):
     ROWS.to_sql("my rows", database, index=False)
     query = written(RULES, "--to", "sql", "--dialect", "sqlite", "--table", "my rows")
     result = pd.read_sql_query(query, database)
@@ -149,7 +149,7 @@ def test_sql_answers_as_the_rules_do(written, database):
     assert [row[0] for row in rows] == RULES.predict(ROWS).tolist()
 
 
-def test_rules_stand_alone_and_classes_get_names(written):
+def test_standalone_and_class_names_options(written):
     standalone = RULES.standalone().to_text() + "\n"
     assert written(RULES, "--standalone") == standalone != RULES.to_text() + "\n"
     named = written(RULES, "--class-names", "stays", "leaves", "--to", "sentences")
@@ -205,7 +205,7 @@ def test_other_atoms_may_be_missing(written):
 
 
 @pytest.mark.parametrize(("words", "name"), [((), "predict"), (("--name", "risk"), "risk")])
-def test_python_answers_as_the_rules_do(words, name, written):
+def test_exported_python_predicts_like_rules(words, name, written):
     space = {}
     exec(compile(written(RULES, "--to", "python", *words), "rules.py", "exec"), space)
     answers = [space[name](row) for row in ROWS.to_dict("records")]
@@ -280,7 +280,7 @@ def test_shortened_rules_hold_for_the_same_rows_as_before(written, tmp_path):
     assert (short.match(rows) == RULES.match(rows)).all()
 
 
-def test_names_that_look_like_numbers_stay_names(written, tmp_path):
+def test_numeric_names_stay_names(written, tmp_path):
     """A column of 7s is read as numbers, but the rules ask for the text "7"."""
     rules = RuleSet(
         [Rule((AtLeast(1, (OneOf(1, ("7",)), Interval(0, upper=CUT))),), "yes")],
@@ -314,7 +314,7 @@ def test_built_in_data_shorten_as_well(written):
 # Files --------------------------------------------------------------------------------------------
 
 
-def test_a_file_is_written_once_and_replaced_only_when_told_so(run, save, tmp_path):
+def test_output_file_needs_overwrite(run, save, tmp_path):
     path = tmp_path / "rules.py"
     words = (save(RULES), "--to", "python", "--output", path)
     assert run(*words) == (0, "", f"wrote {path}\n")

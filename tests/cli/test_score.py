@@ -231,7 +231,7 @@ def test_text_and_markdown_show_the_figures_of_the_json(form, sign, rules, kinds
     assert "those that no rule covers count as wrong" in out
 
 
-def test_checksum_and_source_of_the_data_are_told(rules, kinds, run):
+def test_score_states_source_and_checksum(rules, kinds, run):
     score = scored(run, rules, kinds)
     assert score["data"]["source"] == str(kinds)
     assert score["data"]["checksum_sha256"] == hashlib.sha256(kinds.read_bytes()).hexdigest()
@@ -250,7 +250,7 @@ def test_order_of_columns_and_further_columns_do_not_matter(rules, write, kinds,
     assert score["data"]["features"] == ["a", "b"]
 
 
-def test_rows_with_missing_values_are_dropped_when_told_so(rules, write, run):
+def test_missing_drop_omits_rows(rules, write, run):
     holes = KINDS.copy()
     holes.loc[2, "b"] = np.nan
     path = write(holes, "holes.csv")
@@ -288,7 +288,7 @@ def test_rules_that_cover_no_row_have_no_scores_but_a_reason(write, kinds, run):
 
 
 @pytest.mark.parametrize("task", ["auto", "regression"])
-def test_whole_numbers_are_what_the_rules_take_them_for(task, write, run):
+def test_task_of_integers_follows_rules(task, write, run):
     """Eight whole numbers would be taken for classes, but these rules answer with numbers."""
     table = VALUES.assign(y=[1, 1, 0, 1, 3, 2, 7, 2])
     path = write(table, "t.csv")
@@ -441,7 +441,7 @@ def test_rules_need_a_target_to_be_compared_with(rules, kinds, run):
     assert "'nothing.csv' is neither" in failed(run, rules, "nothing.csv", "--target", "y")
 
 
-def test_linear_answers_are_scored_as_well(write, run):
+def test_linear_outputs_are_scored(write, run):
     steep = NUMBERS.replace(rules=[Rule((), LinearOutput(0.0, ((0, 1.0),)))])
     score = scored(run, write(steep, "r.json"), write(VALUES, "v.csv"))
     expected = mean_absolute_error(VALUES["y"], A)
@@ -469,7 +469,7 @@ def test_wrong_usage_exits_with_two(words, told, run):
 # Every rule by itself -----------------------------------------------------------------------------
 
 
-def test_rules_by_themselves_are_those_of_the_report(rules, kinds, run):
+def test_characteristics_equal_library(rules, kinds, run):
     score = scored(run, rules, kinds, "--measures", "c2,lift")
     assert score["measures"] == ["c2", "lift"]
     report = rule_report(CLASSES, KINDS[["a", "b"]], KINDS["y"], measures=["c2", "lift"])
@@ -533,7 +533,7 @@ def test_all_measures_fit_a_terminal_and_none_is_lost(rules, kinds, monkeypatch,
     assert [name for head in heads[1:] for name in head] == list(RULE_MEASURES)
 
 
-def test_the_rows_that_each_rule_answers(write, kinds, run):
+def test_assigned_rows_option_restricts_measures(write, kinds, run):
     listed = write(CLASSES.replace(rules=[CLASSES.rules[0], Rule((), "high")]), "r.json")
     score = scored(run, listed, kinds, "--measures", "precision")
     answered = scored(run, listed, kinds, "--measures", "precision", "--assigned-rows")
@@ -547,7 +547,7 @@ def test_the_rows_that_each_rule_answers(write, kinds, run):
     assert "with the rows assigned to it" in run(*words, "--assigned-rows")[1]
 
 
-def test_rules_that_vote_do_not_answer_one_by_one(write, kinds, run):
+def test_assigned_rows_option_rejects_voting_rules(write, kinds, run):
     votes = write(CLASSES.replace(ordered=False, disjoint=False, voting="votes"), "r.json")
     words = (votes, kinds, "--target", "y", "--measures", "c2")
     assert run(*words)[0] == 0
@@ -636,7 +636,7 @@ def test_weights_of_rows_in_place(run, write, days):
 
 
 @pytest.mark.slow
-def test_a_black_box_is_asked_about_rows_in_place(run, write, days, tmp_path):
+def test_black_box_of_file_predicts_rows(run, write, days, tmp_path):
     folder, frame = days
     X = frame[list(NAMES)]
     labels = np.where(CLASSES.covers(X), frame["class"], CLASSES.classes[0])
@@ -677,7 +677,7 @@ def test_rows_in_place_that_cannot_be_counted(run, write, days, words, message):
     assert message in err
 
 
-def test_no_message_tells_a_password(run, write):
+def test_messages_hide_passwords(run, write):
     rules = write(CLASSES, "rules.json")
     url = "postgresql://anna:s3cret@127.0.0.1:1/shop?table=sales"
     code, _, err = run(rules, url, "--target", "class")
@@ -696,7 +696,7 @@ def model(tmp_path):
     return path
 
 
-def test_more_has_what_the_scores_leave_out(rules, kinds, run):
+def test_more_option_adds_measures(rules, kinds, run):
     assert "more" not in scored(run, rules, kinds)
     score = scored(run, rules, kinds, "--more")
     evaluation = evaluate_rules(CLASSES, KINDS[["a", "b"]], KINDS["y"])

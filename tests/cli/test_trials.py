@@ -133,9 +133,7 @@ def count_budgeted(trials):
         (LATE, signal.SIGTERM),
     ],
 )
-def test_search_that_was_broken_off_ends_as_if_it_had_not_been(
-    at, sign, commands, unbroken, tmp_path
-):
+def test_resumed_search_equals_uninterrupted_search(at, sign, commands, unbroken, tmp_path):
     broken = commands.start(tmp_path, *SHORT, wait_at=at).until_it_waits().end(sign)
     if sign != signal.SIGKILL:
         assert broken.code == 1
@@ -258,7 +256,7 @@ def test_less_to_do_than_was_done_ends_at_once(commands, tmp_path):
     assert len(budgeted(less.result)) == done
 
 
-def test_more_to_do_than_was_done_goes_on(commands, tmp_path):
+def test_larger_budget_resumes_stored_trials(commands, tmp_path):
     words = ("--storage", "sqlite:///kept.db", "--study", "mine")
     first = commands.run(tmp_path, *SHORT, *words)
     more = commands.run(tmp_path, *SEARCH, *words, "--trials", BUDGET + 6)
@@ -400,7 +398,7 @@ def test_pick_uses_the_trials_of_a_finished_run(commands, tmp_path):
 
 
 @pytest.mark.parametrize("why", ["a file", "damaged"])
-def test_cache_that_is_of_no_use_disturbs_nobody(why, commands, tmp_path):
+def test_unusable_cache_is_ignored(why, commands, tmp_path):
     words = (*SEARCH, "--trials", 2)
     cache = tmp_path / "place"
     if why == "a file":
@@ -422,7 +420,7 @@ def test_cache_that_is_of_no_use_disturbs_nobody(why, commands, tmp_path):
         assert "--storage trials.journal" in several.err
 
 
-def test_what_nobody_went_on_with_is_forgotten_after_a_month(commands, tmp_path):
+def test_old_cache_files_are_deleted(commands, tmp_path):
     folder = tmp_path / "cache" / "skescore"
     folder.mkdir(parents=True)
     day = 24 * 60 * 60

@@ -287,7 +287,7 @@ def test_losses_are_shown_as_in_the_papers_less_is_better(run, result):
     assert "compared with progression" in out
 
 
-def test_reader_is_told_when_scores_are_about_the_black_box(run):
+def test_output_states_reference_of_scores(run):
     _, out, _ = run("tune", "iris", *SHORT, "--reference", "black-box")
     assert "compared with the black box's predictions" in out
 
@@ -402,7 +402,7 @@ def test_no_time_at_all_is_an_error(run):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("scoring", ["cohen_kappa", "neg_zero_one_loss", "min_rule_precision"])
-def test_other_measures_may_be_what_is_best(scoring, result):
+def test_scoring_option_accepts_other_measures(scoring, result):
     found = result("iris", *SHORT, "--scoring", scoring)
     expected = by_hand(load_dataset("iris"), scoring=get_rule_scorer(scoring))
     assert found["best"]["score"] == pytest.approx(expected.best_score_)
@@ -540,7 +540,7 @@ def test_every_option_is_recorded(result):
     assert {name: recorded[name] for name in changed} == changed
 
 
-def test_checksum_of_a_built_in_data_set_is_that_of_its_csv(iris, result):
+def test_checksum_of_built_in_data_equals_csv(iris, result):
     text = iris.X.assign(species=iris.y).to_csv(index=False, lineterminator="\n")
     found = result("iris", *SHORT)
     assert found["data"]["checksum_sha256"] == hashlib.sha256(text.encode()).hexdigest()
@@ -567,7 +567,7 @@ def test_same_seed_writes_the_same_files_but_for_times(tmp_path, run):
     assert other[1] != first[1]  # other folds, other scores
 
 
-def test_files_of_an_earlier_run_are_kept_unless_told_otherwise(tmp_path, run):
+def test_earlier_files_need_overwrite(tmp_path, run):
     words = ("tune", "iris", *SHORT, "--output", tmp_path)
     (tmp_path / "run.json").write_text("precious", encoding="utf-8")
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
@@ -654,7 +654,7 @@ def test_task_can_be_forced(write, flowers, result):
 
 
 @pytest.mark.slow
-def test_rows_with_missing_values_are_dropped_when_told_so(write, flowers, run, result):
+def test_missing_drop_omits_rows(write, flowers, run, result):
     flowers.loc[[3, 7], "sl"] = np.nan
     words = (write(flowers), "--target", "kind", "--missing", "drop", *SHORT)
     found = result(*words)
@@ -695,7 +695,7 @@ def test_warnings_of_the_black_box_become_one_note(monkeypatch, run, tmp_path):
     assert note.removeprefix("skescore: note: ") in about["notes"]
 
 
-def test_black_box_with_one_answer_is_noted(monkeypatch, run):
+def test_constant_black_box_gives_note(monkeypatch, run):
     monkeypatch.setattr("skescore.black_boxes.make_black_box", lambda *_: DummyClassifier())
     code, out, err = run("tune", "iris", *SHORT)
     assert code == 0
@@ -848,7 +848,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_bad_table_ends_with_an_error_that_tells_what_to_do(name, write, run):
+def test_bad_table_error_states_remedy(name, write, run):
     content, told = BAD[name]
     path = write(content)
     code, out, err = run("tune", path, "--target", "y", "--black-box", "knn", "--cv", 2)
@@ -868,7 +868,7 @@ HOLES = {
 
 
 @pytest.mark.parametrize("name", HOLES)
-def test_missing_values_are_refused_if_asked_for(name, write, run):
+def test_missing_error_rejects_missing_values(name, write, run):
     content, told = HOLES[name]
     code, out, err = run("tune", write(content), "--target", "y", "--missing", "error")
     assert (code, out) == (1, "")
@@ -1067,7 +1067,7 @@ def test_installed_command_and_module_are_the_same(process):
 
 
 @pytest.mark.slow
-def test_terminal_without_unicode_still_shows_what_rules_say(process):
+def test_rules_are_printed_in_ascii(process):
     words = ("tune", "iris", *SHORT, "--extractors", "cart", "--quiet")
     started = process(*words, env={"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"})
     out, err = started.communicate(timeout=60)
@@ -1119,7 +1119,7 @@ def test_interrupt_ends_without_traceback_and_without_a_folder(write, flowers, t
 
 
 @pytest.mark.slow
-def test_progress_goes_to_the_terminal_and_results_stay_clean(process):
+def test_progress_is_written_to_terminal_only(process):
     pty = pytest.importorskip("pty")
     parent, child = pty.openpty()
     started = process("tune", "iris", *SHORT, stderr=child, env={"TERM": "xterm", "COLUMNS": "120"})
@@ -1276,7 +1276,7 @@ def test_rules_on_named_columns_only(run, flowers, tmp_path):
 
 
 @pytest.mark.slow
-def test_columns_that_the_black_box_does_not_use_are_told(run, tmp_path):
+def test_unused_columns_are_reported(run, tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"used": rng.normal(size=300), "other": rng.normal(size=300)})
     frame["twin"] = np.exp(frame["used"])
@@ -1356,7 +1356,7 @@ def test_why_the_first_row_is_not_the_one_with_the_best_score(run, options, why)
         ("--class-weight", "balanced"),
     ],
 )
-def test_all_rows_judge_by_what_was_asked_for(run, tmp_path, options):
+def test_finalists_are_scored_by_scoring_on_all_rows(run, tmp_path, options):
     """As in memory: limits, the knee and the weights of classes hold for what stays as well."""
     X, y = load_iris(return_X_y=True, as_frame=True)
     rows = X.assign(kind=np.array(["setosa", "versicolor", "virginica"])[y])[20:]
@@ -1425,7 +1425,7 @@ def test_tune_compares_finalists_on_all_rows(run, tmp_path):
     assert data["all_rows"]["accuracy"] > 0.9
 
 
-def test_rows_that_stay_need_a_target_and_judge_by_it(run, tmp_path):
+def test_database_needs_target_as_reference(run, tmp_path):
     pd.DataFrame({"x": [1.0, 2.0], "y": ["a", "b"]}).to_parquet(tmp_path / "part.parquet")
     code, _, err = run("tune", tmp_path)
     assert code == 2

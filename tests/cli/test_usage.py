@@ -143,7 +143,7 @@ def test_help_fits_the_page(prog, columns, monkeypatch):
 
 
 @pytest.mark.parametrize("columns", ["80", "120"])
-def test_commands_and_what_they_do_stand_in_one_line(columns, monkeypatch):
+def test_usage_lists_command_and_summary(columns, monkeypatch):
     monkeypatch.setenv("COLUMNS", columns)
     lines = build_parser().format_help().splitlines()
     starts = set()
@@ -279,7 +279,7 @@ def test_errors_command_no_terminal(tmp_path, capsys):
         assert not {"\x1b", "\x07", "\u202e"} & set(told)
 
 
-def test_the_known_storages_are_listed_whole_beside_a_password(capsys):
+def test_storage_error_lists_known_forms(capsys):
     words = [
         "tune",
         "iris",

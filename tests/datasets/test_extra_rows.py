@@ -96,7 +96,7 @@ def test_sums_without_a_label_are_left_out(tmp_path, is_last_sum):
 
 
 @pytest.mark.parametrize(("separator", "suffix"), [(",", "csv"), (";", "csv"), ("\t", "tsv")])
-def test_subtotals_do_not_change_what_is_read(separator, suffix, tmp_path):
+def test_subtotals_are_left_out(separator, suffix, tmp_path):
     blocks = [make_rows(12, seed) for seed in range(3)]
     plain, printed = [NAMES], [NAMES]
     for number, block in enumerate(blocks):

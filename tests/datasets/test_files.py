@@ -230,7 +230,7 @@ def test_parquet_types(save):
     assert dataset.y.tolist() == ["p", "q", "p"]
 
 
-def test_parquet_labels_that_are_digits_in_words_stay_words(save):
+def test_parquet_digit_texts_stay_texts(save):
     frame = pd.DataFrame({"x": [1, 2, 3], "y": ["1", "2", "1"]})
     dataset = load_dataset(save(frame), target="y")
     assert dataset.y.tolist() == ["1", "2", "1"]

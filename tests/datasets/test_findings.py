@@ -48,7 +48,7 @@ def test_note_equal_ignores_type_and_sign_of_zero():
     assert "'whole' and 'floats' are equal" in note
 
 
-def test_categories_that_say_the_same_are_equal():
+def test_renamed_categories_are_reported_as_equal():
     codes = RANDOM.integers(0, 3, size=40)
     columns = {"m": MEASURED, "a": np.array(["x", "y", "z"])[codes]}
     (note,) = found({**columns, "b": np.array(["p", "q", "r"])[codes]})
@@ -58,7 +58,7 @@ def test_categories_that_say_the_same_are_equal():
 @pytest.mark.parametrize("start", [0, 1, 1000])
 @pytest.mark.parametrize("shuffled", [False, True])
 @pytest.mark.parametrize("name", ["id", "PassengerId", "row_names", "Kundennummer", "Unnamed: 0"])
-def test_row_numbers_under_a_telling_name_are_left_out(start, shuffled, name):
+def test_named_row_numbers_are_left_out(start, shuffled, name):
     numbers = np.arange(start, start + 40)
     numbers = RANDOM.permutation(numbers) if shuffled else numbers
     (note,) = found({"m": MEASURED, name: numbers})

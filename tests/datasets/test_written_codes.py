@@ -56,14 +56,14 @@ def test_what_rules_compare_with_texts_is_read_as_text(codes: Path) -> None:
         (["+1", "1", "1e3", "1000"], ["+1", "1", "1e3", "1000"]),
     ],
 )
-def test_codes_are_what_is_written(cells: list[str], read: list[object], tmp_path: Path) -> None:
+def test_codes_keep_written_form(cells: list[str], read: list[object], tmp_path: Path) -> None:
     path = tmp_path / "codes.csv"
     path.write_text("\n".join(["code,x", *(f"{cell},{i}.5" for i, cell in enumerate(cells))]))
     values = read_table(path, categories="code").frame["code"].tolist()
     assert pd.Series(values, dtype=object).equals(pd.Series(read, dtype=object))
 
 
-def test_leading_zeros_that_are_lost_are_told(codes: Path) -> None:
+def test_lost_leading_zeros_are_reported(codes: Path) -> None:
     findings = load_dataset(codes, target="y").findings
     assert any("'zip'" in text and "--category zip" in text for text in findings)
     assert any(

@@ -58,7 +58,7 @@ def test_displays_draw_again_on_other_axes(
 
 
 @pytest.mark.parametrize("y", ["score", "loss"])
-def test_a_corridor_shows_what_the_certificate_proves(
+def test_proven_corridor_shows_certificate(
     search: ExtractorSearchCV, data: tuple[Any, Any], y: str
 ) -> None:
     rules = search.rules_.replace(rules=search.rules_.rules[:2])

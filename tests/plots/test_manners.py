@@ -78,7 +78,7 @@ def test_every_function_is_looked_at_here() -> None:
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_picture_goes_where_it_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plots_draw_on_passed_axes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("a library must not show or make figures by itself")
 
@@ -126,7 +126,7 @@ def test_several_panels_make_one_new_figure() -> None:
     assert pyplot.get_fignums() == [axes[0].figure.number]
 
 
-def test_without_matplotlib_the_command_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_matplotlib_error_states_command(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("matplotlib", "matplotlib.pyplot"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=r'pip install.*"matplotlib'):
@@ -141,7 +141,7 @@ def test_importing_the_room_does_not_import_matplotlib() -> None:
 
 
 @pytest.mark.parametrize("name", sorted({*CALLS, "decision_boundaries"}))
-def test_documented_parameters_are_those_of_the_signature(name: str) -> None:
+def test_documented_parameters_match_signature(name: str) -> None:
     function = getattr(plots, name)
     text = inspect.getdoc(function)
     for section in ("Parameters", "Returns", "Raises", "Examples"):

@@ -60,7 +60,7 @@ def grid() -> GridExExtractor:
 # --- boundaries ---
 
 
-def test_every_pixel_is_what_the_model_predicts(grid: GridExExtractor) -> None:
+def test_boundary_plot_pixels_equal_predictions(grid: GridExExtractor) -> None:
     black_box, rules = plots.decision_boundaries(
         grid, IRIS, SPECIES, resolution=30, axes=Figure().subplots(1, 2)
     )
@@ -112,7 +112,7 @@ def test_rules_without_a_fallback_leave_pixels_empty() -> None:
     assert (np.ma.getmaskarray(codes) == (x > 3)[None, :]).all()
 
 
-def test_other_features_are_held_where_asked() -> None:
+def test_boundary_plot_uses_fixed_values() -> None:
     X = np.array([[0.0, 0.0, 1.0], [1.0, 1.0, 3.0], [2.0, 5.0, 8.0]])
 
     def model(rows: np.ndarray) -> np.ndarray:
@@ -302,7 +302,7 @@ RULES = RuleSet(
 )
 
 
-def test_boxes_lie_where_the_rules_hold() -> None:
+def test_box_plot_shows_regions_of_rules() -> None:
     ax = plots.rule_boxes(RULES, features=("u", "v"), ax=axes())
     boxes = {name: patches[0].get_bbox() for name, patches in boxes_of(ax).items()}
     (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()

@@ -53,7 +53,7 @@ def bars_of(ax: Any) -> dict[str, list[tuple[float, float, float]]]:
     return results
 
 
-def test_bars_stand_for_the_conditions() -> None:
+def test_parallel_rules_bars_show_conditions() -> None:
     ax = plots.parallel_rules(RULES, ax=axes())
     # v is used by none; the axes are u, w and kind.
     assert [t.get_text() for t in ax.get_xticklabels()] == ["u", "w", "kind"]
@@ -84,7 +84,7 @@ def test_chosen_features_leave_further_conditions() -> None:
     assert [x for x, *_ in bars_of(ax)["rule 1"]] == [0, 1]
 
 
-def test_no_two_bars_of_twenty_rules_lie_on_each_other() -> None:
+def test_parallel_rules_bars_do_not_overlap() -> None:
     rules = RuleSet(
         [Rule([Interval(0, i, i + 1), Interval(1, upper=i + 1)], str(i % 3)) for i in range(20)],
         ["u", "v"],

@@ -138,13 +138,13 @@ def test_layers_of_completeness() -> None:
         plots.ice_surface(completeness=[0.2, 0.6], ax=axes())
 
 
-def test_completeness_is_that_which_is_asked_for() -> None:
+def test_ice_surface_uses_completeness_kind() -> None:
     with pytest.raises(ValueError, match="completeness_kind must be 'volume' or 'instances'"):
         plots.ice_surface(WINE, completeness_kind="rows", ax=axes())
 
 
 @pytest.mark.parametrize("part", ["performance", "readability"])
-def test_the_half_line_of_a_part_is_where_the_papers_say(part: str) -> None:
+def test_part_curves_mark_half_value(part: str) -> None:
     ax = plots.ice_part_surface(part, weight=(0.5, 5.0), ax=axes())
     lines = [c for c in ax.collections if not isinstance(c, QuadMesh)]
     x, weight = np.concatenate([path.vertices for path in lines[0].get_paths()]).T
@@ -177,7 +177,7 @@ def test_curves_of_fire_along_both_losses() -> None:
 
 @pytest.mark.parametrize("part", ["performance", "readability"])
 @pytest.mark.parametrize("derivative", [1, 2])
-def test_slopes_are_those_that_differences_show(part: str, derivative: int) -> None:
+def test_slope_curves_equal_differences(part: str, derivative: int) -> None:
     weights = (0.5, 3.0)
     lower = plots.ice_part_curves(part, weights=weights, derivative=derivative - 1, ax=axes())
     ax = plots.ice_part_curves(part, weights=weights, derivative=derivative, ax=axes())

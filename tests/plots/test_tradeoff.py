@@ -87,7 +87,7 @@ def offsets(ax: Any, labels: set[str]) -> np.ndarray:
 
 
 @pytest.mark.parametrize("n", [1, 2, 40, 500])
-def test_the_front_is_what_nothing_beats(n: int) -> None:
+def test_pareto_plot_marks_front(n: int) -> None:
     candidates = many(n)
     ax = plots.pareto_plot(candidates, ax=axes())
     r, p = candidates.means("n_rules"), candidates.means("loss")
@@ -142,7 +142,7 @@ def test_a_benchmark_and_its_candidates_have_one_picture() -> None:
     assert line[0] == pytest.approx(line[1])
 
 
-def test_colors_tell_the_score() -> None:
+def test_pareto_plot_colors_show_score() -> None:
     candidates = many(30)
     ax = plots.pareto_plot(candidates, color="ice", phi=3, rho=0.5, ax=axes())
     table = candidates.table()
@@ -183,7 +183,7 @@ def test_results_that_are_none(results: Any) -> None:
         plots.pareto_plot(results, ax=axes())
 
 
-def test_tables_without_what_is_needed() -> None:
+def test_pareto_plot_rejects_incomplete_tables() -> None:
     with pytest.raises(ValueError, match="must have the column 'extractor'"):
         plots.pareto_plot(pd.DataFrame({"loss": [1.0]}), ax=axes())
     with pytest.raises(ValueError, match="None of the 1 rows of results is a finished one"):
@@ -377,7 +377,7 @@ def test_bars_of_candidates_are_the_best_of_each_extractor() -> None:
     )
 
 
-def test_equal_bars_are_neither_best_nor_worst() -> None:
+def test_score_bars_highlight_no_equal_bars() -> None:
     ax = plots.score_bars({"a": (0.9, 3, 1), "b": (0.9, 3, 1)}, ax=axes())
     assert [bar.get_hatch() for bar in bars_of(ax)] == [None, None]
     with pytest.raises(ValueError, match="score must be one of"):
@@ -386,7 +386,7 @@ def test_equal_bars_are_neither_best_nor_worst() -> None:
         plots.score_bars(rows_of(many(2)), by="engine", ax=axes())
 
 
-def test_points_on_one_place_stay_visible() -> None:
+def test_pareto_plot_enlarges_overlapping_points() -> None:
     points = {"a": (0.1, 3), "b": (0.1, 3), "c": (0.2, 4), "d": (0.1, 3)}
     ax = plots.fire_isolines(points, ax=axes())
     sizes = {

@@ -108,7 +108,7 @@ def check_equal(fitted, X):
 
 
 @pytest.mark.parametrize(("name", "data"), [c for c in CASES if c not in SLOW])
-def test_rules_answer_as_psyke_does(name, data):
+def test_rules_predict_like_psyke(name, data):
     X, y, black_box = problem(data)
     fitted = Keeping(
         black_box,
@@ -147,7 +147,7 @@ DIRECT = {
 
 
 @pytest.mark.parametrize("name", sorted(DIRECT))
-def test_seed_123_gives_what_a_user_of_psyke_gets(name):
+def test_seed_123_reproduces_psyke(name):
     """PSyKE called by hand, on its own frame with its own random numbers and strategy."""
     X, y, black_box = problem("iris")
     model = black_box.fit(X, y)
@@ -255,7 +255,7 @@ def test_a_black_box_may_be_a_pipeline_or_a_search():
         assert fitted.fit(X, y).score(X, y) > 0.85
 
 
-def test_it_stands_in_a_pipeline():
+def test_extractor_works_in_pipeline():
     X, y, black_box = problem("iris")
     pipeline = make_pipeline(StandardScaler(), PSyKEExtractor(black_box, "cart")).fit(X, y)
     assert pipeline.score(X, y) > 0.9
@@ -358,7 +358,7 @@ class Talkative(DecisionTreeClassifier):
 drawn: list[float] = []
 
 
-def test_the_black_box_runs_as_if_psyke_were_not_there(capsys):
+def test_black_box_keeps_own_random_state(capsys):
     X, y, _ = problem("iris")
     extractor = PSyKEExtractor(
         Talkative(random_state=0),
@@ -396,7 +396,7 @@ def test_errors_of_the_black_box_are_its_own():
         PSyKEExtractor(Failing(), "gridex", min_examples=60).fit(X, y)
 
 
-def test_the_black_box_is_not_asked_twice_about_a_row():
+def test_black_box_is_queried_once_per_row():
     X, y, black_box = problem("iris")
     fitted = PSyKEExtractor(black_box, "gridex", random_state=0, depth=1).fit(X, y)
     assert (fitted.oracle_.n_calls, fitted.oracle_.n_rows) == (1, 150)

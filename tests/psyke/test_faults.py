@@ -98,7 +98,7 @@ def test_iter_gives_boxes_in_gaps_no_label():
     assert fitted.coverage_ == 1
 
 
-def test_iter_labels_boxes_as_their_rows_say():
+def test_iter_boxes_have_majority_labels():
     fitted = PSyKEExtractor(TREE, "iter", random_state=123, **ITER).fit(X[:, 2:], y)
     for rule in fitted.rules_:
         if rule.statistics.n_rows:
@@ -315,14 +315,14 @@ def test_neighbors_that_are_not_there():
         PSyKEExtractor(TREE, "divine", k=7).fit(X[::25], y[::25])
 
 
-def test_no_rule_at_all_is_told():
+def test_extraction_without_rules_gives_warning():
     with pytest.warns(UserWarning, match="'divine' found no rule.*uncovered='default'"):
         fitted = PSyKEExtractor(TREE, "divine").fit(X[::25], y[::25])
     assert (fitted.n_rules_, fitted.coverage_) == (0, 0)
     assert set(fitted.predict(X)) == {0}
 
 
-def test_constant_features_and_answers():
+def test_fit_accepts_constant_features_and_predictions():
     rows = np.column_stack([X[:, 2], np.ones(150)])
     for name in ("gridex", "cream", "cart", "real", "trepan", "hex", "iter"):
         given = {"importance_threshold": 0.5} if name in ("gridex", "hex") else {}

@@ -177,7 +177,7 @@ def test_labels():
     assert_answers_alike(ruleset, np.array([[*LABELS, 1, None]], dtype=object).T)
 
 
-def test_numbers_as_answers():
+def test_numeric_outputs_are_equal():
     rng = np.random.default_rng(1)
     rules = [
         Rule([Interval(0, upper=-1)], 3),

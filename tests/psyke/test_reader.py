@@ -355,7 +355,7 @@ def test_half_open_and_closed_boxes_and_open_borders(flower_rules):
     assert all(c.lower_closed and c.upper_closed for r in closed for c in r.intervals)
 
 
-def test_statistics_come_from_rows_and_answers(patient_rules, flower_rules):
+def test_statistics_come_from_rows_and_predictions(patient_rules, flower_rules):
     extractor = flower_rules("gridex")
     answers = FLOWERS.predict(X_IRIS)
     rules = read_psyke(extractor, X=X_IRIS, y_black_box=answers)
@@ -383,7 +383,7 @@ def test_statistics_come_from_rows_and_answers(patient_rules, flower_rules):
 
 
 @pytest.mark.parametrize("simplify", [True, False])
-def test_cart_remembers_what_its_leaves_saw(engine, simplify):
+def test_cart_keeps_statistics_of_leaves(engine, simplify):
     cart = extract(engine.Extractor.cart(FLOWERS, max_leaves=3, simplify=simplify), X_IRIS, Y_IRIS)
     classes = {"virginica": 2, "setosa": 0, "versicolor": 1}
     rules = read_psyke(cart, classes=classes)
@@ -427,7 +427,7 @@ def test_discretized_columns_become_the_features_behind_them(bins, name):
 
 
 @pytest.mark.parametrize("name", ["real", "trepan", "cart", "cart fair"])
-def test_or_rules_stay_on_the_columns(bins, name):
+def test_or_rules_refer_to_columns(bins, name):
     extractor = bins.made[name]
     rules = read_psyke(extractor, discretization=())
     assert sorted(rules.feature_names) == sorted(bins.frame.columns)
@@ -440,7 +440,7 @@ def test_or_rules_stay_on_the_columns(bins, name):
 
 @settings(max_examples=60)
 @given(data=st.data())
-def test_literals_mean_what_psykes_values_mean(engine, data):
+def test_literals_equal_psyke_values(engine, data):
     schema, number = engine.schema, st.integers(0, 6).map(float)
     standard = st.booleans()
     one = st.builds(schema.LessThan, number, standard) | st.builds(

@@ -191,7 +191,7 @@ def test_a_java_machine_that_was_ended_cannot_be_started_again():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="There are no forks here")
-def test_a_forked_process_is_told():
+def test_forked_process_gets_error():
     run(
         """
         import os

@@ -12,7 +12,7 @@ from skescore.scorers import SCORE_SPECS
 from skescore.tuning import Candidate, Candidates
 
 
-def test_any_weights_score_what_was_read_as_what_was_written(runs) -> None:
+def test_restored_candidates_have_equal_scores(runs) -> None:
     candidates = runs.random_candidates(12)
     text = candidates_json(
         candidates,

@@ -91,7 +91,7 @@ def test_the_page_needs_nothing_from_elsewhere(runs, tmp_path) -> None:
 
 
 @pytest.mark.slow
-def test_five_hundred_candidates_stay_below_two_megabytes(runs, tmp_path) -> None:
+def test_report_of_500_candidates_is_below_2_megabytes(runs, tmp_path) -> None:
     path = write_report(runs.write_run(tmp_path, runs.random_candidates(500)))
     assert len(content_of(path)["groups"][0]["candidates"]) == 500
     assert path.stat().st_size < 2_000_000
@@ -142,7 +142,7 @@ def test_another_black_box_is_found_out(folder) -> None:
     assert "differ from those of the run" in " ".join(content["notes"])
 
 
-def test_the_time_limit_is_kept_and_told(folder) -> None:
+def test_report_states_time_limit(folder) -> None:
     iris = load_dataset("iris")
     content = content_of(
         write_report(folder, data=iris, black_box=KNeighborsClassifier(9), time_limit=0)
@@ -183,7 +183,7 @@ def test_data_that_changed_are_not_taken_for_those_of_the_run(runs, tmp_path) ->
     assert "not of the data of the search" in content["notes"][0]
 
 
-def test_a_file_that_is_gone_is_told(runs, tmp_path) -> None:
+def test_report_states_missing_data_file(runs, tmp_path) -> None:
     about = {"name": "mine", "source": str(tmp_path / "gone.csv")}
     content = content_of(write_report(runs.write_run(tmp_path / "run", about=about)))
     assert "cannot be read again" in content["notes"][0]
@@ -338,7 +338,7 @@ def test_a_certificate_is_shown_with_its_corridor(runs, tmp_path) -> None:
         write_report(folder, certificate=certificate)
 
 
-def test_two_runs_tell_on_how_many_rows_they_agree(runs, tmp_path) -> None:
+def test_report_of_two_runs_states_agreement(runs, tmp_path) -> None:
     iris, rules = load_dataset("iris"), runs.iris_rules()
     one, two = runs.write_run(tmp_path / "a"), runs.write_run(tmp_path / "b", rules=rules[:1])
     path = write_report([one, two])
@@ -414,7 +414,7 @@ def test_rules_without_fallback_count_covered_rows() -> None:
     assert [one["said"] for one in quality["classes"]] == [20, 0]
 
 
-def test_what_scores_leave_out_is_told_of_the_rules_shown() -> None:
+def test_report_shows_measures_beyond_scores() -> None:
     X = pd.DataFrame({"a": [0.5, 1.5, 2.5, 3.5]})
     y = pd.Series(["low", "high", "high", "low"], name="y")
     low, high = Rule([Interval(0, upper=2)], "low"), Rule([Interval(0, 1, 3)], "high")

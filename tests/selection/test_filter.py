@@ -81,7 +81,7 @@ def test_parameters_and_weights_count() -> None:
     assert len(select_rules(rules, X, y, RULE_MEASURES["precision"], 0.5)) == 1
 
 
-def test_the_rows_that_an_ordered_list_answers() -> None:
+def test_select_rules_uses_assigned_rows_of_list() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=2)], "a"), Rule([], "b")], ["x"], task="classification"
     )
@@ -141,7 +141,7 @@ def test_rules_that_cannot_be_tested_do_not_stay() -> None:
     assert significant_rules(rules, x[:, None], x**2, untested=0.0) == rules
 
 
-def test_weights_stand_for_rows() -> None:
+def test_significant_rules_count_weights_as_rows() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], "a")], ["x"], task="classification", classes=["a", "b"]
     )

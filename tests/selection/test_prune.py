@@ -186,7 +186,7 @@ def test_every_step_is_the_best_single_step(
 
 
 @pytest.mark.parametrize("name", ["q", "fire"])
-def test_a_merged_rule_by_priority_answers_no_further_rows(name: str) -> None:
+def test_merged_rule_keeps_priority(name: str) -> None:
     X = np.array([[3.0, 1.5], [0.0, 0.0], [4.0, 4.5]])
     is_best_single_step(SCORERS[name], BY_PRIORITY, X, np.array([1.75, -0.6, 4.0]))
 
@@ -343,7 +343,7 @@ def test_many_steps_are_single_steps_one_after_the_other(
         assert len(at_once) == len(stepped)
 
 
-def test_a_tree_that_fits_every_leaf_is_cut_to_what_ice_likes() -> None:
+def test_prune_maximizes_ice_of_large_tree() -> None:
     X, y = load_iris(return_X_y=True)
     leaves = as_ruleset(DecisionTreeClassifier(random_state=0).fit(X, y))
     ruleset = leaves.replace(ordered=True, disjoint=False)
@@ -428,7 +428,7 @@ def test_max_steps_and_names() -> None:
     assert prune(ruleset, X, y, by_black_box) == prune(ruleset, X, y, "ice")
 
 
-def test_rules_and_answers_that_do_not_fit() -> None:
+def test_prune_rejects_unknown_labels() -> None:
     ruleset = RuleSet([Rule([Interval(0, upper=1)], "a")], ["x"], task="classification")
     with pytest.raises(TypeError, match=r"ruleset must be a RuleSet, got \[\]"):
         prune([], [[0.0]], ["a"])  # type: ignore[arg-type]
@@ -469,7 +469,7 @@ def counted_anew(pruned: RuleSet, X: Any, y: np.ndarray) -> list[RuleStatistics 
 
 @settings(deadline=None, max_examples=20)
 @given(problem=problems(), name=st.sampled_from(sorted(SCORERS)))
-def test_statistics_are_those_of_the_rows_that_rules_now_answer(
+def test_prune_updates_statistics(
     problem: tuple[RuleSet, np.ndarray, np.ndarray], name: str
 ) -> None:
     ruleset, X, y = problem
@@ -487,7 +487,7 @@ def test_statistics_are_those_of_the_rows_that_rules_now_answer(
             assert seen.standard_deviation == pytest.approx(expected.standard_deviation, abs=1e-9)
 
 
-def test_a_rule_that_answers_for_those_gone_tells_so() -> None:
+def test_prune_updates_statistics_of_remaining_rule() -> None:
     rules = [
         Rule([Interval(0, upper=1)], "a", RuleStatistics(2, (2, 0))),
         Rule([], "b", RuleStatistics(2, (0, 2))),

@@ -65,7 +65,7 @@ def test_weights_of_the_engine(case: Any) -> None:
 @pytest.mark.parametrize(
     "case", [pytest.param(c, id=f"{c['dataset']}-{k}") for k, c in enumerate(PREDICTED)]
 )
-def test_weights_and_answers_of_the_engine(case: Any) -> None:
+def test_weights_and_predictions_equal_engine(case: Any) -> None:
     X, y = all_rows(case)
     answered = np.arange(len(X)) % 3 == 0
     trained = ~answered

@@ -197,7 +197,7 @@ def test_errors_are_in_the_order_of_rows() -> None:
     assert [error.row for error in errors] == [1, 2]
 
 
-def test_page_asks_for_the_date_of_derived_features() -> None:
+def test_form_contains_date_of_derived_features() -> None:
     reader = RowReader(DATE_RULES, GERMAN)
     page, status = form_page(DATE_RULES, reader, {"joined": "02.03.2021", "age": ""})
     assert status == 200
@@ -285,7 +285,7 @@ def request(address: str, body: bytes | None = None, **headers: str) -> tuple[in
 
 
 @pytest.mark.engine
-def test_server_answers_over_http(server: str) -> None:
+def test_server_responds_over_http(server: str) -> None:
     schema = json.loads((ROOT / "docs/_static/schemas/serve.json").read_text(encoding="utf-8"))
     ages = np.linspace(0, 90, 31)
     rows = [{"age": age, "city": "Rome"} for age in ages]

@@ -50,7 +50,7 @@ def test_most_faithful_list_keeps_the_limit():
     assert choices(0, max_rules=30)["most faithful"] == 4
 
 
-def test_gain_is_that_of_the_next_better_size():
+def test_gain_compares_with_next_better_size():
     first = choose_alternatives(CANDIDATES, ("cart", 0), max_rules=8)[0]
     assert first.next_candidate is not None
     assert first.next_candidate.trial == 1

@@ -85,7 +85,7 @@ def a_trial(
 # --- from studies --------------------------------------------------------------------------------
 
 
-def test_only_what_was_measured_throughout_is_a_candidate() -> None:
+def test_candidates_exclude_unmeasured_trials() -> None:
     study = study_of(
         a_trial(2),
         a_trial(3, TrialState.FAIL),
@@ -113,7 +113,7 @@ def test_only_what_was_measured_throughout_is_a_candidate() -> None:
     assert len(Candidates.from_studies({"cart": study_of(foreign)})) == 0
 
 
-def test_the_order_is_that_of_the_studies_then_of_the_trials() -> None:
+def test_candidates_keep_order_of_studies() -> None:
     first, second = study_of(a_trial(3), a_trial(2)), study_of(a_trial(4, extractor="gridex"))
     candidates = Candidates.from_studies({"gridex": second, "cart": first})
     assert [(c.extractor, c.trial) for c in candidates] == [("gridex", 0), ("cart", 0), ("cart", 1)]
@@ -140,7 +140,7 @@ def test_other_numbers_of_folds_cannot_be_compared() -> None:
         Candidates([one, other])
 
 
-def test_real_trials_give_what_the_objective_measured() -> None:
+def test_candidates_read_scores_of_real_trials() -> None:
     X, y = (part[::3] for part in load_iris(return_X_y=True))
     objective = ExtractorObjective(
         DecisionTreeClassifier(max_depth=3, random_state=0),
@@ -231,7 +231,7 @@ def judged_by_hand(
     st.lists(st.none() | st.just({"failure": "ValueError"}) | a_fold, min_size=5, max_size=5),
     st.sampled_from(["volume", "instances"]),
 )
-def test_all_rows_are_weighed_in_what_scores_are_made_of(
+def test_scores_with_all_rows_weigh_their_parts(
     results: list[list[dict[str, Any]]], on_all_rows: list[dict[str, Any] | None], kind: str
 ) -> None:
     candidates = Candidates(
@@ -257,7 +257,7 @@ def test_all_rows_are_weighed_in_what_scores_are_made_of(
                 np.testing.assert_allclose(row, expected, rtol=1e-7, atol=1e-300)
 
 
-def test_only_what_a_score_is_made_of_must_be_known_of_all_rows() -> None:
+def test_scores_with_all_rows_need_own_parts_only() -> None:
     rows = FOLD | {"performance": math.nan}
     candidates = Candidates([Candidate.from_measures("cart", {}, 0, (FOLD, FOLD), rows)])
     # 4 rules on the folds and of all rows, with a loss of 0.1: 0.1 * 4 * 4**0.05.
@@ -302,7 +302,7 @@ def test_a_part_of_them_is_candidates_too() -> None:
     assert candidates[1] in candidates
 
 
-def test_of_none_there_is_nothing() -> None:
+def test_empty_candidates_have_empty_results() -> None:
     none = Candidates([])
     assert (len(none), none.scores("ice").size, none.means("loss").size) == (0, 0, 0)
     assert none.scores_with_all_rows("ice").size == 0
@@ -358,7 +358,7 @@ def tables(draw: st.DrawFn) -> tuple[list[list[float]], list[tuple[float, ...]]]
 
 
 @given(tables(), st.sampled_from([0.0, 0.4, 1.0, 2.5, 100.0]))
-def test_the_winner_is_that_of_comparing_one_by_one(
+def test_choose_winner_equals_pairwise_comparison(
     table: tuple[list[list[float]], list[tuple[float, ...]]], standard_errors: float
 ) -> None:
     scores, costs = table

@@ -78,7 +78,7 @@ def test_the_winner_comes_first_then_the_best_scores() -> None:
         assert board.index.tolist() == [0, 1, 2, 3]
 
 
-def test_what_asked_less_wins_among_equals() -> None:
+def test_leaderboard_prefers_fewer_queries() -> None:
     trials = {"trepan": [a_trial(0, [0.5], rows=900)], "cart": [a_trial(0, [0.5], rows=90)]}
     assert order_of(leaderboard(trials, OBJECTIVE, [], {}, 0))[0] == ("cart", 0)
 

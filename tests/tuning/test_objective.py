@@ -79,7 +79,7 @@ def study_of(study_objective: ExtractorObjective, n_trials: int, **options: Any)
 
 
 @pytest.mark.parametrize("scorer", [ice, neg_fire, make_ice_scorer(reference="black_box")])
-def test_the_value_is_that_of_cross_validation(scorer: Any) -> None:
+def test_objective_equals_cross_val_score(scorer: Any) -> None:
     value = objective(scoring=scorer)(FixedTrial(PARAMS))
     by_sklearn = cross_val_score(
         CARTExtractor(BLACK_BOX, random_state=0, **PARAMS), X, LABELS, scoring=scorer, cv=FOLDS
@@ -119,7 +119,7 @@ def test_any_callable_may_score() -> None:
     assert objective(scoring=negated_size)(FixedTrial(PARAMS)) == by_sklearn.mean() < -3
 
 
-def test_what_a_trial_keeps_is_what_was_measured() -> None:
+def test_trial_stores_measured_values() -> None:
     trial = FixedTrial(PARAMS)
     value = objective()(trial)
     kept = trial.user_attrs
@@ -146,7 +146,7 @@ def test_what_a_trial_keeps_is_what_was_measured() -> None:
         assert kept[name] == pytest.approx(np.mean([fold[name] for fold in kept["folds"]]))
 
 
-def test_other_scores_can_be_computed_from_what_is_kept() -> None:
+def test_stored_values_determine_other_scores() -> None:
     trial = FixedTrial(PARAMS)
     objective()(trial)
     folds = trial.user_attrs["folds"]
@@ -361,7 +361,7 @@ def test_undefined_score_prunes_the_trial_only() -> None:
         study_objective(FixedTrial({"max_leaf_nodes": 2}))
 
 
-def test_the_error_says_why_a_score_is_undefined() -> None:
+def test_objective_states_why_score_is_undefined() -> None:
     # Each held-out part is one row, on which R2 is undefined.
     rows, target = (part[:4] for part in load_diabetes(return_X_y=True))
     study_objective = ExtractorObjective(
@@ -472,7 +472,7 @@ def test_it_can_be_sent_to_another_process() -> None:
     assert pickle.loads(pickle.dumps(study_objective))(FixedTrial(PARAMS)) == value
 
 
-def test_the_callers_models_and_random_numbers_stay_as_they_are() -> None:
+def test_objective_keeps_models_and_random_state() -> None:
     random.seed(0)
     np.random.seed(0)
     states = random.getstate(), np.random.get_state()[1].tolist()
@@ -502,7 +502,7 @@ def test_a_study_that_minimizes_is_refused() -> None:
     ],
     ids=lambda scorer: repr(scorer)[:40],
 )
-def test_the_score_can_be_made_again_from_what_a_trial_keeps(scorer: Any) -> None:
+def test_stored_parameters_reproduce_score(scorer: Any) -> None:
     study_objective = objective(extractor="gridex", scoring=scorer)
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=3))
     study.optimize(study_objective, n_trials=4)

@@ -47,12 +47,12 @@ def mask_by_definition(losses: np.ndarray) -> list[bool]:
 
 @settings(max_examples=120)
 @given(tables())
-def test_the_front_is_what_no_point_dominates(losses: np.ndarray) -> None:
+def test_pareto_mask_equals_definition(losses: np.ndarray) -> None:
     assert pareto_mask(losses).tolist() == mask_by_definition(losses)
 
 
 @pytest.mark.parametrize("n_objectives", [1, 2, 3, 5])
-def test_fronts_of_many_points_are_those_of_the_definition(n_objectives: int) -> None:
+def test_pareto_mask_of_many_points_equals_definition(n_objectives: int) -> None:
     losses = np.random.default_rng(n_objectives).normal(size=(400, n_objectives))
     mask = pareto_mask(losses)
     assert mask.tolist() == mask_by_definition(losses)
@@ -112,14 +112,14 @@ def volume_by_inclusion_and_exclusion(losses: np.ndarray, reference: np.ndarray)
 
 @settings(max_examples=80)
 @given(tables(most=7, objectives=(1, 3)), st.integers(1, 8))
-def test_the_volume_is_that_of_the_union_of_boxes(losses: np.ndarray, worst: int) -> None:
+def test_hypervolume_equals_inclusion_exclusion(losses: np.ndarray, worst: int) -> None:
     reference = np.full(losses.shape[1], float(worst))
     expected = volume_by_inclusion_and_exclusion(losses, reference)
     assert hypervolume(losses, reference) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("n_objectives", [2, 3])
-def test_the_volume_is_what_optuna_computes(n_objectives: int) -> None:
+def test_hypervolume_equals_optuna(n_objectives: int) -> None:
     from optuna._hypervolume import compute_hypervolume
 
     random = np.random.default_rng(7)

@@ -130,7 +130,7 @@ def test_it_keeps_the_contract(plugin: Path) -> None:
         check_extractor(make_extractor("their-name", model), exclude=["check_hash_seed"])
 
 
-def test_it_says_where_to_search_and_what_to_try_first(plugin: Path) -> None:
+def test_plugin_declares_space_and_starting_points(plugin: Path) -> None:
     space = search_space("their-name", X, LABELS)
     assert space == {"n_bands": IntDistribution(2, 6)}
     assert search_space("their-name", X, CODES.astype(float)) == {"n_bands": IntDistribution(2, 9)}
@@ -194,9 +194,7 @@ def test_the_command_line_finds_it(installed: Path) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_is_imported_before_it_is_asked_for(
-    plugin: Path, install: Callable[..., Path]
-) -> None:
+def test_plugins_are_imported_on_use(plugin: Path, install: Callable[..., Path]) -> None:
     folder = install("their-broken", "raise RuntimeError('bang')", broken="their_broken:Extractor")
     program = """
 import json, sys
@@ -310,7 +308,7 @@ def test_two_packages_of_one_name_are_both_named(install: Callable[..., Path]) -
     assert extractor_class("once").__module__ == "other_second"
 
 
-def test_a_name_may_ask_for_an_extra_and_a_nested_class(install: Callable[..., Path]) -> None:
+def test_entry_point_may_name_extra_and_nested_class(install: Callable[..., Path]) -> None:
     code = GOOD + "\n    class Home:\n        Inner = Extractor\n"
     install("their-nested", code, nested="their_nested:Home.Inner [fast]")
     extractor = make_extractor("nested", BLACK_BOX)
@@ -412,7 +410,7 @@ def test_psykes_spaces_hold_their_starting_points(name: str, task: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "task"), SPACES)
-def test_an_objective_explores_the_algorithm_that_the_name_says(name: str, task: str) -> None:
+def test_objective_uses_named_algorithm(name: str, task: str) -> None:
     black_box = LogisticRegression() if task == "classification" else LinearRegression()
     y = TARGETS[task]
     objective = ExtractorObjective(black_box, X, y, extractor=name, cv=2)

@@ -46,7 +46,7 @@ def test_progress_writes_regular_lines(
     assert capsys.readouterr().err.endswith("2 trials of CART, best ICE 0.5\n")
 
 
-def test_progress_counts_trees_besides_trials(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_counts_trees_and_trials(capsys: pytest.CaptureFixture[str]) -> None:
     with SearchProgress(5, "ICE", seconds=0.05) as progress:
         tree = SimpleNamespace(
             state=optuna.trial.TrialState.COMPLETE,

@@ -134,7 +134,7 @@ def test_race_is_the_same_in_two_processes() -> None:
     [{"min_fidelity": 0.9}, {"scoring": ("loss", "terms_per_rule")}],
     ids=["limit", "objective"],
 )
-def test_race_compares_what_limits_and_objectives_measure(options: dict[str, Any]) -> None:
+def test_race_keeps_undominated_candidates(options: dict[str, Any]) -> None:
     """A candidate that is the best by one of them is never pruned."""
     search = search_of(n_trials=10, **options).fit(X, Y)
     name, sign = ("fidelity", 1) if "min_fidelity" in options else ("neg_terms_per_rule", 1)

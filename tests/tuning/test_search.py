@@ -79,7 +79,7 @@ def without_times(board: pd.DataFrame) -> pd.DataFrame:
 # --- what it finds -------------------------------------------------------------------------------
 
 
-def test_the_best_score_is_that_of_cross_validating_the_winner(fitted: ExtractorSearchCV) -> None:
+def test_best_score_equals_cross_validation_of_winner(fitted: ExtractorSearchCV) -> None:
     by_sklearn = cross_val_score(clone(fitted.best_extractor_), X, LABELS, scoring=ice, cv=FOLDS)
     assert fitted.best_score_ == pytest.approx(by_sklearn.mean(), rel=1e-12)
     by_hand = []
@@ -105,7 +105,7 @@ def test_the_winner_is_fitted_on_all_rows(fitted: ExtractorSearchCV) -> None:
     assert best.estimator_ is not BLACK_BOX
 
 
-def test_it_answers_like_the_winner(fitted: ExtractorSearchCV) -> None:
+def test_search_predicts_like_winner(fitted: ExtractorSearchCV) -> None:
     best = fitted.best_extractor_
     rows = np.random.default_rng(0).uniform(0, 8, size=(50, 4))
     assert fitted.predict(rows).tolist() == best.predict(rows).tolist()
@@ -118,7 +118,7 @@ def test_it_answers_like_the_winner(fitted: ExtractorSearchCV) -> None:
     assert accuracy_score(LABELS, fitted.predict(X)) > 0.9
 
 
-def test_its_score_is_that_of_its_scoring(fitted: ExtractorSearchCV) -> None:
+def test_score_uses_scoring_parameter(fitted: ExtractorSearchCV) -> None:
     assert fitted.score(X, LABELS) == ice(fitted.best_extractor_, X, LABELS)
     fidelity = search_of(scoring=make_ice_scorer(reference="black_box"), n_trials=2)
     fidelity.fit(X, LABELS)
@@ -292,7 +292,7 @@ def test_failed_candidates_are_on_record_and_last() -> None:
     assert failed["error"].tolist() == [expected] * 2
 
 
-def test_undefined_candidates_are_on_record_with_what_is_known() -> None:
+def test_leaderboard_lists_undefined_candidates() -> None:
     def sometimes_nan(model: Any, X: Any, y: Any) -> float:
         return math.nan if isinstance(model, CARTExtractor) else 1.0
 
@@ -306,7 +306,7 @@ def test_undefined_candidates_are_on_record_with_what_is_known() -> None:
     assert failed["error"].str.contains("undefined on some fold").all()
 
 
-def test_if_all_fail_the_first_error_is_told() -> None:
+def test_search_raises_first_error_if_all_fail() -> None:
     with pytest.raises(ValueError, match="None of the 2 trials succeeded: ValueError: n_slices"):
         search_of(extractors=["gridex"], n_trials=2, spaces=BROKEN).fit(X, LABELS)
 
@@ -394,7 +394,7 @@ def test_another_fit_forgets_the_first() -> None:
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "covers", "score"])
-def test_before_fit_there_is_nothing_to_ask(method: str) -> None:
+def test_methods_before_fit_raise_not_fitted_error(method: str) -> None:
     with pytest.raises(NotFittedError):
         getattr(search_of(), method)(X)
     with pytest.raises(NotFittedError):
@@ -479,7 +479,7 @@ def test_a_fitted_black_box_needs_no_y(frozen: bool) -> None:
     assert search.best_extractor_.estimator is model
 
 
-def test_without_y_a_black_box_in_a_frame_is_asked_with_a_frame() -> None:
+def test_fit_without_y_keeps_feature_names() -> None:
     names = list("abcd")
     black_box = BLACK_BOX.__class__(max_depth=3).fit(pd.DataFrame(X, columns=names), LABELS)
     search = search_of(black_box, n_trials=2).fit(X)  # a warning would fail this test
@@ -775,7 +775,7 @@ def test_groups_reach_the_splitter() -> None:
     assert len(folds) == 4
 
 
-def test_it_tells_what_an_extractor_tells(fitted: ExtractorSearchCV) -> None:
+def test_search_has_methods_of_extractors(fitted: ExtractorSearchCV) -> None:
     winner = fitted.best_extractor_
     assert fitted.n_rules_ == winner.n_rules_ == len(fitted.rules_)
     assert fitted.coverage_ == winner.coverage_
@@ -785,7 +785,7 @@ def test_it_tells_what_an_extractor_tells(fitted: ExtractorSearchCV) -> None:
     assert fitted.score(X) == fitted.score(X, fitted.oracle_.query(X))
 
 
-def test_scikit_learns_names_tell_the_same(fitted: ExtractorSearchCV) -> None:
+def test_cv_results_equal_leaderboard(fitted: ExtractorSearchCV) -> None:
     results, board = fitted.cv_results_, fitted.leaderboard_
     assert fitted.best_estimator_ is fitted.best_extractor_
     assert results["params"][fitted.best_index_] == fitted.best_params_

@@ -212,7 +212,7 @@ FORMULAS: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("scoring", "formula"), FORMULAS)
-def test_what_a_score_is_made_of_is_weighed(scoring: Any, formula: Any) -> None:
+def test_parts_of_scores_are_weighed(scoring: Any, formula: Any) -> None:
     folds = [fold | {"score": formula(fold)} for fold in PARTS]
     for size in (7, 8, 20):
         rest = ALL_ROWS | {"size": size}
@@ -238,9 +238,7 @@ def test_what_a_score_is_made_of_is_weighed(scoring: Any, formula: Any) -> None:
         (make_fire_scorer(undefined=-9.0), {"size": 0, "loss": math.nan}),
     ],
 )
-def test_scores_are_weighed_where_they_are_made_of_other_things(
-    scoring: Any, change: dict[str, float]
-) -> None:
+def test_other_scores_are_weighed_as_a_whole(scoring: Any, change: dict[str, float]) -> None:
     expected = [0.632 * 0.5 + 0.368 * 0.25, 0.632 * 0.75 + 0.368 * 0.25]
     for folds, all_rows in (
         ([fold | change for fold in PARTS], ALL_ROWS),
@@ -261,7 +259,7 @@ def test_each_fold_is_weighed_as_it_can_be() -> None:
     assert found.tolist() == pytest.approx(expected, rel=1e-12)
 
 
-def test_infinite_scores_of_ones_own_stay_infinite() -> None:
+def test_infinite_custom_scores_stay_infinite() -> None:
     folds = [{"score": math.inf}, {"score": -math.inf}, {"score": 0.5}]
     objective = SearchObjective.of(own_score)
     found = scores_with_all_rows(objective, folds, {"score": 0.5}).tolist()
@@ -303,7 +301,7 @@ def test_what_cannot_be_a_goal(scoring: Any, kind: type[Exception], message: str
         SearchObjective.of(scoring)
 
 
-def test_the_score_beside_several_measures_is_checked_too() -> None:
+def test_scorer_of_several_measures_is_checked() -> None:
     with pytest.raises(ValueError, match=r"no score 'icee'\. Did you mean 'ice'"):
         SearchObjective.of(("loss", "n_rules"), "icee")
     with pytest.raises(TypeError, match="one number per candidate"):

@@ -155,7 +155,7 @@ def test_several_measures_are_minimized(by_several: ExtractorSearchCV) -> None:
             assert trial.user_attrs["score"] == pytest.approx(by_scorer)  # ICE, beside them
 
 
-def test_the_front_is_that_of_comparing_every_pair(by_several: ExtractorSearchCV) -> None:
+def test_pareto_front_equals_pairwise_comparison(by_several: ExtractorSearchCV) -> None:
     front = by_several.pareto_front_
     losses = losses_of(by_several, SEVERAL)
     expected = front_by_hand(losses)
@@ -243,7 +243,7 @@ ICE.append({"phi": 1, "rho": 2, "completeness": "instances"})
 
 
 @pytest.mark.parametrize("weights", [*FIRE, *ICE], ids=repr)
-def test_other_weights_find_what_scoring_everything_anew_finds(
+def test_best_for_equals_rescoring_all_candidates(
     by_ice: ExtractorSearchCV, weights: dict[str, Any]
 ) -> None:
     def score(parts: dict[str, Any]) -> float:
@@ -276,7 +276,7 @@ def test_other_weights_find_what_scoring_everything_anew_finds(
     ],
     ids=repr,
 )
-def test_other_weights_find_what_a_search_after_them_finds(
+def test_best_for_equals_search_with_weights(
     by_ice: ExtractorSearchCV, weights: dict[str, Any], scoring: Any
 ) -> None:
     other = search_of(scoring=scoring).fit(X, Y)
@@ -292,7 +292,7 @@ def test_other_weights_find_what_a_search_after_them_finds(
 
 @pytest.mark.filterwarnings("ignore:The best candidate by neg_fire is a constant")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")
-def test_other_weights_of_nothing_say_so() -> None:
+def test_best_for_without_candidates_raises() -> None:
     # R² is undefined on one row.
     search = ExtractorSearchCV(
         DecisionTreeRegressor(max_depth=2),
@@ -384,7 +384,7 @@ def test_the_best_wins_where_a_limit_settles_the_size(
 
 
 @pytest.mark.parametrize("standard_errors", [0, 0.5, 1.0, 3.0])
-def test_the_winner_is_the_smallest_within_standard_errors_of_the_best(
+def test_winner_is_smallest_within_standard_error(
     by_ice: ExtractorSearchCV, standard_errors: float
 ) -> None:
     search = search_of(standard_errors=standard_errors).fit(X, Y)
@@ -413,7 +413,7 @@ def test_the_winner_is_the_smallest_within_standard_errors_of_the_best(
     assert board["score"][1:].is_monotonic_decreasing
 
 
-def test_what_fails_on_all_rows_does_not_win_and_stands_in_nobodys_way() -> None:
+def test_candidate_failing_on_all_rows_does_not_win() -> None:
     best = search_of(extractors=("cart",)).fit(X, Y).best_params_
     ice = make_ice_scorer()
 
@@ -432,7 +432,7 @@ def test_what_fails_on_all_rows_does_not_win_and_stands_in_nobodys_way() -> None
     assert board["score"][0] >= others["score"].quantile(0.5)
 
 
-def test_only_what_no_other_equals_on_every_fold_is_made_of_all_rows(
+def test_equal_candidates_are_refitted_once(
     by_ice: ExtractorSearchCV,
 ) -> None:
     signs = {
@@ -480,7 +480,7 @@ def test_a_sampler_is_copied_for_each_study_and_left_alone() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:PartialFixedSampler is experimental")
-def test_a_sampler_that_fixes_parameters_goes_on_to_do_so() -> None:
+def test_partial_fixed_sampler_keeps_parameters() -> None:
     sampler = optuna.samplers.PartialFixedSampler(
         {"min_examples": 3}, optuna.samplers.RandomSampler(seed=0)
     )
@@ -667,7 +667,7 @@ def test_a_frozen_black_box_without_y(task: str) -> None:
     assert set(frozen.black_box_quality_.values()) == {1.0}
 
 
-def test_a_bar_is_silent_beside_a_terminal_but_for_the_end(
+def test_progress_bar_without_terminal_prints_end(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
     seen = []
@@ -735,7 +735,7 @@ def test_parameters_that_cannot_be_used(
         search_of(**({"extractors": ["cart"], "n_trials": 2} | options)).fit(X, Y)
 
 
-def test_a_measure_may_not_be_called_as_what_is_there_already() -> None:
+def test_measure_with_existing_name_is_rejected() -> None:
     def loss(model: Any, X: Any, y: Any) -> float:
         return 0.0
 

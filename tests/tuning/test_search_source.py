@@ -114,7 +114,7 @@ def test_failed_comparison_keeps_the_winner_on_the_sample() -> None:
 
 
 @pytest.mark.parametrize("argument", ["y", "groups", "sample_weight"])
-def test_fit_rejects_labels_beside_a_source(argument) -> None:
+def test_fit_rejects_labels_with_source(argument) -> None:
     with pytest.raises(ValueError, match=f"{argument} must be None"):
         make_search().fit(DataSource([iris_rows()], "kind"), **{argument: np.ones(600)})
 

@@ -34,7 +34,7 @@ def error_by_size(folds: list[Fold], sizes, **params):
 
 
 @pytest.mark.parametrize("load", [load_iris, load_wine])
-def test_tree_path_keeps_what_is_not_dominated(load):
+def test_tree_path_keeps_undominated_trees(load):
     folds = folds_of(load, RandomForestClassifier)
     prototype = CARTExtractor(RandomForestClassifier(), random_state=0)
     points = tree_path(prototype, folds, (None,), reference="data")
@@ -59,7 +59,7 @@ def test_tree_path_of_numbers_reaches_the_best_size():
     assert min(measured[size][0] for size in sizes if size in measured) <= measured[best][0] + 0.02
 
 
-def test_tree_path_of_integers_is_that_of_equal_floats():
+def test_tree_path_of_integers_equals_floats():
     X, y = load_diabetes(return_X_y=True)
     paths = []
     for target in (y.astype(int), y.astype(int).astype(float)):

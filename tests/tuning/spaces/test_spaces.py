@@ -95,9 +95,7 @@ def test_starting_points_can_be_fitted(name: str, task: str, data: st.DataObject
 @pytest.mark.parametrize(("name", "task"), CASES)
 @pytest.mark.parametrize("n_classes", [2, 3, 8, 60])
 @pytest.mark.parametrize("n_rows", [4, 10, 200])
-def test_starting_points_lie_in_the_space(
-    name: str, task: str, n_classes: int, n_rows: int
-) -> None:
+def test_starting_points_are_in_space(name: str, task: str, n_classes: int, n_rows: int) -> None:
     y = np.arange(n_rows) % n_classes
     y = y if task == "classification" else y.astype(float)
     rows = np.zeros((n_rows, 2))
@@ -158,7 +156,7 @@ def test_starting_points_with_max_rules(name: str, max_rules: float) -> None:
         assert points[0]["max_depth"] == space["max_depth"].high
 
 
-def test_starting_points_lie_in_custom_spaces() -> None:
+def test_starting_points_are_in_custom_space() -> None:
     y = np.arange(30) % 3
     # The points have max_leaf_nodes 3, 2, 4 and 6 (twice), min_samples_leaf 1, gini, and as many
     # levels as so many leaves can have.
@@ -360,7 +358,7 @@ def test_param_grid_has_distinct_candidates(space: SearchSpace, n_values: int) -
 
 @settings(max_examples=30)
 @given(spaces(), st.integers(0, 99))
-def test_param_distributions_lie_in_the_space(space: SearchSpace, seed: int) -> None:
+def test_param_distributions_draw_from_space(space: SearchSpace, seed: int) -> None:
     result = space.param_distributions()
     assert isinstance(result, list) == bool(space.conditions)
     with warnings.catch_warnings():

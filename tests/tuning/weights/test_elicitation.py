@@ -75,7 +75,7 @@ def goodness_of(candidates: Candidates, score: str, weights: dict[str, float]) -
         ("fire", 40, 3, 4),
     ],
 )
-def test_elicitation_finds_the_winner_in_few_answers(
+def test_elicitation_finds_winner_in_few_answers(
     score: str, n: int, n_folds: int, seed: int
 ) -> None:
     candidates = random_candidates(n, n_folds, seed)
