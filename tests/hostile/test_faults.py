@@ -13,6 +13,7 @@ import resource
 import runpy
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -77,14 +78,41 @@ def database():
 
 @pytest.fixture
 def new_storage(request):
-    """What a command is told of a storage that is empty, in the folder where it runs."""
-    if request.param == "postgresql":
+    """Return a function that returns the options of an empty storage."""
+    if request.param in ("postgresql", "grpc"):
         make = request.getfixturevalue("database")
-        return lambda: ["--storage", make()]
+        make_proxy = request.getfixturevalue("proxies")
+        is_proxy = request.param == "grpc"
+        return lambda: ["--storage", make_proxy(make()) if is_proxy else make()]
     return lambda: [] if request.param is None else ["--storage", request.param]
 
 
+@pytest.fixture
+def proxies():
+    """Yield a function that starts a gRPC server in front of a storage, and returns its URL."""
+    running = []
+
+    def start(storage):
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            port = listener.getsockname()[1]
+        running.append(subprocess.Popen([sys.executable, "-c", PROXY, storage, str(port)]))
+        return f"grpc://127.0.0.1:{port}"
+
+    yield start
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+PROXY = """
+import sys
+from optuna.storages import run_grpc_proxy_server
+from skescore.tuning import open_storage
+run_grpc_proxy_server(open_storage(sys.argv[1]), host="127.0.0.1", port=int(sys.argv[2]))
+"""
 POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.engine)
+GRPC = pytest.param("grpc", marks=pytest.mark.engine)
 
 
 def board(result):
@@ -151,16 +179,17 @@ def test_signalled_search_gives_uninterrupted_result(attack, commands, tmp_path,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("new_storage", ["trials.journal", POSTGRESQL], indirect=True)
-def test_two_workers_that_are_signalled_finish_every_trial_once(
-    attack, commands, tmp_path, new_storage
+@pytest.mark.parametrize("n_workers", [2, 4])
+@pytest.mark.parametrize("new_storage", ["trials.journal", POSTGRESQL, GRPC], indirect=True)
+def test_signalled_workers_finish_every_trial_once(
+    attack, commands, tmp_path, new_storage, n_workers
 ):
     folder = tmp_path / "unbroken"
     folder.mkdir()
     alone = commands.run(folder, *SEARCH, *new_storage())
     rows_alone = alone.result["leaderboard"]
     measured = {row_key(row): row["score"] for row in rows_alone if row["state"] == "complete"}
-    words = [*SEARCH, "--workers", "2"]
+    words = [*SEARCH, "--workers", str(n_workers)]
     begin = time.monotonic()
     assert commands.run(folder, *words, *new_storage(), "--study", "two").code == 0
     longest = time.monotonic() - begin
@@ -211,6 +240,8 @@ def finished_in(url, folder):
     finally:
         if hasattr(storage, "engine"):
             storage.engine.dispose()
+        if hasattr(storage, "wait_server_ready"):
+            storage.close()
 
 
 @pytest.mark.slow
