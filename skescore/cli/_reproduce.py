@@ -660,7 +660,7 @@ def _run_brex(options: argparse.Namespace) -> str:
 def _brex_record(
     result: BrexRun, tables: dict[int, list[TableLine]], size: dict[str, Any], notes: list[str]
 ) -> dict[str, Any]:
-    from skescore.reproduce import _printed
+    from skescore.reproduce import _printed, figure_verdicts
 
     return {
         "settings": {**size, **result.settings},
@@ -672,6 +672,7 @@ def _brex_record(
             }
             for table, lines in tables.items()
         },
+        "verdicts": [asdict(verdict) for verdict in figure_verdicts(tables)],
         "notes": notes,
     }
 
@@ -733,10 +734,45 @@ def _brex_text(
             for line in lines
         ]
         printer.table(header, rows, left=("method", "difference from the paper"))
+    _brex_verdicts(printer, record["verdicts"])
     for note in record["notes"]:
         if markdown:
             printer.line(f"Note: {note}")
     return printer.text()
+
+
+def _brex_verdicts(printer: output.Printer, verdicts: list[dict[str, Any]]) -> None:
+    """List which printed figures are reproduced, by which row, and the nearest of the others."""
+    printer.heading("verdict on each printed figure")
+    printer.line(
+        "A figure is reproduced if a row of the same name agrees with it within the 95 % interval "
+        "of the difference. The notes above state how each row differs from the paper."
+    )
+    by_row: dict[tuple[int, str], list[dict[str, Any]]] = {}
+    for verdict in verdicts:
+        by_row.setdefault((verdict["table"], verdict["row"]), []).append(verdict)
+    rows = []
+    for (table, row), group in by_row.items():
+        reproduced: dict[str, list[str]] = {}
+        for verdict in group:
+            if verdict["is_reproduced"]:
+                reproduced.setdefault(verdict["label"], []).append(verdict["column"])
+        others = [
+            f"{one['column']}: {one['printed']:.3f}, nearest {one['measured']:.3f} ({one['label']})"
+            for one in group
+            if not one["is_reproduced"]
+        ]
+        rows.append(
+            [
+                str(table),
+                row,
+                f"{sum(one['is_reproduced'] for one in group)} of {len(group)}",
+                "; ".join(f"{label} ({', '.join(c)})" for label, c in reproduced.items()) or "-",
+                "; ".join(others) or "-",
+            ]
+        )
+    header = ["table", "row", "reproduced", "by", "not reproduced"]
+    printer.table(header, rows, left=("row", "by", "not reproduced"))
 
 
 def _cell_text(line: TableLine, column: str) -> str:

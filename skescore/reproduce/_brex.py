@@ -61,6 +61,8 @@ _TABLES = {
 }
 #: Normal quantile of a 95 % interval.
 _Z = 1.959963984540054
+#: Largest rounding of a printed figure.
+_PRINTED_ROUNDING = 0.0005 + 1e-12
 #: Files of the results: appended during the run, and the final table.
 CELLS_FILE, ROWS_FILE = "brex.cells.jsonl", "brex_rows.csv"
 #: Called with the number of finished steps, the number of all steps and the next step.
@@ -243,6 +245,36 @@ class TableLine:
     formulas: dict[str, int]
     queries: float | None
     why: str
+
+
+@dataclass(frozen=True)
+class FigureVerdict:
+    """Comparison of a printed figure with the rows of a run.
+
+    Attributes
+    ----------
+    table : int
+        Number of the table.
+    row, column : str
+        Names of its row and column.
+    printed : float
+        The figure in the paper.
+    is_reproduced : bool
+        Whether a row of the same name agrees with it within the interval of the difference.
+    label : str
+        The first row that does; otherwise the row with the nearest figure.
+    measured, half_width : float
+        Its mean and half of the 95 % interval.
+    """
+
+    table: int
+    row: str
+    column: str
+    printed: float
+    is_reproduced: bool
+    label: str
+    measured: float
+    half_width: float
 
 
 def reproduce_brex(
@@ -477,6 +509,7 @@ def _our_lines(
             continue
         figures = {c: [row.figure for row in method_rows if row.column == c] for c in columns}
         figures = {c: [v for v in values if not math.isnan(v)] for c, values in figures.items()}
+        n_rows = method_rows[0].rows if method_rows[0].kind != "random" else None
         last = [row.queries for row in method_rows if row.column == columns[-1]]
         queries = [count for count in last if count is not None]
         lines.append(
@@ -486,7 +519,7 @@ def _our_lines(
                 BREX_METHODS[name].label,
                 name,
                 {c: float(np.mean(values)) for c, values in figures.items() if values},
-                {c: half_width(values) for c, values in figures.items() if values},
+                {c: half_width(values, n_rows) for c, values in figures.items() if values},
                 {c: len(values) for c, values in figures.items() if values},
                 float(np.mean(queries)) if queries else None,
                 BREX_METHODS[name].why_different(table),
@@ -495,8 +528,76 @@ def _our_lines(
     return lines
 
 
-def half_width(figures: Sequence[float]) -> float:
-    """Return half of the 95 % interval of a mean; NaN for a single figure."""
+def figure_verdicts(tables: Mapping[int, Sequence[TableLine]]) -> list[FigureVerdict]:
+    """Return for each printed figure whether one of our rows of the same name reproduces it.
+
+    The paper and the run draw formulas or rows independently, so that the difference of their
+    means has a 95 % interval of the square root of 2 times that of our mean.
+
+    Parameters
+    ----------
+    tables : mapping of int to sequence of TableLine
+        The tables, as :func:`table_lines` returns them.
+
+    Returns
+    -------
+    list of FigureVerdict
+        In the order of the tables, their rows and columns. Columns that were not run are left out.
+
+    Examples
+    --------
+    >>> from skescore.reproduce import figure_verdicts, reproduce_brex, table_lines
+    >>> run = reproduce_brex(arities=[3], assignments=8, tables=[3], methods=["brex-literal"])
+    >>> print(figure_verdicts(table_lines(run))[0].printed)
+    0.021
+    """
+    verdicts = []
+    for table, lines in tables.items():
+        for paper_line in (line for line in lines if line.method is None):
+            ours = [line for line in lines if line.method and line.printed == paper_line.printed]
+            for column, printed in paper_line.values.items():
+                measured = [line for line in ours if column in line.values]
+                if not measured:
+                    continue
+                verdicts.append(_judge_figure(table, paper_line.printed, column, printed, measured))
+    return verdicts
+
+
+def _judge_figure(
+    table: int, row: str, column: str, printed: float, lines: Sequence[TableLine]
+) -> FigureVerdict:
+    """Compare a printed figure with our rows; the first that reproduces it, or the nearest."""
+
+    def difference(line: TableLine) -> float:
+        return abs(line.values[column] - printed)
+
+    def is_equal(line: TableLine) -> bool:
+        width = line.half_widths[column]
+        tolerance = 0.0 if math.isnan(width) else math.sqrt(2) * width
+        return difference(line) <= tolerance + _PRINTED_ROUNDING
+
+    reproducing = [line for line in lines if is_equal(line)]
+    line = reproducing[0] if reproducing else min(lines, key=difference)
+    return FigureVerdict(
+        table,
+        row,
+        column,
+        printed,
+        bool(reproducing),
+        line.label,
+        line.values[column],
+        line.half_widths[column],
+    )
+
+
+def half_width(figures: Sequence[float], n_rows: int | None = None) -> float:
+    """Return half of the 95 % interval of a mean; NaN for a single figure.
+
+    A single share of `n_rows` rows has the interval of a binomial share.
+    """
+    if len(figures) == 1 and n_rows:
+        share = figures[0]
+        return float(_Z * math.sqrt(max(share * (1 - share), 0.0) / n_rows))
     if len(figures) < 2:
         return math.nan
     return float(_Z * np.std(figures, ddof=1) / math.sqrt(len(figures)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from dataclasses import replace
 from itertools import permutations, product
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,11 @@ from skescore.reproduce import (
     BenchmarkFormula,
     BrexRow,
     BrexRun,
+    TableLine,
     benchmark_formulas,
     completion_shapley,
+    figure_verdicts,
+    half_width,
     kleene_shapley,
     plot_divergence,
     reproduce_brex,
@@ -513,3 +517,24 @@ def test_patience_finds_more_with_few_queries() -> None:
     assert patient.top_k > 0.97
     assert patient.queries - hasty.queries < 1
     assert all(line.why for line in table_lines(run)[1] if line.method is not None)
+
+
+def test_figure_verdicts_compare_with_interval() -> None:
+    def line(label, method, values, widths):
+        return TableLine(3, "B-ReX", label, method, values, widths, {}, None, "")
+
+    columns = ["3", "4", "5"]
+    paper = line("B-ReX (paper)", None, dict(zip(columns, [0.02, 0.1, 0.3], strict=True)), {})
+    ours = line("ours", "a", {"3": 0.034, "4": 0.2}, {"3": 0.01, "4": 0.01})
+    other = line("other", "b", {"3": 0.02, "4": 0.1004}, {"3": math.nan, "4": math.nan})
+    first, second = figure_verdicts({3: [paper, ours, other]})
+    # The difference of .014 is within the square root of 2 times the half width of .01.
+    assert (first.column, first.is_reproduced, first.label) == ("3", True, "ours")
+    assert (second.column, second.is_reproduced, second.label) == ("4", True, "other")
+    (alone,) = figure_verdicts({3: [replace(paper, values={"4": 0.1}), ours]})
+    assert (alone.is_reproduced, alone.label, alone.measured) == (False, "ours", 0.2)
+
+
+def test_half_width_of_one_share_is_binomial() -> None:
+    assert half_width([0.3], 500) == pytest.approx(1.96 * math.sqrt(0.3 * 0.7 / 500), rel=1e-3)
+    assert math.isnan(half_width([0.3]))
