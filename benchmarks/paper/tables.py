@@ -25,7 +25,7 @@ FOLDER = Path(__file__).parent
 TABLES: dict[str, tuple[str, list[str]]] = {
     "fire": ("FiRe, Table 1", ["--psyke"]),
     "ice": ("ICE, Table 1", ["--trials", "12", "--psyke"]),
-    "brex": ("B-ReX, Tables 1 to 5", []),
+    "brex": ("B-ReX, Tables 1 to 5", ["--full"]),
 }
 PARALLEL = ("fire", "ice")
 
