@@ -688,6 +688,8 @@ class _RuleTask:
         if self.search is None or self.worst_boxes is None or not self.worst_boxes.nodes:
             return None, None
         ensemble = self.search.ensemble
+        if ensemble.classes is not None and self.target.output not in ensemble.classes:
+            return None, None  # the scores of a class that the model lacks are no probabilities
         bounds = [
             output_bounds(ensemble, self.target, node.lower, node.upper)
             for node in self.worst_boxes.nodes
