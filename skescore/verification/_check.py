@@ -1,36 +1,64 @@
 """Independent check of a verification: a simpler program that shares no search with it.
 
-Witnesses are checked by calling the model and the rules. In small cases all cells between the cuts
-of model and rules are enumerated, and the model is called once in each of them, which confirms or
-refutes every share and every trusted part. In larger cases fresh rows can only refute.
+Statements about the rows, and witnesses, are recomputed by calling the model and the rules. In
+small cases all cells between the cuts of model and rules are enumerated, and the model is called
+once in each of them, which confirms or refutes every share, every bound and every trusted part. In
+larger cases fresh rows can only refute.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from skescore._io import json_of
-from skescore._validation import check_integer
+from skescore._validation import check_integer, python_value
+from skescore.black_boxes import finite_predictions, type_name
 from skescore.extractors import Oracle
-from skescore.rules import Interval, LinearOutput, RuleSet
+from skescore.rules import (
+    AtLeast,
+    Interval,
+    Linear,
+    LinearOutput,
+    Missing,
+    OneOf,
+    Rule,
+    RuleSet,
+    convert_rows,
+)
 from skescore.rules._volumes import clopper_pearson
-from skescore.verification._ensemble import read_model
+from skescore.verification._check_cells import (
+    Cells,
+    Column,
+    ColumnCells,
+    cells_of_column,
+    read_columns,
+)
+from skescore.verification._check_structure import find_malformed_fields
+from skescore.verification._ensemble import ReadModel, read_model
 from skescore.verification._grid import UnreadableModelError, half_open
 from skescore.verification._regions import flat_conditions
 from skescore.verification._result import JSON_FORMAT
+from skescore.verification._rows import column_positions
 
-#: Error of sums of weights.
-_ROUNDING = 1e-6
-#: Risk that fresh rows refute a correct share.
+#: Error of sums of weights, and error of a sum relative to the sum of all weights.
+_ROUNDING, _SUM_ROUNDING = 1e-6, 1e-12
+#: Distance of the bounds of a trusted part from cuts, in ranges of the column.
+_BOUND_ROUNDING = 2e-6
+#: Risk that fresh rows refute a correct statement.
 _RISK = 1e-9
+#: Rows of a rule whose probabilities a verification computes, and points per side of its picture.
+_N_PROBABILITIES, _PICTURE_SIDE = 1000, 32
+_MEASURES = ("volume", "near")
+_BOUNDS = ("lower", "upper", "proven_lower", "proven_upper")
 
 
 @dataclass(frozen=True)
@@ -45,14 +73,22 @@ class VerificationCheck:
         Statements that are wrong; empty unless rejected.
     method : str
         What was compared.
+    unchecked : dict of str to str
+        Fields of the JSON that the verdict does not include, with the reason. Empty if rejected.
     """
 
     verdict: str
     findings: tuple[str, ...]
     method: str
+    unchecked: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __str__(self) -> str:
         lines = [f"{self.verdict}: {self.method}"]
+        fields_by_reason: dict[str, list[str]] = {}
+        for name, reason in self.unchecked.items():
+            fields_by_reason.setdefault(reason, []).append(name)
+        for reason, names in fields_by_reason.items():
+            lines.append(f"not checked: {', '.join(_with_joined_indices(names))} ({reason})")
         return "\n".join([*lines, *(f"- {finding}" for finding in self.findings)])
 
 
@@ -66,6 +102,9 @@ def check_verification(
     random_state: int = 0,
 ) -> VerificationCheck:
     """Check the JSON of a verification.
+
+    Every field is recomputed and compared, or listed in `unchecked`. Bounds are checked as bounds:
+    a weaker bound is true as well.
 
     Parameters
     ----------
@@ -92,6 +131,11 @@ def check_verification(
     ValueError
         If the text is no verification.
 
+    Notes
+    -----
+    The verdict is about the rules and the choices in the text, `ruleset`, `radius`, `tolerance` and
+    `confidence`; compare them with yours. Numbers are compared up to a rounding error of 10⁻⁶.
+
     Examples
     --------
     >>> import numpy as np
@@ -107,95 +151,164 @@ def check_verification(
     ... )
     >>> print(check_verification(verify(rules, model, X).to_json(), model, X))
     confirmed: 2 witnesses by the model, all 3 cells of the domain
+    not checked: ruleset, radius, confidence (the statements are about these rules and choices)
+    not checked: n_queries, seconds (they describe the work, which is not repeated)
     """
     check_integer("max_cells", max_cells, 1)
     check_integer("n_rows", n_rows, 2)
     try:
-        data = json_of(text)
+        data = json_of(text, finite=True)
         if data["format"] != JSON_FORMAT:
             raise ValueError("another format")
         rules = RuleSet.from_json(json.dumps(data["ruleset"]))
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError("The text is not the JSON of a verification.") from error
-    rows = _table(X, data["domain"])
-    checker = _Checker(data, rules, black_box, rows, X)
+    findings = find_malformed_fields(data)
+    if findings:
+        return VerificationCheck("rejected", tuple(findings), "names and types of the fields")
+    checker = _Checker(data, rules, black_box, X)
+    checker.check_setting()
+    if checker.findings:
+        return checker.result("rejected", "rules, columns and records")
     columns = checker.columns_of_cells(max_cells)
-    if columns is not None:
-        cells = _enumerate(columns, rows, X)
-        checker.check_cells(cells)
-        method = f"all {len(cells.rows)} cells of the domain"
-    else:
+    cells = None if columns is None else Cells.combine(list(checker.rows.columns), columns)
+    checker.check_rows()
+    if cells is None:
         checker.check_fresh_rows(n_rows, np.random.default_rng(random_state))
         method = f"{n_rows:,} fresh rows, which can only refute"
+    else:
+        checker.check_cells(cells)
+        method = f"all {len(cells.rows)} cells of the domain"
     n_witnesses = checker.check_witnesses()
-    verdict = "not refuted" if columns is None else "confirmed"
-    return VerificationCheck(
-        "rejected" if checker.findings else verdict,
-        tuple(checker.findings),
-        f"{n_witnesses} witnesses by the model, {method}",
-    )
+    checker.check_picture()
+    verdict = "not refuted" if cells is None else "confirmed"
+    return checker.result(verdict, f"{n_witnesses} witnesses by the model, {method}")
 
 
-def _table(X: Any, domain: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """Return the rows as a data frame with the columns of the domain."""
+def _with_joined_indices(names: Sequence[str]) -> list[str]:
+    """Write the same field of several rules once: `rules[0, 1].witness`."""
+    indices_by_field: dict[str, list[str]] = {}
+    for name in names:
+        head, _, tail = name.partition("].")
+        prefix, _, index = head.partition("[")
+        indices_by_field.setdefault(f"{prefix}[{{}}].{tail}" if tail else name, []).append(index)
+    return [name.format(", ".join(indices)) for name, indices in indices_by_field.items()]
+
+
+def _table(X: Any, names: Sequence[str]) -> pd.DataFrame:
+    """Return rows as a data frame of objects with text as names of columns."""
     if hasattr(X, "columns"):
         return pd.DataFrame({str(name): np.asarray(X[name], dtype=object) for name in X.columns})
-    names = [column["name"] for column in domain]
-    return pd.DataFrame(np.asarray(X), columns=names).astype(object)
-
-
-@dataclass(frozen=True)
-class _ColumnCells:
-    """Cells of a column: representative values, and by cell a function of the row's mass."""
-
-    values: list[Any]
-    weights: np.ndarray
-    near: np.ndarray
-
-
-@dataclass(frozen=True)
-class _Cells:
-    """Cells of the domain with representative rows."""
-
-    rows: pd.DataFrame
-    volume: np.ndarray
-    near: np.ndarray
-
-
-def _enumerate(columns: Sequence[_ColumnCells], rows: pd.DataFrame, like: Any) -> _Cells:
-    """Combine the cells of all columns."""
-    positions = [
-        grid.ravel()
-        for grid in np.meshgrid(*(np.arange(len(c.values)) for c in columns), indexing="ij")
-    ]
-    volume, near = np.ones(len(positions[0])), np.zeros(len(positions[0]))
-    table = {}
-    for name, column, position in zip(rows.columns, columns, positions, strict=True):
-        values = np.empty(len(column.values), dtype=object)
-        values[:] = column.values
-        table[name] = values[position]
-        volume *= column.weights[position]
-    for r in range(len(rows)):
-        products = np.ones(len(near))
-        for column, position in zip(columns, positions, strict=True):
-            products *= column.near[r][position]
-        near += products
-    return _Cells(pd.DataFrame(table), volume, near)
+    array = np.asarray(X)
+    if len(names) != array.shape[1]:
+        names = [f"x{j}" for j in range(array.shape[1])]
+    return pd.DataFrame(array, columns=list(names)).astype(object)
 
 
 class _Checker:
     """Check the parts of a verification; collects wrong statements in `findings`."""
 
-    def __init__(
-        self, data: Any, rules: RuleSet, black_box: Any, rows: pd.DataFrame, X: Any
-    ) -> None:
+    def __init__(self, data: Any, rules: RuleSet, black_box: Any, X: Any) -> None:
         self.data = data
         self.rules = rules
-        self.rows = rows
-        self.like = X
+        self.like = convert_rows(X)
+        self.rows = _table(self.like, rules.feature_names)
         self.findings: list[str] = []
+        self.unchecked: dict[str, str] = {}
         self._black_box = black_box
-        self._oracle = Oracle(black_box, like=X)
+        self._oracle = Oracle(black_box, like=self.like)
+        self._has_fallback = rules.fallback is not None and rules.fallback.policy == "default"
+        self._read = self._read_model()
+        self._positions: list[int] = []
+        self._columns: list[Column] = []
+        self._assigned = np.empty(0, dtype=np.intp)
+        self._wrong = np.empty(0, dtype=bool)
+        self._outputs = np.empty(0)
+
+    def result(self, verdict: str, method: str) -> VerificationCheck:
+        """Return the result of the check."""
+        if self.findings:
+            return VerificationCheck("rejected", tuple(self.findings), method)
+        choices = ["ruleset", "radius", "tolerance", "confidence"]
+        reason = "the statements are about these rules and choices"
+        fields = {name: reason for name in choices if self.data[name] is not None}
+        work = "they describe the work, which is not repeated"
+        fields |= dict.fromkeys(("n_queries", "seconds"), work)
+        if self.data["engine"] == "sampling":
+            fields["reason"] = work
+        return VerificationCheck(verdict, (), method, {**fields, **self.unchecked})
+
+    def _expect(self, holds: Any, finding: str) -> bool:
+        """Add a finding unless a statement holds."""
+        if not holds:
+            self.findings.append(finding)
+        return bool(holds)
+
+    def _read_model(self) -> ReadModel | None:
+        try:
+            return read_model(self._black_box, self.like, list(self.rows.columns))
+        except UnreadableModelError:
+            return None
+
+    def check_setting(self) -> None:
+        """Compare rules, domain, columns and records with the rows and the model."""
+        try:
+            with _warnings_as_errors():
+                self._check_rules()
+        except (KeyError, TypeError, ValueError, OverflowError, UserWarning) as error:
+            self.findings.append(f"Rules, model and rows do not suit each other: {error}")
+            return
+        data, is_exact = self.data, self.data["engine"] == "leaf boxes"
+        name = type_name(self._black_box).rpartition(".")[2]
+        self._expect(data["model"] == name, f"The model is a {name}.")
+        is_regression = self.rules.task == "regression"
+        self._expect(
+            (data["tolerance"] is not None) == is_regression,
+            "tolerance must be a number for a regression, and null for a classification.",
+        )
+        self._expect(
+            (data["reason"] == "") == is_exact and not (is_exact and self._read is None),
+            "engine and reason contradict each other or the model.",
+        )
+        domain = [column.to_dict() for column in self._columns]
+        # Adding 0 turns -0, as which integers may be rounded, into 0.
+        stated_domain = [
+            {key: v + 0.0 if type(v) is float else v for key, v in column.items()}
+            for column in data["domain"]
+        ]
+        self._expect(_as_text(domain) == _as_text(stated_domain), f"The domain is {domain}.")
+        self._expect(
+            _as_text(json.loads(self.rules.to_json())) == _as_text(data["ruleset"]),
+            "ruleset has fields that are not part of a rule set.",
+        )
+        indices = [record["index"] for record in data["rules"]]
+        expected = list(range(len(self.rules)))
+        # A fallback without a region in the domain has no record.
+        if self._has_fallback and (-1 in indices or -1 in self._assigned):
+            expected.append(-1)
+        self._expect(
+            indices == expected, f"The records are of the rules {indices}, not {expected}."
+        )
+
+    def _check_rules(self) -> None:
+        """Apply the rules and the model to the rows; raise a ValueError if they do not suit."""
+        self.rules.check_one_rule_per_row("verify")
+        if self.rules.fallback is not None and self.rules.fallback.policy == "nearest":
+            raise ValueError("a fallback with the policy 'nearest' cannot be verified")
+        conditions = [c for rule in self.rules.rules for c in flat_conditions(rule.conditions)]
+        if any(isinstance(condition, Linear) for condition in conditions):
+            raise ValueError("oblique conditions cannot be verified")
+        self._positions = column_positions(self.rules.feature_names, list(self.rows.columns))
+        listed = {self._positions[c.feature] for c in conditions if isinstance(c, OneOf)}
+        if self._read is not None:
+            listed |= {
+                self._read.columns[condition.feature]
+                for rule in self._read.ruleset.rules
+                for condition in flat_conditions(rule.conditions)
+                if isinstance(condition, OneOf)
+            }
+        self._columns = read_columns(self.rules, self._positions, self.rows, self.like, listed)
+        self._assigned, self._wrong, self._outputs = self._compare(self.rows)
 
     def restored(self, table: pd.DataFrame) -> Any:
         """Return a table in the container and with the types of the original rows."""
@@ -207,242 +320,731 @@ class _Checker:
                     dtype = "float64"
                 result[name] = result[name].astype(dtype)
             return result.set_axis(list(self.like.columns), axis=1)
+        if hasattr(self.like, "schema"):  # a frame of polars
+            values = {name: table[name].where(table[name].notna(), None) for name in table}
+            columns = {name: column.tolist() for name, column in values.items()}
+            return type(self.like)(columns, strict=False).cast(dict(self.like.schema))
         return table.to_numpy(dtype=float)
 
     def _compare(self, table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the rule of each row, whether rules and model differ, and the predictions."""
-        container = self.restored(table)
-        predictions = self._oracle.query(container, cache=False)
+        predictions = self._oracle.query(self.restored(table), cache=False)
+        if self.rules.task == "regression":
+            predictions = finite_predictions(predictions)
+        assigned, outputs = self._apply_rules(table)
+        is_predicted = self._is_predicted(assigned)
+        wrong = np.zeros(len(table), dtype=bool)
+        if self.rules.task == "classification":
+            wrong[is_predicted] = predictions[is_predicted] != outputs[is_predicted]
+        elif is_predicted.any():
+            predictions = predictions.astype(float)
+            deviations = np.abs(predictions[is_predicted] - outputs[is_predicted].astype(float))
+            wrong[is_predicted] = ~(deviations <= (self.data["tolerance"] or 0.0))
+        return assigned, wrong, predictions
+
+    def _apply_rules(self, table: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+        """Return the rule of each row and its prediction, None without a prediction."""
         matched = table.set_axis(self._rule_names(table), axis=1)
         assigned = self.rules.assign(matched)
-        is_predicted = (assigned >= 0) | (self.rules.fallback is not None)
-        wrong = np.zeros(len(table), dtype=bool)
+        outputs = np.full(len(table), None, dtype=object)
+        is_predicted = self._is_predicted(assigned)
         if is_predicted.any():
-            outputs = self.rules.predict(matched[is_predicted])
-            if self.data["tolerance"] is None:
-                wrong[is_predicted] = predictions[is_predicted] != outputs
-            else:
-                deviations = np.abs(predictions[is_predicted].astype(float) - outputs)
-                wrong[is_predicted] = ~(deviations <= self.data["tolerance"])
-        return assigned, wrong, predictions
+            outputs[is_predicted] = self.rules.predict(matched[is_predicted])
+        return assigned, outputs
+
+    def _is_predicted(self, assigned: np.ndarray) -> np.ndarray:
+        return np.asarray((assigned >= 0) | self._has_fallback)
 
     def _rule_names(self, table: pd.DataFrame) -> list[str]:
         """Return names of the columns by which the rules recognize them."""
         names = [str(name) for name in table.columns]
-        if set(self.rules.feature_names) <= set(names):
-            return names
-        return list(self.rules.feature_names)
+        for feature, j in enumerate(self._positions):
+            names[j] = self.rules.feature_names[feature]
+        return names
+
+    def _output(self, record: Any) -> Any:
+        """Return what the rule of a record predicts."""
+        if record["index"] >= 0:
+            return self.rules.rules[record["index"]].output
+        assert self.rules.fallback is not None
+        return self.rules.fallback.output
+
+    def check_rows(self) -> None:
+        """Compare statements about the rows, and statements that follow from others."""
+        records = self.data["rules"]
+        confidence = 1 - (1 - self.data["confidence"]) / max(len(records), 1)
+        for record in records:
+            own = self._assigned == record["index"]
+            n = int(own.sum())
+            self._expect(record["n_rows"] == n, f"{_name(record)} predicts {n} rows.")
+            for measure in _MEASURES:
+                mass = record["volume" if measure == "volume" else "near_rows"]
+                self._check_interval(record, measure, mass, confidence)
+            self._check_range_of_rows(record, own)
+            if record["trusted"]:
+                self._check_trusted_rows(record, own)
+            elif self.data["engine"] == "leaf boxes":
+                self._leave(record, "trusted", "the search found none")
+            if self.data["engine"] == "sampling":
+                self._check_absence_of_proofs(record)
+        for measure in _MEASURES:
+            self._check_pooled(measure)
+
+    def _leave(self, record: Any, part: str, reason: str) -> None:
+        """List a part of a record as not checked."""
+        position = self.data["rules"].index(record)
+        self.unchecked[f"rules[{position}].{part}"] = reason
+
+    def _check_interval(self, record: Any, measure: str, mass: float, confidence: float) -> None:
+        """Compare an interval with the proven shares and with counts of samples."""
+        interval, proven = record[f"{measure}_disagreement"], record[f"{measure}_proven"]
+        name = f"{_name(record)}: {measure}_disagreement"
+        bounds = [interval[bound] for bound in _BOUNDS]
+        is_sampled = interval["n_samples"] > 0
+        self._expect(
+            (interval["method"] == "sampled") == is_sampled, f"{name}: method and n_samples differ."
+        )
+        expected = confidence if is_sampled else 1.0
+        self._expect(
+            _is_close(interval["confidence"], expected, 1e-12), f"{name}: confidence is {expected}."
+        )
+        if mass == 0:
+            is_empty = proven is None and bounds == [None] * 4 and not is_sampled
+            self._expect(is_empty, f"{name} must be null, as there is no mass.")
+            return
+        if not self._expect(
+            proven is not None and None not in bounds, f"{name} is null, although there is mass."
+        ):
+            return
+        lower, upper, proven_lower, proven_upper = bounds
+        disagreeing, unknown = proven["disagreeing"], proven["unknown"]
+        self._expect(
+            _is_close(sum(proven.values()), 1.0)
+            and _is_close(proven_lower, disagreeing)
+            and _is_close(proven_upper, min(disagreeing + unknown, 1.0)),
+            f"{name} contradicts {measure}_proven.",
+        )
+        if not is_sampled:
+            is_same = (lower, upper) == (proven_lower, proven_upper)
+            self._expect(is_same, f"{name}: bounds and proven bounds differ without samples.")
+            return
+        low, high = _nearest_sample(lower, disagreeing, unknown, interval["n_samples"], expected)
+        self._expect(
+            _is_close(lower, disagreeing + low * unknown)
+            and _is_close(upper, disagreeing + high * unknown),
+            f"{name} is no interval of {interval['n_samples']} samples.",
+        )
+        reason = "the samples are not drawn again"
+        self._leave(record, f"{measure}_disagreement.n_samples", reason)
+
+    def _check_pooled(self, measure: str) -> None:
+        """Compare the interval of all rules with those of the rules."""
+        stated = self.data[f"{measure}_disagreement"]
+        key = "volume" if measure == "volume" else "near_rows"
+        pairs = [
+            (record[f"{measure}_disagreement"], record[key])
+            for record in self.data["rules"]
+            if record[key] > 0 and record[f"{measure}_disagreement"]["lower"] is not None
+        ]
+        total = math.fsum(mass for _, mass in pairs)
+        n_samples = sum(interval["n_samples"] for interval, _ in pairs)
+        expected: dict[str, Any] = dict.fromkeys(_BOUNDS)
+        if total:
+            for bound in _BOUNDS:
+                weighted = math.fsum((interval[bound] or 0) * mass for interval, mass in pairs)
+                expected[bound] = weighted / total
+        is_same = (stated["method"], stated["n_samples"]) == (
+            "sampled" if n_samples else "proven",
+            n_samples,
+        )
+        expected["confidence"] = self.data["confidence"] if n_samples else 1.0
+        for bound, value in expected.items():
+            is_same &= _same(value, stated[bound])
+        self._expect(is_same, f"{measure}_disagreement differs from those of the rules.")
+
+    def _check_range_of_rows(self, record: Any, own: np.ndarray) -> None:
+        """Compare the range of outputs with those of the rule's rows."""
+        stated, name = record["output_range"], f"{_name(record)}: output_range"
+        proven = stated["lower"], stated["upper"]
+        observed = stated["observed_lower"], stated["observed_upper"]
+        for low, high in (proven, observed):
+            if not self._expect((low is None) == (high is None), f"{name} has only one bound."):
+                return
+            if low is not None and not self._expect(low <= high, f"{name} is no range."):
+                return
+        deviation = record["max_deviation"]
+        is_linear = isinstance(self._output(record), LinearOutput)
+        if self.rules.task == "classification":
+            self._expect(deviation is None, f"{_name(record)}: max_deviation must be null.")
+            if proven[0] is None:
+                for bound in ("lower", "upper"):
+                    self._leave(record, f"output_range.{bound}", "nothing is stated")
+        elif proven[0] is not None and self._expect(
+            deviation is not None and not is_linear, f"{name} and max_deviation differ."
+        ):
+            output = self._output(record)
+            expected, error = max(proven[1] - output, output - proven[0]), 1e-9 * abs(output)
+            self._expect(
+                abs(deviation - expected) <= error + 1e-9 * max(deviation, 1.0),
+                f"{_name(record)}: max_deviation is {expected}.",
+            )
+        elif deviation is not None and not is_linear:
+            self._expect(proven[0] is not None, f"{name} and max_deviation differ.")
+        outputs = self._outputs_of_rows(record, own)
+        if not len(outputs):
+            return
+        if not self._expect(observed[0] is not None, f"{name}: observed bounds are absent."):
+            return
+        low, high = float(outputs.min()), float(outputs.max())
+        for bound, stated_bound, value in zip(
+            ("observed_lower", "observed_upper"), observed, (low, high), strict=True
+        ):
+            if not _is_close(stated_bound, value):
+                self._leave(record, f"output_range.{bound}", "its row is not stored")
+        self._expect(
+            observed[0] <= low + _margin(low) and high <= observed[1] + _margin(high),
+            f"{name}: the rows have outputs from {low} to {high}.",
+        )
+
+    def _outputs_of_rows(self, record: Any, own: np.ndarray) -> np.ndarray:
+        """Return the numbers of the rule's rows whose range is stated as observed."""
+        if self.rules.task == "regression":
+            return np.asarray(self._outputs[own], dtype=float)
+        agreeing, wrong = np.flatnonzero(own & ~self._wrong), np.flatnonzero(own & self._wrong)
+        rows = np.concatenate([agreeing, wrong])[:_N_PROBABILITIES]
+        return self._probabilities_of(record, self.rows.iloc[rows])
+
+    def _probabilities(self, table: pd.DataFrame) -> np.ndarray | None:
+        """Return the probabilities of the classes; None if the model has none."""
+        if self.rules.task == "regression" or not hasattr(self._black_box, "predict_proba"):
+            return None
+        rows = self.restored(table)
+        names = getattr(self._black_box, "feature_names_in_", None)
+        if names is not None and hasattr(rows, "columns") and set(names) <= set(rows.columns):
+            rows = rows[list(names)]
+        elif names is not None and not hasattr(rows, "columns"):
+            rows = pd.DataFrame(rows, columns=list(names))
+        elif names is None and hasattr(self._black_box, "n_features_in_"):
+            rows = np.asarray(rows)
+        return np.asarray(self._black_box.predict_proba(rows), dtype=float)
+
+    def _probabilities_of(self, record: Any, table: pd.DataFrame) -> np.ndarray:
+        """Return the probability of the rule's class in each row; empty if there is none."""
+        probabilities = self._probabilities(table) if len(table) else None
+        output = self._output(record)
+        if probabilities is None or output not in self._classes:
+            return np.empty(0)
+        return probabilities[:, self._classes.index(output)]
+
+    @property
+    def _classes(self) -> list[Any]:
+        return list(np.asarray(self._black_box.classes_).tolist())
+
+    def _check_absence_of_proofs(self, record: Any) -> None:
+        """Look for proofs about a model that was only sampled."""
+        has_proof = record["trusted"] or record["max_deviation"] is not None
+        has_proof |= record["output_range"]["lower"] is not None
+        for measure in _MEASURES:
+            proven = record[f"{measure}_proven"]
+            has_proof |= proven is not None and proven["unknown"] < 1
+        self._expect(not has_proof, f"{_name(record)}: nothing is proven by sampling.")
+
+    def _trusted_conditions(self, record: Any) -> list[Any] | None:
+        """Return the conditions of a trusted part; None if it is none of the rule."""
+        stated = record["trusted"]["rules"]
+        try:
+            part = RuleSet.from_json(json.dumps(stated))
+        except (KeyError, TypeError, ValueError):
+            part = None
+        if part is None or len(part) != 1:
+            return None
+        output = self._output(record)
+        if isinstance(output, LinearOutput):
+            terms = [(self._positions[feature], value) for feature, value in output.terms]
+            output = LinearOutput(output.intercept, tuple(terms))
+        conditions = part.rules[0].conditions
+        expected = RuleSet(
+            [Rule(conditions, output)],
+            list(self.rows.columns),
+            task=self.rules.task,
+            classes=self.rules.classes,
+        )
+        is_box = all(self._suits_column(condition) for condition in conditions)
+        is_same = _as_text(json.loads(expected.to_json())) == _as_text(stated)
+        return list(conditions) if is_box and is_same else None
+
+    def _suits_column(self, condition: Any) -> bool:
+        """Return whether a condition is one of a trusted part, which suits the column's kind."""
+        if isinstance(condition, AtLeast | Linear) or condition.feature >= len(self._columns):
+            return False
+        column = self._columns[condition.feature]
+        if isinstance(condition, OneOf):
+            return column.kind == "category" and all(map(column.accepts, condition.values))
+        return isinstance(condition, Missing) or column.kind != "category"
+
+    def _in_trusted(self, record: Any, table: pd.DataFrame) -> np.ndarray:
+        """Return which rows are in the trusted part of a record."""
+        return RuleSet.from_json(json.dumps(record["trusted"]["rules"])).covers(table)
+
+    def _check_trusted_rows(self, record: Any, own: np.ndarray) -> None:
+        """Compare a trusted part with the rows."""
+        trusted, name = record["trusted"], f"{_name(record)}: the trusted part"
+        if not self._expect(
+            self._trusted_conditions(record) is not None, f"{name} is no part of the rule."
+        ):
+            record["trusted"] = None
+            return
+        covered = own & self._in_trusted(record, self.rows)
+        self._expect(not (covered & self._wrong).any(), f"{name} has disagreements.")
+        n = int(covered.sum())
+        self._expect(trusted["n_rows"] == n, f"{name} has {n} rows.")
+        share = n / max(int(own.sum()), 1)
+        self._expect(_is_close(trusted["row_share"], share), f"{name}: row_share is {share:.6g}.")
 
     def check_witnesses(self) -> int:
         """Call rules and model for every witness; return the number of witnesses."""
         count = 0
         for record in self.data["rules"]:
-            witnesses = [w for w in (record["witness"], record["worst"]) if w]
-            for witness in witnesses:
-                count += 1
-                table = pd.DataFrame([witness["row"]], dtype=object)
-                table = table.where(table.notna(), np.nan)
-                assigned, wrong, predictions = self._compare(table)
-                label = f"witness of rule {record['index'] + 1}"
-                if assigned[0] != record["index"]:
-                    self.findings.append(f"The {label} is predicted by rule {assigned[0] + 1}.")
-                elif not wrong[0]:
-                    self.findings.append(f"On the {label}, rules and model agree.")
-                elif not _same(predictions[0], witness["prediction"]):
-                    self.findings.append(f"For the {label} the model predicts {predictions[0]!r}.")
+            own_wrong = (self._assigned == record["index"]) & self._wrong
+            witness, worst = record["witness"], record["worst"]
+            self._expect(
+                witness is not None or not own_wrong.any(),
+                f"{_name(record)}: a row is a witness, but none is stated.",
+            )
+            has_worst = witness is not None and (
+                self.rules.task == "regression" or hasattr(self._black_box, "predict_proba")
+            )
+            self._expect(
+                (worst is not None) == has_worst, f"{_name(record)}: worst and witness differ."
+            )
+            for part in ("witness", "worst"):
+                if record[part] is not None:
+                    count += 1
+                    self._check_witness(record, part)
         return count
 
-    def columns_of_cells(self, max_cells: int) -> list[_ColumnCells] | None:
+    def _check_witness(self, record: Any, part: str) -> None:
+        """Recompute all statements about a witness."""
+        witness, label = record[part], f"the {part} of {_name(record).lower()}"
+        row = witness["row"]
+        if not self._expect(
+            list(row) == list(self.rows.columns)
+            and all(column.accepts(row[column.name]) for column in self._columns),
+            f"The row of {label} is not in the domain.",
+        ):
+            record[part] = None
+            return
+        table = _row_table(row)
+        assigned, wrong, predictions = self._compare(table)
+        _, outputs = self._apply_rules(table)
+        prediction, output = python_value(predictions[0]), python_value(outputs[0])
+        self._expect(
+            assigned[0] == record["index"], f"The row of {label} belongs to rule {assigned[0] + 1}."
+        )
+        self._expect(wrong[0], f"For {label}, rules and model agree.")
+        self._expect(
+            _same(prediction, witness["prediction"]), f"For {label} the model gives {prediction!r}."
+        )
+        self._expect(_same(output, witness["rule_output"]), f"For {label} the rules give {output}.")
+        probabilities, probability = self._probabilities(table), None
+        if probabilities is not None and prediction in self._classes:
+            probability = float(probabilities[0, self._classes.index(prediction)])
+        self._expect(
+            _same(probability, witness["probability"]), f"The probability of {label} is wrong."
+        )
+        self._check_nearest_row(witness, table, label)
+
+    def _check_nearest_row(self, witness: Any, table: pd.DataFrame, label: str) -> None:
+        """Recompute the distance of a witness to the rows."""
+        distances = np.zeros(len(self.rows))
+        for j, column in enumerate(self._columns):
+            distances += _differences(column, table.iloc[0, j], self.rows.iloc[:, j])
+        nearest, smallest = witness["nearest_row"], float(distances.min())
+        if not self._expect(
+            nearest < len(self.rows)
+            and _is_close(witness["distance"], smallest)
+            and distances[nearest] <= smallest + 1e-9,
+            f"The nearest row of {label} is row {int(distances.argmin())}, at {smallest:.6g}.",
+        ):
+            return
+        changes = {}
+        for j, column in enumerate(self._columns):
+            value = _plain(self.rows.iloc[nearest, j], column)
+            if not _is_equal(value, witness["row"][column.name]):
+                changes[column.name] = value
+        first = next(
+            i
+            for i in np.flatnonzero(distances <= smallest + 1e-9).tolist()
+            if i == nearest or self._rows_are_equal(i, nearest)
+        )
+        self._expect(
+            first == nearest
+            and list(changes) == list(witness["changes"])
+            and all(_is_equal(v, witness["changes"][name]) for name, v in changes.items()),
+            f"The changes of {label} are {changes} from row {first}.",
+        )
+
+    def _rows_are_equal(self, i: int, k: int) -> bool:
+        return all(
+            _is_equal(_plain(self.rows.iloc[i, j], column), _plain(self.rows.iloc[k, j], column))
+            for j, column in enumerate(self._columns)
+        )
+
+    def check_picture(self) -> None:
+        """Draw the picture again."""
+        picture, record = self.data["picture"], self._pictured_record()
+        point = None if record is None else (record["worst"] or record["witness"])["row"]
+        usable = [
+            column
+            for column in self._columns
+            if point is not None
+            and column.kind != "category"
+            and point[column.name] is not None
+            and column.bottom < column.top
+        ]
+        if picture is None or record is None or len(usable) < 2:
+            has_picture = record is not None and len(usable) >= 2
+            self._expect((picture is not None) == has_picture, "picture is absent or unexpected.")
+            return
+        assert point is not None
+        column_of = {column.name: column for column in usable}
+        features = picture["features"]
+        sides = [len(picture["x_values"]), len(picture["y_values"])]
+        is_sound = (
+            picture["rule"] == record["index"]
+            and len(features) == len(set(features)) == 2
+            and set(features) <= set(column_of)
+            and picture["point"] == [float(point[name]) for name in features]
+            and sides == [_PICTURE_SIDE] * 2
+            and [len(row) for row in picture["states"]] == [_PICTURE_SIDE] * _PICTURE_SIDE
+        )
+        if not self._expect(is_sound, "picture is not about the worst row of its rule."):
+            return
+        for name, key in zip(features, ("x_values", "y_values"), strict=True):
+            column = column_of[name]
+            values = np.linspace(column.bottom, column.top, _PICTURE_SIDE)
+            values = np.round(values) if column.kind == "integer" else values
+            if not self._expect(
+                np.allclose(picture[key], values, rtol=1e-9), f"picture: {key} are wrong."
+            ):
+                return
+        table = pd.concat([_row_table(point)] * _PICTURE_SIDE**2, ignore_index=True)
+        table[features[0]] = np.tile(picture["x_values"], _PICTURE_SIDE).astype(object)
+        table[features[1]] = np.repeat(picture["y_values"], _PICTURE_SIDE).astype(object)
+        assigned, wrong, _ = self._compare(table)
+        states = np.where(assigned == record["index"], wrong * 1, 2).tolist()
+        flat_states = [state for row in picture["states"] for state in row]
+        self._expect(flat_states == states, "picture: states are wrong.")
+
+    def _pictured_record(self) -> Any:
+        """Return the record with a witness and the most disagreement near the data."""
+        by_index = {record["index"]: record for record in self.data["rules"]}
+        best, largest_mass = None, 0.0
+        for index in [*self.rules.assignment_order.tolist(), -1]:
+            record = by_index.get(index)
+            if record is None or not record["witness"]:
+                continue
+            mass = record["near_rows"] * (record["near_disagreement"]["lower"] or 0.0)
+            if mass > largest_mass:
+                best, largest_mass = record, mass
+        return best
+
+    def columns_of_cells(self, max_cells: int) -> list[ColumnCells] | None:
         """Return the cells of each column.
 
         None if there are too many, no cuts are known, or predictions of rules vary in the cells.
         """
         if any(isinstance(rule.output, LinearOutput) for rule in self.rules.rules):
             return None
-        try:
-            read = read_model(self._black_box, self.like, list(self.rows.columns))
-        except UnreadableModelError:
+        if self._read is None:
             return None
-        cuts: list[set[float]] = [set() for _ in self.rows.columns]
-        names = list(self.rows.columns)
-        positions = (
-            [names.index(name) for name in self.rules.feature_names]
-            if set(self.rules.feature_names) <= set(names)
-            else list(range(len(names)))
-        )
-        for ruleset, columns in ((self.rules, positions), (read.ruleset, read.columns)):
+        cuts: list[set[float]] = [set() for _ in self._columns]
+        parts = ((self.rules, self._positions), (self._read.ruleset, self._read.columns))
+        for ruleset, columns in parts:
             for rule in ruleset.rules:
                 for condition in flat_conditions(rule.conditions):
                     if isinstance(condition, Interval):
                         cuts[columns[condition.feature]].update(half_open(condition))
-        cells: list[_ColumnCells] = []
+        cells: list[ColumnCells] = []
         n_cells = 1
-        for column, column_cuts in zip(self.data["domain"], cuts, strict=True):
+        for column, column_cuts in zip(self._columns, cuts, strict=True):
             edges = sorted(cut for cut in column_cuts if math.isfinite(cut))
             if n_cells * (len(edges) + 1) > 4 * max_cells * len(self.rows):
                 return None
-            cells.append(self._cells_of(column, edges))
+            values = self.rows[column.name]
+            cells.append(cells_of_column(column, values, edges, self.data["radius"]))
             n_cells *= len(cells[-1].values)
             if n_cells > max_cells:
                 return None
         return cells
 
-    def _cells_of(self, column: dict[str, Any], edges: Sequence[float]) -> _ColumnCells:
-        """Return the cells of one column."""
-        values = self.rows[column["name"]]
-        is_missing = values.isna().to_numpy()
-        share = column["missing"]
-        cells: list[tuple[Any, float, np.ndarray]] = []
-        if share > 0 or is_missing.any():
-            cells.append((np.nan, share, is_missing * 1.0))
-        if column["kind"] == "category":
-            weight = (1 - share) / max(len(column["values"]), 1)
-            for value in column["values"]:
-                cells.append((value, weight, (values == value).to_numpy() * 1.0))
-        else:
-            cells += self._number_cells(column, values.to_numpy(dtype=float), edges)
-        return _ColumnCells(
-            [cell[0] for cell in cells],
-            np.array([cell[1] for cell in cells]),
-            np.array([cell[2] for cell in cells]).T,
-        )
-
-    def _number_cells(
-        self, column: dict[str, Any], values: np.ndarray, edges: Sequence[float]
-    ) -> list[tuple[float, float, np.ndarray]]:
-        """Return the intervals of a column of numbers, or its integers."""
-        share, lower, upper = 1 - column["missing"], column["lower"], column["upper"]
-        low, high = self._ranges(column, values)
-        bottom = min(lower, np.nanmin(values)) if not np.isnan(values).all() else lower
-        top = max(upper, np.nanmax(values)) if not np.isnan(values).all() else upper
-        inner = [edge for edge in edges if bottom < edge <= top]
-        cells = []
-        for start, stop in itertools.pairwise([bottom, *inner, math.inf]):
-            if column["kind"] == "integer":
-                first, last = math.ceil(start), min(top, math.ceil(min(stop, top + 1)) - 1)
-                if first > last:
-                    continue
-                n = max(min(last, upper) - max(first, lower) + 1, 0)
-                weight = share * n / (upper - lower + 1)
-                overlap = np.minimum(last, high) - np.maximum(first, low) + 1
-                near = np.maximum(overlap, 0) / (high - low + 1)
-                cells.append((float(first), weight, np.nan_to_num(near)))
-                continue
-            end = min(stop, top)
-            length = upper - lower
-            is_point = start <= lower < stop
-            weight = max(min(end, upper) - max(start, lower), 0) / length if length else is_point
-            overlap = np.maximum(np.minimum(end, high) - np.maximum(start, low), 0)
-            with np.errstate(invalid="ignore", divide="ignore"):
-                inside = (start <= low) & (low < stop)
-                near = np.where(high > low, overlap / (high - low), inside * 1.0)
-            cells.append((start, share * weight, np.nan_to_num(near)))
-        return cells
-
-    def _ranges(self, column: dict[str, Any], values: np.ndarray) -> tuple[Any, Any]:
-        """Return the range of the neighborhood of each row in a column."""
-        spread = float(np.nanstd(values)) if not np.isnan(values).all() else 0.0
-        reach = self.data["radius"] * (spread or 1.0)
-        with np.errstate(invalid="ignore"):
-            low = np.maximum(values - reach, np.nanmin(values) if spread else values)
-            high = np.minimum(values + reach, np.nanmax(values) if spread else values)
-        if column["kind"] == "integer":
-            return np.ceil(low), np.floor(high)
-        return low, high
-
-    def check_cells(self, cells: _Cells) -> None:
+    def check_cells(self, cells: Cells) -> None:
         """Compare all statements with the enumerated cells."""
-        assigned, wrong, _ = self._compare(cells.rows)
-        for name, weights in (("volume", cells.volume), ("near", cells.near)):
-            has_output = (assigned >= 0) | (self.rules.fallback is not None)
-            self._check_share(f"{name}_disagreement", self.data, weights, wrong, has_output)
-            for record in self.data["rules"]:
-                own = assigned == record["index"]
-                self._check_share(f"{name}_disagreement", record, weights, wrong, own)
-        self._check_trusted(cells.rows, assigned, wrong)
+        assigned, wrong, predictions = self._compare(cells.rows)
+        for record in self.data["rules"]:
+            own = assigned == record["index"]
+            for measure, key in zip(_MEASURES, ("volume", "near_rows"), strict=True):
+                weights = getattr(cells, measure)
+                total = float(weights[own].sum())
+                if self._expect(
+                    _is_close(record[key], total, _ROUNDING * min(max(total, 1e-3), 1.0)),
+                    f"{_name(record)}: {key} is {total:.6g}.",
+                ):
+                    self._check_share(record, measure, weights, wrong, own)
+            outputs = self._check_outputs(record, cells.rows[own], predictions[own])
+            self._check_observed(record, outputs)
+            if record["output_range"]["lower"] is not None and not len(outputs):
+                is_known = own.any() and not hasattr(self._black_box, "predict_proba")
+                if self._expect(is_known, f"{_name(record)}: output_range must be null."):
+                    self._leave(record, "output_range", "the model states no probabilities")
+            if self.data["engine"] == "leaf boxes" and self.rules.task == "regression":
+                has_bound = record["max_deviation"] is not None
+                self._expect(has_bound == own.any(), f"{_name(record)}: max_deviation is absent.")
+            if record["witness"] is None and (own & wrong).any():
+                self._leave(record, "witness", "the search found none")
+            if record["trusted"]:
+                self._check_trusted_cells(cells, record, own, wrong)
+        is_stated = any(record["index"] == -1 for record in self.data["rules"])
+        if self._has_fallback:
+            has_region = bool((assigned == -1).any())
+            self._expect(is_stated == has_region, "The record of the fallback is wrong.")
 
     def _check_share(
-        self, name: str, record: Any, weights: np.ndarray, wrong: np.ndarray, own: np.ndarray
+        self, record: Any, measure: str, weights: np.ndarray, wrong: np.ndarray, own: np.ndarray
     ) -> None:
-        """Compare an interval with an exact share."""
-        interval, total = record[name], float(weights[own].sum())
-        if interval["lower"] is None or total < _ROUNDING:
+        """Compare an interval and proven shares with an exact share."""
+        interval, total = record[f"{measure}_disagreement"], float(weights[own].sum())
+        name = f"{_name(record)}: {measure}_disagreement"
+        proven = record[f"{measure}_proven"]
+        if proven is None or None in (interval[bound] for bound in _BOUNDS):
+            # A tiny mass vanishes in the sums of a verification.
+            self._expect(total < _SUM_ROUNDING, f"{name} is null, although there is mass.")
+            return
+        if not self._expect(total > 0, f"{name} must be null, as there is no mass."):
             return
         share = float(weights[own & wrong].sum()) / total
-        proven = interval["proven_lower"] - _ROUNDING, interval["proven_upper"] + _ROUNDING
-        sampled = interval["lower"] - _ROUNDING, interval["upper"] + _ROUNDING
-        for low, high in (proven, sampled):
-            if not low <= share <= high:
-                self.findings.append(f"{_name(record)}: {name} is {share:.6g}, not as stated.")
+        error = _ROUNDING + _SUM_ROUNDING * max(float(weights.sum()), 1.0) / total
+        for low, high in (_BOUNDS[:2], _BOUNDS[2:]):
+            if not interval[low] - error <= share <= interval[high] + error:
+                self.findings.append(f"{name} is {share:.6g}, not as stated.")
+        self._expect(
+            proven["agreeing"] <= 1 - share + error and proven["disagreeing"] <= share + error,
+            f"{_name(record)}: {measure}_proven contradicts a share of {share:.6g}.",
+        )
 
-    def _check_trusted(self, table: pd.DataFrame, assigned: np.ndarray, wrong: np.ndarray) -> None:
-        """Look for disagreement in the trusted parts."""
-        for record in self.data["rules"]:
-            if not record["trusted"]:
-                continue
-            part = RuleSet.from_json(json.dumps(record["trusted"]["rules"]))
-            bad = (assigned == record["index"]) & wrong
-            if bad.any() and part.covers(table[bad]).any():
-                self.findings.append(f"{_name(record)}: the trusted part has disagreements.")
+    def _check_outputs(
+        self, record: Any, table: pd.DataFrame, predictions: np.ndarray
+    ) -> np.ndarray:
+        """Compare bounds of the model's output with its outputs for rows, and return these."""
+        if self.rules.task == "regression":
+            outputs = np.asarray(predictions, dtype=float)
+        else:
+            outputs = self._probabilities_of(record, table)
+        stated, name = record["output_range"], f"{_name(record)}: output_range"
+        if not len(outputs):
+            return outputs
+        low, high = float(outputs.min()), float(outputs.max())
+        if None not in (stated["lower"], stated["upper"]):
+            self._expect(
+                stated["lower"] <= low + _margin(low) and high <= stated["upper"] + _margin(high),
+                f"{name} does not include {low:.6g} to {high:.6g}.",
+            )
+        if record["max_deviation"] is not None and self.rules.task == "regression":
+            _, rule_outputs = self._apply_rules(table)
+            deviation = float(np.abs(outputs - rule_outputs.astype(float)).max())
+            self._expect(
+                deviation <= record["max_deviation"] + _margin(deviation),
+                f"{_name(record)}: max_deviation is {deviation:.6g} or more.",
+            )
+        return outputs
+
+    def _check_observed(self, record: Any, outputs: np.ndarray) -> None:
+        """Look for observed outputs that the model has nowhere in the region."""
+        for bound in ("observed_lower", "observed_upper"):
+            value = record["output_range"][bound]
+            if value is not None:
+                is_attained = (np.abs(outputs - value) <= _margin(value)).any()
+                self._expect(is_attained, f"{_name(record)}: {bound} is no output of the model.")
+
+    def _check_trusted_cells(
+        self, cells: Cells, record: Any, own: np.ndarray, wrong: np.ndarray
+    ) -> None:
+        """Look for disagreement in all cells of a trusted part, and compare its volume."""
+        name = f"{_name(record)}: the trusted part"
+        conditions = self._trusted_conditions(record) or []
+        inside = own & cells.meets(conditions)
+        self._expect(not (inside & wrong).any(), f"{name} has disagreements.")
+        self._expect(self._follows_cuts(cells, conditions), f"{name} does not end at cuts.")
+        total = float(cells.volume[own].sum())
+        share = float(cells.volume[inside].sum()) / total if total else 0.0
+        error = _ROUNDING + _SUM_ROUNDING / max(total, _SUM_ROUNDING)
+        stated = record["trusted"]["volume_share"]
+        self._expect(abs(stated - share) <= error, f"{name}: volume_share is {share:.6g}.")
+
+    def _follows_cuts(self, cells: Cells, conditions: Sequence[Any]) -> bool:
+        """Return whether conditions include whole cells, up to the rounding of their bounds.
+
+        Otherwise the volume of the cells would not be that of the conditions.
+        """
+        for j, (column, parts) in enumerate(zip(self._columns, cells.columns, strict=True)):
+            own = [c for c in conditions if c.features == (j,) and isinstance(c, Interval)]
+            if own and not parts.are_covered(own, _BOUND_ROUNDING * (column.top - column.bottom)):
+                return False
+        return True
 
     def check_fresh_rows(self, n_rows: int, rng: np.random.Generator) -> None:
         """Compare all statements with fresh rows."""
-        for name, size in (("volume", n_rows // 2), ("near", n_rows - n_rows // 2)):
-            table = self._draw(size, rng, near=name == "near")
-            assigned, wrong, _ = self._compare(table)
-            has_output = (assigned >= 0) | (self.rules.fallback is not None)
-            self._check_estimate(name, self.data, wrong, has_output)
+        for measure, size in (("volume", n_rows // 2), ("near", n_rows - n_rows // 2)):
+            table = self._draw(size, rng, near=measure == "near")
+            assigned, wrong, predictions = self._compare(table)
             for record in self.data["rules"]:
-                self._check_estimate(name, record, wrong, assigned == record["index"])
-            self._check_trusted(table, assigned, wrong)
+                own = assigned == record["index"]
+                self._check_estimates(record, measure, table, own, wrong)
+                self._check_outputs(record, table[own], predictions[own])
+            if self._has_fallback and (assigned == -1).any():
+                is_stated = any(record["index"] == -1 for record in self.data["rules"])
+                self._expect(is_stated, "The record of the fallback is absent.")
+        for record in self.data["rules"]:
+            if record["witness"] is None:
+                self._leave(record, "witness", "the search found none")
 
-    def _check_estimate(self, name: str, record: Any, wrong: np.ndarray, own: np.ndarray) -> None:
-        """Compare an interval with that of fresh rows."""
-        interval, n = record[f"{name}_disagreement"], int(own.sum())
-        if interval["lower"] is None or not n:
+    def _check_estimates(
+        self, record: Any, measure: str, table: pd.DataFrame, own: np.ndarray, wrong: np.ndarray
+    ) -> None:
+        """Compare masses and shares with those of fresh rows."""
+        name, n = _name(record), int(own.sum())
+        key, scale = ("volume", 1) if measure == "volume" else ("near_rows", len(self.rows))
+        self._check_count(f"{name}: {key}", record[key] / scale, record[key] / scale, n, len(own))
+        if record["trusted"]:
+            inside = own & self._in_trusted(record, table)
+            bad = (inside & wrong).any()
+            self._expect(not bad, f"{name}: the trusted part has disagreements.")
+            if measure == "volume":
+                share = record["trusted"]["volume_share"]
+                label = f"{name}: volume_share of the trusted part"
+                self._check_count(label, share, share, int(inside.sum()), n)
+        interval = record[f"{measure}_disagreement"]
+        if None in (interval[bound] for bound in _BOUNDS) or not n:
             return
-        low, high = clopper_pearson(int((own & wrong).sum()), n, 1 - _RISK)
-        if low > interval["upper"] + _ROUNDING or high < interval["lower"] - _ROUNDING:
+        hits = int((own & wrong).sum())
+        bounds = max(interval["lower"], interval["proven_lower"]), interval["upper"]
+        self._check_count(f"{name}: {measure}_disagreement", *bounds, hits, n)
+
+    def _check_count(self, label: str, lower: float, upper: float, hits: int, n: int) -> None:
+        """Compare bounds of a share with the number of hits among fresh rows."""
+        if not n:
+            return
+        low, high = clopper_pearson(hits, n, 1 - _RISK)
+        if low > upper + _ROUNDING or high < lower - _ROUNDING:
             self.findings.append(
-                f"{_name(record)}: {name}_disagreement lies in {low:.4g} to {high:.4g} by fresh "
-                "rows, not as stated."
+                f"{label} lies in {low:.4g} to {high:.4g} by fresh rows, not as stated."
             )
 
     def _draw(self, n: int, rng: np.random.Generator, *, near: bool) -> pd.DataFrame:
         """Draw rows of the domain, or near the data."""
         table = {}
         origin = rng.integers(0, len(self.rows), n)
-        for column in self.data["domain"]:
-            values = self.rows[column["name"]].to_numpy()
-            if column["kind"] == "category":
-                listed_values = np.empty(len(column["values"]), dtype=object)
-                listed_values[:] = column["values"]
+        for column in self._columns:
+            values = self.rows[column.name].to_numpy()
+            if column.kind == "category":
+                listed_values = np.empty(len(column.categories), dtype=object)
+                listed_values[:] = column.categories
                 drawn = values[origin]
                 if not near and len(listed_values):
                     drawn = listed_values[rng.integers(0, len(listed_values), n)]
             else:
                 numbers = values.astype(float)
-                low, high = np.full(n, column["lower"]), np.full(n, column["upper"])
+                low, high = np.full(n, column.lower), np.full(n, column.upper)
                 if near:
-                    low, high = (bound[origin] for bound in self._ranges(column, numbers))
+                    ranges = column.ranges(numbers, self.data["radius"])
+                    low, high = (bound[origin] for bound in ranges)
                 drawn = low + rng.random(n) * (high - low)
-                if column["kind"] == "integer":
+                if column.kind == "integer":
                     drawn = np.minimum(low + np.floor(rng.random(n) * (high - low + 1)), high)
                 drawn = drawn.astype(object)
             if not near:
-                drawn = np.where(rng.random(n) < column["missing"], np.nan, drawn)
-            table[column["name"]] = drawn
+                drawn = np.where(rng.random(n) < column.missing, np.nan, drawn)
+            table[column.name] = drawn
         return pd.DataFrame(table)
 
 
+@contextmanager
+def _warnings_as_errors() -> Iterator[None]:
+    """Raise warnings, among them that conditions do not suit the kind of a column."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        yield
+
+
+def _nearest_sample(
+    lower: float, disagreeing: float, unknown: float, n_samples: int, confidence: float
+) -> tuple[float, float]:
+    """Return the interval of a sample whose lower bound is nearest to a stated one."""
+    share = (lower - disagreeing) / unknown if unknown > 0 else 0.0
+    first, last = 0, n_samples
+    while first < last:
+        middle = (first + last) // 2
+        if clopper_pearson(middle, n_samples, confidence)[0] < share:
+            first = middle + 1
+        else:
+            last = middle
+    intervals = [
+        clopper_pearson(hits, n_samples, confidence) for hits in {max(first - 1, 0), first}
+    ]
+    return min(intervals, key=lambda interval: abs(interval[0] - share))
+
+
+def _differences(column: Column, value: Any, values: pd.Series) -> np.ndarray:
+    """Return the difference of a value from those of all rows in a column."""
+    is_missing = values.isna().to_numpy()
+    if pd.isna(value):
+        return np.where(is_missing, 0.0, 1.0)
+    if column.kind == "category":
+        return np.where((values == value).to_numpy(dtype=bool, na_value=False), 0.0, 1.0)
+    differences = np.abs(float(value) - values.to_numpy(dtype=float)) / column.spread
+    return np.where(is_missing, 1.0, differences)
+
+
+def _row_table(row: Mapping[str, Any]) -> pd.DataFrame:
+    """Return a table with one row of a witness."""
+    table = pd.DataFrame([dict(row)], dtype=object)
+    return table.where(table.notna(), np.nan)
+
+
+def _plain(value: Any, column: Column) -> Any:
+    """Return a value of a row as JSON describes it, None if it is missing."""
+    if pd.isna(value):
+        return None
+    if column.kind == "category":
+        return python_value(value)
+    return int(value) if column.kind == "integer" else float(value)
+
+
+def _as_text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
 def _name(record: Any) -> str:
-    """Return the name of the rule of a record, or of the whole list."""
-    if "index" not in record:
-        return "The list"
+    """Return the name of the rule of a record."""
     return f"Rule {record['index'] + 1}" if record["index"] >= 0 else "The fallback"
 
 
+def _margin(value: float) -> float:
+    """Return the rounding error of an output of the model."""
+    return _ROUNDING * max(abs(value), 1.0)
+
+
+def _is_close(one: float, other: float, error: float = 1e-9) -> bool:
+    return math.isclose(one, other, rel_tol=error, abs_tol=error)
+
+
+def _is_equal(one: Any, other: Any) -> bool:
+    """Return whether two values of JSON are equal, without equating true and 1."""
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
+
+
 def _same(one: Any, other: Any) -> bool:
-    if isinstance(other, float):
-        return math.isclose(float(one), other, rel_tol=1e-9, abs_tol=1e-12)
-    return bool(one == other)
+    """Return whether two values of JSON are equal, numbers up to rounding."""
+    if any(value is None or isinstance(value, str | bool) for value in (one, other)):
+        return _is_equal(one, other)
+    return math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-12)
