@@ -223,13 +223,14 @@ class EditLog:
         The steps.
     seal : str
         Hash of the whole log. Store it in another place, for example in a signed document, to
-        detect whether the whole log was replaced.
+        detect whether the log was rewritten.
 
     Notes
     -----
-    Each step has the SHA-256 of its own content and of the hash of the step before it. A change of
-    any part is therefore detected, unless all later hashes are recomputed; then only the `seal`
-    differs.
+    Each step has the SHA-256 of its own content and of the hash of the step before it, and the file
+    has the number of steps and the seal. A change of any part is therefore detected, also if the
+    last steps are cut off. Who rewrites the log can also rewrite its hashes, its number of steps
+    and its seal; then only the `seal` differs from the one that was stored in another place.
 
     Examples
     --------
@@ -338,6 +339,8 @@ class EditLog:
             **self._header,
             "sha256": self._start_sha256,
             "steps": [asdict(record) for record in self.records],
+            "n_steps": len(self.records),
+            "seal": self.seal,
         }
         return json.dumps(data, indent=indent, ensure_ascii=False, allow_nan=False)
 
@@ -359,6 +362,7 @@ class EditLog:
         ------
         EditLogError
             If a step was changed, added, removed or moved, or does not result in the stated rules.
+            A log that was rewritten with all hashes is accepted: compare its `seal`.
         """
         try:
             data = json_of(text, finite=True)
@@ -381,9 +385,22 @@ class EditLog:
             log = cls(RuleSet.from_json(json.dumps(data["rules"])), data["rows"])
             for number, step in enumerate(data["steps"], start=1):
                 log._append_checked(number, step)
+            log._check_end(data["n_steps"], data["seal"])
         except (KeyError, TypeError, AttributeError) as error:
             raise EditLogError(f"The log is damaged: {error!r}.") from error
         return log
+
+    def _check_end(self, n_steps: Any, seal: Any) -> None:
+        """Compare the number of steps and the seal with those that the file states."""
+        if type(n_steps) is not int or n_steps != len(self.records):
+            raise EditLogError(
+                f"Steps were added or removed: the log has {len(self.records)}, but its 'n_steps' "
+                f"is {n_steps!r}."
+            )
+        if seal != self.seal:
+            raise EditLogError(
+                f"The log was changed: its last hash is {self.seal}, but its 'seal' is {seal!r}."
+            )
 
     def _append_checked(self, number: int, step: Mapping[str, Any]) -> None:
         """Replay one recorded step, and check its hashes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from pathlib import Path
 from types import ModuleType
@@ -145,6 +146,7 @@ def check_edits(browser: Any, cases: ModuleType, folder: Path, seed: int, n_edit
             assert interval == pytest.approx(ends, rel=1e-6, abs=1e-9), edit
         assert outcome["silent"] == (~predict_rows(log.rules, X)[1]).sum()
     text = browser.run("return page.editor.log.toJson()")
+    assert list(json.loads(text)) == list(json.loads(log.to_json()))
     replayed = EditLog.from_json(text)
     assert replayed.rules == log.rules
     assert rules_sha256(replayed.rules) == rules_sha256(log.rules)

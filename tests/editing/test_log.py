@@ -118,10 +118,32 @@ def test_log_notices_changed_steps(cases: ModuleType, change: str) -> None:
         replay(json.dumps(data))
 
 
-def test_log_without_its_end_has_another_seal(cases: ModuleType) -> None:
+def test_log_notices_removed_end(cases: ModuleType) -> None:
+    editor, n_steps = edited_log(cases, 5, "list")
+    data = json.loads(editor.log_.to_json())
+    for n_removed in range(1, n_steps + 1):
+        shorter = {**data, "steps": data["steps"][:-n_removed]}
+        with pytest.raises(EditLogError, match=f"has {n_steps - n_removed}, .* is {n_steps}"):
+            replay(json.dumps(shorter))
+        with pytest.raises(EditLogError, match="'seal' is"):
+            replay(json.dumps({**shorter, "n_steps": n_steps - n_removed}))
+
+
+@pytest.mark.parametrize("field", ["n_steps", "seal"])
+def test_log_needs_number_of_steps_and_seal(cases: ModuleType, field: str) -> None:
     editor, _ = edited_log(cases, 5, "list")
     data = json.loads(editor.log_.to_json())
+    del data[field]
+    with pytest.raises(EditLogError, match="damaged"):
+        replay(json.dumps(data))
+
+
+def test_rewritten_log_has_another_seal(cases: ModuleType) -> None:
+    """Only the seal that was stored elsewhere shows that the end was rewritten."""
+    editor, n_steps = edited_log(cases, 5, "list")
+    data = json.loads(editor.log_.to_json())
     del data["steps"][-1]
+    data |= {"n_steps": n_steps - 1, "seal": data["steps"][-1]["sha256"]}
     assert EditLog.from_json(json.dumps(data)).seal != editor.log_.seal
 
 

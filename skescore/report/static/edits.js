@@ -319,6 +319,7 @@ class EditLog {
   }
 
   toJson() {
-    return JSON.stringify({ ...this.header, sha256: this.start, steps: this.steps }, null, 2);
+    const end = { n_steps: this.steps.length, seal: this.seal };
+    return JSON.stringify({ ...this.header, sha256: this.start, steps: this.steps, ...end }, null, 2);
   }
 }
