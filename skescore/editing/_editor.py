@@ -227,6 +227,9 @@ class RuleEditor:
     ) -> Effect:
         """Divide a rule into two rules with the same output, which changes no prediction.
 
+        Rows without a value of the feature belong to the second part, unless the rule or the domain
+        excludes them.
+
         Parameters
         ----------
         number : int

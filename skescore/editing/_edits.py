@@ -19,7 +19,7 @@ from skescore.editing._premises import (
     are_disjoint,
     hull_of,
     interval_of,
-    mentions_missing,
+    may_be_missing,
     move_shared_bound,
     with_condition,
     with_interval,
@@ -253,12 +253,7 @@ def _split(
         raise ValueError("Split a rule either by a bound or by values, and pass only one of them.")
     rule = rules[index]
     # Rows without a value must stay with one of the halves.
-    accepts_missing = mentions_missing(rules, j) and not any(
-        j in c.features for c in rule.conditions
-    )
-    accepts_missing |= any(
-        j in c.features and getattr(c, "missing", False) for c in rule.conditions
-    )
+    accepts_missing = may_be_missing(rules, rule, j)
     halves: tuple[Condition, Condition]
     if values is not None:
         listed = tuple(values)

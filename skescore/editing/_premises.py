@@ -105,6 +105,20 @@ def mentions_missing(rules: RuleSet, feature: int) -> bool:
     )
 
 
+def may_be_missing(rules: RuleSet, rule: Rule, feature: int) -> bool:
+    """Return whether a rule may hold for rows without a value of a feature.
+
+    Without a domain, any feature may have missing values.
+    """
+    excludes_missing = any(
+        isinstance(c, Interval | OneOf | Missing)
+        and c.feature == feature
+        and not truth_table(c).missing
+        for c in rule.conditions
+    )
+    return not excludes_missing and (rules.domain is None or mentions_missing(rules, feature))
+
+
 def move_shared_bound(
     rules: RuleSet, result: list[Rule], index: int, old: Interval, new: Interval
 ) -> list[Rule]:

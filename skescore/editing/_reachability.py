@@ -22,7 +22,8 @@ def unreachable_rules(rules: RuleSet) -> tuple[int, ...]:
     -------
     tuple of int
         Rules whose premise earlier rules cover. This is proven on the whole domain, or for all
-        values if the rules have no domain; nothing is proven of linear conditions.
+        values, missing ones included, if the rules have no domain; nothing is proven of linear
+        conditions.
 
     Examples
     --------

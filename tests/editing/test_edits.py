@@ -13,11 +13,13 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore.editing import apply_edit, predict_rows
 from skescore.rules import (
+    AtLeast,
     Domain,
     Fallback,
     Interval,
     Linear,
     LinearOutput,
+    Missing,
     OneOf,
     Rule,
     RuleSet,
@@ -120,6 +122,50 @@ def test_split_changes_no_prediction(cases: ModuleType) -> None:
         np.testing.assert_array_equal(before[0], after[0])
         np.testing.assert_array_equal(before[1], after[1])
     assert n_splits > 8
+
+
+def test_split_keeps_rows_with_missing_values() -> None:
+    """Rows with and without values of each kind of premise are the oracle."""
+    premises: list[list[Any]] = [
+        [],
+        [Interval(0, upper=5)],
+        [Interval(0, upper=5, missing=True)],
+        [Missing(0, negated=True)],
+        [OneOf(1, ["u"])],
+        [AtLeast(1, (Interval(0, upper=1), OneOf(1, ["u"])))],
+        [AtLeast(2, (Interval(0, upper=4, missing=True), OneOf(1, ["u"], missing=True)))],
+    ]
+    ages, colors = [0.0, 1.0, 2.0, 3.0, 4.5, 9.0, np.nan], ["u", "v", None]
+    X = pd.DataFrame([(a, c) for a in ages for c in colors], columns=["age", "color"])
+    edits = [
+        {"action": "split", "number": 1, "feature": "age", "bound": 2.0},
+        {"action": "split", "number": 1, "feature": "color", "values": ["v"]},
+    ]
+    n_splits = 0
+    for premise in premises:
+        rules = RuleSet(
+            [Rule(premise, "no")],
+            ["age", "color"],
+            task="classification",
+            classes=["no", "yes"],
+            fallback=Fallback("yes"),
+        )
+        for edit in edits:
+            try:
+                edited = apply_edit(rules, edit)
+            except ValueError:
+                continue  # one half would be empty
+            n_splits += 1
+            assert predict_rows(edited, X)[0].tolist() == predict_rows(rules, X)[0].tolist()
+    assert n_splits >= 12
+
+
+def test_split_names_missing_values_that_can_occur() -> None:
+    rules = RuleSet([Rule([], "no")], ["age"], task="classification", classes=["no", "yes"])
+    edit = {"action": "split", "number": 1, "feature": "age", "bound": 2.0}
+    domain = Domain((0,), (9,))
+    assert "missing" not in apply_edit(rules.replace(domain=domain), edit).to_text()
+    assert "missing" in apply_edit(rules, edit).to_text()
 
 
 def test_bound_of_tree_moves_the_split() -> None:

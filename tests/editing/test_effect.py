@@ -155,6 +155,46 @@ def test_unreachable_rules_equal_a_grid(cases: ModuleType) -> None:
     assert n_unreachable > 10
 
 
+def test_unreachable_rules_consider_missing_values() -> None:
+    """Without a domain, each feature may lack values: rows of all kinds are the oracle."""
+    random = np.random.default_rng(1)
+    values = np.array([*np.arange(0, 5.25, 0.5) - 0.5, np.nan])
+    grid = np.array(list(itertools.product(values, values)))
+    n_unreachable = n_only_missing = 0
+    for _ in range(60):
+        rules_list = []
+        for _ in range(5):
+            conditions = []
+            for j in (0, 1):
+                bounds = [(-np.inf, 2.0), (2.0, np.inf), (-np.inf, 3.0), (1.0, np.inf)]
+                low, high = bounds[int(random.integers(4))]
+                if random.random() < 0.6:
+                    accepts = bool(random.random() < 0.2)
+                    conditions.append(Interval(j, low, high, missing=accepts))
+            rules_list.append(Rule(conditions, str(random.choice(["yes", "no"]))))
+        rules = RuleSet(rules_list, ["x", "y"], task="classification", classes=["no", "yes"])
+        reached = set(rules.assign(grid)) - {-1}
+        reached_without = set(rules.assign(grid[~np.isnan(grid).any(axis=1)])) - {-1}
+        expected = tuple(i + 1 for i in range(5) if i not in reached)
+        n_unreachable += len(expected)
+        n_only_missing += len(reached - reached_without)
+        assert unreachable_rules(rules) == expected
+    assert n_unreachable > 10
+    assert n_only_missing > 10
+
+
+def test_unreachable_rules_respect_domain_without_missing() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=2)], "no"), Rule([Interval(0, 2)], "yes"), Rule([], "rest")],
+        ["age"],
+        task="classification",
+    )
+    assert unreachable_rules(rules) == ()
+    for share, expected in ((0.0, (3,)), (0.1, ())):
+        domain = Domain((0,), (9,), missing=(share,))
+        assert unreachable_rules(rules.replace(domain=domain)) == expected
+
+
 def test_contradictions_are_of_unordered_rules() -> None:
     rules = [
         Rule([Interval(0, upper=3)], "a"),
