@@ -261,6 +261,8 @@ def splits_of(condition: OneOf, apart: Any, domain: Domain | None) -> list[OneOf
         if values is None:
             return [condition]
         others = [v for v in values if accepts(condition, v) and v not in present[1:]]
+        if present[0] not in values:  # it is accepted, but does not occur
+            others.append(present[0])
         parts = [OneOf(condition.feature, tuple(others), missing=condition.missing)]
         parts += [OneOf(condition.feature, (v,)) for v in present[1:]]
         return [part for one in parts for part in splits_of(one, apart, domain)]

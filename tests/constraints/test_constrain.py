@@ -156,6 +156,24 @@ def test_conditions_on_one_feature_are_split_together() -> None:
     assert result.ruleset.predict(frame).tolist() == labels.tolist()
 
 
+@pytest.mark.parametrize("group", [["x", "z"], ["z", "x"], ["x", "w"]])
+def test_repair_separates_values_that_do_not_occur(group: list[str]) -> None:
+    frame = pd.DataFrame({"g": ["y", "z", "y"]})
+    rules = RuleSet(
+        [Rule([OneOf(0, ["y"], negated=True)], "p"), Rule([], "n")],
+        ["g"],
+        task="classification",
+        classes=["n", "p"],
+    )
+    constraints = Constraints(apart={"g": [group]})
+    result = constrain(rules, constraints, frame, ["n", "p", "n"])
+    assert result.ruleset is not None
+    assert broken(result.ruleset, constraints, frame, np.array(["n", "p", "n"])) == set()
+    assert result.ruleset.predict(frame).tolist() == ["n", "p", "n"]
+    unseen = pd.DataFrame({"g": group})
+    assert result.ruleset.predict(unseen).tolist() == ["p", "p"]
+
+
 def test_gap_between_groups_is_bounded() -> None:
     frame = X.assign(group=np.where(X["age"] > 50, "old", "young"))
     model = FrozenEstimator(RandomForestClassifier(20, random_state=0).fit(X, Y))
