@@ -85,7 +85,8 @@ class Constraints:
     max_gap : mapping of str to float, default={}
         Largest difference between the groups of a column (its values) in the share of rows that are
         predicted as the highest class of `class_order`, with more than two classes as any class
-        unless `class_order` is stated. In a regression, in the mean prediction.
+        unless `class_order` is stated. In a regression, in the mean prediction. Rows without a
+        prediction are predicted as no class; in a regression they are left out.
 
     Raises
     ------

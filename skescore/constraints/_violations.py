@@ -22,7 +22,16 @@ from skescore.constraints._monotone import (
 from skescore.constraints._parts import split
 from skescore.constraints._pinned import rule_features
 from skescore.metrics import group_masks
-from skescore.rules import AtLeast, Condition, Interval, OneOf, Rule, RuleSet, convert_rows
+from skescore.rules import (
+    AtLeast,
+    Condition,
+    Fallback,
+    Interval,
+    OneOf,
+    Rule,
+    RuleSet,
+    convert_rows,
+)
 
 
 @dataclass(frozen=True)
@@ -441,6 +450,8 @@ def _check_gap(context: _Context, label: str, part: Constraints) -> Iterator[Vio
 def group_gap(ruleset: RuleSet, constraints: Constraints, X: Any, column: str) -> tuple[float, str]:
     """Return the largest difference between groups of rows in the predictions, and its description.
 
+    Rows without a prediction are predicted as no class; in a regression they are left out.
+
     Parameters
     ----------
     ruleset : RuleSet
@@ -457,10 +468,17 @@ def group_gap(ruleset: RuleSet, constraints: Constraints, X: Any, column: str) -
     tuple of float and str
     """
     groups = group_masks(X, ruleset.feature_names, column)
-    predictions = ruleset.predict(X)
+    predictions = _predictions(ruleset, X)
     largest, description = 0.0, f"the groups of {column} do not differ"
     for name, values in _favorable(predictions, ruleset, constraints):
-        means = {group: float(values[mask].mean()) for group, mask in groups.items()}
+        has_value = ~np.isnan(values)
+        means = {
+            group: float(values[mask & has_value].mean())
+            for group, mask in groups.items()
+            if (mask & has_value).any()
+        }
+        if not means:
+            continue
         low, high = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
         if means[high] - means[low] > largest:
             largest = means[high] - means[low]
@@ -471,6 +489,17 @@ def group_gap(ruleset: RuleSet, constraints: Constraints, X: Any, column: str) -
     return largest, description
 
 
+def _predictions(ruleset: RuleSet, X: Any) -> np.ndarray:
+    """Return the predictions, None (in a regression NaN) for rows without one."""
+    if ruleset.fallback is not None:
+        return np.asarray(ruleset.predict(X))
+    any_output = 0.0 if ruleset.classes is None else ruleset.classes[0]
+    predictions = ruleset.replace(fallback=Fallback(any_output)).predict(X)
+    result = np.array(predictions, dtype=float if ruleset.classes is None else object)
+    result[~ruleset.covers(X)] = None
+    return result
+
+
 def _favorable(
     predictions: np.ndarray, ruleset: RuleSet, constraints: Constraints
 ) -> Iterator[tuple[str, np.ndarray]]:
@@ -479,7 +508,8 @@ def _favorable(
         yield "the mean prediction", np.asarray(predictions, dtype=float)
         return
     for label in gap_classes(ruleset.classes, constraints):
-        yield f"the share of {label}", np.asarray(predictions == label, dtype=float)
+        is_label = [prediction == label for prediction in predictions.tolist()]
+        yield f"the share of {label}", np.array(is_label, dtype=float)
 
 
 def gap_classes(classes: Any, constraints: Constraints) -> tuple[Any, ...]:

@@ -156,6 +156,66 @@ def test_conditions_on_one_feature_are_split_together() -> None:
     assert result.ruleset.predict(frame).tolist() == labels.tolist()
 
 
+GROUPED = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], "sex": list("ffmfmmfm")})
+
+
+def test_gap_counts_rows_without_prediction_as_no_class() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=2)], "n"), Rule([Interval(0, lower=5)], "p")],
+        ["a", "sex"],
+        task="classification",
+        classes=["n", "p"],
+    )
+    # Of four rows each, two with sex = m and one with sex = f are predicted as p.
+    (violation,) = violations(rules, Constraints(max_gap={"sex": 0.2}), GROUPED)
+    assert "0.5 for sex = m and 0.25 for sex = f" in violation.evidence
+    assert not violations(rules, Constraints(max_gap={"sex": 0.25}), GROUPED)
+    # With an order of classes, the share of its last class counts: of n, 0.5 and 0.
+    by_order = Constraints(max_gap={"sex": 0.4}, class_order=["p", "n"])
+    (violation,) = violations(rules, by_order, GROUPED)
+    assert "0.5 for sex = f and 0 for sex = m" in violation.evidence
+
+
+def test_gap_leaves_out_numbers_without_prediction() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=3)], 1.0), Rule([Interval(0, lower=6)], 4.0)],
+        ["a", "sex"],
+        task="regression",
+    )
+    # f: 1, 1 and 4 of the rows 1, 2 and 7; m: 1 and 4 of the rows 3 and 8.
+    (violation,) = violations(rules, Constraints(max_gap={"sex": 0.4}), GROUPED)
+    assert "2.5 for sex = m and 2 for sex = f" in violation.evidence
+    only_f = rules.replace(rules=[Rule([Interval(0, upper=2)], 1.0)])
+    assert not violations(only_f, Constraints(max_gap={"sex": 0.0}), GROUPED)
+
+
+@pytest.mark.parametrize("limit", [0.25, 0.1])
+def test_constrain_gap_of_rules_without_fallback(limit: float) -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=2)], "n"), Rule([Interval(0, lower=5)], "p")],
+        ["a", "sex"],
+        task="classification",
+        classes=["n", "p"],
+    )
+    constraints = Constraints(max_gap={"sex": limit})
+    result = constrain(rules, constraints, GROUPED, list("nnnnpppp"))
+    assert result.ruleset is not None
+    assert not violations(result.ruleset, constraints, GROUPED)
+    is_p = np.array([v == "p" for v in _predictions(result.ruleset)])
+    is_m = (GROUPED["sex"] == "m").to_numpy()
+    assert abs(is_p[is_m].mean() - is_p[~is_m].mean()) <= limit
+    assert (result.ruleset.fallback is None) == (limit == 0.25)  # only a repair adds one
+
+
+def _predictions(rules: RuleSet) -> list[str | None]:
+    """Return the prediction of each row, None without one."""
+    covers = rules.covers(GROUPED) | (rules.fallback is not None)
+    return [
+        rules.predict(GROUPED.iloc[[i]])[0] if is_covered else None
+        for i, is_covered in enumerate(covers.tolist())
+    ]
+
+
 @pytest.mark.parametrize("group", [["x", "z"], ["z", "x"], ["x", "w"]])
 def test_repair_separates_values_that_do_not_occur(group: list[str]) -> None:
     frame = pd.DataFrame({"g": ["y", "z", "y"]})
