@@ -104,7 +104,7 @@ def check_regular(path: Path, where: str) -> None:
 
 
 def json_of(text: str | bytes, *, finite: bool = False) -> Any:
-    """Parse untrusted JSON; excessive nesting and numbers beyond floats raise a ValueError.
+    """Parse untrusted JSON; deep nesting, repeated fields and huge numbers raise a ValueError.
 
     Parameters
     ----------
@@ -121,6 +121,10 @@ def json_of(text: str | bytes, *, finite: bool = False) -> Any:
     Traceback (most recent call last):
         ...
     ValueError: it is nested too deeply
+    >>> json_of('{"a": 1, "a": 2}')
+    Traceback (most recent call last):
+        ...
+    ValueError: an object has the field 'a' twice
     """
 
     def parse_integer(digits: str) -> int:
@@ -135,8 +139,22 @@ def json_of(text: str | bytes, *, finite: bool = False) -> Any:
             raise ValueError(f"{digits} is no finite number")
         return value
 
+    def record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        fields = dict(pairs)
+        if len(fields) < len(pairs):
+            names = [name for name, _ in pairs]
+            twice = next(name for name in names if names.count(name) > 1)
+            raise ValueError(f"an object has the field {twice!r} twice")
+        return fields
+
     try:
-        return json.loads(text, parse_int=parse_integer, parse_float=number, parse_constant=number)
+        return json.loads(
+            text,
+            parse_int=parse_integer,
+            parse_float=number,
+            parse_constant=number,
+            object_pairs_hook=record,
+        )
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
 
