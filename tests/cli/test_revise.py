@@ -132,7 +132,7 @@ def test_revised_rules_are_shown_watched_and_revised_again(folder: Path, capsys)
 
 @pytest.mark.slow
 def test_rules_that_cost_too_much_become_new(folder: Path, capsys) -> None:
-    """Alarms are rare enough that all rules are kept, and no cost is allowed."""
+    """No alarm asks for new rules, but no cost is allowed, so new rules replace all."""
     baseline = json.loads(Path("run/baseline.json").read_text())
     counts = baseline["counts"]
     counts["n_errors"] = [n // 3 for n in counts["n_labeled"]]
@@ -140,7 +140,7 @@ def test_rules_that_cost_too_much_become_new(folder: Path, capsys) -> None:
     words = ["tune", "all.csv", "--from", "run", "--since", "2026-02-20", "--keep-cost", "0"]
     assert main([*words, "--output", "new", "--format", "json"]) == 0
     revision = run_of("new")[1]["revision"]
-    assert {line["status"] for line in revision["rules"]} == {"kept"}
+    assert {line["status"] for line in revision["rules"]} == {"replaced"}
     assert revision["cost"] > 0
     assert not revision["is_accepted"]
     assert run_of("new")[1]["best"]["extractor"] == "cart"
