@@ -30,7 +30,7 @@ _CELLS = 1 << 24
 
 
 def label_function(model: Any) -> Callable[[Any], NDArray[Any]]:
-    """Return a function that maps rows to labels for a model or callable."""
+    """Return a function that maps rows to labels; the model gets copies that it may change."""
     predict = getattr(model, "predict", model)
     if isinstance(model, type) or not callable(predict):
         raise TypeError(
@@ -45,7 +45,7 @@ def label_function(model: Any) -> Callable[[Any], NDArray[Any]]:
         )
 
     def decide(rows: Any) -> NDArray[Any]:
-        y_pred = np.asarray(predict(rows))
+        y_pred = np.asarray(predict(own_rows(rows)))
         if y_pred.ndim == 2 and y_pred.shape[1] > 1 and predict is model:
             y_pred = _finite(y_pred).argmax(axis=1)
         y_pred = y_pred.reshape(-1) if y_pred.shape[1:] == (1,) else y_pred
@@ -366,7 +366,7 @@ def nearest_rows(
     framed = isinstance(all_rows, pd.DataFrame)
     labels = np.concatenate(
         [
-            decide(own_rows(all_rows.iloc[part] if framed else all_rows[part]))
+            decide(all_rows.iloc[part] if framed else all_rows[part])
             for part in batches(len(all_rows), max_batch)
         ]
     )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from skescore._text import plural
-from skescore._validation import check_instance
+from skescore._validation import check_instance, own_rows
 from skescore.constraints._conflict import check_feasible
 from skescore.constraints._constraints import Constraints
 from skescore.constraints._labeled_rows import LabeledRows
@@ -158,7 +158,8 @@ def constrain(
     X = convert_rows(X)
     labels = y
     if black_box is not None:
-        labels = (black_box.predict if hasattr(black_box, "predict") else black_box)(X)
+        predict = black_box.predict if hasattr(black_box, "predict") else black_box
+        labels = predict(own_rows(X))
     if labels is None:
         raise ValueError("Rules are repaired for labels: pass y or black_box.")
     check_feasible(constraints, ruleset, X, labels)

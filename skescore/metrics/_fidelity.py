@@ -29,6 +29,7 @@ from skescore._validation import (
     check_number,
     finite_numbers,
     one_dimension,
+    own_rows,
     row_weights,
     whole_labels,
 )
@@ -57,6 +58,7 @@ _ROWS, _PERMUTATIONS = 11, 12
 
 
 def _predictor(black_box: Any) -> Callable[[Any], Any]:
+    """Return a function that predicts copies of rows, which the black box may change in place."""
     predict = getattr(black_box, "predict", black_box)
     if not callable(predict):
         raise TypeError(
@@ -65,7 +67,7 @@ def _predictor(black_box: Any) -> Callable[[Any], Any]:
         )
 
     def predicted(rows: Any) -> NDArray[Any]:
-        predictions = one_dimension("What black_box predicts", predict(rows))
+        predictions = one_dimension("What black_box predicts", predict(own_rows(rows)))
         return (
             predictions[:, 0]
             if predictions.ndim == 2 and predictions.shape[1] == 1

@@ -21,6 +21,7 @@ from skescore._io import check_regular, json_of
 from skescore._names import NO_RUN_TEXT
 from skescore._quantities import limited_quantities, measured_quantities
 from skescore._text import cell_text, listed
+from skescore._validation import own_rows
 from skescore.black_boxes import fit_weighted, is_prefit
 from skescore.certificates import Certificate
 from skescore.datasets import BUILT_IN, Dataset, Preparation, load_dataset
@@ -367,7 +368,7 @@ def _editing(
     """Return the contents for editing a view of the page; only a fitted black box is queried."""
     model = None
     if data is not None and black_box is not None and is_prefit(black_box):
-        model = np.asarray(black_box.predict(data.X))
+        model = np.asarray(black_box.predict(own_rows(data.X)))
     editing = editing_view(ruleset, data, model)
     return None if editing is None else editing | {"view": view}
 

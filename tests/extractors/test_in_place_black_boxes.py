@@ -15,9 +15,13 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skescore.attribution import nearest_contrasts
+from skescore.attribution import nearest_contrasts, sufficient_subsets
 from skescore.black_boxes import CallableClassifier, CallableRegressor
+from skescore.constraints import Constraints, constrain
 from skescore.extractors import CARTExtractor
+from skescore.metrics import OFF_DATA, feature_agreement, fidelity, rows_off_data
+from skescore.metrics.attribution import attribution_sensitivity
+from skescore.rules import Interval, Rule, RuleSet
 from skescore.scorers import evaluate_rules
 from skescore.tuning import ExtractorSearchCV
 
@@ -115,3 +119,48 @@ def test_contrasts_ignore_changes_by_black_box() -> None:
     contrasts = nearest_contrasts(model, X, X.copy())
     np.testing.assert_array_equal(contrasts, nearest_contrasts(frozen, X, X.copy()))
     np.testing.assert_array_equal(X, ROWS["classification"][0][::10])
+
+
+HALVES = RuleSet(
+    [Rule([Interval(0, upper=0.5)], "a"), Rule([], "b")], ["x", "y"], task="classification"
+)
+
+
+def centering(X: Any) -> np.ndarray:
+    """Decide at 0.5, and center the rows in place as some models do."""
+    if isinstance(X, pd.DataFrame):
+        y = np.where(X["x"].to_numpy() > 0.5, "b", "a")
+        X["x"] -= X["x"].mean()
+        return y
+    X -= 0.5
+    return np.where(X[:, 0] > 0, "b", "a")
+
+
+def deciding(X: Any) -> np.ndarray:
+    """Decide as `centering`, without a change of the rows."""
+    return np.where(np.asarray(X)[:, 0] > 0.5, "b", "a")
+
+
+MEASURES = {
+    **{
+        f"fidelity-{where}": lambda box, X, where=where: fidelity(HALVES, box, X, where=where)
+        for where in ("rows", *OFF_DATA)
+    },
+    "boundary": lambda box, X: np.asarray(rows_off_data(X, "boundary", 20, black_box=box)).tolist(),
+    "feature_agreement": lambda box, X: feature_agreement(HALVES, box, X).agreement,
+    "sufficient": lambda box, X: str(sufficient_subsets(box, X[:1], X, random_state=0)),
+    "sensitivity": lambda box, X: attribution_sensitivity(
+        lambda rows: np.where(box(rows) == "a", 1.0, 2.0)[:, None] * np.ones(2), X
+    ).tolist(),
+    "constrain": lambda box, X: str(constrain(HALVES, Constraints(max_rules=1), X, black_box=box)),
+}
+
+
+@pytest.mark.parametrize("is_frame", [False, True])
+@pytest.mark.parametrize("measure", MEASURES)
+def test_measures_give_the_black_box_its_own_rows(measure: str, is_frame: bool) -> None:
+    values = np.column_stack([np.linspace(0, 1, 11), np.linspace(1, 0, 11) ** 2])
+    X = pd.DataFrame(values.copy(), columns=["x", "y"]) if is_frame else values.copy()
+    result = MEASURES[measure](centering, X)
+    np.testing.assert_array_equal(np.asarray(X), values)
+    assert result == MEASURES[measure](deciding, X)

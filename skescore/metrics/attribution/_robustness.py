@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skescore._validation import check_integer, check_number
+from skescore._validation import check_integer, check_number, own_rows
 from skescore.metrics.attribution._inputs import open_inputs
 from skescore.metrics.attribution._maps import MAPS_REMEDY, dense_maps
 from skescore.metrics.attribution._model import BlackBox, Target
@@ -247,7 +247,7 @@ def attribution_sensitivity(
 
 
 def _maps(explainer: Callable[[Any], Any], rows: Any) -> Floats:
-    maps = dense_maps("explainer(X)", explainer(rows), remedy=MAPS_REMEDY)
+    maps = dense_maps("explainer(X)", explainer(own_rows(rows)), remedy=MAPS_REMEDY)
     if maps.ndim != 2 or len(maps) != len(rows):
         raise ValueError(
             f"explainer must return one attribution map for each of the {len(rows)} rows, got "
