@@ -277,9 +277,10 @@ def _label_column(name: str, labels: Any) -> NDArray[Any]:
     if column.ndim != 1:
         raise ValueError(f"{name} must hold one label per row, got shape {column.shape}.")
     if not hasattr(labels, "dtype"):
-        # NumPy would convert the NaN of a mixed list to text.
+        # NumPy would convert the NaN of a mixed list to text; Arrow iterates over its own scalars.
+        values = labels.to_pylist() if hasattr(labels, "to_pylist") else list(labels)
         column = np.empty(len(column), dtype=object)
-        column[:] = list(labels)
+        column[:] = values
     objects = np.asarray(column.tolist() if column.dtype != object else column, dtype=object)
     missing = np.flatnonzero(pd.isna(objects))
     if len(missing):

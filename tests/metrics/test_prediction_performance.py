@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 import sklearn.metrics as sk
 from hypothesis import assume, given, settings
@@ -805,3 +807,42 @@ def test_a_correlation_of_rows_at_the_mean() -> None:
     assert performance_value("correlation", [1.0, 2.0, 3.0], [2.0, 4.0, 6.0]) == pytest.approx(1)
     first = performance_report([1.0, 2.0], [1.0, 2.0], task="regression").columns[0]
     assert first == "value"
+
+
+CONTAINERS = {
+    "arrow": pa.array,
+    "arrow_chunks": lambda values: pa.chunked_array([values[:1], values[1:]]),
+    "arrow_dictionary": lambda values: pa.array(values).dictionary_encode(),
+    "polars": pl.Series,
+    "pandas_arrow": lambda values: pd.Series(values).convert_dtypes(dtype_backend="pyarrow"),
+}
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("labels", [(0, 1), ("no", "yes"), (2**53, 2**53 + 1), (False, True)])
+def test_labels_of_other_containers_equal_those_of_lists(container: str, labels: Any) -> None:
+    y_true, y_pred = ([labels[i] for i in codes] for codes in ([1, 0, 1, 1], [1, 0, 1, 0]))
+    pack = CONTAINERS[container]
+    options = {"pos_label": labels[1]}
+    for name in [*BINARY, *CLASSES]:
+        chosen = options if name in BINARY else {}
+        expected = quiet(name, y_true, y_pred, **chosen)
+        for pair in ((pack(y_true), y_pred), (y_true, pack(y_pred)), (pack(y_true), pack(y_pred))):
+            assert same(quiet(name, *pair, **chosen), expected)
+    probabilities = [[0.2, 0.8], [0.9, 0.1], [0.3, 0.7], [0.6, 0.4]]
+    for name in SHARES:
+        value = quiet(name, pack(y_true), probabilities, labels=pack(list(labels)))
+        assert same(value, quiet(name, y_true, probabilities, labels=list(labels)))
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_numbers_of_other_containers_equal_those_of_lists(container: str) -> None:
+    y_true, y_pred = [1.5, 2.0, -3.0], [1.0, 2.5, -2.0]
+    pack = CONTAINERS[container]
+    for name in NUMBERS:
+        assert same(quiet(name, pack(y_true), pack(y_pred)), quiet(name, y_true, y_pred))
+
+
+def test_missing_labels_of_arrow_are_refused() -> None:
+    with pytest.raises(ValueError, match="y_true must have no missing labels, got None in row 1"):
+        performance_value("accuracy", pa.array([1, None]), [1, 1])
