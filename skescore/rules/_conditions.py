@@ -84,8 +84,10 @@ def as_numbers(values: np.ndarray) -> np.ndarray:
     Raises
     ------
     TypeError or ValueError
-        If it holds something that is no number.
+        If it holds something that is no number, such as a text of digits.
     """
+    if values.dtype.kind not in "biuf":
+        _check_no_texts(values)
     try:
         return values.astype(float, copy=False)
     except TypeError:
@@ -93,6 +95,25 @@ def as_numbers(values: np.ndarray) -> np.ndarray:
         if not missing.any():
             raise
         return np.where(missing, np.nan, values).astype(float)
+
+
+#: Kinds of columns of objects, as pandas infers them, that hold only numbers and missing values.
+_KINDS_OF_NUMBERS = frozenset(
+    ("boolean", "decimal", "empty", "floating", "integer", "mixed-integer-float")
+)
+#: Values that NumPy would convert to numbers without need.
+_NON_NUMBERS = (str, bytes, np.datetime64, np.timedelta64)
+
+
+def _check_no_texts(values: np.ndarray) -> None:
+    """Raise a ValueError if a column holds a text, bytes, a date or a duration."""
+    objects = values.astype(object, copy=False)
+    if pd.api.types.infer_dtype(objects, skipna=True) in _KINDS_OF_NUMBERS:
+        return
+    for value in objects.tolist():
+        if isinstance(value, _NON_NUMBERS) and not pd.isna(value):
+            kind = "a text" if isinstance(value, str) else f"of type {type(value).__name__}"
+            raise ValueError(f"{python_value(value)!r} is {kind}, not a number")
 
 
 def _within(

@@ -1183,7 +1183,6 @@ CONTAINERS = {
     "integers": np.array(ROWS, dtype=int),
     "unsigned": np.array(ROWS, dtype=np.uint8),
     "objects": np.array(ROWS, dtype=object),
-    "text of numbers in objects": np.array([[str(a), b, c] for a, b, c in ROWS], dtype=object),
     "pandas": pd.DataFrame(ROWS, columns=NAMES),
     "pandas permuted, with more": pd.DataFrame(ROWS, columns=NAMES, index=[7, 7, 1, 0]).assign(
         more="x"
@@ -1335,6 +1334,64 @@ def test_row_table_shortens_names_in_messages():
 def test_match_rejects_text_for_intervals(X):
     with pytest.raises(ValueError, match="compare feature 'length' with numbers, but X holds"):
         RULES.predict(X)
+
+
+TEXTS_OF_NUMBERS = {
+    "objects": np.array(["1", None], dtype=object),
+    "mixed": np.array([2.0, "1"], dtype=object),
+    "nan": np.array(["nan"], dtype=object),
+    "texts": np.array(["1", "2"]),
+    "strings": np.array(["1", "2"], dtype=np.dtypes.StringDType()),
+    "bytes": np.array([b"1"], dtype=object),
+    "date": np.array([np.datetime64("2024-01-01"), 1.0], dtype=object),
+    "duration": np.array([np.timedelta64(1, "s")], dtype=object),
+    "arrow": pa.array(["1", "2"]),
+    "polars": pl.Series(["1", "2"]),
+    "pandas": pd.Series(["1", "2"], dtype="str"),
+    "categories": pd.Series(["1", "2"], dtype="category"),
+    "dictionary": pa.array(["1", "2"]).dictionary_encode(),
+}
+
+
+@pytest.mark.parametrize("column", TEXTS_OF_NUMBERS.values(), ids=TEXTS_OF_NUMBERS)
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        [Interval(0, upper=3)],
+        [Interval(0, upper=0, missing=True)],
+        [Linear([(0, 1.0)], upper=3)],
+        [AtLeast(1, [Interval(0, upper=3), Missing(0)])],
+        [OneOf(1, ["a"]), AtLeast(1, [Interval(0, lower=3), OneOf(1, ["a"])])],
+    ],
+)
+def test_match_never_reads_texts_as_numbers(conditions, column):
+    rules = RuleSet([Rule(conditions, 1)], ["x", "y"], task="regression")
+    others = ["a"] * len(column)
+    if isinstance(column, pa.Array):
+        frame = pa.table({"x": column, "y": others})
+    elif isinstance(column, pl.Series):
+        frame = pl.DataFrame({"x": column, "y": others})
+    else:
+        frame = pd.DataFrame({"x": column, "y": others})
+    with pytest.raises(ValueError, match="Convert that column to numbers"):
+        rules.match(frame)
+
+
+@pytest.mark.parametrize("more", [[], [OneOf(0, ["b"])]])
+def test_match_does_not_read_the_text_nan_as_missing(more):
+    rules = [Rule([condition], 1) for condition in [Missing(0), Missing(0, negated=True), *more]]
+    frame = pd.DataFrame({"x": np.array(["nan", None], dtype=object)})
+    matches = RuleSet(rules, ["x"], task="regression").match(frame)
+    assert matches[:, :2].tolist() == [[False, True], [True, False]]
+
+
+def test_match_reads_all_numbers_of_objects():
+    values = [1, 2.5, True, Decimal("0.5"), np.int8(3), np.float32(4), None, pd.NA, NAN, 2**70]
+    rules = RuleSet([Rule([Interval(0, upper=3)], 1)], ["x"], task="regression")
+    for column in (values, values[:3], values[3:4], values[6:8], [*values, 1 + 0j][:-1]):
+        frame = pd.DataFrame({"x": pd.Series(column, dtype=object)})
+        expected = [not pd.isna(v) and v <= 3 for v in column]
+        assert rules.match(frame)[:, 0].tolist() == expected
 
 
 def test_match_rejects_text_for_nested_intervals():

@@ -12,7 +12,7 @@ import pytest
 
 from skescore.metrics import confusion
 from skescore.rules import Interval, OneOf, Rule, RuleSet
-from skescore.sources import count_source, sample_source
+from skescore.sources import SourceError, count_source, sample_source
 
 TABLE = """
 CREATE TABLE folded (
@@ -146,3 +146,18 @@ def test_all_queries_of_sqlite_see_one_snapshot(
     assert len(queries) >= 2
     assert counts.to_json() == expected.to_json()
     assert confusion(rules, counts).covered.tolist() == [100, 150]
+
+
+TEXTS = RuleSet([Rule([Interval(0, upper=3)], "a")], ["x"], task="classification")
+
+
+@pytest.mark.parametrize("text", ["1", "nan"])
+def test_texts_of_intervals_are_refused_everywhere(text: str, tmp_path: Path) -> None:
+    command = f"CREATE TABLE folded AS SELECT '{text}' AS x, 'a' AS label"
+    for source in (
+        pd.DataFrame({"x": [text], "label": ["a"]}),
+        in_sqlite(tmp_path, command),
+        in_duckdb(tmp_path, command),
+    ):
+        with pytest.raises((ValueError, SourceError), match=r"'x'.* number"):
+            count_source(TEXTS, source, target="label")
