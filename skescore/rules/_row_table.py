@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -55,8 +56,8 @@ class RowTable:
     ----------
     X : array-like, sparse matrix, pandas or polars DataFrame of shape (n_rows, n_features)
         The rows. Columns of a frame are found by name, so their order does not matter and further
-        columns are ignored; columns of an array, or of a frame whose columns are only numbered,
-        are taken by position.
+        columns are ignored; columns of an array, or of a frame whose columns are only numbered
+        from 0, are taken by position.
     names : sequence of str
         The feature names that the rules were made with.
 
@@ -84,7 +85,7 @@ class RowTable:
                 self._position = _positions(names, column_names)
                 self._n_rows = len(self._frame)
                 return
-            if any(isinstance(c, str) for c in columns):
+            if not _are_positions(columns):
                 raise ValueError(
                     f"X lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} "
                     f"that the rules were made with; its columns are {listed(column_names)}."
@@ -320,6 +321,14 @@ def _as_array(X: Any) -> np.ndarray:
             X, dtype=object
         )  # numbers among texts, or among floats, stay what they are
     return array
+
+
+def _are_positions(columns: Any) -> bool:
+    """Return whether the columns of a frame are 0, 1, 2 ..., as in a frame without names."""
+    return all(
+        isinstance(column, Integral) and not isinstance(column, bool | np.bool_) and column == i
+        for i, column in enumerate(columns)
+    )
 
 
 def _positions(names: Sequence[str], column_names: Sequence[str]) -> list[int]:

@@ -1316,6 +1316,37 @@ def test_row_table_ignores_repeated_unused_columns():
     assert RULES.assign(X).tolist() == [0]
 
 
+TWO_FEATURES = [Rule([Interval(0, upper=2)], 1), Rule([], 0)]
+
+
+@pytest.mark.parametrize(
+    ("names", "columns"),
+    [
+        (["('a', 'x')", "('a', 'y')"], pd.MultiIndex.from_tuples([("a", "y"), ("a", "z")])),
+        (["0", "1"], [1, 2]),
+        (["a", "b"], [1, 0]),
+        (["a", "b"], [0, 2]),
+        (["a", "b"], [0.5, 1.5]),
+        (["a", "b"], [False, True]),
+        (["a", "b"], pd.to_datetime(["2024-01-01", "2024-01-02"])),
+        (["a", "b"], [None, 1]),
+    ],
+)
+def test_row_table_refuses_frames_without_the_names(names, columns):
+    rules = RuleSet(TWO_FEATURES, names, task="regression")
+    with pytest.raises(ValueError, match=r"X lacks the features? .* that the rules were made with"):
+        rules.predict(pd.DataFrame([[1.0, 9.0]], columns=columns))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [None, [0, 1], pd.RangeIndex(2), np.arange(2, dtype="u1"), pd.Index([0, 1], dtype="O")],
+)
+def test_row_table_takes_numbered_columns_by_position(columns):
+    rules = RuleSet(TWO_FEATURES, ["a", "b"], task="regression")
+    assert rules.predict(pd.DataFrame([[1.0, 9.0]], columns=columns)).tolist() == [1.0]
+
+
 def test_row_table_shortens_names_in_messages():
     rules = RuleSet([], [f"f{j}" for j in range(40)], task="regression")
     with pytest.raises(ValueError, match="'f11' and 28 more"):
