@@ -11,10 +11,12 @@ from scipy.special import binom, rel_entr
 from scipy.stats import rankdata
 from sklearn.utils import check_random_state
 
+from skescore._text import listed
 from skescore._validation import check_choice, check_integer, check_number
 
 __all__ = [
     "MAPS_REMEDY",
+    "align_features",
     "attribution_agreement",
     "attribution_complexity",
     "dense_maps",
@@ -52,6 +54,38 @@ def dense_maps(name: str, maps: Any, *, remedy: str) -> Floats:
             f"{at[0] if len(at) == 1 else at}. {remedy}"
         )
     return array
+
+
+def align_features(name: str, maps: Any, reference_name: str, reference: Any) -> Any:
+    """Return maps with the features in the order of other maps, if both name their features.
+
+    Raises
+    ------
+    ValueError
+        If the names differ in more than their order.
+    """
+    names, wanted = _feature_names(maps), _feature_names(reference)
+    if names is None or wanted is None or names == wanted:
+        return maps
+    if len(set(names)) == len(names) == len(wanted) and set(names) == set(wanted):
+        order = [names.index(feature) for feature in wanted]
+        if not hasattr(maps, "iloc"):
+            return maps[:, order]
+        return maps.iloc[:, order] if maps.ndim == 2 else maps.iloc[order]
+    if any(side == [str(i) for i in range(len(side))] for side in (names, wanted)):
+        return maps  # columns that are only numbered have no names
+    strange = [feature for feature in names if feature not in wanted] or names
+    raise ValueError(
+        f"{name} must have the features of {reference_name}, {listed(wanted)}, got "
+        f"{listed(names)}; {strange[0]!r} differs. Name the columns alike, or pass arrays."
+    )
+
+
+def _feature_names(maps: Any) -> list[str] | None:
+    """Return the columns of a frame or the index of a single map; None without names."""
+    if hasattr(maps, "iloc"):
+        return [str(feature) for feature in (maps.columns if maps.ndim == 2 else maps.index)]
+    return list(maps.columns) if hasattr(maps, "get_column") else None
 
 
 def off_graph(values: Any) -> Any:
@@ -100,7 +134,8 @@ def jensen_shannon_divergence(
     Parameters
     ----------
     p, q : array-like, DataFrame or explanation of shape (n_rows, n_features) or (n_features,)
-        The maps. A single map is compared with all rows of the other.
+        The maps. A single map is compared with all rows of the other. Columns of two DataFrames
+        are aligned by name.
     base : float, default=2.0
         Base of the logarithm: 2 gives bits and a maximum of 1, ``math.e`` gives nats and a
         maximum of ln 2.
@@ -118,7 +153,8 @@ def jensen_shannon_divergence(
     Raises
     ------
     ValueError
-        If the shapes of the maps do not match, or they are not finite; if an option is unknown.
+        If the shapes or names of the maps do not match, or they are not finite; if an option is
+        unknown.
     TypeError
         If the maps do not hold numbers.
 
@@ -148,7 +184,7 @@ def jensen_shannon_divergence(
     base = check_number("base", base, above=1, finite=True, remedy=remedy)
     left, right = (
         _positive_part(dense_maps(name, maps, remedy=MAPS_REMEDY), signed)
-        for name, maps in (("p", p), ("q", q))
+        for name, maps in (("p", p), ("q", align_features("q", q, "p", p)))
     )
     single = left.ndim == right.ndim == 1
     left, right = _same_shape(left, right)
@@ -211,7 +247,7 @@ def top_k_accuracy(
         The maps.
     relevant : array-like of shape (n_rows, n_features)
         Marks of the relevant features, or their true responsibilities: features with a value above
-        0 are relevant.
+        0 are relevant. Columns of two DataFrames are aligned by name.
     ties : {"strict", "random", "expected"}, default="strict"
         Result if relevant and irrelevant features have the same value at the boundary: no hit, a
         random hit, or the probability of a hit under a random order of the tied features.
@@ -229,8 +265,8 @@ def top_k_accuracy(
     Raises
     ------
     ValueError
-        If shapes do not fit, numbers are not finite, `relevant` is below 0 or above 1, or `ties`
-        is unknown.
+        If shapes or names do not fit, numbers are not finite, `relevant` is below 0 or above 1, or
+        `ties` is unknown.
 
     Notes
     -----
@@ -256,6 +292,7 @@ def top_k_accuracy(
     """
     check_choice("ties", ties, ("strict", "random", "expected"))
     maps = np.atleast_2d(dense_maps("attributions", attributions, remedy=MAPS_REMEDY))
+    relevant = align_features("relevant", relevant, "attributions", attributions)
     truth = np.atleast_2d(dense_maps("relevant", relevant, remedy=MAPS_REMEDY))
     if maps.shape != truth.shape:
         raise ValueError(
@@ -326,7 +363,7 @@ def attribution_agreement(
     Parameters
     ----------
     attributions, reference : array-like, DataFrame or explanation of shape (n_rows, n_features)
-        The maps.
+        The maps. Columns of two DataFrames are aligned by name.
     measure : str, default="feature"
         Kind of agreement: ``"feature"``, the sets of the top features; ``"rank"``, also their
         ranks; ``"sign"``, also their signs; ``"signed_rank"``, ranks and signs;
@@ -343,7 +380,8 @@ def attribution_agreement(
     Raises
     ------
     ValueError
-        If the shapes of the maps do not match, they are not finite, or an option is invalid.
+        If the shapes or names of the maps do not match, they are not finite, or an option is
+        invalid.
 
     Notes
     -----
@@ -364,6 +402,7 @@ def attribution_agreement(
     [0.0]
     """
     check_choice("measure", measure, AGREEMENTS)
+    reference = align_features("reference", reference, "attributions", attributions)
     left, right = _same_shape(
         dense_maps("attributions", attributions, remedy=MAPS_REMEDY),
         dense_maps("reference", reference, remedy=MAPS_REMEDY),

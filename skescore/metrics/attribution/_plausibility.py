@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skescore._validation import check_choice, check_integer
 from skescore.metrics.attribution._inputs import open_attributions, scores_for_targets
-from skescore.metrics.attribution._maps import descending
+from skescore.metrics.attribution._maps import align_features, descending
 
 __all__ = ["PLAUSIBILITY", "plausibility"]
 
@@ -42,7 +42,8 @@ def plausibility(
         of texts by shap and LIME have their own tokens, which the rationales must mark; LIME's
         weight of a word is that of all its occurrences.
     rationales : array-like of shape (n_rows, n_features) or list of rows
-        1 for each token or feature that people marked, else 0.
+        1 for each token or feature that people marked, else 0. Columns of two DataFrames are
+        aligned by name.
     top_k : int or "mean", default=5
         Number of the highest scores in the discrete explanation. ``"mean"`` is the
         average length of the rationales, rounded, at least 1.
@@ -101,7 +102,7 @@ def plausibility(
     if average is not None:
         check_choice("average", average, ("macro", "micro"))
     names = _check_measures(measures, average)
-    marks = _marks(rationales)
+    marks = _marks(align_features("rationales", rationales, "attributions", attributions))
     explained = open_attributions(attributions, len(marks))
     pieces = explained.pieces
     sizes = [len(row.units) for row in pieces] if pieces else [len(row) for row in marks]
@@ -186,7 +187,8 @@ def _check_measures(measures: Sequence[str] | None, average: str | None) -> list
 
 
 def _marks(rationales: Any) -> list[NDArray[np.bool_]]:
-    values = getattr(rationales, "values", rationales)
+    is_polars = hasattr(rationales, "get_column")  # which iterates over columns
+    values = rationales.to_numpy() if is_polars else getattr(rationales, "values", rationales)
     if (
         isinstance(values, (str, dict))
         or values is None

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse
 import scipy.stats
@@ -20,7 +21,9 @@ from scipy.spatial.distance import jensenshannon
 from skescore.metrics.attribution import (
     attribution_agreement,
     attribution_complexity,
+    faithfulness,
     jensen_shannon_divergence,
+    plausibility,
     top_k_accuracy,
     zero_maps,
 )
@@ -287,3 +290,60 @@ def test_agreement_of_pairs() -> None:
         assert map_values.tolist() == [pytest.approx(share)]
     # Two features form one pair.
     assert attribution_agreement([[1, 2]], [[3, 4]], measure="pairwise").tolist() == [1.0]
+
+
+# --- names of features ---------------------------------------------------------------------------
+
+COMPARISONS = {
+    "divergence": jensen_shannon_divergence,
+    **{
+        name: lambda a, b, name=name: attribution_agreement(a, b, measure=name, top_k=2)
+        for name in ("feature", "rank", "sign", "signed_rank", "rank_correlation", "pairwise")
+    },
+    "top_k": lambda a, b: top_k_accuracy(a, b > 2),
+    "plausibility": lambda a, b: plausibility(a, b > 2, top_k=1)["token_f1"],
+}
+
+
+@pytest.mark.parametrize("comparison", COMPARISONS)
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_comparisons_align_features_by_name(comparison: str, kind: str) -> None:
+    compare = COMPARISONS[comparison]
+    one, other = np.array([[3.0, -2.0, 1.0], [0, 1, 2]]), np.array([[3.0, 2.0, -1.0], [3, 0, 1]])
+    expected = compare(one, other)
+    make = pd.DataFrame if kind == "pandas" else pl.DataFrame
+    options = {"columns": list("abc")} if kind == "pandas" else {"schema": list("abc")}
+    left, right = (make(maps, **options) for maps in (one, other))
+    for order in itertools.permutations("abc"):
+        result = compare(left, right[list(order)])
+        np.testing.assert_array_equal(result, expected)
+    for different in (
+        right[["a", "b"]],
+        right.rename(columns={"c": "d"}) if kind == "pandas" else right.rename({"c": "d"}),
+    ):
+        with pytest.raises(ValueError, match=r"must have the features of|same shape"):
+            compare(left, different)
+    np.testing.assert_array_equal(compare(left, other), expected)
+    np.testing.assert_array_equal(compare(one, right), expected)
+    np.testing.assert_array_equal(compare(left, pd.DataFrame(other)), expected)
+
+
+def test_comparisons_refuse_repeated_names_in_other_orders() -> None:
+    left = pd.DataFrame([[3.0, 2.0, 1.0]], columns=["a", "a", "b"])
+    assert jensen_shannon_divergence(left, left) == 0
+    with pytest.raises(ValueError, match="q must have the features of p"):
+        jensen_shannon_divergence(left, left[["b", "a"]])
+
+
+def test_single_maps_with_names_are_aligned() -> None:
+    one = pd.Series([3.0, 2.0, 1.0], index=list("abc"))
+    assert jensen_shannon_divergence(one, one[::-1]) == 0
+    assert jensen_shannon_divergence(one, one.to_frame().T[list("cba")]).tolist() == [0]
+
+
+def test_comparisons_align_as_faithfulness_does() -> None:
+    maps = pd.DataFrame([[3.0, 2.0, 1.0]], columns=list("abc"))
+    reordered = maps[list("cba")]
+    values = faithfulness(lambda Z: Z.to_numpy() @ [3.0, 2.0, 1.0], maps, reordered)
+    assert values["taucorr_loo"].tolist() == [1]
+    assert attribution_agreement(maps, reordered, measure="rank", top_k=3).tolist() == [1]
