@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from skescore._text import did_you_mean, fill_docstring
-from skescore._validation import label_order, row_weights
+from skescore._validation import label_order, python_value, row_weights
 from skescore.rules import RowTable, RuleSet, as_ruleset
 
 __all__ = ["group_gap", "group_masks", "group_rates", "group_shares", "group_values"]
@@ -30,11 +31,11 @@ groups : str or array-like of shape (n_rows,)
     Name of a column of X, or the group of each row, such as a protected attribute that the rules do
     not use. Rows without a value belong to no group.
 sample_weight : array-like of shape (n_rows,), optional
-    Weights of the rows.
+    Weights of the rows. Groups whose rows all have weight 0 are left out.
 """,
     "errors": """
 ValueError
-    If `groups` names no column of X, or there are no groups or more than 50.
+    If `groups` names no column of X or more than one, or there are no groups or more than 50.
 """,
 }
 _documented = partial(fill_docstring, parts=_SECTIONS)
@@ -84,11 +85,8 @@ def group_shares(
         holds = ruleset.match(table)
     columns = np.column_stack([holds, ~holds.any(axis=1)])
     index = pd.Index([*range(1, len(ruleset) + 1), NO_RULE], name="rule")
-    shares = {
-        group: np.average(columns[mask], axis=0, weights=weights[mask])
-        for group, mask in masks.items()
-    }
-    return pd.DataFrame(shares, index=index)
+    shares = [np.average(columns[mask], axis=0, weights=weights[mask]) for mask in masks.values()]
+    return _by_group(shares, masks, index)
 
 
 @_documented
@@ -128,11 +126,11 @@ def group_rates(
         values = {"mean prediction": predictions.astype(float)}
     else:
         values = {label: (predictions == label).astype(float) for label in ruleset.classes}
-    rates = {
-        group: [float(np.average(v[mask], weights=weights[mask])) for v in values.values()]
-        for group, mask in masks.items()
-    }
-    return pd.DataFrame(rates, index=pd.Index(values, name="prediction"))
+    rates = [
+        [float(np.average(v[mask], weights=weights[mask])) for v in values.values()]
+        for mask in masks.values()
+    ]
+    return _by_group(rates, masks, pd.Index(values, name="prediction"))
 
 
 @_documented
@@ -182,21 +180,42 @@ def group_values(X: Any, feature_names: Any, groups: Any) -> pd.Series:
         If there is no such column, or not one value per row.
     """
     if not isinstance(groups, str):
-        values = np.asarray(groups, dtype=object)
-        if len(values) != len(X):
+        values = _one_value_per_row(groups)
+        n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
+        if len(values) != n_rows:
             raise ValueError(
-                f"groups must have one value per row, got {len(values)} for {len(X)} rows."
+                f"groups must have one value per row, got {len(values)} for {n_rows} rows."
             )
         return pd.Series(values)
-    names = [str(column) for column in getattr(X, "columns", feature_names)]
+    is_arrow = hasattr(X, "schema") and not hasattr(X, "get_column")
+    columns = X.schema.names if is_arrow else getattr(X, "columns", None)
+    names = [str(column) for column in (feature_names if columns is None else columns)]
     if groups not in names:
         raise ValueError(
             f"groups must be a column of X or one value per row. There is no column {groups!r}. "
             f"{did_you_mean(groups, names)}"
         )
-    position = names.index(groups)
-    column = X.iloc[:, position].to_numpy() if hasattr(X, "iloc") else np.asarray(X)[:, position]
+    if columns is None:
+        column = RowTable.of(X, feature_names).column(names.index(groups))
+    else:
+        column = RowTable(X, [groups]).column(0)  # which refuses a name that occurs twice
     return pd.Series(column.astype(object))
+
+
+def _one_value_per_row(groups: Any) -> np.ndarray:
+    """Return the groups of rows as objects, without rounding; a tuple is one group."""
+    if hasattr(groups, "to_pylist"):
+        items = groups.to_pylist()
+    elif hasattr(groups, "to_list"):
+        items = groups.to_list()
+    else:
+        if isinstance(groups, np.ndarray) and groups.ndim != 1:
+            raise ValueError(
+                f"groups must have one value per row, got shape {groups.shape}. Pass one column."
+            )
+        is_date = isinstance(groups, np.ndarray) and groups.dtype.kind in "mM"
+        items = pd.Series(groups).tolist() if is_date else list(groups)
+    return np.fromiter(items, dtype=object, count=len(items))
 
 
 def group_masks(X: Any, feature_names: Any, groups: Any) -> dict[Any, np.ndarray]:
@@ -207,17 +226,21 @@ def group_masks(X: Any, feature_names: Any, groups: Any) -> dict[Any, np.ndarray
     ValueError
         If there is no such column, no group, or too many.
     """
-    values = group_values(X, feature_names, groups)
+    codes, labels = pd.factorize(group_values(X, feature_names, groups).to_numpy())
     name = groups if isinstance(groups, str) else "groups"
-    labels = sorted(values[values.notna()].unique().tolist(), key=label_order)
-    if not labels:
+    if not len(labels):
         raise ValueError(f"{name!r} holds no group: all values are missing, or there are no rows.")
     if len(labels) > _MAX_GROUPS:
         raise ValueError(
             f"{name!r} has {len(labels)} different values, more than {_MAX_GROUPS} groups. Divide "
             "it into a few groups."
         )
-    return {label: (values == label).to_numpy(dtype=bool) for label in labels}
+    code_of = {python_value(label): code for code, label in enumerate(labels)}
+    try:
+        ordered = sorted(code_of, key=label_order)
+    except TypeError:  # values of different types
+        ordered = sorted(code_of, key=lambda label: (type(label).__name__, repr(label)))
+    return {label: codes == code_of[label] for label in ordered}
 
 
 def _checked(
@@ -226,6 +249,23 @@ def _checked(
     """Return the rules, the rows of each group, and the weights of the rows."""
     ruleset: RuleSet = as_ruleset(rules)
     masks = group_masks(X, ruleset.feature_names, groups)
-    n_rows = len(X)
-    weights = np.ones(n_rows) if sample_weight is None else row_weights(sample_weight, n_rows)
+    n_rows = len(next(iter(masks.values())))
+    if sample_weight is None:
+        return ruleset, masks, np.ones(n_rows)
+    weights = row_weights(sample_weight, n_rows)
+    masks = {label: mask for label, mask in masks.items() if weights[mask].any()}
+    if not masks:
+        raise ValueError(
+            "sample_weight must hold a positive number for a row with a group, got none. Pass None "
+            "to weigh all rows alike."
+        )
     return ruleset, masks, weights
+
+
+def _by_group(values: list[Any], groups: Iterable[Any], index: pd.Index) -> pd.DataFrame:
+    """Return a table with one column per group; a tuple names one column."""
+    labels = list(groups)
+    columns = pd.Index(labels, tupleize_cols=False)
+    if columns.tolist() != labels:  # pandas would round some integers
+        columns = pd.Index(labels, tupleize_cols=False, dtype=object)
+    return pd.DataFrame(np.column_stack(values), index=index, columns=columns)

@@ -7,7 +7,10 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+from scipy import sparse
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -169,3 +172,99 @@ def test_search_refuses_unknown_losses():
     search = ExtractorSearchCV(DecisionTreeClassifier(), scoring=("loss", "gap:sex"))
     with pytest.raises(ValueError, match="not a measure that can be minimized"):
         search.fit(TABLE, LABELS)
+
+
+BIG = 2**53
+EXACT = pd.DataFrame(
+    {"income": [0.1, 0.5, 0.9, 0.2], "age": 0.5, "g": [BIG, BIG + 1, BIG, BIG + 1]}
+)
+MAKERS = {
+    "pandas": lambda frame: frame,
+    "nullable": lambda frame: frame.convert_dtypes(),
+    "pandas_arrow": lambda frame: frame.convert_dtypes(dtype_backend="pyarrow"),
+    "polars": pl.from_pandas,
+    "arrow": pa.Table.from_pandas,
+}
+
+
+@pytest.mark.parametrize("kind", MAKERS)
+@pytest.mark.parametrize("has_missing", [False, True])
+def test_groups_of_all_tables_are_exact(kind, has_missing):
+    frame = EXACT
+    if has_missing:
+        more = pd.DataFrame({"income": [0.9], "age": [0.9], "g": [pd.NA]})
+        frame = pd.concat([EXACT.astype({"g": "Int64"}), more.astype({"g": "Int64"})])
+    table = MAKERS[kind](frame.reset_index(drop=True))
+    for function in (group_rates, group_shares):
+        expected = function(RULES, EXACT, EXACT["g"].tolist())
+        assert expected.columns.tolist() == [BIG, BIG + 1]
+        pd.testing.assert_frame_equal(function(RULES, table, "g"), expected)
+
+
+CONTAINERS = {
+    "list": list,
+    "array": np.array,
+    "arrow": pa.array,
+    "polars": pl.Series,
+    "pandas": lambda groups: pd.Series(groups, index=range(7, 11)),
+}
+
+
+@pytest.mark.parametrize("pack", CONTAINERS.values(), ids=CONTAINERS)
+@pytest.mark.parametrize("groups", [[BIG, BIG + 1] * 2, list("uuvv"), [True, False, True, True]])
+def test_groups_of_all_containers_are_exact(pack, groups):
+    expected = {
+        group: np.mean(
+            [p == "no" for p, g in zip(RULES.predict(EXACT), groups, strict=True) if g == group]
+        )
+        for group in sorted(set(groups))
+    }
+    assert group_rates(RULES, EXACT, pack(groups)).loc["no"].to_dict() == expected
+
+
+def test_groups_of_sparse_rows():
+    rows = EXACT[["income", "age"]]
+    expected = group_rates(RULES, rows, list("uuvv"))
+    for matrix in (sparse.csr_matrix(rows), sparse.csr_array(rows), sparse.coo_array(rows)):
+        pd.testing.assert_frame_equal(group_rates(RULES, matrix, list("uuvv")), expected)
+        assert group_rates(RULES, matrix, "age").columns.tolist() == [0.5]
+
+
+def test_groups_of_tuples_are_groups():
+    groups = [("f", 1), ("f", 2), ("f", 1), ("m", 1)]
+    names = [str(group) for group in groups]
+    for function in (group_rates, group_shares):
+        table, expected = (function(RULES, EXACT, labels) for labels in (groups, names))
+        assert table.columns.tolist() == sorted(set(groups))
+        assert table.to_numpy().tolist() == expected.to_numpy().tolist()
+    assert group_gap(RULES, EXACT, groups) == group_gap(RULES, EXACT, names)
+    assert len(group_rates(RULES, EXACT, [1, "f", ("f", 1), None]).columns) == 3
+
+
+def arrow_table(frame):
+    """A table of Arrow, whose names may occur twice."""
+    columns = [pa.array(frame.iloc[:, i]) for i in range(frame.shape[1])]
+    return pa.Table.from_arrays(columns, names=list(frame.columns))
+
+
+@pytest.mark.parametrize("make", [lambda frame: frame, arrow_table])
+def test_groups_of_an_ambiguous_name_are_refused(make):
+    frame = EXACT.set_axis(["income", "g", "g"], axis=1)
+    with pytest.raises(ValueError, match="more than one column 'g'"):
+        group_rates(RULES.replace(feature_names=["income", "a"]), make(frame), "g")
+
+
+@pytest.mark.parametrize("function", [group_rates, group_shares])
+def test_groups_without_weight_are_left_out(function):
+    table = function(RULES, EXACT, list("uuvv"), [1.0, 2.0, 0.0, 0.0])
+    expected = function(RULES, EXACT[:2], list("uu"), [1.0, 2.0])
+    pd.testing.assert_frame_equal(table, expected)
+    with pytest.raises(ValueError, match="sample_weight must hold a positive number"):
+        function(RULES, EXACT, list("uuvv"), np.zeros(4))
+    with pytest.raises(ValueError, match="sample_weight must hold a positive number"):
+        function(RULES, EXACT, ["u", "u", None, None], [0, 0, 1, 1])
+
+
+def test_groups_must_be_one_column():
+    with pytest.raises(ValueError, match=r"groups must have one value per row, got shape \(4, 2\)"):
+        group_rates(RULES, EXACT, np.ones((4, 2)))
