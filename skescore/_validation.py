@@ -21,6 +21,9 @@ from skescore._text import nearest
 
 TASKS = ("classification", "regression")
 
+#: From this number on, floats do not represent all integers.
+LARGEST_EXACT = 2.0**53
+
 #: Largest accepted integer; larger ones would fail later in NumPy and scikit-learn.
 LARGEST_COUNT = 2**31 - 1
 
@@ -343,17 +346,23 @@ def row_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
 
 
 def one_dimension(name: str, values: Any) -> NDArray[Any]:
-    """Return labels or predictions as an array without masked values or conversion to text.
+    """Return labels or predictions as an array without masked values or conversion.
 
     NumPy alone would look behind the mask of a masked array, and turn all of a list into texts
-    where some are: 1 into ``"1"``, and NaN into ``"nan"``, which is one more class.
+    where some are: 1 into ``"1"``, and NaN into ``"nan"``, which is one more class. It would also
+    round large integers beside floats, or beside integers of another range, to floats.
     """
     if np.ma.is_masked(values):
         raise ValueError(f"{name} must have no masked entries. Fill or drop them first.")
     array = np.asarray(values)
-    mixes = array.dtype.kind in "US" and array.ndim == 1 and not hasattr(values, "dtype")
-    if mixes and not all(isinstance(value, str) for value in values):
-        array = np.fromiter(values, dtype=object, count=len(array))
+    if array.ndim != 1 or hasattr(values, "dtype") or array.dtype.kind not in "USf":
+        return array
+    if array.dtype.kind == "f" and not (np.abs(array) >= LARGEST_EXACT).any():
+        return array
+    items = values.to_pylist() if hasattr(values, "to_pylist") else list(values)
+    kept_types = (float, np.floating) if array.dtype.kind == "f" else (str,)
+    if not all(isinstance(item, kept_types) for item in items):
+        array = np.fromiter(items, dtype=object, count=len(array))
     return array
 
 

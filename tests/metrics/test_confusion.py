@@ -476,3 +476,14 @@ def test_unknown_names_are_told() -> None:
         counts.quality("precission")
     with pytest.raises(ValueError, match="holm"):
         counts.p_values("hollm")
+
+
+def test_large_labels_of_lists_count_as_those_of_arrays() -> None:
+    large = 2**64 - 1
+    rules = RuleSet(
+        [Rule([Interval(0, upper=2)], 1), Rule([], large)], ["x"], task="classification"
+    )
+    X, y = [[1.0], [3.0], [1.0], [3.0]], [1, large, 1, large]
+    result, expected = confusion(rules, X, y), confusion(rules, X, np.array(y, dtype=np.uint64))
+    assert result.p.tolist() == expected.p.tolist() == [2, 2]
+    assert confusion(rules, X, [1, large - 1, 1, large]).p.tolist() == [2, 1]

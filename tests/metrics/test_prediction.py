@@ -7,12 +7,19 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as sk
 
-from skescore.metrics import PREDICTION_METRICS, prediction_loss, prediction_performance
+from skescore._validation import one_dimension
+from skescore.metrics import (
+    PREDICTION_METRICS,
+    group_fidelity,
+    prediction_loss,
+    prediction_performance,
+)
 
 # Row 4 is answered rightly, but by no rule.
 LABELS = {
@@ -351,3 +358,42 @@ def test_uncovered_rows_of_equal_numbers_are_told_that_number() -> None:
     y, covered = np.full(7, 2.13), [True] * 6 + [False]
     options = {"metric": "r2", "task": "regression", "uncovered": "penalize"}
     assert prediction_performance(y, y, covered=covered, **options) == 1.0
+
+
+# --- large integers ------------------------------------------------------------------------------
+
+LARGE_LABELS = [
+    ([2**53 + 1, 0.5], [2**53, 0.5]),
+    ([1, 2**64 - 1], [1, 2**64 - 2]),
+    ([-1, 2**63 + 1], [-1, 2**63]),
+    ([2**70 + 1, 1], [2**70, 1]),
+    ([1.5, 2.0**53], [1.5, 2**53 + 1]),
+]
+
+
+@pytest.mark.parametrize(("y_true", "y_pred"), LARGE_LABELS)
+@pytest.mark.parametrize("container", [list, tuple, pd.Series])
+def test_large_integers_of_lists_are_not_rounded(container: Any, y_true: Any, y_pred: Any) -> None:
+    if container is pd.Series:
+        true, pred = (pd.Series(values, dtype=object) for values in (y_true, y_pred))
+    else:
+        true, pred = container(y_true), container(y_pred)
+    options = {"metric": "accuracy", "task": "classification"}
+    assert prediction_performance(true, pred, **options) == 0.5
+    assert prediction_performance(true, true, **options) == 1.0
+    assert group_fidelity(true, pred, task="classification").overall == 0.5
+
+
+def test_large_integers_of_arrow_are_not_rounded() -> None:
+    options = {"metric": "accuracy", "task": "classification", "covered": [True, False]}
+    predicted = pa.array([2**53, None])
+    assert prediction_performance([2**53 + 1, 1], predicted, **options) == 0.0
+    assert prediction_performance([2**53, 1], predicted, **options) == 1.0
+
+
+def test_floats_of_lists_stay_floats() -> None:
+    numbers = [1e300, -(2.0**60), 0.5]
+    options = {"metric": "mean_absolute_error", "task": "regression"}
+    assert one_dimension("y", numbers).dtype == np.float64
+    assert one_dimension("y", [1, 2.5, 2**52 + 1]).dtype == np.float64
+    assert prediction_loss(numbers, [*numbers[:2], 2**60], **options) == (2.0**60 - 0.5) / 3
