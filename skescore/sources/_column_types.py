@@ -21,6 +21,12 @@ NUMBERS_OF_DUCKDB = r"U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL
 #: Digits of a decimal that become the nearest float by one division.
 _EXACT_DIGITS = 15
 _TEXT = "CAST({} AS TEXT) COLLATE "
+#: Expression of DuckDB that reads wider integers as those of 64 bits, or raises an error.
+CHECKED_INTEGER = (
+    "COALESCE(TRY_CAST({0} AS BIGINT), CASE WHEN {0} IS NOT NULL THEN CAST(error("
+    "'The integers of column {text} must lie from -2^63 to 2^63 - 1, but one does not. CAST the "
+    "column to DOUBLE, or to VARCHAR, in a view.') AS BIGINT) END)"
+)
 
 
 @dataclass(frozen=True)
@@ -37,7 +43,8 @@ class ColumnType:
     name : str
         The type as the database names it, for messages.
     expression : str
-        SQL expression of the column in its one meaning; ``{}`` is the quoted column.
+        SQL expression of the column in its one meaning; ``{}`` is the quoted column, and ``{text}``
+        the same within a literal.
     """
 
     kind: Kind
@@ -68,7 +75,7 @@ def type_of_duckdb(name: str) -> ColumnType:
     if name == "FLOAT":
         return ColumnType("number", name, "CAST({} AS FLOAT8)")
     if name in ("HUGEINT", "UHUGEINT"):
-        return type_of_decimal(name, None)
+        return ColumnType("integer", name, CHECKED_INTEGER)
     if decimal := re.fullmatch(r"DECIMAL\((\d+),\d+\)", name):
         return type_of_decimal(name, int(decimal[1]))
     if re.fullmatch(NUMBERS_OF_DUCKDB, name):
@@ -154,5 +161,6 @@ def selected_columns(
     expressions = []
     for column in dict.fromkeys(columns):
         quoted = mark + column.replace(mark, 2 * mark) + mark
-        expressions.append(f"{types[column].expression.format(quoted)} AS {quoted}")
+        expression = types[column].expression.format(quoted, text=quoted.replace("'", "''"))
+        expressions.append(f"{expression} AS {quoted}")
     return f"(SELECT {', '.join(expressions)} FROM {source}) AS typed_rows"

@@ -161,3 +161,49 @@ def test_texts_of_intervals_are_refused_everywhere(text: str, tmp_path: Path) ->
     ):
         with pytest.raises((ValueError, SourceError), match=r"'x'.* number"):
             count_source(TEXTS, source, target="label")
+
+
+WIDE = (
+    "CREATE TABLE parts (k BIGINT, label VARCHAR)",
+    f"INSERT INTO parts VALUES ({2**53}, 'a'), ({2**53 - 1}, 'b'), (NULL, 'b'), (-{2**53}, 'c')",
+)
+
+
+@pytest.mark.parametrize(
+    "total",
+    [
+        "sum(abs(k) + 1)",
+        *(f"CAST(max(abs(k) + 1) AS {kind})" for kind in ("BIGINT", "HUGEINT", "UHUGEINT")),
+    ],
+)
+def test_wide_integers_of_duckdb_are_exact(total: str, tmp_path: Path) -> None:
+    view = f"CREATE VIEW folded AS SELECT {total} AS k, label FROM parts GROUP BY label"
+    url = in_duckdb(tmp_path, *WIDE, view)
+    # The totals are 2**53 + 1, 2**53 and 2**53 + 1.
+    for value, expected in ((2**53 + 1, 2), (2**53, 1), (2**53 + 2, 0), (0.5, 0)):
+        rules = RuleSet([Rule([OneOf(0, [value])], "a")], ["k"], task="classification")
+        assert count_source(rules, url, target="label").n_rows[0] == expected
+
+
+def test_wide_integers_of_duckdb_are_exact_labels(tmp_path: Path) -> None:
+    values = [2**53 + 1, 2**53, -(2**53) - 1, 2**63 - 1]
+    rows = ", ".join(f"(1, {value})" for value in values)
+    url = in_duckdb(
+        tmp_path, "CREATE TABLE folded (x INT, k HUGEINT)", f"INSERT INTO folded VALUES {rows}"
+    )
+    rules = RuleSet([Rule([], 2**53 + 1)], ["k"], task="classification")
+    counts = count_source(rules, url, target="k")
+    assert counts.classes is not None
+    assert sorted(counts.classes.labels) == sorted(values)
+    assert sorted(sample_source(url, "k").strata) == sorted(values)
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 2**100])
+def test_integers_beyond_64_bits_are_refused(value: int, tmp_path: Path) -> None:
+    commands = (
+        'CREATE TABLE folded ("k\'s" HUGEINT, label TEXT)',
+        (f"INSERT INTO folded VALUES ({value}, 'a')"),
+    )
+    rules = RuleSet([Rule([OneOf(0, [1])], "a")], ["k's"], task="classification")
+    with pytest.raises(SourceError, match=r"column \"k's\" must lie from .* CAST the column"):
+        count_source(rules, in_duckdb(tmp_path, *commands), target="label")
