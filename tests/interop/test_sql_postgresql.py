@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from loaded_files import load_file
 
-from skescore.rules import RuleSet
+from skescore.rules import OneOf, Rule, RuleSet
 
 TESTS = Path(__file__).parents[1]
 
@@ -49,3 +50,45 @@ def test_hostile_rows(table: Any, ruleset: RuleSet) -> None:
         if a != b
     ]
     assert not wrong, f"{wrong[:3]}\n{ruleset!r}\n{query}"
+
+
+#: Integers that floats do not represent, beside some that they do.
+LARGE = [0, 1, 2, 7, 2**53 - 1, 2**53, 2**53 + 1, -(2**53), -(2**53) - 1, 2**62, 2**62 + 1]
+LARGE += [2**63 - 2, 2**63 - 1]
+
+
+@pytest.fixture(scope="module")
+def integers(postgresql: Any) -> Iterator[Any]:
+    """A connection to a database with large integers."""
+    psycopg = pytest.importorskip("psycopg")
+    with psycopg.connect(postgresql.new_database(), autocommit=True) as connection:
+        connection.execute("CREATE TABLE some_rows (x BIGINT, flag BOOLEAN, bit INTEGER)")
+        for number in LARGE:
+            row = number, number % 2 == 1, number % 3
+            connection.execute("INSERT INTO some_rows VALUES (%s, %s, %s)", row)
+        yield connection
+
+
+def check_integers(connection: Any, ruleset: RuleSet, exact: bool, **options: Any) -> None:
+    sql = ruleset.to_sql(exact=exact, dialect="postgres", **options)
+    rows = connection.execute(f"SELECT x, flag, bit, {sql} FROM some_rows").fetchall()
+    frame = pd.DataFrame([row[:3] for row in rows], columns=["x", "flag", "bit"])
+    assert [row[3] for row in rows] == ruleset.predict(frame).tolist()
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("negated", [False, True])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [2**53 + 1, 0.5],
+        [2**53 + 1, 2.0**53, 0.5],
+        [2.0**53],
+        [-(2**53) - 1, 2**62 + 1, 1e300],
+        [2**63 - 1, 2.0**63, 7],
+    ],
+    ids=str,
+)
+def test_lists_of_large_integers(integers: Any, values: Any, negated: bool, exact: bool) -> None:
+    rules = [Rule([OneOf(0, values, negated)], "in"), Rule([], "out")]
+    check_integers(integers, RuleSet(rules, ["x", "flag", "bit"], task="classification"), exact)

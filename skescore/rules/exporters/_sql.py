@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from skescore._names import SQL_KINDS
 from skescore._optional import import_optional
 from skescore._text import did_you_mean
-from skescore._validation import check_choice, check_flag, check_sequence
+from skescore._validation import LARGEST_EXACT, check_choice, check_flag, check_sequence
 from skescore.rules._conditions import Condition, Interval, Linear, Missing, OneOf, truth_table
 from skescore.rules._rule import LinearOutput, Rule
 from skescore.rules.exporters._common import (
@@ -383,14 +383,23 @@ class Terms:
         flags = condition.feature in self._flags
         # Where a column holds numbers, True and False stand for 1 and 0.
         values = [v if flags or type(v) is not bool else int(v) for v in condition.values]
-        written = [self._style.label(value) for value in self._representable(condition, values)]
-        if not written:  # no value of the column can be equal
-            return self._is_known(condition.feature) if condition.negated else "1 = 0"
-        if len(written) == 1:
-            text = f"{column} {'<>' if condition.negated else '='} {written[0]}"
+        values = self._representable(condition, values)
+        if self._table_kinds.get(condition.feature) == "number":
+            lists = [[self._style.label(value) for value in values]] if values else []
         else:
-            text = f"{column} {'NOT IN' if condition.negated else 'IN'} ({', '.join(written)})"
-        if condition.negated and self._style.nan and not flags and not isinstance(values[0], str):
+            lists = _exact_lists(values, self._style)
+        parts = [_listed(column, written, condition.negated) for written in lists]
+        if not parts:  # no value of the column can be equal
+            return self._is_known(condition.feature) if condition.negated else "1 = 0"
+        text = f" {'AND' if condition.negated else 'OR'} ".join(parts)
+        if len(parts) > 1 and not condition.negated:
+            text = f"({text})"
+        if (
+            condition.negated
+            and self._style.nan
+            and not flags
+            and not isinstance(condition.values[0], str)
+        ):
             return f"{text} AND {self.is_number(column)}"
         return text
 
@@ -421,6 +430,32 @@ class Terms:
             else:
                 text = f"{self._style.number(coefficient)} * {column}"
         return text
+
+
+def _listed(column: str, written: Sequence[str], negated: bool) -> str:
+    """Write a test that a column equals one of some values, or none of them."""
+    if len(written) == 1:
+        return f"{column} {'<>' if negated else '='} {written[0]}"
+    return f"{column} {'NOT IN' if negated else 'IN'} ({', '.join(written)})"
+
+
+def _exact_lists(values: Sequence[Any], style: Dialect) -> list[list[str]]:
+    """Write values as lists that databases compare exactly with a column of integers.
+
+    Databases compare all values of a list as floats if one of them is a float, which rounds large
+    integers. Only built-in dialects are known to read integers of more than 64 bits.
+    """
+    if not any(not isinstance(v, str) and abs(v) >= LARGEST_EXACT for v in values):
+        return [[style.label(value) for value in values]] if values else []
+    limit = 2**64 if style.name in _BUILT_IN_DIALECTS else _LARGEST_WHOLE
+    integers: list[str] = []
+    floats: list[str] = []
+    for value in values:
+        if isinstance(value, float) and value.is_integer() and abs(value) <= limit:
+            integers.append(str(int(value)))
+        else:
+            (floats if isinstance(value, float) else integers).append(style.label(value))
+    return [part for part in (integers, floats) if part]
 
 
 def _kind(value: Any) -> str:

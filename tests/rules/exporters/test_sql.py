@@ -696,3 +696,54 @@ def test_the_text_nan_is_no_missing_value(duck):
         rows = f"(VALUES ('nan'::{kind}), (1), (NULL)) AS t(v)"
         assert ask(duck, f"SELECT {sql} FROM {rows}") == [(None,), ("known",), (None,)]
     assert "pg_typeof" in rules.to_sql(exact=True, dialect="postgres")
+
+
+# --- large integers ------------------------------------------------------------------------------
+
+LARGE_LISTS = [
+    [2**53 + 1, 0.5],
+    [2**53 + 1, 2.0**53, 0.5],
+    [2.0**53],
+    [2.0**53, -1.5],
+    [2**53 + 1, 1, 2.0],
+    [-(2**53) - 1, 2**62 + 1, 1e300],
+    [2**63 - 1, 2.0**63, 7],
+]
+LARGE_ROWS = [0, 1, 2, 7, 2**53 - 1, 2**53, 2**53 + 1, -(2**53), -(2**53) - 1, 2**62, 2**62 + 1]
+LARGE_ROWS += [2**63 - 2, 2**63 - 1]
+
+
+def in_duckdb_or_sqlite(engine, rows, kind, query):
+    """Return the only column of a query of a table with the column "x"."""
+    values = ", ".join(f"({place}, {row})" for place, row in enumerate(rows))
+    commands = f"CREATE TABLE t (place INTEGER, x {kind})", f"INSERT INTO t VALUES {values}"
+    if engine == "duckdb":
+        with duckdb.connect() as connection:
+            for command in commands:
+                connection.execute(command)
+            return [row[0] for row in connection.execute(query).fetchall()]
+    with closing(sqlite3.connect(":memory:")) as connection:
+        for command in commands:
+            connection.execute(command)
+        return [row[0] for row in connection.execute(query).fetchall()]
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("negated", [False, True])
+@pytest.mark.parametrize("values", LARGE_LISTS, ids=str)
+def test_sql_lists_compare_large_integers_exactly(values, negated, exact, engine):
+    rules = RuleSet(
+        [Rule([OneOf(0, values, negated), Interval(0, lower=-1e19)], "in"), Rule([], "out")],
+        ["x"],
+        task="classification",
+    )
+    query = f"SELECT {rules.to_sql(dialect=engine, exact=exact)} FROM t ORDER BY place"
+    expected = ["in" if (row in values) != negated else "out" for row in LARGE_ROWS]
+    assert in_duckdb_or_sqlite(engine, LARGE_ROWS, "BIGINT", query) == expected
+    assert rules.predict(pd.DataFrame({"x": LARGE_ROWS})).tolist() == expected
+
+
+def test_sql_lists_of_ordinary_numbers_stay_one_list():
+    rules = RuleSet([Rule([OneOf(0, [1, 0.5, 2.0])], 1.0)], ["x"], task="regression")
+    assert '"x" IN (0.5e0, 1, 2e0)' in rules.to_sql()
