@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from loaded_files import load_file
 
-from skescore.rules import OneOf, Rule, RuleSet
+from skescore.rules import Interval, Linear, OneOf, Rule, RuleSet
 
 TESTS = Path(__file__).parents[1]
 
@@ -91,4 +91,23 @@ def check_integers(connection: Any, ruleset: RuleSet, exact: bool, **options: An
 )
 def test_lists_of_large_integers(integers: Any, values: Any, negated: bool, exact: bool) -> None:
     rules = [Rule([OneOf(0, values, negated)], "in"), Rule([], "out")]
+    check_integers(integers, RuleSet(rules, ["x", "flag", "bit"], task="classification"), exact)
+
+
+LARGE_BOUNDS = [
+    Interval(0, upper=2.0**53),
+    Interval(0, lower=2.0**53),
+    Interval(0, lower=2.0**53, lower_closed=True),
+    Interval(0, lower=2.0**53, upper=2.0**53, lower_closed=True),
+    Interval(0, lower=-(2.0**53), upper=2.0**62),
+    Interval(0, upper=2.0**63, upper_closed=False),
+    Interval(0, lower=-1e300, upper=2.0**53 - 1),
+    Linear([(0, 1.0)], upper=2.0**53),
+]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("condition", LARGE_BOUNDS, ids=str)
+def test_large_bounds(integers: Any, condition: Any, exact: bool) -> None:
+    rules = [Rule([condition], "in"), Rule([], "out")]
     check_integers(integers, RuleSet(rules, ["x", "flag", "bit"], task="classification"), exact)

@@ -116,6 +116,8 @@ class Dialect:
         """Write a number to compare with; shortly where that compares alike."""
         if value.is_integer() and abs(value) <= _EXACT:
             return str(int(value))
+        if self.name == "postgres" and abs(value) >= LARGEST_EXACT:
+            return self.number(value)  # a literal is a decimal, to which integers are not rounded
         text = self._floating(value)
         plain = text.removesuffix("e0")
         digits = plain.replace(".", "").replace("-", "")
@@ -322,7 +324,13 @@ class Terms:
         """Write a condition on an observed value; a missing one does not satisfy it."""
         if isinstance(condition, OneOf):
             return self._one_of(condition)
-        return self._between(self._number(condition.feature), condition)
+        value = self._number(condition.feature)
+        is_large = any(
+            LARGEST_EXACT <= abs(end) < math.inf for end in (condition.lower, condition.upper)
+        )
+        if is_large and self._style.name == "sqlite" and not value.startswith("CAST"):
+            value = f"CAST({value} AS REAL)"  # integers are compared as floats, as in memory
+        return self._between(value, condition)
 
     def _number(self, feature: int) -> str:
         """Return a column as a number, rounded to a float as in memory."""

@@ -747,3 +747,24 @@ def test_sql_lists_compare_large_integers_exactly(values, negated, exact, engine
 def test_sql_lists_of_ordinary_numbers_stay_one_list():
     rules = RuleSet([Rule([OneOf(0, [1, 0.5, 2.0])], 1.0)], ["x"], task="regression")
     assert '"x" IN (0.5e0, 1, 2e0)' in rules.to_sql()
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        Interval(0, upper=2.0**53),
+        Interval(0, lower=2.0**53),
+        Interval(0, lower=2.0**53, upper=2.0**53, lower_closed=True),
+        Interval(0, upper=2.0**63, upper_closed=False),
+        Interval(0, lower=-(2.0**53), upper=2.0**62, missing=True),
+        Linear([(0, 1.0)], upper=2.0**53),
+    ],
+    ids=str,
+)
+def test_sql_compares_large_integers_with_bounds_as_floats(condition, exact, engine):
+    rules = RuleSet([Rule([condition], "in"), Rule([], "out")], ["x"], task="classification")
+    query = f"SELECT {rules.to_sql(dialect=engine, exact=exact)} FROM t ORDER BY place"
+    expected = rules.predict(pd.DataFrame({"x": LARGE_ROWS})).tolist()
+    assert in_duckdb_or_sqlite(engine, LARGE_ROWS, "BIGINT", query) == expected
