@@ -1413,8 +1413,9 @@ class RuleSet(Sequence[Rule]):
         columns : mapping of str to str, optional
             Columns of the table for features with other names there.
         booleans : sequence of str, default=()
-            Features with BOOLEAN columns that rules compare with numbers, such as ``smoker > 0.5``.
-            Few databases compare the two types, so the columns are converted to 0 and 1.
+            Features with BOOLEAN columns. Few databases compare these with numbers, so the columns
+            are converted to 0 and 1 where rules do, such as ``smoker > 0.5``. Other columns are
+            compared with 1 and 0 where rules compare them with True and False.
         exact : bool, default=False
             Whether columns may contain NaN besides NULL, or have 32 bits (FLOAT, REAL). False
             writes plain decimals and comparisons, which are easy to read and allow databases to use

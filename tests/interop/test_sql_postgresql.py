@@ -111,3 +111,13 @@ LARGE_BOUNDS = [
 def test_large_bounds(integers: Any, condition: Any, exact: bool) -> None:
     rules = [Rule([condition], "in"), Rule([], "out")]
     check_integers(integers, RuleSet(rules, ["x", "flag", "bit"], task="classification"), exact)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("negated", [False, True])
+@pytest.mark.parametrize("values", [[True], [False], [True, False]], ids=str)
+def test_flags(integers: Any, values: Any, negated: bool, exact: bool) -> None:
+    for feature, booleans in ((1, ["flag"]), (2, [])):
+        rules = [Rule([OneOf(feature, values, negated)], "in"), Rule([], "out")]
+        ruleset = RuleSet(rules, ["x", "flag", "bit"], task="classification")
+        check_integers(integers, ruleset, exact, booleans=booleans)

@@ -41,8 +41,7 @@ def to_dbt(
     materialized : str, default="view"
         Materialization of the model.
     booleans : sequence of str, default=()
-        Features with BOOLEAN columns that rules compare with numbers, see
-        :meth:`skescore.rules.RuleSet.to_sql`.
+        Features with BOOLEAN columns, see :meth:`skescore.rules.RuleSet.to_sql`.
     exact : bool, default=False
         Whether columns may contain NaN or have 32 bits, see
         :meth:`skescore.rules.RuleSet.to_sql`.

@@ -211,10 +211,10 @@ def added(summands: Sequence[str], style: Dialect) -> str:
 class Terms:
     """Writes the conditions of a rule set with the names of a table's columns.
 
-    Features in `booleans` have BOOLEAN columns, although rules compare them with numbers. `kinds`
-    are the kinds of the columns of a table, by feature: then comparisons are exact, as in memory.
-    Rules that can never predict, behind one that always does, are ignored unless `all_rules` is
-    set.
+    Features in `booleans` have BOOLEAN columns; other columns are compared with 1 and 0 instead of
+    TRUE and FALSE. `kinds` are the kinds of the columns of a table, by feature: then comparisons
+    are exact, as in memory. Rules that can never predict, behind one that always does, are ignored
+    unless `all_rules` is set.
     """
 
     def __init__(
@@ -240,6 +240,12 @@ class Terms:
         order = range(len(ruleset)) if all_rules else rules_in_order(ruleset)
         rules = [ruleset.rules[i] for i in order]
         self._kinds = _column_kinds(rules, ruleset)
+        if kinds is None:
+            # True and False stand for 1 and 0 unless the column is known to be BOOLEAN.
+            for feature in _compared_kinds(rules):
+                is_named = ruleset.feature_names[feature] in booleans
+                if self._kinds[feature] == "flags" and not is_named:
+                    self._kinds[feature] = "numbers"
         self._table_kinds: dict[int, str] = {}
         if kinds is not None:
             table_kinds = (kinds.get(name) for name in ruleset.feature_names)

@@ -116,9 +116,11 @@ def test_arbitrary_rule_sets_answer_alike(arbitrary, duck, data):
     ruleset = data.draw(arbitrary.rule_sets(policies=("default", "abstain"), labels=SQL_LABELS))
     by_row = any(isinstance(rule.weight, LinearOutput) for rule in ruleset.rules)
     X = arbitrary.border_rows(ruleset, 80, data.draw(st.integers(0, 99)))
-    expressions, expected = [ruleset.to_sql(exact=True)], [arbitrary.answers(ruleset, X)]
+    flags = [c for c in X if pd.api.types.infer_dtype(X[c], skipna=True) == "boolean"]
+    options = {"exact": True, "booleans": flags}
+    expressions, expected = [ruleset.to_sql(**options)], [arbitrary.answers(ruleset, X)]
     if ruleset.voting is None:
-        expressions.append(ruleset.to_sql(exact=True, kind="assign"))
+        expressions.append(ruleset.to_sql(kind="assign", **options))
         expected.append([None if i < 0 else i + 1 for i in ruleset.assign(X).tolist()])
     for result, expected_value in zip(
         in_duckdb(duck, ruleset, X, expressions), expected, strict=True
@@ -556,10 +558,11 @@ def test_columns_called_true():
 def test_flags_among_numbers_are_numbers(duck):
     kinds = [OneOf(0, [True]), OneOf(1, [True, 5])]
     ruleset = one_rule(1.0, *kinds)
-    assert ruleset.to_sql(exact=True, kind="assign") == (
+    options = {"exact": True, "booleans": ["length"]}
+    assert ruleset.to_sql(kind="assign", **options) == (
         'CASE\n  WHEN "length" = TRUE AND "kind" IN (1, 5) THEN 1\nEND'
     )
-    query = f"SELECT {ruleset.to_sql(exact=True)} FROM (SELECT TRUE AS length, 1.0::DOUBLE AS kind)"
+    query = f"SELECT {ruleset.to_sql(**options)} FROM (SELECT TRUE AS length, 1.0::DOUBLE AS kind)"
     assert ask(duck, query)[0] == (1.0,)
 
 

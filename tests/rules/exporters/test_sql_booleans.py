@@ -39,8 +39,26 @@ def test_answers_are_those_for_0_and_1(order, nan):
 
 def test_truth_values_are_compared_as_they_are():
     ruleset = RuleSet([Rule([OneOf(0, [True])], 1.0)], NAMES, task="regression")
-    assert ruleset.to_sql(exact=True, booleans=["smoker"]) == ruleset.to_sql(exact=True)
-    assert '"smoker" = TRUE' in ruleset.to_sql(exact=True)
+    assert '"smoker" = TRUE' in ruleset.to_sql(exact=True, booleans=["smoker"])
+    assert '"smoker" = 1' in ruleset.to_sql(exact=True)
+
+
+@pytest.mark.parametrize("kind", ["INTEGER", "DOUBLE", "BOOLEAN"])
+@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("negated", [False, True])
+@pytest.mark.parametrize("values", [[True], [False], [True, False]])
+def test_flags_are_written_for_the_named_kind(values, negated, exact, kind):
+    rules = [Rule([OneOf(0, values, negated)], 1.0), Rule([], 0.0)]
+    ruleset = RuleSet(rules, ["smoker"], task="regression")
+    numbers = [0, 1, None] if kind == "BOOLEAN" else [0, 1, 2, None]
+    with duckdb.connect() as connection:
+        connection.execute(f"CREATE TABLE people (smoker {kind})")
+        connection.executemany("INSERT INTO people VALUES (?)", [[number] for number in numbers])
+        booleans = ["smoker"] if kind == "BOOLEAN" else []
+        query = ruleset.to_sql(dialect="duckdb", exact=exact, booleans=booleans)
+        results = connection.execute(f"SELECT {query} FROM people").fetchall()
+    expected = ruleset.predict(pd.DataFrame({"smoker": numbers}, dtype=object))
+    assert [row[0] for row in results] == expected.tolist()
 
 
 def test_the_feature_is_named_not_its_column():
