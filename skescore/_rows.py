@@ -51,7 +51,7 @@ def repeated_rows(sample_weight: Any, n_rows: int) -> np.ndarray:
     >>> repeated_rows([2, 0, 1], 3).tolist()
     [0, 0, 2]
     """
-    weights = row_weights(sample_weight, n_rows)
+    weights = row_weights(sample_weight, n_rows, finite_sum=False)
     if not weights.any():
         raise ValueError(
             f"sample_weight must hold a positive number, got {n_rows} zeros. Pass None for "
@@ -95,6 +95,14 @@ def content_order(*columns: np.ndarray) -> np.ndarray:
     for column in columns:
         keys = combine(keys, np.unique(column, return_inverse=True)[1])
     return np.argsort(keys, kind="stable")
+
+
+def scale_weights(weights: np.ndarray) -> np.ndarray:
+    """Divide weights by a power of two near the largest, so that their squares are floats.
+
+    Ratios of sums of the scaled weights are equal to those of the weights to the last bit.
+    """
+    return np.asarray(np.ldexp(weights, -int(np.frexp(weights.max(initial=0.0))[1])))
 
 
 def weighted_mean(values: np.ndarray, weights: np.ndarray | None) -> float:

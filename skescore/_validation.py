@@ -326,8 +326,11 @@ def plain(result: NDArray[np.float64]) -> float | NDArray[np.float64]:
     return float(result) if result.ndim == 0 else result
 
 
-def row_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
-    """Return weights as floats; there must be one per row, finite and not negative."""
+def row_weights(sample_weight: Any, n_rows: int, *, finite_sum: bool = True) -> NDArray[np.float64]:
+    """Return weights as floats; there must be one per row, finite and not negative.
+
+    Their sum must be finite too, unless the caller scales them.
+    """
     if np.ma.is_masked(sample_weight):
         raise ValueError("sample_weight must have no masked entries. Weigh such rows 0.")
     weights = np.asarray(sample_weight, dtype=float)
@@ -341,6 +344,13 @@ def row_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64]:
         raise ValueError(
             "sample_weight must be finite and zero or more, got "
             f"{float(weights[wrong[0]])!r} for row {int(wrong[0])}. Drop such rows or weigh them 0."
+        )
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if finite_sum and total == np.inf:
+        raise ValueError(
+            "sample_weight must have a finite sum, got weights up to "
+            f"{float(weights.max())!r}. Divide the weights by the largest."
         )
     return weights
 

@@ -298,7 +298,7 @@ def fit_weighted(estimator: Any, X: Any, y: Any, weights: Any, /, **options: Any
     if "sample_weight" in options or (
         without_routing and has_fit_parameter(estimator, "sample_weight")
     ):
-        weights = row_weights(weights, _num_samples(X))
+        weights = row_weights(weights, _num_samples(X), finite_sum=False)
         return fit_black_box(estimator, X, y, **(options | {"sample_weight": weights}))
     row_index = repeated_rows(weights, _num_samples(X))
     if "groups" in options:

@@ -526,7 +526,9 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
                 f"Pass an unfitted estimator and y, or one of {', '.join(map(repr, SAMPLINGS))}."
             )
         n_rows = _num_samples(X)
-        weights = None if sample_weight is None else row_weights(sample_weight, n_rows)
+        weights = None
+        if sample_weight is not None:
+            weights = row_weights(sample_weight, n_rows, finite_sum=False)
         seed = draw_seed(getattr(self, "random_state", 0))
         predictions = out_of_fold_predictions(
             self.estimator, X, y, task, sample_weight=weights, seed=seed
@@ -629,7 +631,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         """
         n_rows = _num_samples(X)
         index = repeated_rows(sample_weight, n_rows)
-        weights = row_weights(sample_weight, n_rows)
+        weights = row_weights(sample_weight, n_rows, finite_sum=False)
         with np.errstate(over="ignore"):
             is_extreme = not np.isfinite(weights.sum()) or weights.max() < _MIN_WEIGHT
         if is_extreme:

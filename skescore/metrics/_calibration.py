@@ -12,6 +12,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, stdtrit
 
+from skescore._rows import scale_weights
 from skescore._validation import check_choice, check_number, finite_numbers
 from skescore.metrics._confusion import class_codes
 from skescore.metrics._overlap import rules_and_rows
@@ -180,10 +181,11 @@ def rule_calibration(
         mine = ruleset.match(table)
     mine = mine & (weights > 0)[:, None]
     rows = weights @ mine
-    squares = weights**2 @ mine
+    weights = scale_weights(weights)
+    total, squares = weights @ mine, weights**2 @ mine
     # Effective sample size: rows of equal weight with the same information.
-    behind = np.divide(rows**2, squares, out=np.zeros(n_rules), where=squares > 0)
-    positive_rows = np.where(rows > 0, rows, np.nan)
+    behind = np.divide(total**2, squares, out=np.zeros(n_rules), where=squares > 0)
+    positive_rows = np.where(total > 0, total, np.nan)
     if ruleset.classes is not None:
         codes = class_codes(ruleset, y, n_rows)
         hits = weights @ (mine & (codes[:, None] == ruleset.conclusions.outputs))
@@ -195,7 +197,7 @@ def rule_calibration(
         return RuleCalibration(printed, observed, low, high, rows, 1.0)
     labels = finite_numbers("y", one_per_row(y, n_rows))
     observed = weights * labels @ mine / positive_rows
-    deviations = np.where(mine, labels[:, None] - np.where(rows > 0, observed, 0.0), 0.0)
+    deviations = np.where(mine, labels[:, None] - np.where(total > 0, observed, 0.0), 0.0)
     variance = weights @ deviations**2 / positive_rows
     printed = _predicted(ruleset, table, mine, weights) / positive_rows
     low, high = _of_mean(observed, variance, behind, confidence)

@@ -19,7 +19,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import cohen_kappa_score
 
 from skescore._aliases import RULEKIT_PERFORMANCE_METRICS, AliasedTable
-from skescore._rows import deviations_from_mean
+from skescore._rows import deviations_from_mean, scale_weights
 from skescore._text import did_you_mean
 from skescore._validation import TASKS, as_numbers, check_choice, check_flag, check_number_or_nan
 from skescore.metrics import _prediction
@@ -301,7 +301,8 @@ def cohen_kappa(rows: Labels) -> float:
     """Compute the agreement beyond chance."""
     if len(rows.labels) == 1:
         return math.nan  # scikit-learn divides 0 by 0 there
-    return float(cohen_kappa_score(rows.y_true, rows.y_pred, sample_weight=rows.weights))
+    weights = scale_weights(rows.weights)
+    return float(cohen_kappa_score(rows.y_true, rows.y_pred, sample_weight=weights))
 
 
 _add(

@@ -323,8 +323,4 @@ def _weights(n_true: int, n_other: int, sample_weight: Any, other: str) -> Float
             f"sample_weight must hold a positive number, got {n_true} zeros. Pass None to weigh "
             "all rows alike."
         )
-    with np.errstate(over="ignore"):
-        total = weights.sum()
-    if total == np.inf:
-        raise ValueError("sample_weight must have a finite sum. Divide weights by the greatest.")
     return weights

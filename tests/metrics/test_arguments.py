@@ -9,7 +9,25 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from skescore.metrics import fire_score, ice_performance, ice_readability, ice_score, q_score
+from skescore.metrics import (
+    confusion,
+    fidelity,
+    fire_score,
+    group_fidelity,
+    group_rates,
+    ice_performance,
+    ice_readability,
+    ice_score,
+    performance_value,
+    prediction_agreement,
+    prediction_loss,
+    prediction_performance,
+    q_score,
+    rule_calibration,
+    rule_overlap,
+)
+from skescore.rules import Interval, Rule, RuleSet
+from skescore.scorers import ice
 
 # --- good input ---
 
@@ -165,3 +183,39 @@ def test_shapes_that_do_not_broadcast_are_named():
 def test_number_of_steps_must_fit_into_a_float():
     with pytest.raises(ValueError, match=r"r / psi .* overflows for psi=1e-300"):
         fire_score(0.0, 1e10, psi=1e-300)
+
+
+# --- weights of rows ---
+
+HALVES = RuleSet(
+    [Rule([Interval(0, upper=2)], "a"), Rule([Interval(0, lower=1)], "b")],
+    ["x"],
+    task="classification",
+    ordered=False,
+)
+ROWS, LABELS = [[0.5], [1.5], [2.5], [3.5]], ["a", "a", "b", "a"]
+WEIGHTED = {
+    "overlap": lambda w: rule_overlap(HALVES, ROWS, w),
+    "calibration": lambda w: rule_calibration(HALVES, ROWS, LABELS, w),
+    "confusion": lambda w: confusion(HALVES, ROWS, LABELS, w),
+    "performance": lambda w: prediction_performance(
+        LABELS, LABELS, metric="accuracy", task="classification", sample_weight=w
+    ),
+    "loss": lambda w: prediction_loss(
+        [1.0] * 4, [2.0] * 4, metric="mean_absolute_error", task="regression", sample_weight=w
+    ),
+    "kappa": lambda w: performance_value("cohen_kappa", LABELS, LABELS, sample_weight=w),
+    "rates": lambda w: group_rates(HALVES, ROWS, list("uuvv"), w),
+    "fidelity": lambda w: fidelity(HALVES, HALVES, ROWS, sample_weight=w),
+    "group_fidelity": lambda w: group_fidelity(
+        LABELS, LABELS, task="classification", sample_weight=w
+    ),
+    "agreement": lambda w: prediction_agreement(HALVES, HALVES, ROWS, w),
+    "ice": lambda w: ice(HALVES, ROWS, LABELS, sample_weight=w),
+}
+
+
+@pytest.mark.parametrize("measure", WEIGHTED)
+def test_weights_must_have_a_finite_sum(measure):
+    with pytest.raises(ValueError, match=r"finite sum, got weights up to 1e\+308. Divide the"):
+        WEIGHTED[measure](np.full(4, 1e308))

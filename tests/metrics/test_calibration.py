@@ -166,3 +166,28 @@ def test_printed_shares_have_the_reference_of_the_labels() -> None:
     assert math.isnan(printed("data")[1])  # the printed rows are weighted, these are not
     with pytest.raises(ValueError, match="reference must be"):
         printed("model")
+
+
+@pytest.mark.parametrize("factor", [1e-320, 1e-170, 2.0**-600, 1e170, 2.0**900, 1e305])
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_calibration_does_not_depend_on_the_unit_of_weights(task: str, factor: float) -> None:
+    a, b = ("a", "b") if task == "classification" else (1.0, LinearOutput(0.5, [(0, 1.0)]))
+    rules = RuleSet(
+        [
+            Rule([Interval(0, upper=2)], a, RuleStatistics(4, (3, 1)) if task[0] == "c" else None),
+            Rule([Interval(0, lower=1)], b, RuleStatistics(4, (1, 3)) if task[0] == "c" else None),
+        ],
+        ["x"],
+        task=task,
+        ordered=False,
+    )
+    X, y = [[0.5], [1.5], [2.5], [3.5]], ["a", "a", "b", "a"] if task[0] == "c" else [1, 2, 3, 5]
+    weights = np.array([4.0, 2.0, 2.0, 1.0])
+    expected = rule_calibration(rules, X, y, weights)
+    result = rule_calibration(rules, X, y, weights * factor)
+    for name in ("printed", "observed", "low", "high"):
+        np.testing.assert_allclose(getattr(result, name), getattr(expected, name), rtol=1e-3)
+    np.testing.assert_allclose(result.rows, expected.rows * factor, rtol=1e-3)
+    assert result.error == pytest.approx(expected.error, rel=1e-3)
+    if np.frexp(factor)[0] == 0.5:  # A power of two changes no digit.
+        np.testing.assert_array_equal(result.low, expected.low)

@@ -846,3 +846,10 @@ def test_numbers_of_other_containers_equal_those_of_lists(container: str) -> Non
 def test_missing_labels_of_arrow_are_refused() -> None:
     with pytest.raises(ValueError, match="y_true must have no missing labels, got None in row 1"):
         performance_value("accuracy", pa.array([1, None]), [1, 1])
+
+
+@pytest.mark.parametrize("factor", [1e-320, 1e-170, 1.0, 1e170, 1e305])
+def test_kappa_does_not_depend_on_the_unit_of_weights(factor: float) -> None:
+    value = performance_value("cohen_kappa", [0, 0, 1, 1], [0, 1, 1, 1], sample_weight=[factor] * 4)
+    assert value == pytest.approx(0.5)
+    assert performance_value("cohen_kappa", [1], [0], sample_weight=[3e306]) == 0.0
