@@ -179,7 +179,8 @@ def rule_calibration(
         mine = ruleset.assign(table)[:, None] == np.arange(n_rules)
     else:
         mine = ruleset.match(table)
-    mine = mine & (weights > 0)[:, None]
+    positive = np.flatnonzero(weights > 0)  # Rows of weight 0 do not count in any way.
+    mine, weights = mine[positive], weights[positive]
     rows = weights @ mine
     weights = scale_weights(weights)
     total, squares = weights @ mine, weights**2 @ mine
@@ -187,7 +188,7 @@ def rule_calibration(
     behind = np.divide(total**2, squares, out=np.zeros(n_rules), where=squares > 0)
     positive_rows = np.where(total > 0, total, np.nan)
     if ruleset.classes is not None:
-        codes = class_codes(ruleset, y, n_rows)
+        codes = class_codes(ruleset, y, n_rows)[positive]
         hits = weights @ (mine & (codes[:, None] == ruleset.conclusions.outputs))
         observed = np.clip(hits / positive_rows, 0.0, 1.0)
         printed = _printed_shares(ruleset, reference)
@@ -195,11 +196,11 @@ def rule_calibration(
             printed[[r.statistics is not None and r.statistics.weighted for r in ruleset]] = np.nan
         low, high = _of_share(observed, behind, confidence)
         return RuleCalibration(printed, observed, low, high, rows, 1.0)
-    labels = finite_numbers("y", one_per_row(y, n_rows))
+    labels = finite_numbers("y", one_per_row(y, n_rows))[positive]
     observed = weights * labels @ mine / positive_rows
     deviations = np.where(mine, labels[:, None] - np.where(total > 0, observed, 0.0), 0.0)
     variance = weights @ deviations**2 / positive_rows
-    printed = _predicted(ruleset, table, mine, weights) / positive_rows
+    printed = _predicted(ruleset, table, positive, mine, weights) / positive_rows
     low, high = _of_mean(observed, variance, behind, confidence)
     mean = np.average(labels, weights=weights)
     unit = math.sqrt(np.average((labels - mean) ** 2, weights=weights))
@@ -217,13 +218,15 @@ def _printed_shares(ruleset: RuleSet, reference: str | None) -> Floats:
     return shares
 
 
-def _predicted(ruleset: RuleSet, table: RowTable, mine: Any, weights: Floats) -> Floats:
-    """Sum the predictions of each rule over its rows."""
+def _predicted(
+    ruleset: RuleSet, table: RowTable, positions: NDArray[np.intp], mine: Any, weights: Floats
+) -> Floats:
+    """Sum the predictions of each rule over its rows, which lie at positions of the table."""
     conclusions = ruleset.conclusions
     sums = (weights @ mine) * np.nan_to_num(conclusions.outputs)
     for index, function in conclusions.linear.items():
         rows = np.flatnonzero(mine[:, index])
-        columns = functools.partial(_numbers, table, rows)
+        columns = functools.partial(_numbers, table, positions[rows])
         values = function.evaluate(columns, len(rows))
         sums[index] = weights[rows] @ values
     return np.asarray(sums)

@@ -191,3 +191,24 @@ def test_calibration_does_not_depend_on_the_unit_of_weights(task: str, factor: f
     assert result.error == pytest.approx(expected.error, rel=1e-3)
     if np.frexp(factor)[0] == 0.5:  # A power of two changes no digit.
         np.testing.assert_array_equal(result.low, expected.low)
+
+
+@pytest.mark.parametrize("output", [1.0, LinearOutput(0.5, [(0, 1.0)])])
+@pytest.mark.parametrize("label", [0.1, 5.0])
+def test_calibration_ignores_rows_of_weight_zero(output: Any, label: float) -> None:
+    rules = RuleSet([Rule([Interval(0, upper=5)], output)], ["x"], task="regression")
+    X, y, weights = [[1.0], [2.0], [3.0]], [0.1] * 3, [1.0, 2.0, 1.0]
+    expected = rule_calibration(rules, X, y, weights)
+    for at in range(4):
+        more = [*X[:at], [4.0], *X[at:]], [*y[:at], label, *y[at:]]
+        result = rule_calibration(rules, *more, [*weights[:at], 0.0, *weights[at:]])
+        for name in ("printed", "observed", "low", "high", "rows", "unit", "error"):
+            np.testing.assert_array_equal(getattr(result, name), getattr(expected, name))
+
+
+def test_calibration_of_classes_ignores_rows_of_weight_zero() -> None:
+    rule = Rule([Interval(0, upper=5)], "a", RuleStatistics(4, (3, 1)))
+    rules = RuleSet([rule], ["x"], task="classification", classes=["a", "b"])
+    expected = rule_calibration(rules, [[1.0], [2.0]], ["a", "b"], [1.0, 2.0])
+    result = rule_calibration(rules, [[1.0], [4.0], [2.0]], ["a", "b", "b"], [1.0, 0.0, 2.0])
+    assert result.to_frame().equals(expected.to_frame())
