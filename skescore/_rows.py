@@ -97,12 +97,30 @@ def content_order(*columns: np.ndarray) -> np.ndarray:
     return np.argsort(keys, kind="stable")
 
 
-def scale_weights(weights: np.ndarray) -> np.ndarray:
-    """Divide weights by a power of two near the largest, so that their squares are floats.
+def scale_to_unit(values: np.ndarray) -> tuple[np.ndarray, int]:
+    """Divide numbers by a power of two near the largest, so that their squares are floats.
 
-    Ratios of sums of the scaled weights are equal to those of the weights to the last bit.
+    Ratios of the scaled numbers are equal to those of the numbers to the last bit.
+
+    Parameters
+    ----------
+    values : ndarray of float
+        The numbers.
+
+    Returns
+    -------
+    scaled : ndarray of float
+        The numbers divided by ``2.0**exponent``, at most 1.
+    exponent : int
+        The exponent.
     """
-    return np.asarray(np.ldexp(weights, -int(np.frexp(weights.max(initial=0.0))[1])))
+    exponent = int(np.frexp(np.abs(values).max(initial=0.0))[1])
+    return np.asarray(np.ldexp(values, -exponent)), exponent
+
+
+def scale_weights(weights: np.ndarray) -> np.ndarray:
+    """Divide weights by a power of two near the largest; see :func:`scale_to_unit`."""
+    return scale_to_unit(weights)[0]
 
 
 def weighted_mean(values: np.ndarray, weights: np.ndarray | None) -> float:

@@ -19,7 +19,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import cohen_kappa_score
 
 from skescore._aliases import RULEKIT_PERFORMANCE_METRICS, AliasedTable
-from skescore._rows import deviations_from_mean, scale_weights
+from skescore._rows import deviations_from_mean, scale_to_unit, scale_weights
 from skescore._text import did_you_mean
 from skescore._validation import TASKS, as_numbers, check_choice, check_flag, check_number_or_nan
 from skescore.metrics import _prediction
@@ -234,7 +234,8 @@ def _beside_the_mean(rows: Numbers) -> tuple[Floats, Floats]:
 
 
 def _norm(values: Floats, weights: Floats) -> float:
-    return math.sqrt(_mean(values**2, weights))
+    scaled, exponent = scale_to_unit(values)  # squares must neither vanish nor overflow
+    return float(np.ldexp(math.sqrt(_mean(scaled**2, weights)), exponent))
 
 
 def _error_ratio(error: float, reference: float) -> float:
@@ -246,7 +247,8 @@ def _error_ratio(error: float, reference: float) -> float:
 def _correlation(rows: Numbers, clip: bool) -> float:
     check_flag("clip", clip)
     y_true, y_pred = (
-        deviations_from_mean(side, rows.weights) for side in (rows.y_true, rows.y_pred)
+        scale_to_unit(deviations_from_mean(scale_to_unit(side)[0], rows.weights))[0]
+        for side in (rows.y_true, rows.y_pred)
     )
     if not (y_true.any() and y_pred.any()):
         return math.nan

@@ -7,6 +7,7 @@ computes them thousands of times on few rows, where scikit-learn's checks take m
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ import pandas as pd
 from sklearn.metrics import median_absolute_error as sk_median_absolute_error
 
 from skescore._names import PREDICTION_METRIC_NAMES
-from skescore._rows import deviations_from_mean, weighted_mean
+from skescore._rows import deviations_from_mean, scale_to_unit, scale_weights, weighted_mean
 from skescore._scores import UNCOVERED
 from skescore._text import did_you_mean
 from skescore._validation import (
@@ -30,6 +31,9 @@ from skescore._validation import (
 __all__ = ["PREDICTION_METRICS", "PredictionMetric", "prediction_loss", "prediction_performance"]
 
 Weights = np.ndarray | None
+
+#: Smaller sums of squares have lost digits.
+_LEAST = sys.float_info.min
 
 #: Code of the prediction of an uncovered row: wrong, but not a class.
 NO_RULE = -1
@@ -83,14 +87,34 @@ def r2(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
     """Compute the share of the variance that the predictions explain; NaN for a single row."""
     if len(y_true) < 2:
         return math.nan
-    errors, deviations = (y_true - y_pred) ** 2, deviations_from_mean(y_true, weights) ** 2
-    if weights is not None:
-        errors, deviations = weights * errors, weights * deviations
-    residual, total = float(errors.sum()), float(deviations.sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        errors, deviations = (y_true - y_pred) ** 2, deviations_from_mean(y_true, weights) ** 2
+        if weights is not None:
+            errors, deviations = weights * errors, weights * deviations
+        residual, total = float(errors.sum()), float(deviations.sum())
+    least = _LEAST if weights is None else _LEAST * max(1.0, float(weights.sum()))
+    if not (least <= residual < math.inf and least <= total < math.inf):
+        return _r2_of_extreme_numbers(y_true, y_pred, weights)
+    return float(1.0 - np.divide(residual, total))
+
+
+def _r2_of_extreme_numbers(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
+    """Compute R² where sums of squares vanish, or are too small or too large for floats."""
+    weights = np.ones(len(y_true)) if weights is None else scale_weights(weights)
+    both, both_unit = scale_to_unit(np.stack([y_true, y_pred]))
+    errors, error_unit = scale_to_unit(both[0] - both[1])
+    true, true_unit = scale_to_unit(y_true)
+    deviations, unit = scale_to_unit(deviations_from_mean(true, weights))
+    residual, total = float((weights * errors**2).sum()), float((weights * deviations**2).sum())
     if residual == 0.0:
         return 1.0
     # An infinite value would make means over folds useless.
-    return 0.0 if total == 0.0 else float(1.0 - np.divide(residual, total))
+    if total == 0.0:
+        return 0.0
+    with np.errstate(over="ignore"):
+        exponent = 2 * (both_unit + error_unit - true_unit - unit)
+        ratio = float(np.ldexp(residual / total, exponent))
+    return max(1.0 - ratio, -sys.float_info.max)
 
 
 def mean_absolute_error(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
@@ -105,7 +129,15 @@ def mean_squared_error(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights)
 
 def root_mean_squared_error(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:
     """Compute the root of the mean squared error."""
-    return math.sqrt(mean_squared_error(y_true, y_pred, weights))
+    with np.errstate(over="ignore", invalid="ignore"):
+        squared = mean_squared_error(y_true, y_pred, weights)
+    if _LEAST <= squared < math.inf or (y_true == y_pred).all():
+        return math.sqrt(squared)
+    both, both_unit = scale_to_unit(np.stack([y_true, y_pred]))
+    errors, unit = scale_to_unit(both[0] - both[1])
+    weights = None if weights is None else scale_weights(weights)
+    with np.errstate(over="ignore"):
+        return float(np.ldexp(math.sqrt(_mean(errors**2, weights)), both_unit + unit))
 
 
 def median_absolute_error(y_true: np.ndarray, y_pred: np.ndarray, weights: Weights) -> float:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
+from decimal import Decimal, localcontext
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -397,3 +400,66 @@ def test_floats_of_lists_stay_floats() -> None:
     assert one_dimension("y", numbers).dtype == np.float64
     assert one_dimension("y", [1, 2.5, 2**52 + 1]).dtype == np.float64
     assert prediction_loss(numbers, [*numbers[:2], 2**60], **options) == (2.0**60 - 0.5) / 3
+
+
+# --- extreme numbers -----------------------------------------------------------------------------
+
+
+def exact_r2(y_true: Any, y_pred: Any, weights: Any) -> Fraction:
+    true, pred, weights = ([Fraction(v) for v in side] for side in (y_true, y_pred, weights))
+    mean = sum(w * t for w, t in zip(weights, true, strict=True)) / sum(weights)
+    residual = sum(w * (t - p) ** 2 for w, t, p in zip(weights, true, pred, strict=True))
+    return 1 - residual / sum(w * (t - mean) ** 2 for w, t in zip(weights, true, strict=True))
+
+
+def exact_rmse(y_true: Any, y_pred: Any, weights: Any) -> float:
+    true, pred, weights = ([Fraction(v) for v in side] for side in (y_true, y_pred, weights))
+    errors = [w * (t - p) ** 2 for w, t, p in zip(weights, true, pred, strict=True)]
+    with localcontext() as context:
+        context.prec, context.Emax, context.Emin = 50, 10000, -10000
+        square = sum(errors) / sum(weights)
+        return float((Decimal(square.numerator) / Decimal(square.denominator)).sqrt())
+
+
+SIZES = [1e-300, 1e-200, 1e-162, 1e-158, 1e-150, 1.0, 1e150, 1e155, 1e200, 1e307]
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-20, 1.0, 1e200])
+@pytest.mark.parametrize("size", SIZES)
+def test_squares_of_extreme_numbers_are_exact(size: float, unit: float) -> None:
+    y_true, y_pred = [1.0, 2.0, 3.5, -4.0], [3.0, 1.0, 2.0, -1.0]
+    true, pred = ([size * v for v in side] for side in (y_true, y_pred))
+    weights = [unit * w for w in (1.0, 2.0, 1.0, 3.0)]
+    options = {"task": "regression"}
+    for given_weights, used in ((weights, weights), (None, [1.0] * 4)):
+        value = prediction_performance(
+            true, pred, metric="r2", sample_weight=given_weights, **options
+        )
+        assert value == pytest.approx(float(exact_r2(true, pred, used)), rel=1e-12)
+        value = prediction_loss(
+            true,
+            pred,
+            metric="root_mean_squared_error",
+            sample_weight=given_weights,
+            **options,
+        )
+        assert value == pytest.approx(exact_rmse(true, pred, used), rel=1e-12)
+
+
+def test_r2_of_errors_of_another_size() -> None:
+    options = {"metric": "r2", "task": "regression"}
+    true = [1e-170, 2e-170, 3e-170]
+    assert prediction_performance(true, [v * (1 + 1e-9) for v in true], **options) == 1.0
+    assert prediction_performance(true, [1.0, 2.0, 3.0], **options) == -sys.float_info.max
+    assert prediction_performance([1e150, 2e150, 3e150], true, **options) == pytest.approx(-6.0)
+    assert prediction_performance([1e-170] * 3, true, **options) == 0.0
+    assert prediction_performance([1e-170] * 3, [1e-170] * 3, **options) == 1.0
+
+
+@given(st.lists(st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)), min_size=2, max_size=9))
+def test_r2_of_ordinary_numbers_keeps_all_digits(pairs: Any) -> None:
+    true, pred = np.array(pairs).T
+    errors, deviations = (true - pred) ** 2, (true - true.mean()) ** 2
+    assume(min(errors.sum(), deviations.sum()) > 1e-300 and true.min() < true.max())
+    value = prediction_performance(true, pred, metric="r2", task="regression")
+    assert value == 1.0 - errors.sum() / deviations.sum()

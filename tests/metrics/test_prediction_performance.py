@@ -853,3 +853,29 @@ def test_kappa_does_not_depend_on_the_unit_of_weights(factor: float) -> None:
     value = performance_value("cohen_kappa", [0, 0, 1, 1], [0, 1, 1, 1], sample_weight=[factor] * 4)
     assert value == pytest.approx(0.5)
     assert performance_value("cohen_kappa", [1], [0], sample_weight=[3e306]) == 0.0
+
+
+SCALE_FREE = (
+    "correlation",
+    "squared_correlation",
+    "root_relative_squared_error",
+    "normalized_absolute_error",
+)
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-300, 1e-170, 2.0**-700, 2.0**600, 1e170, 1e300])
+@pytest.mark.parametrize("name", SCALE_FREE)
+def test_measures_without_a_unit_hold_for_extreme_numbers(name: str, size: float) -> None:
+    y_true, y_pred = np.array([1.0, 2.0, 3.5]), np.array([3.0, 1.0, 2.5])
+    expected = performance_value(name, y_true, y_pred)
+    value = performance_value(name, y_true * size, y_pred * size)
+    assert value == pytest.approx(expected, rel=1e-3 if size < 1e-307 else 1e-12)
+    if np.frexp(size)[0] == 0.5:  # A power of two changes no digit.
+        assert value == expected
+
+
+def test_correlation_of_numbers_of_different_sizes() -> None:
+    y_true, y_pred = np.array([1.0, 2.0, 3.5]), np.array([3.0, 1.0, 2.5])
+    expected = performance_value("correlation", y_true, y_pred)
+    value = performance_value("correlation", y_true * 1e-170, y_pred * 1e170)
+    assert value == pytest.approx(expected)
