@@ -33,7 +33,7 @@ from skescore._validation import (
     row_weights,
     whole_labels,
 )
-from skescore.metrics._prediction import prediction_performance
+from skescore.metrics._prediction import common_codes, prediction_performance
 from skescore.metrics._rule_counts import Flags, Floats, checked_weights, one_per_row
 from skescore.rules import Fallback, RuleSet, as_ruleset, convert_rows
 
@@ -575,7 +575,8 @@ def group_fidelity(
     codes, group_names = pd.factorize(group_labels[has_weight], use_na_sentinel=False)
     box, rules, weights = box[has_weight], rules[has_weight], weights[has_weight]
     if task == "classification":
-        values = np.asarray(box == rules, dtype=np.float64)
+        box_codes, rules_codes = common_codes(box, rules)  # without rounding of integers
+        values = np.asarray(box_codes == rules_codes, dtype=np.float64)
     else:
         box, rules = finite_numbers("y_black_box", box), finite_numbers("y_rules", rules)
         check_labels = np.average(np.abs(deviations_from_mean(box, weights)), weights=weights)

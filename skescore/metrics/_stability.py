@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from skescore._validation import check_integer
 from skescore.metrics._fidelity import known_predictions
 from skescore.metrics._overlap import rules_and_rows
+from skescore.metrics._prediction import common_codes
 from skescore.metrics._rule_counts import Floats
 from skescore.rules import AtLeast, Condition, Interval, Linear, RowTable, RuleSet, as_ruleset
 
@@ -207,7 +208,8 @@ def prediction_agreement(
     weights = rules_and_rows("prediction_agreement", first, X, sample_weight)[2]
     (a, a_known), (b, b_known) = (known_predictions(ruleset, X) for ruleset in (first, second))
     if first.task == "classification":
-        same = np.where(a_known & b_known, a == b, a_known == b_known)
+        a_codes, b_codes = common_codes(a, b)  # without rounding of integers
+        same = np.where(a_known & b_known, a_codes == b_codes, a_known == b_known)
         return float(np.average(same, weights=weights))
     is_counted = a_known & b_known & (weights > 0)
     if not is_counted.any():

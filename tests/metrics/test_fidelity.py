@@ -21,6 +21,7 @@ from skescore.metrics import (
     feature_agreement,
     fidelity,
     group_fidelity,
+    prediction_performance,
     rows_off_data,
 )
 from skescore.rules import Fallback, Interval, LinearOutput, OneOf, Rule, RuleSet
@@ -378,3 +379,20 @@ def test_rows_at_a_boundary_lie_between_rows() -> None:
     drawn = rows_off_data(X, "boundary", 200, black_box=box, random_state=0)
     assert len(drawn) == 200
     assert 3.9 < drawn.max() <= 4.0
+
+
+@pytest.mark.parametrize(
+    ("black_box", "rules"),
+    [
+        (np.array([2**53 + 1, 1]), np.array([2.0**53, 1.0])),
+        (np.array([2.0**53, 1.0]), np.array([2**53 + 1, 1])),
+        (np.array([2**63 + 1, 1], dtype=np.uint64), np.array([-1, 1])),
+        (np.array([2**64 - 1, 1], dtype=np.uint64), np.array([2**63 - 1, 1])),
+        (np.array([2**53 + 1, "a"], dtype=object), np.array([2**53, "a"], dtype=object)),
+    ],
+)
+def test_group_fidelity_compares_labels_without_rounding(black_box: Any, rules: Any) -> None:
+    fidelity = group_fidelity(black_box, rules, ["u", "v"], task="classification")
+    assert fidelity.values.tolist() == [0.0, 1.0]
+    options = {"metric": "accuracy", "task": "classification"}
+    assert fidelity.overall == prediction_performance(black_box, rules, **options)

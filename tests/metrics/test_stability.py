@@ -181,3 +181,14 @@ def test_what_is_refused() -> None:
         rule_similarity(rules, rules, ROWS, n_bins=0)
     with pytest.raises(ValueError, match="at least one row to take quantiles of"):
         rule_similarity(rules, rules, ROWS[:0])
+
+
+def test_agreement_compares_labels_without_rounding() -> None:
+    labels = (2**53 + 1, 2.0**53), (2.0**53, 2**53 + 1), (2**53, 2.0**53), ("1", 1)
+    for one, other in labels:
+        rules = [
+            RuleSet([Rule([Interval(0, upper=49)], label), Rule([], low)], ["x"], task=task)
+            for label, low, task in ((one, 0, "classification"), (other, 0.0, "classification"))
+        ]
+        expected = 1.0 if one == other else 0.5
+        assert prediction_agreement(*rules, ROWS) == expected
