@@ -23,6 +23,7 @@ from sklearn.utils import _safe_indexing
 from skescore._random import child_generator
 from skescore._rows import deviations_from_mean
 from skescore._validation import (
+    LARGEST_EXACT,
     TASKS,
     check_choice,
     check_integer,
@@ -436,9 +437,17 @@ def _take_rows(column: pd.Series, rows: NDArray[np.intp]) -> pd.Series:
 
 def _like(column: pd.Series, values: Floats) -> pd.Series:
     """Convert numbers to the type of the column."""
-    if is_integer_dtype(column):
-        values = np.rint(values)
-    return pd.Series(values).astype(column.dtype)
+    if not is_integer_dtype(column):
+        return pd.Series(values).astype(column.dtype)
+    values = np.rint(values)
+    if not (np.abs(values) >= LARGEST_EXACT).any():
+        return pd.Series(values).astype(column.dtype)
+    # Floats near the ends of 64 bits may lie outside of them.
+    low, high = int(column.min()), int(column.max())
+    whole = [
+        None if math.isnan(value) else min(max(int(value), low), high) for value in values.tolist()
+    ]
+    return pd.Series(whole, dtype=object).astype(column.dtype)
 
 
 @dataclass(frozen=True, eq=False)

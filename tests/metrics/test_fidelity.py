@@ -396,3 +396,30 @@ def test_group_fidelity_compares_labels_without_rounding(black_box: Any, rules: 
     assert fidelity.values.tolist() == [0.0, 1.0]
     options = {"metric": "accuracy", "task": "classification"}
     assert fidelity.overall == prediction_performance(black_box, rules, **options)
+
+
+@pytest.mark.parametrize("where", ["jittered", "interpolated", "uniform"])
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([2**63 - 1, 2**62]),
+        pd.Series([-(2**63), -(2**63) + 5, 2**63 - 1]),
+        pd.Series([2**64 - 1, 2**63], dtype="uint64"),
+        pd.Series([2**53 + 1, 2**53 + 3]),
+        pd.Series([2**63 - 1, 2**63 - 2, None], dtype="Int64"),
+        pd.Series([2**63 - 1, 2**63 - 2], dtype="int64[pyarrow]"),
+    ],
+    ids=str,
+)
+def test_rows_off_data_keep_the_range_of_integers(column: pd.Series, where: str) -> None:
+    drawn = rows_off_data(pd.DataFrame({"id": column}), where, 50)["id"]
+    assert drawn.dtype == column.dtype
+    assert column.min() <= drawn.min() <= drawn.max() <= column.max()
+
+
+def test_rows_off_data_keep_the_range_of_integer_arrays() -> None:
+    X = np.array([[2**63 - 1, 0], [2**62, 1]])
+    drawn = rows_off_data(X, "jittered", 50)
+    assert drawn.dtype == X.dtype
+    assert (drawn.min(axis=0) >= X.min(axis=0)).all()
+    assert (drawn.max(axis=0) <= X.max(axis=0)).all()
