@@ -584,7 +584,7 @@ def _correlation(name: str, scores: Floats, loo: Floats, peak: float) -> float:
     if peak:
         # The last digits of predictions depend on the batch, but ties must not.
         loo = np.round(loo / peak, 12)
-    if len(scores) < 2 or not np.ptp(scores) or not np.ptp(loo):
+    if len(scores) < 2 or scores.min() == scores.max() or loo.min() == loo.max():
         return np.nan
     if name == "taucorr_loo":
         if len(scores) == 2:  # SciPy's p-value would divide by zero.

@@ -31,6 +31,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 MAPS_REMEDY = "Pass rows of numbers, the same features in the same order for both maps."
+#: Sums of larger numbers may overflow; a factor by which they are multiplied first.
+_LARGEST_SUMMED, _SCALE = 1e290, 2.0**-100
 AGREEMENTS = ("feature", "rank", "sign", "signed_rank", "rank_correlation", "pairwise")
 
 
@@ -478,6 +480,7 @@ def row_correlation(left: Floats, right: Floats) -> Floats:
     """Return Pearson's correlation of the rows of two matrices; NaN for constant rows."""
     if left.shape[1] < 2:
         return np.full(len(left), np.nan)
+    left, right = _without_overflow(left), _without_overflow(right)
     # Rounding of the mean must not give a constant row a correlation.
     constant = (np.ptp(left, axis=1) == 0) | (np.ptp(right, axis=1) == 0)
     centered = [values - values.mean(axis=1, keepdims=True) for values in (left, right)]
@@ -491,6 +494,14 @@ def row_correlation(left: Floats, right: Floats) -> Floats:
     values = np.full(len(left), np.nan)
     np.divide(products, np.sqrt(squares), out=values, where=~constant)
     return np.clip(values, -1.0, 1.0)
+
+
+def _without_overflow(maps: Floats) -> Floats:
+    """Divide rows by a power of two if their sums could overflow."""
+    is_large = np.abs(maps).max(axis=1, initial=0.0) > _LARGEST_SUMMED
+    if not is_large.any():
+        return maps
+    return maps * np.where(is_large, _SCALE, 1.0)[:, np.newaxis]
 
 
 def _same_order(left: Floats, right: Floats) -> float:

@@ -828,3 +828,17 @@ def test_removal_curves_of_texts_of_different_lengths() -> None:
     assert [curve.tolist() for curve in curves.deletion] == [[1, 0, 0], [2, 1, 0, 0, 0]]
     assert [curve.tolist() for curve in curves.insertion] == [[0, 1, 1], [0, 1, 2, 2, 2]]
     assert curves.mean(3)["insertion"].tolist() == [0.0, 1.5, 1.5]
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e280, 1e300, 1e308])
+@pytest.mark.parametrize("weights", [[1, 2, 3], [1, -2, 3]])
+def test_correlations_of_extreme_scores(scale: float, weights: Any) -> None:
+    def model(X: Any) -> Any:
+        return X @ np.array(weights, dtype=float)
+
+    X, scores = [[1.0, 1.0, 1.0]], np.array([[1.0, -1.3, 1.7]])
+    measures = ["pearsoncorr_loo", "taucorr_loo"]
+    expected = faithfulness(model, X, scores, measures=measures)
+    result = faithfulness(model, X, scores * scale, measures=measures)
+    for name in measures:
+        assert result[name] == pytest.approx(expected[name], rel=1e-12)
