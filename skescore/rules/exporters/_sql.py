@@ -49,6 +49,8 @@ _OF_FLOATS = {
     "postgres": "CAST(pg_typeof({}) AS VARCHAR) IN "
     "('double precision', 'real', 'numeric', 'double', 'float')",
 }
+#: Kinds of columns whose type the rules do not tell; "bits" are compared with True and False.
+_UNKNOWN = (None, "bits")
 #: Whole numbers up to here are the same in 32 bits as in 64.
 _EXACT = 2**24
 _LARGEST_WHOLE = 2**63 - 1
@@ -245,7 +247,7 @@ class Terms:
             for feature in _compared_kinds(rules):
                 is_named = ruleset.feature_names[feature] in booleans
                 if self._kinds[feature] == "flags" and not is_named:
-                    self._kinds[feature] = "numbers"
+                    self._kinds[feature] = "bits"
         self._table_kinds: dict[int, str] = {}
         if kinds is not None:
             table_kinds = (kinds.get(name) for name in ruleset.feature_names)
@@ -369,7 +371,7 @@ class Terms:
         column, kind = self._columns[feature], self._kinds.get(feature)
         if kind == "numbers":
             return self.is_number(column)
-        if kind is None and self._style.nan:
+        if kind in _UNKNOWN and self._style.nan:
             return f"({column} IS NOT NULL AND NOT ({self._is_nan(column)}))"
         return f"{column} IS NOT NULL"
 
@@ -382,7 +384,7 @@ class Terms:
         column, kind = self._columns[feature], self._kinds.get(feature)
         if kind == "numbers" and self._style.nan:
             return f"{column} IS NULL OR NOT {self.is_number(column)}"
-        if kind is None and self._style.nan:
+        if kind in _UNKNOWN and self._style.nan:
             return f"{column} IS NULL OR {self._is_nan(column)}"
         return f"{column} IS NULL"
 
@@ -414,7 +416,7 @@ class Terms:
             and not flags
             and not isinstance(condition.values[0], str)
         ):
-            return f"{text} AND {self.is_number(column)}"
+            return f"{text} AND {self._is_known(condition.feature)}"
         return text
 
     def _representable(self, condition: OneOf, values: Sequence[Any]) -> list[Any]:

@@ -116,11 +116,9 @@ def test_arbitrary_rule_sets_answer_alike(arbitrary, duck, data):
     ruleset = data.draw(arbitrary.rule_sets(policies=("default", "abstain"), labels=SQL_LABELS))
     by_row = any(isinstance(rule.weight, LinearOutput) for rule in ruleset.rules)
     X = arbitrary.border_rows(ruleset, 80, data.draw(st.integers(0, 99)))
-    flags = [c for c in X if pd.api.types.infer_dtype(X[c], skipna=True) == "boolean"]
-    options = {"exact": True, "booleans": flags}
-    expressions, expected = [ruleset.to_sql(**options)], [arbitrary.answers(ruleset, X)]
+    expressions, expected = [ruleset.to_sql(exact=True)], [arbitrary.answers(ruleset, X)]
     if ruleset.voting is None:
-        expressions.append(ruleset.to_sql(kind="assign", **options))
+        expressions.append(ruleset.to_sql(exact=True, kind="assign"))
         expected.append([None if i < 0 else i + 1 for i in ruleset.assign(X).tolist()])
     for result, expected_value in zip(
         in_duckdb(duck, ruleset, X, expressions), expected, strict=True

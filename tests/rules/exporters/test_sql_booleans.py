@@ -44,17 +44,19 @@ def test_truth_values_are_compared_as_they_are():
 
 
 @pytest.mark.parametrize("kind", ["INTEGER", "DOUBLE", "BOOLEAN"])
+@pytest.mark.parametrize("is_named", [False, True])
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("negated", [False, True])
 @pytest.mark.parametrize("values", [[True], [False], [True, False]])
-def test_flags_are_written_for_the_named_kind(values, negated, exact, kind):
+def test_flags_are_compared_with_all_columns(values, negated, exact, is_named, kind):
     rules = [Rule([OneOf(0, values, negated)], 1.0), Rule([], 0.0)]
     ruleset = RuleSet(rules, ["smoker"], task="regression")
     numbers = [0, 1, None] if kind == "BOOLEAN" else [0, 1, 2, None]
+    numbers += [float("nan")] if kind == "DOUBLE" and exact else []
     with duckdb.connect() as connection:
         connection.execute(f"CREATE TABLE people (smoker {kind})")
         connection.executemany("INSERT INTO people VALUES (?)", [[number] for number in numbers])
-        booleans = ["smoker"] if kind == "BOOLEAN" else []
+        booleans = ["smoker"] if is_named and kind == "BOOLEAN" else []
         query = ruleset.to_sql(dialect="duckdb", exact=exact, booleans=booleans)
         results = connection.execute(f"SELECT {query} FROM people").fetchall()
     expected = ruleset.predict(pd.DataFrame({"smoker": numbers}, dtype=object))
