@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from skescore._io import json_of
@@ -59,7 +59,22 @@ def _value_to_json(value: Any) -> Any:
     return value
 
 
+def _check_nesting(conditions: Iterable[Condition]) -> None:
+    """Raise a ValueError for conditions that are nested too deeply to be read again."""
+    level = list(conditions)
+    for _ in range(_DEEPEST - 1):
+        inner = (c for part in level if isinstance(part, AtLeast) for c in part.conditions)
+        level = list({id(condition): condition for condition in inner}.values())
+        if not level:
+            return
+    raise ValueError(
+        f"The conditions of a rule must not be nested more than {_DEEPEST} deep to be written as "
+        "JSON, but those of one rule are. Simplify the rules first."
+    )
+
+
 def _rule_to_json(rule: Rule) -> dict[str, Any]:
+    _check_nesting(rule.conditions)
     data: dict[str, Any] = {
         "if": [_condition_to_json(c) for c in rule.conditions],
         "then": _value_to_json(rule.output),

@@ -1241,6 +1241,11 @@ class RuleSet(Sequence[Rule]):
         ----------
         indent : int or None, default=2
             Spaces per level; None writes one line.
+
+        Raises
+        ------
+        ValueError
+            If conditions are nested so deeply that :meth:`from_json` would refuse them.
         """
         return ruleset_to_json(self, indent=indent)
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skescore import RuleSet
-from skescore.rules import Domain, Interval, Rule
+from skescore.rules import AtLeast, Domain, Interval, Rule
 
 RULES = RuleSet([Rule([Interval(0, upper=0.1)], "ä")], ["größe"], task="classification")
 
@@ -92,3 +92,16 @@ def test_json_rejects_huge_numbers_and_deep_nesting():
         inner = f'{{"type": "at_least", "m": 1, "conditions": [{inner}]}}'
     with pytest.raises(ValueError, match="nested more than 50 deep"):
         RuleSet.from_json(json_of(conditions=f"[{inner}]"))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 48, 49, 50, 51, 80])
+def test_json_is_written_only_if_it_can_be_read(depth):
+    condition = Interval(0, upper=1.0)
+    for i in range(depth - 1):
+        condition = AtLeast(1, [condition, Interval(0, lower=5.0 + i)])
+    rules = RuleSet([Rule([condition], "a")], ["x"], task="classification")
+    if depth < 50:
+        assert RuleSet.from_json(rules.to_json()) == rules
+    else:
+        with pytest.raises(ValueError, match="must not be nested more than 50 deep"):
+            rules.to_json()
