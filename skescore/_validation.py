@@ -333,6 +333,7 @@ def row_weights(sample_weight: Any, n_rows: int, *, finite_sum: bool = True) -> 
     """
     if np.ma.is_masked(sample_weight):
         raise ValueError("sample_weight must have no masked entries. Weigh such rows 0.")
+    check_only_numbers("sample_weight", np.asarray(sample_weight))
     weights = np.asarray(sample_weight, dtype=float)
     if weights.shape != (n_rows,):
         raise ValueError(
@@ -353,6 +354,26 @@ def row_weights(sample_weight: Any, n_rows: int, *, finite_sum: bool = True) -> 
             f"{float(weights.max())!r}. Divide the weights by the largest."
         )
     return weights
+
+
+#: Values that NumPy would convert to floats, or to floats without a part of them.
+_NON_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
+
+
+def check_only_numbers(name: str, values: NDArray[Any]) -> None:
+    """Raise a TypeError if an array holds texts, dates, durations or complex numbers."""
+    kind = values.dtype.kind
+    if kind in "biuf":
+        return
+    offending: str | None = str(values.dtype)
+    if kind == "O":
+        unusable = (v for v in values.flat if isinstance(v, _NON_NUMBERS))
+        first = next(unusable, None)
+        offending = None if first is None else type(first).__name__
+    if offending is not None:
+        raise TypeError(
+            f"{name} must hold numbers, got values of type {offending}. Convert them to floats."
+        )
 
 
 def one_dimension(name: str, values: Any) -> NDArray[Any]:

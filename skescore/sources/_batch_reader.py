@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skescore._validation import one_dimension, python_value
+from skescore._validation import check_only_numbers, one_dimension, python_value
 from skescore.extractors import Column, is_categorical
 from skescore.metrics._rule_counts import RowPasses
 from skescore.rules import RuleSet
@@ -188,7 +188,15 @@ class BatchReader:
         self._check_frame(frame)
         if self.target is not None:
             self._check_labels(frame[self.target])
-        weights = None if self.weight is None else np.asarray(frame[self.weight], dtype=float)
+        weights = None
+        if self.weight is not None:
+            try:
+                check_only_numbers("sample_weight", np.asarray(frame[self.weight]))
+            except TypeError as error:
+                raise ColumnError(
+                    f"The weights {self.weight!r} of {self.name} must be numbers ({error})"
+                ) from error
+            weights = np.asarray(frame[self.weight], dtype=float)
         if weights is not None and (weights == 0).any():
             positive_rows = np.flatnonzero(weights)
             weights = weights[positive_rows]

@@ -219,3 +219,41 @@ WEIGHTED = {
 def test_weights_must_have_a_finite_sum(measure):
     with pytest.raises(ValueError, match=r"finite sum, got weights up to 1e\+308. Divide the"):
         WEIGHTED[measure](np.full(4, 1e308))
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        np.array(["2024-01-01"] * 4, dtype="datetime64[D]"),
+        np.array([1, 2, 3, 4], dtype="timedelta64[s]"),
+        np.array([1, 2, 3, 4], dtype=complex),
+        [1.0, 2.0, 3.0, 1j],
+        ["1", "2", "3", "4"],
+        np.array([1, "2", 3, 4], dtype=object),
+        [b"1", 2.0, 3.0, 4.0],
+        pd.to_datetime(["2024-01-01"] * 4),
+        pd.Series(pd.to_timedelta([1, 2, 3, 4], unit="s")),
+        pl.Series(["1", "2", "3", "4"]),
+    ],
+    ids=lambda weights: type(weights).__name__,
+)
+@pytest.mark.parametrize("measure", ["overlap", "performance", "rates", "ice"])
+def test_weights_must_be_numbers(measure, weights):
+    with pytest.raises(TypeError, match="sample_weight must hold numbers, got values of type"):
+        WEIGHTED[measure](weights)
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        [1, 2, 3, 4],
+        [True, False, True, True],
+        [Decimal(1), 2, 3.5, np.float32(1)],
+        pd.Series([1, 2, 3, 4], dtype="Int64"),
+        pl.Series([1, 2, 3, 4]),
+        np.array([1, 2, 3, 4], dtype=np.float16),
+    ],
+)
+def test_weights_of_all_numbers_are_accepted(weights):
+    floats = np.array([float(weight) for weight in weights])
+    assert rule_overlap(HALVES, ROWS, weights).overlap == rule_overlap(HALVES, ROWS, floats).overlap

@@ -455,3 +455,13 @@ def test_files_that_hold_texts_and_numbers_are_refused(tmp_path: Path) -> None:
     for options in ({"target": "price"}, {"black_box": lambda rows: np.zeros(len(rows))}):
         with pytest.raises(ValueError, match=r"'length' of .* must have one type in all files"):
             score_source(ruleset, tmp_path, **options)
+
+
+@pytest.mark.parametrize(
+    "weights", [["1", "2"], pd.to_datetime(["2024-01-01"] * 2), pd.to_timedelta([1, 2], unit="s")]
+)
+def test_weights_of_frames_must_be_numbers(weights: Any) -> None:
+    rules = RuleSet([Rule([], "a")], ["x"], task="classification")
+    frame = pd.DataFrame({"x": [1.0, 2.0], "label": "a", "weight": weights})
+    with pytest.raises(ValueError, match=r"weights 'weight' of .* must be numbers"):
+        count_source(rules, frame, target="label", sample_weight="weight")
