@@ -15,6 +15,8 @@ from skescore.rules._conditions import Condition, as_numbers, is_missing
 
 #: Arrow's types whose values NumPy reads without a copy.
 _ARROW_FLOATS = ("double", "float")
+#: Libraries whose tables are read in parts.
+_LAZY_LIBRARIES = ("dask", "dask_expr")
 _ARROW_INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))
 
 
@@ -285,8 +287,14 @@ def convert_rows(X: Any) -> Any:
     Raises
     ------
     TypeError
-        If a table is neither of pandas nor of polars nor of Arrow.
+        If a table is neither of pandas nor of polars nor of Arrow, or is not in memory.
     """
+    if type(X).__module__.partition(".")[0] in _LAZY_LIBRARIES:
+        raise TypeError(
+            f"X must be rows in memory, got a {type(X).__name__} of "
+            f"{type(X).__module__.partition('.')[0]}. Pass X.compute(), or read the rows with "
+            "skescore.sources."
+        )
     if isinstance(X, np.ma.MaskedArray):  # masked entries are missing values
         numbers = np.ma.filled(X.astype(float), np.nan) if X.dtype.kind in "biuf" else None
         if numbers is not None and (X.dtype.kind == "f" or not _rounded(numbers)):
@@ -297,6 +305,7 @@ def convert_rows(X: Any) -> Any:
     if not hasattr(X, "columns") or _is_frame(X) or isinstance(X, np.ndarray | RowTable):
         return X
     if _is_arrow(X):
+        X = without_null_categories(X)
         frame = X.to_pandas()
         for i, kind in enumerate(X.schema.types):
             name = str(kind).replace("i", "I").replace("u", "U")  # as pandas calls it
@@ -307,6 +316,19 @@ def convert_rows(X: Any) -> Any:
         f"X must be an array or a data frame of pandas or polars, got a {type(X).__name__} of "
         f"{type(X).__module__.partition('.')[0]}. Turn it into a pandas data frame first."
     )
+
+
+def without_null_categories(table: Any) -> Any:
+    """Return an Arrow table whose dictionaries have no null, which pandas cannot represent."""
+    for position, kind in enumerate(table.schema.types):
+        if not str(kind).startswith("dictionary<"):
+            continue
+        column = table.column(position)
+        parts = getattr(column, "chunks", [column])
+        if any(part.dictionary.null_count for part in parts):
+            encoded = column.cast(kind.value_type).dictionary_encode()
+            table = table.set_column(position, table.schema.names[position], encoded)
+    return table
 
 
 def _as_array(X: Any) -> np.ndarray:

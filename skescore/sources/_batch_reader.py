@@ -20,6 +20,7 @@ from skescore.extractors import Column, is_categorical
 from skescore.metrics._rule_counts import RowPasses
 from skescore.rules import RuleSet
 from skescore.rules._conditions import as_numbers
+from skescore.rules._row_table import without_null_categories
 from skescore.sources._encoding import EncodedRows
 from skescore.sources._scale import Scale
 from skescore.sources._tables import ColumnError, SourceError, check_columns
@@ -329,6 +330,7 @@ def _decode(codes: NDArray[Any], column: Column) -> NDArray[Any]:
 
 
 def _frame_from_arrow(batch: Any) -> pd.DataFrame:
+    batch = without_null_categories(batch)
     frame = batch.to_pandas()
     for position, kind in enumerate(batch.schema.types):
         if re.fullmatch(r"u?int64", str(kind)) and _are_rounded(batch.column(position)):

@@ -1628,3 +1628,28 @@ def test_predict_preserves_label_types(labels):
     rules = [Rule((Interval(0, upper=0.0),), first), Rule((), second)]
     found = RuleSet(rules, ["a"], task="classification").predict([[-1.0], [1.0]])
     assert found.tolist() == labels
+
+
+@pytest.mark.parametrize("values", [["a", None, "b"], ["1", None, "nan"]])
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_match_reads_nulls_among_arrow_categories(values, is_batch):
+    codes = pa.array([0, 1, 2, None, 0])
+    column = pa.DictionaryArray.from_arrays(codes, pa.array(values))
+    make = pa.record_batch if is_batch else pa.table
+    table = make({"x": column, "y": pa.array([1.0] * 5)})
+    conditions = [Missing(0), OneOf(0, [values[0]]), OneOf(0, [values[0]], negated=True)]
+    rules = RuleSet([Rule([c], 1) for c in conditions], ["x", "y"], task="regression")
+    plain = pd.DataFrame({"x": column.to_pylist(), "y": 1.0})
+    expected = [[pd.isna(v), v == values[0], not pd.isna(v) and v != values[0]] for v in plain["x"]]
+    assert rules.match(table).tolist() == rules.match(plain).tolist() == expected
+
+
+def test_match_refuses_lazy_frames():
+    dask = pytest.importorskip("dask.dataframe")
+    rows = dask.from_pandas(pd.DataFrame({"a": [1.0]}), npartitions=1)
+    rules = RuleSet([Rule([Interval(0, upper=2)], 1)], ["a"], task="regression")
+    for method in (rules.predict, rules.match, rules.covers):
+        with pytest.raises(
+            TypeError, match=r"got a DataFrame of dask.*X.compute\(\), or .*sources"
+        ):
+            method(rows)

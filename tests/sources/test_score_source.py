@@ -24,7 +24,7 @@ from loaded_files import load_file
 
 from skescore.extractors import CARTExtractor
 from skescore.metrics import count_rows
-from skescore.rules import Domain, Fallback, Interval, LinearOutput, OneOf, Rule, RuleSet
+from skescore.rules import Domain, Fallback, Interval, LinearOutput, Missing, OneOf, Rule, RuleSet
 from skescore.scorers import knowledge
 from skescore.sources import (
     DataSource,
@@ -465,3 +465,11 @@ def test_weights_of_frames_must_be_numbers(weights: Any) -> None:
     frame = pd.DataFrame({"x": [1.0, 2.0], "label": "a", "weight": weights})
     with pytest.raises(ValueError, match=r"weights 'weight' of .* must be numbers"):
         count_source(rules, frame, target="label", sample_weight="weight")
+
+
+def test_nulls_among_arrow_categories_are_missing() -> None:
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 0]), pa.array(["a", None]))
+    table = pa.table({"x": column, "label": ["a"] * 4})
+    rules = RuleSet([Rule([Missing(0)], "a")], ["x"], task="classification")
+    assert count_source(rules, table, target="label").n_rows == (2, 2)
+    assert count_source(rules, pyarrow.dataset.dataset(table), target="label").n_rows == (2, 2)
