@@ -21,12 +21,18 @@ NUMBERS_OF_DUCKDB = r"U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL
 #: Digits of a decimal that become the nearest float by one division.
 _EXACT_DIGITS = 15
 _TEXT = "CAST({} AS TEXT) COLLATE "
-#: Expression of DuckDB that reads wider integers as those of 64 bits, or raises an error.
-CHECKED_INTEGER = (
+#: Expression of DuckDB that reads wider integers as those of 64 bits, or raises an error; its
+#: fields are the quoted column, the same within a literal, and the remedy.
+_CHECKED_INTEGER = (
     "COALESCE(TRY_CAST({0} AS BIGINT), CASE WHEN {0} IS NOT NULL THEN CAST(error("
-    "'The integers of column {text} must lie from -2^63 to 2^63 - 1, but one does not. CAST the "
-    "column to DOUBLE, or to VARCHAR, in a view.') AS BIGINT) END)"
+    "'The integers of column {text} must lie from -2^63 to 2^63 - 1, but one does not. {remedy}') "
+    "AS BIGINT) END)"
 )
+
+
+def checked_integer(remedy: str) -> str:
+    """Return an expression of DuckDB that reads integers of 64 bits, or raises an error."""
+    return _CHECKED_INTEGER.replace("{remedy}", remedy)
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,8 @@ def type_of_duckdb(name: str) -> ColumnType:
     if name == "FLOAT":
         return ColumnType("number", name, "CAST({} AS FLOAT8)")
     if name in ("HUGEINT", "UHUGEINT"):
-        return ColumnType("integer", name, CHECKED_INTEGER)
+        remedy = "CAST the column to DOUBLE, or to VARCHAR, in a view."
+        return ColumnType("integer", name, checked_integer(remedy))
     if decimal := re.fullmatch(r"DECIMAL\((\d+),\d+\)", name):
         return type_of_decimal(name, int(decimal[1]))
     if re.fullmatch(NUMBERS_OF_DUCKDB, name):

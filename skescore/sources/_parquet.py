@@ -17,7 +17,11 @@ from typing import Any
 from urllib.parse import unquote
 
 from skescore._optional import import_optional
-from skescore.sources._column_types import NUMBERS_OF_ARROW, NUMBERS_OF_DUCKDB
+from skescore.sources._column_types import (
+    NUMBERS_OF_ARROW,
+    NUMBERS_OF_DUCKDB,
+    checked_integer,
+)
 from skescore.sources._tables import ColumnError, SourceError, SqlTable, duckdb_table, failing
 
 #: Largest whole number up to which floats represent all whole numbers.
@@ -240,6 +244,9 @@ def _rows_of_files(
         expression = quoted = '"' + column.replace('"', '""') + '"'
         if reading in _CASTS:
             expression = f"CAST({quoted} AS {_CASTS[reading]})"
+        if reading == "integer":
+            checked = checked_integer("Write the files with one type.")
+            expression = checked.format(quoted, text=quoted.replace("'", "''"))
         if set(of_files.values()) & {"FLOAT", "DOUBLE"}:
             # Statistics of files ignore NaN, and DuckDB would omit comparisons that they decide.
             expression = f"CASE WHEN isnan({expression}) THEN NULL ELSE {expression} END"

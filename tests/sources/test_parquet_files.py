@@ -209,3 +209,16 @@ def test_decimals_and_dates(reader: str, tmp_path: Path) -> None:
         covered(path, POSITIVE.replace(feature_names=["day"]))
     with pytest.raises(ValueError, match="must hold texts, numbers"):
         count_source(POSITIVE, path, "day")
+
+
+def test_integers_of_several_files_must_fit_64_bits(reader: str, tmp_path: Path) -> None:
+    write(tmp_path / "0.parquet", x=[1, None], label=[1, 1])
+    write(tmp_path / "1.parquet", x=pa.array([2**63 - 1], pa.uint64()), label=[1])
+    rules = RuleSet(
+        [Rule([OneOf(0, [2**63 - 1])], 1)], ["x"], task="classification", classes=[0, 1]
+    )
+    assert covered(tmp_path, rules) == (1, 2)
+    write(tmp_path / "1.parquet", x=pa.array([2**63], pa.uint64()), label=[1])
+    message = "Write the files with one type" if reader == "duckdb" else "not in range"
+    with pytest.raises(SourceError, match=message):
+        covered(tmp_path, rules)
