@@ -195,9 +195,12 @@ def test_calibration_does_not_depend_on_the_unit_of_weights(task: str, factor: f
 
 @pytest.mark.parametrize("output", [1.0, LinearOutput(0.5, [(0, 1.0)])])
 @pytest.mark.parametrize("label", [0.1, 5.0])
-def test_calibration_ignores_rows_of_weight_zero(output: Any, label: float) -> None:
+@pytest.mark.parametrize("weights", [[1.0, 1.0, 1.0], [1.0, 2.0, 1.0], [0.1, 0.7, 0.3]])
+def test_calibration_ignores_rows_of_weight_zero(
+    output: Any, label: float, weights: list[float]
+) -> None:
     rules = RuleSet([Rule([Interval(0, upper=5)], output)], ["x"], task="regression")
-    X, y, weights = [[1.0], [2.0], [3.0]], [0.1] * 3, [1.0, 2.0, 1.0]
+    X, y = [[1.0], [2.0], [3.0]], [0.1] * 3
     expected = rule_calibration(rules, X, y, weights)
     for at in range(4):
         more = [*X[:at], [4.0], *X[at:]], [*y[:at], label, *y[at:]]
