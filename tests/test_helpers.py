@@ -277,7 +277,7 @@ def test_name_tables_match_full_registries(light: Iterable[str], full: Iterable[
     assert list(light) == list(full)
 
 
-def test_what_is_told_beside_the_names_is_so() -> None:
+def test_what_is_told_next_to_the_names_is_so() -> None:
     assert FidelityScorer().name == _names.FIDELITY_SCORER_NAME
     assert dict(_names.DATA_SET_TASKS) == {name: data.task for name, data in BUILT_IN.items()}
     assert set(_names.VOTING_TEXTS) == {kind for kinds in VOTINGS.values() for kind in kinds}
@@ -346,7 +346,7 @@ def test_json_of_strangers_is_refused_by_a_value_error(text):
     "text",
     ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''=1", "'tis", "-1", "+1e9", ""],
 )
-def test_texts_of_csv_are_no_formulas_and_come_back(text):
+def test_texts_of_csv_are_no_formulas_and_are_restored(text):
     table = pd.DataFrame({text: [text, "x"], "number": [-1.5, 2.0]})
     header, first, _ = csv.reader(io.StringIO(csv_of(table), newline=""))
     assert [cell_text(header[0]), cell_text(first[0]), first[1]] == [text, text, "-1.5"]

@@ -140,7 +140,7 @@ def test_search_uses_a_registered_extractor(fresh: None, n_jobs: int) -> None:
     assert type(search.make_candidate(row)) is Local
 
 
-def test_register_extractor_refuses_a_taken_name(fresh: None) -> None:
+def test_register_extractor_rejects_a_taken_name(fresh: None) -> None:
     for taken in ("cart", "psyke:cart"):
         with pytest.raises(ValueError, match=f"The name '{taken}' is taken .* Choose another"):
             register_extractor(taken, Stump, replace=True)
@@ -195,7 +195,7 @@ def test_make_extractor_sets_what_the_name_fixes(name: str) -> None:
     assert registered_name(extractor.set_params(algorithm="no such thing")) is None
 
 
-def test_make_extractor_refuses_fixed_parameters() -> None:
+def test_make_extractor_rejects_fixed_parameters() -> None:
     with pytest.raises(TypeError, match=r"'psyke:gridex' fixes algorithm='gridex', got alg"):
         make_extractor("psyke:gridex", LogisticRegression(), algorithm="hex")
 
@@ -208,7 +208,7 @@ def test_make_extractor_makes_built_in_extractors(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["psyke:grid", "psyke", "", None, 3])
-def test_unknown_names_are_refused(name: Any) -> None:
+def test_unknown_names_are_rejected(name: Any) -> None:
     for look_up in (extractor_class, extractor_spec):
         with pytest.raises(ValueError, match=f"no extractor {name!r}"):
             look_up(name)

@@ -18,7 +18,7 @@ from skescore.attribution import (
 )
 
 
-def test_means_and_spreads_are_those_of_single_contrasts() -> None:
+def test_means_and_deviations_equal_single_contrasts() -> None:
     X, y = load_breast_cancer(return_X_y=True)
     X = X[:, 20:26]
     model = RandomForestClassifier(10, random_state=0).fit(X, y)
@@ -113,7 +113,7 @@ def test_wrong_numbers_are_named(name: str, value: Any) -> None:
         ([[1.0, 1.0]], [1j], "a label for every row, got complex numbers"),
     ],
 )
-def test_rows_and_labels_without_a_meaning_are_refused(rows: Any, labels: Any, told: str) -> None:
+def test_rows_and_labels_without_a_meaning_are_rejected(rows: Any, labels: Any, told: str) -> None:
     background = np.zeros((2, len(rows[0])))
     with pytest.raises(ValueError, match=told):
         nearest_contrasts(lambda table: np.array(labels * len(table)), rows, background)

@@ -244,7 +244,7 @@ def test_it_is_immutable_and_travels():
     assert formula != "x1 & ~x2"
 
 
-def test_inputs_are_counted_where_nobody_says():
+def test_number_of_inputs_is_inferred():
     assert Formula.parse("x2 | x7").n_inputs == 7
     assert variable(3).n_inputs == 4
     assert Formula.parse("x2 | x7", 9).variables == (1, 6)
@@ -388,7 +388,7 @@ def test_rows_of_tables_count_in_binary():
 
 
 @given(expressions)
-def test_what_matters_and_what_only_raises(expr):
+def test_relevant_variables_and_monotonicity(expr):
     formula = Formula.from_expr(expr, N)
     values = {tuple(row): truth(expr, row) for row in ALL.tolist()}
     relevant, monotone = set(), True

@@ -60,7 +60,7 @@ def test_the_examples_of_the_paper() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["monotone", "non-monotone"])
-def test_divergences_are_those_that_were_measured_before(family: str) -> None:
+def test_divergences_equal_earlier_measurements(family: str) -> None:
     # A prototype of one pass, and of the certified variant with 12 passes, gave at arity 10:
     paper = {"monotone": 0.072, "non-monotone": 0.083}[family]
     results: dict[str, list[float]] = {"paper": [], "certified": [], "queries": [], "table": []}
@@ -142,7 +142,7 @@ def test_constant_models_have_zero_maps(preset: str, masking: str) -> None:
         assert (explanation.queries == 2).all()  # the row as it is, and all masked
 
 
-def test_presets_and_what_overrides_them() -> None:
+def test_parameters_override_presets() -> None:
     X = rows_of(7, 30)
     literal = BReX(FORMULA, preset="literal", masking="kleene", random_state=0).explain(X)
     by_hand = BReX(
@@ -280,7 +280,7 @@ def test_signs_are_two_valued() -> None:
     assert (explanation.values == responsibility(FORMULA, (X + 1) // 2)).all()
 
 
-def test_a_value_that_stands_for_unassigned() -> None:
+def test_unassigned_value_is_used() -> None:
     """As a network trained on Unassigned inputs coded 0 would answer, with three classes."""
     X = 2 * rows_of(7, 20) - 1
     explanation = BReX(FORMULA.evaluate_kleene, baseline=0, inference=True, random_state=0).explain(

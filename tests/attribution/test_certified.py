@@ -67,7 +67,7 @@ def flips(formula: Formula, row: NDArray[np.int64], members: Any) -> bool:
 
 @pytest.mark.parametrize("limit", [12, 60, 1000])
 @pytest.mark.parametrize("family", ["monotone", "non-monotone"])
-def test_found_flip_sets_flip_and_what_is_exact_is_minimal(family: str, limit: int) -> None:
+def test_exact_flip_sets_are_minimal(family: str, limit: int) -> None:
     for seed in range(4):
         formula = random_formula(
             5 + seed, n_inputs=9, family=family, read_once=False, random_state=seed

@@ -98,7 +98,7 @@ def test_a_shap_explanation_of_all_classes(iris: pd.DataFrame, flowers: Any) -> 
         faithfulness(flowers, X, explanation[:, :, 1], **settings)
 
 
-def test_a_shap_explanation_of_margins_says_what_it_speaks_of(iris: pd.DataFrame) -> None:
+def test_shap_explanation_of_margins_needs_target(iris: pd.DataFrame) -> None:
     shap = engine("shap")
     rows = iris.iloc[50:]
     model = GradientBoostingClassifier(n_estimators=5, random_state=0)
@@ -189,7 +189,7 @@ def test_lime_explanations_of_tables(iris: pd.DataFrame, flowers: Any) -> None:
         faithfulness(flowers, X, only_one, **settings)
 
 
-def test_a_lime_explanation_of_one_class_tells_of_the_other(iris: pd.DataFrame) -> None:
+def test_lime_explanation_implies_other_class(iris: pd.DataFrame) -> None:
     lime = engine("lime.lime_tabular")
     data = iris.to_numpy()[:100]
     model = LogisticRegression().fit(data, load_iris().target[:100])
@@ -254,7 +254,7 @@ def test_lime_explanations_of_texts(moods: Pipeline, bow: bool) -> None:
 # --- captum --------------------------------------------------------------------------------------
 
 
-def test_captum_attributions_stay_in_the_graph_of_their_model() -> None:
+def test_captum_attributions_keep_their_graph() -> None:
     torch = engine("torch")
     attr = engine("captum.attr")
     torch.manual_seed(0)

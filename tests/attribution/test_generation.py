@@ -54,11 +54,11 @@ def test_formulas_with_repeats(arity, family, extra, seed):
     assert formula.arity == arity
 
 
-def test_three_extra_leaves_unless_told():
+def test_random_formula_has_three_extra_leaves():
     assert random_formula(4, read_once=False, random_state=0).n_leaves == 7
 
 
-def test_all_inputs_and_operators_are_drawn_alike():
+def test_all_inputs_and_operators_are_drawn_uniformly():
     formulas = [random_formula(4, random_state=seed) for seed in range(3000)]
     counts = operators(formulas)
     binary = sum(counts[operator] for operator in ("and", "or", "xor"))
@@ -170,7 +170,7 @@ def test_random_states_of_all_kinds():
     ],
     ids=repr,
 )
-def test_arguments_that_are_refused(arguments, says):
+def test_arguments_that_are_rejected(arguments, says):
     with pytest.raises((TypeError, ValueError), match=says):
         random_formula(**{"arity": 3, **arguments})
 
@@ -280,7 +280,7 @@ def test_rows_are_independent_of_the_formula_of_their_seed():
     assert (X @ (1 << np.arange(12)) != from_the_stream_of_formulas).any()
 
 
-def test_rows_that_are_refused():
+def test_rows_that_are_rejected():
     formula = Formula.parse("x1 & x2", 3)
     with pytest.raises(ValueError, match=r"at most 2\*\*n_inputs = 8 distinct rows, got 9"):
         make_boolean_dataset(formula, 9)

@@ -85,7 +85,7 @@ def test_replaced_masks_use_one_row_or_one_per_row(
         assert masker.same(places, masks).tolist() == expected
 
 
-def test_background_masks_keep_what_most_of_the_background_keeps(
+def test_background_masks_use_majority_of_background(
     rows: NDArray[np.float64],
 ) -> None:
     background = np.random.default_rng(2).normal(size=(6, 4))
@@ -370,7 +370,7 @@ def test_only_features_with_certificates_count() -> None:
     asked=st.lists(st.integers(1, 31), max_size=14),
 )
 @settings(max_examples=80, deadline=None)
-def test_evidence_is_what_the_predictions_imply(change_sets: list[int], asked: list[int]) -> None:
+def test_evidence_follows_from_predictions(change_sets: list[int], asked: list[int]) -> None:
     n = 5
     oracle = Antitone([change_sets], n)
     cache = MaskCache(oracle, 1, n, inference=True, max_queries=None)

@@ -169,7 +169,7 @@ def test_cases_worked_out_by_hand(text, row, expected):
 
 @settings(max_examples=40)
 @given(formulas, st.lists(rows6, min_size=1, max_size=3))
-def test_all_methods_do_as_the_definition_says(formula, rows):
+def test_all_methods_equal_definition(formula, rows):
     X = np.array(rows)
     flips = [flips_of(formula.evaluate, row) for row in X]
     expected = [by_definition(f, 6) for f in flips]
@@ -683,7 +683,7 @@ def test_levels_end_where_everything_is_known():
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )
-def test_arguments_that_are_refused(arguments, says):
+def test_arguments_that_are_rejected(arguments, says):
     call = {"model": Formula.parse("x1 & x2"), "X": [[0, 1]], **arguments}
     with pytest.raises((TypeError, ValueError), match=says):
         responsibility(call.pop("model"), call.pop("X"), **call)

@@ -177,7 +177,7 @@ def rows() -> st.SearchStrategy[tuple[Any, ...]]:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(rulesets(), rows(), st.sampled_from(["prediction", "rule"]), st.booleans())
-def test_values_are_those_of_the_definition(
+def test_values_equal_the_definition(
     ruleset: RuleSet, row: tuple[Any, ...], by: str, beyond: bool
 ) -> None:
     choices = FREE if beyond or ruleset.domain is None else BOUND
@@ -360,7 +360,7 @@ def test_the_domain_bounds_moves() -> None:
 # --- where values may not be exact ---------------------------------------------------------------
 
 
-def test_a_search_that_gives_up_says_so() -> None:
+def test_unfinished_search_is_marked() -> None:
     rules = RuleSet(
         [
             Rule([Interval(j, 0.5), Interval(j + 1, 0.5), Interval(j + 2, 0.5)], "x")
@@ -451,7 +451,7 @@ def test_frames_order_and_repetitions() -> None:
     assert (backwards.values == attribution.values[::-1]).all()
 
 
-def test_votes_that_ask_whether_a_text_is_there() -> None:
+def test_votes_with_missing_texts() -> None:
     rules = RuleSet(
         [Rule([Missing(0)], "p"), Rule([Interval(1, upper=1.0)], "q")],
         ["text", "x"],
@@ -521,7 +521,7 @@ def test_faithfulness_prefers_features_of_the_black_box() -> None:
     )
 
 
-def test_rows_without_a_rule_say_nothing_of_the_rules() -> None:
+def test_uncovered_rows_have_undefined_faithfulness() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], 0)],
         ["a", "b"],

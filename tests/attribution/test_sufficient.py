@@ -51,7 +51,7 @@ def check_formula(seed, largest):
 
 
 @pytest.mark.slow
-def test_subsets_of_formulas_are_those_of_an_enumeration():
+def test_subsets_of_formulas_equal_an_enumeration():
     for seed in range(15):
         check_formula(seed, 6)
 
@@ -89,7 +89,7 @@ def test_subsets_of_a_forest_hold_on_fresh_rows():
     assert binomtest(n_agreeing, n_rows, 0.94, alternative="less").pvalue > 0.001
 
 
-def test_interval_is_that_of_clopper_and_pearson():
+def test_interval_equals_clopper_and_pearson():
     (subset,) = sufficient_subsets(FOREST, X.iloc[[70]], X, n_samples=500).subsets
     exact = binomtest(round(subset.agreement * 500), 500).proportion_ci(0.95, "exact")
     assert subset.interval == pytest.approx((exact.low, exact.high))
@@ -176,6 +176,6 @@ def test_the_same_seed_gives_the_same_subsets():
         ({"x": X.iloc[0], "X": X, "n_subsets": 0}, "n_subsets must be"),
     ],
 )
-def test_sufficient_subsets_refuse_bad_arguments(arguments, match):
+def test_sufficient_subsets_reject_bad_arguments(arguments, match):
     with pytest.raises(ValueError, match=match):
         sufficient_subsets(FOREST, **arguments)

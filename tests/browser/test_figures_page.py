@@ -127,7 +127,7 @@ def test_all_failing_parts_of_conditions_are_pictured(browser, tmp_path) -> None
 
 
 @pytest.mark.parametrize("n_rules", [1, 2, 4])
-def test_short_lists_show_row_beside_rules(opened, runs, n_rules) -> None:
+def test_short_lists_show_row_next_to_rules(opened, runs, n_rules) -> None:
     usual = runs.iris_rules()
     selected = [*usual.rules, usual.rules[0]][:n_rules]
     if n_rules == 1:

@@ -113,6 +113,6 @@ def test_f1_bound_of_even_classes_is_tight() -> None:
 
 
 @pytest.mark.parametrize("weights", [[1.0, -2.0], [1.0, float("nan")], [[1.0, 2.0]]])
-def test_f1_bound_refuses_invalid_weights(weights: list[float]) -> None:
+def test_f1_bound_rejects_invalid_weights(weights: list[float]) -> None:
     with pytest.raises(ValueError, match=r"class_weights must be finite numbers of 0 or more"):
         bound_weighted_f1(weights, 0)

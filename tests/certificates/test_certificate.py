@@ -317,14 +317,14 @@ def test_certify_without_time_has_valid_bounds(extractor: CARTExtractor, iris: A
         ({"y": None}, "y must be passed"),
     ],
 )
-def test_certify_refuses_invalid_parameters(changes: dict[str, Any], message: str) -> None:
+def test_certify_rejects_invalid_parameters(changes: dict[str, Any], message: str) -> None:
     rules = RuleSet([Rule([], 0)], ["x0"], task="classification", classes=[0, 1])
     options: dict[str, Any] = {"X": [[1.0], [2.0]], "y": [0, 1], "kinds": ["tree"]} | changes
     with pytest.raises(ValueError, match=message):
         certify(rules, options.pop("X"), options.pop("y"), **options)
 
 
-def test_from_json_refuses_other_texts(certificate: Certificate) -> None:
+def test_from_json_rejects_other_texts(certificate: Certificate) -> None:
     for text, message in (
         ("{", "must be a certificate in JSON"),
         ('{"format": "x"}', "must be a certificate"),

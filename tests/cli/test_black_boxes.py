@@ -320,7 +320,7 @@ def test_a_zip_without_a_model(tmp_path):
         load_black_box(tmp_path / "model.skops", trust=True)
 
 
-def test_load_model_refuses_skops_bomb_before_unpacking(tmp_path):
+def test_load_model_rejects_skops_bomb_before_unpacking(tmp_path):
     pytest.importorskip("skops")
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:

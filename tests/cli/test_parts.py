@@ -83,7 +83,7 @@ def test_integers_are_taken_within_their_bounds_only(value, minimum):
 
 
 @pytest.mark.parametrize("text", ["1.0", "1e3", "x", "", "nan"])
-def test_what_is_no_integer_is_refused(text):
+def test_what_is_no_integer_is_rejected(text):
     assert refused(integer(2), text) == f"must be an integer of at least 2, got {text!r}"
 
 
@@ -93,7 +93,7 @@ def test_jobs_are_counted_as_joblib_counts_them(text, value):
 
 
 @pytest.mark.parametrize("text", ["0", "all", "1.5"])
-def test_no_jobs_at_all_are_refused(text):
+def test_no_jobs_at_all_are_rejected(text):
     assert "at least 1, or -1" in refused(jobs, text)
     assert repr(text) in refused(jobs, text)
 
@@ -104,7 +104,7 @@ def test_names_are_separated_by_commas_and_counted_once():
 
 
 @pytest.mark.parametrize("text", ["", " , "])
-def test_no_names_are_refused(text):
+def test_no_names_are_rejected(text):
     assert refused(names_of(("cart",), "extractor"), text) == "needs at least one extractor"
 
 

@@ -64,7 +64,7 @@ def test_unencodable_labels_are_rejected(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("value", [" red", "red ", "", "nan"])
-def test_texts_that_no_cell_is_read_as_are_refused(value, files, tmp_path, capsys) -> None:
+def test_texts_that_no_cell_is_read_as_are_rejected(value, files, tmp_path, capsys) -> None:
     rules = RULES.replace(rules=[Rule([OneOf(1, [value])], "warm"), *RULES.rules])
     (tmp_path / "rules.json").write_text(rules.to_json(), encoding="utf-8")
     for command in (["predict"], ["score", "--target", "more"]):

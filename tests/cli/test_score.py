@@ -393,7 +393,7 @@ def test_missing_columns_are_named_with_the_rules_that_need_them(rules, write, r
         ({"y": ["LOW", "HIGH"] * 4}, ["'HIGH', 'LOW'", "('high', 'low')"]),
     ],
 )
-def test_data_that_do_not_fit_the_rules_are_refused(changes, told, rules, write, run):
+def test_data_that_do_not_fit_the_rules_are_rejected(changes, told, rules, write, run):
     err = failed(run, rules, write(KINDS.assign(**changes), "t.csv"), "--target", "y")
     for text in told:
         assert text in err
@@ -427,7 +427,7 @@ def test_missing_values_are_scored_unless_refused(cells, told, rules, write, run
     assert "--missing drop" in err or "infinite" in err
 
 
-def test_rules_for_another_task_are_refused(rules, kinds, run):
+def test_rules_for_another_task_are_rejected(rules, kinds, run):
     err = failed(run, rules, "diabetes")
     assert f"rules in {rules} are for classification, but diabetes is for regression" in err
     err = failed(run, rules, kinds, "--target", "y", "--task", "regression")
@@ -797,7 +797,7 @@ def test_more_is_refused_where_it_means_nothing(words, told, rules, kinds, run):
     assert told in err
 
 
-def test_a_model_of_other_columns_is_refused(rules, kinds, tmp_path, run):
+def test_a_model_of_other_columns_is_rejected(rules, kinds, tmp_path, run):
     path = tmp_path / "model.joblib"
     joblib.dump(DecisionTreeClassifier().fit(KINDS[["a"]], KINDS["y"]), path)
     assert run(rules, kinds, "--target", "y", "--black-box", path)[0] == 1

@@ -317,7 +317,7 @@ def test_killed_run_that_was_to_replace_another_is_gone_on_with(commands, tmp_pa
     assert "resuming after" not in other.err
 
 
-def test_output_folder_of_other_search_is_refused(commands, tmp_path):
+def test_output_folder_of_other_search_is_rejected(commands, tmp_path):
     words = (*SHORT, "--output", "run")
     commands.start(tmp_path, *words, wait_at=LATE).until_it_waits().end(signal.SIGKILL)
     before = (tmp_path / "run" / "trials.journal").read_bytes()

@@ -819,7 +819,7 @@ def test_joblib_model_is_opened_only_when_trusted(model, tmp_path, run):
         ("diabetes", ["is for classification", "diabetes is for regression"]),
     ],
 )
-def test_model_of_other_data_is_refused(data, told, model, tmp_path, run):
+def test_model_of_other_data_is_rejected(data, told, model, tmp_path, run):
     joblib.dump(model, tmp_path / "model.joblib")
     words = ("tune", data, "--black-box", tmp_path / "model.joblib", "--trust", *SHORT[2:])
     code, out, err = run(*words)

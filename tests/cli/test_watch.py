@@ -224,7 +224,7 @@ def test_watch_reports_wrong_usage(folder: Path, capsys, words, options, text) -
     assert text in capsys.readouterr().err
 
 
-def test_watch_refuses_the_state_of_other_rules(folder: Path, capsys) -> None:
+def test_watch_rejects_the_state_of_other_rules(folder: Path, capsys) -> None:
     Path("others.json").write_text(RULES[:2].to_json(), encoding="utf-8")
     assert watch("others.json", "held out.csv", target="answer") == 1
     assert "other rules" in capsys.readouterr().err

@@ -169,7 +169,7 @@ def test_names_come_from_the_table_or_the_parameter():
 
 
 @pytest.mark.filterwarnings("ignore:A tree saw all rows")
-def test_skope_rules_refuse_bad_parameters():
+def test_skope_rules_reject_bad_parameters():
     X, y = load_iris(return_X_y=True)
     y = y != 0
     for size in (-1, 0.0, 2.0, 1.5, "all"):

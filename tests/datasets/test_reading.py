@@ -557,7 +557,7 @@ def test_pandas_dtypes_are_read_reproducibly():
     pd.testing.assert_frame_equal(second_table.frame, table.frame)
 
 
-def test_a_damaged_record_is_refused():
+def test_a_damaged_record_is_rejected():
     with pytest.raises(DatasetError, match="record of how a table was read is damaged"):
         Preparation.from_dict({"columns": [{"name": "a", "sort": "number"}]})
 

@@ -59,7 +59,7 @@ def test_rows_without_a_time_are_left_out(visits):
     assert any("their time ('day') is missing" in text for text in dataset.findings)
 
 
-def test_numbers_are_times_and_texts_are_refused(visits):
+def test_numbers_are_times_and_texts_are_rejected(visits):
     visits["step"] = np.arange(120)[::-1]
     dataset = load_dataset(visits, target="ill", time="step")
     assert dataset.times.tolist() == list(range(120))

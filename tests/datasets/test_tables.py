@@ -172,7 +172,7 @@ def test_rows_keep_their_numbers_after_others_are_dropped(write):
     assert "first 'z' in data row 3 " in text
 
 
-def test_dropping_everything_is_refused(write):
+def test_dropping_everything_is_rejected(write):
     text = refusal(write("a,b,y\n1,,p\n,2,q\n3,4,p\n"), missing="drop")
     assert "would leave 1 of 3 rows, at least 2 are needed" in text
 
@@ -333,7 +333,7 @@ def test_features_that_are_not_there_are_named(write):
     assert "features must be among the columns, got 'depth', 'height'. The columns are" in text
 
 
-def test_load_dataset_refuses_invalid_features(write):
+def test_load_dataset_rejects_invalid_features(write):
     path = write(WIDE)
     assert "features must not contain the target, got 'y' as both" in refusal(
         path, features=["a", "y"]

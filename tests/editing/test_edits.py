@@ -205,7 +205,7 @@ def test_tree_that_overlaps_becomes_a_list() -> None:
     assert edited.predict([[1.5], [2.5]]).tolist() == ["a", "b"]
 
 
-def test_edits_change_what_they_name() -> None:
+def test_edits_change_named_parts() -> None:
     edits: list[tuple[dict[str, Any], int, str]] = [
         ({"action": "set_bound", "number": 1, "feature": "age", "upper": 21}, 0, "age ≤ 21"),
         (
@@ -272,7 +272,7 @@ def test_impossible_edits_name_the_remedy(edit: dict[str, Any], match: str) -> N
         apply_edit(ADULT, edit)
 
 
-def test_forbid_refuses_combined_features() -> None:
+def test_forbid_rejects_combined_features() -> None:
     linear = Rule([Linear([(0, 1.0), (1, 2.0)], upper=3)], 1.0)
     affine = Rule([], LinearOutput(1.0, [(0, 2.0)]))
     for rule in (linear, affine):

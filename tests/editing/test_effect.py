@@ -36,7 +36,7 @@ def editor() -> RuleEditor:
     return RuleEditor(as_ruleset(tree), X, y, model, held_out=(X_new, y_new), author="Ann")
 
 
-def test_figures_are_those_of_scikit_learn(editor: RuleEditor) -> None:
+def test_figures_equal_scikit_learn(editor: RuleEditor) -> None:
     before = editor.rules_
     effect = editor.merge(*same_output(before))
     after = editor.rules_

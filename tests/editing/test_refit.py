@@ -125,7 +125,7 @@ def test_refit_of_categories_and_numbers(cases: ModuleType) -> None:
     assert editor.reoptimize(pinned=[1], max_rules=3).distance > 0
 
 
-def test_refit_refuses_votes_and_small_limits(cases: ModuleType) -> None:
+def test_refit_rejects_votes_and_small_limits(cases: ModuleType) -> None:
     rules, X, y = cases.rule_set(np.random.default_rng(0), "voting")
     with pytest.raises(ValueError, match="one predicts"):
         RuleEditor(rules, X, y).reoptimize()

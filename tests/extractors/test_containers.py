@@ -235,14 +235,14 @@ def test_the_black_box_was_fitted_on_more_columns(make):
 
 
 @pytest.mark.parametrize("use", ["predict", "covers", "predict_proba", "fidelity"])
-def test_rows_with_columns_in_another_order_are_refused(make, frame, use):
+def test_rows_with_columns_in_another_order_are_rejected(make, frame, use):
     extractor = make(DecisionTreeClassifier(random_state=0)).fit(frame, y)
     with pytest.raises(ValueError, match="Feature names must be in the same order"):
         getattr(extractor, use)(other_order(frame))
 
 
 @pytest.mark.parametrize("use", ["predict", "covers", "predict_proba", "fidelity"])
-def test_rows_with_other_columns_are_refused(make, use):
+def test_rows_with_other_columns_are_rejected(make, use):
     extractor = make(DecisionTreeClassifier(random_state=0)).fit(PANDAS, y)
     with pytest.raises(ValueError, match=r"Feature names unseen at fit time:\n- leaf"):
         getattr(extractor, use)(PANDAS.rename(columns={"petal width": "leaf"}))

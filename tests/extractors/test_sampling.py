@@ -161,7 +161,7 @@ def test_user_function_gets_a_frame_with_its_columns():
     assert extractor.fit(X).oracle_.n_rows == 7
 
 
-def test_user_function_with_an_unknown_category_is_refused():
+def test_user_function_with_an_unknown_category_is_rejected():
     X = messy_table()
     black_box = CallableClassifier(lambda rows: rows["count"].to_numpy() > 7)
     extractor = CARTExtractor(black_box, sampling=lambda X, n, seed: X.assign(color="pink"))
@@ -177,14 +177,14 @@ def test_user_function_with_an_unknown_category_is_refused():
         (lambda X, n, seed: X + np.inf, "finite"),
     ],
 )
-def test_user_function_with_bad_rows_is_refused(draw, message):
+def test_user_function_with_bad_rows_is_rejected(draw, message):
     X = np.random.default_rng(0).uniform(size=(20, 2))
     black_box = CallableClassifier(lambda rows: (rows[:, 0] > 0.5).astype(int))
     with pytest.raises(ValueError, match=message):
         CARTExtractor(black_box, sampling=draw).fit(X)
 
 
-def test_unknown_generator_is_refused():
+def test_unknown_generator_is_rejected():
     black_box = CallableClassifier(lambda rows: (rows[:, 0] > 0.5).astype(int))
     with pytest.raises(ValueError, match="'permute'"):
         CARTExtractor(black_box, sampling="shuffle").fit(np.zeros((3, 1)))

@@ -69,7 +69,7 @@ def test_rules_about_some_columns_keep_their_names():
         SurrogateExtractor(box, nameless).fit(IRIS.data)
 
 
-def test_labels_that_are_none_of_y_are_refused():
+def test_labels_that_are_none_of_y_are_rejected():
     rules = RuleSet(
         [Rule([Interval(2, upper=2.5)], -1), Rule([], 1)],
         ["x0", "x1", "x2", "x3"],
@@ -125,7 +125,7 @@ def test_what_is_no_learner(learner):
         SurrogateExtractor(KNeighborsClassifier(), learner).fit(IRIS.data, NAMES)
 
 
-def test_rules_for_another_task_are_refused():
+def test_rules_for_another_task_are_rejected():
     def learn(X, y, random_state):
         return DecisionTreeRegressor(max_depth=1).fit(X, y)
 

@@ -364,5 +364,5 @@ def check_codes(rng):
         assert oracle.query(asked).tolist() == answer(asked), rows
 
 
-def test_codes_are_told_apart(attack):
+def test_codes_are_distinguished(attack):
     attack(check_codes, 60)

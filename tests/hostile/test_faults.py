@@ -339,7 +339,7 @@ def limited(folder, words, before=(), **limits):
 
 
 @pytest.mark.slow
-def test_a_full_disk_is_told_and_the_search_goes_on_later(commands, tmp_path):
+def test_search_resumes_after_full_disk(commands, tmp_path):
     words = [*SEARCH, "--storage", "trials.journal"]
     code, told = limited(tmp_path, words, FSIZE=20_000)
     assert code not in (0, 99)
@@ -365,7 +365,7 @@ def test_bench_resumes_after_full_disk(commands, tmp_path):
 
 
 @pytest.mark.slow
-def test_too_little_memory_is_told_in_one_line(tmp_path):
+def test_too_little_memory_gives_one_line_error(tmp_path):
     rows = "a,b,y\n" + "\n".join(f"{i},{i % 7},{i % 3}" for i in range(600_000))
     (tmp_path / "many.csv").write_text(rows)
     words = ["tune", "many.csv", "--target", "y", "--task", "classification", "--black-box", "knn"]

@@ -128,7 +128,7 @@ def check_volume(rng):
     )
 
 
-def test_volumes_are_those_of_rational_arithmetic(attack):
+def test_volumes_equal_fractions(attack):
     attack(check_volume, 80)
 
 
@@ -191,7 +191,7 @@ def check_scores(rng):
         )
 
 
-def test_scores_are_those_of_many_digits(attack):
+def test_scores_equal_60_digits(attack):
     attack(check_scores, 150)
 
 
@@ -234,7 +234,7 @@ def check_performance(rng):
     )
 
 
-def test_shares_of_rows_are_those_of_fractions(attack):
+def test_shares_of_rows_equal_fractions(attack):
     attack(check_performance, 150)
 
 
@@ -275,5 +275,5 @@ def check_counts(rng):
     assert adjust_p_values(values, "fdr_bh").tolist() == pytest.approx(list(map(float, expected)))
 
 
-def test_measures_of_rules_are_those_of_fractions(attack):
+def test_measures_of_rules_equal_fractions(attack):
     attack(check_counts, 60)

@@ -350,7 +350,7 @@ def check_answers(rng):
     assert all(map(same, answers, wanted)), (str(ruleset), X, answers, wanted)
 
 
-def test_answers_are_those_of_a_loop_over_rows(attack):
+def test_predictions_equal_loop_over_rows(attack):
     attack(check_answers, 120)
 
 
@@ -380,7 +380,7 @@ def check_refusals(rng):
         ruleset.match(X)
 
 
-def test_tables_that_do_not_fit_are_refused(attack):
+def test_tables_that_do_not_fit_are_rejected(attack):
     attack(check_refusals, 40)
 
 
@@ -465,5 +465,5 @@ def check_simplify(rng):
             assert all(map(same, result, values)), (str(ruleset), str(simple), X, result, values)
 
 
-def test_simpler_rules_answer_alike(attack):
+def test_simpler_rules_predict_alike(attack):
     attack(check_simplify, 30)

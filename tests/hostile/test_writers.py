@@ -58,7 +58,7 @@ def compare(ruleset, rows, found, wanted, written=""):
 # --- Python and files -------------------------------------------------------------------------
 
 
-def test_python_and_files_answer_alike(attack, tables):
+def test_python_and_files_predict_alike(attack, tables):
     def check(rng):
         _, ruleset, rows, expected = case(rng, tables)
         assert RuleSet.from_json(ruleset.to_json()) == ruleset
@@ -128,7 +128,7 @@ def asked(connection, mark, names, kinds, rows, expression):
     ["duckdb", "sqlite", pytest.param("postgres", marks=pytest.mark.engine)],
     indirect=True,
 )
-def test_sql_answers_alike(attack, tables, database):
+def test_sql_predicts_alike(attack, tables, database):
     dialect, connection, mark, stops = database
 
     def check(rng):
@@ -211,7 +211,7 @@ def said(line):
 
 
 @pytest.mark.skipif(shutil.which("swipl") is None, reason="swipl (SWI-Prolog) is not on the PATH")
-def test_prolog_answers_alike(attack, tables, swipl):
+def test_prolog_predicts_alike(attack, tables, swipl):
     def check(rng):
         kinds, ruleset, rows, expected = case(rng, tables)
         if "big" in kinds:

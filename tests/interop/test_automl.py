@@ -116,7 +116,7 @@ def test_recipe_of_automl_runs(capsys):
     ) == list("1234")
 
 
-def test_unfitted_automl_predictors_are_refused(tmp_path):
+def test_unfitted_automl_predictors_are_rejected(tmp_path):
     flaml = pytest.importorskip("flaml")
     with pytest.raises(NotFittedError, match="AutoML is not"):
         as_black_box(flaml.AutoML())
@@ -125,7 +125,7 @@ def test_unfitted_automl_predictors_are_refused(tmp_path):
         as_black_box(tabular.TabularPredictor("target", path=str(tmp_path / "new")))
 
 
-def test_folders_without_a_predictor_are_refused(tmp_path):
+def test_folders_without_a_predictor_are_rejected(tmp_path):
     with pytest.raises(BlackBoxError, match="is a folder: pass the file"):
         load_black_box(tmp_path, trust=True)
 

@@ -53,7 +53,7 @@ def table(ragged_table: Any) -> Callable[[int, int], Any]:
 
 @pytest.mark.parametrize("coding", CODINGS, ids=str)
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_labels_are_those_of_the_model(coding: Any, n_classes: int, table: Any) -> None:
+def test_labels_equal_the_model(coding: Any, n_classes: int, table: Any) -> None:
     (X, y), (rows, _) = table(1500, 0), table(10_000, 1)
     labels = pd.qcut(y, n_classes, labels=["low", "middle", "top"][:n_classes]).astype(str)
     rows.loc[::40, "color"] = "never seen"
@@ -74,7 +74,7 @@ def test_two_classes_may_have_an_output_each(loss: str) -> None:
 
 
 @pytest.mark.parametrize("coding", CODINGS, ids=str)
-def test_numbers_are_those_of_the_model(coding: Any, table: Any) -> None:
+def test_numbers_equal_the_model(coding: Any, table: Any) -> None:
     (X, y), (rows, _) = table(1500, 0), table(10_000, 1)
     rows.loc[::40, "floor"] = 77
     model = CatBoostRegressor(**QUIET, **coding, cat_features=NAMES).fit(X, y)
@@ -107,7 +107,7 @@ def test_statistics_of_combinations_become_several_rules(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("nan_mode", ["Min", "Max"])
-def test_missing_numbers_and_rows_beside_the_borders(nan_mode: str, table: Any) -> None:
+def test_missing_numbers_and_rows_next_to_the_borders(nan_mode: str, table: Any) -> None:
     X, y = table(1500, 0)
     X = X[["age", "size", "rate"]].to_numpy()
     model = CatBoostRegressor(**QUIET, nan_mode=nan_mode).fit(X, y)

@@ -188,7 +188,7 @@ def read_quietly(data: Any, **options: Any) -> RuleSet:
 
 
 @pytest.mark.parametrize("labels", [["b", "a", "c"], [2, 10, 1], [0.5, 1.0]])
-def test_the_text_of_json_says_the_same(labels: list[Any]) -> None:
+def test_json_text_is_read_alike(labels: list[Any]) -> None:
     theirs = classifier(3, labels)
     assert read_quietly(as_text(theirs)) == read(theirs)
     assert read_quietly(as_text(theirs)).classes == tuple(sorted(labels))
@@ -311,7 +311,7 @@ def test_categories_give_values_their_type() -> None:
         as_ruleset(theirs, categories={"gender": [0, 1]})
 
 
-def test_numbers_in_sets_are_read_as_what_they_are() -> None:
+def test_numbers_in_sets_keep_type() -> None:
     X = pd.DataFrame({"gender": [0, 1, 2, 0], "age": [30.0, 40.0, 50.0, 60.0]})
     y = pd.Series(["a", "b", "b", "b"], name="y")
     rule = ClassificationRule(
@@ -372,7 +372,7 @@ def test_the_strategy_of_the_rule_set_is_kept() -> None:
         as_ruleset(theirs)
 
 
-def test_what_cannot_be_said_is_refused() -> None:
+def test_what_cannot_be_said_is_rejected() -> None:
     negated = CompoundCondition([NominalCondition(3, "red"), NominalCondition(4, "round")])
     negated.negated = True
     for condition, fault in [

@@ -52,7 +52,7 @@ def test_ebm_classification_is_read_exactly(load):
         np.testing.assert_allclose(rules.predict_proba(rows), model.predict_proba(rows), rtol=1e-12)
 
 
-def test_ebm_with_another_link_is_refused():
+def test_ebm_with_another_link_is_rejected():
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     model = glassbox.ExplainableBoostingRegressor(
         objective="poisson_deviance", interactions=0, **SETTINGS

@@ -256,7 +256,7 @@ def test_regressors(name: str) -> None:
 
 
 @pytest.mark.parametrize("found", OTHERS, ids=lambda found: found.__name__)
-def test_other_models_are_refused_as_what_they_are(found: type) -> None:
+def test_other_models_are_rejected(found: type) -> None:
     with pytest.raises(TypeError, match=f"{found.__name__} is no model of imodels whose"):
         read_imodels(object.__new__(found))
 
@@ -270,12 +270,12 @@ def test_the_other_models_are_named_with_the_reason() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
-def test_unfitted_models_are_refused(name: str) -> None:
+def test_unfitted_models_are_rejected(name: str) -> None:
     with pytest.raises(NotFittedError):
         read_imodels(make(name))
 
 
-def test_other_objects_are_refused() -> None:
+def test_other_objects_are_rejected() -> None:
     with pytest.raises(TypeError, match="LogisticRegression is no model of imodels"):
         read_imodels(LogisticRegression())
 
@@ -351,7 +351,7 @@ def test_statistics_of_lists_are_counts_of_training_rows(name: str) -> None:
         assert rule.statistics.n_rows == len(seen)
 
 
-def test_the_last_entry_of_a_list_answers_what_is_left() -> None:
+def test_last_entry_predicts_remaining_rows() -> None:
     model = fitted(imodels.GreedyRuleListClassifier(), rows(""), target(rows(""), 2))
     model.rules_ = model.rules_[:2]  # the last is a step now, which imodels does not ask
     assert "index_col" in model.rules_[-1]
@@ -376,7 +376,7 @@ def test_statistics_of_bayesian_lists_are_found_again() -> None:
         assert rule.statistics.class_counts == pytest.approx(expected)
 
 
-def test_bayesian_lists_answer_the_second_class_from_a_half_on() -> None:
+def test_bayesian_lists_predict_second_class_from_half() -> None:
     name = "BayesianRuleListClassifier"
     X = rows(name)
     model = fitted(make(name), X, target(X, 2))
@@ -385,7 +385,7 @@ def test_bayesian_lists_answer_the_second_class_from_a_half_on() -> None:
         np.testing.assert_array_equal(read_imodels(model).predict(X), model.predict(X))
 
 
-def test_bayesian_sets_answer_labels() -> None:
+def test_bayesian_sets_predict_labels() -> None:
     name = "BayesianRuleSetClassifier"
     X = rows(name)
     model = fitted(make(name), X, np.array(["no", "yes"])[target(X, 2)])
@@ -423,7 +423,7 @@ def test_figs_of_too_many_leaves_to_combine_keeps_all_votes() -> None:
     np.testing.assert_array_equal(rules.predict(checked), model.predict(checked))
 
 
-def test_figs_rules_add_what_the_leaves_hold() -> None:
+def test_figs_rules_sum_values_of_leaves() -> None:
     X, y = np.array([[0.0], [0.0], [0.0], [0.0], [1.0], [1.0]]), np.array([0, 0, 0, 1, 1, 1])
     rules = read_imodels(fitted(imodels.FIGSClassifier(max_rules=1), X, y))
     assert [(rule.output, rule.weight) for rule in rules] == [(0, 0.5), (1, 1.0)]
@@ -431,7 +431,7 @@ def test_figs_rules_add_what_the_leaves_hold() -> None:
     assert [rule.premise_text() for rule in rules] == ["x0 ≤ 0.5", "x0 > 0.5"]
 
 
-def test_a_figs_leaf_that_says_nothing_is_left_out() -> None:
+def test_figs_leaves_of_value_0_are_omitted() -> None:
     X, y = np.array([[0.0], [0.0], [1.0], [1.0]]), np.array(["b", "a", "b", "b"])
     model = fitted(imodels.FIGSClassifier(max_rules=1), X, y)
     rules = read_imodels(model)
@@ -440,7 +440,7 @@ def test_a_figs_leaf_that_says_nothing_is_left_out() -> None:
     np.testing.assert_allclose(rules.predict_proba(X), model.predict_proba(X))
 
 
-def test_figs_with_several_outputs_or_own_encodings_is_refused() -> None:
+def test_figs_with_several_outputs_or_own_encodings_is_rejected() -> None:
     X = rows("")
     model = fitted(imodels.FIGSRegressor(max_rules=2), X, X[:, :2])
     with pytest.raises(ValueError, match="2 outputs; rules have one"):
@@ -476,7 +476,7 @@ def test_boosted_deeper_trees(n_classes: int) -> None:
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_boosted_trees_whose_votes_tie_but_for_rounding(n_classes: int) -> None:
+def test_boosted_trees_with_almost_tied_votes(n_classes: int) -> None:
     everywhere = np.array(np.meshgrid(*[np.arange(3.0)] * 3)).reshape(3, -1).T
     tree = DecisionTreeClassifier(max_depth=2, random_state=0)
     forms = []
@@ -493,7 +493,7 @@ def test_boosted_trees_whose_votes_tie_but_for_rounding(n_classes: int) -> None:
     assert set(forms) == {"logistic", "votes"}  # where the short form would go wrong, the full one
 
 
-def test_boosting_of_anything_but_trees_is_refused() -> None:
+def test_boosting_of_anything_but_trees_is_rejected() -> None:
     X = rows("")
     model = imodels.BoostedRulesClassifier(estimator=LogisticRegression(), n_estimators=3)
     with pytest.raises(TypeError, match="boosts LogisticRegression"):
@@ -518,7 +518,7 @@ def test_a_weighted_median_is_cut_into_boxes(as_frame: bool) -> None:
     np.testing.assert_array_equal(rules.predict(checked), model.predict(asked))
 
 
-def test_a_weighted_median_of_too_many_boxes_is_refused() -> None:
+def test_a_weighted_median_of_too_many_boxes_is_rejected() -> None:
     X = np.random.default_rng(0).uniform(size=(120, 4))
     tree = DecisionTreeRegressor(max_depth=6, random_state=0)
     model = imodels.BoostedRulesRegressor(estimator=tree, n_estimators=6)
@@ -604,7 +604,7 @@ def test_a_sum_of_nothing_is_nought() -> None:
 
 
 @pytest.mark.parametrize("name", ["SkopeRulesClassifier", "RuleFitClassifier"])
-def test_terms_that_contradict_each_other_or_say_nothing(name: str) -> None:
+def test_contradictory_and_empty_terms(name: str) -> None:
     """Thresholds are rounded in rule texts, so imodels may write rules that never hold."""
     X = rows("")
     model = fitted(make(name), X, target(X, 2))
@@ -679,7 +679,7 @@ def test_shrunken_ensembles_of_regressors(inner: Any) -> None:
     assert_answers_alike(model, read_imodels(model), "", X)
 
 
-def test_other_shrunken_models_are_refused() -> None:
+def test_other_shrunken_models_are_rejected() -> None:
     X = rows("")
     inner = BaggingClassifier(DecisionTreeClassifier(max_depth=2), 3, random_state=0)
     model = fitted(imodels.HSTreeClassifier(inner), X, target(X, 2))
@@ -763,7 +763,7 @@ def test_shrunken_c45_trees_need_labels_that_can_be_averaged() -> None:
         read_imodels(shrunken)
 
 
-def test_names_that_xml_does_not_allow_stay_apart() -> None:
+def test_names_that_xml_does_not_allow_stay_distinct() -> None:
     X = rows("")
     names = ["age (years)", "age-years", "1 <", ""]
     model = fitted(make("C45TreeClassifier"), X, target(X, 2), feature_names=names)

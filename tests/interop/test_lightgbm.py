@@ -44,7 +44,7 @@ REGRESSORS = [
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=_name)
-def test_labels_are_those_of_the_model(model: Any, n_classes: int, ragged_table: Any) -> None:
+def test_labels_equal_the_model(model: Any, n_classes: int, ragged_table: Any) -> None:
     (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)
     labels = pd.qcut(y, n_classes, labels=["low", "middle", "top"][:n_classes]).astype(str)
     rows["color"] = rows["color"].cat.add_categories("never seen")
@@ -71,7 +71,7 @@ def test_class_probabilities_know_the_slope_of_the_sigmoid(ragged_table: Any) ->
 
 
 @pytest.mark.parametrize("model", REGRESSORS, ids=_name)
-def test_numbers_are_those_of_the_model(model: Any, ragged_table: Any) -> None:
+def test_numbers_equal_the_model(model: Any, ragged_table: Any) -> None:
     (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)
     rules = as_ruleset(model.fit(X, y))
     assert rules.predict(rows) == pytest.approx(model.predict(rows), abs=1e-12)
@@ -96,7 +96,7 @@ def test_zeros_that_are_missing_go_where_missing_values_go() -> None:
     assert len(rules) > len({rule.output for rule in rules})
 
 
-def test_a_booster_answers_like_itself(ragged_table: Any) -> None:
+def test_booster_predicts_like_its_rules(ragged_table: Any) -> None:
     (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)
     codes = pd.qcut(y, 3, labels=[0, 1, 2]).astype(int)
     settings = {k: v for k, v in QUIET.items() if k != "n_estimators"}
@@ -112,7 +112,7 @@ def test_a_booster_answers_like_itself(ragged_table: Any) -> None:
         as_ruleset(booster, classes=["a", "b"])
 
 
-def test_codes_mean_what_the_caller_says(ragged_table: Any) -> None:
+def test_categories_parameter_names_codes(ragged_table: Any) -> None:
     X, y = ragged_table(1500, 0)
     codes = X.assign(
         color=X["color"].cat.codes.astype(float).replace(-1, np.nan),
@@ -144,7 +144,7 @@ def test_early_stopping_reads_the_trees_that_predict(ragged_table: Any) -> None:
         ({"linear_tree": True}, r"linear functions in its leaves \(linear_tree=True\)"),
     ],
 )
-def test_what_rules_cannot_say(settings: Any, message: str) -> None:
+def test_unsupported_models_are_rejected(settings: Any, message: str) -> None:
     X = np.arange(200.0).reshape(-1, 1)
     model = LGBMRegressor(**QUIET, **settings).fit(X, X[:, 0])
     with pytest.raises(ValueError, match=message):

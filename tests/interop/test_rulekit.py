@@ -180,7 +180,7 @@ def test_missing_values_satisfy_no_condition() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"complementary_conditions": True}, {"ignore_missing": True}])
-def test_missing_values_satisfy_what_they_do_there(settings: Any) -> None:
+def test_missing_values_satisfy_conditions_of_engine(settings: Any) -> None:
     X, y = mixed(2, missing=0.2)
     model = RuleClassifier(**settings).fit(X, y)
     ours = as_ruleset(model)
@@ -214,7 +214,7 @@ def test_diabetes(settings: Any) -> None:
     assert_counted(model, ours, X, y)
 
 
-def test_a_mean_whose_weights_do_not_add_up_is_the_default() -> None:
+def test_zero_weight_sum_gives_default() -> None:
     X, y = diabetes()
     coverage = {f"{name}_measure": Measures.Coverage for name in ("induction", "pruning")}
     model = RuleRegressor(voting_measure=Measures.RSS, max_rule_count=8, **coverage).fit(X, y)
@@ -325,7 +325,7 @@ def test_the_domain_is_the_box_around_the_training_rows() -> None:
     assert domain.upper[0] >= high
 
 
-def test_a_model_from_a_file_says_the_same() -> None:
+def test_pickled_model_has_equal_rules() -> None:
     X, y = mixed(1, missing=0.1)
     X["unknown"] = np.nan
     X["endless"] = X["count"].astype(float).replace(3, np.inf)
@@ -338,7 +338,7 @@ def test_a_model_from_a_file_says_the_same() -> None:
         assert as_ruleset(pickle.loads(pickle.dumps(model))) == as_ruleset(model)
 
 
-def test_its_text_says_the_same_within_the_printed_digits() -> None:
+def test_text_equals_model_within_digits() -> None:
     X, y = mixed(1)
     model = RuleClassifier(complementary_conditions=True).fit(X, y)
     exact = as_ruleset(model)
@@ -383,7 +383,7 @@ def test_closed_and_open_bounds() -> None:
     assert all(isinstance(c, Interval) for r in ours for c in r.conditions)
 
 
-def test_what_is_no_such_model_is_refused() -> None:
+def test_what_is_no_such_model_is_rejected() -> None:
     X, y = mixed(1)
     with pytest.raises(ValueError, match="not fitted"):
         as_ruleset(RuleClassifier())

@@ -173,7 +173,7 @@ def test_regression_by_medians() -> None:
 
 
 @pytest.mark.parametrize("measure", SOME)
-def test_answers_by_votes_weighted_with_our_measure(measure: str) -> None:
+def test_votes_weighted_with_our_measure(measure: str) -> None:
     """The weights are ours, computed anew from the rows; the answers are those of the engine."""
     for (model, read), (X, y) in (
         (classifier(measure), wine()),

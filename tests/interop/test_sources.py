@@ -336,7 +336,7 @@ def test_spark_gives_the_rules_of_memory(spark: Any, task: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_errors_of_spark_are_those_of_sources(spark: Any) -> None:
+def test_errors_of_spark_equal_sources(spark: Any) -> None:
     frame = here.table_of(here.CLASSES)
     with pytest.raises(ValueError, match="predicts batches of rows"):
         count_source(here.CLASSES, in_spark(spark, frame), black_box=len)

@@ -50,7 +50,7 @@ TOLERANCE = 1e-5
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=_name)
-def test_labels_are_those_of_the_model(model: Any, n_classes: int, ragged_table: Any) -> None:
+def test_labels_equal_the_model(model: Any, n_classes: int, ragged_table: Any) -> None:
     (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)
     model.fit(X, pd.qcut(y, n_classes, labels=range(n_classes)).astype(int))
     rules = as_ruleset(model)
@@ -61,14 +61,14 @@ def test_labels_are_those_of_the_model(model: Any, n_classes: int, ragged_table:
 
 
 @pytest.mark.parametrize("model", REGRESSORS, ids=_name)
-def test_numbers_are_those_of_the_model(model: Any, ragged_table: Any) -> None:
+def test_numbers_equal_the_model(model: Any, ragged_table: Any) -> None:
     (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)
     expected = model.fit(X, y).predict(rows)
     difference = np.abs(as_ruleset(model).predict(rows) - expected).max()
     assert difference < TOLERANCE * np.abs(expected).max()
 
 
-def test_rows_beside_the_thresholds(ragged_table: Any) -> None:
+def test_rows_next_to_the_thresholds(ragged_table: Any) -> None:
     X, y = ragged_table(1500, 0)
     X = X[["age", "size", "rate"]].to_numpy()
     model = XGBRegressor(n_estimators=10, max_depth=3, n_jobs=1).fit(X, y)
@@ -170,7 +170,7 @@ def test_unseen_categories_equal_no_other(categories: list[Any], most: int) -> N
         assert rules.predict(rows) == pytest.approx(on_codes.predict(unseen), rel=1e-5)
 
 
-def test_what_rules_cannot_say() -> None:
+def test_unsupported_models_are_rejected() -> None:
     X = np.arange(200.0).reshape(-1, 1)
     y = X[:, 0] % 7
     with pytest.raises(

@@ -99,7 +99,7 @@ def test_rules_one_by_one(case: Any) -> None:
     assert 0 <= calibration.share_within <= 1 or not total
 
 
-def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
+def test_intervals_have_stated_coverage() -> None:
     rng = np.random.default_rng(0)
     rules = RuleSet(
         [Rule([], "a", RuleStatistics(100, (80, 20)))],

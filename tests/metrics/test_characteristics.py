@@ -117,7 +117,7 @@ def test_conflicts_of_the_engine(case: Any) -> None:
         assert ours[name.lstrip("#")] == pytest.approx(value, rel=1e-12), name
 
 
-def test_standard_corrections_beside_those_of_the_engine() -> None:
+def test_standard_corrections_next_to_those_of_the_engine() -> None:
     # The tenth model has p-values that the corrections tell apart.
     case = REFERENCE[9]
     X, y = rows_of(case, case["train"])
@@ -229,7 +229,7 @@ def test_conflicts_row_by_row(case: Any) -> None:
 
 
 @given(case=voting_rules(), data=st.data())
-def test_a_weight_stands_for_that_many_rows(case: Any, data: st.DataObject) -> None:
+def test_weights_equal_repeated_rows(case: Any, data: st.DataObject) -> None:
     rules, X, y = case
     times = data.draw(st.lists(st.integers(0, 3), min_size=len(y), max_size=len(y)).filter(any))
     second_repeated = np.repeat(np.arange(len(y)), times)
@@ -278,7 +278,7 @@ def test_induced_conditions_of_rules_before_pruning() -> None:
         characteristics(pruned, X, y, induced=-1.0)
 
 
-def test_times_stand_beside_the_figures() -> None:
+def test_times_are_added_to_characteristics() -> None:
     rules = RuleSet([Rule([], 1.0)], ["x"], task="regression")
     X, y = [[0.0], [1.0]], [1.0, 2.0]
     took = {"time_pruning_s": np.float32(0.5), "time_total_s": 2}

@@ -205,7 +205,7 @@ def test_a_rule_that_always_holds_counts_and_a_fallback_does_not() -> None:
     assert instance_completeness(with_fallback, [[0.1, 0, 0], [0.5, 0, 0]]) == 0.5
 
 
-def test_no_rules_answer_nothing() -> None:
+def test_empty_rule_set_has_completeness_0() -> None:
     assert volume_completeness(rule_set(domain=UNIT)) == exactly(0.0)
     assert volume_completeness(rule_set(domain=Domain((1,), (1,)))) == exactly(0.0)
     assert instance_completeness(rule_set(domain=UNIT), [[0.0, 0.0, 0.0]]) == 0.0
@@ -287,7 +287,7 @@ def test_non_intervals_are_sampled(premises: list[list[Any]], truth: float) -> N
     assert wide.high - wide.low > narrow.high - narrow.low
 
 
-def test_estimates_stay_within_what_boxes_allow() -> None:
+def test_estimates_respect_exact_bounds() -> None:
     inner, outer = [Interval(0, upper=0.25)], [Interval(0, upper=0.2505), TRIANGLE]
     share = volume_completeness(rule_set(inner, outer, domain=UNIT), n_samples=100)
     assert not share.exact
@@ -327,7 +327,7 @@ def test_volume_ignores_boxes_outside_constant_feature() -> None:
     assert volume_completeness(never) == exactly(0.0)
 
 
-def test_non_intervals_are_asked_in_units_of_the_features() -> None:
+def test_linear_conditions_use_units_of_features() -> None:
     domain = Domain((100, -4), (300, 4))
     rules = rule_set([Linear([(0, 0.04), (1, 1.0)], upper=8.0)], domain=domain)
     share = volume_completeness(rules, n_samples=20_000)
@@ -484,7 +484,7 @@ def test_the_volume_of_a_domain_longer_than_the_largest_float() -> None:
     assert volume_completeness(rules) == Completeness(0.75, exact=True, low=0.75, high=0.75)
 
 
-def test_drawn_points_lack_the_values_of_some_features_alone() -> None:
+def test_sampled_points_have_missing_values() -> None:
     """Where x is missing, as on half of the volume, no sum is known."""
     rule = Rule([Linear([(0, 1.0), (1, 1.0)], upper=1.0)], "a")
     domain = Domain((0, 0), (1, 1), missing=(0.5, 0.0))

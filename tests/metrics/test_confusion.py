@@ -214,7 +214,7 @@ def test_loops_count_the_same(case: Any, assigned: bool, data: st.DataObject) ->
 
 @settings(max_examples=50)
 @given(case=labeled_rows(), assigned=st.booleans(), data=st.data())
-def test_a_weight_stands_for_that_many_rows(case: Any, assigned: bool, data: st.DataObject) -> None:
+def test_weights_equal_repeated_rows(case: Any, assigned: bool, data: st.DataObject) -> None:
     rules, X, y = case
     times = st.lists(st.integers(0, 3), min_size=len(y), max_size=len(y)).filter(any)
     weights = data.draw(times)
@@ -377,7 +377,7 @@ def test_significance_by_each_correction() -> None:
         assert counts.significant(0.12, correction).tolist() == flags.tolist()
 
 
-def test_answered_rows_of_an_ordered_list() -> None:
+def test_assigned_rows_of_ordered_list() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=2)], "a"), Rule([Interval(0, upper=4)], "b"), Rule([], "a")],
         ["x"],
@@ -456,7 +456,7 @@ def test_equal_labels_of_zero_are_met_by_a_line_at_zero() -> None:
     assert confusion(line, [[0.0], [0.0]], [0.0, 0.0]).p.tolist() == [2.0]
 
 
-def test_rules_that_answer_together_answer_no_rows_of_their_own() -> None:
+def test_voting_rules_have_no_assigned_rows() -> None:
     voting = LETTERS.replace(ordered=False, voting="votes")
     assert confusion(voting, [[0.0]], ["a"]).p.tolist() == [1.0]
     with pytest.raises(ValueError, match="predict together"):
@@ -470,7 +470,7 @@ def test_a_level_of_significance_is_a_share(alpha: float) -> None:
         counts.significant(alpha)
 
 
-def test_unknown_names_are_told() -> None:
+def test_unknown_names_are_rejected() -> None:
     counts = confusion(LETTERS, [[0.0], [1.0]], ["a", "b"])
     with pytest.raises(ValueError, match="precision"):
         counts.quality("precission")

@@ -121,7 +121,7 @@ def test_groups_refused() -> None:
 
 
 @pytest.mark.parametrize("answers", [[[0], [1]], np.array([0, 1], dtype=object), pd.Series([0, 1])])
-def test_black_boxes_may_answer_in_a_column_or_in_objects(answers: Any) -> None:
+def test_black_box_may_predict_columns_and_objects(answers: Any) -> None:
     black_box = CallableClassifier(lambda rows: answers, classes=[0, 1])
     X = [[0.0], [1.0]]
     extractor = CARTExtractor(black_box).fit(X)
@@ -197,7 +197,7 @@ def test_how_rows_are_drawn() -> None:
 
 
 @pytest.mark.parametrize("where", ["jittered", "uniform", "interpolated"])
-def test_columns_with_gaps_stay_what_they_are(where: str) -> None:
+def test_columns_keep_dtype_and_missing_values(where: str) -> None:
     nothing = np.full(60, np.nan)
     some = pd.array([*range(1, 31), *[None] * 30], dtype="Int64")
     large = np.arange(60, dtype=np.uint64) * 2**40 + np.uint64(2**63)
@@ -211,7 +211,7 @@ def test_columns_with_gaps_stay_what_they_are(where: str) -> None:
     assert drawn["some"].dropna().between(1, 30).all()
 
 
-def test_rows_at_the_boundary_lie_on_both_sides_of_it() -> None:
+def test_boundary_rows_are_on_both_sides() -> None:
     drawn = rows_off_data(SQUARE, "boundary", 500, black_box=halves)
     assert len(drawn) == 500
     assert np.abs(drawn[:, 0] - 0.5).max() <= 0.1 + 1 / 2**8
@@ -296,7 +296,7 @@ def test_features() -> None:
     assert same.to_frame().index.tolist() == ["x", "y"]
 
 
-def test_importance_is_that_of_permuted_rows() -> None:
+def test_importance_equals_permutation_of_rows() -> None:
     X = np.array([[0.0, 5.0], [1.0, 5.0]])
     rules = RuleSet(
         [Rule([], LinearOutput(0.0, [(0, 3.0), (1, 1.0)]))], ["x", "y"], task="regression"
@@ -334,7 +334,7 @@ WRONG: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("function", "changes", "kind", "message"), WRONG)
-def test_what_is_refused(function: Any, changes: Any, kind: type[Exception], message: str) -> None:
+def test_what_is_rejected(function: Any, changes: Any, kind: type[Exception], message: str) -> None:
     given = {"rules": HALVES, "black_box": halves, "X": SQUARE} | changes
     with pytest.raises(kind, match=message):
         function(**given)
@@ -372,7 +372,7 @@ def test_features_are_called_as_the_columns_of_a_frame() -> None:
     assert result.rules.tolist() == [0.0, 1.0]
 
 
-def test_rows_at_a_boundary_lie_between_rows() -> None:
+def test_boundary_rows_are_between_rows() -> None:
     """A class of the greatest value alone has its boundary right there."""
     X = np.arange(5.0)[:, None]
     box = lambda rows: np.where(np.asarray(rows)[:, 0] >= 4, "most", "less")  # noqa: E731

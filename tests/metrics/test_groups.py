@@ -168,7 +168,7 @@ def test_search_minimizes_the_gap_between_groups():
     assert not math.isnan(losses.sum())
 
 
-def test_search_refuses_unknown_losses():
+def test_search_rejects_unknown_losses():
     search = ExtractorSearchCV(DecisionTreeClassifier(), scoring=("loss", "gap:sex"))
     with pytest.raises(ValueError, match="not a measure that can be minimized"):
         search.fit(TABLE, LABELS)
@@ -248,7 +248,7 @@ def arrow_table(frame):
 
 
 @pytest.mark.parametrize("make", [lambda frame: frame, arrow_table])
-def test_groups_of_an_ambiguous_name_are_refused(make):
+def test_groups_of_an_ambiguous_name_are_rejected(make):
     frame = EXACT.set_axis(["income", "g", "g"], axis=1)
     with pytest.raises(ValueError, match="more than one column 'g'"):
         group_rates(RULES.replace(feature_names=["income", "a"]), make(frame), "g")

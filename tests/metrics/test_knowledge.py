@@ -155,7 +155,7 @@ def test_losses_are_not_negative_and_zero_without_error(loss, r, c, psi):
 
 
 @given(performances, rule_counts, shares, weights, weights)
-def test_ice_lies_between_zero_and_its_ceiling(p, r, c, phi, rho):
+def test_ice_is_between_zero_and_ceiling(p, r, c, phi, rho):
     assert 0 <= ice_performance(p, phi=phi) <= CEILING
     assert 0 <= ice_readability(r, rho=rho) <= CEILING
     assert 0 <= ice_score(p, r, c, phi=phi, rho=rho) <= CEILING**2 < 1
@@ -217,7 +217,7 @@ def test_ice_is_monotone_in_every_argument(p, r, c, phi, rho):
         assert ice_score(**bad) <= ice_score(**bad | {name: good[name]})
 
 
-def test_ice_is_strictly_monotone_where_floats_can_tell():
+def test_ice_is_strictly_monotone():
     p, r, weight = np.linspace(-1, 1, 50), np.arange(1, 60), np.linspace(0.1, 2, 50)
     assert (np.diff(ice_performance(p)) > 0).all()
     assert (np.diff(ice_performance(0.5, phi=weight)) < 0).all()
@@ -291,7 +291,7 @@ def test_score_above_the_largest_float_is_infinite():
     assert q_score([1e308], 100, 0.5).tolist() == [np.inf]
 
 
-def test_parts_of_ice_refuse_shapes_that_do_not_fit() -> None:
+def test_parts_of_ice_reject_shapes_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match=r"performance: \(2,\), phi: \(3,\)"):
         ice_performance([0.5, 0.6], phi=[1.0, 2.0, 3.0])
     assert ice_readability(10) == pytest.approx(1 / (1 + math.exp(-2)))
@@ -317,7 +317,7 @@ def test_fire_has_no_slope_where_steps_jump():
 
 
 @given(st.floats(-2, 1), st.floats(0.1, 60), st.floats(0, 1), st.floats(0.1, 9), st.floats(0.1, 9))
-def test_ice_slopes_are_those_of_its_paper(p, r, c, phi, rho):
+def test_ice_slopes_equal_its_paper(p, r, c, phi, rho):
     slopes = score_slopes("ice", p, r, c, phi=phi, rho=rho)
     e, f = 5 * (phi * (1 - p) - 1), 0.3 * rho * r - 5
     own, readability = sigmoid(-e), sigmoid(-f)
@@ -333,7 +333,7 @@ def test_ice_slopes_are_those_of_its_paper(p, r, c, phi, rho):
 
 
 @pytest.mark.parametrize("name", ["ice", "fire", "q"])
-def test_score_slopes_are_those_of_differences(name):
+def test_score_slopes_equal_differences(name):
     at = {"prediction": 0.3, "n_rules": 7.3, "completeness": 0.8}
     weights = dict.fromkeys(SCORE_SPECS[name].weight_names, 1.7)
     step = 1e-6
@@ -350,7 +350,7 @@ def test_score_slopes_are_those_of_differences(name):
         assert slope == pytest.approx(difference / (2 * step), rel=1e-6, abs=1e-8), argument
 
 
-def test_score_slopes_refuse_bad_arguments():
+def test_score_slopes_reject_bad_arguments():
     with pytest.raises(TypeError, match="no weight 'rho'"):
         score_slopes("fire", 0.1, 3, rho=2)
     with pytest.raises(ValueError, match="performance must"):

@@ -87,7 +87,7 @@ def test_rows_that_rules_meet_on_one_by_one(case: Any) -> None:
         assert share == pytest.approx(pairs[i - 1, j - 1] / total)
 
 
-def test_ten_worst_pairs_unless_more_are_asked_for() -> None:
+def test_worst_pairs_returns_ten_by_default() -> None:
     spans = range(1, 8)  # of which each holds all shorter ones
     rules = RuleSet(
         [Rule([Interval(0, upper=i)], "ab"[i % 2]) for i in spans], ["x"], task="classification"
@@ -111,7 +111,7 @@ def test_votes_for_the_only_class() -> None:
     assert redundancy(only, ROWS).rules.tolist() == [True, False]
 
 
-def test_pairs_only_if_asked_for() -> None:
+def test_pairs_are_computed_on_request() -> None:
     met = rule_overlap(RULES, ROWS, pairs=False)
     with pytest.raises(ValueError, match="call rule_overlap with pairs=True"):
         met.worst_pairs()

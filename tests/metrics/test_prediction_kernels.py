@@ -69,7 +69,7 @@ def weighted(draw: Any, n_rows: int) -> np.ndarray | None:
 
 @given(data=st.data(), n_rows=st.integers(1, 30), n_classes=st.integers(1, 5))
 @settings(max_examples=80, deadline=None)
-def test_measures_of_classes_are_those_of_scikit_learn(
+def test_measures_of_classes_equal_scikit_learn(
     data: st.DataObject, n_rows: int, n_classes: int
 ) -> None:
     # Numbers may be left out, as those of labels are that only rows without a rule were given.
@@ -87,7 +87,7 @@ def test_measures_of_classes_are_those_of_scikit_learn(
 
 @given(data=st.data(), n_rows=st.integers(2, 30), scale=st.sampled_from([1e-8, 1.0, 1e8]))
 @settings(max_examples=80, deadline=None)
-def test_measures_of_numbers_are_those_of_scikit_learn(
+def test_measures_of_numbers_equal_scikit_learn(
     data: st.DataObject, n_rows: int, scale: float
 ) -> None:
     number = st.integers(-3, 3).map(float) | st.floats(-1, 1)
@@ -145,7 +145,7 @@ def test_r2_of_a_constant_truth(truth: list[float], answers: list[float], expect
     assert quick == expected == sk.r2_score(truth, answers)
 
 
-def test_numbers_that_are_none_are_refused() -> None:
+def test_numbers_that_are_none_are_rejected() -> None:
     wrong = {
         "finite numbers, got nan in row 1": [1.0, math.nan],
         "finite numbers, got inf in row 1": [1.0, math.inf],
@@ -170,7 +170,7 @@ def test_numbers_of_other_types_are_measured() -> None:
 @pytest.mark.parametrize("kind", LABELS)
 @given(data=st.data(), n_rows=st.integers(1, 20))
 @settings(max_examples=30, deadline=None)
-def test_labels_of_any_type_are_told_apart(kind: str, data: st.DataObject, n_rows: int) -> None:
+def test_labels_of_any_type_are_distinguished(kind: str, data: st.DataObject, n_rows: int) -> None:
     label = st.sampled_from(LABELS[kind])
     rows = data.draw(st.lists(st.tuples(label, label), min_size=n_rows, max_size=n_rows))
     dtype = object if kind == "mixed" else None
@@ -194,7 +194,7 @@ def test_missing_labels_are_no_class(lost: object) -> None:
         prediction_performance(numbers, numbers.copy(), **options)
 
 
-def test_labels_of_other_types_are_told_apart_too() -> None:
+def test_labels_of_other_types_are_distinguished() -> None:
     days = np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[D]")
     options: dict[str, Any] = {"metric": "accuracy", "task": "classification"}
     assert prediction_performance(days, days.copy(), **options) == 1.0

@@ -351,7 +351,7 @@ def test_number_metrics_equal_named_scikit_learn_functions(table: Any) -> None:
 
 
 @given(tables(QUARTERS))
-def test_root_relative_squared_error_is_what_r2_leaves(table: Any) -> None:
+def test_root_relative_squared_error_follows_from_r2(table: Any) -> None:
     y, z, w = table
     assume(len({truth for truth, weight in zip(y, w, strict=True) if weight}) > 1)
     assume(max(map(abs, y)) > 0.1)
@@ -446,7 +446,7 @@ def test_units_of_numbers(table: Any, unit: float) -> None:
 
 
 @pytest.mark.parametrize("name", [*BINARY, *CLASSES, *NUMBERS])
-def test_perfect_answers_have_the_best_value(name: str) -> None:
+def test_perfect_predictions_have_best_value(name: str) -> None:
     y = [0, 1, 1, 0, 1] if name not in NUMBERS else [0.5, 2.0, -3.0]
     best, value = PERFORMANCE_METRICS[name].best, performance_value(name, y, y)
     data_dependent = {"lift": 5 / 3, "true_positive": 3.0, "true_negative": 2.0}
@@ -638,7 +638,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]]
 
 
 @pytest.mark.parametrize(("name", "columns", "options", "kind", "message"), REFUSED)
-def test_what_is_refused(
+def test_what_is_rejected(
     name: Any, columns: Any, options: Any, kind: type[Exception], message: str
 ) -> None:
     with pytest.raises(kind, match=message):
@@ -688,7 +688,7 @@ WIKI = [
 ]
 
 
-def test_the_table_names_every_metric_and_whose_it_is() -> None:
+def test_performance_table_lists_all_metrics() -> None:
     table = performance_table()
     assert list(table.index) == list(PERFORMANCE_METRICS)
     assert [name for name in PERFORMANCE_METRICS if name in WIKI] == WIKI
@@ -773,7 +773,7 @@ def test_report_of_many_classes_and_of_numbers() -> None:
     assert report.loc["mean_absolute_error", "value"] == pytest.approx(1 / 3)
 
 
-def test_a_report_shows_what_has_no_value_without_a_word() -> None:
+def test_performance_report_shows_undefined_metrics() -> None:
     report = performance_report([1, 1], [1, 1], task="classification")
     assert report["value"].isna().sum() == 7
     filled = performance_report([1, 1], [1, 1], task="classification", undefined=0.0)
@@ -843,7 +843,7 @@ def test_numbers_of_other_containers_equal_those_of_lists(container: str) -> Non
         assert same(quiet(name, pack(y_true), pack(y_pred)), quiet(name, y_true, y_pred))
 
 
-def test_missing_labels_of_arrow_are_refused() -> None:
+def test_missing_labels_of_arrow_are_rejected() -> None:
     with pytest.raises(ValueError, match="y_true must have no missing labels, got None in row 1"):
         performance_value("accuracy", pa.array([1, None]), [1, 1])
 

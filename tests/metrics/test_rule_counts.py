@@ -61,7 +61,7 @@ def test_any_rules_have_the_numbers_of_their_rows(data: Any) -> None:
         same_numbers(ruleset, count_rows(ruleset, X, y, weights), X, y, weights)
 
 
-def test_single_row_in_which_a_linear_rule_lacks_its_value_is_refused() -> None:
+def test_linear_rule_without_value_is_rejected() -> None:
     """R² of one row is undefined, which does not hide that the row has no prediction."""
     ruleset = RuleSet(
         [Rule([Missing(0)], LinearOutput(-3.0, [(0, -2.0)]))],
@@ -176,7 +176,7 @@ def test_a_row_without_a_rule_is_predicted_by_the_mean_of_all() -> None:
     assert result == pytest.approx(scorer(ruleset, X, y, sample_weight=weights), rel=1e-12)
 
 
-def test_equal_labels_have_neither_variance_nor_deviation() -> None:
+def test_equal_labels_have_deviation_0() -> None:
     X = rows(NUMBERS)[0]
     y = np.full(len(X), 0.1)
     counts = count_rows(NUMBERS, X, y)
@@ -197,13 +197,13 @@ def test_callable_metric_gets_weighted_pairs_of_classes() -> None:
 
 
 @pytest.mark.parametrize("metric", ["median_absolute_error", lambda y_true, y_pred: 0.0])
-def test_what_no_sum_tells_is_refused(metric: Any) -> None:
+def test_metrics_of_single_rows_need_rows(metric: Any) -> None:
     X, y, _ = rows(NUMBERS)
     with pytest.raises(ValueError, match="needs the rows, but only sums"):
         make_score_scorer("fire", metric=metric)(NUMBERS, count_rows(NUMBERS, X, y))
 
 
-def test_counts_of_other_rules_are_refused() -> None:
+def test_counts_of_other_rules_are_rejected() -> None:
     X, y, _ = rows(CLASSES)
     others = rule_set(["a", "b", "b"], "classification")
     counts = count_rows(CLASSES, X, y)

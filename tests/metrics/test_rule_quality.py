@@ -508,7 +508,7 @@ def test_parameters_that_leave_a_measure_undefined(name, parameters, undefined_a
 
 
 @pytest.mark.parametrize("undefined", [0.0, -1, math.inf, -math.inf, np.float32(0.5)])
-def test_undefined_is_what_is_asked_for(undefined):
+def test_undefined_value_is_returned(undefined):
     value = rule_quality("precision", 0, 0, 1, 1, undefined=undefined)
     assert type(value) is float
     assert value == undefined

@@ -183,7 +183,7 @@ def test_corrections(iris: Any, correction: str | None, fdr: str, fwer: str) -> 
     assert report["significant"].tolist() == counts.significant(1e-8, correction).tolist()
 
 
-def test_weights_stand_for_rows(iris: Any) -> None:
+def test_weights_equal_repeated_rows(iris: Any) -> None:
     rules, X, y = iris
     weights = np.random.default_rng(0).integers(0, 4, len(y))
     second_repeated = np.repeat(np.arange(len(y)), weights)
@@ -192,7 +192,7 @@ def test_weights_stand_for_rows(iris: Any) -> None:
     pd.testing.assert_frame_equal(weighted, repeated, rtol=1e-12)
 
 
-def test_rows_that_rules_answer(iris: Any) -> None:
+def test_assigned_rows_sum_to_all_rows(iris: Any) -> None:
     rules, X, y = iris
     ordered = rules.replace(ordered=True, voting=None, fallback=Fallback("setosa"))
     report = rule_report(ordered, X, y, assigned=True)

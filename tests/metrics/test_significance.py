@@ -232,7 +232,7 @@ def test_bad_deviations(name, bad):
         variance_p_value(**(arguments | {name: "2"}))
 
 
-def test_bad_stand_in():
+def test_invalid_undefined_is_rejected():
     with pytest.raises(TypeError, match="undefined must be a number"):
         variance_p_value(1, 1, 1, undefined=None)
 

@@ -168,7 +168,7 @@ def test_linear_outputs_and_missing_values() -> None:
     assert rule_similarity(line, constant, X) == 1.0
 
 
-def test_what_is_refused() -> None:
+def test_what_is_rejected() -> None:
     rules = RuleSet([Rule([Interval(0, 1)], "a")], ["x"], task="classification")
     numbers = RuleSet([Rule([], 1.0)], ["x"], task="regression")
     with pytest.raises(ValueError, match="for one task to be compared, got classification and reg"):

@@ -137,7 +137,7 @@ def plain_log_rank(groups: list[int], time: list[float], event: list[bool]) -> t
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_brier_is_that_of_plain_loops(ordered: bool) -> None:
+def test_brier_equals_plain_loops(ordered: bool) -> None:
     X, y = patients(160)
     train, test = slice(0, 90), slice(90, None)
     y_train, y_test = (y[0][train], y[1][train]), (y[0][test], y[1][test])
@@ -254,7 +254,7 @@ def test_events_after_the_training_rows_are_out_of_sight() -> None:
     assert integrated_brier_score(rules, X, late, times=times) == pytest.approx(expected)
 
 
-def test_skill_beside_a_flawless_curve_of_all_rows_is_undefined() -> None:
+def test_skill_next_to_a_flawless_curve_of_all_rows_is_undefined() -> None:
     X = pd.DataFrame({"age": [30.0, 40.0, 60.0], "noise": 0.0})
     y = np.array([1.0, 9.0, 9.0]), np.array([False, True, True])  # until 9 nothing happens
     rules = SurvivalRules.fit(age_rules((20, 50)), X, y)
@@ -273,7 +273,7 @@ def test_no_row_with_a_rule() -> None:
     assert math.isnan(scores["ice"])
 
 
-def test_without_scikit_survival_the_error_says_what_to_install(
+def test_missing_scikit_survival_error_states_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     X, y = patients(60)
@@ -303,7 +303,7 @@ def test_published_log_rank() -> None:
         st.tuples(st.integers(0, 3), st.integers(0, 8), st.booleans()), min_size=2, max_size=25
     )
 )
-def test_log_rank_is_that_of_plain_loops(rows: list[tuple[int, int, bool]]) -> None:
+def test_log_rank_equals_plain_loops(rows: list[tuple[int, int, bool]]) -> None:
     groups, time, event = map(list, zip(*rows, strict=True))
     test = log_rank(groups, (time, event))
     if math.isnan(test.statistic):
@@ -396,7 +396,7 @@ def p_value_of_the_engine(inside: np.ndarray, y: Outcomes) -> float:
     return float(chi2.sf(excess**2 / spread, 1))
 
 
-def test_report_beside_rulekit() -> None:
+def test_survival_report_equals_rulekit() -> None:
     golden = json.loads(RULEKIT.read_text(encoding="utf-8"))
     ruleset = RuleSet.from_json(json.dumps(golden["ruleset"]))
     y = np.array(golden["time"]), np.array(golden["event"], dtype=bool)

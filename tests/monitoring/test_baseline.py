@@ -62,7 +62,7 @@ def test_count_decisions_equals_a_loop_over_rows() -> None:
     np.testing.assert_array_equal(np.array(list(counts.to_dict().values())), expected)
 
 
-def test_count_decisions_refuses_labels_of_another_type() -> None:
+def test_count_decisions_rejects_labels_of_another_type() -> None:
     X, _ = rows(2)
     with pytest.raises(ValueError, match="labels of the type of the classes"):
         count_decisions(RULES, X, [1, 0])
@@ -90,7 +90,7 @@ def test_baseline_describes_the_features_of_each_rule() -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"format": "skescore rule baseline", "version": 1}'])
-def test_baseline_refuses_other_files(text: str) -> None:
+def test_baseline_rejects_other_files(text: str) -> None:
     with pytest.raises(ValueError, match="baseline"):
         RuleBaseline.from_json(text)
 

@@ -137,7 +137,7 @@ def test_calibrated_rules_are_the_same_in_all_formats(ruleset: RuleSet, has_fall
         np.testing.assert_allclose(sql[column].to_numpy(dtype=float), finite)
 
 
-def test_calibration_refuses_missing_labels() -> None:
+def test_calibration_rejects_missing_labels() -> None:
     X, y = rows(CLASSIFICATION, 20)
     y = y.astype(object)
     y[3] = None

@@ -139,7 +139,7 @@ def test_history_is_bounded_and_complete() -> None:
     assert len(json.dumps(watch.to_dict())) < 200_000
 
 
-def test_monitor_refuses_counts_of_other_rules() -> None:
+def test_monitor_rejects_counts_of_other_rules() -> None:
     watch = monitor()
     with pytest.raises(ValueError, match="5 groups"):
         watch.update_counts(count_decisions(RULES[:2], [[0.1]]))

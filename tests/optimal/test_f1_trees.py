@@ -147,7 +147,7 @@ def test_f1_tree_predicts_minority_class() -> None:
     assert [rule.output for rule in bound.rules].count("b") == 1
 
 
-def test_f1_bound_refuses_invalid_parameters() -> None:
+def test_f1_bound_rejects_invalid_parameters() -> None:
     X, y = [[0.0], [1.0]], ["a", "b"]
     with pytest.raises(ValueError, match="max_leaves must be"):
         bound_f1_of_trees(X, y, 0)

@@ -62,12 +62,12 @@ def test_with_bounds_takes_tighter_bounds() -> None:
         ({"total_weight": -1}, "total_weight must be"),
     ],
 )
-def test_frontier_refuses_contradictions(changes: dict[str, Any], message: str) -> None:
+def test_frontier_rejects_contradictions(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Frontier(**GOOD | changes)
 
 
-def test_frontier_refuses_too_many_rules() -> None:
+def test_frontier_rejects_too_many_rules() -> None:
     two = RuleSet([Rule([], "a"), Rule([], "b")], ["x"], task="classification")
     Frontier(**GOOD | {"rules": [None, two]})
     with pytest.raises(ValueError, match="at most 1 rules at size 1, got 2"):

@@ -368,7 +368,7 @@ def test_lists_use_stated_cuts() -> None:
         ({"loss": "squared_error", "y": [0, np.nan]}, ValueError, "y must hold finite numbers"),
     ],
 )
-def test_lists_refuse_invalid_parameters(
+def test_lists_reject_invalid_parameters(
     options: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     limits = {name: options.pop(name) for name in LIMITS if name in options}

@@ -251,7 +251,7 @@ def test_trees_of_constant_tables() -> None:
         ({"loss": "squared_error", "y": [1.0, np.nan, 2.0]}, "y must"),
     ],
 )
-def test_trees_refuse_invalid_parameters(changes: dict[str, Any], message: str) -> None:
+def test_trees_reject_invalid_parameters(changes: dict[str, Any], message: str) -> None:
     options: dict[str, Any] = {"X": [[1.0], [2.0], [3.0]], "y": [0, 1, 1]} | changes
     limits = {k: options.pop(k) for k in ("time_limit", "max_nodes") if k in options}
     max_rules = options.pop("max_rules", 4)
@@ -271,7 +271,7 @@ def test_trees_of_equal_numbers() -> None:
             assert result.upper.max() <= 1e-20 * number
 
 
-def test_trees_refuse_overflowing_squares() -> None:
+def test_trees_reject_overflowing_squares() -> None:
     with pytest.raises(ValueError, match=r"y must lie within ±1e\+150"):
         optimal_trees([[0.0], [1.0]], [0.0, 1e200], loss="squared_error")
 

@@ -338,7 +338,7 @@ def test_fit_accepts_constant_features_and_predictions():
 
 
 @pytest.mark.parametrize("name", ["gridrex", "cream"])
-def test_linear_models_refuse_features_with_gaps(name):
+def test_linear_models_reject_features_with_gaps(name):
     rows = pd.DataFrame(ROWS, columns=["a", "b", "c"])
     rows.loc[::7, "b"] = np.nan
     given = {} if name == "gridrex" else {"output": "linear"}

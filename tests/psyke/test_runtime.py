@@ -222,7 +222,7 @@ def test_missing_packages_are_named(monkeypatch):
         check_installation("gridex")
 
 
-def test_another_version_is_refused(monkeypatch):
+def test_another_version_is_rejected(monkeypatch):
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.3.3")
     with pytest.raises(ImportError, match=r"works with PSyKE 1\.0\.4 only, and version 0\.3\.3"):
         check_installation("gridex")

@@ -190,7 +190,7 @@ def test_report_states_missing_data_file(runs, tmp_path) -> None:
     assert "pass --data" in content["notes"][0]
 
 
-def test_folders_that_are_no_run_are_refused(runs, tmp_path) -> None:
+def test_folders_that_are_no_run_are_rejected(runs, tmp_path) -> None:
     with pytest.raises(FileNotFoundError, match="There is no folder"):
         write_report(tmp_path / "nothing")
     with pytest.raises(ValueError, match="is not the folder of a run"):
@@ -484,7 +484,7 @@ def test_a_bench_becomes_groups_of_candidates(tmp_path) -> None:
     assert groups[0]["task"] == "regression"
 
 
-def test_an_empty_or_foreign_bench_is_refused(tmp_path) -> None:
+def test_an_empty_or_foreign_bench_is_rejected(tmp_path) -> None:
     bench_rows().iloc[:0].to_csv(tmp_path / "rows.csv", index=False)
     with pytest.raises(ValueError, match="without any rows"):
         write_report(tmp_path)

@@ -1332,7 +1332,7 @@ TWO_FEATURES = [Rule([Interval(0, upper=2)], 1), Rule([], 0)]
         (["a", "b"], [None, 1]),
     ],
 )
-def test_row_table_refuses_frames_without_the_names(names, columns):
+def test_row_table_rejects_frames_without_the_names(names, columns):
     rules = RuleSet(TWO_FEATURES, names, task="regression")
     with pytest.raises(ValueError, match=r"X lacks the features? .* that the rules were made with"):
         rules.predict(pd.DataFrame([[1.0, 9.0]], columns=columns))
@@ -1644,7 +1644,7 @@ def test_match_reads_nulls_among_arrow_categories(values, is_batch):
     assert rules.match(table).tolist() == rules.match(plain).tolist() == expected
 
 
-def test_match_refuses_lazy_frames():
+def test_match_rejects_lazy_frames():
     dask = pytest.importorskip("dask.dataframe")
     rows = dask.from_pandas(pd.DataFrame({"a": [1.0]}), npartitions=1)
     rules = RuleSet([Rule([Interval(0, upper=2)], 1)], ["a"], task="regression")

@@ -90,7 +90,7 @@ def test_rules_without_target_name_one_reference():
     assert "predictions of the model ± " in str(fitted.rules_)
 
 
-def test_weighted_statistics_say_so():
+def test_weighted_statistics_are_marked():
     X, y = load_iris(return_X_y=True, as_frame=True)
     weights = np.where(y == 2, 3, 1)
     rules = CARTExtractor(GaussianNB(), max_leaf_nodes=3).fit(X, y, sample_weight=weights).rules_

@@ -168,7 +168,7 @@ def test_a_regressor_is_scored_by_its_numbers() -> None:
     assert scorer(model, data[:30], y[:30]) == pytest.approx(1.0)
 
 
-def test_scorers_that_are_refused() -> None:
+def test_scorers_that_are_rejected() -> None:
     with pytest.raises(ValueError, match="Did you mean 'aopc_compr'"):
         make_attribution_scorer("aopc_comp", slopes)
     with pytest.raises(TypeError, match="explainer must be a function"):

@@ -389,7 +389,7 @@ def test_weights_without_a_request_are_an_error() -> None:
 
 
 @pytest.mark.usefixtures("routing")
-def test_of_several_scorers_those_get_weights_that_ask() -> None:
+def test_weights_are_routed_to_requesting_scorers() -> None:
     model = models_without_weights()[1]
     scoring = {
         "with": ice.set_score_request(sample_weight=True),
@@ -469,7 +469,7 @@ COPIES = {
 
 @pytest.mark.parametrize("kind", COPIES)
 @pytest.mark.parametrize("name", SCORERS)
-def test_copies_score_alike(kind: str, name: str) -> None:
+def test_copies_score_equally(kind: str, name: str) -> None:
     model = cart(max_leaf_nodes=4).fit(X, LABELS)
     scorer = SCORERS[name].set_score_request(sample_weight="w")
     second_result = COPIES[kind](scorer)

@@ -286,7 +286,7 @@ def test_undefined_scores() -> None:
         assert scorer(tree, X2[positives], Y2[positives]) == -0.5
 
 
-def test_infinite_losses_stay_infinite() -> None:
+def test_infinite_losses_remain_infinite() -> None:
     assert PERFORMANCE_SCORERS["neg_cross_entropy"](RULES, ROWS, TRUTH) == -math.inf
 
 
@@ -405,7 +405,7 @@ COPIES = {
 
 @pytest.mark.parametrize("kind", COPIES)
 @pytest.mark.parametrize("metric", ["fallout", OWN], ids=["named", "own"])
-def test_copies_score_alike(kind: str, metric: Any) -> None:
+def test_copies_score_equally(kind: str, metric: Any) -> None:
     tree = clone(TREE).fit(X2, Y2)
     scorer = make_performance_scorer(metric, undefined=-1).set_score_request(sample_weight="w")
     second_result = COPIES[kind](scorer)

@@ -90,7 +90,7 @@ def test_aggregates_by_hand(aggregate: Any, expected: float) -> None:
 
 
 @given(measure=st.sampled_from(sorted(RULE_MEASURES)), seed=st.integers(0, 2**32 - 1))
-def test_every_measure_is_that_of_the_rules(measure: str, seed: int) -> None:
+def test_measures_equal_those_of_rules(measure: str, seed: int) -> None:
     rows = np.random.default_rng(seed).integers(0, len(X_IRIS), 40)
     some, labels = X_IRIS.iloc[rows], Y_IRIS.iloc[rows]
     counts = counted(LEAVES, some, labels)
@@ -117,7 +117,7 @@ def test_parameters_of_the_measure_count() -> None:
     assert make_rule_scorer("f_measure")(RULES, X, Y) == two
 
 
-def test_the_rows_that_later_rules_of_a_list_answer() -> None:
+def test_assigned_rows_of_later_rules() -> None:
     # Behind the first rule, the second one answers 2.5, 3.5 and 3.75.
     scorer = make_rule_scorer("precision", assigned=True)
     assert scorer(RULES, X, Y) == pytest.approx((1 + 2 / 3) / 2)
@@ -273,7 +273,7 @@ def test_fidelity_needs_no_truth() -> None:
     assert scorer(model, X_IRIS) == make_rule_scorer("precision")(model, X_IRIS, answers)
 
 
-def test_rule_scorer_refuses_transformed_target() -> None:
+def test_rule_scorer_rejects_transformed_target() -> None:
     rows, y = load_diabetes(return_X_y=True)
     inner = CARTExtractor(LinearRegression(), max_leaf_nodes=4, random_state=0)
     model = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(rows, y)
@@ -295,7 +295,7 @@ def test_rule_scorer_refuses_transformed_target() -> None:
     assert 0 < scorer(plain, rows, y) < 1
 
 
-def test_it_is_copied_pickled_and_cloned_and_says_what_it_is() -> None:
+def test_scorer_survives_copy_pickle_and_clone() -> None:
     scorer = make_rule_scorer("m_estimate", aggregate="weighted", m=5.0)
     for other in (
         copy.deepcopy(scorer),

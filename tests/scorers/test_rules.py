@@ -226,7 +226,7 @@ def test_settings_of_all_scores_at_once() -> None:
 
 
 @pytest.mark.parametrize("gone", [None, nan, pd.NA, pd.NaT])
-def test_rows_without_a_label_are_refused(gone: Any) -> None:
+def test_rows_without_a_label_are_rejected(gone: Any) -> None:
     y = np.array(["a", gone, "b"], dtype=object)
     for scorer in (ice, neg_fire, neg_q, knowledge):
         with pytest.raises(ValueError, match=r"label in every row, but row 1 has none"):
@@ -284,7 +284,7 @@ def test_scores_are_python_floats() -> None:
     assert type(ice(CLASSES, X_CLASSES, Y_CLASSES)) is float
 
 
-def test_defaults_are_those_of_the_papers_and_of_the_plan() -> None:
+def test_defaults_equal_papers() -> None:
     def defaults(function: Any) -> dict[str, Any]:
         return {name: p.default for name, p in inspect.signature(function).parameters.items()}
 
@@ -457,9 +457,7 @@ UNDEFINED = [
 
 
 @pytest.mark.parametrize(("rules", "X", "y", "why"), UNDEFINED)
-def test_undefined_is_nan_with_a_warning_or_what_is_chosen(
-    rules: RuleSet, X: Any, y: Any, why: str
-) -> None:
+def test_undefined_score_is_nan_or_chosen_value(rules: RuleSet, X: Any, y: Any, why: str) -> None:
     with pytest.warns(UndefinedMetricWarning, match=f"{why}.*undefined=..."):
         assert math.isnan(ice(rules, X, y))
     # A warning would fail this test.
@@ -501,7 +499,7 @@ def test_rules_from_json_score_the_same() -> None:
 
 
 @pytest.mark.parametrize("policy", ["default", "nearest", "abstain"])
-def test_the_answer_where_no_rule_holds_does_not_count(policy: str) -> None:
+def test_fallback_does_not_change_scores(policy: str) -> None:
     for rules, X, y in [(CLASSES, X_CLASSES, Y_CLASSES), (NUMBERS, X_NUMBERS, Y_NUMBERS)]:
         other = rules.replace(fallback=Fallback(rules.fallback.output, policy))
         assert knowledge(other, X, y) == knowledge(rules, X, y)
@@ -652,7 +650,7 @@ def test_a_measure_of_an_evaluation_is_taken_once(monkeypatch: pytest.MonkeyPatc
     assert len(taken) == 4
 
 
-def test_a_measure_of_the_callers_own_is_asked_every_time() -> None:
+def test_custom_measure_is_called_every_time() -> None:
     values = iter([0.25, 0.75])
     evaluation = evaluate_rules(CLASSES, X_CLASSES, Y_CLASSES)
     scorer = make_ice_scorer(performance=lambda y_true, y_pred: next(values))
@@ -718,7 +716,7 @@ UNFITTED = CARTExtractor(LogisticRegression())
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_what_is_not_fitted_yet_is_told_apart(model: Any) -> None:
+def test_unfitted_estimator_raises_not_fitted_error(model: Any) -> None:
     with pytest.raises(NotFittedError):
         ice(model, X_PLANE, Y_PLANE)
 

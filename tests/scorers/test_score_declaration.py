@@ -316,7 +316,7 @@ def test_survival_rules_have_the_score() -> None:
 # --- refused declarations ------------------------------------------------------------------------
 
 
-def test_best_score_is_that_of_perfect_rules() -> None:
+def test_best_score_equals_perfect_rules() -> None:
     specs = [SCORE_SPECS[name] for name in ("fire", "q", "ice", "terse")]
     best = [spec.best({weight.name: weight.default for weight in spec.weights}) for spec in specs]
     assert best == [0.0, 0.0, pytest.approx(1 / (1 + np.exp(-5)) / (1 + np.exp(0.3 - 5))), 0.0]
@@ -347,7 +347,7 @@ def test_register_score_twice_changes_nothing() -> None:
         ({"name": "other", "formula": Variable("p") * Variable("sigma")}, "got 'sigma'"),
     ],
 )
-def test_score_spec_refuses_invalid_declarations(changes: dict[str, Any], message: str) -> None:
+def test_score_spec_rejects_invalid_declarations(changes: dict[str, Any], message: str) -> None:
     declaration = {
         "name": TERSE.name,
         "formula": TERSE.formula,

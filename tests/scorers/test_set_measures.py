@@ -84,7 +84,7 @@ def value(name: str, *args: Any) -> float:
 
 
 @pytest.mark.parametrize("name", SET_MEASURES)
-def test_every_measure_lies_in_its_range(name: str) -> None:
+def test_measures_are_within_range(name: str) -> None:
     classes = value(name, FITTED, TEST, TRUTH, WEIGHTS)
     low, high = ENDS[SET_MEASURES[name].range.partition(";")[0]]
     assert low <= classes <= high
@@ -189,7 +189,7 @@ def test_rows_without_a_rule_agree_with_no_class() -> None:
     assert SET_SCORERS["neg_fidelity_gap"].score(low) == -0.25
 
 
-def test_the_gap_of_numbers_is_that_of_quarters() -> None:
+def test_fidelity_gap_of_numbers_uses_quarters() -> None:
     box = NUMBERS.estimator_.predict(X_NUMBERS)
     quarters = np.searchsorted(np.quantile(box, [0.25, 0.5, 0.75]), box)
     predictions = NUMBERS.rules_.predict(X_NUMBERS)
@@ -240,7 +240,7 @@ def test_stability_makes_rules_again(weighted: bool) -> None:
         ("feature_agreement", {"n_repeats": 3, "max_rows": 1000, "random_state": 0}),
     ],
 )
-def test_options_left_out_are_those_of_the_signature(name: str, options: dict[str, Any]) -> None:
+def test_omitted_options_equal_defaults(name: str, options: dict[str, Any]) -> None:
     given = NUMBERS, X_NUMBERS, Y_NUMBERS
     assert make_set_scorer(name)(*given) == make_set_scorer(name, **options)(*given)
 
@@ -288,6 +288,6 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("options", "kind", "message"), WRONG)
-def test_what_is_refused(options: Any, kind: type[Exception], message: str) -> None:
+def test_what_is_rejected(options: Any, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         make_set_scorer(**options)

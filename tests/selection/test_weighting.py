@@ -192,14 +192,14 @@ def loss(**changes: Any) -> RuleMeasure:
         ({}, "c2", {"undefined": math.nan}, ValueError, "undefined must be a finite number"),
     ],
 )
-def test_what_is_refused(
+def test_what_is_rejected(
     changes: Any, measure: Any, options: Any, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
         with_weights(two_rules(**changes), measure, X, Y, **options)
 
 
-def test_an_infinite_weight_is_refused() -> None:
+def test_an_infinite_weight_is_rejected() -> None:
     def endless(k: Any) -> Any:
         return np.full(np.shape(k.p), np.inf)
 

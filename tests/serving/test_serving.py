@@ -307,7 +307,7 @@ def test_server_responds_over_http(server: str) -> None:
 
 
 @pytest.mark.engine
-def test_server_refuses_a_port_in_use(server: str, tmp_path: Path, capsys: Any) -> None:
+def test_server_rejects_a_port_in_use(server: str, tmp_path: Path, capsys: Any) -> None:
     from skescore.cli import main
 
     RULES.save(tmp_path / "rules.json")

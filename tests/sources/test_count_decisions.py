@@ -103,6 +103,6 @@ def test_source_decisions_equal_those_of_rows(
     assert unlabeled.n_outside.tolist() == expected.n_outside.tolist()
 
 
-def test_source_decisions_refuse_labels_of_another_type() -> None:
+def test_source_decisions_reject_labels_of_another_type() -> None:
     with pytest.raises(SourceError, match="labels of the type of the classes"):
         count_source_decisions(CLASSIFICATION, [frame("regression")], "y")

@@ -74,7 +74,7 @@ def test_values_are_compared_as_in_memory(
     assert set(counts.classes.labels) == {"yes", "Yes", "YES"}
 
 
-def test_labels_stay_apart_in_samples(url: str) -> None:
+def test_labels_stay_distinct_in_samples(url: str) -> None:
     sample = sample_source(url, "label", features=["kind"])
     assert {label: n for label, (_, n) in sample.strata.items()} == {"YES": 1, "Yes": 1, "yes": 2}
     assert set(sample.frame["kind"]) == {"a", "A", "a ", "á"}
@@ -95,7 +95,7 @@ def test_infinite_labels_are_sampled(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "condition"), [("kind", Interval(0, 0)), ("big", OneOf(0, ["1"]))]
 )
-def test_columns_of_other_kinds_are_refused(name: str, condition: Any, url: str) -> None:
+def test_columns_of_other_kinds_are_rejected(name: str, condition: Any, url: str) -> None:
     rules = RuleSet([Rule([condition], "yes")], [name], task="classification")
     with pytest.raises(ValueError, match=rf"{name}' .*(holds|must hold).*[Cc]onvert"):
         count_source(rules, url, "label")
@@ -199,7 +199,7 @@ def test_wide_integers_of_duckdb_are_exact_labels(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 2**100])
-def test_integers_beyond_64_bits_are_refused(value: int, tmp_path: Path) -> None:
+def test_integers_beyond_64_bits_are_rejected(value: int, tmp_path: Path) -> None:
     commands = (
         'CREATE TABLE folded ("k\'s" HUGEINT, label TEXT)',
         (f"INSERT INTO folded VALUES ({value}, 'a')"),

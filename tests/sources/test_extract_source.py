@@ -185,7 +185,7 @@ GRIDS: list[dict[str, Any]] = [
 @pytest.mark.parametrize(
     "place", [0, 4, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2, 3))]
 )
-def test_grids_are_those_of_the_bins_in_memory(place: int, task: str) -> None:
+def test_grids_equal_bins_in_memory(place: int, task: str) -> None:
     gaps = place % 2 == 0 and "importances" not in GRIDS[place]
     frame = table_of(task, seed=place, gaps=gaps).drop(columns="weight")
     extractor = GridExExtractor(None, random_state=0, **GRIDS[place])
@@ -226,7 +226,7 @@ LINEAR_GRIDS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("settings", LINEAR_GRIDS)
-def test_grids_with_equations_are_those_of_rows_in_memory(settings: dict[str, Any]) -> None:
+def test_grids_with_equations_equal_rows_in_memory(settings: dict[str, Any]) -> None:
     rng = np.random.default_rng(1)
     X = pd.DataFrame(rng.uniform(0, 16, (900, 3)), columns=["a", "b", "c"])
     X.loc[[0, 1]] = [[0.0] * 3, [16.0] * 3]  # so that cuts of the grid are cuts of the bins
@@ -314,7 +314,7 @@ def test_grids_with_equations_of_little(case: str) -> None:
 
 @TASKS
 @pytest.mark.parametrize("place", range(len(SETTINGS)))
-def test_rules_are_those_of_the_bins_in_memory(place: int, task: str) -> None:
+def test_rules_equal_the_bins_in_memory(place: int, task: str) -> None:
     settings = SETTINGS[place]
     if task == "regression" and "criterion" in settings:
         settings = settings | {"criterion": "squared_error"}
@@ -333,7 +333,7 @@ def test_rules_are_those_of_the_bins_in_memory(place: int, task: str) -> None:
     assert (extraction.extractor.predict(X) == extraction.rules.predict(X)).all()
 
 
-def test_the_domain_is_that_of_the_rows() -> None:
+def test_the_domain_equals_the_rows() -> None:
     frame = table_of("classification")
     extraction = extract_source(CARTExtractor(None), frame, "label")
     black_box = CallableClassifier(lambda _: frame["label"].to_numpy())
@@ -415,7 +415,7 @@ def test_cuts_are_round_and_near_quantiles(case: str) -> None:
         assert cuts == {"constant": (), "two": (0.4,)}[case]
 
 
-def test_bins_of_numbers_at_and_beside_cuts() -> None:
+def test_bins_of_numbers_at_and_next_to_cuts() -> None:
     """However close the cuts are, and however large, a number equal to one is below it."""
     rng = np.random.default_rng(0)
     sets: list[list[float]] = [
@@ -537,7 +537,7 @@ def test_extract_source_optimal_tree_equals_memory(name: str, task: str, tmp_pat
     assert extraction.n_passes == (2 if task == "classification" else 4)
 
 
-def test_too_many_cells_are_refused() -> None:
+def test_too_many_cells_are_rejected() -> None:
     rng = np.random.default_rng(0)
     wide = pd.DataFrame(rng.normal(size=(30, 16)), columns=[f"x{j}" for j in range(16)])
     frame = wide.assign(label=np.where(wide["x0"] > 0, "a", "b"))
@@ -723,7 +723,7 @@ def test_codes_that_are_equal_as_numbers_are_other_values() -> None:
     assert first.predict(codes[["code"]]).tolist() == codes["kind"].tolist()
 
 
-def test_labels_beyond_all_floats_are_told_apart() -> None:
+def test_large_labels_are_distinguished() -> None:
     rows = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "kind": 2**53 + np.array([0, 0, 1, 1])})
     rules = extract_source(
         CARTExtractor(None), [rows, rows], "kind", cuts=4, task="classification"

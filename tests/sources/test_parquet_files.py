@@ -67,7 +67,7 @@ def test_folders_hold_the_files_that_pyarrow_finds(reader: str, tmp_path: Path) 
     assert covered(folder) == (expected, 0)
 
 
-def test_file_of_another_format_is_refused(reader: str, tmp_path: Path) -> None:
+def test_file_of_another_format_is_rejected(reader: str, tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", x=[1.0], label=[1])
     (tmp_path / "notes.txt").write_text("none of the rows")
     with pytest.raises(SourceError, match="no part of it was"):
@@ -129,7 +129,7 @@ SPLIT = RuleSet(
 )
 
 
-def test_integers_beyond_floats_stay_apart(reader: str, tmp_path: Path) -> None:
+def test_integers_beyond_floats_stay_distinct(reader: str, tmp_path: Path) -> None:
     values = [BIG, BIG + 1, BIG + 1, BIG + 2, None]
     write(tmp_path / "a.parquet", x=values, label=[1] * 5)
     for source in (tmp_path, pa.table({"x": values, "label": [1] * 5})):
@@ -154,7 +154,7 @@ def test_integers_and_floats_are_not_merged(reader: str, tmp_path: Path) -> None
     assert count_source(SPLIT, folder, "label").alone.tolist() == [0, 2]
 
 
-def test_differing_columns_are_refused(reader: str, tmp_path: Path) -> None:
+def test_differing_columns_are_rejected(reader: str, tmp_path: Path) -> None:
     write(tmp_path / "0.parquet", x=[1.0], label=[1], y=["a"])
     write(tmp_path / "1.parquet", y=["a"], x=[1.0], label=[1], z=[1])
     assert covered(tmp_path) == (2, 0)

@@ -241,7 +241,7 @@ def test_labels_of_covered_rows_far_from_the_others(tmp_path: Path) -> None:
         same_numbers(ruleset, counts, frame[["size", "color"]], frame["label"])
 
 
-def test_predictions_of_a_black_box_are_asked_for_batch_by_batch(tmp_path: Path) -> None:
+def test_black_box_is_queried_in_batches(tmp_path: Path) -> None:
     sizes = []
 
     def black_box(X: Any) -> Any:
@@ -351,7 +351,7 @@ def test_the_label_nan_is_no_class(name: str, look: Callable[..., Any], tmp_path
 
 
 @pytest.mark.parametrize("column", ["size", "label", "weight"])
-def test_texts_that_sqlite_takes_for_numbers_are_refused(column: str, tmp_path: Path) -> None:
+def test_texts_that_sqlite_takes_for_numbers_are_rejected(column: str, tmp_path: Path) -> None:
     source = in_sqlite(table_of(NUMBERS), tmp_path)
     with sqlite3.connect(tmp_path / "some.sqlite") as connection:  # as .import leaves gaps
         connection.execute(f"UPDATE some_rows SET {column} = '' WHERE rowid = 4")
@@ -367,7 +367,7 @@ def test_texts_that_sqlite_takes_for_numbers_are_refused(column: str, tmp_path: 
             sample_source(source, task="regression", **options)
 
 
-def test_numbers_that_sqlite_keeps_as_texts_are_refused(tmp_path: Path) -> None:
+def test_numbers_that_sqlite_keeps_as_texts_are_rejected(tmp_path: Path) -> None:
     source = in_sqlite(table_of(CLASSES).astype({"size": str}), tmp_path)
     with pytest.raises(ValueError, match=r"'size' of .* must hold numbers, but"):
         count_source(CLASSES, source, "label")
@@ -448,7 +448,7 @@ def test_files_are_not_turned_into_the_types_of_the_first(first: int, tmp_path: 
     assert scored_source.scores == pytest.approx(there.scores)
 
 
-def test_files_that_hold_texts_and_numbers_are_refused(tmp_path: Path) -> None:
+def test_files_that_hold_texts_and_numbers_are_rejected(tmp_path: Path) -> None:
     HALVES.to_parquet(tmp_path / "0.parquet")
     HALVES.astype({"length": str}).to_parquet(tmp_path / "1.parquet")
     ruleset = RuleSet([Rule([Interval(0, upper=1)], 0.0)], ["length"], task="regression")

@@ -320,7 +320,7 @@ def test_empty_candidates_have_empty_results() -> None:
         ({"rho": math.inf}, "rho"),
     ],
 )
-def test_scores_that_are_refused(options: dict[str, Any], message: str) -> None:
+def test_scores_that_are_rejected(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         candidates_of([[FOLD]]).scores(**options)
 
@@ -520,6 +520,6 @@ def test_winning_regions_take_a_table() -> None:
         ({"performance": [0.5], "n_rules": [float("nan")]}, r"candidates\['n_rules'\] must be"),
     ],
 )
-def test_candidates_refuse_a_bad_table(columns: dict[str, list[float]], match: str) -> None:
+def test_candidates_reject_a_bad_table(columns: dict[str, list[float]], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         Candidates.from_table(pd.DataFrame(columns))

@@ -486,7 +486,7 @@ def test_objective_keeps_models_and_random_state() -> None:
     assert states == (random.getstate(), np.random.get_state()[1].tolist())
 
 
-def test_a_study_that_minimizes_is_refused() -> None:
+def test_a_study_that_minimizes_is_rejected() -> None:
     # The direction that Optuna takes by itself would look for the worst rules.
     with pytest.raises(ValueError, match="study must maximize the score"):
         optuna.create_study().optimize(objective(), n_trials=1)

@@ -86,7 +86,7 @@ def test_no_points_have_an_empty_front() -> None:
 
 
 @pytest.mark.parametrize("function", [pareto_mask, knee, lambda rows: hypervolume(rows, [9, 9])])
-def test_losses_that_cannot_be_compared_are_refused(function: Any) -> None:
+def test_losses_that_cannot_be_compared_are_rejected(function: Any) -> None:
     with pytest.raises(ValueError, match=r"losses must not hold NaN.*\(1 of 2 rows\)"):
         function([[1, 2], [np.nan, 0]])
     with pytest.raises(ValueError, match=r"losses must be a table .* got shape \(2,\)"):
@@ -154,7 +154,7 @@ def test_volumes_by_hand() -> None:
     assert hypervolume([[np.inf, 0], [1, 1]], [2, 2]) == 1.0
 
 
-def test_volumes_that_have_no_number_are_refused() -> None:
+def test_volumes_that_have_no_number_are_rejected() -> None:
     for reference in ([1], [1, 2, 3], [1, np.inf], [1, np.nan], 3.0):
         with pytest.raises(ValueError, match="reference must be 2 finite numbers"):
             hypervolume([[0, 0]], reference)
@@ -349,7 +349,7 @@ def test_no_candidates_have_an_empty_front() -> None:
 @pytest.mark.parametrize(
     "objectives", ["loss", (), ("loss", "loss"), ("performance",), ("loss", 3), None, {"loss": 1}]
 )
-def test_objectives_that_are_not_minimized_are_refused(objectives: Any) -> None:
+def test_objectives_that_are_not_minimized_are_rejected(objectives: Any) -> None:
     with pytest.raises(ValueError, match=r"objectives must be .* take 'loss' for performance"):
         pareto_front(FOUND, objectives)
 

@@ -356,7 +356,7 @@ def test_a_search_takes_one_without_our_base_class(install: Callable[..., Path])
         ExtractorSearchCV(BLACK_BOX, extractors=("duck",)).fit(X, LABELS[:-1])
 
 
-def test_a_space_that_is_none_is_refused(install: Callable[..., Path]) -> None:
+def test_a_space_that_is_none_is_rejected(install: Callable[..., Path]) -> None:
     code = GOOD + (
         "        @staticmethod\n        def search_space(n_rows, y, task):\n"
         "            return {'max_leaf_nodes': (2, 8)}\n"

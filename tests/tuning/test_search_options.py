@@ -321,7 +321,7 @@ def test_best_for_without_candidates_raises() -> None:
     ],
     ids=repr,
 )
-def test_weights_that_are_refused(
+def test_weights_that_are_rejected(
     by_ice: ExtractorSearchCV, weights: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
@@ -538,7 +538,7 @@ def test_studies_of_ones_own_keep_their_sampler_and_their_trials() -> None:
     assert sampler.asked == drawn > 0
 
 
-def test_studies_with_trials_of_something_else_are_refused() -> None:
+def test_studies_with_trials_of_something_else_are_rejected() -> None:
     foreign = optuna.create_study(direction="maximize")
     foreign.optimize(lambda trial: trial.suggest_int("max_leaf_nodes", 2, 8), n_trials=2)
     with pytest.raises(ValueError, match=r"studies\['cart'\] holds trials that were not measured"):
@@ -549,7 +549,7 @@ def test_studies_with_trials_of_something_else_are_refused() -> None:
         search_of(studies={"cart": other_folds}).fit(X, Y)
 
 
-def test_studies_of_another_direction_are_refused() -> None:
+def test_studies_of_another_direction_are_rejected() -> None:
     study = optuna.create_study(direction="minimize")
     message = r"of 'cart' has the directions \['minimize'\], but the search of ice needs"
     with pytest.raises(ValueError, match=message):

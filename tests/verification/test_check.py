@@ -88,7 +88,7 @@ def test_check_rejects_forged_statements(iris_like, max_cells: int) -> None:
         assert verdict(change) == "rejected", change
 
 
-def test_check_refuses_other_json() -> None:
+def test_check_rejects_other_json() -> None:
     with pytest.raises(ValueError, match="not the JSON of a verification"):
         check_verification('{"format": "other"}', None, [[0.0]])
 

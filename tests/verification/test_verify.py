@@ -141,7 +141,7 @@ def test_verify_fits_unfitted_models() -> None:
     assert result.near_disagreement.lower > 0.2
 
 
-def test_verify_refuses_what_it_cannot_do() -> None:
+def test_verify_rejects_unsupported_rules() -> None:
     X = np.linspace(0, 1, 30)[:, None]
     model = RandomForestClassifier(2, random_state=0).fit(X, X[:, 0] > 0.5)
     rules = RuleSet([Rule([], True)], ["x"], task="classification", classes=[False, True])

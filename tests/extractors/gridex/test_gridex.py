@@ -421,7 +421,7 @@ def test_a_tree_on_a_grid_is_found_exactly():
     assert sorted(r.output for r in extractor.rules_) == pytest.approx([1, 5, 9])
 
 
-def test_numbers_that_would_overflow_are_refused():
+def test_numbers_that_would_overflow_are_rejected():
     X = np.array([[-1.7e308], [-1e308], [0.0], [1e308], [1.7e308]])
     with pytest.raises(ValueError, match=r"Feature 'x0' holds numbers up to 1\.7e\+308"):
         grid(CallableRegressor(lambda rows: np.sign(rows[:, 0])), n_slices=3).fit(X)

@@ -243,7 +243,7 @@ def test_fit_handles_predictions_of_any_scale():
 
 
 @pytest.mark.parametrize("where", ["feature", "answers"])
-def test_numbers_that_would_overflow_are_refused(where):
+def test_numbers_that_would_overflow_are_rejected(where):
     X = SQUARE * (1e301 if where == "feature" else 1)
     black_box = CallableRegressor(lambda rows: rows[:, 0] * (1e200 if where == "answers" else 1))
     with pytest.raises(ValueError, match=r"overflow\. Scale the"):

@@ -242,7 +242,7 @@ def test_bad_parameters(parameters, error, text):
         precise(KNeighborsClassifier(9), **parameters).fit(X, y)
 
 
-def test_regression_is_refused():
+def test_regression_is_rejected():
     X = grid_rows(20, 2)
     with pytest.raises(ValueError, match=r"rules for classification only.*LinearRegression"):
         REALExtractor(LinearRegression()).fit(X, X[:, 0])

@@ -393,12 +393,12 @@ def test_too_few_leaves_for_classes_give_warning():
         TrepanExtractor(KNeighborsClassifier(9), max_leaf_nodes=2).fit(IRIS, SPECIES)
 
 
-def test_regression_is_refused():
+def test_regression_is_rejected():
     with pytest.raises(ValueError, match="TrepanExtractor extracts rules for classification only"):
         TrepanExtractor(LinearRegression()).fit(IRIS, SPECIES)
 
 
-def test_numbers_beyond_all_distances_are_refused():
+def test_numbers_beyond_all_distances_are_rejected():
     rows = IRIS.copy()
     rows[0, 2] = -1e305
     with pytest.raises(ValueError, match=r"Feature 'x2' holds numbers up to 1e\+305.*Scale"):

@@ -233,7 +233,7 @@ def test_lime_words_include_all_occurrences(moods: Any) -> None:
         plausibility(one, [[1, 0, 0]])
 
 
-def test_lime_explanations_of_other_rows_are_refused() -> None:
+def test_lime_explanations_of_other_rows_are_rejected() -> None:
     def tabular(weights: dict[int, list[tuple[int, float]]], mode: str = "classification") -> Any:
         return SimpleNamespace(local_exp=weights, mode=mode)
 

@@ -694,7 +694,7 @@ def labeled(X: Any) -> list[str]:
         ({"X": scipy.sparse.csr_array(np.ones((2, 3))), "removal": 1}, ValueError, "must be 0"),
     ],
 )
-def test_faithfulness_refuses_invalid_inputs(
+def test_faithfulness_rejects_invalid_inputs(
     changes: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -713,7 +713,7 @@ def test_faithfulness_refuses_invalid_inputs(
         ({"by": "size"}, "'size'"),
     ],
 )
-def test_rationales_refuse_wrong_thresholds(changes: dict[str, Any], message: str) -> None:
+def test_rationales_reject_wrong_thresholds(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Rationales(**changes)
 
@@ -722,12 +722,12 @@ def test_rationales_refuse_wrong_thresholds(changes: dict[str, Any], message: st
     ("make", "option"),
     [(Removal, "features"), (Removal, "align"), (Target, "kind"), (Target, "link")],
 )
-def test_settings_refuse_unknown_choices(make: Any, option: str) -> None:
+def test_settings_reject_unknown_choices(make: Any, option: str) -> None:
     with pytest.raises(ValueError, match=f"{option} must be one of .* got 'some'"):
         make(**{option: "some"})
 
 
-def test_faithfulness_refuses_labels() -> None:
+def test_faithfulness_rejects_labels() -> None:
     X = np.random.default_rng(0).normal(size=(20, 3))
     model = LogisticRegression().fit(X, X[:, 0] > 0)
     with pytest.raises(TypeError, match="returns labels"):
@@ -765,7 +765,7 @@ def test_attribution_frames_are_matched_by_name() -> None:
         faithfulness(model, X, scores.set_axis([7, 4], axis=0))
 
 
-def test_faithfulness_refuses_label_only_models() -> None:
+def test_faithfulness_rejects_label_only_models() -> None:
     class Labels:
         def predict(self, X: Any) -> Any:
             return np.zeros(len(X))

@@ -141,7 +141,7 @@ def test_divergence_of_containers_and_single_maps() -> None:
         (([1, 2], [1, 2]), {"signed": "square"}, ValueError, "signed"),
     ],
 )
-def test_divergence_refuses_invalid_maps(
+def test_divergence_rejects_invalid_maps(
     arguments: Any, options: dict[str, Any], error: Any, message: str
 ) -> None:
     with pytest.raises(error, match=message):
@@ -206,7 +206,7 @@ def test_top_k_by_responsibility() -> None:
     assert top_k_accuracy(np.array(truth)[:2], np.array(truth)[:2] > 0).tolist() == [1, 1]
 
 
-def test_top_k_refuses_invalid_inputs() -> None:
+def test_top_k_rejects_invalid_inputs() -> None:
     with pytest.raises(ValueError, match="same shape"):
         top_k_accuracy([[1, 2]], [[1, 0, 0]])
     with pytest.raises(ValueError, match="from 0 to 1"):
@@ -258,7 +258,7 @@ def test_agreement_properties(pair: tuple[Any, Any], top_k: int) -> None:
             assert value == pytest.approx(scipy.stats.spearmanr(*sizes).statistic)
 
 
-def test_agreement_refuses_invalid_inputs() -> None:
+def test_agreement_rejects_invalid_inputs() -> None:
     for top_k in (0, 1.5):
         with pytest.raises((TypeError, ValueError), match="top_k"):
             attribution_agreement([[1, 2]], [[1, 2]], top_k=top_k)
@@ -328,7 +328,7 @@ def test_comparisons_align_features_by_name(comparison: str, kind: str) -> None:
     np.testing.assert_array_equal(compare(left, pd.DataFrame(other)), expected)
 
 
-def test_comparisons_refuse_repeated_names_in_other_orders() -> None:
+def test_comparisons_reject_repeated_names_in_other_orders() -> None:
     left = pd.DataFrame([[3.0, 2.0, 1.0]], columns=["a", "a", "b"])
     assert jensen_shannon_divergence(left, left) == 0
     with pytest.raises(ValueError, match="q must have the features of p"):

@@ -135,7 +135,7 @@ def test_plausibility_of_values_per_class() -> None:
         ({"empty": "zero"}, ValueError, "'ferret'"),
     ],
 )
-def test_plausibility_refuses_invalid_inputs(
+def test_plausibility_rejects_invalid_inputs(
     changes: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     good: dict[str, Any] = {"attributions": [[1.0, 2.0, 3.0]], "rationales": [[1, 0, 0]]}

@@ -116,12 +116,12 @@ def test_sensitivity_keeps_text_and_missing_values() -> None:
 
 
 @pytest.mark.parametrize("options", [{"radius": 0}, {"n_samples": 0}, {"random_state": -1}])
-def test_sensitivity_refuses_invalid_options(options: dict[str, Any]) -> None:
+def test_sensitivity_rejects_invalid_options(options: dict[str, Any]) -> None:
     with pytest.raises((TypeError, ValueError), match=next(iter(options))):
         attribution_sensitivity(np.asarray, X, **options)
 
 
-def test_robustness_refuses_invalid_inputs() -> None:
+def test_robustness_rejects_invalid_inputs() -> None:
     with pytest.raises(ValueError, match="n_samples must be an integer"):
         attribution_infidelity(linear, X, X, target=Target(link="identity"), n_samples=0)
     with pytest.raises(ValueError, match="X must have a numeric column"):

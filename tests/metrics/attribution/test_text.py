@@ -298,7 +298,7 @@ def test_text_ragged_attributions_per_class() -> None:
         ),
     ],
 )
-def test_text_refuses_invalid_inputs(
+def test_text_rejects_invalid_inputs(
     changes: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     good: dict[str, Any] = {
@@ -310,14 +310,14 @@ def test_text_refuses_invalid_inputs(
         faithfulness(**{**good, **changes})
 
 
-def test_text_tokens_refuse_other_types() -> None:
+def test_text_tokens_reject_other_types() -> None:
     with pytest.raises(TypeError, match="single text"):
         text_tokens(None, "good film")
     with pytest.raises(TypeError, match="3 in row 1"):
         text_tokens(None, [["good"], 3])
 
 
-def test_text_refuses_mixed_rows() -> None:
+def test_text_rejects_mixed_rows() -> None:
     rows = [["u", 1.0], ["v", 2.0], ["u", 3.0]]
     with pytest.raises(TypeError, match=r"X must hold numbers, .* Pass a DataFrame for columns"):
         faithfulness(lambda texts: np.full((len(texts), 2), 0.5), rows, np.ones((3, 2)))

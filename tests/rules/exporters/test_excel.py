@@ -53,7 +53,7 @@ def test_functions_have_at_most_255_arguments():
 
 @pytest.mark.parametrize("write", [to_excel_formula, to_excel])
 @pytest.mark.parametrize("text", ["a\x07", "a\x1fb", "\ud800"])
-def test_excel_refuses_control_characters(write, text):
+def test_excel_rejects_control_characters(write, text):
     pytest.importorskip("openpyxl")
     with pytest.raises(
         ValueError, match=r"control character.*Excel cannot hold\. Rename"

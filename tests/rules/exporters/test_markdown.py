@@ -77,7 +77,7 @@ def test_caption_and_fallback():
     assert len(shown(empty).rows) == 1
 
 
-def test_rules_that_answer_together_show_their_weights():
+def test_rules_that_vote_show_their_weights():
     rules = [
         Rule([Interval(0, 1)], "a", RuleStatistics(4, (3, 1)), 0.8),
         Rule([], "b", weight=LinearOutput(1, [(0, -2)])),

@@ -123,7 +123,7 @@ def test_programs_compare_large_integers(language, arbitrary, tmp_path):
 
 
 @pytest.mark.skipif(not shutil.which("node"), reason="needs node")
-def test_javascript_refuses_bad_rows(tmp_path):
+def test_javascript_rejects_bad_rows(tmp_path):
     rules = RuleSet([Rule([Interval(0, upper=2)], "a")], ["size"], task="classification")
     calls = ["{}", '{"size": "1"}', "[1, 2]", '{"size": 3}', "[2]"]
     program = to_javascript(rules) + "".join(
@@ -160,7 +160,7 @@ def test_java_holds_many_rules(tmp_path):
 
 
 @pytest.mark.parametrize("write", [to_javascript, to_java])
-def test_programs_refuse_what_they_cannot_express(write):
+def test_programs_reject_unsupported_rules(write):
     rules = RuleSet(
         [Rule([Linear([(0, 1)], upper=1)], LinearOutput(1, [(0, 2)]))],
         ["x"],

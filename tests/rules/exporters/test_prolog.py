@@ -305,7 +305,7 @@ def test_infinite_and_unbound_values(tmp_path):
 
 
 @needs_swipl
-def test_a_question_about_a_wrong_answer_is_answered_no(tmp_path):
+def test_query_for_wrong_label_fails(tmp_path):
     rules = [Rule([Interval(0, 0)], "a"), Rule([Interval(0, -1)], "b")]
     theory = RuleSet(rules, ["x"], task="classification", fallback=Fallback("c")).to_prolog()
     asked = "ask(X, A) :- ( prediction(X, A) -> write(yes) ; write(no) ), nl.\n"
@@ -529,7 +529,7 @@ def test_header_names_features_safely():
     assert sum("halt" in line for line in code) == 0
 
 
-def test_comments_say_what_rules_say():
+def test_comments_describe_rules():
     rules = [Rule([Interval(0, 1)], "a\u2028:- halt.", RuleStatistics(2, (1, 1)))]
     ruleset = RuleSet(rules, ["±"], task="classification", classes=["a\u2028:- halt.", "b"])
     assert all(

@@ -68,7 +68,7 @@ def assert_same(function, ruleset, X, expected):
 
 @settings(max_examples=25)
 @given(data=st.data())
-def test_arbitrary_rule_sets_answer_alike(arbitrary, data):
+def test_arbitrary_rule_sets_predict_alike(arbitrary, data):
     ruleset = data.draw(arbitrary.rule_sets(policies=("default", "abstain")))
     X = arbitrary.border_rows(ruleset, 80, data.draw(st.integers(0, 99)))
     assert_same(made(ruleset), ruleset, X, arbitrary.answers(ruleset, X))
@@ -76,14 +76,14 @@ def test_arbitrary_rule_sets_answer_alike(arbitrary, data):
 
 @settings(max_examples=20)
 @given(data=st.data())
-def test_the_nearest_rule_answers_alike(arbitrary, data):
+def test_nearest_rule_predicts_alike(arbitrary, data):
     ruleset = data.draw(arbitrary.rule_sets(policies=("nearest",), together=False))
     X = arbitrary.border_rows(ruleset, 60, data.draw(st.integers(0, 99)))
     assert_same(made(ruleset), ruleset, X, arbitrary.answers(ruleset, X))
 
 
 @pytest.mark.slow
-def test_every_extractor_answers_alike_on_ten_thousand_rows(arbitrary, fitted):
+def test_extracted_rules_predict_alike_on_10000_rows(arbitrary, fitted):
     for (name, task), (ruleset, X) in fitted.items():
         rng = np.random.default_rng(0)
         shape = (8000, X.shape[1])
@@ -215,7 +215,7 @@ def test_texts_are_quoted_as_formatters_do(text, written):
 
 
 @pytest.mark.parametrize(("names", "said"), [(["a"], "1 value,"), (["a", "b"], "2 values,")])
-def test_a_row_of_another_length_is_refused(names, said):
+def test_a_row_of_another_length_is_rejected(names, said):
     ruleset = RuleSet([Rule([Interval(0, 1)], 1.0)], names, task="regression")
     with pytest.raises(ValueError, match=f"row must hold {said} got 3"):
         made(ruleset)([1, 2, 3])
@@ -316,7 +316,7 @@ def test_missing_values_within_at_least():
     assert [made(ruleset)(row) for row in X] == [0, 1, 1, 1, 1]
 
 
-def test_missing_values_are_asked_for_plainly():
+def test_missing_values_are_tested_plainly():
     ruleset = RuleSet(
         [
             Rule([Interval(0, upper=30, missing=True), OneOf(1, ["f"], missing=True)], "a"),
@@ -364,7 +364,7 @@ def test_nearest_rule_counts_unexpected_known_values(arbitrary):
     assert_same(made(ruleset), ruleset, X, [2.0, 2.0, 1.0, 1.0, 2.0])
 
 
-def test_no_answer_is_an_error():
+def test_row_without_prediction_raises():
     ruleset = RuleSet([Rule([Interval(0, upper=1)], 1.0)], NAMES, task="regression")
     with pytest.raises(ValueError, match="No rule holds for this row"):
         made(ruleset)([2, 0])
@@ -438,14 +438,14 @@ def test_nearest_boxes_in_many_dimensions():
     assert set(ruleset.predict(X[far])) >= {0, 1, 2, 3}
 
 
-def test_sums_round_alike():
+def test_sums_round_equally():
     # 0.1 + 0.2 + 0.3 depends on the order: 0.6000000000000001 from the left.
     rules = [Rule([Interval(0, lower=0)], v) for v in (0.1, 0.2, 0.3)]
     summed = RuleSet(rules, NAMES, task="regression", ordered=False, voting="sum")
     assert made(summed)([1, 1]) == summed.predict([[1, 1]])[0] == 0.6000000000000001
 
 
-def test_infinite_weights_vote_alike():
+def test_infinite_weights_vote_equally():
     rules = [
         Rule([], "a", None, LinearOutput(0, [(0, 1)])),
         Rule([], "b", None, LinearOutput(0, [(0, 1)])),
@@ -475,7 +475,7 @@ def test_rows_shorten_the_numbers():
 
 
 @pytest.mark.parametrize("name", ["", "two words", "class", "1st", "f()"])
-def test_bad_names_are_refused(name):
+def test_bad_names_are_rejected(name):
     ruleset = RuleSet([], NAMES, task="regression")
     with pytest.raises(ValueError, match="function_name must be a name that Python allows"):
         ruleset.to_python(function_name=name)

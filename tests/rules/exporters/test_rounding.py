@@ -174,7 +174,7 @@ def test_nothing_shorter_is_overlooked(bound, values, closed):
                         assert abs(number - bound) >= abs(result - bound)
 
 
-def test_close_bounds_without_rows_between_stay_apart():
+def test_close_bounds_without_rows_between_stay_distinct():
     rules = [
         Rule([Interval(0, upper=2.4499)], 1.0),
         Rule([Interval(0, 2.4499, 2.4501)], 2.0),
@@ -231,7 +231,7 @@ def test_trees_become_short(fitted):
         assert old == new or abs(old - new) <= 0.001 * np.ptp(X.iloc[:, feature])
 
 
-def test_rules_of_every_extractor_answer_alike(fitted):
+def test_rules_of_every_extractor_predict_alike(fitted):
     for ruleset, X in fitted.values():
         shorter = ruleset.shorten(X)
         assert shorter.predict(X).tolist() == ruleset.predict(X).tolist()
@@ -253,6 +253,6 @@ def test_columns_are_found_by_name():
         (np.array([["a"]], dtype=object), "compare feature 'length' with numbers"),
     ],
 )
-def test_bad_rows_are_refused(X, message):
+def test_bad_rows_are_rejected(X, message):
     with pytest.raises(ValueError, match=message):
         upper(2.45).shorten(X)

@@ -134,7 +134,7 @@ def test_numbers(output, text):
 RULES = [Rule([Interval(0, upper=1)], "a"), Rule([Interval(1, 2)], "b"), Rule([], "c")]
 
 
-def test_how_rules_answer():
+def test_sentences_describe_order_of_rules():
     ordered = RuleSet(RULES, ["x", "y"], task="classification", fallback=Fallback("a"))
     assert ordered.to_sentences().splitlines() == [
         "1. If x is at most 1, then the prediction is a.",

@@ -112,7 +112,7 @@ SQL_LABELS = ("str", "int", "float", "bool", "number")
 
 @settings(max_examples=25)
 @given(data=st.data())
-def test_arbitrary_rule_sets_answer_alike(arbitrary, duck, data):
+def test_arbitrary_rule_sets_predict_alike(arbitrary, duck, data):
     ruleset = data.draw(arbitrary.rule_sets(policies=("default", "abstain"), labels=SQL_LABELS))
     by_row = any(isinstance(rule.weight, LinearOutput) for rule in ruleset.rules)
     X = arbitrary.border_rows(ruleset, 80, data.draw(st.integers(0, 99)))
@@ -145,7 +145,7 @@ def test_kinds_of_columns_follow_rules_that_never_predict(duck):
     assert in_duckdb(duck, ruleset, X, [ruleset.to_sql(exact=True)]) == [expected]
 
 
-def test_every_extractor_answers_alike_on_ten_thousand_rows(arbitrary, fitted, duck):
+def test_extracted_rules_predict_alike_on_10000_rows(arbitrary, fitted, duck):
     for (name, task), (ruleset, X) in fitted.items():
         ruleset = ruleset.replace(fallback=Fallback(ruleset.fallback.output))
         rng = np.random.default_rng(0)
@@ -168,7 +168,7 @@ def test_every_extractor_answers_alike_on_ten_thousand_rows(arbitrary, fitted, d
         assert len(set(expected)) > 1
 
 
-def test_plain_sql_of_every_extractor_answers_alike(arbitrary, fitted, duck):
+def test_plain_sql_of_every_extractor_predicts_alike(arbitrary, fitted, duck):
     for name, (ruleset, _) in fitted.items():
         ruleset = ruleset.replace(fallback=Fallback(ruleset.fallback.output))
         rows = arbitrary.border_rows(ruleset, 2000).dropna()
@@ -332,7 +332,7 @@ SAYING = {
 
 @pytest.mark.parametrize("domain", [None, Domain((0, 0), (1, 2), [(1, ["a", "b"])])])
 @pytest.mark.parametrize("found", SAYING.values(), ids=SAYING)
-def test_missing_values_satisfy_what_says_so(duck, found, domain):
+def test_missing_values_satisfy_marked_conditions(duck, found, domain):
     ruleset = one_rule(1.0, *found, domain=domain)
     X = pd.DataFrame({"length": [NAN, NAN, INF, -INF, 1.0, 2.0]})
     X["kind"] = pd.Series(["a", None, "b", "nan", None, "a"], dtype=object)
@@ -376,7 +376,7 @@ def test_hostile_rows_in_duckdb_and_sqlite(arbitrary, duck):
         assert_equal(result, arbitrary.answers(ruleset, finite), ruleset, finite, types=False)
 
 
-def test_a_vote_left_unknown_by_a_missing_value_says_nothing(duck):
+def test_undefined_vote_is_ignored(duck):
     rules = [
         Rule([], "a", None, LinearOutput(0.5, [(0, 1)])),
         Rule([], "b", None, LinearOutput(0, [(1, 1)])),
@@ -402,7 +402,7 @@ def test_a_vote_left_unknown_by_a_missing_value_says_nothing(duck):
         assert set(expected) == {"a", "b"}
 
 
-def test_the_purest_of_unordered_rules_answers(duck):
+def test_purest_of_unordered_rules_predicts(duck):
     rules = [
         Rule([Interval(0, upper=3)], "a", RuleStatistics(9, (5, 4))),
         Rule([Interval(0, upper=2)], "b", RuleStatistics(4, (0, 4))),
@@ -417,7 +417,7 @@ def test_the_purest_of_unordered_rules_answers(duck):
     assert ruleset.to_sql(exact=True).count("WHEN") == 1  # none after one that always holds
 
 
-def test_no_answer_is_null(duck):
+def test_missing_prediction_is_null(duck):
     empty = RuleSet([], NAMES, task="regression")
     assert empty.to_sql(exact=True) == empty.to_sql(exact=True, kind="assign") == "NULL"
     assert empty.replace(fallback=Fallback(2.0, "nearest")).to_sql(exact=True) == "2e0"
@@ -451,7 +451,7 @@ SHOWN = RuleSet(
 )
 
 
-def test_standard_sql_reads_well():
+def test_standard_sql_is_readable():
     assert SHOWN.to_sql(exact=True) == textwrap.dedent("""\
         CASE
           WHEN "petal length" <= 2.5e0 AND "the ""kind\""" IN ('b', 'it''s') THEN 'x'
@@ -513,7 +513,7 @@ DIALECTS = ["spark", "bigquery", "snowflake", "tsql", "mysql", "redshift", "trin
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_other_dialects_say_the_same(arbitrary, duck, dialect):
+def test_other_dialects_agree(arbitrary, duck, dialect):
     """Read back by sqlglot as that dialect, the text answers alike in DuckDB."""
     rules = [
         Rule([Interval(0, upper=2.45), OneOf(1, arbitrary.TEXTS)], 'it\'s \\ "new"\nü'),
@@ -598,7 +598,7 @@ def test_sums_of_hundreds_of_rules_are_equal_to_the_last_digit(duck):
     assert list(result) == pytest.approx(more.predict(X).tolist())
 
 
-def test_many_rules_of_which_one_answers(duck):
+def test_many_rules_of_which_one_predicts(duck):
     rules = [Rule([Interval(0, i, i + 1)], float(i)) for i in range(2000)]
     ruleset = RuleSet(rules, NAMES, task="regression")
     X = pd.DataFrame({"length": [0.5, 1999.5, -1], "kind": 0.0})
@@ -662,7 +662,7 @@ def test_what_is_not_used_is_not_refused():
     assert '"b"' in upper.to_sql(exact=True, columns={"a": "b"})
 
 
-def test_sqlglot_is_asked_for_by_name(monkeypatch):
+def test_missing_sqlglot_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sqlglot", None)
     assert one_rule().to_sql(dialect="sqlite") == "1e0"
     with pytest.raises(ImportError, match="sqlglot"):

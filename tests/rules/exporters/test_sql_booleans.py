@@ -25,7 +25,7 @@ RULES = [
 
 @pytest.mark.parametrize("nan", [True, False])
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0)])
-def test_answers_are_those_for_0_and_1(order, nan):
+def test_booleans_predict_like_0_and_1(order, nan):
     rules = [RULES[i] for i in order]
     ruleset = RuleSet(rules, NAMES, task="regression", fallback=Fallback(9.0))
     rows = X.dropna() if not nan else X

@@ -224,7 +224,7 @@ def test_onnx_example_feeds_columns_of_every_type():
     assert names["prediction"].tolist() == rules.predict(X).tolist() == list("abdcdd")
 
 
-def test_onnx_refuses_what_it_cannot_express():
+def test_onnx_rejects_unsupported_rules():
     require("onnx")
     rules = RuleSet([Rule([OneOf(0, ["a"])], 1)], ["x"], task="classification")
     with pytest.raises(ValueError, match="Give the rules a fallback"):
@@ -240,7 +240,7 @@ def test_onnx_refuses_what_it_cannot_express():
 
 
 @pytest.mark.parametrize("write", [to_pmml, to_dmn, to_excel, to_excel_formula])
-def test_tables_refuse_what_they_cannot_express(write):
+def test_tables_reject_unsupported_rules(write):
     joint = RuleSet(
         [Rule([Missing(0)], 1.0)], ["x"], task="regression", ordered=False, voting="sum"
     )
@@ -256,7 +256,7 @@ def test_tables_refuse_what_they_cannot_express(write):
         write(nearest)
 
 
-def test_excel_formula_refuses_long_rules():
+def test_excel_formula_rejects_long_rules():
     rules = [Rule([Interval(0, i, i + 1)], i) for i in range(65)]
     ruleset = RuleSet(rules, ["x"], task="regression")
     with pytest.raises(ValueError, match="Write the workbook"):

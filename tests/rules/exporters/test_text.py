@@ -91,7 +91,7 @@ def test_unordered_text():
         (Fallback("setosa", "abstain"), "no prediction"),
     ],
 )
-def test_last_line_tells_what_is_answered_without_a_rule(fallback, line):
+def test_last_line_states_fallback(fallback, line):
     text = IRIS[:2].replace(fallback=fallback).to_text()
     assert text.splitlines()[2:] == [f"otherwise, where no rule holds: {line}"]
     assert len(IRIS[:2].replace(fallback=None).to_text().splitlines()) == 2
@@ -109,7 +109,7 @@ def test_no_rules():
     assert "0 rules" in empty._repr_html_()
 
 
-def test_purity_is_that_of_the_rule_s_own_class():
+def test_purity_refers_to_output_of_rule():
     rule = Rule([], "b", RuleStatistics(10, (9, 1)))
     ruleset = RuleSet([rule], ["x"], task="classification", classes=["a", "b"])
     assert str(ruleset) == "1. ALWAYS b   [10 rows, 10 % of this class]"
@@ -437,7 +437,7 @@ VOTES = RuleSet(
 )
 
 
-def test_text_of_rules_that_answer_together():
+def test_text_of_rules_that_vote():
     assert str(VOTES).splitlines() == [
         "1. IF x ≤ 1 THEN a   [weight 0.8, 4 rows, 75 % of this class]",
         "2. IF x > 0 THEN b   [weight 0.5 - 2·y]",
@@ -451,7 +451,7 @@ def test_text_of_rules_that_answer_together():
     ]
 
 
-def test_tables_of_rules_that_answer_together():
+def test_tables_of_rules_that_vote():
     frame = VOTES.to_frame()
     measures = ["weight", "purity", "correctness"]
     assert list(frame.columns) == ["premise", "output", "conditions", "rows", *measures]
@@ -474,7 +474,7 @@ def test_tables_of_rules_that_answer_together():
 @pytest.mark.parametrize(
     ("weights", "lost"), [((1, 1), False), ((1, 0), True), ((2, -1), True), ((0, 1), True)]
 )
-def test_mean_needs_fallback_beside_an_always_rule(weights, lost):
+def test_mean_needs_fallback_next_to_an_always_rule(weights, lost):
     rules = [Rule([], 1, weight=weights[0]), Rule([Interval(0, 1)], 2, weight=weights[1])]
     ruleset = RuleSet(
         rules, ["x"], task="regression", ordered=False, voting="mean", fallback=Fallback(7)

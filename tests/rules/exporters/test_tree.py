@@ -189,7 +189,7 @@ def test_random_trees_in_any_order(seed):
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_random_trees_that_tell_where_missing_values_go(seed):
+def test_random_trees_with_missing_values(seed):
     rng = np.random.default_rng(seed)
     leaves = random_tree(rng, 3, 4, gaps=0.8)
     rules = [Rule(leaf, f"l{i}") for i, leaf in enumerate(leaves)]
@@ -327,7 +327,7 @@ def test_small_sets():
     assert one[:0].to_tree_text() == "(no rules)\notherwise, where no rule holds: 3"
 
 
-def test_rules_that_answer_together_are_no_tree():
+def test_rules_that_vote_are_no_tree():
     ruleset = RuleSet([Rule([], 1.0)], ["x"], task="regression", ordered=False, voting="sum")
     with pytest.raises(ValueError, match="A tree needs rules of which one predicts"):
         ruleset.to_tree_text()

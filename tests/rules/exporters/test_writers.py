@@ -40,12 +40,12 @@ def test_ruleset_to_passes_options() -> None:
     assert RULES.to("html", standalone=False) == RULES.to_html()
 
 
-def test_ruleset_to_refuses_unknown_languages() -> None:
+def test_ruleset_to_rejects_unknown_languages() -> None:
     with pytest.raises(ValueError, match="language must be"):
         RULES.to("cobol")
 
 
-def test_rule_writer_refuses_other_tasks() -> None:
+def test_rule_writer_rejects_other_tasks() -> None:
     writer = replace(RULE_WRITERS["text"], tasks=("regression",))
     with pytest.raises(ValueError, match="regression"):
         writer.write(RULES)

@@ -74,7 +74,7 @@ def test_what_is_not_fitted_yet(model):
     ],
     ids=lambda v: type(v).__name__ if not isinstance(v, str) else v,
 )
-def test_as_ruleset_refuses_models_without_rules(model, name):
+def test_as_ruleset_rejects_models_without_rules(model, name):
     text = f"^{name} has no rules .* RuleSet, .* and Pipelines .*@as_ruleset.register"
     with pytest.raises(TypeError, match=text) as caught:
         as_ruleset(model)

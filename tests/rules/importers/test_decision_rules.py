@@ -113,7 +113,7 @@ def test_the_other_strategies_make_lists() -> None:
     assert first.voting is None
 
 
-def test_a_regression_answers_the_weighted_mean() -> None:
+def test_regression_predicts_weighted_mean() -> None:
     data = regression(
         rule(
             number(0, left=2.0, left_closed=True),
@@ -196,7 +196,7 @@ def test_labels_that_are_keys_of_json_keep_their_type() -> None:
         assert list(map(repr, with_text.classes)) == list(map(repr, sorted(labels)))
 
 
-def test_the_commonest_class_answers_where_no_default_is_written() -> None:
+def test_missing_default_is_most_frequent_class() -> None:
     counts = {"a": 4, "b": 4, "c": 1}
     data = classification(
         rule(number(0, left=9.0), "a"),
@@ -280,7 +280,7 @@ def test_a_fault_is_named_with_its_place(path: str, value: Any, fault: str) -> N
     assert fault in str(caught.value)
 
 
-def test_what_is_no_such_json_is_refused() -> None:
+def test_what_is_no_such_json_is_rejected() -> None:
     for model, kind, fault in [
         ("{", ValueError, "text that is no JSON"),
         ("[]", ValueError, "must hold an object, got list"),
@@ -305,7 +305,7 @@ def test_bad_options() -> None:
         read_decision_rules(data, zero_bounds="both")
 
 
-def test_a_zero_bound_that_leaves_nothing_still_asks_for_a_value() -> None:
+def test_zero_bound_requires_a_value() -> None:
     data = classification(rule(number(0, left=0.0, left_closed=True), "a"))
     with pytest.warns(UserWarning, match=r"overlooks lower bounds next to a 0 \('rule 1'\)"):
         ours = read_decision_rules(data)
@@ -316,7 +316,7 @@ def test_a_zero_bound_that_leaves_nothing_still_asks_for_a_value() -> None:
 
 
 @pytest.mark.parametrize("value", [[], {}, [["a"]]])
-def test_a_default_that_is_no_label_is_refused(value):
+def test_a_default_that_is_no_label_is_rejected(value):
     sets = classification(rule(nominal(1, "red"), "a"), default_conclusion={"value": value})
     with pytest.raises(ValueError, match="the value of default_conclusion must be a str"):
         read_decision_rules(sets)
@@ -333,7 +333,7 @@ def test_a_default_that_is_no_label_is_refused(value):
         (regression(default_conclusion={"value": "x"}), "the default conclusion must be"),
     ],
 )
-def test_texts_in_the_place_of_numbers_are_refused(model, fault):
+def test_texts_in_the_place_of_numbers_are_rejected(model, fault):
     with pytest.raises(ValueError, match=f"The JSON has a fault: {fault}"):
         read_decision_rules(model)
 

@@ -37,7 +37,7 @@ def table(n_rows: int, seed: int) -> tuple[pd.DataFrame, pd.Series]:
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_labels_are_those_of_the_model(n_classes: int) -> None:
+def test_labels_equal_the_model(n_classes: int) -> None:
     (X, y), (rows, _) = table(1500, 0), table(10_000, 1)
     labels = pd.qcut(y, n_classes, labels=["low", "middle", "top"][:n_classes]).astype(str)
     rows["color"] = rows["color"].cat.add_categories("never seen")
@@ -52,7 +52,7 @@ def test_labels_are_those_of_the_model(n_classes: int) -> None:
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
-def test_numbers_are_those_of_the_model_to_the_last_bit(loss: str) -> None:
+def test_predictions_equal_model_to_last_bit(loss: str) -> None:
     (X, y), (rows, _) = table(1500, 0), table(10_000, 1)
     model = HistGradientBoostingRegressor(**SMALL, loss=loss).fit(X, y)
     domain = Domain((-9, 0, 0), (9, 0, 4))
@@ -69,7 +69,7 @@ def test_a_leaf_that_only_missing_values_reach() -> None:
     assert rules.predict([[5.0], [np.nan], [-5.0]]) == pytest.approx([0, 9, 0])
 
 
-def test_missing_values_where_training_lacked_none() -> None:
+def test_missing_values_after_complete_training() -> None:
     (X, y), (rows, _) = table(1500, 0), table(2000, 1)
     whole = X[["age", "size"]].fillna(0.3).to_numpy()
     model = HistGradientBoostingRegressor(**SMALL).fit(whole, y)
@@ -93,7 +93,7 @@ def test_a_scaler_in_front_is_undone() -> None:
     assert as_ruleset(model).predict(X) == pytest.approx(model.predict(X), abs=1e-12)
 
 
-def test_reader_refuses_losses_with_log_link() -> None:
+def test_reader_rejects_losses_with_log_link() -> None:
     X, y = np.arange(60.0).reshape(-1, 1), np.arange(60.0)
     with pytest.raises(ValueError, match=r"loss='poisson'"):
         as_ruleset(HistGradientBoostingRegressor(**SMALL, loss="poisson").fit(X, y))

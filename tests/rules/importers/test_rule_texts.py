@@ -44,6 +44,6 @@ def test_rule_texts_prefer_the_longest_name():
         ("age > 3 & age < 1", "could never hold"),
     ],
 )
-def test_rule_texts_refuse_other_texts(text, message):
+def test_rule_texts_reject_other_texts(text, message):
     with pytest.raises(ValueError, match=message):
         read_rule_texts([text], NAMES)

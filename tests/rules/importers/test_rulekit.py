@@ -61,7 +61,7 @@ def read_case(case: Any) -> RuleSet:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_printed_digits_are_those_of_the_engine(case: Any) -> None:
+def test_the_printed_digits_equal_the_engine(case: Any) -> None:
     ours = read_case(case)
     assert ours.task == case["task"]
     assert ours.voting == ("votes" if case["task"] == "classification" else "mean")
@@ -416,7 +416,7 @@ def test_brackets_around_several_conditions_are_read_over(signs):
             read_rulekit_text(text, feature_names=names)
 
 
-def test_reports_whose_header_has_no_colon_are_read():
+def test_report_header_may_lack_colon():
     report = "Model\n\nRules\nr1: IF a = <0, 1) THEN class = {x}\n\nMeasures: 3\n"
     assert len(read_rulekit_text(report, feature_names=["a"])) == 1
 
@@ -436,7 +436,7 @@ def test_rules_of_survival_are_read_as_premises(end):
         read_rulekit_text(SURVIVAL + "c = {a}", feature_names=["age"], task="survival")
 
 
-def test_weights_that_no_votes_are_made_of_are_told():
+def test_negative_weights_give_warning():
     for weight in ("NaN", "inf"):
         with pytest.raises(ValueError, match="Line 1: weight must be a finite number"):
             read_rulekit_text(SURVIVAL + f"c = {{a}} (weight={weight})", feature_names=["age"])

@@ -117,7 +117,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS.keys())
-def test_pipelines_answer_as_their_rules(steps):
+def test_rules_predict_like_pipeline(steps):
     X, y = training_rows()
     tree = DecisionTreeClassifier(max_leaf_nodes=30, random_state=0)
     pipeline = Pipeline([(str(i), step) for i, step in enumerate([*steps, tree])]).fit(X, y)
@@ -133,7 +133,7 @@ def test_pipelines_answer_as_their_rules(steps):
 
 
 @pytest.mark.parametrize("container", [np.asarray, pd.DataFrame])
-def test_names_are_those_of_the_input(container):
+def test_feature_names_equal_input(container):
     X, y = training_rows()
     steps = [
         ("scale", StandardScaler()),

@@ -72,7 +72,7 @@ def rows_around(X: np.ndarray, ruleset: RuleSet) -> np.ndarray:
 
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda m: type(m).__name__)
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
-def test_classification_answers_like_the_ensemble(model: Any, load: Any):
+def test_classification_predicts_like_the_ensemble(model: Any, load: Any):
     data = load()
     labels = data.target_names[data.target]
     model.fit(data.data, labels)
@@ -84,7 +84,7 @@ def test_classification_answers_like_the_ensemble(model: Any, load: Any):
 
 
 @pytest.mark.parametrize("model", REGRESSORS, ids=lambda m: type(m).__name__)
-def test_regression_answers_like_the_ensemble(model: Any):
+def test_regression_predicts_like_the_ensemble(model: Any):
     X, y = load_diabetes(return_X_y=True)
     model.fit(X, y)
     rules = as_ruleset(model)
@@ -129,7 +129,7 @@ def test_names_and_domain_are_taken_over():
         as_ruleset(forest, feature_names=["a", "b"])
 
 
-def test_what_has_no_rules_is_refused():
+def test_what_has_no_rules_is_rejected():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=r"2 outputs; rules have one"):
         as_ruleset(RandomForestRegressor(2).fit(X, np.c_[y, y]))
@@ -152,7 +152,7 @@ def test_what_has_no_rules_is_refused():
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_ensembles_of_trees_that_answer_otherwise_are_refused(model: Any, message: str):
+def test_unsupported_tree_ensembles_are_rejected(model: Any, message: str):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(TypeError, match=message):
         as_ruleset(model.fit(X, y))
@@ -167,7 +167,7 @@ def test_a_frozen_model_is_read():
     assert as_ruleset(FrozenEstimator(forest)) == as_ruleset(forest)
 
 
-def test_a_search_without_a_winner_says_so():
+def test_search_without_refit_is_rejected():
     X, y = load_iris(return_X_y=True)
     search = GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=2, refit=False)
     with pytest.raises(TypeError, match=r"GridSearchCV .*refit=True"):
@@ -179,7 +179,7 @@ def test_a_class_is_no_model():
         as_ruleset(RandomForestClassifier)
 
 
-def test_what_cannot_be_undone_says_how_to_read_the_last_step():
+def test_irreversible_step_error_states_remedy():
     X, y = load_iris(return_X_y=True, as_frame=True)
     pipeline = make_pipeline(PolynomialFeatures(), DecisionTreeClassifier(max_depth=2)).fit(X, y)
     remedy = r"as_ruleset\(pipeline\[-1\], feature_names=pipeline\[:-1\]\.get_feature_names_out"
@@ -314,7 +314,7 @@ def test_a_split_of_missing_from_known_values():
     assert as_ruleset(forest).predict(X).tolist() == forest.predict(X).tolist()
 
 
-def test_what_tells_that_a_tree_was_fitted_on_missing_values():
+def test_missing_support_of_tree_is_detected():
     X = np.array([[0.0], [1.0], [np.nan], [np.nan]])
     tree = DecisionTreeClassifier().fit(X, ["a", "b", "b", "b"])
     # Missing values go where most rows do, and so they would without having been seen.

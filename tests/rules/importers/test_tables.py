@@ -95,7 +95,7 @@ def test_a_tree_comes_back_the_same():
     assert [r.statistics.n_rows for r in second_rules] == [r.statistics.n_rows for r in rules]
 
 
-def test_weights_come_back():
+def test_weights_are_restored():
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], "a", weight=0.1 + 0.2), Rule([], "b", weight=2)],
         ["x"],
@@ -143,7 +143,7 @@ def rule_sets(draw: st.DrawFn) -> RuleSet:
 
 
 @given(rule_sets())
-def test_names_and_labels_of_any_kind_come_back(rules: RuleSet):
+def test_names_and_labels_of_any_kind_are_restored(rules: RuleSet):
     settings = {"feature_names": rules.feature_names, "classes": rules.classes}
     for table in (rules.to_conditions(), through_csv(rules.to_conditions())):
         second_rules = as_ruleset(table, **settings)
@@ -177,7 +177,7 @@ def test_missing_values_have_operators_of_their_own():
 
 @example("{}")
 @given(labels | finite)
-def test_cells_hold_what_they_are_given(value: Any):
+def test_cells_keep_values_and_types(value: Any):
     rules = RuleSet([Rule([], value)], ["x"], task="classification")
     read = as_ruleset(rules.to_conditions(), feature_names=["x"])[0].output
     assert (type(read), read) == (type(value), value)
@@ -190,7 +190,7 @@ def test_cells_hold_what_they_are_given(value: Any):
         (Rule([AtLeast(1, [Interval(0, 1), Interval(1, 1)])], "a"), "use to_json|Use to_json"),
     ],
 )
-def test_what_fits_no_cell_is_refused(rule: Rule, message: str):
+def test_what_fits_no_cell_is_rejected(rule: Rule, message: str):
     with pytest.raises(ValueError, match=message):
         RuleSet([rule], ["x", "y"], task="classification").to_conditions()
 

@@ -266,7 +266,7 @@ def test_the_text_of_the_house():
 
 
 @given(seed=st.integers(0, 2**16), leaves=st.integers(2, 25))
-def test_shorter_lists_answer_the_same(seed, leaves):
+def test_shorter_lists_predict_alike(seed, leaves):
     generator = np.random.default_rng(seed)
     X = generator.integers(0, 6, (80, 3)).astype(float)
     tree = DecisionTreeRegressor(max_leaf_nodes=leaves, random_state=0)
@@ -358,7 +358,7 @@ def test_unfitted(tree):
         as_ruleset(tree)
 
 
-def test_bounds_are_those_of_the_rounded_rows():
+def test_bounds_equal_the_rounded_rows():
     tree = DecisionTreeRegressor().fit([[0.1], [0.3]], [0.0, 1.0])
     (rule, other) = as_ruleset(tree)
     cut = float32_cut(float(tree.tree_.threshold[0]))

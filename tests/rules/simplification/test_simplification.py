@@ -286,7 +286,7 @@ def test_simplify_preserves_completeness(ruleset: RuleSet) -> None:
 
 @pytest.mark.parametrize("has_missing", [False, True])
 @pytest.mark.parametrize("fallback", [None, Fallback("b", "nearest")])
-def test_simplify_preserves_completeness_beside_a_constant(has_missing, fallback) -> None:
+def test_simplify_preserves_completeness_next_to_a_constant(has_missing, fallback) -> None:
     """A volume counts a bound that touches a constant feature, which no row exceeds."""
     beside = Interval(1, 2.0, lower_closed=False, missing=has_missing)
     rules = RuleSet(

@@ -148,7 +148,7 @@ def test_sums_are_parted():
 
 
 @pytest.mark.parametrize("inner", [lambda c: c, lambda c: AtLeast(2, [c, Interval(0, upper=3)])])
-def test_sums_that_lack_a_value_are_left_to_later_rules(inner):
+def test_undefined_sums_are_left_to_later_rules(inner):
     rules = [
         Rule([inner(Linear([(0, 1.0), (1, 1.0)], upper=1))], "a"),
         Rule([Missing(0)], "b"),
@@ -162,13 +162,13 @@ def test_sums_that_lack_a_value_are_left_to_later_rules(inner):
     assert alone.predict(X).tolist() == ruleset.predict(X).tolist()
 
 
-def test_rules_that_stand_alone_already_stay():
+def test_standalone_rules_are_unchanged():
     rules = [Rule([Interval(0, upper=1)], "a"), Rule([Interval(0, 1)], "b")]
     ruleset = RuleSet(rules, NAMES, task="classification", ordered=False, disjoint=True)
     assert ruleset.standalone() == ruleset
 
 
-def test_votes_and_hundreds_of_parts_are_refused():
+def test_votes_and_hundreds_of_parts_are_rejected():
     rules = [Rule([Interval(0, upper=1)], "a")]
     voting = RuleSet(rules, NAMES, task="classification", ordered=False, voting="votes")
     with pytest.raises(ValueError, match="standalone needs rules of which one predicts"):
@@ -180,7 +180,7 @@ def test_votes_and_hundreds_of_parts_are_refused():
 
 
 @pytest.mark.slow
-def test_all_that_one_feature_is_asked_for():
+def test_standalone_of_one_feature_covers_all_cases():
     rng = random.Random(0)
     flags = list(itertools.product([False, True], repeat=2))
     texts, codes = (

@@ -201,7 +201,7 @@ def test_few_folds_are_enumerated(score: str, weights: dict[str, float]) -> None
     )
 
 
-def test_weights_of_another_score_are_refused() -> None:
+def test_weights_of_another_score_are_rejected() -> None:
     candidates = [measured(0, [0.1, 0.2]), measured(1, [0.2, 0.1])]
     with pytest.raises(ValueError, match="psi weighs 'fire', not 'ice', got psi=3"):
         win_probability(candidates, psi=3)
