@@ -104,7 +104,7 @@ def test_every_extra_that_the_code_recommends_exists():
 # --- files ---------------------------------------------------------------------------------------
 
 
-def test_a_file_that_cannot_be_written_leaves_what_was_there(tmp_path: Path) -> None:
+def test_failed_write_keeps_previous_file(tmp_path: Path) -> None:
     path = tmp_path / "file.txt"
     write_atomically(path, "old ± \udcff\n")
     assert path.read_bytes() == b"old \xc2\xb1 \\udcff\n"
@@ -277,7 +277,7 @@ def test_name_tables_match_full_registries(light: Iterable[str], full: Iterable[
     assert list(light) == list(full)
 
 
-def test_what_is_told_next_to_the_names_is_so() -> None:
+def test_declared_names_match_objects() -> None:
     assert FidelityScorer().name == _names.FIDELITY_SCORER_NAME
     assert dict(_names.DATA_SET_TASKS) == {name: data.task for name, data in BUILT_IN.items()}
     assert set(_names.VOTING_TEXTS) == {kind for kinds in VOTINGS.values() for kind in kinds}
@@ -325,7 +325,7 @@ def test_a_worker_ends_with_the_process_that_holds_its_input():
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no full disk")
-def test_a_full_disk_is_told_with_the_file_that_did_not_fit(tmp_path):
+def test_full_disk_error_names_file(tmp_path):
     file = LineFile(tmp_path / "rows.csv", "a")
     file.path.unlink()
     file.path.symlink_to("/dev/full")
@@ -346,7 +346,7 @@ def test_json_of_strangers_is_refused_by_a_value_error(text):
     "text",
     ["=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1", "\r=1", "'=1", "''=1", "'tis", "-1", "+1e9", ""],
 )
-def test_texts_of_csv_are_no_formulas_and_are_restored(text):
+def test_csv_quotes_formulas_and_restores_texts(text):
     table = pd.DataFrame({text: [text, "x"], "number": [-1.5, 2.0]})
     header, first, _ = csv.reader(io.StringIO(csv_of(table), newline=""))
     assert [cell_text(header[0]), cell_text(first[0]), first[1]] == [text, text, "-1.5"]

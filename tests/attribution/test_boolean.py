@@ -125,7 +125,7 @@ def test_text_and_lists_round_trip(expr):
         ("((x1))", "x1"),
     ],
 )
-def test_what_binds_tighter(text, same):
+def test_parse_respects_precedence(text, same):
     assert Formula.parse(text) == Formula.parse(same)
 
 
@@ -136,7 +136,7 @@ def test_signs_bind_as_in_python(expr):
     assert eval(text, names) == Formula.parse(text, N)
 
 
-def test_how_it_is_printed():
+def test_str_and_repr_of_formulas():
     assert str(Formula.parse("((x1 & x2) & x3) & ~(x4 | ~x5)")) == "x1 & x2 & x3 & ~(x4 | ~x5)"
     assert str(Formula.parse("x1 & (x2 & x3)")) == "x1 & (x2 & x3)"
     assert str(Formula.parse("x1 & x2 | x3")) == "(x1 & x2) | x3"
@@ -228,7 +228,7 @@ def test_operators_build_formulas(left, right):
     assert a != b or hash(a) == hash(b)
 
 
-def test_it_is_immutable_and_travels():
+def test_formula_is_immutable_and_pickles():
     formula = Formula.parse("x1 & ~x2", 4)
     with pytest.raises(dataclasses.FrozenInstanceError):
         formula.n_inputs = 3

@@ -27,7 +27,7 @@ def rows_of(n_inputs: int, n: int, seed: int) -> NDArray[np.int64]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["monotone", "non-monotone"])
-def test_what_kleene_predictions_prove_is_true(family: str) -> None:
+def test_bounds_from_kleene_predictions_hold(family: str) -> None:
     for seed in range(12):
         formula = random_formula(3 + seed % 7, n_inputs=10, family=family, random_state=seed)
         X = rows_of(10, 40, seed)
@@ -93,7 +93,7 @@ def test_exact_flip_sets_are_minimal(family: str, limit: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["monotone", "non-monotone"])
-def test_what_flips_prove_is_true_and_most_is_found(family: str) -> None:
+def test_bounds_from_flips_hold(family: str) -> None:
     divergences = []
     for seed in range(10):
         formula = random_formula(

@@ -581,7 +581,7 @@ def test_a_table_serves_all_rows():
 
 @settings(max_examples=30)
 @given(formulas, rows6, st.integers(1, 5), st.integers(1, 60))
-def test_what_levels_leave_open_is_said(formula, row, max_size, max_queries):
+def test_unresolved_levels_have_bounds(formula, row, max_size, max_queries):
     exact = responsibility(formula, row, return_witnesses=True)
     attribution = responsibility(
         formula,

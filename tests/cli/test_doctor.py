@@ -40,7 +40,7 @@ def doctor(site, code):
 
 
 @pytest.mark.slow
-def test_it_lists_the_versions_that_are_here_and_looks_for_java(site, monkeypatch):
+def test_doctor_lists_versions_and_java(site, monkeypatch):
     folder = site / "java" / "bin"
     folder.mkdir(parents=True)
     (folder / "java").write_text("#!/bin/sh\necho 'openjdk version \"11.0.1\"' >&2\n")
@@ -55,7 +55,7 @@ def test_it_lists_the_versions_that_are_here_and_looks_for_java(site, monkeypatc
     assert all(any(line.startswith(f"{extra}: ") for line in lines) for extra in extras)
 
 
-def test_what_is_missing_old_or_broken_comes_with_its_command(site):
+def test_doctor_states_commands_for_problems(site):
     (site / "skescore-1.0.dist-info").mkdir()
     needs = ["no-such-package>=1.5", "old>=2", "broken", "joblib", "one[fast]<2,>=1; extra == 'a'"]
     needs += ["absent; extra == 'b'", "one>=2; extra == 'c'", "odd; python_version < '3'"]

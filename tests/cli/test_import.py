@@ -537,7 +537,7 @@ def test_kind_option_overrides_detection(write, imported):
 # What is shown, and wrong usage -------------------------------------------------------------------
 
 
-def test_what_was_read_is_shown(write, run):
+def test_import_prints_rules(write, run):
     code, out, err = run("import", write(CONDITIONS, "c.csv"))
     assert (code, err) == (0, "")
     head, _, rules = out.partition("\n\nrules\n")

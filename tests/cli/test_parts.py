@@ -67,7 +67,7 @@ def test_number_above_parses_exactly(value):
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "inf", "-inf", "nan", "", "one", "1,5"])
-def test_what_is_no_positive_number_is_refused_with_its_text(text):
+def test_number_above_rejects_other_texts(text):
     assert refused(number_above(0), text) == f"must be a number above 0, got {text!r}"
 
 
@@ -83,7 +83,7 @@ def test_integers_are_taken_within_their_bounds_only(value, minimum):
 
 
 @pytest.mark.parametrize("text", ["1.0", "1e3", "x", "", "nan"])
-def test_what_is_no_integer_is_rejected(text):
+def test_integer_rejects_other_texts(text):
     assert refused(integer(2), text) == f"must be an integer of at least 2, got {text!r}"
 
 
@@ -293,7 +293,7 @@ def test_only_rare_classes_are_split_without_strata():
         ("a.json", '{"rule": [], "feature": [], "operator": [], "value": []}', "table"),
     ],
 )
-def test_what_a_file_is(name, content, kind, tmp_path):
+def test_find_kind_detects_file_types(name, content, kind, tmp_path):
     path = tmp_path / name
     path.write_text(content, encoding="utf-8")
     assert find_kind(path) == kind
@@ -403,7 +403,7 @@ def test_numbers_in_tables_are_right_to_the_digits_shown(value, digits):
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False).filter(lambda value: value != 0))
-def test_what_is_not_zero_does_not_look_like_zero(value):
+def test_small_numbers_are_not_printed_as_zero(value):
     assert float(number(value)) != 0
 
 
@@ -414,7 +414,7 @@ def test_one_thing_is_no_plural():
 # JSON ---------------------------------------------------------------------------------------------
 
 
-def test_what_json_does_not_know_is_replaced():
+def test_to_json_converts_other_types():
     value = {
         1: np.float64(0.5),
         "i": np.int64(3),

@@ -230,7 +230,7 @@ def test_a_table_of_conditions_is_read_back(ruleset, written):
     assert back.predict(rows).tolist() == ruleset.predict(rows).tolist()
 
 
-def test_what_a_table_does_not_hold_is_said(run, save):
+def test_csv_export_notes_lost_information(run, save):
     voting = NUMBERS.replace(ordered=False, voting="mean")
     code, out, err = run(save(voting), "--to", "csv")
     assert code == 0

@@ -928,7 +928,7 @@ def test_the_table_without_its_faults_is_fine(write, run):
         (["iris", "--black-box", "."], [". is a folder"]),
     ],
 )
-def test_what_is_not_there_ends_with_an_error(words, told, write, tmp_path, monkeypatch, run):
+def test_missing_inputs_give_errors(words, told, write, tmp_path, monkeypatch, run):
     if "garbage.skops" in words:
         pytest.importorskip("skops")
     for name in ("data.csv", "data.ods", "garbage.skops"):
@@ -1170,7 +1170,7 @@ def test_limits_and_another_row_of_the_trade_off(run):
 
 
 @pytest.mark.slow
-def test_what_a_reader_must_know_first_is_said_first(run, tmp_path):
+def test_warnings_are_printed_first(run, tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
     frame["kind"] = np.where(frame["a"] + frame["b"] > 2.4, "rare", "usual")

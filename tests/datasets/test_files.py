@@ -105,7 +105,7 @@ def test_home_folder_is_expanded(write, tmp_path, monkeypatch):
     ).filter(lambda rows: len({row[3] for row in rows}) > 1),
     separator=st.sampled_from([",", ";", "\t", "|"]),
 )
-def test_what_is_written_is_read(tmp_path, rows, separator):
+def test_written_files_are_read_back(tmp_path, rows, separator):
     path = tmp_path / "round.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, delimiter=separator).writerows([["f", "i", "b", "y"], *rows])

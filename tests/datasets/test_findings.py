@@ -85,7 +85,7 @@ def test_few_rows_can_be_in_a_row_by_chance():
     assert found({"m": MEASURED[:8], "level": np.arange(8)}) == []
 
 
-def test_what_is_named_is_not_left_out():
+def test_named_columns_are_kept():
     columns = {"m": MEASURED, "id": RANDOM.permutation(40), "name": [f"n{i}" for i in range(40)]}
     (note,) = found(columns)
     assert note == (

@@ -368,7 +368,7 @@ def test_dates_with_gaps_and_words():
     assert table.findings[0] == "'unknown' in column 'on' is read as missing (1 row)"
 
 
-def test_what_only_looks_like_dates_is_text():
+def test_words_like_dates_stay_texts():
     for cells in (
         ["12:75", "13:40:99"],
         ["10-12", "13-19"],

@@ -38,7 +38,7 @@ def test_labels_with_leading_zeros_are_classes_of_their_own(codes: Path) -> None
     assert plain.y.dtype == "int64"  # numbers stay what they were
 
 
-def test_what_rules_compare_with_texts_is_read_as_text(codes: Path) -> None:
+def test_codes_compared_as_texts_are_read_as_texts(codes: Path) -> None:
     preparation = Preparation.for_features(["x", "zip"], {"zip": ["00501", "01234"]})
     assert read_table(codes, preparation=preparation).frame["zip"].tolist() == ZIPS
     trained = read_table(codes, categories="zip").preparation

@@ -159,7 +159,7 @@ def test_a_model_behind_a_command():
     assert (second_data.predict(rows) == expected).all()
 
 
-def test_what_commands_write():
+def test_command_output_is_parsed():
     rows = np.array([[1.0, 2.0], [3.0, 4.5]])
     total = "import sys; [print(sum(map(float, r.split(',')))) for r in [*sys.stdin][1:]]"
     assert CallableRegressor(command(total)).predict(rows).tolist() == [3.0, 7.5]

@@ -121,7 +121,7 @@ def test_kinds_of_missing_text_stay_distinct(gaps, dtype):
             np.testing.assert_array_equal(Oracle(model).query(X), expected)
 
 
-def test_what_a_forest_complains_about_is_still_complained_about():
+def test_quick_prediction_keeps_errors_of_forests():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 2))
     forest = RandomForestClassifier(3, random_state=0).fit(X, X[:, 0] > 0)

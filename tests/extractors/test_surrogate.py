@@ -120,7 +120,7 @@ def test_weights_of_rules_that_vote_are_kept():
 
 
 @pytest.mark.parametrize("learner", [3, "cart"])
-def test_what_is_no_learner(learner):
+def test_surrogate_rejects_invalid_learner(learner):
     with pytest.raises(TypeError, match="learner must be an estimator with fit, a function"):
         SurrogateExtractor(KNeighborsClassifier(), learner).fit(IRIS.data, NAMES)
 

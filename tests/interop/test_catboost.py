@@ -169,7 +169,7 @@ def test_a_probability_threshold_counts(table: Any) -> None:
     assert (as_ruleset(model).predict(X) == np.where(expected, "yes", "no")).all()
 
 
-def test_what_is_missing_or_cannot_be_said(table: Any) -> None:
+def test_unsupported_models_are_rejected(table: Any) -> None:
     X, y = table(1500, 0)
     model = CatBoostRegressor(**QUIET, one_hot_max_size=20, cat_features=NAMES).fit(X, y)
     with pytest.raises(

@@ -372,7 +372,7 @@ def test_the_strategy_of_the_rule_set_is_kept() -> None:
         as_ruleset(theirs)
 
 
-def test_what_cannot_be_said_is_rejected() -> None:
+def test_unsupported_rules_are_rejected() -> None:
     negated = CompoundCondition([NominalCondition(3, "red"), NominalCondition(4, "round")])
     negated.negated = True
     for condition, fault in [

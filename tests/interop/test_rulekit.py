@@ -383,7 +383,7 @@ def test_closed_and_open_bounds() -> None:
     assert all(isinstance(c, Interval) for r in ours for c in r.conditions)
 
 
-def test_what_is_no_such_model_is_rejected() -> None:
+def test_unsupported_models_are_rejected() -> None:
     X, y = mixed(1)
     with pytest.raises(ValueError, match="not fitted"):
         as_ruleset(RuleClassifier())

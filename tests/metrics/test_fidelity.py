@@ -175,7 +175,7 @@ def test_frames_of_other_kinds(where: str) -> None:
     assert drawn["day"].isin(nullable["day"]).all()
 
 
-def test_how_rows_are_drawn() -> None:
+def test_generated_rows_follow_distributions() -> None:
     X = np.array([[0.0, 10.0], [4.0, 30.0], [9.0, 0.0]])
     still = rows_off_data(X, "jittered", 50, scale=0.0)
     assert {tuple(row) for row in still} == {tuple(row) for row in X}
@@ -334,7 +334,9 @@ WRONG: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("function", "changes", "kind", "message"), WRONG)
-def test_what_is_rejected(function: Any, changes: Any, kind: type[Exception], message: str) -> None:
+def test_fidelity_rejects_invalid_arguments(
+    function: Any, changes: Any, kind: type[Exception], message: str
+) -> None:
     given = {"rules": HALVES, "black_box": halves, "X": SQUARE} | changes
     with pytest.raises(kind, match=message):
         function(**given)

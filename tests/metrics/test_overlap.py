@@ -142,7 +142,7 @@ def left_out(rules: RuleSet, index: int) -> list[RuleSet]:
 
 @given(case=cases())
 @settings(max_examples=50)
-def test_what_could_be_left_out_is_tried_out(case: Any) -> None:
+def test_redundancy_equals_leaving_out(case: Any) -> None:
     rules, X, weights = case
     stand_in = Fallback(0.0 if rules.classes is None else "a")
     seen = X[weights > 0]

@@ -88,7 +88,7 @@ def test_r2_by_hand() -> None:
     assert prediction_loss(**options) == pytest.approx(1 - R2[1])
 
 
-def test_what_is_done_with_rows_without_a_rule_by_default() -> None:
+def test_uncovered_rows_follow_default_policy() -> None:
     performance = prediction_performance(metric="accuracy", **LABELS)
     loss = prediction_loss(metric="accuracy", **LABELS)
     assert (performance, loss) == (2 / 4, 1 - 2 / 5)  # ignored, penalized

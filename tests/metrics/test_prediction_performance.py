@@ -483,7 +483,7 @@ def test_errors_too_large_for_floats_are_infinite() -> None:
     assert performance_value("mean_absolute_error", [1.7e308], [-1.7e308]) == math.inf
 
 
-def test_what_counts_as_zero() -> None:
+def test_rounding_errors_count_as_zero() -> None:
     y, z = [1e-7, 2.0], [2e-7, 2.0]
     assert performance_value("relative_error", y, z) == 0.0  # the first row is left out
     assert performance_value("relative_error", y, z, zero=0.0) == pytest.approx(0.5)
@@ -638,7 +638,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]]
 
 
 @pytest.mark.parametrize(("name", "columns", "options", "kind", "message"), REFUSED)
-def test_what_is_rejected(
+def test_performance_value_rejects_invalid_arguments(
     name: Any, columns: Any, options: Any, kind: type[Exception], message: str
 ) -> None:
     with pytest.raises(kind, match=message):

@@ -112,7 +112,7 @@ def test_the_same_rows_twice_weigh_twice() -> None:
         assert sum(counts.n_rows) == (weights > 0).sum()
 
 
-def test_what_does_not_add_up() -> None:
+def test_counts_of_other_rules_cannot_be_added() -> None:
     X, y, _ = rows(NUMBERS)
     counts = count_rows(NUMBERS, X, y)
     with pytest.raises(ValueError, match="same number stands for rows without a rule, got"):

@@ -209,7 +209,7 @@ def test_variance_p_value_of_equal_and_spread_labels():
 @pytest.mark.parametrize(
     ("expected_sd", "sample_sd", "size"), [(2.0, 0.0, 1), (2.0, 0.0, 0), (0.0, 0.0, 7), (2, 1, 0.5)]
 )
-def test_what_has_no_variance_to_test(expected_sd, sample_sd, size):
+def test_variance_test_needs_variance(expected_sd, sample_sd, size):
     assert math.isnan(variance_p_value(expected_sd, sample_sd, size))
     # RuleKit has 0 for one row.
     assert variance_p_value(expected_sd, sample_sd, size, undefined=0.0) == 0.0

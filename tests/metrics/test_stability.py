@@ -75,7 +75,7 @@ def test_a_bound_on_a_quantile_belongs_to_the_part_below() -> None:
     assert rule_similarity(below(33), below(33.5), ROWS, n_bins=3) == 0.0
 
 
-def test_what_counts_as_the_same_rule() -> None:
+def test_equal_rules_are_recognized() -> None:
     def similarity(
         one: Any, other: Any, *, task: str = "classification", outputs: Any = "aa"
     ) -> float:
@@ -168,7 +168,7 @@ def test_linear_outputs_and_missing_values() -> None:
     assert rule_similarity(line, constant, X) == 1.0
 
 
-def test_what_is_rejected() -> None:
+def test_rule_similarity_rejects_invalid_arguments() -> None:
     rules = RuleSet([Rule([Interval(0, 1)], "a")], ["x"], task="classification")
     numbers = RuleSet([Rule([], 1.0)], ["x"], task="regression")
     with pytest.raises(ValueError, match="for one task to be compared, got classification and reg"):

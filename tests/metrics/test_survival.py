@@ -232,7 +232,7 @@ def test_a_perfect_and_an_ignorant_forecast() -> None:
         ({"y_train": (np.arange(60.0), np.zeros(60))}, ValueError, "y_train must hold at least"),
     ],
 )
-def test_what_cannot_be_scored(
+def test_survival_scores_reject_invalid_arguments(
     change: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     X, y = patients(60)

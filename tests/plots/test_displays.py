@@ -156,7 +156,7 @@ def test_search_view_shows_its_warnings(data: tuple[Any, Any]) -> None:
     assert view.index("Read this first") < view.index("agree with the model")
 
 
-def test_what_is_not_fitted_is_shown_as_scikit_learn_does() -> None:
+def test_unfitted_search_has_scikit_learn_view() -> None:
     page = ExtractorSearchCV(KNeighborsClassifier())._repr_html_()
     assert "sk-top-container" in page
     assert "trials" not in page.partition("sk-top-container")[0][-20:]

@@ -249,7 +249,7 @@ def test_two_psi_disagree_as_in_the_paper() -> None:
     rules=st.integers(1, 40),
     psi=st.floats(0.2, 50),
 )
-def test_what_is_under_a_line_is_better(loss: float, rules: int, psi: float) -> None:
+def test_points_below_isoline_are_better(loss: float, rules: int, psi: float) -> None:
     ax = plots.fire_isolines(psi=psi, reference=(loss, rules), ax=axes())
     r, p = ax.lines[0].get_data()
     score = fire_score(loss, rules, psi=psi)

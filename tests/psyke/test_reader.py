@@ -310,7 +310,7 @@ def test_numbers_are_psykes(patient_rules, name):
 
 
 @pytest.mark.parametrize("output", ["CONSTANT", "REGRESSION"])
-def test_what_cosmik_leaves_behind_when_it_crashes(engine, output):
+def test_rules_of_crashed_cosmik_are_read(engine, output):
     extractor = engine.Extractor.cosmik(
         PATIENTS, max_components=2, patience=3, output=engine.Target[output]
     )
@@ -472,7 +472,7 @@ def test_literals_equal_psyke_values(engine, data):
         assert holds == expected
 
 
-def test_what_discretization_must_be(flower_rules, bins):
+def test_reader_rejects_invalid_discretization(flower_rules, bins):
     real, gridex = bins.made["real"], flower_rules("gridex")
     with pytest.raises(ValueError, match=r"is missing. Pass discretization=\(\)"):
         read_psyke(real, discretization=list(bins.features)[:1])
@@ -772,7 +772,7 @@ def test_warnings_are_seen_behind_psykes_filter(engine):
 # --- what cannot be read -------------------------------------------------------------------------
 
 
-def test_what_has_not_extracted_anything(engine, bins):
+def test_reader_rejects_unfitted_extractors(engine, bins):
     for kind in ("gridex", "hex", "iter", "divine", "creepy exact", "cart", "cart fair"):
         with pytest.raises(NotFittedError, match=r"has no rules yet: call its extract\("):
             read_psyke(FLOWER_KINDS[kind](engine))
@@ -783,7 +783,7 @@ def test_what_has_not_extracted_anything(engine, bins):
             read_psyke(make(FLOWERS, bins.features))
 
 
-def test_what_holds_no_rules(engine):
+def test_reader_rejects_objects_without_rules(engine):
     from psyke.tuning.crash import CRASH
 
     search = CRASH(FLOWERS, X_IRIS.assign(target=Y_IRIS), output=engine.Target.CLASSIFICATION)

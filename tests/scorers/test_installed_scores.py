@@ -69,7 +69,7 @@ def test_the_command_line_knows_a_score_of_another_package(site: Path, tmp_path:
         ("skescore.scorers:SurvivalScorer", TypeError, "must be a skescore.scorers.ScoreSpec"),
     ],
 )
-def test_what_is_no_score_is_rejected(
+def test_invalid_entry_points_are_rejected(
     target: str, kind: type, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     info = tmp_path / "odd-1.dist-info"

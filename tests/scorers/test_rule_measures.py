@@ -431,7 +431,7 @@ def test_significant_rules_of_noise_leave_no_score() -> None:
     assert filled.loc["ice", "after"] == 0
 
 
-def test_what_cannot_be_compared() -> None:
+def test_selection_effect_rejects_other_rules() -> None:
     other = RuleSet([Rule([], 1.0)], ["length"], task="regression")
     named = RuleSet([Rule([], "low")], ["width"], task="classification")
     with pytest.raises(ValueError, match="the same task, got 'classification' and 'regression'"):

@@ -233,7 +233,7 @@ def test_rows_without_a_label_are_rejected(gone: Any) -> None:
             scorer(CLASSES, [[0, 0], [0, 0], [1.5, 1]], y)
 
 
-def test_what_is_masked_in_y_is_missing() -> None:
+def test_masked_labels_are_missing() -> None:
     X, masked = [[0.0, 0.0], [1.5, 1.0]], [False, True]
     with pytest.raises(ValueError, match="row 1 has none"):
         ice(CLASSES, X, np.ma.array(["a", "b"], mask=masked))

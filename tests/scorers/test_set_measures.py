@@ -288,6 +288,8 @@ WRONG: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("options", "kind", "message"), WRONG)
-def test_what_is_rejected(options: Any, kind: type[Exception], message: str) -> None:
+def test_make_set_scorer_rejects_invalid_options(
+    options: Any, kind: type[Exception], message: str
+) -> None:
     with pytest.raises(kind, match=message):
         make_set_scorer(**options)

@@ -25,7 +25,7 @@ def leaves() -> RuleSet:
 
 
 @given(measure=st.sampled_from(sorted(RULE_MEASURES)), rank=st.integers(0, 20))
-def test_what_stays_reaches_the_threshold(leaves: RuleSet, measure: str, rank: int) -> None:
+def test_selected_rules_reach_threshold(leaves: RuleSet, measure: str, rank: int) -> None:
     values = confusion(leaves, IRIS.data, IRIS.target).quality(measure)
     threshold = sorted(values)[rank % len(values)]
     selected = select_rules(leaves, IRIS.data, IRIS.target, measure, threshold)

@@ -192,7 +192,7 @@ def loss(**changes: Any) -> RuleMeasure:
         ({}, "c2", {"undefined": math.nan}, ValueError, "undefined must be a finite number"),
     ],
 )
-def test_what_is_rejected(
+def test_with_weights_rejects_invalid_arguments(
     changes: Any, measure: Any, options: Any, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):

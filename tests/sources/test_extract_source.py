@@ -584,7 +584,7 @@ def test_samples_that_cannot_be_drawn() -> None:
 # --- what goes wrong ------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_used() -> None:
+def test_extract_source_rejects_invalid_input() -> None:
     frame = table_of("classification")
     extract = extract_source
     plain = CARTExtractor(None)

@@ -389,7 +389,7 @@ def test_a_column_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
         count_source(CLASSES, source, "lable")
 
 
-def test_what_is_not_there(tmp_path: Path) -> None:
+def test_count_source_rejects_missing_columns(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no Parquet file"):
         count_source(CLASSES, tmp_path / "*.parquet", "label")
     with pytest.raises(SourceError, match="no database"):

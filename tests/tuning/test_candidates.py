@@ -418,7 +418,7 @@ def test_held_out_rows_and_all_rows_are_weighed() -> None:
 
 
 @given(st.floats(-1e6, 1), st.floats(-1e6, 1), st.floats(1, 1e6), st.floats(1, 1e6))
-def test_what_is_weighed_stays_in_its_range(a: float, b: float, c: float, d: float) -> None:
+def test_weighed_values_stay_within_range(a: float, b: float, c: float, d: float) -> None:
     # To the last bit: a performance above 1 would be refused.
     performance, size = mixed(np.array([a, c]), np.array([b, d]))
     assert performance <= 1 <= size
@@ -454,7 +454,7 @@ def test_candidates_are_judged_by_both() -> None:
 UNKNOWN, NONE = [math.nan, math.nan], [-math.inf, -math.inf]
 
 
-def test_what_was_not_measured_on_all_rows() -> None:
+def test_scores_without_all_rows_are_unchanged() -> None:
     scores = np.array([[0.9, 0.7], [0.8, 0.8], [0.8, 0.7]])
     # The last is equalled on every fold by the first: it does not win ...
     both = np.array([[0.8, 0.6], [0.9, 0.9], UNKNOWN])
@@ -467,7 +467,7 @@ def test_what_was_not_measured_on_all_rows() -> None:
     assert judged(scores, np.array([UNKNOWN] * 3)).tolist() == scores.tolist()
 
 
-def test_what_has_no_rules_of_all_rows_never_wins() -> None:
+def test_candidate_without_rules_never_wins() -> None:
     scores = np.array([[0.9, 0.7], [0.8, 0.8], [0.8, 0.7]])
     good, bad = [0.9, 0.9], [0.5, 0.4]
     for both in ([NONE, good, bad], [NONE, UNKNOWN, UNKNOWN], [NONE, UNKNOWN, bad]):

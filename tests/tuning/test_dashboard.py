@@ -67,7 +67,7 @@ def test_scorers_splitters_and_lists() -> None:
     assert len(study.user_attrs["data"]) == 200
 
 
-def test_what_is_known_is_not_written_again(tmp_path: Path) -> None:
+def test_known_attributes_are_written_once(tmp_path: Path) -> None:
     path = tmp_path / "a.journal"
     study = optuna.create_study(storage=open_storage(path))
     describe_study(study, scoring="ice", data="iris", cv=5)

@@ -317,7 +317,7 @@ def test_registered_instance_has_its_search_space() -> None:
         ),
     ],
 )
-def test_what_cannot_be_searched_is_an_error_at_once(
+def test_objective_rejects_invalid_options(
     options: dict[str, Any], kind: type[Exception], message: str
 ) -> None:
     with pytest.raises(kind, match=message):
@@ -466,7 +466,7 @@ def test_undefined_scores_can_be_stored(kind: str, tmp_path: Path) -> None:
 # --- manners -------------------------------------------------------------------------------------
 
 
-def test_it_can_be_sent_to_another_process() -> None:
+def test_objective_can_be_pickled() -> None:
     study_objective = objective()
     value = study_objective(FixedTrial(PARAMS))
     assert pickle.loads(pickle.dumps(study_objective))(FixedTrial(PARAMS)) == value

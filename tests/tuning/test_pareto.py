@@ -366,7 +366,7 @@ def test_known_objectives_pass() -> None:
     assert set(names) <= set(front.columns)
 
 
-def test_what_was_not_measured_cannot_be_compared() -> None:
+def test_pareto_front_rejects_unmeasured_objectives() -> None:
     fold = {"loss": 0.1, "n_rules": 2, "seconds": 0.5, "black_box_calls": np.nan}
     candidates = Candidates(
         [candidate("cart", 0, fold), candidate("cart", 1, fold | {"seconds": 0.4})]

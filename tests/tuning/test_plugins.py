@@ -103,7 +103,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forget: None) -> Ca
 # --- a package that does everything right ---
 
 
-def test_it_is_found_by_name(plugin: Path) -> None:
+def test_plugin_is_found_by_name(plugin: Path) -> None:
     assert extractor_names()[-1] == "their-name"
     spec = extractor_spec("their-name")
     assert spec.location == "their_package:TheirExtractor"
@@ -125,7 +125,7 @@ def test_defaults_are_the_same_on_every_machine(plugin: Path) -> None:
     assert "their-name" not in suitable_extractors("regression", categories=True, plugins=True)
 
 
-def test_it_keeps_the_contract(plugin: Path) -> None:
+def test_plugin_passes_estimator_checks(plugin: Path) -> None:
     for model in (LogisticRegression(), LinearRegression()):
         check_extractor(make_extractor("their-name", model), exclude=["check_hash_seed"])
 

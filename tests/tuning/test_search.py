@@ -545,7 +545,7 @@ def test_labels_of_any_type(labels: np.ndarray) -> None:
     assert accuracy_score(labels, search.predict(X)) > 0.9
 
 
-def test_it_can_be_pickled(fitted: ExtractorSearchCV) -> None:
+def test_search_can_be_pickled(fitted: ExtractorSearchCV) -> None:
     again = pickle.loads(pickle.dumps(fitted))
     assert again.rules_ == fitted.rules_
     assert again.predict(X).tolist() == fitted.predict(X).tolist()

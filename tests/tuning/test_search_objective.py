@@ -76,7 +76,7 @@ def test_one_score_is_maximized(scoring: Any, name: str) -> None:
     assert callable(objective.scorer)
 
 
-def test_what_has_no_name_is_a_score() -> None:
+def test_nameless_scorer_is_called_score() -> None:
     class Nameless:
         def __call__(self, model: Any, X: Any, y: Any) -> float:
             return 0.0
@@ -296,7 +296,9 @@ def test_all_rows_may_be_unknown_or_without_rules() -> None:
         (make_knowledge_scorer(psi=2), TypeError, "one number per candidate"),
     ],
 )
-def test_what_cannot_be_a_goal(scoring: Any, kind: type[Exception], message: str) -> None:
+def test_search_objective_rejects_invalid_goals(
+    scoring: Any, kind: type[Exception], message: str
+) -> None:
     with pytest.raises(kind, match=message):
         SearchObjective.of(scoring)
 

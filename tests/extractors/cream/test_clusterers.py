@@ -165,7 +165,7 @@ def test_features_to_ignore_follow_the_clusters_without_a_target(cls):
         ({}, [1e120, 1.0] * 10, "y holds numbers up to 1e[+]120, more than 1e[+]100"),
     ],
 )
-def test_what_cannot_be_used_is_named(cls, options, y, message):
+def test_clusterers_reject_invalid_parameters(cls, options, y, message):
     X = np.random.default_rng(0).uniform(size=(20, 2))
     with pytest.raises((TypeError, ValueError), match=message):
         cls(**options).fit(X, y)

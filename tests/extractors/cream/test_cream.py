@@ -125,7 +125,7 @@ def test_predict_extends_outermost_rules(cls):
     assert extractor.predict([[-1e9], [1e9]]).tolist() == [False, True]
 
 
-def test_what_does_not_matter_is_hardly_mentioned(cls):
+def test_irrelevant_features_are_rarely_used(cls):
     # The cluster's box has faces in all six features, the answers hang on one.
     X = np.random.default_rng(1).uniform(size=(600, 6))
     black_box = CallableRegressor(lambda Z: np.where(Z[:, 2] > 0.5, 5.0, 0.0))

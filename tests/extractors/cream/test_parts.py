@@ -437,7 +437,7 @@ def test_boxes_without_rows_are_omitted(cls, monkeypatch):
     np.testing.assert_array_equal(extractor.labels_, [0] * 5 + [2] * 3 + [1] * 4)
 
 
-def test_what_is_drawn_depends_on_the_place_in_the_tree_alone(monkeypatch):
+def test_samples_depend_on_node_only(monkeypatch):
     keys = []
 
     def no_parts(table, n_features, most, criterion, seed, unit, sharing):

@@ -799,7 +799,7 @@ def test_draw_indices_equals_searchsorted(n_weights, n_draws, skew, zeros, seed)
 
 @settings(deadline=None)
 @given(seed=st.integers(0, 10**6))
-def test_what_is_drawn_satisfies_all_tests(seed):
+def test_generated_rows_satisfy_region(seed):
     random = np.random.default_rng(seed)
     X = rows_of(seed)
     region = Region.everything(4, N_CATEGORIES).after(random_tests(random, X))

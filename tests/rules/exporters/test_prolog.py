@@ -588,7 +588,7 @@ def test_names_that_are_no_predicate(name):
         ruleset.to_prolog(predicate=name)
 
 
-def test_what_cannot_be_written():
+def test_prolog_rejects_unsupported_rules():
     ruleset = RuleSet([], ["x"], task="regression")
     with pytest.raises(TypeError, match="predicate must be a str, got 3"):
         ruleset.to_prolog(predicate=3)

@@ -101,7 +101,7 @@ def test_the_function_needs_no_package():
     subprocess.run([sys.executable, "-I", "-S", "-c", program], check=True)
 
 
-def test_it_reads_well():
+def test_python_code_is_readable():
     ruleset = RuleSet(
         [
             Rule([Interval(0, 1, 2.45), OneOf(1, ["a"])], "x", RuleStatistics(4, (3, 1))),

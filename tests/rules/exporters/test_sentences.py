@@ -108,7 +108,7 @@ def test_conditions_are_joined_so_that_none_is_torn_apart():
         (RuleStatistics(0, (0, 0)), "(0 rows)"),
     ],
 )
-def test_what_was_seen(statistics, text):
+def test_sentences_state_statistics(statistics, text):
     assert one([], statistics=statistics) == f"In every case, the prediction is yes. {text}"
 
 

@@ -653,7 +653,7 @@ def test_refusals(ruleset, options, message):
         ruleset.to_sql(exact=True, **options)
 
 
-def test_what_is_not_used_is_not_refused():
+def test_unused_names_are_not_rejected():
     # The database need not know a column that no rule asks for.
     ruleset = one_rule(1.0, Interval(1, 1), feature_names=["", "b", "c", "C"])
     assert '"b"' in ruleset.to_sql(exact=True)

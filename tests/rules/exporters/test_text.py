@@ -800,7 +800,7 @@ def test_the_good_one_is_good():
     ],
     ids=range(17),
 )
-def test_what_is_no_rule_set(text, error):
+def test_from_json_rejects_other_texts(text, error):
     with pytest.raises(ValueError, match=error):
         RuleSet.from_json(text)
 
@@ -925,7 +925,7 @@ def test_any_change_is_read_or_a_value_error(path, value):
     assert message.startswith(("The JSON has a fault in", "This", "The rule set has"))
 
 
-def test_what_no_cell_can_hold_is_named():
+def test_to_conditions_names_unsupported_condition():
     both = AtLeast(2, [Interval(0, upper=2), Interval(1, lower=3)])
     ruleset = RuleSet([Rule([both], "a")], ["size", "age (years)"], task="classification")
     with pytest.raises(ValueError, match=r"Rule 1 .* of \(size ≤ 2; age \(years\) > 3\)"):
@@ -935,7 +935,7 @@ def test_what_no_cell_can_hold_is_named():
 @pytest.mark.parametrize(
     "text", ["=1+1", "+x", "-", "@sum", "10-20", "3/4", "5 %", "1.000,5", "2024-01-31", "12:30"]
 )
-def test_what_a_spreadsheet_would_calculate_is_quoted_in_a_table(text):
+def test_formulas_are_quoted_in_tables(text):
     ruleset = RuleSet([Rule([OneOf(0, [text])], text)], [text], task="classification")
     row = ruleset.to_conditions().iloc[0]
     assert row["class"] == row["feature"] == f'"{text}"'

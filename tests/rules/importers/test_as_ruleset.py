@@ -54,7 +54,7 @@ def test_trees_and_pipelines_of_trees():
         Pipeline([("scale", StandardScaler().fit(X)), ("tree", DecisionTreeRegressor())]),
     ],
 )
-def test_what_is_not_fitted_yet(model):
+def test_unfitted_models_are_rejected(model):
     with pytest.raises(NotFittedError, match="not fitted yet"):
         as_ruleset(model)
 

@@ -280,7 +280,7 @@ def test_a_fault_is_named_with_its_place(path: str, value: Any, fault: str) -> N
     assert fault in str(caught.value)
 
 
-def test_what_is_no_such_json_is_rejected() -> None:
+def test_other_json_is_rejected() -> None:
     for model, kind, fault in [
         ("{", ValueError, "text that is no JSON"),
         ("[]", ValueError, "must hold an object, got list"),

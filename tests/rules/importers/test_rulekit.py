@@ -386,7 +386,7 @@ CONDITION = st.one_of(
     NUMBER,
 )
 @example(["nan", "nbn", "ncn", "ndn"], [OneOf(2, ["a"], False)], "NaN", 0.0)
-def test_what_is_written_is_read(
+def test_written_rules_are_read_back(
     names: list[str], conditions: list[Any], label: str, weight: float
 ) -> None:
     rule = Rule(tuple(conditions), label, None, weight)

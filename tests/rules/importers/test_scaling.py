@@ -234,7 +234,7 @@ class Doubler(TransformerMixin, BaseEstimator):
     ],
     ids=lambda s: type(s).__name__,
 )
-def test_what_cannot_be_undone(step):
+def test_irreversible_steps_are_rejected(step):
     X, y = training_rows()
     pipeline = make_pipeline(step, DecisionTreeClassifier(max_depth=2)).fit(X, y)
     with pytest.raises(TypeError, match=r"cannot be inverted.*to the units of its input.*rules_"):

@@ -129,7 +129,7 @@ def test_names_and_domain_are_taken_over():
         as_ruleset(forest, feature_names=["a", "b"])
 
 
-def test_what_has_no_rules_is_rejected():
+def test_models_without_rules_are_rejected():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=r"2 outputs; rules have one"):
         as_ruleset(RandomForestRegressor(2).fit(X, np.c_[y, y]))
@@ -341,7 +341,7 @@ def test_missing_support_of_tree_is_detected():
     [TREES[1], TREES[3], FORESTS[0], GradientBoostingRegressor(n_estimators=9, random_state=0)],
     ids=lambda model: type(model).__name__,
 )
-def test_what_imputers_fill_is_said_of_missing_values(model: Any, strategy: str):
+def test_imputed_values_become_missing_conditions(model: Any, strategy: str):
     X, y = load_wine(return_X_y=True)
     filled = ColumnTransformer([("fill", SimpleImputer(strategy=strategy), slice(0, 12))])
     pipeline = make_pipeline(filled, StandardScaler(), clone(model)).fit(with_gaps(X), y)

@@ -190,7 +190,7 @@ def test_cells_keep_values_and_types(value: Any):
         (Rule([AtLeast(1, [Interval(0, 1), Interval(1, 1)])], "a"), "use to_json|Use to_json"),
     ],
 )
-def test_what_fits_no_cell_is_rejected(rule: Rule, message: str):
+def test_to_conditions_rejects_unsupported_rules(rule: Rule, message: str):
     with pytest.raises(ValueError, match=message):
         RuleSet([rule], ["x", "y"], task="classification").to_conditions()
 
