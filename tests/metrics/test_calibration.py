@@ -215,3 +215,8 @@ def test_calibration_of_classes_ignores_rows_of_weight_zero() -> None:
     expected = rule_calibration(rules, [[1.0], [2.0]], ["a", "b"], [1.0, 2.0])
     result = rule_calibration(rules, [[1.0], [4.0], [2.0]], ["a", "b", "b"], [1.0, 0.0, 2.0])
     assert result.to_frame().equals(expected.to_frame())
+
+
+def test_unit_of_classification_is_1() -> None:
+    rules = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
+    assert rule_calibration(rules, [[0.0], [1.0]], ["a", "b"]).unit == 1.0

@@ -425,3 +425,30 @@ def test_rows_off_data_keep_the_range_of_integer_arrays() -> None:
     assert drawn.dtype == X.dtype
     assert (drawn.min(axis=0) >= X.min(axis=0)).all()
     assert (drawn.max(axis=0) <= X.max(axis=0)).all()
+
+
+def test_mean_gap_of_single_group_is_0() -> None:
+    assert group_fidelity(["a", "a"], ["a", "b"], task="classification").mean_gap == 0.0
+
+
+def test_feature_agreement_weights_equal_chosen_rows() -> None:
+    random = np.random.default_rng(0)
+    X = pd.DataFrame(random.uniform(size=(60, 2)), columns=["a", "b"])
+    rules = RuleSet(
+        [Rule([Interval(0, upper=0.5)], "no"), Rule([], "yes")],
+        ["a", "b"],
+        task="classification",
+        ordered=True,
+    )
+    # In the first half the model depends on a, in the second on b.
+    X["a"] += np.where(np.arange(60) < 30, 0.0, 10.0)
+
+    def model(rows):
+        values = np.where(rows["a"] < 5, rows["a"], rows["b"])
+        return np.where(values <= 0.5, "no", "yes")
+
+    weights = (np.arange(60) < 30).astype(float)
+    weighted = feature_agreement(rules, model, X, sample_weight=weights, random_state=0)
+    first = feature_agreement(rules, model, X[:30], random_state=0)
+    assert weighted.black_box.argmax() == first.black_box.argmax() == 0
+    assert weighted.black_box[1] == first.black_box[1] == 0.0

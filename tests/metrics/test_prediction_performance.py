@@ -879,3 +879,8 @@ def test_correlation_of_numbers_of_different_sizes() -> None:
     expected = performance_value("correlation", y_true, y_pred)
     value = performance_value("correlation", y_true * 1e-170, y_pred * 1e170)
     assert value == pytest.approx(expected)
+
+
+def test_performance_report_rejects_invalid_undefined() -> None:
+    with pytest.raises(TypeError, match="undefined must be a number"):
+        performance_report([0, 1], [0, 1], task="classification", undefined="none")

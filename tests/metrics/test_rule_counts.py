@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -282,3 +283,48 @@ def test_labels_on_the_border_and_light_rows_count_as_of_rows() -> None:
         assert direct.p.tolist() == ([2.0, 2.0] if weights is None else [0.5, 0.25])
         for name in ("p", "n", "P", "N", "mean", "std"):
             assert getattr(counted, name).tolist() == pytest.approx(getattr(direct, name).tolist())
+
+
+def test_counts_of_rule_without_rows_are_strict_json() -> None:
+    rules = RuleSet([Rule([Interval(0, lower=9)], 1.0), Rule([], 2.0)], ["x"], task="regression")
+    counts = count_rows(rules, [[0.0], [1.0]], [1.5, 2.5])
+
+    def refuse(name):
+        raise AssertionError(f"{name} is no JSON")
+
+    data = json.loads(counts.to_json(), parse_constant=refuse)
+    assert RuleCounts.from_json(json.dumps(data)).to_json() == counts.to_json()
+    assert isinstance(data, dict)
+
+
+def test_counts_of_voting_rules_equal_predictions() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=2)], "a", weight=2.0), Rule([Interval(0, lower=1)], "b")],
+        ["x"],
+        task="classification",
+        classes=["a", "b"],
+        ordered=False,
+        voting="votes",
+        fallback=Fallback("b"),
+    )
+    X, y = [[0.0], [1.5], [3.0], [4.0]], ["a", "b", "b", "a"]
+    accuracy = np.mean(rules.predict(X) == np.array(y))
+    evaluation = evaluate_rules(rules, count_rows(rules, X, y))
+    assert evaluation.performance("accuracy", "penalize") == accuracy == 0.5
+
+
+def test_f1_of_counts_does_not_depend_on_unit_of_weights() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=2)], "a"), Rule([], "b")],
+        ["x"],
+        task="classification",
+        ordered=True,
+    )
+    X, y = [[0.0], [1.0], [3.0], [4.0]], ["a", "b", "b", "b"]
+    values = [
+        evaluate_rules(rules, count_rows(rules, X, y, np.full(4, unit))).performance(
+            "f1_weighted", "penalize"
+        )
+        for unit in (1.0, 0.01)
+    ]
+    assert values[1] == pytest.approx(values[0], rel=1e-12)

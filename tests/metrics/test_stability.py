@@ -192,3 +192,33 @@ def test_agreement_compares_labels_without_rounding() -> None:
         ]
         expected = 1.0 if one == other else 0.5
         assert prediction_agreement(*rules, ROWS) == expected
+
+
+def test_prediction_agreement_of_equal_numbers_is_1() -> None:
+    rules = RuleSet([Rule([Interval(0, upper=1)], 0.5), Rule([], 2.0)], ["x"], task="regression")
+    assert prediction_agreement(rules, rules, [[0.0], [3.0]]) == 1.0
+
+
+def test_rule_similarity_distinguishes_sides_in_bins() -> None:
+    rows = np.arange(20.0)[:, None]
+
+    def rules(condition):
+        return RuleSet([Rule([condition], "a")], ["x"], task="classification", classes=["a"])
+
+    below, above = rules(Interval(0, upper=5)), rules(Interval(0, lower=5))
+    assert rule_similarity(below, above, rows, n_bins=4) == 0.0
+    assert rule_similarity(below, below, rows, n_bins=4) == 1.0
+
+
+def test_rule_similarity_bins_conditions_of_at_least() -> None:
+    rows = np.column_stack([np.arange(40.0), np.arange(40.0)[::-1]])
+
+    def rules(bound):
+        parts = [Interval(0, upper=bound), Interval(1, upper=30)]
+        return RuleSet(
+            [Rule([AtLeast(1, parts)], "a")], ["x", "y"], task="classification", classes=["a"]
+        )
+
+    # Quartiles: 5 and 6 are in the same bin, 25 is in another one.
+    assert rule_similarity(rules(5), rules(6), rows, n_bins=4) == 1.0
+    assert rule_similarity(rules(5), rules(25), rows, n_bins=4) == 0.0
