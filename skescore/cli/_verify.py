@@ -30,14 +30,14 @@ the data and by volume; a concrete row of disagreement as near to the data as po
 of the rule in which agreement is proven. Models of trees are read exactly, others are sampled.
 
 With --check an independent program checks the JSON of a verification, which takes the place of
-the rules.
+the rules. A file that --output names *.json holds this JSON in any format.
 Exit codes: 0 success, 1 more disagreement than --max-disagreement or a rejected check.
 """
 EXAMPLES = """\
 examples:
   skescore verify run/rules.json forest.joblib data.csv --target y --trust
   skescore verify run/rules.json model.skops data.csv --target y --max-disagreement 0.05
-  skescore verify run/rules.json model.skops data.csv --target y --format json --output v.json
+  skescore verify run/rules.json model.skops data.csv --target y --output v.json
   skescore verify v.json model.skops data.csv --target y --check
 """
 
@@ -140,7 +140,10 @@ def run(options: argparse.Namespace) -> str:
             f"skescore: up to {100 * upper:.3g} % of the neighborhood of the data disagree, more "
             f"than --max-disagreement {options.max_disagreement:g}\n"
         )
-    text = result.to_json() + "\n" if options.format == "json" else _text(options, result)
+    # A file named as JSON holds what --check reads.
+    is_json_file = options.output is not None and options.output.suffix == ".json"
+    is_json = options.format == "json" or is_json_file
+    text = result.to_json() + "\n" if is_json else _text(options, result)
     if options.output is None:
         return text
     write_output(options.output, text)

@@ -52,7 +52,7 @@ def test_verify_limits_disagreement_by_exit_code(files, capsys) -> None:
 
 def test_verify_writes_json_that_check_confirms(files, capsys) -> None:
     output = files / "result.json"
-    assert main(arguments(files, "--format", "json", "--output", str(output))) == 0
+    assert main(arguments(files, "--output", str(output))) == 0
     assert main(arguments(files, "--check", rules="result.json")) == 0
     assert capsys.readouterr().out.startswith("confirmed: ")
     data = json.loads(output.read_text(encoding="utf-8"))
