@@ -170,6 +170,11 @@ def test_rationales_lengths_by_kind() -> None:
     assert details["lengths"][0].tolist() == [10, 29]
 
 
+def test_rationales_accept_all_features_as_fraction() -> None:
+    lengths = Rationales([0.5, 1.0]).lengths(np.array([3.0, 1.0, 2.0, 4.0]))
+    assert list(lengths) == [2, 4]
+
+
 def test_faithfulness_orders_equal_scores() -> None:
     _, details = faithfulness(
         additive(1, 10, 100), np.ones((1, 3)), np.ones((1, 3)), return_details=True
@@ -190,6 +195,51 @@ def test_faithfulness_correlation_of_constants() -> None:
     alone = faithfulness(additive(2), [[3.0]], [[1.0]])
     assert alone["aopc_compr"].tolist() == [6.0]
     assert np.isnan(alone["taucorr_loo"]).all()
+
+
+def test_correlations_of_two_features() -> None:
+    """Two scores in the order of the effects correlate by 1, in the other order by -1."""
+    measures = ["taucorr_loo", "spearmancorr_loo", "pearsoncorr_loo"]
+    for scores, expected in (([1.0, 2.0], 1.0), ([2.0, 1.0], -1.0)):
+        measure_values = faithfulness(additive(1, 3), [[1.0, 1.0]], [scores], measures=measures)
+        assert {name: values.tolist() for name, values in measure_values.items()} == {
+            name: [pytest.approx(expected)] for name in measures
+        }
+
+
+def test_correlations_of_ranks_and_of_values_differ() -> None:
+    scores, effects = [1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 100.0]
+    measure_values = faithfulness(
+        additive(*effects),
+        np.ones((1, 4)),
+        [scores],
+        measures=["spearmancorr_loo", "pearsoncorr_loo"],
+    )
+    assert measure_values["spearmancorr_loo"][0] == pytest.approx(1.0)
+    pearson = scipy.stats.pearsonr(scores, effects).statistic
+    assert pearson < 0.9
+    assert measure_values["pearsoncorr_loo"][0] == pytest.approx(pearson)
+
+
+@pytest.mark.parametrize("scale", [1e-15, 1e-8, 1.0, 1e8])
+def test_correlations_are_independent_of_unit(scale: float) -> None:
+    """The first two effects differ by rounding only, in any unit of the predictions."""
+    effects = np.array([1.0, 1.0 + 1e-15, 2.0, 5.0]) * scale
+    measure_values = faithfulness(additive(*effects), np.ones((1, 4)), [[2.0, 1.0, 3.0, 4.0]])
+    expected = scipy.stats.kendalltau([2, 1, 3, 4], [1, 1, 2, 5]).statistic
+    assert measure_values["taucorr_loo"][0] == pytest.approx(expected)
+
+
+def test_correlation_ignores_rounding_where_prediction_is_zero() -> None:
+    """The prediction is 0, so that only the predictions without a feature show the unit."""
+    model = additive(1.0, 1.0 + 2**-52, -2.0)
+    measure_values, details = faithfulness(
+        model, np.ones((1, 3)), [[2.0, 1.0, 0.0]], return_details=True
+    )
+    assert details["base"].tolist() == [0.0]
+    assert len(set(details["loo"][0].tolist())) == 3
+    expected = scipy.stats.kendalltau([2, 1, 0], [1, 1, -2]).statistic
+    assert measure_values["taucorr_loo"][0] == pytest.approx(expected)
 
 
 def test_faithfulness_ignores_rounding_of_effects() -> None:
@@ -352,6 +402,15 @@ def test_faithfulness_counts_queries() -> None:
     )
     assert max(queried) <= 20
     assert sum(queried) == details["model_rows"] == 30 + 7 * (details["queries"] - 1).sum()
+
+
+def test_faithfulness_leaves_nothing_out_without_need() -> None:
+    """The rationale is the third feature: without it, and only it, are two queries."""
+    options: dict[str, Any] = {"rationales": Rationales([1], by="count"), "return_details": True}
+    X, scores = np.ones((1, 4)), [[1.0, 2.0, 4.0, 3.0]]
+    for measures, queries in ((["aopc_compr"], 1 + 2), (["aopc_compr", "taucorr_loo"], 1 + 5)):
+        _, details = faithfulness(additive(1, 2, 3, 4), X, scores, measures=measures, **options)
+        assert details["queries"].tolist() == [queries]
 
 
 # --- replacements --------------------------------------------------------------------------------
@@ -727,6 +786,25 @@ def test_settings_reject_unknown_choices(make: Any, option: str) -> None:
         make(**{option: "some"})
 
 
+def test_probabilities_on_the_tolerance_are_accepted() -> None:
+    def model(X: Any) -> np.ndarray:
+        return np.tile([-1e-6, 1 + 1e-6], (len(X), 1))
+
+    assert faithfulness(model, np.ones((1, 2)), [[1.0, 2.0]])["aopc_compr"].tolist() == [0.0]
+
+
+def test_target_of_single_rows_must_be_columns() -> None:
+    model = two_classes(sums)
+    with pytest.raises(ValueError, match=r"columns from 0 to 1, got \[0, -1\]"):
+        faithfulness(model, np.ones((2, 3)), np.ones((2, 3)), target=[0, -1])
+
+
+@pytest.mark.parametrize("attributions", [None, "abc", {"a": [1.0, 2.0]}])
+def test_attributions_of_other_types_are_rejected(attributions: Any) -> None:
+    with pytest.raises(TypeError, match="must be an array, a frame, a tensor or an explanation"):
+        faithfulness(additive(1, 1), np.ones((1, 2)), attributions)
+
+
 def test_faithfulness_rejects_labels() -> None:
     X = np.random.default_rng(0).normal(size=(20, 3))
     model = LogisticRegression().fit(X, X[:, 0] > 0)
@@ -763,6 +841,23 @@ def test_attribution_frames_are_matched_by_name() -> None:
         faithfulness(model, X, scores.rename(columns={"c": "d"}))
     with pytest.raises(ValueError, match="labels are others"):
         faithfulness(model, X, scores.set_axis([7, 4], axis=0))
+
+
+def test_attribution_frames_are_matched_by_index() -> None:
+    """Only the default index of a frame means the order of the rows."""
+    X = pd.DataFrame([[1.0, 2], [3, 4], [5, 6]])
+    scores = np.array([[1.0, 2], [4, 3], [6, 7]])
+    backwards, ranges = slice(None, None, -1), (pd.RangeIndex(3), pd.RangeIndex(1, 4))
+    for index, by_label in (
+        (ranges[0], False),
+        (pd.Index(list(ranges[0])).astype(object), True),
+        (ranges[1], True),
+    ):
+        rows = X.set_axis(list(index)[backwards], axis=0)
+        frame = pd.DataFrame(scores, index=index)
+        _, details = faithfulness(additive(1, 10), rows, frame, return_details=True)
+        expected = scores[backwards] if by_label else scores
+        assert [row.tolist() for row in details["scores"]] == expected.tolist()
 
 
 def test_faithfulness_rejects_label_only_models() -> None:
