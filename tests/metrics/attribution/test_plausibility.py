@@ -112,6 +112,27 @@ def test_plausibility_of_values_per_class() -> None:
             np.testing.assert_array_equal(measure_values[name], expected[name])
 
 
+def test_plausibility_defaults_to_three_measures_of_five_tokens() -> None:
+    """The rationale is the sixth token by its score, which the top five leave out."""
+    scores, marks = [[7.0, 6.0, 5.0, 4.0, 3.0, 2.0, 1.0]], [[0, 0, 0, 0, 1, 1, 0]]
+    measure_values = plausibility(scores, marks)
+    assert list(measure_values) == ["token_iou", "token_f1", "auprc"]
+    assert measure_values["token_iou"].tolist() == [1 / 6]
+
+
+def test_plausibility_leaves_out_scores_of_zero() -> None:
+    scores, marks = [[0.0, 1.0, 0.0]], [[1, 1, 1]]
+    measure_values = plausibility(scores, marks, top_k=3, measures=["token_iou"])
+    assert measure_values["token_iou"].tolist() == [1 / 3]
+    with_all = plausibility(scores, marks, top_k=3, only_positive=False, measures=["token_iou"])
+    assert with_all["token_iou"].tolist() == [1.0]
+
+
+def test_plausibility_targets_of_rows_must_be_columns() -> None:
+    with pytest.raises(ValueError, match=r"column from 0 to 1, or one for each row, got \[0, -1\]"):
+        plausibility(np.ones((2, 3, 2)), np.ones((2, 3), dtype=int), target=[0, -1])
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
