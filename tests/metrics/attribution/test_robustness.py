@@ -69,6 +69,37 @@ def test_infidelity_estimates_mean_over_sets() -> None:
     assert infidelity[0] == pytest.approx(np.mean(by_size), rel=0.03)
 
 
+def test_infidelity_of_one_feature() -> None:
+    """The only set is the feature, so that the error is the same for every sample."""
+    infidelity = attribution_infidelity(lambda Z: 3 * Z[:, 0], [[2.0]], [[5.0]], scale=False)
+    assert infidelity.tolist() == [1.0]
+
+
+def test_infidelity_of_single_samples_and_batches() -> None:
+    options: dict[str, Any] = {"scale": False, "n_samples": 1}
+    expected = attribution_infidelity(linear, X, X, **options)
+    np.testing.assert_allclose(
+        attribution_infidelity(linear, X, X, max_batch=1, **options), expected
+    )
+
+
+def test_infidelity_of_texts_after_an_empty_one() -> None:
+    def count_good(texts: Any) -> Any:
+        return np.array([float(text.split().count("good")) for text in texts])
+
+    infidelity = attribution_infidelity(
+        count_good,
+        ["", "good film"],
+        [[], [2.0, 0.0]],
+        removal=Removal(tokenizer=str.split),
+        scale=False,
+        n_samples=2000,
+    )
+    assert np.isnan(infidelity[0])
+    # Half of the sets hold both words, half of the others the first: there the error is 1.
+    assert infidelity[1] == pytest.approx(3 / 4, abs=0.05)
+
+
 def test_infidelity_is_independent_of_batches() -> None:
     data, y = load_iris(return_X_y=True, as_frame=True)
     model = LogisticRegression(max_iter=1000).fit(data, y)
