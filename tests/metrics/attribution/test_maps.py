@@ -103,6 +103,25 @@ def test_divergence_of_extreme_floats() -> None:
     assert jensen_shannon_divergence(tiny, huge)[0] == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("p", "q"),
+    [([3, 2, 0], [0, 0, 1]), ([3, 2, 0, 0], [0, 0, 3, 2]), ([5, 4, 3, 2, 0], [0] * 4 + [2])],
+)
+def test_divergence_of_disjoint_maps_is_at_most_one(p: list[int], q: list[int]) -> None:
+    """Without a bound, rounding would give slightly more than 1."""
+    divergence = jensen_shannon_divergence(p, q)
+    assert divergence == pytest.approx(1.0)
+    assert divergence <= 1.0
+
+
+def test_maps_of_durations_are_rejected() -> None:
+    durations = np.array([[1, 2]], dtype="timedelta64[ns]")
+    with pytest.raises(TypeError, match="must hold numbers"):
+        zero_maps(durations)
+    with pytest.raises(TypeError, match="must hold numbers"):
+        faithfulness(lambda X: X.sum(axis=1), [[1.0, 2.0]], durations)
+
+
 def test_divergence_of_containers_and_single_maps() -> None:
     maps = np.array([[1.0, 2, 3], [3, 2, 1]])
     one = [1.0, 2, 3]
@@ -256,6 +275,13 @@ def test_agreement_properties(pair: tuple[Any, Any], top_k: int) -> None:
             assert math.isnan(value)
         else:
             assert value == pytest.approx(scipy.stats.spearmanr(*sizes).statistic)
+
+
+def test_rank_correlation_of_constant_map_is_nan() -> None:
+    pairs = ([[2, 2, 2]], [[1, 2, 3]])
+    for left, right in (pairs, pairs[::-1]):
+        values = attribution_agreement(left, right, measure="rank_correlation")
+        assert np.isnan(values).all()
 
 
 def test_agreement_rejects_invalid_inputs() -> None:
