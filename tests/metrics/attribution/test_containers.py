@@ -169,6 +169,38 @@ def test_feature_names_determine_order() -> None:
         )
 
 
+def test_shap_without_data_has_many_rows() -> None:
+    target = Target(explains="target")
+    expected = faithfulness(table_model, X, SCORES, target=target)
+    same(faithfulness(table_model, X, shap_like(SCORES), target=target), expected)
+
+
+def test_shap_rows_of_text_and_numbers_are_no_tokens() -> None:
+    """The second feature is a word; by their names the features of the scores are exchanged."""
+    frame = pd.DataFrame({"n": [1.0, 2.0], "word": ["x", "yy"]})
+    background = pd.DataFrame({"n": [0.0], "word": [""]})
+
+    def model(rows: pd.DataFrame) -> np.ndarray:
+        return rows["n"].to_numpy(dtype=float) + 5.0 * rows["word"].str.len().to_numpy()
+
+    scores = np.array([[2.0, 1.0], [3.0, 4.0]])
+    data = frame[["word", "n"]].to_numpy(dtype=object)
+    explanation = shap_like(scores[:, ::-1], data, ["word", "n"])
+    same(
+        faithfulness(model, frame, explanation, removal=background),
+        faithfulness(model, frame, scores, removal=background),
+    )
+
+
+def test_shap_token_lists_of_different_lengths(moods: Any) -> None:
+    tokens, values = [["good ", "film"], ["bad"]], [[2.0, 1.0], [3.0]]
+    ragged = np.array([np.array(row) for row in values], dtype=object)
+    same(
+        faithfulness(moods, ["good film", "bad"], shap_like(ragged, tokens), target=1),
+        faithfulness(moods, ["good film", "bad"], values, target=1),
+    )
+
+
 def test_text_pieces_keep_blanks(moods: Any) -> None:
     pieces = np.array(["good ", "film, ", "good ", "cast"], dtype=object)
     values = np.array([3.0, 0.5, 2.0, -1.0])
@@ -255,6 +287,22 @@ def test_lime_explanations_of_other_rows_are_rejected() -> None:
         plausibility(tabular({0: [(0, 0.5)], 1: [(0, 0.2)]}), [[1, 0, 0]])
     measures = plausibility(tabular({0: [(0, 0.5)], 1: [(2, 0.2)]}), [[1, 0, 0]], target=1)
     same(measures, plausibility([[0, 0, 0.2]], [[1, 0, 0]]))
+
+
+def test_plausibility_of_lime_with_one_class() -> None:
+    """LIME's classes may be any number; of two classes each has the weights of the other."""
+
+    def tabular(weights: dict[int, list[tuple[int, float]]]) -> Any:
+        return SimpleNamespace(local_exp=weights, mode="classification")
+
+    marks = [[1, 0, 0]]
+    second, fourth = tabular({1: [(0, -0.5), (2, 0.2)]}), tabular({3: [(0, 0.5), (2, 0.2)]})
+    same(plausibility(second, marks), plausibility([[-0.5, 0, 0.2]], marks))
+    same(plausibility(second, marks, target=0), plausibility([[0.5, 0, -0.2]], marks))
+    for target in (3, None):
+        same(plausibility(fourth, marks, target=target), plausibility([[0.5, 0, 0.2]], marks))
+    with pytest.raises(ValueError, match="from 0 to 3"):
+        plausibility(fourth, marks, target=4)
 
 
 def test_removal_keeps_type_of_rows() -> None:
