@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.stats
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer, TfidfVectorizer
@@ -247,6 +248,36 @@ def test_text_attributions_of_columns() -> None:
     )
     assert len(details["scores"][0]) == len(first)
     assert details["without"][0][0] == pytest.approx(model[-1].predict_proba(by_hand)[0, 1])
+
+
+def test_text_attributions_of_columns_after_two_steps() -> None:
+    """All steps but the last turn the texts into the columns of the attributions."""
+    model = fitted("stopped")
+    matrix = model[:-1].transform(TEXTS)
+    slopes = matrix.multiply(model[-1].coef_[0]).tocsr()
+    target = Target(explains="liked")
+    measure_values = faithfulness(
+        model, TEXTS, slopes, removal=Removal(align="columns"), target=target
+    )
+    expected = faithfulness(
+        model[-1], matrix, slopes, removal=Removal(features="changed"), target=target
+    )
+    for measure, values in expected.items():
+        np.testing.assert_allclose(measure_values[measure], values, atol=1e-9)
+
+
+def test_texts_in_series_of_polars() -> None:
+    model, texts = fitted("counts"), ["good film", "bad story"]
+    scores = [[1.0, 2.0], [2.0, 1.0]]
+    expected = faithfulness(model, texts, scores)
+    measure_values = faithfulness(model, pl.Series(texts), scores)
+    for measure, values in expected.items():
+        np.testing.assert_array_equal(measure_values[measure], values)
+
+
+def test_texts_must_not_be_empty_list() -> None:
+    with pytest.raises(ValueError, match="X must be rows of features, a list of texts"):
+        faithfulness(fitted("counts"), [], [])
 
 
 def test_text_model_of_token_lists() -> None:
