@@ -285,7 +285,7 @@ def main(arguments: list[str] | None = None) -> int:
         on_the_command_line = command.result()
     rows: list[tuple[str, int, int | None]] = [
         ("Python files", sum(path.suffix == ".py" for path in sources), 427),
-        ("lines", sum(len(path.read_text("utf-8").splitlines()) for path in sources), 153_681),
+        ("lines", sum(len(path.read_text("utf-8").splitlines()) for path in sources), 153_688),
         ("import cycles between files", len(cycles), 0),
         ("private modules with one importer", len(lonely), 39),
         ("test files that import private modules", len(tests), 25),

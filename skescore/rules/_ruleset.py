@@ -1390,7 +1390,7 @@ class RuleSet(Sequence[Rule]):
         kind: str = "predict",
         output_name: str | None = None,
         columns: Mapping[str, str] | None = None,
-        booleans: Sequence[str] = (),
+        booleans: Sequence[str] | None = None,
         exact: bool = False,
     ) -> str:
         """Write a rule set as a ``CASE`` expression, or as a query that predicts a table.
@@ -1417,10 +1417,12 @@ class RuleSet(Sequence[Rule]):
             Name of the added column, by default ``"prediction"`` or ``"rule"``. Needs `table`.
         columns : mapping of str to str, optional
             Columns of the table for features with other names there.
-        booleans : sequence of str, default=()
+        booleans : sequence of str, optional
             Features with BOOLEAN columns. Few databases compare these with numbers, so the columns
             are converted to 0 and 1 where rules do, such as ``smoker > 0.5``. Other columns are
-            compared with 1 and 0 where rules compare them with True and False.
+            compared with 1 and 0 where rules compare them with True and False. By default, columns
+            that rules only compare with True and False are BOOLEAN in databases that do not compare
+            the two types, such as PostgreSQL.
         exact : bool, default=False
             Whether columns may contain NaN besides NULL, or have 32 bits (FLOAT, REAL). False
             writes plain decimals and comparisons, which are easy to read and allow databases to use

@@ -23,7 +23,7 @@ def to_dbt(
     dialect: str = "duckdb",
     kind: str = "predict",
     materialized: str = "view",
-    booleans: Sequence[str] = (),
+    booleans: Sequence[str] | None = None,
     exact: bool = False,
 ) -> str:
     """Write a rule set as the SQL of a dbt model.
@@ -40,7 +40,7 @@ def to_dbt(
         Whether the added column is ``prediction``, or ``rule``: the number of the rule from 1.
     materialized : str, default="view"
         Materialization of the model.
-    booleans : sequence of str, default=()
+    booleans : sequence of str, optional
         Features with BOOLEAN columns, see :meth:`skescore.rules.RuleSet.to_sql`.
     exact : bool, default=False
         Whether columns may contain NaN or have 32 bits, see

@@ -51,6 +51,8 @@ _OF_FLOATS = {
 }
 #: Kinds of columns whose type the rules do not tell; "bits" are compared with True and False.
 _UNKNOWN = (None, "bits")
+#: Dialects that compare BOOLEAN columns with 1 and 0; None is standard SQL, as DuckDB reads it.
+_COMPARES_FLAGS = (None, "duckdb", "sqlite")
 #: Whole numbers up to here are the same in 32 bits as in 64.
 _EXACT = 2**24
 _LARGEST_WHOLE = 2**63 - 1
@@ -214,9 +216,9 @@ class Terms:
     """Writes the conditions of a rule set with the names of a table's columns.
 
     Features in `booleans` have BOOLEAN columns; other columns are compared with 1 and 0 instead of
-    TRUE and FALSE. `kinds` are the kinds of the columns of a table, by feature: then comparisons
-    are exact, as in memory. Rules that can never predict, behind one that always does, are ignored
-    unless `all_rules` is set.
+    TRUE and FALSE, unless `assumes_flags` is set. `kinds` are the kinds of the columns of a table,
+    by feature: then comparisons are exact, as in memory. Rules that can never predict, behind one
+    that always does, are ignored unless `all_rules` is set.
     """
 
     def __init__(
@@ -228,6 +230,7 @@ class Terms:
         *,
         kinds: Mapping[str, str] | None = None,
         all_rules: bool = False,
+        assumes_flags: bool = False,
     ) -> None:
         booleans = check_sequence("booleans", booleans, "names")
         for parameter, names in (("columns", columns), ("booleans", booleans)):
@@ -242,7 +245,7 @@ class Terms:
         order = range(len(ruleset)) if all_rules else rules_in_order(ruleset)
         rules = [ruleset.rules[i] for i in order]
         self._kinds = _column_kinds(rules, ruleset)
-        if kinds is None:
+        if kinds is None and not assumes_flags:
             # True and False stand for 1 and 0 unless the column is known to be BOOLEAN.
             for feature in _compared_kinds(rules):
                 is_named = ruleset.feature_names[feature] in booleans
@@ -540,7 +543,7 @@ def to_sql(
     kind: str,
     output_name: str | None,
     columns: Mapping[str, str],
-    booleans: Sequence[str],
+    booleans: Sequence[str] | None,
     exact: bool,
 ) -> str:
     """Write an expression or a query; see :meth:`RuleSet.to_sql`."""
@@ -553,7 +556,9 @@ def to_sql(
     if kind == "assign":
         ruleset.check_one_rule_per_row("to_sql(kind='assign')")
     style = find_dialect(dialect, exact=check_flag("exact", exact))
-    writer = _Writer(ruleset, style, Terms(ruleset, style, columns, booleans))
+    assumes_flags = booleans is None and dialect not in _COMPARES_FLAGS
+    terms = Terms(ruleset, style, columns, booleans or (), assumes_flags=assumes_flags)
+    writer = _Writer(ruleset, style, terms)
     text = writer.rule_number() if kind == "assign" else writer.prediction()
     if table is not None:
         parts = [table] if isinstance(table, str) else list(table)
