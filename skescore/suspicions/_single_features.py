@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,11 @@ __all__ = [
     "measure_order",
     "measure_resemblance",
     "measure_tree_r2",
+    "row_distances",
 ]
+
+#: Function of the distances between rows at two arrays of positions.
+Distances = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 #: Largest number of values of a category that may determine the target.
 _MAX_CATEGORIES = 50
@@ -327,9 +331,9 @@ def measure_resemblance(labels: np.ndarray, columns: pd.DataFrame) -> dict[str, 
     shuffled = generator.permutation(len(labels))
     result = {}
     for name, column in columns.items():
-        distances = _distances(column)
-        apart = distances(shuffled[:-1], shuffled[1:])
-        near = distances(first, second)
+        distance = row_distances(column)
+        apart = distance(shuffled[:-1], shuffled[1:])
+        near = distance(first, second)
         expected, deviation = float(apart.mean()), float(apart.std())
         if expected == 0 or deviation == 0:
             continue
@@ -340,7 +344,9 @@ def measure_resemblance(labels: np.ndarray, columns: pd.DataFrame) -> dict[str, 
     return result
 
 
-def count_subject_columns(values: np.ndarray, columns: pd.DataFrame) -> tuple[int, int]:
+def count_subject_columns(
+    values: np.ndarray, columns: pd.DataFrame, distances: Mapping[Hashable, Distances]
+) -> tuple[int, int]:
     """Count the columns whose values show that integers number subjects with several rows each.
 
     In such a column, rows with the same integer are alike, and rows with neighboring integers are
@@ -352,6 +358,8 @@ def count_subject_columns(values: np.ndarray, columns: pd.DataFrame) -> tuple[in
         The integers; NaN is missing.
     columns : DataFrame of shape (n_rows, n_columns)
         Other features, and the target.
+    distances : mapping of column name to callable
+        For each column, :func:`row_distances` of it, which many features share.
 
     Returns
     -------
@@ -371,20 +379,23 @@ def count_subject_columns(values: np.ndarray, columns: pd.DataFrame) -> tuple[in
         start = (len(uniques) - n_compared) // 2
         is_compared = (labels >= start) & (labels < start + n_compared)
         observed, labels = observed[is_compared], labels[is_compared]
-    compared = columns.iloc[observed, :_MAX_COMPARED]
     first, second, same = _neighboring_rows(labels)
-    shuffled = np.random.default_rng(0).permutation(len(labels))
+    shuffled = observed[np.random.default_rng(0).permutation(len(labels))]
+    first, second = observed[first], observed[second]
     n_alike = n_varying = 0
-    for _, column in compared.items():
-        distances = _distances(column)
-        expected = float(distances(shuffled[:-1], shuffled[1:]).mean())
+    names = columns.columns[:_MAX_COMPARED]
+    for n_left, name in zip(range(len(names), 0, -1), names, strict=True):
+        if n_alike + n_left < _SUBJECT_COLUMNS * (n_varying + n_left):
+            return 0, 0
+        distance = distances[name]
+        expected = float(distance(shuffled[:-1], shuffled[1:]).mean())
         if expected == 0:
             continue
         n_varying += 1
-        pairs = distances(first, second)
+        pairs = distance(first, second)
         is_alike = pairs[same].mean() <= (1 - _SUBJECT_RESEMBLANCE) * expected
         is_alike &= pairs[~same].mean() >= (1 - _NEIGHBOR_RESEMBLANCE) * expected
-        n_alike += int(is_alike) and not _is_alias(labels, column)
+        n_alike += int(is_alike) and not _is_alias(labels, columns[name].iloc[observed])
     if n_alike < max(_MIN_SUBJECT_COLUMNS, _SUBJECT_COLUMNS * n_varying):
         return 0, 0
     return n_alike, len(uniques)
@@ -403,8 +414,19 @@ def _is_alias(labels: np.ndarray, column: pd.Series) -> bool:
     return not (pairs["group"].duplicated().any() or pairs["value"].duplicated().any())
 
 
-def _distances(column: pd.Series) -> Any:
-    """Return a function of the distances between rows: of ranks, or whether categories differ."""
+def row_distances(column: pd.Series) -> Distances:
+    """Return a function of the distances between rows of a column.
+
+    Parameters
+    ----------
+    column : Series of shape (n_rows,)
+        Numbers, whose ranks are compared, or categories, which are equal or not.
+
+    Returns
+    -------
+    callable
+        ``distance(first, second)`` of two arrays of positions, as an array of floats.
+    """
     if pd.api.types.is_numeric_dtype(column.dtype) and column.nunique() > 2:
         ranks = column.astype(float).rank().fillna(0).to_numpy()
         return lambda a, b: np.abs(ranks[a] - ranks[b])

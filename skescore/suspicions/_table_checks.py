@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,6 +27,7 @@ from skescore.suspicions._single_features import (
     measure_order,
     measure_resemblance,
     measure_tree_r2,
+    row_distances,
 )
 
 #: Smallest number of rows for checks that compare features with the target.
@@ -349,6 +351,7 @@ def _unnamed_group(facts: TableFacts) -> Evidence | None:
         columns = columns.assign(**{"the target": facts.y.to_numpy()})
     is_copy = columns.duplicated().to_numpy()
     columns = columns[~is_copy]
+    distances: dict[Any, Any] = {}
     best, evidence = (0, 0), None
     for name, values in facts.numeric_features.items():
         integers = values[~is_copy]
@@ -357,8 +360,10 @@ def _unnamed_group(facts: TableFacts) -> Evidence | None:
             continue
         if not are_spaced_like_codes(np.unique(observed)):
             continue
+        if not distances:
+            distances = {column: row_distances(values) for column, values in columns.items()}
         others = columns.drop(columns=[name])
-        n_alike, n_values = measures = count_subject_columns(integers, others)
+        n_alike, n_values = measures = count_subject_columns(integers, others, distances)
         if measures > best:
             best = measures
             text = (
@@ -407,10 +412,11 @@ def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
         yield from codes
         if codes:
             return  # a relation to codes says nothing about the order of a feature
-    rows = _independent_rows(facts)
+    groups = list(find_repeated_groups(facts))
+    rows = _independent_rows(facts, groups)
     candidates = _possible_codes(facts, len(rows) / max(len(facts.sampled_rows), 1))
     unnamed = []
-    subjects = {evidence.subject for evidence in find_repeated_groups(facts)}
+    subjects = {evidence.subject for evidence in groups}
     for name, n_values in candidates.items():
         if name in subjects:
             continue
@@ -460,7 +466,7 @@ def _is_arbitrary_by_category(facts: TableFacts, name: str, rows: np.ndarray) ->
     return True
 
 
-def _independent_rows(facts: TableFacts) -> np.ndarray:
+def _independent_rows(facts: TableFacts, repeated_groups: Sequence[Evidence]) -> np.ndarray:
     """Return one of the sampled rows for each group or repeated identifier.
 
     Equal values of one subject would look like values that each have a meaning of their own.
@@ -469,7 +475,7 @@ def _independent_rows(facts: TableFacts) -> np.ndarray:
     subjects = [] if facts.groups is None else [pd.Series(np.ravel(np.asarray(facts.groups)))]
     columns = {str(name): column for name, column in facts.X.items()}
     columns |= {name: column for name, column, _ in _identifier_columns(facts)}
-    subjects += [columns[str(evidence.subject)] for evidence in find_repeated_groups(facts)]
+    subjects += [columns[str(evidence.subject)] for evidence in repeated_groups]
     for column in subjects:
         labels = column.iloc[rows]
         rows = rows[(~labels.duplicated() | labels.isna()).to_numpy()]
