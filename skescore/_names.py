@@ -180,23 +180,31 @@ class MetricName(NamedTuple):
 
     task: str
     greater_is_better: bool
+    label: str
 
 
 #: The metrics of predictions from which scores are computed;
 #: :data:`skescore.metrics.PREDICTION_METRICS` adds the functions.
 PREDICTION_METRIC_NAMES: Mapping[str, MetricName] = MappingProxyType(
     {
-        "accuracy": MetricName("classification", True),
-        "balanced_accuracy": MetricName("classification", True),
-        "f1_weighted": MetricName("classification", True),
-        "f1_macro": MetricName("classification", True),
-        "r2": MetricName("regression", True),
-        "mean_absolute_error": MetricName("regression", False),
-        "mean_squared_error": MetricName("regression", False),
-        "root_mean_squared_error": MetricName("regression", False),
-        "median_absolute_error": MetricName("regression", False),
+        "accuracy": MetricName("classification", True, "accuracy"),
+        "balanced_accuracy": MetricName("classification", True, "balanced accuracy"),
+        "f1_weighted": MetricName("classification", True, "weighted F1"),
+        "f1_macro": MetricName("classification", True, "macro F1"),
+        "r2": MetricName("regression", True, "R²"),
+        "mean_absolute_error": MetricName("regression", False, "mean absolute error"),
+        "mean_squared_error": MetricName("regression", False, "mean squared error"),
+        "root_mean_squared_error": MetricName("regression", False, "root mean squared error"),
+        "median_absolute_error": MetricName("regression", False, "median absolute error"),
     }
 )
+
+
+def metric_label(name: str) -> str:
+    """Return the name of a metric in texts: the label of a built-in one, else its own words."""
+    metric = PREDICTION_METRIC_NAMES.get(name)
+    return name.replace("_", " ") if metric is None else metric.label
+
 
 #: Agreement with the black box on unseen rows, :class:`skescore.scorers.FidelityScorer`.
 FIDELITY_SCORER_NAME = "fidelity"

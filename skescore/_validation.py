@@ -357,7 +357,7 @@ def row_weights(sample_weight: Any, n_rows: int, *, finite_sum: bool = True) -> 
 
 
 #: Values that NumPy would convert to floats, or to floats without a part of them.
-_NON_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
+NON_NUMBERS = (str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)
 
 
 def check_only_numbers(name: str, values: NDArray[Any]) -> None:
@@ -367,7 +367,7 @@ def check_only_numbers(name: str, values: NDArray[Any]) -> None:
         return
     offending: str | None = str(values.dtype)
     if kind == "O":
-        unusable = (v for v in values.flat if isinstance(v, _NON_NUMBERS))
+        unusable = (v for v in values.flat if isinstance(v, NON_NUMBERS))
         first = next(unusable, None)
         offending = None if first is None else type(first).__name__
     if offending is not None:

@@ -27,9 +27,6 @@ _NOT_FOR_USERS = (
 )
 _MAX_WARNINGS = 3
 
-#: How measures are called in tables.
-MEASURE_NAMES = {"f1_weighted": "weighted F1", "f1_macro": "macro F1", "r2": "R²"}
-
 
 def number(value: float | None, digits: int = 3) -> str:
     """Write a number for a table, with as many digits for 0.5 as for 50; a dash for None."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from skescore._aliases import RULEKIT_RULE_MEASURES, canonical_name
-from skescore._names import DATA_SET_TASKS, MEASURE_NAMES
+from skescore._names import DATA_SET_TASKS, MEASURE_NAMES, metric_label
 from skescore._text import plural
 from skescore.cli import _arguments as arguments
 from skescore.cli import _output as output
@@ -695,7 +695,7 @@ def _meaning(spec: ScoreSpec, weights: dict[str, float]) -> str:
 def _print_predictions(printer: Printer, values: Mapping[str, Mapping[str, float]]) -> None:
     table = [
         [
-            output.MEASURE_NAMES.get(name, name.replace("_", " ")),
+            metric_label(name),
             number(v["covered_rows"]),
             number(v["all_rows"]),
         ]

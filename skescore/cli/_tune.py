@@ -28,6 +28,7 @@ from skescore._names import (
     DATA_SET_TASKS,
     FIDELITY_SCORER_NAME,
     SET_SCORER_NAMES,
+    metric_label,
     no_data_text,
 )
 from skescore._optional import import_optional
@@ -155,7 +156,7 @@ def tune_text(
         printer.line(f"Note: {sentence}.")
     printer.line(_describe(dataset))
     quality = ", ".join(
-        f"{output.MEASURE_NAMES.get(name, name)} {output.number(value)}"
+        f"{metric_label(name)} {output.number(value)}"
         for name, value in search.black_box_quality_.items()
     )
     how = f"held-out rows, {options.cv} folds{_split_text(dataset)}"
@@ -239,7 +240,7 @@ def _leaderboard(
     spec = getattr(arguments.scorer_from(options), "spec", None)
     if options.performance and spec is not None and spec.prediction == "performance":
         measure = options.performance
-    performance = output.MEASURE_NAMES.get(measure, measure.replace("_", " "))
+    performance = metric_label(measure)
     printed = [quantity for quantity in measured_quantities().values() if quantity.is_printed]
     costs = [quantity for quantity in printed if quantity.is_cost]
     if DISAGREEMENT.name in board:
@@ -1394,7 +1395,7 @@ def _print_all_rows(
         for score, value in result["scores"].items()
     )
     printer.line(
-        f"on all {plural(result['rows'], 'row')}: {output.MEASURE_NAMES.get(name, name)} "
+        f"on all {plural(result['rows'], 'row')}: {metric_label(name)} "
         f"{output.number(result[name])}, completeness by rows "
         f"{output.number(result['completeness_instances'])}, {scores}"
     )

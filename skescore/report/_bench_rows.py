@@ -76,7 +76,7 @@ def groups_of(rows: pd.DataFrame) -> list[dict[str, Any]]:
                 "data": str(data),
                 "black_box": str(black_box),
                 "task": tasks[0] if tasks else None,
-                "quality": {} if mean_quality is None else {"quality": mean_quality},
+                "quality": {} if mean_quality is None else {"performance": mean_quality},
                 "candidates": candidates,
                 "winner": None,
                 "failures": _failures(part),

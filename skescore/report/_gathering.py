@@ -18,7 +18,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from skescore._io import check_regular, json_of
-from skescore._names import NO_RUN_TEXT
+from skescore._names import NO_RUN_TEXT, metric_label
 from skescore._quantities import limited_quantities, measured_quantities
 from skescore._text import cell_text, listed
 from skescore._validation import own_rows
@@ -642,7 +642,7 @@ def performance_label(task: str, search: Mapping[str, Any]) -> str:
     chosen = search.get("performance")
     if not isinstance(chosen, str) or spec is None or spec.prediction != "performance":
         chosen = default
-    return {"r2": "R²", "f1_weighted": "weighted F1"}.get(chosen, chosen.replace("_", " "))
+    return metric_label(chosen)
 
 
 def _alternatives(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from skescore._io import write_atomically
+from skescore._names import metric_label
 from skescore._optional import import_optional
 from skescore._validation import check_instance
 from skescore.certificates import Certificate
@@ -58,13 +59,6 @@ _ESCAPES = {
     "\u2029": "\\u2029",
 }
 _PURPOSE = "Writing a report"
-#: How measures are called in the summary.
-_QUALITY_NAMES = {
-    "accuracy": "accuracy",
-    "f1_weighted": "weighted F1",
-    "r2": "R²",
-    "quality": "performance",
-}
 
 
 def write_report(
@@ -308,7 +302,7 @@ def _rendered(
         limits=content.get("limits", ()),
         weights=page_weights(content.get("scores", {})),
         command=shlex.join(map(str, (run.get("run") or {}).get("command_line") or ())),
-        quality_names=_QUALITY_NAMES,
+        metric_label=metric_label,
         scored_by=content.get("scored_by"),
         winners_text="\n\n".join(map(_winners_text, content["runs"] if compared else [content])),
         policy=_policy(script),

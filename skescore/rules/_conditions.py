@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 
 from skescore._validation import (
+    NON_NUMBERS,
     check_feature,
     check_flag,
     check_integer,
@@ -101,17 +102,15 @@ def as_numbers(values: np.ndarray) -> np.ndarray:
 _KINDS_OF_NUMBERS = frozenset(
     ("boolean", "decimal", "empty", "floating", "integer", "mixed-integer-float")
 )
-#: Values that NumPy would convert to numbers without need.
-_NON_NUMBERS = (str, bytes, np.datetime64, np.timedelta64)
 
 
 def _check_no_texts(values: np.ndarray) -> None:
-    """Raise a ValueError if a column holds a text, bytes, a date or a duration."""
+    """Raise a ValueError if a column holds texts, dates, durations or complex numbers."""
     objects = values.astype(object, copy=False)
     if pd.api.types.infer_dtype(objects, skipna=True) in _KINDS_OF_NUMBERS:
         return
     for value in objects.tolist():
-        if isinstance(value, _NON_NUMBERS) and not pd.isna(value):
+        if isinstance(value, NON_NUMBERS) and not pd.isna(value):
             kind = "a text" if isinstance(value, str) else f"of type {type(value).__name__}"
             raise ValueError(f"{python_value(value)!r} is {kind}, not a number")
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from skescore._names import metric_label
 from skescore._text import percentage
 from skescore.suspicions._facts import ResultFacts
 from skescore.suspicions._record import Evidence
 
 #: Smallest agreement of rules with the black box: share of rows, and R².
 _MIN_AGREEMENT, _MIN_FIDELITY_R2 = 0.8, 0.6
-_LABELS = {"accuracy": "accuracy", "f1_weighted": "weighted F1", "r2": "R²"}
 
 
 def find_useless_black_box(facts: ResultFacts) -> Iterator[Evidence]:
@@ -21,7 +21,7 @@ def find_useless_black_box(facts: ResultFacts) -> Iterator[Evidence]:
         quality = facts.black_box_quality.get(name, math.nan)
         constant = facts.constant_quality.get(name, math.nan)
         if quality <= constant + 1e-9:
-            label = _LABELS[name]
+            label = metric_label(name)
             yield Evidence(
                 f"The black box predicts {facts.target_name!r} no better than a constant: {label} "
                 f"{quality:.3f} on held-out rows, against {constant:.3f} of the best constant",

@@ -480,7 +480,7 @@ def test_a_bench_becomes_groups_of_candidates(tmp_path) -> None:
     assert (second["folds"]["loss"], second["missing"]) == ([2.0], 1)
     assert groups[0]["failures"] == [{"extractor": "CART", "count": 1, "error": "no rules"}]
     assert groups[1]["failures"] == []
-    assert groups[0]["quality"]["quality"] == pytest.approx(0.8)
+    assert groups[0]["quality"]["performance"] == pytest.approx(0.8)
     assert groups[0]["task"] == "regression"
 
 
