@@ -701,11 +701,12 @@ def _unite_with_numbers(table: ExactRules, rule: int, feature: int) -> bool:
         merged = _merge_index(table, rule, partner)
         if merged is None:
             continue
-        (side,) = (c for c in table.boxes.intervals(partner) if c.feature == feature)
-        union = with_missing(side, True)
-        if union is None:
+        # Without an interval, the partner holds for all values, missing ones included.
+        sides = [c for c in table.boxes.intervals(partner) if c.feature == feature]
+        unions = [with_missing(side, True) for side in sides]
+        if None in unions:
             continue
-        table.extra_conditions[merged] = (*table.extra_conditions[merged], union)
+        table.extra_conditions[merged] = (*table.extra_conditions[merged], *unions)
         table.free(merged, feature, True)
         table.free(merged, feature, False)
         table.join(merged, rule + partner - merged)

@@ -247,6 +247,19 @@ def test_simplify_keeps_bounds_that_exclude_missing_values() -> None:
     assert gaps.simplify().rules == (Rule([Missing(0, negated=True)], "a"),)
 
 
+def test_simplify_unites_missing_values_with_all_values() -> None:
+    premises = [
+        [Interval(1, 5, missing=True)],
+        [OneOf(2, [False], negated=True, missing=True)],
+        [OneOf(2, [False, True])],
+    ]
+    domain = Domain((0, 1, 0), (2, 1, 1), categories=[(2, [False])], missing=(0, 0.5, 0.5))
+    rules = RuleSet(
+        [Rule(p, "b") for p in premises], ["x", "y", "z"], task="classification", domain=domain
+    )
+    assert rules.simplify().rules == (Rule([], "b"),)
+
+
 def test_simplify_tree_with_missing_values() -> None:
     rules = RuleSet(
         [
