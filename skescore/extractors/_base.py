@@ -145,6 +145,9 @@ class Extraction:
         them.
     query_rows : hashable, default=None
         How the query rows at the end of `X` were generated; None without any.
+    weights : ndarray of shape (n_rows,), default=None
+        Exact weights of the rows, which are repeated by their rounded weights. None if each row
+        has the weight 1.
     """
 
     X: np.ndarray
@@ -157,6 +160,7 @@ class Extraction:
     decode: Callable[[np.ndarray], Any] | None = None
     no_quantities: tuple[int, ...] = ()
     query_rows: Hashable = None
+    weights: np.ndarray | None = None
 
     @property
     def unmeasured(self) -> list[int]:
@@ -257,7 +261,12 @@ class Extraction:
             Indices of the rows in the new order.
         """
         order = content_order(*self.X.T, self.predictions)
-        return replace(self, X=self.X[order], predictions=self.predictions[order]), order
+        return self.with_rows(self.X[order], order), order
+
+    def with_rows(self, X: np.ndarray, index: np.ndarray) -> Extraction:
+        """Replace the rows by some of them; `index` selects their predictions and weights."""
+        weights = None if self.weights is None else self.weights[index]
+        return replace(self, X=X, predictions=self.predictions[index], weights=weights)
 
     def query(self, points: np.ndarray, *, cache: bool = True) -> np.ndarray:
         """Query the black box at points.
@@ -410,7 +419,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             unseen_labels = self._predict_out_of_fold(*black_box_data, task, sample_weight)
             training = replace(training, predictions=unseen_labels, origin=OUT_OF_FOLD)
         queried = self._query_rows(X, training)
-        extraction = self._make_extraction(training, queried, y, task, names)
+        extraction = self._make_extraction(training, queried, y, task, names, weights)
         self._check_constraints(X, extraction, labels)
         extraction_start = time.perf_counter()
         self.rules_ = self._extract_rules(extraction)
@@ -649,13 +658,24 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
         return X, y, weights
 
     def _make_extraction(
-        self, training: QueriedRows, queried: QueriedRows | None, y: Any, task: str, names: Any
+        self,
+        training: QueriedRows,
+        queried: QueriedRows | None,
+        y: Any,
+        task: str,
+        names: Any,
+        weights: np.ndarray | None,
     ) -> Extraction:
         """Collect the input of the algorithm; set or delete `classes_`."""
         rows, predictions = training.rows, training.predictions
         if queried is not None:
             rows = np.concatenate([rows, queried.rows])
             predictions = np.concatenate([predictions, queried.predictions])
+        if weights is not None and (weights == 1).all():
+            weights = None
+        if weights is not None:
+            n_queried = len(rows) - len(weights)
+            weights = np.append(weights, np.full(n_queried, weights.mean()))
         classes = None
         if task == "classification":
             classes = self.classes_ = self._known_classes(y, predictions)
@@ -682,6 +702,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             encoder.categories,
             decode=encoder.decode if encoder else None,
             query_rows=training.origin if queried is None else queried.origin,
+            weights=weights,
         )
 
     def _extract_rules(self, extraction: Extraction) -> RuleSet:
@@ -728,7 +749,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             # Constant features, of which the algorithm makes a constant rule.
             X, usable, open_rows = np.repeat(X[:1], len(X), axis=0), usable or [0], open_rows | True
         X = step_columns(X, constraints, names, extraction.categories)
-        stepped = replace(extraction, X=X[open_rows], predictions=predictions[open_rows])
+        stepped = extraction.with_rows(X[open_rows], open_rows)
         is_narrow = len(usable) < len(names)
         features = np.array(usable, dtype=np.intp) if is_narrow else None
         parameters = self.get_params(deep=False)

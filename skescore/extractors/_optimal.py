@@ -213,6 +213,7 @@ class BaseOptimalExtractor(BaseExtractor):
             {
                 "loss": loss,
                 "classes": None if extraction.classes is None else range(len(extraction.classes)),
+                "sample_weight": extraction.weights,
             },
         )
         limits, start = self._limits, list(incumbents)

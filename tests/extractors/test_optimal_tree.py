@@ -15,7 +15,7 @@ from sklearn.neighbors import KNeighborsRegressor
 
 from skescore.black_boxes import CallableClassifier
 from skescore.extractors import CARTExtractor, OptimalListExtractor, OptimalTreeExtractor
-from skescore.optimal import Cuts, SearchSpace, SolverLimits, optimal_trees
+from skescore.optimal import Cuts, SearchSpace, SolverLimits, optimal_lists, optimal_trees
 from skescore.rules import Interval, Rule, RuleSet
 
 
@@ -73,6 +73,24 @@ def test_optimal_tree_with_a_work_limit_is_reproducible() -> None:
     first, second = results
     assert str(first.rules_) == str(second.rules_)
     np.testing.assert_array_equal(first.lower_bounds_, second.lower_bounds_)
+
+
+@pytest.mark.parametrize("kind", [OptimalTreeExtractor, OptimalListExtractor])
+def test_optimal_rules_use_exact_fractional_weights(kind: Any) -> None:
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = pd.DataFrame({"x": np.arange(20.0), "z": rng.permutation(20).astype(float)})
+        labels, weights = rng.integers(0, 2, 20), rng.uniform(0.05, 1, 20).round(2)
+        black_box = CallableClassifier(lambda Z, y=labels: y[Z["x"].astype(int)], classes=[0, 1])
+        size = {"max_leaf_nodes" if kind is OptimalTreeExtractor else "max_rules": 3}
+        extractor = kind(black_box, cuts_per_feature=None, **size).fit(X, sample_weight=weights)
+        solve = optimal_trees if kind is OptimalTreeExtractor else optimal_lists
+        conditions = {} if kind is OptimalTreeExtractor else {"max_conditions": 2}
+        space = SearchSpace(max_rules=3, cuts=None, **conditions)
+        frontier = solve(X, labels, space, sample_weight=weights)
+        loss = weights[extractor.predict(X) != labels].sum()
+        assert loss == pytest.approx(frontier.upper[-1])
+        assert extractor.lower_bounds_[-1] == pytest.approx(loss)
 
 
 def test_optimal_tree_supports_categories_and_missing_values() -> None:
