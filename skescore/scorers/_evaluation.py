@@ -189,6 +189,16 @@ class RuleEvaluation:
         """Measure the loss of the predictions, 0 is best; NaN if no row is left."""
         return self._predicted(prediction_loss, metric, uncovered)
 
+    def agreement(self, metric: str) -> float:
+        """Measure the quality of all predictions, 1 is best; only abstentions count as wrong.
+
+        Unlike in :meth:`performance`, the predictions of a fallback count as well.
+        """
+        fallback = self.ruleset.fallback
+        if fallback is None or fallback.policy == "abstain":
+            return self.performance(metric, "penalize")
+        return replace(self, covered=np.ones_like(self.covered)).performance(metric, "ignore")
+
     def size(self, kind: Size) -> float:
         """Measure the size of the rule set."""
         if callable(kind):

@@ -342,7 +342,7 @@ def _measure_agreement(
     metric = "accuracy" if task == "classification" else "r2"
     if not len(evaluation.ruleset):
         return {"correctness": math.nan, "fidelity": math.nan}
-    own = evaluation.performance(metric, "penalize")
+    own = evaluation.agreement(metric)
     if is_fidelity and not fold.has_target:
         return {"correctness": math.nan, "fidelity": own}
     if fold.X_unseen is None and hasattr(candidate, "oracle_"):  # the same rows
@@ -350,7 +350,7 @@ def _measure_agreement(
         other = evaluation.compared_with(truth)
     else:
         other = _evaluate(candidate, fold, "data" if is_fidelity else "black_box")
-    other_agreement = other.performance(metric, "penalize")
+    other_agreement = other.agreement(metric)
     names = ("fidelity", "correctness") if is_fidelity else ("correctness", "fidelity")
     return dict(zip(names, (own, other_agreement), strict=True))
 

@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from skescore.black_boxes import CallableClassifier
-from skescore.extractors import CARTExtractor, GridExExtractor, generate_rows
+from skescore.extractors import CARTExtractor, GridExExtractor, ITERExtractor, generate_rows
 from skescore.metrics import fire_score, ice_score, q_score
 from skescore.scorers import (
     ice,
@@ -170,6 +170,26 @@ def test_fidelity_is_kept_where_fidelity_is_scored() -> None:
         for f in folds
     ]
     assert value == pytest.approx(np.mean(formula))  # the tree is complete
+
+
+def test_search_counts_predictions_of_the_fallback() -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(90, 3))
+    y = np.where((rows[:, 0] ** 2 + rows[:, 1] ** 2) < 1.2, "in", "out")
+    rows[rng.random(90) < 0.3, 0] = np.nan
+    black_box = DecisionTreeClassifier(max_depth=5, random_state=0)
+    folds = KFold(3, shuffle=True, random_state=0)
+    candidate = ITERExtractor(black_box, max_iterations=20, random_state=0)
+    options = {"extractor": candidate, "scoring": "fidelity", "cv": folds, "random_state": 0}
+    study = study_of(ExtractorObjective(black_box, rows, y, **options), 6)
+    trials = study.get_trials(states=[TrialState.COMPLETE])
+    assert min(trial.user_attrs["completeness_instances"] for trial in trials) < 1
+    for trial in trials:
+        measured = trial.user_attrs["folds"]
+        for fold, (train, test) in zip(measured, folds.split(rows), strict=True):
+            extractor = clone(candidate).set_params(**trial.params).fit(rows[train], y[train])
+            assert fold["correctness"] == extractor.score(rows[test], y[test])
+            assert fold["fidelity"] == fold["score"] == extractor.fidelity(rows[test])
 
 
 # --- the black box -------------------------------------------------------------------------------
