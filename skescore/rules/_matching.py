@@ -41,6 +41,8 @@ _CHUNK = 65536
 _THREAD_CHUNK = 131072
 #: Largest number of thresholds that are compared one by one; above it, bisection is faster.
 _COMPARED_THRESHOLDS = 96
+#: Number of thresholds that one NumPy call compares. Few and long calls pay with several threads.
+_THRESHOLDS_PER_CALL = 16
 _WORD = 64
 #: Largest number of masks in the joint lookup table of several features, so that it fits into the
 #: processor's cache.
@@ -130,17 +132,26 @@ class _FeatureBins:
         is_single = values.dtype == np.float32
         thresholds = self.single_thresholds if is_single else self.thresholds
         if n_thresholds <= _COMPARED_THRESHOLDS:
-            result = np.empty(len(values), dtype=np.uint8)
-            np.greater_equal(values, thresholds[0], out=result.view(bool))
-            flags = np.empty(len(values), dtype=bool)
-            for threshold in thresholds[1:]:
-                np.greater_equal(values, threshold, out=flags)
-                result += flags.view(np.uint8)
+            result = _count_reached(values, thresholds)
         else:
             result = np.searchsorted(thresholds, values, side="right")
         if len(values) and np.isnan(values.min()):
             result[np.isnan(values)] = n_thresholds + 1
         return result
+
+
+def _count_reached(values: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """Return the number of thresholds that are at most each value, none for a missing value."""
+    if len(thresholds) == 1:
+        return np.greater_equal(values, thresholds[0]).view(np.uint8)
+    result: np.ndarray | None = None
+    for start in range(0, len(thresholds), _THRESHOLDS_PER_CALL):
+        part = thresholds[start : start + _THRESHOLDS_PER_CALL]
+        flags = np.less_equal.outer(part, values).view(np.uint8)
+        count = np.add.reduce(flags, axis=0, dtype=np.uint8)
+        result = count if result is None else np.add(result, count, out=result)
+    assert result is not None
+    return result
 
 
 class _JointBins:
