@@ -309,7 +309,7 @@ def never_missing(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("domain", [None, DOMAIN])
-def test_simplification_follows_a_changed_meaning(never_missing, monkeypatch, domain):
+def test_simplification_follows_changed_semantics(never_missing, monkeypatch, domain):
     assert not truth(Interval(0, upper=1.0, missing=True), [None] * 3)
     conditions = [c for c in CONDITIONS if isinstance(c, Missing) or getattr(c, "missing", False)]
     monkeypatch.setitem(globals(), "CONDITIONS", conditions)
@@ -317,7 +317,7 @@ def test_simplification_follows_a_changed_meaning(never_missing, monkeypatch, do
     test_simplification_keeps_truth(domain)
 
 
-def test_other_evaluators_follow_a_changed_meaning(never_missing):
+def test_other_evaluators_follow_changed_semantics(never_missing):
     test_volumes_measure_truth()
     test_plots_draw_truth()
     test_overlap_plot_measures_truth()
@@ -463,7 +463,7 @@ def test_dmn_agrees(tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is not on the PATH")
-def test_javascript_of_the_report_agrees(tmp_path):
+def test_report_javascript_agrees(tmp_path):
     script = Path(skescore.__file__).parent / "report" / "static" / "rules.js"
     views = [rule_view(one_rule(condition), None) for condition in CONDITIONS]
     rows = json.dumps(ROWS)  # Infinity is no JSON, but JavaScript

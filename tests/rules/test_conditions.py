@@ -77,12 +77,12 @@ def held(condition, *columns):
 
 
 @given(condition=intervals())
-def test_interval_compares_as_python_does(condition):
+def test_interval_compares_like_python(condition):
     assert held(condition, COLUMN) == [between(v, condition) for v in COLUMN.tolist()]
 
 
 @given(one=intervals(), other=intervals())
-def test_intersection_holds_where_both_hold(one, other):
+def test_intersect_holds_where_both_intervals_hold(one, other):
     pair = [a and b for a, b in zip(held(one, COLUMN), held(other, COLUMN), strict=True)]
     try:
         assert held(one.intersect(other), COLUMN) == pair
@@ -91,7 +91,7 @@ def test_intersection_holds_where_both_hold(one, other):
         assert not any(pair)
 
 
-def test_intervals_on_different_features_do_not_intersect():
+def test_intersect_rejects_intervals_of_different_features():
     with pytest.raises(ValueError, match="Only intervals on one feature intersect, got 0 and 1"):
         Interval(0, 1, 2).intersect(Interval(1, 1, 2))
 
@@ -112,7 +112,7 @@ def test_intervals_on_different_features_do_not_intersect():
         ({"lower": -1, "upper": 1, "missing": True}, "-1 < x3 ≤ 1 or missing", 3),
     ],
 )
-def test_interval_text(bounds, text, literals):
+def test_interval_describes_itself(bounds, text, literals):
     condition = Interval(3, **bounds)
     assert str(condition) == text
     assert condition.n_literals == literals
@@ -202,7 +202,7 @@ CATEGORIES = ["red", "blue", "", "1", 1, 2, 2.5, True, False, -1]
     allowed=st.booleans(),
     column=st.lists(st.sampled_from([*CATEGORIES, None, NAN, pd.NA, np.str_("red"), np.int8(1)])),
 )
-def test_one_of_compares_as_python_does(values, negated, allowed, column):
+def test_one_of_compares_like_python(values, negated, allowed, column):
     array = np.empty(len(column), dtype=object)
     array[:] = column
     missing = [v is None or v is pd.NA or v is NAN for v in column]
@@ -230,7 +230,7 @@ def test_one_of_compares_as_python_does(values, negated, allowed, column):
 )
 @pytest.mark.parametrize("values", [[1], [2.5, "red"], [True], ["red"], [-1, 0, 7], [0.1]])
 @pytest.mark.filterwarnings("ignore:Rules compare x0 with")
-def test_one_of_on_plain_arrays(column, values):
+def test_one_of_reads_plain_arrays(column, values):
     there = [v == v for v in column.tolist()]
     results = [any(v == known for known in values) for v in column.tolist()]
     assert held(OneOf(0, values), column) == results
@@ -283,7 +283,7 @@ def test_one_of_ignores_order_and_repetitions():
         (Linear([(0, 1)], 1.00001, 1.00002), "1.00001 < x0 ≤ 1.00002"),
     ],
 )
-def test_text_of_non_intervals(condition, text):
+def test_conditions_describe_themselves(condition, text):
     assert str(condition) == text
 
 
@@ -295,7 +295,7 @@ def test_text_of_non_intervals(condition, text):
     inner=st.lists(intervals(0) | intervals(1), min_size=4, max_size=4),
     nested=st.integers(1, 2),
 )
-def test_at_least_counts(m, inner, nested):
+def test_at_least_counts_conditions(m, inner, nested):
     rows = list(itertools.product([-INF, -1.0, 0.0, 1.0, INF, NAN], repeat=2))
     columns = np.array(rows).T
     condition = AtLeast(m, [*inner[:3], AtLeast(nested, inner[2:])])
@@ -314,7 +314,7 @@ def test_at_least_describes_itself():
 
 
 @given(coefficients=st.tuples(*[st.sampled_from([-2.0, -0.5, 1.0, 3.0])] * 2), bounds=intervals())
-def test_linear_compares_the_sum(coefficients, bounds):
+def test_linear_compares_weighted_sum(coefficients, bounds):
     rows = list(itertools.product([-INF, -LARGEST, -1.0, -0.5, 0.0, 1.0, INF, NAN], repeat=2))
     a, b = coefficients
     condition = Linear(
@@ -398,7 +398,7 @@ def test_normalize_aligns_missing_flags(given_conditions, expected):
     [[Missing(3, negated=True)], [Interval(3, 1)], [OneOf(3, ["a"])]],
     ids=["known", "interval", "one of"],
 )
-def test_missing_and_its_negation_are_complements(others):
+def test_normalize_rejects_missing_with_known(others):
     for order in itertools.permutations([Missing(3), *others]):
         with pytest.raises(ValueError, match="Feature 3 would have to be missing and known"):
             Rule(order, 1)

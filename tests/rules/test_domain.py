@@ -130,7 +130,7 @@ def test_fallback_rejects_unknown_classes(fallback, classes, text):
         ([True, "a"], -1),
     ],
 )
-def test_default_abstain_label(classes, label):
+def test_fallback_abstains_with_free_label(classes, label):
     result = Fallback(classes[0], "abstain").abstention(classes)
     assert result == label
     assert type(result) is type(label)
@@ -145,7 +145,7 @@ def test_default_abstain_label(classes, label):
         ([-1.0, 1.0], "would predict -1, which is one of the classes"),
     ],
 )
-def test_abstention_fails_without_free_label(classes, text):
+def test_fallback_abstention_needs_free_label(classes, text):
     with pytest.raises(ValueError, match=text):
         Fallback(classes[0], "abstain").abstention(classes)
 
@@ -165,7 +165,7 @@ def test_abstention_fails_without_free_label(classes, text):
         ([2**63, -1], "O"),
     ],
 )
-def test_labels_keep_their_type(labels, kind):
+def test_predict_keeps_types_of_labels(labels, kind):
     rules = [Rule([Interval(0, i, i + 1)], label) for i, label in enumerate(labels)]
     ruleset = RuleSet(rules, ["x"], task="classification", classes=labels)
     array = ruleset.predict([[i + 0.5] for i in range(len(labels))])
@@ -218,7 +218,7 @@ def test_domain_categories_survive_json():
 
 @pytest.mark.parametrize("shape", [(3, 2), (5000, 1), (4099, 7), (40, 600)])
 @pytest.mark.parametrize("order", ["C", "F"])
-def test_domain_around_long_narrow_arrays(shape, order):
+def test_domain_around_finds_ranges_of_narrow_arrays(shape, order):
     X = np.asarray(np.random.default_rng(0).normal(size=shape), order=order)
     domain = Domain.around(X, margin=0.0)
     assert domain.lower == tuple(X.min(axis=0))

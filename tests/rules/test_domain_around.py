@@ -43,7 +43,7 @@ def test_domain_around_reads_nested_conditions():
     assert domain.ranges == pytest.approx((2, 1, 0))
 
 
-def test_scorers_derive_the_domain():
+def test_evaluate_rules_derives_domain():
     # (0 to 2 of 1 to 3) and red, of 2 values: 1/4; else code 1 or 2 of 3 values: 3/4 * 2/3.
     scored = evaluate_rules(RULES, ROWS.dropna().iloc[[0]], ["a"])
     assert scored.volume == pytest.approx(1)

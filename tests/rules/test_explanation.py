@@ -223,7 +223,7 @@ def test_counterfactual_is_cheapest_single_change(boxes: Any, row: Any, ordered:
         assert result.distance >= slow_nearest(rules, list(row)) - 0.05 - 1e-12
 
 
-def test_explanation_of_iris_tree() -> None:
+def test_explanation_describes_ordered_rules() -> None:
     rules = RuleSet(
         [
             Rule([Interval(0, upper=2.5)], "setosa"),
@@ -261,7 +261,7 @@ def test_explanation_of_iris_tree() -> None:
     )
 
 
-def test_explanation_of_votes_and_categories() -> None:
+def test_explanation_describes_votes_and_categories() -> None:
     rules = RuleSet(
         [
             Rule([OneOf(2, ["red"])], "a", weight=2),
@@ -320,7 +320,7 @@ def test_counterfactual_leaves_earlier_rules() -> None:
     assert (result.prediction, result.rule, len(result.changes)) == ("b", 1, 3)
 
 
-def test_explanation_without_counterfactual() -> None:
+def test_explanation_reports_missing_counterfactual() -> None:
     always = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
     assert always.explain([1]).counterfactual is None
     assert "no change found" in str(always.explain([1]))
@@ -333,7 +333,7 @@ def test_explanation_without_counterfactual() -> None:
     )
 
 
-def test_explanation_of_nearest_rule() -> None:
+def test_explanation_describes_nearest_rule() -> None:
     rules = RuleSet(
         [Rule([Interval(0, 6), Interval(1, upper=3)], "b"), Rule([Interval(0, upper=1)], "a")],
         ["x", "y"],
@@ -354,7 +354,7 @@ def test_explanation_of_nearest_rule() -> None:
 
 
 @pytest.mark.parametrize("kind", ["mean", None])
-def test_explanation_of_real_trees(kind: str | None) -> None:
+def test_explanation_agrees_with_real_trees(kind: str | None) -> None:
     diabetes, iris = load_diabetes(), load_iris()
     trees: list[tuple[Any, np.ndarray]] = [
         (

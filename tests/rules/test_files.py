@@ -95,7 +95,7 @@ def test_json_rejects_huge_numbers_and_deep_nesting():
 
 
 @pytest.mark.parametrize("depth", [1, 2, 48, 49, 50, 51, 80])
-def test_json_is_written_only_if_it_can_be_read(depth):
+def test_json_rejects_nesting_it_cannot_read_back(depth):
     condition = Interval(0, upper=1.0)
     for i in range(depth - 1):
         condition = AtLeast(1, [condition, Interval(0, lower=5.0 + i)])

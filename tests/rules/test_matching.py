@@ -229,18 +229,18 @@ def cases(draw, kinds, max_rules=8):
 
 
 @given(case=cases(intervals))
-def test_match_boxes(case):
+def test_match_agrees_with_loop_for_boxes(case):
     assert_same(*case)
 
 
 @given(case=cases(conditions))
-def test_match_all_kinds_of_conditions(case):
+def test_match_agrees_with_loop_for_all_conditions(case):
     assert_same(*case)
 
 
 @pytest.mark.slow
 @given(case=cases(conditions), chunk=st.integers(1, 7))
-def test_match_in_chunks(case, chunk):
+def test_match_agrees_with_loop_in_chunks(case, chunk):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "_CHUNK", chunk)
         assert_same(*case)
@@ -256,13 +256,13 @@ def compiled_kernel():
 
 
 @given(case=cases(intervals))
-def test_compiled_kernel_matches_boxes(case):
+def test_compiled_kernel_agrees_with_loop_for_boxes(case):
     with compiled_kernel():
         assert_same(*case)
 
 
 @given(case=cases(conditions), chunk=st.integers(1, 7))
-def test_compiled_kernel_with_all_conditions(case, chunk):
+def test_compiled_kernel_agrees_with_loop_in_chunks(case, chunk):
     with compiled_kernel(), pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "_CHUNK", chunk)
         patch.setattr(_compiled, "_ROWS", 3)
@@ -392,7 +392,7 @@ def test_kernel_loader_obeys_environment(monkeypatch, setting, is_loaded):
     assert (kernels.KernelLoader().load(10**9 * (1 - int(setting))) is not None) == is_loaded
 
 
-def test_kernel_loader_without_numba(monkeypatch):
+def test_kernel_loader_returns_none_without_numba(monkeypatch):
     monkeypatch.setattr(kernels.importlib.util, "find_spec", lambda name: None)
     monkeypatch.setenv("SKESCORE_NUMBA", "1")
     assert kernels.KernelLoader().load(10**9) is None
@@ -498,7 +498,7 @@ def test_match_skips_unused_arrow_columns(kind):
 
 
 @pytest.mark.parametrize("n_rules", [5, 64, 150])
-def test_match_with_joint_lookup_tables(n_rules):
+def test_match_agrees_with_loop_for_joint_lookup_tables(n_rules):
     """Features are looked up together as long as the table is small."""
     rng = np.random.default_rng(n_rules)
     ends = np.sort(rng.integers(0, 6, (n_rules, 9, 2)), axis=2) + np.array([0, 0.5])
@@ -518,7 +518,7 @@ def test_match_with_joint_lookup_tables(n_rules):
 
 
 @given(case=cases(conditions), block=st.integers(1, 3))
-def test_match_with_blocks_of_rules(case, block):
+def test_match_agrees_with_loop_for_blocks_of_rules(case, block):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernels, "_BLOCK", block)
         assert_same(*case)
@@ -550,7 +550,7 @@ def random_boxes(generator, n_rules, n_features, n_cuts):
 
 @pytest.mark.parametrize("n_rules", [1, 63, 64, 65, 128, 129, 200])
 @pytest.mark.parametrize("ordered", [True, False])
-def test_match_more_rules_than_one_word(n_rules, ordered):
+def test_match_agrees_with_loop_beyond_one_word_of_rules(n_rules, ordered):
     generator = np.random.default_rng(n_rules)
     boxes, X = random_boxes(generator, n_rules, 3, 12)
     counts = generator.integers(0, 3, (n_rules, 2))
@@ -571,7 +571,7 @@ def test_match_more_rules_than_one_word(n_rules, ordered):
 
 
 @pytest.mark.parametrize("n_cuts", [90, 96, 97, 98, 255, 256, 300])
-def test_match_many_thresholds_of_one_feature(n_cuts):
+def test_match_agrees_with_loop_for_many_thresholds(n_cuts):
     generator = np.random.default_rng(n_cuts)
     edges = np.arange(n_cuts, dtype=float)
     shape = (n_cuts, 1)
@@ -590,7 +590,7 @@ def test_match_many_thresholds_of_one_feature(n_cuts):
 
 
 @pytest.mark.parametrize("n_rules", [1025, 2049])
-def test_match_with_partly_filled_block(n_rules):
+def test_match_handles_partly_filled_blocks(n_rules):
     rules = [Rule([Interval(0, i, i + 1)], float(i)) for i in range(n_rules)]
     ruleset = RuleSet(rules, ["x"], task="regression", fallback=Fallback(-1.0))
     X = np.array([[0.5], [1023.5], [n_rules - 0.5], [n_rules + 0.5]])
@@ -598,7 +598,7 @@ def test_match_with_partly_filled_block(n_rules):
     assert ruleset.assign(X).tolist() == [0, 1023, n_rules - 1, -1]
 
 
-def test_match_many_rules_with_non_intervals():
+def test_match_agrees_with_loop_for_many_non_intervals():
     generator = np.random.default_rng(0)
     premises = [[OneOf(1, [i % 3]), Interval(0, upper=i / 10)] for i in range(140)]
     premises[70] = [AtLeast(2, [Interval(0, 2), OneOf(1, [1, 2]), Linear([(0, 1), (1, 1)], 9)])]
@@ -612,7 +612,7 @@ def test_match_many_rules_with_non_intervals():
     assert_same(ruleset, X)
 
 
-def test_match_without_rules_or_rows():
+def test_match_agrees_with_loop_without_rules_or_rows():
     empty = RuleSet([], ["x"], task="regression", fallback=Fallback(4.5))
     assert_same(empty, np.zeros((3, 1)))
     assert_same(empty, np.zeros((0, 1)))
@@ -722,14 +722,14 @@ def unordered(*seen):
         ([("a", None), ("b", None)], 0),
     ],
 )
-def test_assignment_prefers_purity_then_rows(seen, winner):
+def test_assign_prefers_purity_then_rows(seen, winner):
     assert unordered(*seen).assign([[0.0]]).tolist() == [winner]
     assert unordered(*seen).replace(ordered=True).assign([[0.0]]).tolist() == [0]
     # Where no two rules hold together there is nothing to weigh.
     assert unordered(*seen).replace(disjoint=True).assign([[0.0]]).tolist() == [0]
 
 
-def test_assignment_of_regression_prefers_rows():
+def test_assign_prefers_rules_with_more_rows_in_regression():
     seen = [RuleStatistics(3), RuleStatistics(8), RuleStatistics(8)]
     ruleset = RuleSet(
         [Rule([], i, s) for i, s in enumerate(seen)], ["x"], task="regression", ordered=False
@@ -811,7 +811,7 @@ def test_nearest_policy_scales_by_domain_ranges():
     assert without_domain.predict(X).tolist() == [0, 0, 2, 0, 1]
 
 
-def test_nearest_box_with_missing_and_infinite_values():
+def test_nearest_box_handles_missing_and_infinite_values():
     boxes = BoxTable(
         np.array([[0.0, 0.0], [5.0, -INF]]),
         np.array([[1.0, 1.0], [6.0, INF]]),
@@ -861,7 +861,7 @@ def test_nearest_policy_ignores_text_columns():
     st.lists(st.sampled_from("pqr"), min_size=1),
     st.booleans(),
 )
-def test_implies_exclude_united_by_enumeration(
+def test_implies_exclude_united_agree_with_enumeration(
     v: list[str], n: bool, w: list[str], m: bool
 ) -> None:
     one, other = OneOf(0, v, n), OneOf(0, w, m)
@@ -880,7 +880,7 @@ def test_implies_exclude_united_by_enumeration(
     st.lists(st.floats(-5, 5), min_size=1, max_size=6),
     st.lists(st.floats(-5, 5), min_size=1, max_size=6),
 )
-def test_combined_statistics_pool_moments(one: list[float], other: list[float]) -> None:
+def test_combined_pools_moments_of_statistics(one: list[float], other: list[float]) -> None:
     parts = [
         RuleStatistics(len(v), mean=float(np.mean(v)), standard_deviation=float(np.std(v)))
         for v in (one, other)
@@ -892,7 +892,7 @@ def test_combined_statistics_pool_moments(one: list[float], other: list[float]) 
     assert both.standard_deviation == pytest.approx(np.std(one + other), abs=1e-7)
 
 
-def test_covering_check_fails_without_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_covering_check_stops_at_its_step_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = [
         Rule([Interval(0, upper=2), Interval(1, upper=2)], "b"),
         Rule([Interval(0, upper=2), Interval(1, 2)], "b"),
@@ -921,7 +921,7 @@ def test_covering_check_fails_without_steps(monkeypatch: pytest.MonkeyPatch) -> 
     free=st.sampled_from(["neither", "lower", "upper"]),
     value=st.floats(-1e6, 1e6),
 )
-def test_affine_map_preserves_comparisons(mean, scale, ends, flags, free, value):
+def test_units_preserve_comparisons(mean, scale, ends, flags, free, value):
     low = -math.inf if free == "lower" else ends[0]
     high = math.inf if free == "upper" else ends[1]
     assume(low < high or all(flags))
@@ -937,7 +937,7 @@ def test_affine_map_preserves_comparisons(mean, scale, ends, flags, free, value)
     assert before.holds(column(x))[0] == after.holds(column((x - mean) / scale))[0]
 
 
-def test_affine_map_converts_outputs():
+def test_units_convert_outputs():
     units = Units.of({"a": (1.0, 2.0), "b": (0.5, 4.0), "target": (10.0, 3.0)})
     assert units.output(2.0) == 16.0
     assert units.number("a", 3.0) == 7.0
@@ -952,7 +952,7 @@ def test_affine_map_converts_outputs():
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0])
-def test_affine_map_rejects_nonpositive_scales(scale):
+def test_units_reject_nonpositive_scales(scale):
     with pytest.raises(ValueError, match=f"got {scale} for 'a'"):
         Units.of({"a": (0.0, scale)})
 
@@ -968,13 +968,13 @@ def within(region, x: float) -> bool:
 
 
 @given(regions, regions)
-def test_match_sets_of_numbers(one, other):
+def test_without_and_common_agree_with_enumeration(one, other):
     for x in np.arange(-1, 7, 0.5).tolist():
         assert within(_without(one), x) == (not within(one, x))
         assert within(_common(one, other), x) == (within(one, x) and within(other, x))
 
 
-def test_columns_map_names_to_positions():
+def test_columns_maps_names_to_positions():
     assert Columns.of(["b", "a"], None).names == ("b", "a")
     assert Columns.of(["b", "a"], ["a", "c", "b"]).index_of == {"b": 2, "a": 0}
     assert Columns.of(["b", "a"], ["x", "y"]).index_of == {"b": 0, "a": 1}
@@ -998,7 +998,7 @@ def box_table(lower, upper, lower_closed=False, upper_closed=True):
     ),
     flags=st.tuples(st.booleans(), st.booleans()),
 )
-def test_half_open_bounds_are_exact(bounds, flags):
+def test_box_table_half_open_bounds_are_exact(bounds, flags):
     boxes = box_table(*bounds, *flags)
     (start,), (stop,) = (cut[0].tolist() for cut in boxes.half_open_bounds())
     condition = Interval(0, *bounds, *flags)
@@ -1266,7 +1266,7 @@ FRAME = pd.DataFrame(MIXED, columns=["color", "size"])
         "polars nulls",
     ],
 )
-def test_match_object_columns_with_missing_values(X):
+def test_match_reads_object_columns_with_missing_values(X):
     assert COLORED.match(X).tolist() == [
         [True, False, False],
         [False, False, True],
@@ -1281,7 +1281,7 @@ def test_match_keeps_numbers_in_mixed_lists():
     assert rules.covers([["1", 1], ["1", 2], ["2", 1]]).tolist() == [True, False, False]
 
 
-def test_match_integers_with_missing_values():
+def test_match_reads_integers_with_missing_values():
     rules = RuleSet([Rule([Interval(0, 1)], 0)], ["a"], task="regression")
     assert rules.covers(pd.DataFrame({"a": [1, 2, None]}, dtype="Int64")).tolist() == [0, 1, 0]
     assert rules.covers(pl.DataFrame({"a": [1, 2, None]})).tolist() == [0, 1, 0]
@@ -1540,7 +1540,7 @@ def test_row_table_reads_masked_texts_as_missing(kind):
         pl.DataFrame({"a": [0.1, 2.0, None]}),
     ],
 )
-def test_match_sets_with_exact_decimals(values):
+def test_match_compares_exact_decimals_with_sets(values):
     rules = RuleSet(
         [Rule([OneOf(0, [0.1, 2])], 1.0), Rule([Missing(0)], 2.0)], ["a"], task="regression"
     )
@@ -1563,7 +1563,7 @@ def test_row_table_keeps_large_masked_integers_exact():
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint64, np.float64, object])
-def test_match_sets_with_large_integers_exactly(kind):
+def test_match_compares_large_integers_with_sets_exactly(kind):
     one = OneOf(0, (2**53 + 1,))
     column = np.array([2**53, 2**53 + 1, 2**53 + 2], dtype=kind)
     expected = [int(value) == 2**53 + 1 for value in column]
@@ -1591,7 +1591,7 @@ def test_row_table_keeps_large_nullable_integers_exact():
         assert rules.covers(X).tolist() == [False, True, False], name
 
 
-def test_nearest_box_without_overflow():
+def test_nearest_policy_survives_overflow_of_distances():
     for far in (1e-200, 1e160, LARGEST / 4):
         rules = [Rule([Interval(0, -far, far)], 0.0), Rule([Interval(0, 3 * far, 4 * far)], 1.0)]
         nearest = RuleSet(rules, ["a"], task="regression", fallback=Fallback(9.0, "nearest"))
@@ -1614,7 +1614,7 @@ def test_nearest_box_without_overflow():
     assert nearest.predict([[-LARGEST, -0.4 * LARGEST]]).tolist() == [1.0]
 
 
-def test_match_nullable_numbers_with_missing_value():
+def test_match_reads_nullable_numbers_with_missing_values():
     rules = [Rule([Interval(0, upper=2)], "few"), Rule([Missing(0)], "none"), Rule([], "many")]
     rules = RuleSet(rules, ["x"], task="classification")
     for kind in ("Int64", "Float64", "UInt8"):

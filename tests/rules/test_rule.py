@@ -29,7 +29,7 @@ NAMES = ["length", "width", "color"]
         (LinearOutput(-3, [(0, -1)]), "-3 - x0"),
     ],
 )
-def test_linear_output_text(output, text):
+def test_linear_output_describes_itself(output, text):
     assert str(output) == text
 
 
@@ -177,18 +177,18 @@ def test_rule_holds_where_all_conditions_hold():
         (Rule([], 3.0, RuleStatistics(10, mean=3.0)), {}, "ALWAYS 3   [10 rows]"),
     ],
 )
-def test_rule_text(rule, settings, text):
+def test_rule_describes_itself(rule, settings, text):
     assert rule.to_text(NAMES, **settings) == text
 
 
-def test_rule_text_of_documented_example():
+def test_rule_text_matches_documented_example():
     rule = Rule([Interval(0, upper=2.45)], "setosa", RuleStatistics(50, (50, 0, 0)))
     text = "IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % of this class]"
     assert rule.to_text(["petal length (cm)"]) == text
     assert str(rule) == text.replace("petal length (cm)", "x0")
 
 
-def test_rule_purity():
+def test_rule_purity_uses_class_counts():
     counted = Rule([], "a", RuleStatistics(10, (2, 6)))
     assert counted.purity() == 0.75
     assert counted.purity(0) == 0.25

@@ -372,7 +372,7 @@ def test_from_boxes_rejects_unfitting_arrays():
     ],
 )
 @pytest.mark.parametrize("policy", ["default", "nearest"])
-def test_labels_keep_their_type(classes, kind, policy):
+def test_predict_keeps_types_of_labels(classes, kind, policy):
     ruleset = RuleSet(
         [Rule([Interval(0, upper=0)], classes[0]), Rule([Interval(0, 0, 1)], classes[1])],
         ["x"],
@@ -421,7 +421,7 @@ def test_predict_abstains_where_uncovered(classes, label, answer, kind):
     assert ruleset.predict_proba([[-1], [7]]).tolist() == [[1, 0], [0.5, 0.5]]
 
 
-def test_abstaining_requires_a_free_label():
+def test_predict_needs_free_label_to_abstain():
     def make(classes, label=None):
         return RuleSet(
             [Rule([Interval(0, upper=0)], classes[0])],
@@ -440,7 +440,7 @@ def test_abstaining_requires_a_free_label():
         make((-1, 1), label=1)
 
 
-def test_predict_regression():
+def test_predict_returns_floats_in_regression():
     X = [[0.5, 9.0], [2.0, 1.0], [3.0, NAN], [9.0, 0.0]]
     for fallback, last in [
         (Fallback(-7), -7.0),
@@ -456,7 +456,7 @@ def test_predict_regression():
         integers.predict_proba([[1.0]])
 
 
-def test_predict_linear_outputs_of_arrays():
+def test_predict_evaluates_linear_outputs_of_arrays():
     outputs = np.array([1.5, NAN])
     ruleset = RuleSet.from_boxes(
         regression().boxes,
@@ -518,7 +518,7 @@ def test_predict_missing_values_uses_fallback():
 # --- shown -----------------------------------------------------------------------------------
 
 
-def test_ruleset_repr():
+def test_ruleset_repr_states_kind_and_rules():
     assert repr(by_rules()).splitlines() == [
         "<RuleSet: 2 ordered rules for classification on 2 features>",
         *str(by_rules()).splitlines(),
@@ -527,7 +527,7 @@ def test_ruleset_repr():
     assert repr(one).startswith("<RuleSet: 1 unordered rule for regression on 1 feature>\n")
 
 
-def test_rule_of_a_set_is_written_with_names():
+def test_rule_of_set_is_written_with_names_and_order():
     created = [
         Rule([Interval(0, upper=2.45)], "setosa", RuleStatistics(50, (50, 0))),
         Rule([], "other"),
@@ -553,7 +553,7 @@ def test_rule_of_a_set_is_written_with_names():
     assert str(ruleset[0]) == line
 
 
-def test_predict_linear_output_with_missing_values():
+def test_predict_returns_nan_for_undefined_linear_outputs():
     rules = RuleSet(
         [
             Rule([Interval(0, upper=1)], LinearOutput(1.0, [(1, 2.0), (2, -1.0)])),
@@ -593,7 +593,7 @@ def test_with_class_names_renames_classes():
     ("reference", "words"),
     [("black_box", "agree with the model"), ("data", "right (data)"), (None, "of this class")],
 )
-def test_reference_names_the_counted_labels(reference, words):
+def test_ruleset_reference_names_counted_labels(reference, words):
     rule = Rule([Interval(0, upper=1)], "a", RuleStatistics(4, (3, 1)))
     rules = RuleSet([rule], ["x"], task="classification", classes=["a", "b"], reference=reference)
     assert str(rules[0]) == f"IF x ≤ 1 THEN a   [4 rows, 75 % {words}]"
@@ -603,13 +603,13 @@ def test_reference_names_the_counted_labels(reference, words):
         assert changed.reference == reference
 
 
-def test_reference_is_checked():
+def test_ruleset_rejects_unknown_reference():
     with pytest.raises(ValueError, match="reference"):
         RuleSet([], ["x"], task="classification", classes=["a", "b"], reference="target")
 
 
 @pytest.mark.parametrize("voting", [None, "sum"])
-def test_missing_values_without_a_rule_have_a_remedy(voting):
+def test_predict_error_states_remedy_for_missing_values(voting):
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], 1.0), Rule([Interval(0, lower=1)], 2.0)],
         NAMES,

@@ -53,7 +53,7 @@ def interval_rules(*bounds: tuple[float, float], ordered: bool) -> RuleSet:
 # --- curves --------------------------------------------------------------------------------------
 
 
-def test_curve_agrees_with_published_example() -> None:
+def test_survival_curve_agrees_with_published_example() -> None:
     # Values as printed in D. G. Kleinbaum, M. Klein: Survival analysis, chapter 2.
     curve = SurvivalCurve.of(TREATED, TREATED_EVENT)
     published = {6: 0.8571, 7: 0.8067, 10: 0.7529, 13: 0.6902, 16: 0.6275, 22: 0.5378, 23: 0.4482}
@@ -68,7 +68,7 @@ def test_curve_agrees_with_published_example() -> None:
 
 
 @given(outcomes)
-def test_curve_agrees_with_loop(rows: list[tuple[int, bool]]) -> None:
+def test_survival_curve_agrees_with_loop(rows: list[tuple[int, bool]]) -> None:
     curve = SurvivalCurve.of(*zip(*rows, strict=True))
     moments = np.arange(-1, 14) + 0.5 * (len(rows) % 2)
     expected = [share_alive(rows, when) for when in moments]
@@ -79,7 +79,7 @@ def test_curve_agrees_with_loop(rows: list[tuple[int, bool]]) -> None:
 
 
 @given(outcomes, st.randoms())
-def test_curve_ignores_order_of_rows(rows: list[tuple[int, bool]], random: Any) -> None:
+def test_survival_curve_ignores_order_of_rows(rows: list[tuple[int, bool]], random: Any) -> None:
     curve = SurvivalCurve.of(*zip(*rows, strict=True))
     time, event = curve.outcomes()
     assert sorted(zip(time, event, strict=True)) == sorted(rows)
@@ -90,7 +90,7 @@ def test_curve_ignores_order_of_rows(rows: list[tuple[int, bool]], random: Any) 
     assert hash(second_result) == hash(curve)
 
 
-def test_curve_is_immutable() -> None:
+def test_survival_curve_is_immutable() -> None:
     curve = SurvivalCurve.of([3, 1], [True, False])
     for same in (curve, pickle.loads(pickle.dumps(curve))):
         assert same == curve
@@ -100,14 +100,14 @@ def test_curve_is_immutable() -> None:
     assert (curve == "a curve") is False
 
 
-def test_curve_of_censored_rows_is_constant() -> None:
+def test_survival_curve_of_censored_rows_is_constant() -> None:
     curve = SurvivalCurve.of([1, 2, 3], [False] * 3)
     assert curve.at([0, 2, 99]).tolist() == [1, 1, 1]
     assert str(curve) == "median survival not reached   [3 rows, 0 events]"
 
 
 @pytest.mark.parametrize("times", [[1.0, np.nan], ["1"], [True]])
-def test_curve_rejects_invalid_times(times: Any) -> None:
+def test_survival_curve_rejects_invalid_times(times: Any) -> None:
     with pytest.raises(ValueError, match="times must be numbers"):
         SurvivalCurve.of([1], [True]).at(times)
 
@@ -171,7 +171,7 @@ def test_read_outcomes_rejects_invalid_outcomes(
     st.lists(st.tuples(st.integers(-2, 10), st.integers(-2, 10)), max_size=5),
     st.booleans(),
 )
-def test_predictions_agree_with_loop(
+def test_survival_rules_predictions_agree_with_loop(
     rows: list[tuple[int, int, bool]], bounds: list[tuple[int, int]], ordered: bool
 ) -> None:
     if not any(event for *_, event in rows):
@@ -197,7 +197,7 @@ def test_predictions_agree_with_loop(
     assert [c is None for c in rules.curves] == [not answers_of[i] for i in range(len(bounds))]
 
 
-def test_curves_agree_with_rulekit() -> None:
+def test_survival_rules_agree_with_rulekit() -> None:
     golden = json.loads(RULEKIT.read_text(encoding="utf-8"))
     ruleset = RuleSet.from_json(json.dumps(golden["ruleset"]))
     rules = SurvivalRules.fit(ruleset, golden["X"], (golden["time"], golden["event"]))
@@ -208,7 +208,7 @@ def test_curves_agree_with_rulekit() -> None:
         np.testing.assert_allclose(values, curve["probabilities"], rtol=1e-12, atol=1e-15)
 
 
-def test_predict_in_batches() -> None:
+def test_survival_rules_predict_alike_in_batches() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(0, 10, (20_000, 1))
     time, event = rng.exponential(5, 20_000).round(1), rng.random(20_000) < 0.7
@@ -223,7 +223,7 @@ def test_predict_in_batches() -> None:
     )
 
 
-def test_mean_of_equal_curves_is_at_most_one() -> None:
+def test_survival_rules_mean_of_equal_curves_is_at_most_one() -> None:
     curve = SurvivalCurve.of([1.0, 2.0], [True, True])
     for n_rules in range(1, 30):  # for which n is n times one n-th above 1?
         ruleset = interval_rules(*[(0, 9)] * n_rules, ordered=False)
@@ -231,7 +231,7 @@ def test_mean_of_equal_curves_is_at_most_one() -> None:
         assert 1 - 1e-12 <= rules.predict_survival_function([[3.0]], [0.5])[0, 0] <= 1
 
 
-def test_fit_accepts_any_rules() -> None:
+def test_survival_rules_accept_any_rules() -> None:
     rng = np.random.default_rng(1)
     X = pd.DataFrame({"dose": rng.uniform(0, 10, 200), "age": rng.uniform(20, 80, 200)})
     time = rng.exponential(np.where(X["age"] > 50, 2, 9))
@@ -243,7 +243,7 @@ def test_fit_accepts_any_rules() -> None:
     assert medians == sorted(np.sort(time[rows])[(rows.sum() - 1) // 2] for rows in (older, ~older))
 
 
-def test_survival_rules_text() -> None:
+def test_survival_rules_describe_themselves() -> None:
     ruleset = interval_rules((0, 5), (50, 60), (1, 0), ordered=False)
     rules = SurvivalRules.fit(ruleset, [[1.0], [2.0], [9.0]], ([3.0, 4.0, 5.0], [1, 0, 0]))
     assert str(rules) == (

@@ -90,7 +90,7 @@ def test_rules_without_target_name_one_reference():
     assert "predictions of the model ± " in str(fitted.rules_)
 
 
-def test_weighted_statistics_are_marked():
+def test_weighted_statistics_are_described_as_weighted():
     X, y = load_iris(return_X_y=True, as_frame=True)
     weights = np.where(y == 2, 3, 1)
     rules = CARTExtractor(GaussianNB(), max_leaf_nodes=3).fit(X, y, sample_weight=weights).rules_
@@ -104,7 +104,7 @@ def test_weighted_statistics_are_marked():
     assert "weighted rows" in rules.to_sentences()
 
 
-def test_unknown_labels_of_the_target_are_not_right():
+def test_with_target_counts_unknown_labels_as_wrong():
     rule = Rule([], "a", RuleStatistics(4))
     rules = RuleSet([rule], ["x"], task="classification", classes=["a", "b"])
     described = with_target(rules, [[0], [1], [2], [3]], np.array(["a", "z", "b", "z"]))
@@ -112,7 +112,7 @@ def test_unknown_labels_of_the_target_are_not_right():
     assert described.rules[0].correctness(0) == 0.25
 
 
-def test_overlapping_rules_count_every_row_they_cover():
+def test_with_target_counts_every_covered_row():
     rules = RuleSet(
         [
             Rule([Interval(0, upper=2)], "a", RuleStatistics(2)),
@@ -126,12 +126,12 @@ def test_overlapping_rules_count_every_row_they_cover():
     assert [r.statistics.target_counts for r in described] == [(1, 1), (0, 2)]
 
 
-def test_rules_without_statistics_get_none():
+def test_with_target_keeps_rules_without_statistics():
     rules = RuleSet([Rule([], "a")], ["x"], task="classification")
     assert with_target(rules, [[0]], np.array(["a"])).rules[0].statistics is None
 
 
-def test_weights_of_trees_are_no_rows():
+def test_tree_rules_distinguish_weights_from_rows():
     X, y = load_iris(return_X_y=True)
     tree = DecisionTreeClassifier(max_leaf_nodes=2, random_state=0).fit(X, y, np.full(150, 2.5))
     rules = as_ruleset(tree)
@@ -147,7 +147,7 @@ def merged_end(task, output, one, two):
     return ruleset.without_repeated_end().rules[0].statistics
 
 
-def test_merged_rules_have_the_statistics_of_all_rows():
+def test_merged_rules_combine_target_statistics():
     one = RuleStatistics(4, (3, 1), target_counts=(2, 2))
     two = RuleStatistics(2, (2, 0), target_counts=(1, 1))
     assert merged_end("classification", "a", one, two).target_counts == (3, 3)
@@ -160,7 +160,7 @@ def test_merged_rules_have_the_statistics_of_all_rows():
     assert merged.weighted
 
 
-def test_queried_points_are_not_called_rows():
+def test_statistics_distinguish_queried_points_from_rows():
     X, y = load_iris(return_X_y=True, as_frame=True)
     rules = TrepanExtractor(GaussianNB(), min_sample=500).fit(X, y).rules_
     points = [rule.statistics.n_points for rule in rules]
@@ -174,7 +174,7 @@ def test_statistics_reject_negative_errors(field):
         RuleStatistics(3, **{field: -1.0})
 
 
-def test_rules_reject_counts_of_other_classes():
+def test_ruleset_rejects_target_counts_of_other_classes():
     rule = Rule([], "a", RuleStatistics(2, target_counts=(1, 1, 1)))
     with pytest.raises(ValueError, match="3 target_counts for 2 classes"):
         RuleSet([rule], ["x"], task="classification", classes=["a", "b"])

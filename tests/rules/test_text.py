@@ -58,7 +58,7 @@ finite = st.floats(-1e308, 1e308)
         (1.2345678901e20, 2, "1.2345678901e+20"),
     ],
 )
-def test_format_number(value, decimals, text):
+def test_format_number_returns_short_text(value, decimals, text):
     assert format_number(value, decimals) == text
 
 
@@ -94,7 +94,7 @@ def test_format_number_keeps_given_decimals(value, decimals):
         (2 / 3, "67 %"),
     ],
 )
-def test_percent_text(share, text):
+def test_percent_text_rounds_to_whole_percent(share, text):
     assert percent_text(share) == text
 
 
@@ -111,7 +111,7 @@ def test_percent_text_is_100_only_if_exact(share):
         assert float(text.removesuffix(" %")) == pytest.approx(100 * share, abs=0.5001)
 
 
-def test_decimals_for_range():
+def test_decimals_for_range_depends_on_span():
     assert decimals_for_range(0, 10) == 2
     assert decimals_for_range(0, 9.99) == 3
     assert decimals_for_range(0, 1e6) == -3
@@ -136,7 +136,7 @@ def test_decimals_for_range():
         (-math.inf, "-∞"),
     ],
 )
-def test_exact_number(value, text):
+def test_exact_number_writes_all_digits(value, text):
     assert exact_number(value) == plain_number(0, value) == text
 
 
@@ -147,12 +147,12 @@ def test_exact_number_round_trips(value):
     assert len(text.replace(".", "").strip("-0")) <= max(len(repr(value)), 17)
 
 
-def test_bounds_text():
+def test_bounds_text_writes_both_bounds():
     assert bounds_text("a", 1.0, 2.0, True, False, "{:.2f}".format) == "1.00 ≤ a < 2.00"
     assert bounds_text("a", -math.inf, math.inf, False, False, str) == "a is anything"
 
 
-def test_linear_text():
+def test_linear_text_joins_terms():
     assert linear_text([(0, 1), (1, -1), (2, 0.5)], ["1", "1", "0.5"]) == "x0 - x1 + 0.5·x2"
     assert linear_text([(1, -2.25)], ["2.25"], ["a", "b"]) == "-2.25·b"
 

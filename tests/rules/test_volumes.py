@@ -134,7 +134,7 @@ def test_union_volume_counts_cells(path: str, boxes: np.ndarray) -> None:
 @pytest.mark.parametrize(
     ("n_boxes", "n_features", "reach"), [(13, 1, 0.1), (40, 2, 0.3), (25, 3, 0.4), (16, 4, 0.6)]
 )
-def test_union_volume_of_entangled_boxes(
+def test_union_volume_agrees_with_cells_for_entangled_boxes(
     path: str, n_boxes: int, n_features: int, reach: float
 ) -> None:
     boxes = random_boxes(n_boxes, n_features, reach, seed=n_boxes)
@@ -177,7 +177,7 @@ def covered_cells(sets: list[np.ndarray], rules: list[int]) -> np.ndarray:
 
 @pytest.mark.parametrize("path", PATHS)
 @given(sets=value_sets())
-def test_union_volume_of_products(path: str, sets: list[np.ndarray]) -> None:
+def test_union_volume_agrees_with_cells_for_products(path: str, sets: list[np.ndarray]) -> None:
     lower, upper, rule = boxes_of(sets)
     order = np.random.default_rng(len(lower)).permutation(len(lower))
     with forced(path):
@@ -188,7 +188,7 @@ def test_union_volume_of_products(path: str, sets: list[np.ndarray]) -> None:
 
 
 @given(sets=value_sets(), seed=st.integers(0, 5))
-def test_points_in_products_are_those_in_boxes(sets: list[np.ndarray], seed: int) -> None:
+def test_in_some_rule_agrees_with_first_box(sets: list[np.ndarray], seed: int) -> None:
     lower, upper, rule = boxes_of(sets)
     # Half of the coordinates are ends of boxes, which belong to both of two adjacent boxes.
     points = np.random.default_rng(seed).integers(0, 4 * SIDE + 1, (50, len(sets))) / (4 * SIDE)
@@ -197,7 +197,7 @@ def test_points_in_products_are_those_in_boxes(sets: list[np.ndarray], seed: int
     assert in_some_rule(points, lower, upper, rule).tolist() == in_some_box.tolist()
 
 
-def test_rules_with_many_boxes_have_exact_volume() -> None:
+def test_union_volume_is_exact_for_rules_with_many_boxes() -> None:
     rng = np.random.default_rng(0)
     sets = [np.ones((30, SIDE), dtype=bool) for _ in range(20)]
     for number in range(30):
@@ -213,7 +213,7 @@ def test_rules_with_many_boxes_have_exact_volume() -> None:
 
 
 @given(sets=value_sets(), first=st.integers(0, 5))
-def test_products_volume_outside_of_others(sets: list[np.ndarray], first: int) -> None:
+def test_volume_outside_agrees_with_cells(sets: list[np.ndarray], first: int) -> None:
     lower, upper, rule = boxes_of(sets)
     one = first % len(sets[0])
     own, others = rule == one, rule != one
@@ -225,7 +225,7 @@ def test_products_volume_outside_of_others(sets: list[np.ndarray], first: int) -
     assert result == pytest.approx(expected.mean(), abs=1e-15)
 
 
-def test_products_volume_is_none_beyond_limit() -> None:
+def test_volume_outside_returns_none_beyond_limit() -> None:
     lower, upper = random_boxes(60, 10, 0.5, seed=1)
     one, others = slice(0, 1), slice(1, None)
     rule = np.arange(59)
@@ -239,7 +239,7 @@ def test_sampled_volume_underflows_to_zero() -> None:
 
 
 @pytest.mark.parametrize(("n_boxes", "n_features", "reach"), [(20, 8, 0.7), (14, 30, 1.2)])
-def test_union_volume_in_many_dimensions(n_boxes: int, n_features: int, reach: float) -> None:
+def test_union_volume_agrees_with_recursion(n_boxes: int, n_features: int, reach: float) -> None:
     lower, upper = random_boxes(n_boxes, n_features, reach, seed=5)
     expected = recursive_volume(
         [(tuple(a), tuple(b)) for a, b in zip(lower.tolist(), upper.tolist(), strict=True)]
@@ -265,7 +265,9 @@ def test_union_volume_in_many_dimensions(n_boxes: int, n_features: int, reach: f
         (np.empty((2, 0)), np.empty((2, 0)), 1.0),  # a point is all of a cube without dimensions
     ],
 )
-def test_union_volume_of_known_shapes(lower: object, upper: object, expected: float) -> None:
+def test_union_volume_equals_known_volumes_of_shapes(
+    lower: object, upper: object, expected: float
+) -> None:
     assert union_volume(lower, upper) == Volume(expected, True, expected, expected, None, 0)
 
 
@@ -323,7 +325,7 @@ def test_union_volume_tolerates_rounding_of_disjoint_boxes() -> None:
     assert union_volume(lower, upper, disjoint=True).value == 1.0
 
 
-def test_union_volume_in_150_dimensions() -> None:
+def test_union_volume_handles_150_dimensions() -> None:
     lower = np.zeros((2, 150))
     upper = np.full((2, 150), 0.99)
     upper[1] = 0.98
@@ -358,7 +360,9 @@ SAMPLED = [
 
 
 @pytest.mark.parametrize(("n_boxes", "n_features", "reach"), SAMPLED)
-def test_sampled_interval_contains_the_volume(n_boxes: int, n_features: int, reach: float) -> None:
+def test_union_volume_interval_contains_exact_volume(
+    n_boxes: int, n_features: int, reach: float
+) -> None:
     boxes = random_boxes(n_boxes, n_features, reach, seed=11)
     exact = union_volume(*boxes)
     assert exact.exact
@@ -376,7 +380,7 @@ def test_sampled_interval_contains_the_volume(n_boxes: int, n_features: int, rea
     assert held >= 38
 
 
-def test_sampled_volume_of_tiny_union_is_accurate() -> None:
+def test_union_volume_samples_tiny_unions_accurately() -> None:
     boxes = random_boxes(60, 20, 0.7, seed=11)
     exact = union_volume(*boxes).value
     assert 0.0 < exact < 0.002
@@ -400,7 +404,7 @@ def test_union_volume_adds_exact_and_sampled_parts() -> None:
     assert joined.high == pytest.approx(min(alone.high + 0.5, 1.0), abs=1e-12)
 
 
-def test_sampled_volume_is_reproducible() -> None:
+def test_union_volume_samples_reproducibly() -> None:
     boxes = random_boxes(15, 7, 0.9, seed=11)
 
     def value(random_state: object) -> float:
@@ -454,7 +458,7 @@ def test_union_volume_samples_entangled_boxes(monkeypatch: pytest.MonkeyPatch) -
 # --- sampling ---
 
 
-def test_point_stream_is_independent_of_data_seed() -> None:
+def test_sampling_stream_is_independent_of_data_seed() -> None:
     # Narrow boxes around rows drawn with seed 0, and points with seed 0 in the whole cube: points
     # of the same stream would all hit the boxes.
     points = np.random.default_rng(0).random((500, 2))
@@ -511,7 +515,7 @@ def test_sampled_volume_agrees_with_counted_cells(
     assert {type(number) for number in (value, bottom, top)} == {float}
 
 
-def test_sampled_volume_uses_given_generator() -> None:
+def test_sampling_stream_uses_given_generator() -> None:
     generator = np.random.default_rng(3)
     assert sampling_stream(generator) is generator
     state = np.random.RandomState(3)
@@ -587,7 +591,7 @@ def test_adjacent_pairs_agree_with_loop(boxes: np.ndarray, data: st.DataObject) 
         assert hull.prod() == sum((upper[one] - lower[one]).prod() for one in (i, j))
 
 
-def test_volumes_reject_unbounded_boxes() -> None:
+def test_pairs_of_boxes_accept_unbounded_boxes() -> None:
     inf = math.inf
     lower, upper = [[-inf, 0], [2, 0], [-inf, -inf]], [[2, 1], [inf, 1], [0, inf]]
     assert adjacent_pairs(lower, upper).tolist() == [[0, 1, 0]]
@@ -601,7 +605,7 @@ def test_volumes_reject_unbounded_boxes() -> None:
     ]
 
 
-def test_volumes_treat_minus_zero_as_zero() -> None:
+def test_pairs_of_boxes_treat_minus_zero_as_zero() -> None:
     assert contained_in_other([[0.0], [-0.0]], [[1.0], [1.0]]).tolist() == [False, True]
     assert adjacent_pairs([[0.0], [-1.0]], [[1.0], [-0.0]]).tolist() == [[1, 0, 0]]
 

@@ -44,7 +44,7 @@ ROWS = [[0.5, -1.0], [0.5, 1.0], [2.0, -1.0], [-1.0, -1.0], [math.nan, -1.0]]
 # --- by hand -----------------------------------------------------------------------------------
 
 
-def test_votes_are_summed_and_ties_go_to_first_class():
+def test_votes_add_weights_and_break_ties_by_first_class():
     # 0.5 to 0.25; 0.5 to 0.5; only b; only a; no rule holds.
     assert VOTES.predict(ROWS).tolist() == ["a", "a", "b", "a", "b"]
     shares = VOTES.predict_proba(ROWS)
@@ -52,7 +52,7 @@ def test_votes_are_summed_and_ties_go_to_first_class():
     assert shares[4].tolist() == [0, 1]
 
 
-def test_probabilities_divide_weights_by_counts():
+def test_probabilities_multiply_weights_by_class_shares():
     both = VOTES.replace(voting="probabilities")
     # 0.5 * (2/3, 1/3) + 0.25 * (1/4, 3/4) = (0.396, 0.354)
     assert both.predict([[0.5, -1.0]]).tolist() == ["a"]
@@ -68,7 +68,7 @@ def test_logistic_voting_returns_probabilities():
     assert first.sum() == pytest.approx(1)
 
 
-def test_mean_and_sum_of_weighted_outputs():
+def test_mean_and_sum_combine_weighted_outputs():
     rules = [
         Rule([Interval(0, upper=1)], 10.0, weight=3),
         Rule([Interval(0, lower=0)], LinearOutput(1, [(1, 2)])),
@@ -114,7 +114,7 @@ def test_voting_abstains_where_uncovered():
     assert silent.predict_proba(ROWS)[-1].tolist() == [0.5, 0.5]
 
 
-def test_invalid_probabilities_give_winner_one():
+def test_predict_proba_gives_winner_one_if_undefined():
     against = Rule([Interval(0, upper=1)], "a", weight=-1.0)
     nothing = Rule([Interval(0, lower=1)], "a", weight=0.0)
     rules = VOTES.replace(
@@ -202,7 +202,7 @@ def test_voting_agrees_with_loop(ruleset: RuleSet, rows: list[tuple[float, float
     assert pickle.loads(pickle.dumps(ruleset)) == ruleset
 
 
-def test_voting_is_equal_for_blocks_of_rows(monkeypatch: pytest.MonkeyPatch):
+def test_voting_ignores_size_of_row_blocks(monkeypatch: pytest.MonkeyPatch):
     X = np.random.default_rng(0).uniform(-2, 3, (200, 2))
     before = VOTES.predict_proba(X)
     monkeypatch.setattr("skescore.rules._prediction._PAIRS", 20)
@@ -210,7 +210,7 @@ def test_voting_is_equal_for_blocks_of_rows(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize("voting", ["votes", "probabilities", "logistic"])
-def test_voting_is_equal_for_blocks_of_rules(voting: str, monkeypatch: pytest.MonkeyPatch):
+def test_voting_ignores_size_of_rule_blocks(voting: str, monkeypatch: pytest.MonkeyPatch):
     rules = VOTES.rules * 7
     X = np.random.default_rng(0).uniform(-2, 3, (200, 2))
     before = VOTES.replace(rules=rules, voting=voting).predict_proba(X)
@@ -219,7 +219,7 @@ def test_voting_is_equal_for_blocks_of_rules(voting: str, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("voting", ["mean", "sum"])
-def test_regression_voting_is_equal_for_blocks_of_rules(
+def test_regression_voting_ignores_size_of_rule_blocks(
     voting: str, monkeypatch: pytest.MonkeyPatch
 ):
     generator = np.random.default_rng(0)
@@ -256,7 +256,7 @@ def test_voting_memory_is_linear_in_rules():
     assert peak < 40e6  # one matcher of all rules takes 20 000 * 20 000 bits, and a byte for each
 
 
-def test_rules_made_from_arrays_have_weights():
+def test_from_boxes_keeps_weights():
     boxes = BoxTable(
         *(np.array([[v], [w]]) for v, w in [(0, 1), (2, 3), (True, True)]),
         np.array([[True], [True]]),
@@ -307,19 +307,19 @@ def test_voting_rejects_operations_on_one_rule_per_row():
 
 
 @pytest.mark.parametrize("weight", [math.nan, math.inf])
-def test_weights_are_finite(weight: float):
+def test_rule_rejects_nonfinite_weights(weight: float):
     with pytest.raises(ValueError, match="weight must be a finite number"):
         Rule([], "a", weight=weight)
 
 
-def test_weights_of_a_regression_are_numbers():
+def test_ruleset_rejects_linear_weights_in_regression():
     with pytest.raises(ValueError, match=r"Rule 1 of a regression has the weight 2·x0; it must"):
         RuleSet([Rule([], 1.0, weight=LinearOutput(0, [(0, 2)]))], ["x"], task="regression")
     with pytest.raises(ValueError, match="Rule 1 uses feature 3"):
         RuleSet([Rule([], "a", weight=LinearOutput(0, [(3, 2)]))], ["x"], task="classification")
 
 
-def test_weights_are_written_only_with_voting():
+def test_rule_text_states_weight_only_with_voting():
     assert str(VOTES[0]) == "IF x ≤ 1 THEN a   [weight 0.5, 3 rows, 67 % of this class]"
     assert Rule([OneOf(0, ["r"])], "a").to_text() == "IF x0 = r THEN a"
 
@@ -340,7 +340,7 @@ def test_load_reads_earlier_names_of_voting():
     assert RuleSet.from_json(written.replace('"standard_deviation"', '"spread"')) == numbers
 
 
-def test_infinite_weight_times_zero_share_is_zero():
+def test_probabilities_treat_infinity_times_zero_as_zero():
     first = Rule([], "a", RuleStatistics(1, (1, 0)), LinearOutput(0.0, [(0, 1e308)]))
     rules = RuleSet(
         [first, Rule([], "b", RuleStatistics(1, (0, 1)), 1.0)],

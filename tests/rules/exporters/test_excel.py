@@ -18,7 +18,7 @@ def workbook_of(rules, n_rows=3):
     return openpyxl.load_workbook(io.BytesIO(to_excel(rules, n_rows)))
 
 
-def test_cells_of_texts_have_the_format_text():
+def test_excel_formats_cells_of_text_features_as_text():
     rules = rules_of(OneOf(0, ["007", "TRUE"]), Interval(1, upper=3))
     sheet = workbook_of(rules)["Rows"]
     for row in (2, 3, 4):
@@ -29,7 +29,7 @@ def test_cells_of_texts_have_the_format_text():
     assert sheet.column_dimensions["B"].number_format == "General"
 
 
-def test_rules_sheet_puts_or_in_parentheses():
+def test_excel_rules_sheet_puts_or_in_parentheses():
     rules = rules_of(Interval(1, lower=5, missing=True), OneOf(0, ["a"]))
     sheet = workbook_of(rules)["Rules"]
     assert sheet["B2"].value == rules[0].premise_text(rules.feature_names)
@@ -38,7 +38,7 @@ def test_rules_sheet_puts_or_in_parentheses():
     assert alone["B2"].value == "size > 5 or missing"
 
 
-def test_functions_have_at_most_255_arguments():
+def test_excel_formula_limits_functions_to_255_arguments():
     values = [f"v{i}" for i in range(300)]
     formula = to_excel_formula(rules_of(OneOf(0, values)))
     shape = re.sub(r"EXACT\([^()]*\)", "1", formula)

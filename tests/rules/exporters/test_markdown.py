@@ -56,7 +56,7 @@ def shown(ruleset):
     return parser
 
 
-def test_the_table_as_it_is_written():
+def test_markdown_writes_table():
     assert IRIS.to_markdown() == (
         "3 rules, the first that holds predicts\n"
         "\n"
@@ -68,7 +68,7 @@ def test_the_table_as_it_is_written():
     )
 
 
-def test_caption_and_fallback():
+def test_markdown_caption_states_fallback():
     assert shown(IRIS).paragraphs == ["3 rules, the first that holds predicts"]
     lost = IRIS[:1].replace(fallback=Fallback("setosa", "abstain"))
     assert shown(lost).paragraphs == ["1 rule; otherwise, where no rule holds: no prediction"]
@@ -77,7 +77,7 @@ def test_caption_and_fallback():
     assert len(shown(empty).rows) == 1
 
 
-def test_rules_that_vote_show_their_weights():
+def test_markdown_shows_weights_of_voting_rules():
     rules = [
         Rule([Interval(0, 1)], "a", RuleStatistics(4, (3, 1)), 0.8),
         Rule([], "b", weight=LinearOutput(1, [(0, -2)])),
@@ -97,7 +97,7 @@ SIGNS = st.text("ab 12|\\`*_[]()<>&;:~$#!@^={}\"'/-+.\n\r\t\u2028é", max_size=1
 
 @given(names=st.lists(SIGNS, min_size=2, max_size=2, unique=True), labels=st.tuples(SIGNS, SIGNS))
 @pytest.mark.filterwarnings("error")
-def test_names_and_labels_are_shown_as_they_are(names, labels):
+def test_markdown_escapes_names_and_labels(names, labels):
     rules = [Rule([Interval(0, upper=1), OneOf(1, labels)], label) for label in labels]
     ruleset = RuleSet(rules, names, task="classification", fallback=Fallback(labels[0]))
     table = shown(ruleset)
@@ -110,7 +110,7 @@ def test_names_and_labels_are_shown_as_they_are(names, labels):
         assert row == [str(i + 1), f"{'else ' * i}if {premise}", outputs[i], ""]
 
 
-def test_nothing_becomes_an_emoji_or_a_link():
+def test_markdown_escapes_emojis_and_links():
     rule = Rule([Interval(0, 1)], "http://example.org")
     text = RuleSet([rule], [":smile:"], task="classification").to_markdown()
     assert "\\:smile" in text

@@ -25,7 +25,7 @@ def output_fields(rules):
         (1.5, 0.5, "continuous", "double"),
     ],
 )
-def test_output_declares_the_prediction(output, fallback, optype, data_type):
+def test_pmml_output_declares_prediction(output, fallback, optype, data_type):
     task = "regression" if isinstance(output, float) else "classification"
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], output)], ["x"], task=task, fallback=Fallback(fallback)
@@ -46,7 +46,7 @@ def test_output_declares_the_prediction(output, fallback, optype, data_type):
     }
 
 
-def test_output_fields_differ_from_features():
+def test_pmml_output_fields_differ_from_features():
     names = ["rule", "predicted_value", "prediction"]
     rules = RuleSet(
         [Rule([Interval(i, upper=1) for i in range(3)], "a")],
@@ -58,7 +58,7 @@ def test_output_fields_differ_from_features():
     assert outputs == {"predicted_value_", "rule_"}
 
 
-def test_linear_outputs_name_the_formats_that_write_them():
+def test_pmml_suggests_formats_for_linear_outputs():
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], LinearOutput(1.0, [(0, 2.0)]))],
         ["x"],

@@ -159,7 +159,7 @@ LABELS = [
 
 @needs_swipl
 @pytest.mark.slow
-def test_hostile_rows(arbitrary, tmp_path):
+def test_prolog_predicts_hostile_rows(arbitrary, tmp_path):
     X = arbitrary.hostile_rows()
     X = X[~np.isinf(X[["age", "fare (€)"]]).any(axis=1)]  # their sums would be errors
     for ruleset in arbitrary.hostile_sets():
@@ -175,7 +175,7 @@ def test_hostile_rows(arbitrary, tmp_path):
 
 
 @needs_swipl
-def test_every_kind_of_condition_on_ten_thousand_rows(tmp_path):
+def test_prolog_matches_every_kind_of_condition(tmp_path):
     rng = np.random.default_rng(0)
     one, half = Interval(0, -1.0, 1e-05, True, False), Interval(1, upper=-0.5, upper_closed=False)
     rules = [
@@ -217,7 +217,7 @@ def test_every_kind_of_condition_on_ten_thousand_rows(tmp_path):
 
 
 @needs_swipl
-def test_labels_and_values_of_all_kinds(tmp_path):
+def test_prolog_keeps_labels_and_values_of_all_kinds(tmp_path):
     labels = [label for label in LABELS if label != "true"]
     rules = [Rule([OneOf(0, [label])], label) for label in labels if label not in ("null", "nan")]
     names = ["f"]
@@ -251,7 +251,7 @@ def test_labels_and_values_of_all_kinds(tmp_path):
         (None, [1, None, None]),
     ],
 )
-def test_fallbacks(tmp_path, fallback, expected):
+def test_prolog_predicts_fallback(tmp_path, fallback, expected):
     rules = [Rule([Interval(0, 0)], 1)]
     ruleset = RuleSet(rules, ["x"], task="classification", classes=[1, 2], fallback=fallback)
     assert ask(tmp_path, ruleset.to_prolog(), [[1.0], [-1.0], [math.nan]]) == expected
@@ -262,7 +262,7 @@ def test_fallbacks(tmp_path, fallback, expected):
 
 
 @needs_swipl
-def test_numbers_as_answers(tmp_path):
+def test_prolog_returns_exact_numbers(tmp_path):
     rng = np.random.default_rng(1)
     rules = [
         Rule([Interval(0, upper=-1)], 3),
@@ -279,7 +279,7 @@ def test_numbers_as_answers(tmp_path):
 
 
 @needs_swipl
-def test_infinite_and_unbound_values(tmp_path):
+def test_prolog_handles_infinite_and_unbound_values(tmp_path):
     rules = [
         Rule([Interval(0, 1e308)], 1),
         Rule([Interval(0, upper=-1e308)], 2),
@@ -305,7 +305,7 @@ def test_infinite_and_unbound_values(tmp_path):
 
 
 @needs_swipl
-def test_query_for_wrong_label_fails(tmp_path):
+def test_prolog_query_for_wrong_label_fails(tmp_path):
     rules = [Rule([Interval(0, 0)], "a"), Rule([Interval(0, -1)], "b")]
     theory = RuleSet(rules, ["x"], task="classification", fallback=Fallback("c")).to_prolog()
     asked = "ask(X, A) :- ( prediction(X, A) -> write(yes) ; write(no) ), nl.\n"
@@ -323,7 +323,7 @@ def test_query_for_wrong_label_fails(tmp_path):
 
 @needs_swipl
 @pytest.mark.parametrize("disjoint", [False, True])
-def test_unordered_rules(tmp_path, disjoint):
+def test_prolog_predicts_unordered_rules(tmp_path, disjoint):
     rng = np.random.default_rng(2)
     rules = []
     for i in range(40):
@@ -376,7 +376,7 @@ def random_voters(voting, rng, n_rules=60, rows=True):
 @pytest.mark.slow
 @needs_swipl
 @pytest.mark.parametrize("voting", ["votes", "probabilities", "logistic", "mean", "sum"])
-def test_voting(tmp_path, voting):
+def test_prolog_predicts_voting_rules(tmp_path, voting):
     rng = np.random.default_rng(3)
     for n_rules, rows in ((60, True), (4, False)):
         ruleset = random_voters(voting, rng, n_rules, rows)
@@ -394,7 +394,7 @@ def test_voting(tmp_path, voting):
 
 @needs_swipl
 @pytest.mark.parametrize("weights", [(1.0, 2.0, 1.0), (1.0, 1.0, 2.0), (0.0, -1.0, 0.0)])
-def test_equal_sums_go_to_the_class_that_comes_first(tmp_path, weights):
+def test_prolog_breaks_ties_by_order_of_classes(tmp_path, weights):
     rules = [Rule([], c, weight=w) for c, w in zip("cab", weights, strict=True)]
     for classes in ("abc", "cba", "bca"):
         ruleset = RuleSet(
@@ -409,7 +409,7 @@ def test_equal_sums_go_to_the_class_that_comes_first(tmp_path, weights):
 
 
 @needs_swipl
-def test_a_mean_without_weight_is_the_fallback(tmp_path):
+def test_prolog_mean_without_weight_is_fallback(tmp_path):
     rules = [
         Rule([], 5, weight=1),
         Rule([Interval(0, 0)], 9, weight=-1),
@@ -428,7 +428,7 @@ def test_a_mean_without_weight_is_the_fallback(tmp_path):
 
 @needs_swipl
 @pytest.mark.parametrize(("name", "task"), [(n, t) for n, s in EXTRACTORS.items() for t in s.tasks])
-def test_rules_of_every_extractor(tmp_path, name, task):
+def test_prolog_predicts_rules_of_every_extractor(tmp_path, name, task):
     load, forest = (
         (load_iris, RandomForestClassifier)
         if task == "classification"
@@ -451,7 +451,7 @@ def test_rules_of_every_extractor(tmp_path, name, task):
 
 
 @needs_swipl
-def test_five_hundred_rules_on_ten_thousand_rows(tmp_path):
+def test_prolog_predicts_500_rules_on_10_000_rows(tmp_path):
     rng = np.random.default_rng(5)
     shape = (500, 4)
     lower = rng.normal(size=shape) * 2
@@ -476,7 +476,7 @@ floats = st.floats(allow_nan=False, allow_infinity=False)
 
 
 @needs_swipl
-def test_any_text_any_number_any_name(tmp_path_factory):
+def test_prolog_accepts_any_text_number_and_name(tmp_path_factory):
     """All in one process: each text, number and name gets a rule of its own."""
     strings, numbers, names = set(), set(), set()
 
@@ -509,7 +509,7 @@ def test_any_text_any_number_any_name(tmp_path_factory):
 # --- as it is written ------------------------------------------------------------------------
 
 
-def test_header_names_features_safely():
+def test_prolog_header_names_features_safely():
     names = ["Output", "output", "9 lives", "", "日本", "a\nb :- halt.", "Held1", "Sum", "x0", "X0"]
     ruleset = RuleSet(
         [Rule([OneOf(4, ["b", "a"]), Interval(0, 1)], "yes")],
@@ -529,7 +529,7 @@ def test_header_names_features_safely():
     assert sum("halt" in line for line in code) == 0
 
 
-def test_comments_describe_rules():
+def test_prolog_comments_describe_rules():
     rules = [Rule([Interval(0, 1)], "a\u2028:- halt.", RuleStatistics(2, (1, 1)))]
     ruleset = RuleSet(rules, ["±"], task="classification", classes=["a\u2028:- halt.", "b"])
     assert all(
@@ -548,20 +548,20 @@ def test_comments_describe_rules():
     assert ruleset.to_prolog().startswith("% 1 rule for classification.\n")
 
 
-def test_variables_keep_accents_and_show_blank_names():
+def test_prolog_header_transliterates_and_quotes_names():
     ruleset = RuleSet([Rule([Interval(0, 1)], 1.0)], ["Größe é", "  "], task="regression")
     header = ruleset.to_prolog().splitlines()
     assert header[2:4] == ["%   Grosse_e  number  Größe é", '%   X1        number  "  "']
 
 
-def test_another_predicate():
+def test_prolog_uses_given_predicate():
     ruleset = RuleSet([Rule([], 1.0)], [], task="regression", ordered=False, voting="mean")
     theory = ruleset.to_prolog(predicate="is_it")
     heads = re.findall(r"^(\w+)\(", theory, re.MULTILINE)
     assert set(heads) == {"is_it", "is_it_rule", "is_it_sum", "is_it_mean"}
 
 
-def test_shortened_numbers():
+def test_prolog_shortens_numbers_with_rows():
     ruleset = RuleSet([Rule([Interval(0, upper=2.449999988079071)], 1)], ["x"], task="regression")
     X = np.array([[1.4], [2.3], [2.6]])
     assert "X =< 2.449999988079071" in ruleset.to_prolog()
@@ -570,7 +570,7 @@ def test_shortened_numbers():
     assert len(search[1]) <= 3
 
 
-def test_the_nearest_rule_cannot_be_found_by_clauses():
+def test_prolog_rejects_nearest_fallback():
     nearest = Fallback("b", "nearest")
     ruleset = RuleSet([Rule([Interval(0, 1)], "a")], ["x"], task="classification", fallback=nearest)
     with pytest.raises(ValueError, match=r"policy='nearest'.*replace\(fallback=Fallback\('b'\)\)"):
@@ -582,7 +582,7 @@ def test_the_nearest_rule_cannot_be_found_by_clauses():
 
 
 @pytest.mark.parametrize("name", ["", "A", "_a", "a-b", "a b", "é", "a\n", "9", "'a'"])
-def test_names_that_are_no_predicate(name):
+def test_prolog_rejects_invalid_predicate_names(name):
     ruleset = RuleSet([], ["x"], task="regression")
     with pytest.raises(ValueError, match=re.escape(f"got {name!r}")):
         ruleset.to_prolog(predicate=name)

@@ -68,7 +68,7 @@ def assert_same(function, ruleset, X, expected):
 
 @settings(max_examples=25)
 @given(data=st.data())
-def test_arbitrary_rule_sets_predict_alike(arbitrary, data):
+def test_python_predicts_like_arbitrary_rule_sets(arbitrary, data):
     ruleset = data.draw(arbitrary.rule_sets(policies=("default", "abstain")))
     X = arbitrary.border_rows(ruleset, 80, data.draw(st.integers(0, 99)))
     assert_same(made(ruleset), ruleset, X, arbitrary.answers(ruleset, X))
@@ -76,14 +76,14 @@ def test_arbitrary_rule_sets_predict_alike(arbitrary, data):
 
 @settings(max_examples=20)
 @given(data=st.data())
-def test_nearest_rule_predicts_alike(arbitrary, data):
+def test_python_predicts_nearest_rule(arbitrary, data):
     ruleset = data.draw(arbitrary.rule_sets(policies=("nearest",), together=False))
     X = arbitrary.border_rows(ruleset, 60, data.draw(st.integers(0, 99)))
     assert_same(made(ruleset), ruleset, X, arbitrary.answers(ruleset, X))
 
 
 @pytest.mark.slow
-def test_extracted_rules_predict_alike_on_10000_rows(arbitrary, fitted):
+def test_python_predicts_extracted_rules_on_10_000_rows(arbitrary, fitted):
     for (name, task), (ruleset, X) in fitted.items():
         rng = np.random.default_rng(0)
         shape = (8000, X.shape[1])
@@ -94,7 +94,7 @@ def test_extracted_rules_predict_alike_on_10000_rows(arbitrary, fitted):
         assert len(set(expected)) > 1
 
 
-def test_the_function_needs_no_package():
+def test_python_function_needs_no_package():
     ruleset = RuleSet([Rule([Interval(0, upper=2.5)], "é")], NAMES, task="classification")
     program = ruleset.to_python() + "\nimport sys\nassert 'numpy' not in sys.modules"
     program += "\nassert predict([1, 0]) == 'é' == predict({'petal length (cm)': '2.5'})\n"
@@ -166,7 +166,7 @@ def test_python_code_is_readable():
     )
 
 
-def test_long_sums_have_a_line_per_term():
+def test_python_code_writes_long_sums_on_several_lines():
     names = [f"feature {j}" for j in range(5)]
     terms = [(j, (-1) ** j / 3) for j in range(5)]
     rules = [Rule([Interval(0, upper=1)], LinearOutput(0.1, terms))]
@@ -207,7 +207,7 @@ def test_long_sums_have_a_line_per_term():
         ("", '""'),
     ],
 )
-def test_texts_are_quoted_as_formatters_do(text, written):
+def test_python_code_quotes_texts_like_formatters(text, written):
     ruleset = RuleSet([Rule([], text)], ["a"], task="classification")
     returned = ruleset.to_python().rpartition("return ")[2].strip()
     assert returned == written.strip()
@@ -215,13 +215,13 @@ def test_texts_are_quoted_as_formatters_do(text, written):
 
 
 @pytest.mark.parametrize(("names", "said"), [(["a"], "1 value,"), (["a", "b"], "2 values,")])
-def test_a_row_of_another_length_is_rejected(names, said):
+def test_python_function_rejects_rows_of_wrong_length(names, said):
     ruleset = RuleSet([Rule([Interval(0, 1)], 1.0)], names, task="regression")
     with pytest.raises(ValueError, match=f"row must hold {said} got 3"):
         made(ruleset)([1, 2, 3])
 
 
-def test_rows_come_in_many_forms():
+def test_python_function_accepts_rows_of_many_types():
     ruleset = RuleSet(
         [Rule([Interval(0, upper=2.5), OneOf(1, [1])], 1.5), Rule([Interval(0, lower=4)], 2.5)],
         NAMES,
@@ -245,7 +245,7 @@ def test_rows_come_in_many_forms():
         function(["long", 1])
 
 
-def test_numpy_flags_are_counted():
+def test_python_function_counts_conditions_of_numpy_rows():
     # True + True is True in NumPy, and 2 in Python.
     inner = [OneOf(0, [1]), OneOf(1, ["a"]), OneOf(1, ["b"], negated=True)]
     ruleset = RuleSet([Rule([AtLeast(2, inner)], 1)], NAMES, task="regression")
@@ -254,7 +254,7 @@ def test_numpy_flags_are_counted():
     assert tried(made(ruleset), [np.int64(2), np.str_("c")]) is None
 
 
-def test_names_become_different_variables():
+def test_python_code_gives_each_feature_its_own_variable():
     names = [
         "a b",
         "a_b",
@@ -296,7 +296,7 @@ def test_names_become_different_variables():
     assert all(name.isascii() for name in used)
 
 
-def test_no_name_or_label_runs_as_code():
+def test_python_code_never_runs_names_or_labels():
     evil = '"""\nraise SystemExit(1)\n"""'
     ruleset = RuleSet(
         [Rule([OneOf(0, [evil])], evil), Rule([], "# \n\\")],
@@ -308,7 +308,7 @@ def test_no_name_or_label_runs_as_code():
     assert made(ruleset)([""]) == "# \n\\"
 
 
-def test_missing_values_within_at_least():
+def test_python_handles_missing_values_within_at_least():
     free = AtLeast(1, [Interval(0), Linear([(1, 2.0)])])
     ruleset = RuleSet([Rule([free], 1)], NAMES, task="regression", fallback=Fallback(0))
     X = [[NAN, NAN], [1, NAN], [NAN, 1], [math.inf, NAN], [1, 1]]
@@ -316,7 +316,7 @@ def test_missing_values_within_at_least():
     assert [made(ruleset)(row) for row in X] == [0, 1, 1, 1, 1]
 
 
-def test_missing_values_are_tested_plainly():
+def test_python_code_tests_missing_values_plainly():
     ruleset = RuleSet(
         [
             Rule([Interval(0, upper=30, missing=True), OneOf(1, ["f"], missing=True)], "a"),
@@ -344,13 +344,13 @@ def test_missing_values_are_tested_plainly():
 
 
 @pytest.mark.slow
-def test_hostile_rows(arbitrary):
+def test_python_predicts_hostile_rows(arbitrary):
     X = arbitrary.hostile_rows()
     for ruleset in arbitrary.hostile_sets():
         assert_same(made(ruleset), ruleset, X, arbitrary.answers(ruleset, X))
 
 
-def test_nearest_rule_counts_unexpected_known_values(arbitrary):
+def test_python_nearest_rule_counts_unexpected_values(arbitrary):
     ruleset = RuleSet(
         [Rule([Missing(1), Interval(0, upper=1)], 1.0), Rule([Interval(0, 4)], 2.0)],
         ["x", "kind"],
@@ -364,7 +364,7 @@ def test_nearest_rule_counts_unexpected_known_values(arbitrary):
     assert_same(made(ruleset), ruleset, X, [2.0, 2.0, 1.0, 1.0, 2.0])
 
 
-def test_row_without_prediction_raises():
+def test_python_function_raises_without_prediction():
     ruleset = RuleSet([Rule([Interval(0, upper=1)], 1.0)], NAMES, task="regression")
     with pytest.raises(ValueError, match="No rule holds for this row"):
         made(ruleset)([2, 0])
@@ -372,7 +372,7 @@ def test_row_without_prediction_raises():
         made(RuleSet([], NAMES, task="classification", classes=[]))([2, 0])
 
 
-def test_abstention():
+def test_python_function_abstains():
     rules = [Rule([Interval(0, upper=1)], True)]
     settings_ = {"feature_names": NAMES, "task": "classification", "classes": [True, False]}
     ruleset = RuleSet(rules, fallback=Fallback(True, "abstain", None, "?"), **settings_)
@@ -381,7 +381,7 @@ def test_abstention():
     assert made(ruleset)([1, 0]) is True
 
 
-def test_nearest_without_a_usable_feature():
+def test_python_nearest_rule_works_without_usable_feature():
     # Both features of the domain are constant, so that all boxes are equally near.
     ruleset = RuleSet(
         [Rule([Interval(0, upper=1)], 1), Rule([Interval(0, lower=9)], LinearOutput(1, [(1, 2)]))],
@@ -393,7 +393,7 @@ def test_nearest_without_a_usable_feature():
     assert made(ruleset)([5, 5]) == ruleset.predict([[5, 5]])[0] == 1.0
 
 
-def test_the_nearest_box_is_found_where_squares_are_no_floats():
+def test_python_nearest_rule_survives_overflow_of_squares():
     ruleset = RuleSet(
         [
             Rule([Interval(0, upper=1)], 1),
@@ -419,7 +419,7 @@ def test_the_nearest_box_is_found_where_squares_are_no_floats():
     assert function(X[0]) == 3
 
 
-def test_nearest_boxes_in_many_dimensions():
+def test_python_nearest_rule_works_in_many_dimensions():
     rng = np.random.default_rng(1)
     low = rng.normal(size=(12, 9))
     boxes = BoxTable(low, low + 0.3, np.zeros((12, 9)), np.ones((12, 9)))
@@ -438,14 +438,14 @@ def test_nearest_boxes_in_many_dimensions():
     assert set(ruleset.predict(X[far])) >= {0, 1, 2, 3}
 
 
-def test_sums_round_equally():
+def test_python_sums_round_like_numpy():
     # 0.1 + 0.2 + 0.3 depends on the order: 0.6000000000000001 from the left.
     rules = [Rule([Interval(0, lower=0)], v) for v in (0.1, 0.2, 0.3)]
     summed = RuleSet(rules, NAMES, task="regression", ordered=False, voting="sum")
     assert made(summed)([1, 1]) == summed.predict([[1, 1]])[0] == 0.6000000000000001
 
 
-def test_infinite_weights_vote_equally():
+def test_python_votes_handle_infinite_weights():
     rules = [
         Rule([], "a", None, LinearOutput(0, [(0, 1)])),
         Rule([], "b", None, LinearOutput(0, [(0, 1)])),
@@ -460,7 +460,7 @@ def test_infinite_weights_vote_equally():
         assert set(expected) == {"a", "b"}
 
 
-def test_many_rules_compile():
+def test_python_code_of_many_rules_compiles():
     rules = [Rule([Interval(0, i, i + 1)], i) for i in range(1500)]
     settings_ = {"feature_names": NAMES, "task": "regression", "fallback": Fallback(-1)}
     assert made(RuleSet(rules, **settings_))([1499.5, 0]) == 1499
@@ -468,14 +468,14 @@ def test_many_rules_compile():
     assert made(together)([1499.5, 0]) == 1499
 
 
-def test_rows_shorten_the_numbers():
+def test_python_code_shortens_numbers_with_rows():
     ruleset = RuleSet([Rule([Interval(0, upper=2.4499)], 1)], NAMES, task="regression")
     assert "petal_length_cm <= 2.4499:" in ruleset.to_python()
     assert "petal_length_cm <= 2.0:" in ruleset.to_python(X=[[1.9, 0], [3.0, 0]])
 
 
 @pytest.mark.parametrize("name", ["", "two words", "class", "1st", "f()"])
-def test_bad_names_are_rejected(name):
+def test_python_rejects_invalid_function_names(name):
     ruleset = RuleSet([], NAMES, task="regression")
     with pytest.raises(ValueError, match="function_name must be a name that Python allows"):
         ruleset.to_python(function_name=name)

@@ -103,13 +103,13 @@ def bounds(ruleset):
         (2.45, [math.nan], True, 2.45),  # nothing to go by
     ],
 )
-def test_known_bounds(bound, values, closed, shortest):
+def test_shorten_finds_shortest_bounds(bound, values, closed, shortest):
     assert shortened(bound, *values, closed=closed) == shortest
 
 
 @settings(max_examples=20)
 @given(data=st.data())
-def test_every_condition_holds_for_the_same_rows(arbitrary, data):
+def test_shorten_keeps_rows_of_every_condition(arbitrary, data):
     ruleset = data.draw(arbitrary.rule_sets())
     X = arbitrary.border_rows(ruleset, data.draw(st.integers(1, 60)), data.draw(st.integers(0, 9)))
     with np.errstate(all="ignore"):
@@ -127,7 +127,7 @@ def test_every_condition_holds_for_the_same_rows(arbitrary, data):
 
 @settings(max_examples=20)
 @given(data=st.data())
-def test_never_more_digits_and_the_order_stays(arbitrary, data):
+def test_shorten_adds_no_digits_and_keeps_order_of_bounds(arbitrary, data):
     ruleset = data.draw(arbitrary.rule_sets())
     X = arbitrary.border_rows(ruleset, data.draw(st.integers(1, 20)), data.draw(st.integers(0, 9)))
     with np.errstate(all="ignore"):
@@ -154,7 +154,7 @@ def test_never_more_digits_and_the_order_stays(arbitrary, data):
 )
 @example(bound=-999.5, values=[-999.5], closed=True)
 @example(bound=999.5, values=[999.5], closed=False)
-def test_nothing_shorter_is_overlooked(bound, values, closed):
+def test_shorten_overlooks_no_shorter_bound(bound, values, closed):
     """Numbers with fewer decimals near the bound are tried one by one."""
     X, result = column(*values), shortened(bound, *values, closed=closed)
     expected = upper(bound, closed=closed).covers(X)
@@ -174,7 +174,7 @@ def test_nothing_shorter_is_overlooked(bound, values, closed):
                         assert abs(number - bound) >= abs(result - bound)
 
 
-def test_close_bounds_without_rows_between_stay_distinct():
+def test_shorten_keeps_close_bounds_distinct():
     rules = [
         Rule([Interval(0, upper=2.4499)], 1.0),
         Rule([Interval(0, 2.4499, 2.4501)], 2.0),
@@ -188,7 +188,7 @@ def test_close_bounds_without_rows_between_stay_distinct():
     assert (shorter.match(X).sum(axis=1) == 1).all()
 
 
-def test_linear_conditions():
+def test_shorten_rounds_linear_conditions():
     rules = [
         Rule([Linear([(0, 0.5), (1, 0.25)], upper=1.23456)], 1.0),
         Rule([Linear([(0, 1.0)], 1.23456)], 1.0),
@@ -201,7 +201,7 @@ def test_linear_conditions():
     assert (shorter.match(X) == ruleset.match(X)).all()
 
 
-def test_the_nearest_rule_stays_the_nearest():
+def test_shorten_keeps_nearest_rule():
     ruleset = RuleSet(
         [Rule([Interval(0, upper=1.26)], "low"), Rule([Interval(0, lower=4.74)], "high")],
         NAMES[:1],
@@ -215,7 +215,7 @@ def test_the_nearest_rule_stays_the_nearest():
     assert shorter.predict(X).tolist() == ruleset.predict(X).tolist() == ["low"] * 2 + ["high"] * 2
 
 
-def test_trees_become_short(fitted):
+def test_shorten_shortens_trees(fitted):
     X = fitted["cart", "classification"][1]
     tree = DecisionTreeClassifier(max_leaf_nodes=6, random_state=0)
     ruleset = as_ruleset(tree.fit(X, X.iloc[:, 1].to_numpy() > X.iloc[:, 0].to_numpy()))
@@ -231,7 +231,7 @@ def test_trees_become_short(fitted):
         assert old == new or abs(old - new) <= 0.001 * np.ptp(X.iloc[:, feature])
 
 
-def test_rules_of_every_extractor_predict_alike(fitted):
+def test_shorten_keeps_predictions_of_every_extractor(fitted):
     for ruleset, X in fitted.values():
         shorter = ruleset.shorten(X)
         assert shorter.predict(X).tolist() == ruleset.predict(X).tolist()
@@ -239,7 +239,7 @@ def test_rules_of_every_extractor_predict_alike(fitted):
         assert shorter.shorten(X) == shorter
 
 
-def test_columns_are_found_by_name():
+def test_shorten_selects_columns_by_name():
     frame = pd.DataFrame({"more": "text", "length": [1.9, 3.0]})
     assert upper(2.45).shorten(frame)[0].conditions[0].upper == 2.0
 
@@ -253,6 +253,6 @@ def test_columns_are_found_by_name():
         (np.array([["a"]], dtype=object), "compare feature 'length' with numbers"),
     ],
 )
-def test_bad_rows_are_rejected(X, message):
+def test_shorten_rejects_invalid_rows(X, message):
     with pytest.raises(ValueError, match=message):
         upper(2.45).shorten(X)

@@ -74,11 +74,11 @@ def one(conditions, output="yes", statistics=None, names=("a", "b", "c"), **sett
         ),
     ],
 )
-def test_conditions(condition, text):
+def test_sentences_describe_conditions(condition, text):
     assert one([condition]) == f"If {text}, then the prediction is yes."
 
 
-def test_conditions_are_joined_so_that_none_is_torn_apart():
+def test_sentences_join_conditions_unambiguously():
     a, b, c = Interval(0, 1), Interval(1, 1, 2), OneOf(2, ["x"])
     start, end = "If a is above 1", ", then the prediction is yes."
     assert one([a, Interval(1, 5)]) == f"{start} and b is above 5{end}"
@@ -123,7 +123,7 @@ def test_sentences_state_statistics(statistics, text):
         (LinearOutput(-2), "-2"),
     ],
 )
-def test_numbers(output, text):
+def test_sentences_describe_numeric_outputs(output, text):
     assert one([], output, task="regression") == f"In every case, the prediction is {text}."
     statistics = RuleStatistics(3, mean=1, standard_deviation=0.5)
     assert one([], output, statistics, task="regression").endswith(
@@ -166,7 +166,7 @@ def test_sentences_describe_order_of_rules():
         (None, []),
     ],
 )
-def test_where_no_rule_holds(fallback, last):
+def test_sentences_state_fallback(fallback, last):
     ruleset = RuleSet(RULES[:1], ["x"], task="classification", classes=["a", "b", "c"])
     assert ruleset.replace(fallback=fallback).to_sentences().splitlines()[1:] == last
     nothing = ruleset[:0].replace(fallback=fallback).to_sentences().splitlines()
@@ -174,7 +174,7 @@ def test_where_no_rule_holds(fallback, last):
 
 
 @pytest.mark.parametrize("voting", ["votes", "probabilities", "logistic"])
-def test_rules_that_vote(voting):
+def test_sentences_describe_voting_rules(voting):
     rules = [
         Rule([Interval(0, 1)], "a", weight=0.8),
         Rule([], "b", RuleStatistics(4, (1, 3)), LinearOutput(0.5, [(0, -2)])),
@@ -190,7 +190,7 @@ def test_rules_that_vote(voting):
     ]
 
 
-def test_rules_that_are_summed():
+def test_sentences_describe_sums_and_means():
     rules = [Rule([Interval(0, 1)], 3, weight=0.5), Rule([], LinearOutput(1, [(0, 2)]))]
     total = RuleSet(rules, ["x"], task="regression", ordered=False, voting="sum")
     assert total.to_sentences().splitlines() == [

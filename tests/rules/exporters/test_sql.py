@@ -112,7 +112,7 @@ SQL_LABELS = ("str", "int", "float", "bool", "number")
 
 @settings(max_examples=25)
 @given(data=st.data())
-def test_arbitrary_rule_sets_predict_alike(arbitrary, duck, data):
+def test_sql_predicts_like_arbitrary_rule_sets(arbitrary, duck, data):
     ruleset = data.draw(arbitrary.rule_sets(policies=("default", "abstain"), labels=SQL_LABELS))
     by_row = any(isinstance(rule.weight, LinearOutput) for rule in ruleset.rules)
     X = arbitrary.border_rows(ruleset, 80, data.draw(st.integers(0, 99)))
@@ -134,7 +134,7 @@ def test_arbitrary_rule_sets_predict_alike(arbitrary, duck, data):
         assert_equal(result, expected_value, ruleset, X, types=False)
 
 
-def test_kinds_of_columns_follow_rules_that_never_predict(duck):
+def test_sql_infers_column_types_from_unreachable_rules(duck):
     rules = [Rule([Missing(1)], 1.0), Rule([], 2.0), Rule([OneOf(1, ["a"])], 3.0)]
     domain = Domain([0.0, 0.0], [1.0, 1.0])
     ruleset = RuleSet(rules, NAMES, task="regression", domain=domain, ordered=True)
@@ -145,7 +145,7 @@ def test_kinds_of_columns_follow_rules_that_never_predict(duck):
     assert in_duckdb(duck, ruleset, X, [ruleset.to_sql(exact=True)]) == [expected]
 
 
-def test_extracted_rules_predict_alike_on_10000_rows(arbitrary, fitted, duck):
+def test_sql_predicts_extracted_rules_on_10_000_rows(arbitrary, fitted, duck):
     for (name, task), (ruleset, X) in fitted.items():
         ruleset = ruleset.replace(fallback=Fallback(ruleset.fallback.output))
         rng = np.random.default_rng(0)
@@ -168,7 +168,7 @@ def test_extracted_rules_predict_alike_on_10000_rows(arbitrary, fitted, duck):
         assert len(set(expected)) > 1
 
 
-def test_plain_sql_of_every_extractor_predicts_alike(arbitrary, fitted, duck):
+def test_plain_sql_predicts_rules_of_every_extractor(arbitrary, fitted, duck):
     for name, (ruleset, _) in fitted.items():
         ruleset = ruleset.replace(fallback=Fallback(ruleset.fallback.output))
         rows = arbitrary.border_rows(ruleset, 2000).dropna()
@@ -189,7 +189,7 @@ def test_plain_sql_of_every_extractor_predicts_alike(arbitrary, fitted, duck):
 @example(1, -1, "DOUBLE")
 @example(7505, -1, "DOUBLE")
 @example(123456789012345, -15, "BIGINT")
-def test_plain_decimals_are_the_bounds(duck, digits, exponent, kind):
+def test_plain_sql_decimals_equal_bounds(duck, digits, exponent, kind):
     bound = float(f"{digits}e{exponent}")
     ruleset = one_rule(1.0, Interval(0, upper=bound))
     near = [bound, math.nextafter(bound, -INF), math.nextafter(bound, INF), -1.0, 1e9]
@@ -221,7 +221,7 @@ def test_plain_decimals_are_the_bounds(duck, digits, exponent, kind):
 @example(-0.0)
 # Python 3.11's SQLite reads the shortest form of this number as its neighbor.
 @example(36.0371378)
-def test_numbers_are_read_exactly(duck, value):
+def test_sql_numbers_are_read_exactly(duck, value):
     sql = one_rule(value).to_sql(exact=True)
     assert ask(duck, f"SELECT {sql}, typeof({sql})")[0] == (value, "DOUBLE")
     ruleset = one_rule(1.0, Interval(0, value, value, True))
@@ -240,7 +240,7 @@ def test_numbers_are_read_exactly(duck, value):
 
 
 @pytest.mark.slow
-def test_sqlite_reads_numbers_of_all_lengths():
+def test_sqlite_reads_numbers_of_all_lengths_exactly():
     rng = np.random.default_rng(5)
     values = rng.uniform(-1, 1, 10000) * 10.0 ** rng.integers(-30, 30, 10000)
     values[::2] = np.round(values[::2], 3)
@@ -253,7 +253,7 @@ def test_sqlite_reads_numbers_of_all_lengths():
 
 
 @pytest.mark.parametrize("kind", ["FLOAT", "DOUBLE", "BIGINT", "UTINYINT", "DECIMAL(9, 3)"])
-def test_columns_of_other_kinds(duck, kind):
+def test_sql_predicts_on_columns_of_all_numeric_types(duck, kind):
     bounds = [0.0, 1.0, 2.5, 3.0, 100.0, 0.1, 300.0]
     rules = [Rule([Interval(0, lower=b)], b) for b in sorted(bounds, reverse=True)]
     rules += [Rule([Linear([(0, 0.1)], upper=0.0)], LinearOutput(0.5, [(0, 0.1)]))]
@@ -268,7 +268,7 @@ def test_columns_of_other_kinds(duck, kind):
     assert results == ruleset.predict([[v, 0] for v in stored]).tolist()
 
 
-def test_float_columns_do_not_round_the_bounds(duck):
+def test_sql_float_columns_do_not_round_bounds(duck):
     # As 32 bits, 16777217 is 16777216 and 0.1 is greater than 0.1 in 64 bits.
     ruleset = one_rule(1.0, Interval(0, 0.1, 16777217.0, False, False))
     query = f"SELECT {ruleset.to_sql(exact=True, kind='assign')} FROM (SELECT ?::FLOAT AS length)"
@@ -296,7 +296,7 @@ MISSING = {
 
 
 @pytest.mark.parametrize("found", MISSING.values(), ids=MISSING)
-def test_missing_numbers_satisfy_nothing(duck, found):
+def test_sql_missing_numbers_satisfy_no_condition(duck, found):
     ruleset = one_rule(1.0, *found)
     X = pd.DataFrame({"length": [NAN, NAN, INF, -INF, 1.0, 2.0], "kind": 0.0})
     expected = [1 if held else None for held in ruleset.covers(X)]
@@ -332,7 +332,7 @@ SAYING = {
 
 @pytest.mark.parametrize("domain", [None, Domain((0, 0), (1, 2), [(1, ["a", "b"])])])
 @pytest.mark.parametrize("found", SAYING.values(), ids=SAYING)
-def test_missing_values_satisfy_marked_conditions(duck, found, domain):
+def test_sql_missing_values_satisfy_marked_conditions(duck, found, domain):
     ruleset = one_rule(1.0, *found, domain=domain)
     X = pd.DataFrame({"length": [NAN, NAN, INF, -INF, 1.0, 2.0]})
     X["kind"] = pd.Series(["a", None, "b", "nan", None, "a"], dtype=object)
@@ -352,7 +352,7 @@ def test_missing_values_satisfy_marked_conditions(duck, found, domain):
     assert "CAST" not in plain
 
 
-def test_missing_values_read_well():
+def test_sql_tests_missing_values_readably():
     ruleset = one_rule(1.0, Interval(0, upper=30, missing=True), Missing(1))
     assert ruleset.to_sql(kind="assign") == textwrap.dedent(
         """\
@@ -363,7 +363,7 @@ def test_missing_values_read_well():
 
 
 @pytest.mark.slow
-def test_hostile_rows_in_duckdb_and_sqlite(arbitrary, duck):
+def test_sql_predicts_hostile_rows(arbitrary, duck):
     X = arbitrary.hostile_rows()
     finite = X[~np.isinf(X.select_dtypes("number")).any(axis=1)]
     for ruleset in arbitrary.hostile_sets():
@@ -376,7 +376,7 @@ def test_hostile_rows_in_duckdb_and_sqlite(arbitrary, duck):
         assert_equal(result, arbitrary.answers(ruleset, finite), ruleset, finite, types=False)
 
 
-def test_undefined_vote_is_ignored(duck):
+def test_sql_ignores_undefined_votes(duck):
     rules = [
         Rule([], "a", None, LinearOutput(0.5, [(0, 1)])),
         Rule([], "b", None, LinearOutput(0, [(1, 1)])),
@@ -402,7 +402,7 @@ def test_undefined_vote_is_ignored(duck):
         assert set(expected) == {"a", "b"}
 
 
-def test_purest_of_unordered_rules_predicts(duck):
+def test_sql_predicts_purest_of_unordered_rules(duck):
     rules = [
         Rule([Interval(0, upper=3)], "a", RuleStatistics(9, (5, 4))),
         Rule([Interval(0, upper=2)], "b", RuleStatistics(4, (0, 4))),
@@ -417,7 +417,7 @@ def test_purest_of_unordered_rules_predicts(duck):
     assert ruleset.to_sql(exact=True).count("WHEN") == 1  # none after one that always holds
 
 
-def test_missing_prediction_is_null(duck):
+def test_sql_missing_prediction_is_null(duck):
     empty = RuleSet([], NAMES, task="regression")
     assert empty.to_sql(exact=True) == empty.to_sql(exact=True, kind="assign") == "NULL"
     assert empty.replace(fallback=Fallback(2.0, "nearest")).to_sql(exact=True) == "2e0"
@@ -462,7 +462,7 @@ THEN 1 ELSE 0 END + CASE WHEN "the ""kind\""" = 'c' THEN 1 ELSE 0 END) >= 2 THEN
         END""")
 
 
-def test_columns_without_nan_are_compared_plainly(duck):
+def test_plain_sql_compares_columns_without_nan(duck):
     rules = RuleSet(
         [Rule([Interval(0, lower=2.5)], "a")],
         ["x"],
@@ -479,7 +479,7 @@ def test_columns_without_nan_are_compared_plainly(duck):
         rules.to_sql(exact=0)
 
 
-def test_a_table_is_queried(duck):
+def test_sql_queries_table(duck):
     ask(duck, 'CREATE SCHEMA IF NOT EXISTS "the lab"')
     ask(duck, 'CREATE OR REPLACE TABLE "the lab"."flo""wers" AS SELECT 1.0 AS a, \'b\' AS b')
     path, columns = ("the lab", 'flo"wers'), {"petal length": "a", 'the "kind"': "b"}
@@ -494,14 +494,14 @@ def test_a_table_is_queried(duck):
     assert ask(duck, query) == [(1, 1)]
 
 
-def test_an_unknown_column_is_an_error_in_sqlite():
+def test_sqlite_rejects_unknown_columns():
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute("CREATE TABLE t (a REAL)")
         with pytest.raises(sqlite3.OperationalError, match="no such column: length"):
             connection.execute(one_rule(1.0, Interval(0, 1)).to_sql(dialect="sqlite", table="t"))
 
 
-def test_postgres_calculates_in_floating_point():
+def test_postgres_computes_in_floating_point():
     ruleset = one_rule(LinearOutput(0.5, [(0, -0.1)]), Interval(0, 1, 2))
     assert ruleset.to_sql(exact=True, dialect="postgres") == (
         'CASE\n  WHEN "length" > 1 AND "length" <= 2 '
@@ -513,7 +513,7 @@ DIALECTS = ["spark", "bigquery", "snowflake", "tsql", "mysql", "redshift", "trin
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_other_dialects_agree(arbitrary, duck, dialect):
+def test_sql_of_other_dialects_predicts_alike(arbitrary, duck, dialect):
     """Read back by sqlglot as that dialect, the text answers alike in DuckDB."""
     rules = [
         Rule([Interval(0, upper=2.45), OneOf(1, arbitrary.TEXTS)], 'it\'s \\ "new"\nü'),
@@ -535,14 +535,14 @@ def test_other_dialects_agree(arbitrary, duck, dialect):
     assert_equal(in_duckdb(duck, ruleset, X, [back])[0], arbitrary.answers(ruleset, X), ruleset, X)
 
 
-def test_sql_server_has_no_flags_and_needs_national_texts():
+def test_tsql_writes_numbers_for_flags_and_national_texts():
     text = classes([True, False]).to_sql(exact=True, dialect="tsql")
     assert "TRUE" not in text.upper()
     assert "THEN 1" in text
     assert "N'日本'" in classes(["日本"]).to_sql(exact=True, dialect="tsql")
 
 
-def test_columns_called_true():
+def test_sql_accepts_columns_named_true():
     ruleset = RuleSet(
         [Rule([OneOf(0, [True])], True)], ["True"], task="classification", classes=[True, False]
     )
@@ -553,7 +553,7 @@ def test_columns_called_true():
         assert connection.execute(query).fetchall() == [(0, None), (1, 1), (5, None)]
 
 
-def test_flags_among_numbers_are_numbers(duck):
+def test_sql_compares_flags_among_numbers_as_numbers(duck):
     kinds = [OneOf(0, [True]), OneOf(1, [True, 5])]
     ruleset = one_rule(1.0, *kinds)
     options = {"exact": True, "booleans": ["length"]}
@@ -565,7 +565,7 @@ def test_flags_among_numbers_are_numbers(duck):
 
 
 @pytest.mark.parametrize("voting", ["votes", pytest.param("mean", marks=pytest.mark.slow)])
-def test_many_rules_stay_within_the_depth_of_expressions(arbitrary, duck, voting):
+def test_sql_of_many_rules_respects_expression_depth(arbitrary, duck, voting):
     rng = np.random.default_rng(2)
     task = "regression" if voting in ("mean", "sum") else "classification"
     rules = [
@@ -581,7 +581,7 @@ def test_many_rules_stay_within_the_depth_of_expressions(arbitrary, duck, voting
 
 
 @pytest.mark.slow
-def test_sums_of_hundreds_of_rules_are_equal_to_the_last_digit(duck):
+def test_sql_sums_of_many_rules_equal_predictions(duck):
     rng = np.random.default_rng(3)
     names = [f"x{j}" for j in range(150)]
     long = Rule([Interval(j, -9) for j in range(150)], 0.1)  # deep by itself
@@ -598,7 +598,7 @@ def test_sums_of_hundreds_of_rules_are_equal_to_the_last_digit(duck):
     assert list(result) == pytest.approx(more.predict(X).tolist())
 
 
-def test_many_rules_of_which_one_predicts(duck):
+def test_sql_predicts_first_of_2000_rules(duck):
     rules = [Rule([Interval(0, i, i + 1)], float(i)) for i in range(2000)]
     ruleset = RuleSet(rules, NAMES, task="regression")
     X = pd.DataFrame({"length": [0.5, 1999.5, -1], "kind": 0.0})
@@ -607,7 +607,7 @@ def test_many_rules_of_which_one_predicts(duck):
     assert result == (0.0, 1999.0, None)
 
 
-def test_rows_shorten_the_numbers():
+def test_sql_shortens_numbers_with_rows():
     ruleset = one_rule(1.0, Interval(0, upper=2.4499))
     assert "<= 2.4499e0" in ruleset.to_sql(exact=True)
     assert "<= 2 " in ruleset.to_sql(exact=True, X=[[1.9, 0], [3.0, 0]])
@@ -648,12 +648,12 @@ def test_rows_shorten_the_numbers():
         (one_rule(), {"X": np.ones((0, 2))}, "at least one row"),
     ],
 )
-def test_refusals(ruleset, options, message):
+def test_sql_rejects_unsupported_rules(ruleset, options, message):
     with pytest.raises(ValueError, match=message):
         ruleset.to_sql(exact=True, **options)
 
 
-def test_unused_names_are_not_rejected():
+def test_sql_accepts_unused_invalid_names():
     # The database need not know a column that no rule asks for.
     ruleset = one_rule(1.0, Interval(1, 1), feature_names=["", "b", "c", "C"])
     assert '"b"' in ruleset.to_sql(exact=True)
@@ -662,14 +662,14 @@ def test_unused_names_are_not_rejected():
     assert '"b"' in upper.to_sql(exact=True, columns={"a": "b"})
 
 
-def test_missing_sqlglot_is_named(monkeypatch):
+def test_sql_error_names_missing_sqlglot(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "sqlglot", None)
     assert one_rule().to_sql(dialect="sqlite") == "1e0"
     with pytest.raises(ImportError, match="sqlglot"):
         one_rule().to_sql(exact=True, dialect="spark")
 
 
-def test_sums_beyond_the_largest_float_are_infinite_everywhere(duck):
+def test_sql_sums_overflow_to_infinity(duck):
     parts = [(0, 1.7e308), (1, 1.7e308), (2, -1.7e308), (3, 1.0)]
     rules = RuleSet(
         [Rule([Interval(0, lower=bound)], output) for bound, output in parts],
@@ -687,7 +687,7 @@ def test_sums_beyond_the_largest_float_are_infinite_everywhere(duck):
     assert list(in_sqlite(rules, X, [rules.to_sql(dialect="sqlite")])[0]) == expected
 
 
-def test_the_text_nan_is_no_missing_value(duck):
+def test_sql_text_nan_is_not_missing(duck):
     """Where rules ask no more than whether a value is known, its type tells."""
     rules = RuleSet([Rule([Missing(0, negated=True)], "known")], ["v"], task="classification")
     sql = rules.to_sql(exact=True, dialect="duckdb")
@@ -745,7 +745,7 @@ def test_sql_lists_compare_large_integers_exactly(values, negated, exact, engine
     assert rules.predict(pd.DataFrame({"x": LARGE_ROWS})).tolist() == expected
 
 
-def test_sql_lists_of_ordinary_numbers_stay_one_list():
+def test_sql_lists_of_ordinary_numbers_stay_whole():
     rules = RuleSet([Rule([OneOf(0, [1, 0.5, 2.0])], 1.0)], ["x"], task="regression")
     assert '"x" IN (0.5e0, 1, 2e0)' in rules.to_sql()
 

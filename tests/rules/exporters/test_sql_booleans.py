@@ -25,7 +25,7 @@ RULES = [
 
 @pytest.mark.parametrize("nan", [True, False])
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0)])
-def test_booleans_predict_like_0_and_1(order, nan):
+def test_sql_booleans_predict_like_0_and_1(order, nan):
     rules = [RULES[i] for i in order]
     ruleset = RuleSet(rules, NAMES, task="regression", fallback=Fallback(9.0))
     rows = X.dropna() if not nan else X
@@ -37,7 +37,7 @@ def test_booleans_predict_like_0_and_1(order, nan):
     assert results == expected.tolist()
 
 
-def test_truth_values_are_compared_as_they_are():
+def test_sql_compares_boolean_columns_with_true():
     ruleset = RuleSet([Rule([OneOf(0, [True])], 1.0)], NAMES, task="regression")
     assert '"smoker" = TRUE' in ruleset.to_sql(exact=True, booleans=["smoker"])
     assert '"smoker" = 1' in ruleset.to_sql(exact=True)
@@ -48,7 +48,7 @@ def test_truth_values_are_compared_as_they_are():
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("negated", [False, True])
 @pytest.mark.parametrize("values", [[True], [False], [True, False]])
-def test_flags_are_compared_with_all_columns(values, negated, exact, is_named, kind):
+def test_sql_compares_flags_with_columns_of_all_types(values, negated, exact, is_named, kind):
     rules = [Rule([OneOf(0, values, negated)], 1.0), Rule([], 0.0)]
     ruleset = RuleSet(rules, ["smoker"], task="regression")
     numbers = [0, 1, None] if kind == "BOOLEAN" else [0, 1, 2, None]
@@ -63,14 +63,14 @@ def test_flags_are_compared_with_all_columns(values, negated, exact, is_named, k
     assert [row[0] for row in results] == expected.tolist()
 
 
-def test_the_feature_is_named_not_its_column():
+def test_sql_booleans_name_features_instead_of_columns():
     ruleset = RuleSet([Rule([Interval(0, upper=0.5)], 1.0)], NAMES, task="regression")
     sql = ruleset.to_sql(exact=True, columns={"smoker": "smokes"}, booleans=["smoker"])
     assert sql.splitlines()[1] == '  WHEN CAST("smokes" AS INTEGER) <= 0.5e0 THEN 1e0'
 
 
 @pytest.mark.parametrize("dialect", ["bigquery", "snowflake", "spark"])
-def test_every_dialect_converts(dialect):
+def test_sql_casts_booleans_in_every_dialect(dialect):
     pytest.importorskip("sqlglot")
     ruleset = RuleSet([Rule([Interval(0, upper=0.5)], 1.0)], NAMES, task="regression")
     assert "CAST(" in ruleset.to_sql(exact=True, dialect=dialect, booleans=["smoker"])
@@ -83,7 +83,7 @@ def test_every_dialect_converts(dialect):
         ("smoker", TypeError, "must be a sequence of names, got 'smoker'"),
     ],
 )
-def test_refusals(booleans, kind, message):
+def test_sql_rejects_invalid_booleans(booleans, kind, message):
     ruleset = RuleSet([Rule([Interval(0, upper=0.5)], 1.0)], NAMES, task="regression")
     with pytest.raises(kind, match=message):
         ruleset.to_sql(exact=True, booleans=booleans)

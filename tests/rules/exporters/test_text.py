@@ -63,7 +63,7 @@ NUMBERS = RuleSet(
 # --- text ------------------------------------------------------------------------------------
 
 
-def test_ordered_text():
+def test_text_describes_ordered_rules():
     assert IRIS.to_text().splitlines() == [
         "1. IF petal length (cm) ≤ 2.45 THEN setosa   [50 rows, 100 % of this class]",
         "2. ELSE IF petal width (cm) ≤ 1.75 THEN versicolor   [54 rows, 91 % of this class]",
@@ -72,7 +72,7 @@ def test_ordered_text():
     assert str(IRIS) == IRIS.to_text()
 
 
-def test_unordered_text():
+def test_text_describes_unordered_rules():
     assert NUMBERS.to_text().splitlines() == [
         "1. IF a ≤ 0.5 THEN 1.23456   [3 rows, ± 0.5]",
         "2. IF 2 < b ≤ 3 THEN 1 + 2·a",
@@ -91,7 +91,7 @@ def test_unordered_text():
         (Fallback("setosa", "abstain"), "no prediction"),
     ],
 )
-def test_last_line_states_fallback(fallback, line):
+def test_text_last_line_states_fallback(fallback, line):
     text = IRIS[:2].replace(fallback=fallback).to_text()
     assert text.splitlines()[2:] == [f"otherwise, where no rule holds: {line}"]
     assert len(IRIS[:2].replace(fallback=None).to_text().splitlines()) == 2
@@ -99,7 +99,7 @@ def test_last_line_states_fallback(fallback, line):
     assert len(IRIS.replace(fallback=fallback).to_text().splitlines()) == 3
 
 
-def test_no_rules():
+def test_text_of_empty_rule_set_states_fallback():
     empty = IRIS[:0]
     assert str(empty) == "(no rules)\notherwise, where no rule holds: setosa"
     nearest = empty.replace(fallback=Fallback("setosa", "nearest"))
@@ -109,21 +109,21 @@ def test_no_rules():
     assert "0 rules" in empty._repr_html_()
 
 
-def test_purity_refers_to_output_of_rule():
+def test_text_purity_refers_to_output_of_rule():
     rule = Rule([], "b", RuleStatistics(10, (9, 1)))
     ruleset = RuleSet([rule], ["x"], task="classification", classes=["a", "b"])
     assert str(ruleset) == "1. ALWAYS b   [10 rows, 10 % of this class]"
     assert ruleset.to_frame()["purity"].tolist() == [0.1]
 
 
-def test_number_like_labels_are_labels_and_outputs_are_numbers():
+def test_text_writes_numeric_labels_and_outputs_exactly():
     labels = RuleSet([Rule([], 12345.678)], ["x"], task="classification")
     assert str(labels) == "1. ALWAYS 12345.678"
     numbers = RuleSet([Rule([], 12345.678)], ["x"], task="regression")
     assert str(numbers) == "1. ALWAYS 12345.678"
 
 
-def test_bounds_are_written_exactly():
+def test_text_writes_bounds_exactly():
     rules = [Rule([Interval(0, 1000.123456, 1000.9), Interval(1, upper=0.00012345)], 1)]
     ruleset = RuleSet(rules, ["a", "b"], task="regression")
     assert "1000.123456 < a ≤ 1000.9 AND b ≤ 0.00012345" in str(ruleset)
@@ -131,7 +131,7 @@ def test_bounds_are_written_exactly():
     assert str(sums) == "1. IF 0.3333333333333333·a ≤ 724.5 THEN 1"
 
 
-def test_linear_outputs_have_digits_enough_for_the_domain():
+def test_text_digits_of_linear_outputs_suit_domain():
     function = LinearOutput(-1234567.25, [(0, 617.23456)])
     ruleset = RuleSet([Rule([], function)], ["year"], task="regression")
     assert str(ruleset) == "1. ALWAYS -1234567 + 617.2·year"
@@ -141,7 +141,7 @@ def test_linear_outputs_have_digits_enough_for_the_domain():
     assert abs(-1234567 + 617.235 * 2020 - (function.intercept + 617.23456 * 2020)) < 18517 / 1000
 
 
-def test_bounds_of_different_rules_look_different():
+def test_text_distinguishes_close_bounds():
     near = [2.45, 2.4500001, 2.4499999, 3.0]
     rules = [Rule([Interval(0, upper=b)], i) for i, b in enumerate(near)]
     rules.append(Rule([AtLeast(1, [Interval(0, lower=3.0000001)])], 9))
@@ -156,13 +156,13 @@ def test_bounds_of_different_rules_look_different():
     assert text.count("2.45 ") == 2
 
 
-def test_an_interval_never_looks_empty():
+def test_text_never_shows_interval_as_empty():
     one = RuleSet([Rule([Interval(0, 1.00001, 1.00002)], 1)], ["a"], task="regression")
     for ruleset in (one, one.replace(domain=Domain((0,), (1e6,)))):
         assert str(ruleset) == "1. IF 1.00001 < a ≤ 1.00002 THEN 1"
 
 
-def test_names_and_labels_in_any_script():
+def test_text_keeps_names_and_labels_in_any_script():
     rule = Rule([Interval(0, upper=1), OneOf(1, ["größer", "красный"])], "是")
     ruleset = RuleSet([rule], ["Länge (µm)", "цвет"], task="classification")
     assert str(ruleset) == "1. IF Länge (µm) ≤ 1 AND цвет in {größer, красный} THEN 是"
@@ -179,7 +179,7 @@ def long_set(n_rules):
     )
 
 
-def test_long_sets_are_shortened_in_repr_only():
+def test_repr_shortens_long_rule_sets():
     ruleset = long_set(1234)
     lines = str(ruleset).splitlines()
     assert len(lines) == 1235
@@ -203,7 +203,7 @@ def test_long_sets_are_shortened_in_repr_only():
 # --- tables ----------------------------------------------------------------------------------
 
 
-def test_frame_of_a_classification():
+def test_to_frame_describes_classification_rules():
     frame = IRIS.to_frame()
     assert frame.index.tolist() == [1, 2, 3]
     assert frame.index.name == "rule"
@@ -220,7 +220,7 @@ def test_frame_of_a_classification():
     assert list(frame.columns) == ["premise", "output", "conditions", "rows", *measures]
 
 
-def test_frame_of_a_regression():
+def test_to_frame_describes_regression_rules():
     frame = NUMBERS.to_frame()
     assert list(frame.columns) == [
         "premise",
@@ -275,7 +275,7 @@ def cells(ruleset):
     return parser
 
 
-def test_missing_values_in_tables_and_html():
+def test_tables_and_html_show_missing_conditions():
     rules = RuleSet(
         [
             Rule([Interval(0, upper=30, missing=True), OneOf(1, ["f"], missing=True)], "a"),
@@ -298,7 +298,7 @@ def test_missing_values_in_tables_and_html():
     assert str(OneOf(1, ["f or missing"])) == 'x1 = "f or missing"'
 
 
-def test_html():
+def test_html_shows_caption_and_rows():
     table = cells(IRIS)
     assert table.caption == "3 rules, the first that holds predicts"
     assert table.rows == [
@@ -317,7 +317,7 @@ def test_html():
     assert cells(IRIS[2:]).caption == "1 rule"
 
 
-def test_html_shows_names_and_labels_as_they_are():
+def test_html_escapes_names_and_labels():
     name, label = '<b>"a" & b</b>', "<script>alert('x')</script>"
     ruleset = RuleSet(
         [Rule([Interval(0, upper=1), OneOf(1, ["<i>"])], label, RuleStatistics(1, (1,)))],
@@ -370,7 +370,7 @@ def page(ruleset, **settings):
     return parser
 
 
-def test_a_page_of_its_own():
+def test_html_page_is_complete_and_self_contained():
     shown = page(IRIS)
     assert shown.texts("title") == shown.texts("h1") == ["Rules for classification"]
     assert shown.texts("caption") == ["3 rules, the first that holds predicts"]
@@ -411,7 +411,7 @@ def test_a_page_of_its_own():
     assert "@import" not in style
 
 
-def test_a_page_shows_every_rule_and_any_title():
+def test_html_page_shows_every_rule_and_escapes_title():
     shown = page(long_set(200), title="<b>Prices & {braces}")
     assert shown.texts("title") == shown.texts("h1") == ["<b>Prices & {braces}"]
     assert len(shown.all("tr")) == 201
@@ -437,7 +437,7 @@ VOTES = RuleSet(
 )
 
 
-def test_text_of_rules_that_vote():
+def test_text_describes_voting_rules():
     assert str(VOTES).splitlines() == [
         "1. IF x ≤ 1 THEN a   [weight 0.8, 4 rows, 75 % of this class]",
         "2. IF x > 0 THEN b   [weight 0.5 - 2·y]",
@@ -451,7 +451,7 @@ def test_text_of_rules_that_vote():
     ]
 
 
-def test_tables_of_rules_that_vote():
+def test_tables_show_weights_of_voting_rules():
     frame = VOTES.to_frame()
     measures = ["weight", "purity", "correctness"]
     assert list(frame.columns) == ["premise", "output", "conditions", "rows", *measures]
@@ -474,7 +474,7 @@ def test_tables_of_rules_that_vote():
 @pytest.mark.parametrize(
     ("weights", "lost"), [((1, 1), False), ((1, 0), True), ((2, -1), True), ((0, 1), True)]
 )
-def test_mean_needs_fallback_next_to_an_always_rule(weights, lost):
+def test_text_of_mean_states_fallback_if_weights_may_vanish(weights, lost):
     rules = [Rule([], 1, weight=weights[0]), Rule([Interval(0, 1)], 2, weight=weights[1])]
     ruleset = RuleSet(
         rules, ["x"], task="regression", ordered=False, voting="mean", fallback=Fallback(7)
@@ -587,7 +587,7 @@ def refuse(literal):
 
 
 @given(ruleset=rule_sets(), indent=st.sampled_from([None, 2]))
-def test_json_round_trip(ruleset, indent):
+def test_json_restores_arbitrary_rule_sets(ruleset, indent):
     text = ruleset.to_json(indent=indent)
     json.loads(text, parse_constant=refuse)
     back = RuleSet.from_json(text)
@@ -598,7 +598,7 @@ def test_json_round_trip(ruleset, indent):
     assert back.to_json(indent=indent) == text
 
 
-def test_json_in_full():
+def test_json_contains_all_parts():
     ruleset = RuleSet(
         [
             Rule(
@@ -670,7 +670,7 @@ def test_json_in_full():
     assert "é" in ruleset.to_json()
 
 
-def test_json_of_conditions_on_missing_values():
+def test_json_writes_missing_conditions_in_version_2():
     ruleset = RuleSet(
         [
             Rule([Interval(0, upper=30, missing=True), OneOf(1, ["a"], missing=True)], 1),
@@ -706,7 +706,7 @@ def test_json_of_conditions_on_missing_values():
 
 
 @pytest.mark.slow
-def test_hostile_rows_after_json(arbitrary):
+def test_json_preserves_predictions_on_hostile_rows(arbitrary):
     X = arbitrary.hostile_rows()
     for ruleset in arbitrary.hostile_sets():
         back = RuleSet.from_json(ruleset.to_json())
@@ -715,7 +715,7 @@ def test_hostile_rows_after_json(arbitrary):
         assert arbitrary.answers(back, X) == arbitrary.answers(ruleset, X)
 
 
-def test_json_of_the_first_version():
+def test_json_reads_first_version():
     # Stored when there was no other version.
     text = FIRST_VERSION.read_text(encoding="utf-8")
     ruleset = RuleSet.from_json(text)
@@ -773,7 +773,7 @@ def changed(path, value):
     return json.dumps(data)
 
 
-def test_the_good_one_is_good():
+def test_json_example_is_valid():
     assert len(RuleSet.from_json(json.dumps(GOOD))) == 2
 
 
@@ -876,12 +876,12 @@ def test_from_json_rejects_other_texts(text, error):
         (["rules", 1, "statistics"], [3], "rule 2", "statistics must be an object"),
     ],
 )
-def test_faults_are_named_with_their_place(path, value, place, error):
+def test_from_json_locates_faults(path, value, place, error):
     with pytest.raises(ValueError, match=f"The JSON has a fault in {place}: .*{error}"):
         RuleSet.from_json(changed(path, value))
 
 
-def test_nesting_has_an_end():
+def test_from_json_rejects_deep_nesting():
     depth = 900
     inner = '{"type": "interval", "feature": 0, "lower": 1}'
     for _ in range(depth):
@@ -892,7 +892,7 @@ def test_nesting_has_an_end():
 
 
 @given(text=st.text(string.printable) | st.text('{}[]",:0123456789.eE+-nulltruefalse '))
-def test_garbage_is_a_value_error(text):
+def test_from_json_rejects_arbitrary_text(text):
     with pytest.raises(ValueError, match="This"):
         RuleSet.from_json(text)
 
@@ -914,7 +914,7 @@ def paths(data, at=()):
 
 
 @given(path=st.sampled_from(sorted(paths(GOOD), key=str)), value=values)
-def test_any_change_is_read_or_a_value_error(path, value):
+def test_from_json_reads_or_rejects_any_change(path, value):
     try:
         ruleset = RuleSet.from_json(changed(path, value))
     except ValueError as error:
@@ -935,7 +935,7 @@ def test_to_conditions_names_unsupported_condition():
 @pytest.mark.parametrize(
     "text", ["=1+1", "+x", "-", "@sum", "10-20", "3/4", "5 %", "1.000,5", "2024-01-31", "12:30"]
 )
-def test_formulas_are_quoted_in_tables(text):
+def test_to_conditions_quotes_spreadsheet_formulas(text):
     ruleset = RuleSet([Rule([OneOf(0, [text])], text)], [text], task="classification")
     row = ruleset.to_conditions().iloc[0]
     assert row["class"] == row["feature"] == f'"{text}"'

@@ -101,7 +101,7 @@ def assert_reads_like(ruleset, X):
 # --- trees -----------------------------------------------------------------------------------
 
 
-def test_a_tree_reads_like_scikit_learn_s_own_text():
+def test_tree_text_matches_export_text_of_scikit_learn():
     X, y = load_wine(return_X_y=True, as_frame=True)
     tree = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X, y)
     ours = as_ruleset(tree).to_tree_text()
@@ -117,7 +117,7 @@ def test_a_tree_reads_like_scikit_learn_s_own_text():
 
 @pytest.mark.parametrize("leaves", [1, 2, 5, 30])
 @pytest.mark.parametrize("simplify", [False, True])
-def test_trees_of_scikit_learn(leaves, simplify):
+def test_tree_text_reads_like_scikit_learn_trees(leaves, simplify):
     X, y = load_wine(return_X_y=True)
     tree = DecisionTreeClassifier(
         max_depth=None,
@@ -134,7 +134,7 @@ def test_trees_of_scikit_learn(leaves, simplify):
     assert [read(text, row) for row in X] == [str(a) for a in ruleset.predict(X).tolist()]
 
 
-def test_a_tree_of_numbers():
+def test_tree_text_describes_regression_trees():
     X, y = load_diabetes(return_X_y=True)
     tree = DecisionTreeRegressor(max_leaf_nodes=12, random_state=0).fit(X, y)
     ruleset = tree_to_ruleset(tree)
@@ -176,7 +176,7 @@ def random_tree(rng, n_features, depth, gaps=0.0):
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_random_trees_in_any_order(seed):
+def test_tree_text_rebuilds_shuffled_leaves(seed):
     rng = np.random.default_rng(seed)
     leaves = random_tree(rng, 3, 4)
     rules = [Rule(leaf, f"l{i}") for i, leaf in enumerate(leaves)]
@@ -189,7 +189,7 @@ def test_random_trees_in_any_order(seed):
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_random_trees_with_missing_values(seed):
+def test_tree_text_handles_missing_values(seed):
     rng = np.random.default_rng(seed)
     leaves = random_tree(rng, 3, 4, gaps=0.8)
     rules = [Rule(leaf, f"l{i}") for i, leaf in enumerate(leaves)]
@@ -205,7 +205,7 @@ def test_random_trees_with_missing_values(seed):
         assert_reads_like(ruleset, X)
 
 
-def test_where_missing_values_go():
+def test_tree_text_states_branch_of_missing_values():
     rules = [
         Rule([Interval(0, upper=5, missing=True), Interval(1, upper=2)], "a"),
         Rule([Interval(0, upper=5), Interval(1, lower=2)], "b"),
@@ -226,7 +226,7 @@ def test_where_missing_values_go():
 
 @pytest.mark.parametrize("seed", range(25))
 @pytest.mark.parametrize("ordered", [True, False])
-def test_random_lists(seed, ordered):
+def test_tree_text_reads_like_random_lists(seed, ordered):
     rng = np.random.default_rng(seed)
     rules = []
     for i in range(12):
@@ -248,7 +248,7 @@ def test_random_lists(seed, ordered):
     assert_reads_like(ruleset.replace(ordered=False, disjoint=True), rows_for(ruleset, rng))
 
 
-def test_boxes_that_no_cut_parts():
+def test_tree_text_handles_boxes_that_no_cut_separates():
     """Four boxes around a fifth, like a pinwheel: every straight cut goes through one."""
     sides = [(0, 2, 0, 1), (2, 3, 0, 2), (1, 3, 2, 3), (0, 1, 1, 3), (1, 2, 1, 2), (5, 6, 5, 6)]
     rules = [
@@ -272,7 +272,7 @@ def test_boxes_that_no_cut_parts():
     assert_reads_like(ruleset, grid)
 
 
-def test_deep_trees_and_many_leaves():
+def test_tree_text_handles_deep_trees_and_many_leaves():
     cuts = np.arange(1500.0)
     rules = [Rule([Interval(0, c, c + 1)], i) for i, c in enumerate(cuts)]
     ruleset = RuleSet(rules, ["x0"], task="regression", ordered=False, disjoint=True)
@@ -292,7 +292,7 @@ def test_deep_trees_and_many_leaves():
 # --- as it is written ------------------------------------------------------------------------
 
 
-def test_an_ordered_list():
+def test_tree_text_describes_ordered_list():
     rules = [
         Rule([Interval(0, upper=2), Interval(1, upper=1)], "a", RuleStatistics(3, (3, 0))),
         Rule([Interval(0, upper=2), OneOf(2, ["red"], negated=True)], "b"),
@@ -319,7 +319,7 @@ def test_an_ordered_list():
     ]
 
 
-def test_small_sets():
+def test_tree_text_describes_small_rule_sets():
     rule = Rule([], LinearOutput(1, [(0, 2)]))
     one = RuleSet([rule], ["x"], task="regression", fallback=Fallback(3))
     assert one.to_tree_text() == "|--- value: 1 + 2·x"
@@ -327,7 +327,7 @@ def test_small_sets():
     assert one[:0].to_tree_text() == "(no rules)\notherwise, where no rule holds: 3"
 
 
-def test_rules_that_vote_are_no_tree():
+def test_tree_text_rejects_voting_rules():
     ruleset = RuleSet([Rule([], 1.0)], ["x"], task="regression", ordered=False, voting="sum")
     with pytest.raises(ValueError, match="A tree needs rules of which one predicts"):
         ruleset.to_tree_text()
@@ -344,6 +344,6 @@ def test_rules_that_vote_are_no_tree():
         (OneOf(0, ["a"]), "x0 = a"),
     ],
 )
-def test_conditions(condition, text):
+def test_tree_text_describes_conditions(condition, text):
     ruleset = RuleSet([Rule([condition], 1.0)], ["x0", "x1"], task="regression")
     assert f"|--- {text}\n" in ruleset.to_tree_text()

@@ -24,13 +24,13 @@ Y = np.array(["a", "a", "a", "b", "b", "b"])
 RULES = RuleSet([Rule([Interval(0, upper=1)], 1.0)], ["x"], task="regression")
 
 
-def test_a_rule_set_is_itself():
+def test_as_ruleset_returns_rule_sets_unchanged():
     assert as_ruleset(RULES) is RULES
     with pytest.raises(TypeError, match=r"takes no options, got \['simplify'\]"):
         as_ruleset(RULES, simplify=True)
 
 
-def test_trees_and_pipelines_of_trees():
+def test_as_ruleset_reads_trees_and_pipelines():
     tree = DecisionTreeClassifier().fit(X, Y)
     assert [r.conditions for r in as_ruleset(tree)] == [
         (Interval(0, upper=2.5000001192092896),),
@@ -54,7 +54,7 @@ def test_trees_and_pipelines_of_trees():
         Pipeline([("scale", StandardScaler().fit(X)), ("tree", DecisionTreeRegressor())]),
     ],
 )
-def test_unfitted_models_are_rejected(model):
+def test_as_ruleset_rejects_unfitted_models(model):
     with pytest.raises(NotFittedError, match="not fitted yet"):
         as_ruleset(model)
 
@@ -82,7 +82,7 @@ def test_as_ruleset_rejects_models_without_rules(model, name):
 
 
 @pytest.mark.parametrize("reader", MODEL_READERS, ids=lambda reader: reader.name)
-def test_model_readers_are_found_and_documented(reader):
+def test_model_readers_exist_and_are_documented(reader):
     module, _, function = reader.function.partition(":")
     assert callable(getattr(import_module(f"skescore.rules.importers.{module}"), function))
     library = reader.name.removeprefix("scikit-learn ")
@@ -101,7 +101,7 @@ class Extractor(BaseEstimator):
         return self
 
 
-def test_fitted_extractors_have_their_rules():
+def test_as_ruleset_reads_fitted_extractors():
     assert as_ruleset(Extractor().fit(X)) is RULES
     with pytest.raises(NotFittedError):
         as_ruleset(Extractor())
@@ -110,7 +110,7 @@ def test_fitted_extractors_have_their_rules():
     assert condition.upper == pytest.approx(X.mean() + X.std(), rel=1e-15)
 
 
-def test_rules_in_another_form_are_not_rules():
+def test_as_ruleset_rejects_rules_of_another_type():
     class Other:
         rules_ = ("x > 1",)
 
@@ -118,7 +118,7 @@ def test_rules_in_another_form_are_not_rules():
         as_ruleset(Other())
 
 
-def test_kinds_can_be_added():
+def test_as_ruleset_accepts_registered_types():
     class Theirs:
         text = "x"
 
@@ -137,7 +137,7 @@ def test_kinds_can_be_added():
     assert as_ruleset(Inherited()).feature_names == ("x",)
 
 
-def test_a_search_gives_the_rules_of_its_winner():
+def test_as_ruleset_reads_best_model_of_search():
     X, y = load_iris(return_X_y=True)
     scaled = make_pipeline(StandardScaler(), DecisionTreeClassifier(random_state=0))
     search = GridSearchCV(scaled, {"decisiontreeclassifier__max_leaf_nodes": [3, 4]}).fit(X, y)

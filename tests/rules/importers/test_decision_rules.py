@@ -84,7 +84,7 @@ ROWS = pd.DataFrame(
 )
 
 
-def test_votes_are_added_per_class() -> None:
+def test_decision_rules_add_votes_per_class() -> None:
     data = classification(
         rule(number(0, left=2.0, left_closed=True), "a", 0.5),
         rule(compound(nominal(1, "red")), "b", 0.3),
@@ -98,7 +98,7 @@ def test_votes_are_added_per_class() -> None:
     assert read_decision_rules(json.dumps(data)) == ours
 
 
-def test_the_other_strategies_make_lists() -> None:
+def test_decision_rules_strategies_set_order_of_rules() -> None:
     data = classification(
         rule(number(0, left=2.0), "b", 0.3),
         rule(nominal(1, "red"), "a", 0.5),
@@ -113,7 +113,7 @@ def test_the_other_strategies_make_lists() -> None:
     assert first.voting is None
 
 
-def test_regression_predicts_weighted_mean() -> None:
+def test_decision_rules_regression_predicts_weighted_mean() -> None:
     data = regression(
         rule(
             number(0, left=2.0, left_closed=True),
@@ -179,12 +179,12 @@ def test_regression_predicts_weighted_mean() -> None:
         (compound(operator="ALTERNATIVE"), []),
     ],
 )
-def test_conditions(premise: Any, conditions: list[Any]) -> None:
+def test_decision_rules_convert_conditions(premise: Any, conditions: list[Any]) -> None:
     (read,) = read_decision_rules(classification(rule(premise, "a")))
     assert list(read.conditions) == conditions
 
 
-def test_labels_that_are_keys_of_json_keep_their_type() -> None:
+def test_decision_rules_keep_types_of_labels() -> None:
     for labels in ([3, 10, 2], [0.5, 2.0, 1.0], [True, False], ["1", "2"]):
         data = classification(
             *(rule(number(0, left=i + 1.0), label) for i, label in enumerate(labels[:2])),
@@ -196,7 +196,7 @@ def test_labels_that_are_keys_of_json_keep_their_type() -> None:
         assert list(map(repr, with_text.classes)) == list(map(repr, sorted(labels)))
 
 
-def test_missing_default_is_most_frequent_class() -> None:
+def test_decision_rules_default_to_most_frequent_class() -> None:
     counts = {"a": 4, "b": 4, "c": 1}
     data = classification(
         rule(number(0, left=9.0), "a"),
@@ -207,7 +207,7 @@ def test_missing_default_is_most_frequent_class() -> None:
     assert read_decision_rules(data).predict(ROWS).tolist() == ["b"] * 6
 
 
-def test_classes_met_are_counted_where_they_are_known() -> None:
+def test_decision_rules_keep_class_counts_if_determined() -> None:
     covered = {"coverage": {"p": 5, "n": 2, "P": 9, "N": 9}}
     (two,) = read_decision_rules(classification(rule(number(0), "a", **covered)))
     assert two.statistics.class_counts == (5, 2)
@@ -222,7 +222,7 @@ def test_classes_met_are_counted_where_they_are_known() -> None:
     assert pure.statistics.class_counts == (5, 0, 0)
 
 
-def test_values_that_look_like_numbers() -> None:
+def test_decision_rules_warn_about_values_like_numbers() -> None:
     data = classification(rule(nominal(1, "1"), "a"))
     with pytest.warns(UserWarning, match="color of it = '1'"):
         (text,) = read_decision_rules(data)
@@ -274,13 +274,13 @@ def damaged(path: str, value: Any) -> Any:
         ("rules/0/voting_weight", 1e-9, "voting_weight 1e-09"),
     ],
 )
-def test_a_fault_is_named_with_its_place(path: str, value: Any, fault: str) -> None:
+def test_decision_rules_locate_faults(path: str, value: Any, fault: str) -> None:
     with pytest.raises(ValueError) as caught:  # noqa: PT011, the fault is looked for
         read_decision_rules(damaged(path, value))
     assert fault in str(caught.value)
 
 
-def test_other_json_is_rejected() -> None:
+def test_decision_rules_reject_other_json() -> None:
     for model, kind, fault in [
         ("{", ValueError, "text that is no JSON"),
         ("[]", ValueError, "must hold an object, got list"),
@@ -297,7 +297,7 @@ def test_other_json_is_rejected() -> None:
         read_decision_rules(classification(rule(deep, "a")))
 
 
-def test_bad_options() -> None:
+def test_decision_rules_reject_invalid_options() -> None:
     data = classification(rule(number(0, left=1.0), "a"))
     with pytest.raises(ValueError, match="strategy must be one of"):
         read_decision_rules(data, strategy="majority")
@@ -305,7 +305,7 @@ def test_bad_options() -> None:
         read_decision_rules(data, zero_bounds="both")
 
 
-def test_zero_bound_requires_a_value() -> None:
+def test_decision_rules_zero_bound_requires_value() -> None:
     data = classification(rule(number(0, left=0.0, left_closed=True), "a"))
     with pytest.warns(UserWarning, match=r"overlooks lower bounds next to a 0 \('rule 1'\)"):
         ours = read_decision_rules(data)
@@ -316,7 +316,7 @@ def test_zero_bound_requires_a_value() -> None:
 
 
 @pytest.mark.parametrize("value", [[], {}, [["a"]]])
-def test_a_default_that_is_no_label_is_rejected(value):
+def test_decision_rules_reject_invalid_defaults(value):
     sets = classification(rule(nominal(1, "red"), "a"), default_conclusion={"value": value})
     with pytest.raises(ValueError, match="the value of default_conclusion must be a str"):
         read_decision_rules(sets)
@@ -333,13 +333,13 @@ def test_a_default_that_is_no_label_is_rejected(value):
         (regression(default_conclusion={"value": "x"}), "the default conclusion must be"),
     ],
 )
-def test_texts_in_the_place_of_numbers_are_rejected(model, fault):
+def test_decision_rules_reject_texts_instead_of_numbers(model, fault):
     with pytest.raises(ValueError, match=f"The JSON has a fault: {fault}"):
         read_decision_rules(model)
 
 
 @pytest.mark.parametrize("weight", [float("nan"), float("inf"), "1", []])
-def test_weights_that_are_no_numbers_are_refused_with_their_rule(weight):
+def test_decision_rules_reject_invalid_weights(weight):
     sets = classification(rule(nominal(1, "red"), "a", weight))
     with pytest.raises(ValueError, match="rule 1"):
         read_decision_rules(sets)

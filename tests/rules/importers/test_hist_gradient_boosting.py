@@ -37,7 +37,7 @@ def table(n_rows: int, seed: int) -> tuple[pd.DataFrame, pd.Series]:
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_labels_equal_the_model(n_classes: int) -> None:
+def test_hist_boosting_labels_equal_model(n_classes: int) -> None:
     (X, y), (rows, _) = table(1500, 0), table(10_000, 1)
     labels = pd.qcut(y, n_classes, labels=["low", "middle", "top"][:n_classes]).astype(str)
     rows["color"] = rows["color"].cat.add_categories("never seen")
@@ -52,7 +52,7 @@ def test_labels_equal_the_model(n_classes: int) -> None:
 
 
 @pytest.mark.parametrize("loss", ["squared_error", "absolute_error"])
-def test_predictions_equal_model_to_last_bit(loss: str) -> None:
+def test_hist_boosting_predictions_equal_model_exactly(loss: str) -> None:
     (X, y), (rows, _) = table(1500, 0), table(10_000, 1)
     model = HistGradientBoostingRegressor(**SMALL, loss=loss).fit(X, y)
     domain = Domain((-9, 0, 0), (9, 0, 4))
@@ -61,7 +61,7 @@ def test_predictions_equal_model_to_last_bit(loss: str) -> None:
     assert rules.domain == domain
 
 
-def test_a_leaf_that_only_missing_values_reach() -> None:
+def test_hist_boosting_reads_leaves_of_missing_values() -> None:
     X = np.array([[1.0], [2.0], [np.nan]] * 30)
     model = HistGradientBoostingRegressor(max_iter=1, learning_rate=1, min_samples_leaf=5)
     rules = as_ruleset(model.fit(X, np.where(np.isnan(X[:, 0]), 9.0, 0.0)))
@@ -69,7 +69,7 @@ def test_a_leaf_that_only_missing_values_reach() -> None:
     assert rules.predict([[5.0], [np.nan], [-5.0]]) == pytest.approx([0, 9, 0])
 
 
-def test_missing_values_after_complete_training() -> None:
+def test_hist_boosting_handles_missing_values_after_training() -> None:
     (X, y), (rows, _) = table(1500, 0), table(2000, 1)
     whole = X[["age", "size"]].fillna(0.3).to_numpy()
     model = HistGradientBoostingRegressor(**SMALL).fit(whole, y)
@@ -77,7 +77,7 @@ def test_missing_values_after_complete_training() -> None:
     assert as_ruleset(model).predict(rows).tolist() == model.predict(rows).tolist()
 
 
-def test_codes_as_categories() -> None:
+def test_hist_boosting_reads_categorical_codes() -> None:
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=900), rng.choice([3.0, 7.0, 8.0, np.nan], 900)])
     y = np.where(X[:, 1] == 7, -1.0, 1.0) * X[:, 0]
@@ -86,14 +86,14 @@ def test_codes_as_categories() -> None:
     assert as_ruleset(model).predict(rows).tolist() == model.predict(rows).tolist()
 
 
-def test_a_scaler_in_front_is_undone() -> None:
+def test_hist_boosting_inverts_scaler() -> None:
     X, y = table(800, 0)  # of so many values some are bounds of bins
     X = X[["age", "size"]] * 10 + 3
     model = make_pipeline(StandardScaler(), HistGradientBoostingRegressor(**SMALL)).fit(X, y)
     assert as_ruleset(model).predict(X) == pytest.approx(model.predict(X), abs=1e-12)
 
 
-def test_reader_rejects_losses_with_log_link() -> None:
+def test_hist_boosting_rejects_unsupported_models() -> None:
     X, y = np.arange(60.0).reshape(-1, 1), np.arange(60.0)
     with pytest.raises(ValueError, match=r"loss='poisson'"):
         as_ruleset(HistGradientBoostingRegressor(**SMALL, loss="poisson").fit(X, y))

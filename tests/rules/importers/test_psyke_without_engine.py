@@ -9,6 +9,6 @@ from skescore.rules.importers import read_psyke
 
 
 @pytest.mark.parametrize("thing", [None, "GridEx", DecisionTreeClassifier()])
-def test_only_extractors_of_psyke_are_read(thing):
+def test_read_psyke_rejects_other_objects(thing):
     with pytest.raises(TypeError, match="must be a fitted extractor of PSyKE, got"):
         read_psyke(thing)

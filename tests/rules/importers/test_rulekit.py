@@ -61,7 +61,7 @@ def read_case(case: Any) -> RuleSet:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_printed_digits_equal_the_engine(case: Any) -> None:
+def test_rulekit_text_keeps_printed_digits(case: Any) -> None:
     ours = read_case(case)
     assert ours.task == case["task"]
     assert ours.voting == ("votes" if case["task"] == "classification" else "mean")
@@ -85,7 +85,7 @@ def test_the_printed_digits_equal_the_engine(case: Any) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_predictions_equal_the_engine_unless_rounded_away(case: Any) -> None:
+def test_rulekit_text_predicts_like_engine_unless_rounded(case: Any) -> None:
     ours = read_case(case)
     names, X = data(case)
     exact = np.array(
@@ -101,7 +101,7 @@ def test_predictions_equal_the_engine_unless_rounded_away(case: Any) -> None:
         np.testing.assert_allclose(answers, expected, atol=0.0051)
 
 
-def test_a_report_of_the_engine() -> None:
+def test_rulekit_text_reads_report_of_engine() -> None:
     report = REFERENCE["report"]
     ours = read_rulekit_text(report["text"], feature_names=report["feature_names"])
     assert len(ours) == len(report["rules"])
@@ -159,7 +159,7 @@ def read(text: str, **options: Any) -> Rule:
         ("", []),
     ],
 )
-def test_premises(premise: str, conditions: Any) -> None:
+def test_rulekit_text_converts_premises(premise: str, conditions: Any) -> None:
     text = f"IF {premise} THEN kind = {{yes}}"
     if conditions is ValueError:
         with pytest.raises(ValueError, match="has bounds elsewhere, but is compared with 'red'"):
@@ -168,7 +168,7 @@ def test_premises(premise: str, conditions: Any) -> None:
     assert list(read(text).conditions) == conditions
 
 
-def test_value_of_a_bounded_feature_is_a_number() -> None:
+def test_rulekit_text_reads_values_of_bounded_features() -> None:
     rules = read_rulekit_text(
         "IF width = {4.90} THEN k = {a}\nIF width = <1, 2) THEN k = {b}", feature_names=["width"]
     )
@@ -196,7 +196,9 @@ def test_value_of_a_bounded_feature_is_a_number() -> None:
         ("  ", 1.0, None, None),
     ],
 )
-def test_statistics(behind: str, weight: float, rows: Any, counts: Any) -> None:
+def test_rulekit_text_converts_statistics(
+    behind: str, weight: float, rows: Any, counts: Any
+) -> None:
     rule = read(f"IF width = <1, 2) THEN k = {{b}}{behind}", classes=["c", "b"])
     assert rule.weight == weight
     if rows is None:
@@ -206,7 +208,7 @@ def test_statistics(behind: str, weight: float, rows: Any, counts: Any) -> None:
     assert rule.statistics.class_counts == counts
 
 
-def test_class_counts_only_where_they_follow() -> None:
+def test_rulekit_text_keeps_class_counts_if_determined() -> None:
     text = "IF width = <1, 2) THEN k = {b} (p=8, n=1)\nIF width = <1, 3) THEN k = {a} (p=8, n=0)"
     # Of two labels in the rules there may be a third that no rule speaks of.
     assert [
@@ -216,7 +218,7 @@ def test_class_counts_only_where_they_follow() -> None:
     assert [rule.statistics.class_counts for rule in three] == [None, (8, 0, 0)]
 
 
-def test_labels_and_defaults() -> None:
+def test_rulekit_text_converts_labels_and_defaults() -> None:
     text = "IF width = <1, 2) THEN k = {10}\nIF width = <5, 7) THEN k = {9}"
     names = ["width"]
     numbers = read_rulekit_text(text, feature_names=names, classes=[9, 10, 11])
@@ -239,7 +241,7 @@ def test_labels_and_defaults() -> None:
     assert far.predict([[1.0]]).tolist() == ["\U0001f600"]
 
 
-def test_a_regression_without_default_does_not_guess() -> None:
+def test_rulekit_text_regression_has_no_fallback_by_default() -> None:
     text = "IF width = <1, 2) THEN k = {10.50} [8,12.50] (p=3, n=1, weight=0.5)"
     rules = read_rulekit_text(text, feature_names=["width"])
     assert rules.predict([[1.5]]).tolist() == [10.5]
@@ -253,7 +255,7 @@ def test_a_regression_without_default_does_not_guess() -> None:
     assert plain[0].output == -1e-4
 
 
-def test_texts_one_by_one_may_hold_line_breaks() -> None:
+def test_rulekit_text_accepts_line_breaks_in_separate_texts() -> None:
     rules = read_rulekit_text(
         ["IF a\nb = {c\nd} THEN k = {e\nf}", "  IF a\nb = {g} THEN k = {h}"], feature_names=["a\nb"]
     )
@@ -308,19 +310,19 @@ def test_texts_one_by_one_may_hold_line_breaks() -> None:
         ("IF width = <2, 3) THEN k = {a} [1,5]", "a regression needs a number as its conclusion"),
     ],
 )
-def test_a_fault_is_named_with_its_place(text: str, fault: str) -> None:
+def test_rulekit_text_locates_faults(text: str, fault: str) -> None:
     with pytest.raises(ValueError, match=re.escape(fault)):
         read(text)
 
 
-def test_two_names_that_fit_are_not_chosen_from() -> None:
+def test_rulekit_text_rejects_ambiguous_names() -> None:
     with pytest.raises(ValueError, match="Line 1, column 4: the names of two features fit"):
         read_rulekit_text(
             "IF x = {a} AND b = {c} THEN k = {3}", feature_names=["x", "b", "x = {a} AND b"]
         )
 
 
-def test_bad_options() -> None:
+def test_rulekit_text_rejects_invalid_options() -> None:
     text = "IF width = <1, 2) THEN k = {a}"
     ranged = "IF width = <1, 2) THEN k = {1} [0,2]"
     for bad, kind, fault in [
@@ -386,7 +388,7 @@ CONDITION = st.one_of(
     NUMBER,
 )
 @example(["nan", "nbn", "ncn", "ndn"], [OneOf(2, ["a"], False)], "NaN", 0.0)
-def test_written_rules_are_read_back(
+def test_rulekit_text_restores_written_rules(
     names: list[str], conditions: list[Any], label: str, weight: float
 ) -> None:
     rule = Rule(tuple(conditions), label, None, weight)
@@ -397,7 +399,7 @@ def test_written_rules_are_read_back(
 
 
 @pytest.mark.parametrize("signs", ["[]", "[[]]"])
-def test_brackets_around_several_conditions_are_read_over(signs):
+def test_rulekit_text_ignores_brackets_around_conditions(signs):
     opened, shut = signs[: len(signs) // 2], signs[len(signs) // 2 :]
     names = ["PD", "MM116", "BA", "x]"]
     plain = "IF PD = <0.50, inf) AND MM116 = (-inf, 1) AND BA = {a]} THEN c = {1}"
@@ -416,7 +418,7 @@ def test_brackets_around_several_conditions_are_read_over(signs):
             read_rulekit_text(text, feature_names=names)
 
 
-def test_report_header_may_lack_colon():
+def test_rulekit_text_accepts_headers_without_colon():
     report = "Model\n\nRules\nr1: IF a = <0, 1) THEN class = {x}\n\nMeasures: 3\n"
     assert len(read_rulekit_text(report, feature_names=["a"])) == 1
 
@@ -425,7 +427,7 @@ SURVIVAL = "IF age = (-inf, 57.13) THEN "
 
 
 @pytest.mark.parametrize("end", ["", " ", "survival_status = {NaN} (p=8.0, n=0.0, weight=0.9)"])
-def test_rules_of_survival_are_read_as_premises(end):
+def test_rulekit_text_reads_survival_rules_as_premises(end):
     text = SURVIVAL.rstrip() + " " * bool(end) + end
     rules = read_rulekit_text(text, feature_names=["age"], task="survival")
     assert rules[0].conditions == (Interval(0, upper=57.13, upper_closed=False),)
@@ -436,7 +438,7 @@ def test_rules_of_survival_are_read_as_premises(end):
         read_rulekit_text(SURVIVAL + "c = {a}", feature_names=["age"], task="survival")
 
 
-def test_negative_weights_give_warning():
+def test_rulekit_text_checks_weights_and_counts():
     for weight in ("NaN", "inf"):
         with pytest.raises(ValueError, match="Line 1: weight must be a finite number"):
             read_rulekit_text(SURVIVAL + f"c = {{a}} (weight={weight})", feature_names=["age"])

@@ -117,7 +117,7 @@ STEPS = {
 
 
 @pytest.mark.parametrize("steps", STEPS.values(), ids=STEPS.keys())
-def test_rules_predict_like_pipeline(steps):
+def test_pipeline_rules_predict_like_pipeline(steps):
     X, y = training_rows()
     tree = DecisionTreeClassifier(max_leaf_nodes=30, random_state=0)
     pipeline = Pipeline([(str(i), step) for i, step in enumerate([*steps, tree])]).fit(X, y)
@@ -133,7 +133,7 @@ def test_rules_predict_like_pipeline(steps):
 
 
 @pytest.mark.parametrize("container", [np.asarray, pd.DataFrame])
-def test_feature_names_equal_input(container):
+def test_pipeline_rules_have_feature_names_of_input(container):
     X, y = training_rows()
     steps = [
         ("scale", StandardScaler()),
@@ -151,7 +151,7 @@ def test_feature_names_equal_input(container):
     assert used <= set(chosen)
 
 
-def test_frames_through_all_steps():
+def test_pipeline_rules_follow_frames_through_all_steps():
     X, y = training_rows()
     frame = pd.DataFrame(X, columns=NAMES)
     columns = ColumnTransformer(
@@ -165,7 +165,7 @@ def test_frames_through_all_steps():
     assert ruleset.predict(rows[NAMES[::-1]]).tolist() == pipeline.predict(rows).tolist()
 
 
-def test_an_imputer_may_drop_empty_columns():
+def test_pipeline_rules_follow_columns_imputer_drops():
     X, y = training_rows()
     X[:, 2] = math.nan
     for keep in (False, True):
@@ -182,7 +182,7 @@ def test_an_imputer_may_drop_empty_columns():
         assert ruleset.predict(np.nan_to_num(rows)).tolist() == expected.tolist()
 
 
-def test_regression_outputs_stay():
+def test_pipeline_rules_keep_outputs_and_statistics():
     X, y = training_rows()
     pipeline = make_pipeline(StandardScaler(), DecisionTreeRegressor(max_leaf_nodes=9)).fit(X, y)
     ruleset = as_ruleset(pipeline)
@@ -194,7 +194,7 @@ def test_regression_outputs_stay():
     assert (ruleset.ordered, ruleset.disjoint) == (inner.ordered, inner.disjoint)
 
 
-def test_bounds_are_readable_in_the_user_s_units():
+def test_pipeline_rules_have_short_bounds_in_user_units():
     X = np.array([[100.0], [200.0], [300.0], [400.0]])
     pipeline = make_pipeline(StandardScaler(), DecisionTreeRegressor(max_depth=1)).fit(
         X, [0, 0, 1, 1]
@@ -234,7 +234,7 @@ class Doubler(TransformerMixin, BaseEstimator):
     ],
     ids=lambda s: type(s).__name__,
 )
-def test_irreversible_steps_are_rejected(step):
+def test_pipeline_rules_reject_irreversible_steps(step):
     X, y = training_rows()
     pipeline = make_pipeline(step, DecisionTreeClassifier(max_depth=2)).fit(X, y)
     with pytest.raises(TypeError, match=r"cannot be inverted.*to the units of its input.*rules_"):
@@ -267,7 +267,7 @@ INNER = RuleSet(
 
 
 @pytest.mark.filterwarnings("ignore:Rules compare x. with texts")
-def test_all_conditions_change_units():
+def test_in_user_units_converts_all_conditions():
     outer = in_user_units(INNER, MAPPING)
     values = np.arange(-2.0, 4.25, 0.25)
     rows = np.stack(np.meshgrid(values, [0.0], values), axis=-1).reshape(-1, 3)
@@ -281,7 +281,7 @@ def test_all_conditions_change_units():
     assert outer.domain == Domain((0, 0, -1), (2, 0, 2))
 
 
-def test_a_negative_scale_exchanges_the_bounds():
+def test_in_user_units_swaps_bounds_for_negative_scales():
     outer = in_user_units(INNER, MAPPING)
     # -1 < 1 - 2c <= 3 means -1 <= c < 1.
     assert outer[0].conditions == (
@@ -294,7 +294,7 @@ def test_a_negative_scale_exchanges_the_bounds():
     assert in_user_units(one, negative).domain == Domain((-3,), (-1,))
 
 
-def test_a_categorical_column_keeps_its_values_and_its_volume():
+def test_in_user_units_keeps_categories_and_volume():
     rules = RuleSet(
         [Rule([OneOf(1, ["red"]), Interval(0, upper=0.0)], 1)],
         ["size", "color"],
@@ -308,7 +308,7 @@ def test_a_categorical_column_keeps_its_values_and_its_volume():
     assert volume_completeness(inner).value == pytest.approx(1 / 6)
 
 
-def test_categories_survive_a_column_transformer():
+def test_pipeline_rules_keep_categories_of_domain():
     table = pd.DataFrame({"weight": [1.0, 2.0, 3.0, 4.0] * 6, "kind": ["a", "b", "c"] * 8})
     y = (table["kind"] == "a").astype(int)
     swap = ColumnTransformer([("k", "passthrough", ["kind"]), ("w", "passthrough", ["weight"])])
@@ -322,7 +322,7 @@ def test_categories_survive_a_column_transformer():
     assert volume_completeness(one).value == pytest.approx(1 / 3)
 
 
-def test_rounding_leaves_a_narrow_interval_its_number():
+def test_in_user_units_keeps_narrow_intervals_nonempty():
     large = AffineMap(np.array([0]), np.array([1.0]), np.array([-1e9]), ("a",))
     narrow = RuleSet([Rule([Interval(0, 0.25, 0.25 + 1e-9)], 1)], ["u"], task="regression")
     assert in_user_units(narrow, large)[0].conditions == (
@@ -330,7 +330,7 @@ def test_rounding_leaves_a_narrow_interval_its_number():
     )
 
 
-def test_identity_and_its_parts():
+def test_affine_map_composes_and_selects_columns():
     X, _ = training_rows()
     identity = AffineMap.identity(tuple(NAMES))
     assert np.array_equal(mapped(X, identity), X)
@@ -341,7 +341,7 @@ def test_identity_and_its_parts():
     assert affine_map(scaler).input_names == ("x0", "x1", "x2", "x3", "x4")
 
 
-def test_maps_that_do_not_fit():
+def test_in_user_units_rejects_invalid_maps():
     with pytest.raises(ValueError, match="one output column per feature of the rules, 3, got 2"):
         in_user_units(INNER, MAPPING.take([0, 1]))
     for scale in (0.0, math.nan, math.inf):
@@ -350,7 +350,7 @@ def test_maps_that_do_not_fit():
 
 
 @pytest.mark.parametrize(("scale", "shift"), [(1 / 3.7, 41.3), (-1 / 0.013, 0.2), (1e6, -1e3)])
-def test_with_the_transformer_itself_no_row_changes_sides(scale, shift):
+def test_in_user_units_is_exact_with_transformer(scale, shift):
     rng = np.random.default_rng(0)
     x = rng.normal(shift, 1, size=300)
 

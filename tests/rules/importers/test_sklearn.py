@@ -72,7 +72,7 @@ def rows_around(X: np.ndarray, ruleset: RuleSet) -> np.ndarray:
 
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda m: type(m).__name__)
 @pytest.mark.parametrize("load", [load_iris, load_wine, load_breast_cancer])
-def test_classification_predicts_like_the_ensemble(model: Any, load: Any):
+def test_ensemble_rules_predict_classes_like_model(model: Any, load: Any):
     data = load()
     labels = data.target_names[data.target]
     model.fit(data.data, labels)
@@ -84,7 +84,7 @@ def test_classification_predicts_like_the_ensemble(model: Any, load: Any):
 
 
 @pytest.mark.parametrize("model", REGRESSORS, ids=lambda m: type(m).__name__)
-def test_regression_predicts_like_the_ensemble(model: Any):
+def test_ensemble_rules_predict_numbers_like_model(model: Any):
     X, y = load_diabetes(return_X_y=True)
     model.fit(X, y)
     rules = as_ruleset(model)
@@ -92,7 +92,7 @@ def test_regression_predicts_like_the_ensemble(model: Any):
     np.testing.assert_allclose(rules.predict(rows), model.predict(rows), rtol=1e-13)
 
 
-def test_every_tree_is_a_rule_set_of_its_own():
+def test_as_rulesets_returns_rule_set_per_tree():
     X, y = load_iris(return_X_y=True)
     labels = np.array(["c", "a", "b"])[y]  # not in the order of the codes
     forest = RandomForestClassifier(5, random_state=0).fit(X, labels)
@@ -106,7 +106,7 @@ def test_every_tree_is_a_rule_set_of_its_own():
         as_rulesets(KNeighborsClassifier())
 
 
-def test_forests_are_scored_like_other_rules():
+def test_forest_rules_are_scored():
     data = load_wine(as_frame=True)
     model = make_pipeline(StandardScaler(), RandomForestClassifier(5, max_depth=2, random_state=0))
     model.fit(data.data, data.target)
@@ -118,7 +118,7 @@ def test_forests_are_scored_like_other_rules():
     assert 0.1 < score < 1
 
 
-def test_names_and_domain_are_taken_over():
+def test_ensemble_rules_keep_names_and_domain():
     X, y = load_iris(return_X_y=True, as_frame=True)
     forest = RandomForestClassifier(2, max_depth=1, random_state=0).fit(X, y)
     assert as_ruleset(forest).feature_names == tuple(X.columns)
@@ -129,7 +129,7 @@ def test_names_and_domain_are_taken_over():
         as_ruleset(forest, feature_names=["a", "b"])
 
 
-def test_models_without_rules_are_rejected():
+def test_as_ruleset_rejects_ensembles_without_rules():
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=r"2 outputs; rules have one"):
         as_ruleset(RandomForestRegressor(2).fit(X, np.c_[y, y]))
@@ -152,7 +152,7 @@ def test_models_without_rules_are_rejected():
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_unsupported_tree_ensembles_are_rejected(model: Any, message: str):
+def test_as_ruleset_rejects_unsupported_tree_ensembles(model: Any, message: str):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(TypeError, match=message):
         as_ruleset(model.fit(X, y))
@@ -161,25 +161,25 @@ def test_unsupported_tree_ensembles_are_rejected(model: Any, message: str):
 # --- what others wrap around a model --------------------------------------------------------------
 
 
-def test_a_frozen_model_is_read():
+def test_as_ruleset_reads_frozen_models():
     X, y = load_iris(return_X_y=True)
     forest = RandomForestClassifier(2, max_depth=2, random_state=0).fit(X, y)
     assert as_ruleset(FrozenEstimator(forest)) == as_ruleset(forest)
 
 
-def test_search_without_refit_is_rejected():
+def test_as_ruleset_rejects_searches_without_refit():
     X, y = load_iris(return_X_y=True)
     search = GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1, 2]}, cv=2, refit=False)
     with pytest.raises(TypeError, match=r"GridSearchCV .*refit=True"):
         as_ruleset(search.fit(X, y))
 
 
-def test_a_class_is_no_model():
+def test_as_ruleset_rejects_classes():
     with pytest.raises(TypeError, match="RandomForestClassifier is a class: pass a fitted model"):
         as_ruleset(RandomForestClassifier)
 
 
-def test_irreversible_step_error_states_remedy():
+def test_as_ruleset_error_states_remedy_for_irreversible_step():
     X, y = load_iris(return_X_y=True, as_frame=True)
     pipeline = make_pipeline(PolynomialFeatures(), DecisionTreeClassifier(max_depth=2)).fit(X, y)
     remedy = r"as_ruleset\(pipeline\[-1\], feature_names=pipeline\[:-1\]\.get_feature_names_out"
@@ -220,7 +220,7 @@ FORESTS = [
 
 @pytest.mark.parametrize("model", [*TREES, *FORESTS], ids=str)
 @pytest.mark.parametrize("complete", [False, True])
-def test_missing_values_go_where_the_tree_sends_them(model: Any, complete: bool):
+def test_tree_rules_route_missing_values_like_tree(model: Any, complete: bool):
     X, y = load_wine(return_X_y=True)
     X[:, 3] = np.round(X[:, 3])  # a column without gaps is among them as well
     model = clone(model).fit(X if complete else np.c_[with_gaps(X[:, :12]), X[:, 12]], y)
@@ -254,7 +254,7 @@ def test_missing_values_go_where_the_tree_sends_them(model: Any, complete: bool)
     ],
     ids=str,
 )
-def test_no_prediction_differs_in_silence_from_that_of_the_tree(model: Any, options: dict):
+def test_tree_rules_predict_missing_values_alike_or_raise(model: Any, options: dict):
     """Half of such trees do not show that they have seen missing values."""
     refused = 0
     for seed in range(40):
@@ -276,7 +276,7 @@ def test_no_prediction_differs_in_silence_from_that_of_the_tree(model: Any, opti
     assert (refused > 0) == (rules.voting is None and not options)
 
 
-def test_tree_scores_count_missing_values_like_the_tree():
+def test_tree_scores_count_rows_with_missing_values():
     X = np.array([[0.0], [1.0], [np.nan], [np.nan]])
     y = ["a", "b", "b", "b"]
     tree = DecisionTreeClassifier().fit(X, y)
@@ -290,7 +290,7 @@ def test_tree_scores_count_missing_values_like_the_tree():
 
 
 @pytest.mark.parametrize("model", TREES, ids=str)
-def test_a_list_sends_missing_values_where_the_tree_does(model: Any):
+def test_simplified_tree_rules_route_missing_values(model: Any):
     X, y = load_wine(return_X_y=True)
     model = clone(model).fit(with_gaps(X), y)
     rules, rows = as_ruleset(model, simplify=True, missing=True), hostile_rows(X)
@@ -302,7 +302,7 @@ def test_a_list_sends_missing_values_where_the_tree_does(model: Any):
     assert float(volume_completeness(leaves)) == pytest.approx(1.0)
 
 
-def test_a_split_of_missing_from_known_values():
+def test_tree_rules_describe_splits_on_missing_values():
     X = pd.DataFrame({"age": [1.0, 2.0, np.nan, np.nan]})
     tree = DecisionTreeClassifier().fit(X, ["a", "a", "b", "b"])
     assert as_ruleset(tree).to_text().splitlines() == [
@@ -314,7 +314,7 @@ def test_a_split_of_missing_from_known_values():
     assert as_ruleset(forest).predict(X).tolist() == forest.predict(X).tolist()
 
 
-def test_missing_support_of_tree_is_detected():
+def test_tree_rules_detect_support_of_missing_values():
     X = np.array([[0.0], [1.0], [np.nan], [np.nan]])
     tree = DecisionTreeClassifier().fit(X, ["a", "b", "b", "b"])
     # Missing values go where most rows do, and so they would without having been seen.
@@ -341,7 +341,7 @@ def test_missing_support_of_tree_is_detected():
     [TREES[1], TREES[3], FORESTS[0], GradientBoostingRegressor(n_estimators=9, random_state=0)],
     ids=lambda model: type(model).__name__,
 )
-def test_imputed_values_become_missing_conditions(model: Any, strategy: str):
+def test_pipeline_rules_turn_imputation_into_conditions(model: Any, strategy: str):
     X, y = load_wine(return_X_y=True)
     filled = ColumnTransformer([("fill", SimpleImputer(strategy=strategy), slice(0, 12))])
     pipeline = make_pipeline(filled, StandardScaler(), clone(model)).fit(with_gaps(X), y)
@@ -352,7 +352,7 @@ def test_imputed_values_become_missing_conditions(model: Any, strategy: str):
         np.testing.assert_allclose(rules.predict(rows), pipeline.predict(rows), rtol=1e-9)
 
 
-def test_text_that_imputers_fill():
+def test_in_user_units_follows_imputed_text():
     X = np.array([["red"], ["red"], [None], ["blue"]], dtype=object)
     imputer = SimpleImputer(strategy="most_frequent", missing_values=None).fit(X)
     rules = RuleSet(
@@ -363,7 +363,7 @@ def test_text_that_imputers_fill():
     assert in_user_units(rules, affine_map(imputer)).predict(X).tolist() == [1, 1, 1, 2]
 
 
-def test_an_imputer_before_sums_warns():
+def test_as_ruleset_warns_about_imputer_before_linear_outputs():
     X, y = load_wine(return_X_y=True)
     model = make_pipeline(SimpleImputer(), GridRExExtractor(LinearRegression()))
     model.fit(with_gaps(X)[:, :2], y.astype(float))
@@ -372,7 +372,7 @@ def test_an_imputer_before_sums_warns():
     np.testing.assert_allclose(rules.predict(X[:, :2]), model.predict(X[:, :2]), rtol=1e-9)
 
 
-def test_class_probabilities_of_the_exponential_loss() -> None:
+def test_boosting_rules_support_exponential_loss() -> None:
     X, y = np.arange(20.0)[:, None], np.arange(20) % 7 > 3
     model = GradientBoostingClassifier(n_estimators=3, loss="exponential").fit(X, y)
     rules = as_ruleset(model)
@@ -381,7 +381,7 @@ def test_class_probabilities_of_the_exponential_loss() -> None:
 
 
 @pytest.mark.parametrize("labels", [["no", "yes"], [1, 0]])
-def test_zero_log_odds_predict_the_second_class(labels) -> None:
+def test_boosting_rules_predict_like_model_at_zero_log_odds(labels) -> None:
     X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10, dtype=float)
     y = np.array(labels)[X.sum(axis=1).astype(int) % 2]
     model = GradientBoostingClassifier(n_estimators=5, max_depth=1).fit(X, y)

@@ -48,7 +48,7 @@ def through_csv(table: pd.DataFrame) -> pd.DataFrame:
         return pd.read_csv(io.StringIO(table.to_csv(index=False)), float_precision="round_trip")
 
 
-def test_a_table_written_by_hand():
+def test_table_written_by_hand_becomes_rules():
     rules = as_ruleset(pd.read_csv(io.StringIO(BY_HAND)))
     assert rules.feature_names == ("size", "color", "shape")
     assert rules.ordered
@@ -63,7 +63,7 @@ def test_a_table_written_by_hand():
     assert rules.predict(frame).tolist() == ["yes", "no", "maybe"]
 
 
-def test_records_and_other_spellings():
+def test_read_table_accepts_records_and_other_spellings():
     rules = read_table(
         [
             {"rule": "a", "feature": "x", "operator": "≥", "value": 1, "number": 2.5, "rows": 7},
@@ -82,7 +82,7 @@ def test_records_and_other_spellings():
     assert not rules.ordered
 
 
-def test_a_tree_comes_back_the_same():
+def test_table_restores_rules_of_tree():
     data = load_wine(as_frame=True)
     tree = DecisionTreeClassifier(max_leaf_nodes=9, random_state=0).fit(
         data.data, data.target_names[data.target]
@@ -95,7 +95,7 @@ def test_a_tree_comes_back_the_same():
     assert [r.statistics.n_rows for r in second_rules] == [r.statistics.n_rows for r in rules]
 
 
-def test_weights_are_restored():
+def test_table_restores_weights():
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], "a", weight=0.1 + 0.2), Rule([], "b", weight=2)],
         ["x"],
@@ -143,7 +143,7 @@ def rule_sets(draw: st.DrawFn) -> RuleSet:
 
 
 @given(rule_sets())
-def test_names_and_labels_of_any_kind_are_restored(rules: RuleSet):
+def test_table_restores_names_and_labels_of_any_kind(rules: RuleSet):
     settings = {"feature_names": rules.feature_names, "classes": rules.classes}
     for table in (rules.to_conditions(), through_csv(rules.to_conditions())):
         second_rules = as_ruleset(table, **settings)
@@ -151,7 +151,7 @@ def test_names_and_labels_of_any_kind_are_restored(rules: RuleSet):
         assert [type(r.output) for r in second_rules] == [type(r.output) for r in rules]
 
 
-def test_missing_values_have_operators_of_their_own():
+def test_table_has_operators_for_missing_values():
     rows = [
         {"rule": 1, "feature": "age", "operator": "≤ OR  missing", "value": 30, "number": 1},
         {"rule": 1, "feature": "age", "operator": "> or missing", "value": 20, "number": 1},
@@ -177,7 +177,7 @@ def test_missing_values_have_operators_of_their_own():
 
 @example("{}")
 @given(labels | finite)
-def test_cells_keep_values_and_types(value: Any):
+def test_table_cells_keep_values_and_types(value: Any):
     rules = RuleSet([Rule([], value)], ["x"], task="classification")
     read = as_ruleset(rules.to_conditions(), feature_names=["x"])[0].output
     assert (type(read), read) == (type(value), value)
@@ -195,7 +195,7 @@ def test_to_conditions_rejects_unsupported_rules(rule: Rule, message: str):
         RuleSet([rule], ["x", "y"], task="classification").to_conditions()
 
 
-def test_other_outputs_and_fallbacks_that_fit_no_cell():
+def test_to_conditions_rejects_linear_outputs_and_nearest():
     line = RuleSet([Rule([], LinearOutput(1, [(0, 2)]))], ["x"], task="regression")
     with pytest.raises(ValueError, match=r"Rule 1 .* sum of features"):
         line.to_conditions()
@@ -233,12 +233,12 @@ def record(**changes: Any) -> dict[str, Any]:
         ([], "holds no row"),
     ],
 )
-def test_faults_name_their_row(records: list[dict[str, Any]], message: str):
+def test_read_table_errors_name_row(records: list[dict[str, Any]], message: str):
     with pytest.raises(ValueError, match=message):
         read_table(records)
 
 
-def test_capitals_make_no_difference_to_words_of_the_table():
+def test_read_table_ignores_case_of_keywords():
     rules = read_table(
         [
             record(operator="IN", value='["a", "b"]', **{"class": "one"}),
@@ -249,12 +249,12 @@ def test_capitals_make_no_difference_to_words_of_the_table():
     assert [rule.conditions for rule in rules] == [(OneOf(0, ("a", "b")),)]
 
 
-def test_features_that_are_named_twice():
+def test_read_table_rejects_repeated_feature_names():
     with pytest.raises(ValueError, match=r"must differ from each other, got \['x'\] twice"):
         read_table([record()], feature_names=["x", "x"])
 
 
-def test_features_that_are_not_named():
+def test_read_table_rejects_unknown_features_and_containers():
     with pytest.raises(ValueError, match="conditions on 'x', which is none of the feature_names"):
         read_table([record()], feature_names=["y"])
     with pytest.raises(TypeError, match="must be a DataFrame or a list of records"):

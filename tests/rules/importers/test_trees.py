@@ -82,7 +82,7 @@ thresholds = (
 @example(2.449999988079071)
 @example(0.1)
 @example(16777217.0)
-def test_cuts_are_exact(threshold):
+def test_tree_cuts_are_exact_near_thresholds(threshold):
     cut = float32_cut(threshold)
     assert type(cut) is float
     assert passes(cut, threshold)
@@ -93,7 +93,7 @@ def test_cuts_are_exact(threshold):
 
 
 @given(threshold=st.floats(-1e30, 1e30), values=st.lists(st.floats(-1e30, 1e30)))
-def test_cuts_are_exact_anywhere(threshold, values):
+def test_tree_cuts_are_exact_anywhere(threshold, values):
     cut = float32_cut(threshold)
     assert [v <= cut for v in values] == [passes(v, threshold) for v in values]
 
@@ -146,7 +146,7 @@ def assert_same_answers(tree, ruleset, X):
     ids=["str", "int", "bool", "float"],
 )
 @pytest.mark.parametrize("simplify", [False, True])
-def test_classification(labels, simplify):
+def test_tree_rules_predict_classes_like_tree(labels, simplify):
     X, score = training_rows()
     y = labels_of(score, labels)
     tree = DecisionTreeClassifier(max_leaf_nodes=40, random_state=0).fit(X, y)
@@ -170,7 +170,7 @@ def test_classification(labels, simplify):
         lambda: ExtraTreeClassifier(random_state=0),
     ],
 )
-def test_kinds_of_classifiers(make):
+def test_tree_rules_support_all_classifiers(make):
     X, score = training_rows()
     tree = make().fit(X, labels_of(score, ["a", "b", "c"]))
     for simplify in (False, True):
@@ -178,7 +178,7 @@ def test_kinds_of_classifiers(make):
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-9, 1e9])
-def test_weights(scale):
+def test_tree_rules_count_sample_weights(scale):
     X, score = training_rows()
     y = labels_of(score, ["a", "b", "c"])
     weights = np.random.default_rng(3).random(len(X)) * scale
@@ -196,7 +196,7 @@ def test_weights(scale):
     "criterion", ["squared_error", "friedman_mse", "absolute_error", "poisson"]
 )
 @pytest.mark.parametrize("simplify", [False, True])
-def test_regression(criterion, simplify):
+def test_tree_rules_predict_numbers_like_tree(criterion, simplify):
     X, score = training_rows()
     y = np.exp(score)
     with warnings.catch_warnings():
@@ -221,7 +221,7 @@ def test_regression(criterion, simplify):
             assert rule.statistics.standard_deviation is None
 
 
-def test_other_regressors():
+def test_tree_rules_support_extra_tree_regressors():
     X, score = training_rows()
     tree = ExtraTreeRegressor(random_state=0).fit(X, score)
     assert_same_answers(tree, as_ruleset(tree), X)
@@ -229,7 +229,7 @@ def test_other_regressors():
 
 
 @pytest.mark.parametrize("simplify", [False, True])
-def test_a_single_leaf(simplify):
+def test_tree_rules_describe_single_leaf(simplify):
     X = np.zeros((4, 2))
     tree = DecisionTreeClassifier().fit(X, ["a", "a", "b", "a"])
     ruleset = as_ruleset(tree, simplify=simplify)
@@ -239,7 +239,7 @@ def test_a_single_leaf(simplify):
     assert constant.rules == (Rule([], 2.5, RuleStatistics(4, mean=2.5, standard_deviation=0.0)),)
 
 
-def test_counts_are_whole():
+def test_tree_rules_count_whole_rows():
     X, y = load_iris(return_X_y=True)
     tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
     leaf = tree.apply(X)
@@ -250,7 +250,7 @@ def test_counts_are_whole():
         assert all(type(c) is int for c in rule.statistics.class_counts)
 
 
-def test_the_text_of_the_house():
+def test_tree_rules_are_written_as_text():
     X, y = load_iris(return_X_y=True, as_frame=True)
     labels = np.array(["setosa", "versicolor", "virginica"])[y]
     tree = DecisionTreeClassifier(max_depth=1, random_state=0)
@@ -266,7 +266,7 @@ def test_the_text_of_the_house():
 
 
 @given(seed=st.integers(0, 2**16), leaves=st.integers(2, 25))
-def test_shorter_lists_predict_alike(seed, leaves):
+def test_tree_rules_simplified_predict_alike(seed, leaves):
     generator = np.random.default_rng(seed)
     X = generator.integers(0, 6, (80, 3)).astype(float)
     tree = DecisionTreeRegressor(max_leaf_nodes=leaves, random_state=0)
@@ -280,7 +280,7 @@ def test_shorter_lists_predict_alike(seed, leaves):
     assert short.n_conditions <= full.n_conditions
 
 
-def test_a_chain_needs_one_condition_per_rule():
+def test_tree_rules_of_chain_need_one_condition_each():
     X = np.arange(5.0)[:, None]
     tree = DecisionTreeRegressor(random_state=0).fit(X, [1e4, 1e3, 1e2, 1e1, 0])
     assert [r.n_literals for r in as_ruleset(tree)] == [1, 2, 2, 2, 1]
@@ -290,7 +290,7 @@ def test_a_chain_needs_one_condition_per_rule():
     assert [r.conditions for r in short[:4]] == [(Interval(0, upper=c),) for c in cuts]
 
 
-def test_paths():
+def test_tree_rules_follow_paths():
     X = np.arange(4.0)[:, None]
     tree = DecisionTreeRegressor(random_state=0).fit(X, [0.0, 1.0, 10.0, 11.0])
     low, middle, high = (float32_cut(v) for v in (0.5, 1.5, 2.5))
@@ -309,7 +309,7 @@ def test_paths():
 # --- names, settings, errors -----------------------------------------------------------------
 
 
-def test_names():
+def test_tree_rules_keep_feature_names():
     X, y = np.array([[0.0, 1], [1, 0], [2, 5]]), ["a", "b", "b"]
     assert as_ruleset(DecisionTreeClassifier().fit(X, y)).feature_names == ("x0", "x1")
     frame = pd.DataFrame(X, columns=["größe", "b"])
@@ -322,14 +322,14 @@ def test_names():
             as_ruleset(tree, feature_names=names)
 
 
-def test_settings():
+def test_tree_rules_accept_domain_and_fallback():
     tree = DecisionTreeRegressor().fit([[0.0], [1.0]], [0.0, 1.0])
     domain, fallback = Domain((0,), (1,)), Fallback(0.5)
     ruleset = as_ruleset(tree, domain=domain, fallback=fallback)
     assert (ruleset.domain, ruleset.fallback) == (domain, fallback)
 
 
-def test_a_tree_fitted_on_class_indices():
+def test_tree_rules_map_class_indices_to_labels():
     X = np.arange(4.0)[:, None]
     tree = DecisionTreeClassifier().fit(X, [1, 1, 3, 3])  # of four classes, two are seen
     ruleset = as_ruleset(tree, classes=np.array(["a", "b", "c", "d"]))
@@ -339,26 +339,26 @@ def test_a_tree_fitted_on_class_indices():
     assert ruleset.predict_proba(X)[0].tolist() == [0, 1, 0, 0]
 
 
-def test_missing_values_satisfy_no_condition():
+def test_tree_rules_reject_missing_values_by_default():
     X = np.array([[0.0], [1.0], [math.nan], [math.nan]])
     tree = DecisionTreeClassifier().fit(X, ["a", "b", "b", "b"])
     assert as_ruleset(tree).covers([[math.nan]]).tolist() == [False]
     assert as_ruleset(tree).covers([[0.0], [7.0]]).tolist() == [True, True]
 
 
-def test_several_outputs():
+def test_tree_rules_reject_several_outputs():
     tree = DecisionTreeRegressor().fit([[0.0], [1.0]], [[0.0, 1.0], [1.0, 0.0]])
     with pytest.raises(ValueError, match="The tree has 2 outputs; rules have one"):
         as_ruleset(tree)
 
 
 @pytest.mark.parametrize("tree", [DecisionTreeClassifier(), DecisionTreeRegressor()])
-def test_unfitted(tree):
+def test_tree_rules_reject_unfitted_trees(tree):
     with pytest.raises(NotFittedError, match="not fitted yet"):
         as_ruleset(tree)
 
 
-def test_bounds_equal_the_rounded_rows():
+def test_tree_rules_bounds_equal_cuts():
     tree = DecisionTreeRegressor().fit([[0.1], [0.3]], [0.0, 1.0])
     (rule, other) = as_ruleset(tree)
     cut = float32_cut(float(tree.tree_.threshold[0]))

@@ -260,7 +260,7 @@ def test_simplify_unites_missing_values_with_all_values() -> None:
     assert rules.simplify().rules == (Rule([], "b"),)
 
 
-def test_simplify_tree_with_missing_values() -> None:
+def test_simplify_shortens_tree_with_missing_values() -> None:
     rules = RuleSet(
         [
             Rule([Interval(0, upper=3, missing=True), Interval(1, upper=5)], "a"),
@@ -299,7 +299,7 @@ def test_simplify_preserves_completeness(ruleset: RuleSet) -> None:
 
 @pytest.mark.parametrize("has_missing", [False, True])
 @pytest.mark.parametrize("fallback", [None, Fallback("b", "nearest")])
-def test_simplify_preserves_completeness_next_to_a_constant(has_missing, fallback) -> None:
+def test_simplify_preserves_volume_next_to_constant(has_missing, fallback) -> None:
     """A volume counts a bound that touches a constant feature, which no row exceeds."""
     beside = Interval(1, 2.0, lower_closed=False, missing=has_missing)
     rules = RuleSet(
@@ -315,7 +315,7 @@ def test_simplify_preserves_completeness_next_to_a_constant(has_missing, fallbac
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_simplify_many_overlapping_boxes(seed: int) -> None:
+def test_simplify_shortens_many_overlapping_boxes(seed: int) -> None:
     rng = np.random.default_rng(seed)
     lower = rng.integers(0, 8, (60, 4)).astype(float)
     upper = lower + rng.integers(1, 8, (60, 4))
@@ -372,7 +372,7 @@ def test_simplify_merges_grid_to_halves() -> None:
     ]
 
 
-def test_simplify_iris_tree_to_list() -> None:
+def test_simplify_turns_iris_tree_into_short_list() -> None:
     X, y = load_iris(return_X_y=True)
     tree = DecisionTreeClassifier(max_leaf_nodes=5, random_state=0).fit(X, y)
     domain = Domain.around(X)
@@ -509,7 +509,7 @@ def test_simplify_unites_values_across_other_rules() -> None:
     assert [rule.conditions for rule in short.rules][2:] == [(OneOf(1, ["q", "r"]),)]
 
 
-def test_simplify_mixes_numbers_and_texts() -> None:
+def test_simplify_accepts_features_with_numbers_and_texts() -> None:
     rules = [Rule([OneOf(0, ["p"])], "a"), Rule([Interval(0, lower=1)], "b"), Rule([], "a")]
     assert classifier(rules, 1, ordered=True).simplify() == classifier(rules, 1, ordered=True)
 

@@ -130,14 +130,14 @@ def test_standalone_merges_parts_of_one_premise():
     ]
 
 
-def test_a_rule_in_several_parts_has_no_statistics():
+def test_standalone_drops_statistics_of_split_rules():
     rules = [Rule([Interval(0, 1, 2)], "a", RuleStatistics(3)), Rule([], "b", RuleStatistics(4))]
     alone = RuleSet(rules, NAMES, task="classification").standalone()
     assert [rule.statistics for rule in alone] == [RuleStatistics(3), None, None]
     assert [str(rule) for rule in alone][1:] == ["IF age ≤ 1 THEN b", "IF age > 2 THEN b"]
 
 
-def test_sums_are_parted():
+def test_standalone_splits_linear_conditions():
     rules = [Rule([Linear([(0, 1), (1, 2)], 1, 2)], "a"), Rule([], "b")]
     alone = RuleSet(rules, NAMES, task="classification").standalone()
     assert [rule.premise_text(NAMES) for rule in alone] == [
@@ -148,7 +148,7 @@ def test_sums_are_parted():
 
 
 @pytest.mark.parametrize("inner", [lambda c: c, lambda c: AtLeast(2, [c, Interval(0, upper=3)])])
-def test_undefined_sums_are_left_to_later_rules(inner):
+def test_standalone_leaves_undefined_sums_to_later_rules(inner):
     rules = [
         Rule([inner(Linear([(0, 1.0), (1, 1.0)], upper=1))], "a"),
         Rule([Missing(0)], "b"),
@@ -162,13 +162,13 @@ def test_undefined_sums_are_left_to_later_rules(inner):
     assert alone.predict(X).tolist() == ruleset.predict(X).tolist()
 
 
-def test_standalone_rules_are_unchanged():
+def test_standalone_keeps_disjoint_rules():
     rules = [Rule([Interval(0, upper=1)], "a"), Rule([Interval(0, 1)], "b")]
     ruleset = RuleSet(rules, NAMES, task="classification", ordered=False, disjoint=True)
     assert ruleset.standalone() == ruleset
 
 
-def test_votes_and_hundreds_of_parts_are_rejected():
+def test_standalone_rejects_votes_and_hundreds_of_parts():
     rules = [Rule([Interval(0, upper=1)], "a")]
     voting = RuleSet(rules, NAMES, task="classification", ordered=False, voting="votes")
     with pytest.raises(ValueError, match="standalone needs rules of which one predicts"):
@@ -180,7 +180,7 @@ def test_votes_and_hundreds_of_parts_are_rejected():
 
 
 @pytest.mark.slow
-def test_standalone_of_one_feature_covers_all_cases():
+def test_standalone_handles_all_conditions_of_one_feature():
     rng = random.Random(0)
     flags = list(itertools.product([False, True], repeat=2))
     texts, codes = (
