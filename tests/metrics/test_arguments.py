@@ -45,20 +45,20 @@ from skescore.scorers import ice
         lambda values: np.array(values, dtype=np.uint8),
     ],
 )
-def test_every_container_of_numbers_gives_an_array(container):
+def test_q_score_accepts_every_container_of_numbers(container):
     scores = q_score(0.5, container([1, 2, 3]), 1.0)
     assert isinstance(scores, np.ndarray)
     assert scores.dtype == np.float64
     assert scores.tolist() == [0.5, 1.0, 1.5]
 
 
-def test_arguments_are_left_alone():
+def test_fire_score_does_not_change_its_arguments():
     array = np.array([0.5, 0.25])
     fire_score(array, 3)
     assert array.tolist() == [0.5, 0.25]
 
 
-def test_no_scores_for_no_rule_sets():
+def test_ice_score_of_empty_lists_is_empty():
     assert ice_score([], [], []).tolist() == []
 
 
@@ -90,7 +90,7 @@ def label(value: object) -> str:
 
 
 @pytest.mark.parametrize(("function", "name", "bad"), OUTSIDE_CASES, ids=label)
-def test_outside_the_domain(function, name, bad):
+def test_scores_reject_values_outside_domain(function, name, bad):
     with pytest.raises(ValueError, match=rf"^{name} must be [<>]=? ") as caught:
         function(**GOOD[function] | {name: bad})
     assert f"got {float(bad)!r}. " in str(caught.value)
@@ -101,7 +101,7 @@ def test_outside_the_domain(function, name, bad):
     assert f"got {float(bad)!r} at position 1. " in str(caught.value)
 
 
-def test_position_in_a_matrix():
+def test_q_score_error_states_position_in_matrix():
     with pytest.raises(ValueError, match=r"got -2\.0 at position \(1, 0\)"):
         q_score([[0.0, 1.0], [-2.0, -3.0]], 3, 1.0)
 
@@ -111,7 +111,7 @@ NOT_NUMBERS = [True, np.True_, "3", b"3", None, 1j, Decimal(1), np.datetime64("2
 
 @pytest.mark.parametrize("bad", NOT_NUMBERS, ids=repr)
 @pytest.mark.parametrize(("function", "name"), ARGUMENTS, ids=label)
-def test_not_a_number(function, name, bad):
+def test_scores_reject_values_that_are_not_numbers(function, name, bad):
     with pytest.raises(TypeError, match=f"^{name} must be a number or an array of numbers, got "):
         function(**GOOD[function] | {name: bad})
     with pytest.raises(TypeError, match=f"^{name} must be a number or an array of numbers, got "):
@@ -134,7 +134,7 @@ def test_not_a_number(function, name, bad):
     ],
     ids=lambda bad: f"{type(bad).__name__} of {getattr(bad, 'dtype', 'lists')}",
 )
-def test_not_an_array_of_numbers(bad):
+def test_q_score_rejects_arrays_of_other_types(bad):
     with pytest.raises(TypeError, match=r"^n_rules must be a number or "):
         q_score(0.5, bad, 1.0)
 
@@ -149,12 +149,12 @@ def test_not_an_array_of_numbers(bad):
     ],
     ids=["pandas", "polars", "masked", "huge"],
 )
-def test_missing_and_unrepresentable_entries(bad, message):
+def test_q_score_rejects_missing_and_huge_entries(bad, message):
     with pytest.raises(ValueError, match=message):
         q_score(0.5, bad, 1.0)
 
 
-def test_messages_in_full():
+def test_scores_errors_state_rule_value_and_remedy():
     with pytest.raises(ValueError, match="loss must be") as caught:
         fire_score([0.1, -0.5], 3)
     assert str(caught.value) == (
@@ -175,12 +175,12 @@ def test_messages_in_full():
     )
 
 
-def test_shapes_that_do_not_broadcast_are_named():
+def test_fire_score_error_names_shapes_that_do_not_broadcast():
     with pytest.raises(ValueError, match=r"loss: \(2,\), n_rules: \(3,\), psi: \(\)"):
         fire_score([0.1, 0.2], [1, 2, 3])
 
 
-def test_number_of_steps_must_fit_into_a_float():
+def test_fire_score_rejects_overflow_of_rules_per_psi():
     with pytest.raises(ValueError, match=r"r / psi .* overflows for psi=1e-300"):
         fire_score(0.0, 1e10, psi=1e-300)
 
@@ -216,7 +216,7 @@ WEIGHTED = {
 
 
 @pytest.mark.parametrize("measure", WEIGHTED)
-def test_weights_must_have_a_finite_sum(measure):
+def test_sample_weight_must_have_finite_sum(measure):
     with pytest.raises(ValueError, match=r"finite sum, got weights up to 1e\+308. Divide the"):
         WEIGHTED[measure](np.full(4, 1e308))
 
@@ -238,7 +238,7 @@ def test_weights_must_have_a_finite_sum(measure):
     ids=lambda weights: type(weights).__name__,
 )
 @pytest.mark.parametrize("measure", ["overlap", "performance", "rates", "ice"])
-def test_weights_must_be_numbers(measure, weights):
+def test_sample_weight_must_hold_numbers(measure, weights):
     with pytest.raises(TypeError, match="sample_weight must hold numbers, got values of type"):
         WEIGHTED[measure](weights)
 
@@ -254,6 +254,6 @@ def test_weights_must_be_numbers(measure, weights):
         np.array([1, 2, 3, 4], dtype=np.float16),
     ],
 )
-def test_weights_of_all_numbers_are_accepted(weights):
+def test_sample_weight_accepts_all_types_of_numbers(weights):
     floats = np.array([float(weight) for weight in weights])
     assert rule_overlap(HALVES, ROWS, weights).overlap == rule_overlap(HALVES, ROWS, floats).overlap

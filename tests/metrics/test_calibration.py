@@ -50,7 +50,7 @@ def cases(draw: st.DrawFn) -> tuple[Any, ...]:
 
 @given(case=cases())
 @settings(max_examples=25)
-def test_rules_one_by_one(case: Any) -> None:
+def test_calibration_agrees_with_loop(case: Any) -> None:
     rules, X, y, weights, confidence = case
     calibration = rule_calibration(rules, X, y, weights, confidence=confidence)
     match = rules.match(X)
@@ -99,7 +99,7 @@ def test_rules_one_by_one(case: Any) -> None:
     assert 0 <= calibration.share_within <= 1 or not total
 
 
-def test_intervals_have_stated_coverage() -> None:
+def test_calibration_intervals_have_stated_coverage() -> None:
     rng = np.random.default_rng(0)
     rules = RuleSet(
         [Rule([], "a", RuleStatistics(100, (80, 20)))],
@@ -116,7 +116,7 @@ def test_intervals_have_stated_coverage() -> None:
     assert np.mean(inside) >= 0.87
 
 
-def test_frames_and_refusals() -> None:
+def test_calibration_returns_frames_and_rejects_bad_input() -> None:
     rules = RuleSet([Rule([Interval(0, 1)], 2.0)], ["x"], task="regression")
     calibration = rule_calibration(rules, [[2.0], [3.0]], [2.0, 2.0])
     assert calibration.error == 0.0
@@ -132,7 +132,7 @@ def test_frames_and_refusals() -> None:
         rule_calibration(rules, count_rows(rules, [[2.0]], [1.0]), [1.0])
 
 
-def test_the_unit_is_the_deviation_of_all_labels() -> None:
+def test_calibration_unit_is_deviation_of_all_labels() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=2)], 3.0, RuleStatistics(2, None, 3.0, 1.0))],
         ["x"],
@@ -143,7 +143,7 @@ def test_the_unit_is_the_deviation_of_all_labels() -> None:
     assert calibration.unit == pytest.approx(np.std(labels))
 
 
-def test_printed_shares_have_the_reference_of_the_labels() -> None:
+def test_calibration_compares_shares_of_same_reference() -> None:
     statistics = RuleStatistics(10, (8, 2), target_counts=(6, 4))
     weighted = replace(statistics, weighted=True)
     rules = RuleSet(
@@ -170,7 +170,7 @@ def test_printed_shares_have_the_reference_of_the_labels() -> None:
 
 @pytest.mark.parametrize("factor", [1e-320, 1e-170, 2.0**-600, 1e170, 2.0**900, 1e305])
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_calibration_does_not_depend_on_the_unit_of_weights(task: str, factor: float) -> None:
+def test_calibration_ignores_scale_of_weights(task: str, factor: float) -> None:
     a, b = ("a", "b") if task == "classification" else (1.0, LinearOutput(0.5, [(0, 1.0)]))
     rules = RuleSet(
         [
@@ -209,7 +209,7 @@ def test_calibration_ignores_rows_of_weight_zero(
             np.testing.assert_array_equal(getattr(result, name), getattr(expected, name))
 
 
-def test_calibration_of_classes_ignores_rows_of_weight_zero() -> None:
+def test_calibration_of_classes_ignores_weight_zero() -> None:
     rule = Rule([Interval(0, upper=5)], "a", RuleStatistics(4, (3, 1)))
     rules = RuleSet([rule], ["x"], task="classification", classes=["a", "b"])
     expected = rule_calibration(rules, [[1.0], [2.0]], ["a", "b"], [1.0, 2.0])
@@ -217,6 +217,6 @@ def test_calibration_of_classes_ignores_rows_of_weight_zero() -> None:
     assert result.to_frame().equals(expected.to_frame())
 
 
-def test_unit_of_classification_is_1() -> None:
+def test_calibration_unit_is_1_in_classification() -> None:
     rules = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
     assert rule_calibration(rules, [[0.0], [1.0]], ["a", "b"]).unit == 1.0

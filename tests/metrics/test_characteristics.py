@@ -89,7 +89,7 @@ def engine_rules(case: Any, n_features: int) -> RuleSet:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_characteristics_of_the_engine(case: Any) -> None:
+def test_characteristics_equal_those_of_rulekit(case: Any) -> None:
     X, y = rows_of(case, case["train"])
     rules = engine_rules(case, X.shape[1])
     theirs = dict(case["model_characteristics"])
@@ -109,7 +109,7 @@ def test_characteristics_of_the_engine(case: Any) -> None:
 
 
 @pytest.mark.parametrize("case", [c for c in CASES if "iris" in c.values[0]["dataset"]])
-def test_conflicts_of_the_engine(case: Any) -> None:
+def test_conflicts_equal_those_of_rulekit(case: Any) -> None:
     which = case["train" if case["evaluated_on"] == "training rows" else "evaluated_on"]
     X, y = rows_of(case, which)
     ours = characteristics(engine_rules(case, X.shape[1]), X, y)
@@ -117,7 +117,7 @@ def test_conflicts_of_the_engine(case: Any) -> None:
         assert ours[name.lstrip("#")] == pytest.approx(value, rel=1e-12), name
 
 
-def test_standard_corrections_next_to_those_of_the_engine() -> None:
+def test_characteristics_apply_standard_corrections() -> None:
     # The tenth model has p-values that the corrections tell apart.
     case = REFERENCE[9]
     X, y = rows_of(case, case["train"])
@@ -131,7 +131,7 @@ def test_standard_corrections_next_to_those_of_the_engine() -> None:
     assert ours["fraction_fwer_significant"] == np.mean(np.array(holm) <= 0.05) == 0.8
 
 
-def test_keys_are_always_the_same() -> None:
+def test_characteristics_have_constant_keys() -> None:
     some = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
     numbers = RuleSet([Rule([], 1.0)], ["x"], task="regression")
     for rules, y in ((some, ["a", "b"]), (numbers, [1.0, 2.0])):
@@ -141,7 +141,7 @@ def test_keys_are_always_the_same() -> None:
             assert all(type(value) in (int, float) for value in figures.values())
 
 
-def test_without_rules() -> None:
+def test_characteristics_without_rules_are_zero_or_nan() -> None:
     rules = RuleSet([], ["x"], task="classification", classes=["a", "b"])
     figures = characteristics(rules, [[0.0], [1.0]], ["a", "b"])
     whole = {"n_rules", "rules_per_example", *CONFLICTS}
@@ -149,7 +149,7 @@ def test_without_rules() -> None:
     assert all(math.isnan(value) for key, value in figures.items() if key not in whole)
 
 
-def test_sizes_of_premises() -> None:
+def test_characteristics_count_conditions_and_literals() -> None:
     rules = RuleSet(
         [
             Rule([Interval(0, 0, 9), Interval(1, lower=0)], "a"),  # 2 features, 3 literals
@@ -166,7 +166,7 @@ def test_sizes_of_premises() -> None:
     assert figures["rules_per_example"] == 2.5
 
 
-def test_measures_take_their_parameters() -> None:
+def test_characteristics_pass_parameters_to_measure() -> None:
     rules = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
     X, y = [[0.0], [1.0], [2.0]], ["a", "b", "a"]
     for m in (1.0, 5.0):
@@ -174,7 +174,7 @@ def test_measures_take_their_parameters() -> None:
         assert figures["avg_rule_quality"] == pytest.approx((2 + m * 2 / 3) / (3 + m))
 
 
-def test_the_first_rule_settles_a_conflict_of_ordered_rules() -> None:
+def test_conflicts_of_ordered_rules_are_decided_by_first_rule() -> None:
     low, all_ = Rule([Interval(0, upper=2)], "a"), Rule([], "b")
     x, y = np.arange(5.0)[:, None], np.array([*"abbbb"])
     for rules, wrong in (([low, all_], 2), ([all_, low], 1)):
@@ -207,7 +207,7 @@ def voting_rules(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray, np.ndarray]:
 
 
 @given(case=voting_rules())
-def test_conflicts_row_by_row(case: Any) -> None:
+def test_characteristics_agree_with_loop(case: Any) -> None:
     rules, X, y = case
     torn = wrong = held = 0
     for row, label in zip(X, y, strict=True):
@@ -229,7 +229,7 @@ def test_conflicts_row_by_row(case: Any) -> None:
 
 
 @given(case=voting_rules(), data=st.data())
-def test_weights_equal_repeated_rows(case: Any, data: st.DataObject) -> None:
+def test_characteristics_weights_equal_repeated_rows(case: Any, data: st.DataObject) -> None:
     rules, X, y = case
     times = data.draw(st.lists(st.integers(0, 3), min_size=len(y), max_size=len(y)).filter(any))
     second_repeated = np.repeat(np.arange(len(y)), times)
@@ -239,7 +239,7 @@ def test_weights_equal_repeated_rows(case: Any, data: st.DataObject) -> None:
     )
 
 
-def test_untested_rules() -> None:
+def test_characteristics_handle_untested_rules() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=4)], 1.0), Rule([Interval(0, upper=0)], 0.0)],
         ["x"],
@@ -257,7 +257,7 @@ def test_untested_rules() -> None:
     assert engine["fraction_significant"] == 1.0
 
 
-def test_induced_conditions_of_rules_before_pruning() -> None:
+def test_characteristics_count_induced_conditions() -> None:
     whole = RuleSet(
         [
             Rule([Interval(0, 0, 1), Interval(1, upper=2)], 1.0),
@@ -278,7 +278,7 @@ def test_induced_conditions_of_rules_before_pruning() -> None:
         characteristics(pruned, X, y, induced=-1.0)
 
 
-def test_times_are_added_to_characteristics() -> None:
+def test_characteristics_contain_times() -> None:
     rules = RuleSet([Rule([], 1.0)], ["x"], task="regression")
     X, y = [[0.0], [1.0]], [1.0, 2.0]
     took = {"time_pruning_s": np.float32(0.5), "time_total_s": 2}
@@ -295,7 +295,7 @@ def test_times_are_added_to_characteristics() -> None:
         characteristics(rules, X, y, times={"time_total_s": "1 s"})
 
 
-def test_bad_input() -> None:
+def test_characteristics_reject_invalid_input() -> None:
     rules = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
     X, y = [[0.0], [1.0]], ["a", "b"]
     with pytest.raises(ValueError, match="alpha must be"):
@@ -309,7 +309,7 @@ def test_bad_input() -> None:
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
-def test_nearly_equal_votes_are_decided_as_predict_does(order: tuple[int, ...]) -> None:
+def test_conflicts_decide_close_votes_like_predict(order: tuple[int, ...]) -> None:
     """0.1 + 0.2 is more than 0.3, in floats."""
     given = [Rule([], "b", weight=0.1), Rule([], "b", weight=0.2), Rule([], "a", weight=0.3)]
     rules = RuleSet(

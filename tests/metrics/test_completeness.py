@@ -158,7 +158,7 @@ def test_volume_counts_missing_values(case: tuple[RuleSet, float]) -> None:
     assert share.value == pytest.approx(expected, abs=1e-12)
 
 
-def test_volume_with_gaps_by_hand() -> None:
+def test_volume_equals_hand_computed_shares_with_gaps() -> None:
     domain = Domain((0, 0), (10, 10), missing=(0.2, 0.5))
     low = Interval(0, upper=4)
     assert float(volume_completeness(rule_set([low], domain=domain))) == pytest.approx(0.32)
@@ -170,7 +170,7 @@ def test_volume_with_gaps_by_hand() -> None:
     assert volume_completeness(full) == exactly(1.0)
 
 
-def test_sums_of_features_are_sampled_with_gaps() -> None:
+def test_volume_samples_linear_conditions_with_gaps() -> None:
     domain = Domain((0, 0), (1, 1), missing=(0.5, 0.2))
     sampled = volume_completeness(rule_set([TRIANGLE], [Missing(0)], domain=domain))
     assert not sampled.exact
@@ -179,7 +179,7 @@ def test_sums_of_features_are_sampled_with_gaps() -> None:
     assert sampled.value == pytest.approx(truth, abs=0.01)
 
 
-def test_rules_in_very_many_parts_are_sampled() -> None:
+def test_volume_samples_rules_in_very_many_parts() -> None:
     n = 12  # two parts along each feature
     domain = Domain((0,) * n, (1,) * n, missing=(0.5,) * n)
     sides = [Interval(j, 0.1, 0.9, missing=True) for j in range(n)]
@@ -188,7 +188,7 @@ def test_rules_in_very_many_parts_are_sampled() -> None:
     assert share.low <= (0.5 + 0.5 * 0.8) ** n <= share.high
 
 
-def test_boxes_are_clipped_to_the_domain() -> None:
+def test_volume_clips_boxes_to_domain() -> None:
     domain = Domain((-2, 10), (2, 30))
     assert volume_completeness(rule_set([Interval(0, upper=-1)], domain=domain)) == exactly(0.25)
     beyond = [Interval(0, lower=-100, upper=0), Interval(1, lower=25)]
@@ -197,7 +197,7 @@ def test_boxes_are_clipped_to_the_domain() -> None:
     assert volume_completeness(rule_set(outside, domain=domain)) == exactly(0.0)
 
 
-def test_a_rule_that_always_holds_counts_and_a_fallback_does_not() -> None:
+def test_completeness_counts_empty_premise_but_not_fallback() -> None:
     some = [Interval(0, upper=0.25)]
     assert volume_completeness(rule_set(some, [], domain=UNIT)) == exactly(1.0)
     with_fallback = rule_set(some, domain=UNIT, fallback=Fallback(0.0))
@@ -205,13 +205,13 @@ def test_a_rule_that_always_holds_counts_and_a_fallback_does_not() -> None:
     assert instance_completeness(with_fallback, [[0.1, 0, 0], [0.5, 0, 0]]) == 0.5
 
 
-def test_empty_rule_set_has_completeness_0() -> None:
+def test_completeness_of_empty_rule_set_is_0() -> None:
     assert volume_completeness(rule_set(domain=UNIT)) == exactly(0.0)
     assert volume_completeness(rule_set(domain=Domain((1,), (1,)))) == exactly(0.0)
     assert instance_completeness(rule_set(domain=UNIT), [[0.0, 0.0, 0.0]]) == 0.0
 
 
-def test_constant_features_are_held_or_not() -> None:
+def test_volume_checks_conditions_on_constant_features() -> None:
     domain = Domain((0, 7), (1, 7))
     half = Interval(0, upper=0.5)
     shares = {
@@ -225,13 +225,13 @@ def test_constant_features_are_held_or_not() -> None:
     assert volume_completeness(rule_set([Interval(1, lower=7)], domain=domain)) == exactly(1.0)
 
 
-def test_only_constant_features() -> None:
+def test_volume_of_constant_features_is_0_or_1() -> None:
     domain = Domain((7, 3), (7, 3))
     assert volume_completeness(rule_set([Interval(0, upper=8)], domain=domain)) == exactly(1.0)
     assert volume_completeness(rule_set([Interval(0, upper=6)], domain=domain)) == exactly(0.0)
 
 
-def test_declared_disjoint_boxes_that_overlap() -> None:
+def test_volume_rejects_overlap_of_declared_disjoint_boxes() -> None:
     premises = [[Interval(0, upper=0.75)], [Interval(0, lower=0.25)]]
     with pytest.raises(ValueError, match="boxes overlap"):
         volume_completeness(rule_set(*premises, domain=UNIT, disjoint=True))
@@ -249,7 +249,7 @@ def formula(n_rules: int, n_features: int, n_conditions: int) -> RuleSet:
     return from_arrays(lower, upper, Domain((0,) * n_features, (1,) * n_features))
 
 
-def test_entangled_boxes_are_counted() -> None:
+def test_volume_of_entangled_boxes_is_exact() -> None:
     rules = formula(n_rules=40, n_features=16, n_conditions=5)
     worlds = (np.arange(2**16)[:, None] >> np.arange(16)) & 1
     share = volume_completeness(rules)
@@ -272,7 +272,7 @@ TRIANGLE = Linear([(0, 1.0), (1, 1.0)], upper=1.0)
         ([[TRIANGLE, Interval(2, upper=0.25)]], 0.125),
     ],
 )
-def test_non_intervals_are_sampled(premises: list[list[Any]], truth: float) -> None:
+def test_volume_samples_non_intervals(premises: list[list[Any]], truth: float) -> None:
     rules = rule_set(*premises, domain=UNIT)
     held = 0
     for seed in range(20):
@@ -287,14 +287,14 @@ def test_non_intervals_are_sampled(premises: list[list[Any]], truth: float) -> N
     assert wide.high - wide.low > narrow.high - narrow.low
 
 
-def test_estimates_respect_exact_bounds() -> None:
+def test_volume_estimates_respect_exact_bounds() -> None:
     inner, outer = [Interval(0, upper=0.25)], [Interval(0, upper=0.2505), TRIANGLE]
     share = volume_completeness(rule_set(inner, outer, domain=UNIT), n_samples=100)
     assert not share.exact
     assert 0.25 <= share.low <= share.value <= share.high <= 0.2505
 
 
-def test_non_intervals_that_make_no_difference_are_exact() -> None:
+def test_volume_is_exact_if_non_intervals_do_not_matter() -> None:
     halves = [[Interval(0, upper=0.5)], [Interval(0, lower=0.5)]]
     assert volume_completeness(rule_set(*halves, [TRIANGLE], domain=UNIT)) == exactly(1.0)
     inside = [TRIANGLE, Interval(0, upper=0.25)]
@@ -305,7 +305,7 @@ def test_non_intervals_that_make_no_difference_are_exact() -> None:
     assert volume_completeness(rule_set(nowhere, domain=UNIT)) == exactly(0.0)
 
 
-def test_non_intervals_on_constant_features() -> None:
+def test_volume_samples_non_intervals_on_constant_features() -> None:
     constant = 7.3  # mixing such a number with itself does not give it back
     domain = Domain((0, constant, -3), (1, constant, 5))
     same = Interval(1, constant, constant, lower_closed=True, upper_closed=True)
@@ -327,21 +327,21 @@ def test_volume_ignores_boxes_outside_constant_feature() -> None:
     assert volume_completeness(never) == exactly(0.0)
 
 
-def test_linear_conditions_use_units_of_features() -> None:
+def test_volume_of_linear_conditions_uses_units_of_features() -> None:
     domain = Domain((100, -4), (300, 4))
     rules = rule_set([Linear([(0, 0.04), (1, 1.0)], upper=8.0)], domain=domain)
     share = volume_completeness(rules, n_samples=20_000)
     assert share.low < 0.5 < share.high
 
 
-def test_sampling_repeats_under_a_seed() -> None:
+def test_volume_sampling_is_reproducible() -> None:
     rules = rule_set([TRIANGLE], domain=UNIT)
     first = volume_completeness(rules, n_samples=500)
     assert first == volume_completeness(rules, n_samples=500)
     assert first != volume_completeness(rules, n_samples=500, random_state=1)
 
 
-def test_categories_have_no_volume() -> None:
+def test_volume_rejects_categories_without_domain() -> None:
     premises = [[OneOf(1, [0, 2])], [AtLeast(1, [Interval(0, upper=0.5), OneOf(1, [0])])]]
     for premise in premises:
         with pytest.raises(ValueError, match=r"Rule 2 requires .*'x1'.*instance_completeness"):
@@ -357,13 +357,13 @@ def test_categories_have_no_volume() -> None:
     assert volume_completeness(rule_set(premises[0], [], domain=UNIT)) == exactly(1.0)
 
 
-def test_a_volume_needs_a_domain() -> None:
+def test_volume_needs_domain() -> None:
     with pytest.raises(ValueError, match=r"domain=\.\.\. when making the RuleSet, or use instance"):
         volume_completeness(rule_set([TRIANGLE], domain=None))
 
 
 @pytest.mark.parametrize("premise", [[TRIANGLE], [Interval(0, upper=0.5)]])
-def test_bad_settings_of_the_sampling(premise: list[Any]) -> None:
+def test_volume_rejects_invalid_sampling_settings(premise: list[Any]) -> None:
     rules = rule_set(premise, domain=UNIT)
     with pytest.raises(ValueError, match=r"`n_samples` must be a whole number.*got 0"):
         volume_completeness(rules, n_samples=0)
@@ -379,7 +379,7 @@ def test_bad_settings_of_the_sampling(premise: list[Any]) -> None:
         lambda rows: sum(count for _, count in rows) > 0
     )
 )
-def test_a_weight_is_a_repetition(counts: list[tuple[float, int]]) -> None:
+def test_instance_completeness_weights_equal_repetitions(counts: list[tuple[float, int]]) -> None:
     rules = rule_set([Interval(0, upper=0.5)], [Interval(0, lower=1.0)], domain=Domain((0,), (2,)))
     rows = [[value] for value, _ in counts]
     repeated = [[value] for value, count in counts for _ in range(count)]
@@ -393,7 +393,7 @@ def test_a_weight_is_a_repetition(counts: list[tuple[float, int]]) -> None:
     assert 0.0 <= share <= 1.0
 
 
-def test_rows_of_a_frame_are_found_by_name() -> None:
+def test_instance_completeness_reads_frames_by_name() -> None:
     rules = rule_set([Interval(0, upper=0.5)], domain=UNIT)
     frame = pd.DataFrame({"x2": [0, 0, 0], "x1": [0, 0, 0], "x0": [0.0, 1.0, math.nan]})
     assert instance_completeness(rules, frame) == pytest.approx(1 / 3)
@@ -410,13 +410,13 @@ def test_rows_of_a_frame_are_found_by_name() -> None:
         ([0.0, 0.0], "positive number, got 2 zeros"),
     ],
 )
-def test_bad_weights(weights: Any, message: str) -> None:
+def test_instance_completeness_rejects_invalid_weights(weights: Any, message: str) -> None:
     rules = rule_set([Interval(0, upper=0.5)], domain=UNIT)
     with pytest.raises(ValueError, match=message):
         instance_completeness(rules, np.zeros((2, 3)), sample_weight=weights)
 
 
-def test_no_rows_have_no_share() -> None:
+def test_instance_completeness_needs_rows() -> None:
     rules = rule_set([Interval(0, upper=0.5)], domain=UNIT)
     with pytest.raises(ValueError, match=r"at least one row.*got 0 rows"):
         instance_completeness(rules, np.empty((0, 3)))
@@ -442,7 +442,7 @@ def training_and_test_rows(dataset: str, seed: int | None) -> tuple[np.ndarray, 
 
 
 @pytest.mark.parametrize("split", PSYKE["splits"], ids=lambda s: f"{s['dataset']}-{s['seed']}")
-def test_shares_of_psyke_lists(split: dict[str, Any]) -> None:
+def test_completeness_equals_that_of_psyke_lists(split: dict[str, Any]) -> None:
     train, test = training_and_test_rows(split["dataset"], split["seed"])
     margin = 2e-6  # the platform's domain box goes so far beyond the rows
     domain = Domain(tuple(train.min(axis=0) - margin), tuple(train.max(axis=0) + margin))
@@ -467,13 +467,13 @@ def test_shares_of_psyke_lists(split: dict[str, Any]) -> None:
         assert instance_completeness(rules, test) == pytest.approx(listed["instances"], abs=1e-6)
 
 
-def test_rows_and_volume_differ_for_an_iris_list() -> None:
+def test_completeness_of_rows_and_volume_differ_on_iris() -> None:
     iris = next(s for s in PSYKE["splits"] if (s["dataset"], s["seed"]) == ("iris", None))
     listed = next(entry for entry in iris["lists"] if len(entry["boxes"]) == 8)
     assert (listed["instances"], listed["volume"]) == (1.0, 0.390625)
 
 
-def test_the_volume_of_a_domain_longer_than_the_largest_float() -> None:
+def test_volume_handles_domains_longer_than_largest_float() -> None:
     largest = 1.7976931348623157e308
     rules = RuleSet(
         [Rule([Interval(0, upper=0.0)], "a"), Rule([Interval(0, largest / 2)], "a")],
@@ -484,7 +484,7 @@ def test_the_volume_of_a_domain_longer_than_the_largest_float() -> None:
     assert volume_completeness(rules) == Completeness(0.75, exact=True, low=0.75, high=0.75)
 
 
-def test_sampled_points_have_missing_values() -> None:
+def test_volume_samples_missing_values() -> None:
     """Where x is missing, as on half of the volume, no sum is known."""
     rule = Rule([Linear([(0, 1.0), (1, 1.0)], upper=1.0)], "a")
     domain = Domain((0, 0), (1, 1), missing=(0.5, 0.0))
@@ -492,7 +492,7 @@ def test_sampled_points_have_missing_values() -> None:
     assert volume_completeness(rules).value == pytest.approx(0.25, abs=0.02)
 
 
-def test_numbers_in_the_middle_and_missing_values_are_two_parts() -> None:
+def test_volume_adds_missing_share_to_inner_intervals() -> None:
     rule = Rule([Interval(0, 0.25, 0.5, missing=True), Interval(1, upper=0.75)], "a")
     domain = Domain((0, 0), (1, 1), missing=(0.4, 0.0))
     rules = RuleSet([rule], ["x", "y"], task="classification", domain=domain)

@@ -42,13 +42,13 @@ def ruleset(*premises, disjoint=False) -> RuleSet:
         ([[OneOf(0, ["red"])], [OneOf(0, ["red"], negated=True)]], 1.0),
     ],
 )
-def test_shares_by_hand(premises, share):
+def test_categories_have_hand_computed_volume(premises, share):
     result = volume_completeness(ruleset(*premises))
     assert result.exact
     assert result.value == pytest.approx(share, abs=1e-12)
 
 
-def test_disjoint_sets_add_up():
+def test_categories_of_disjoint_rules_add_up():
     parts = [[OneOf(0, ["red", "black"])], [OneOf(0, ["blue"]), Interval(1, lower=5)]]
     assert volume_completeness(ruleset(*parts, disjoint=True)).value == pytest.approx(5 / 8)
 
@@ -57,7 +57,7 @@ sets = st.tuples(st.integers(0, 2), st.sets(st.sampled_from(COLORS), min_size=1)
 
 
 @given(premises=st.lists(st.tuples(sets, st.integers(0, 9), st.booleans()), min_size=1, max_size=4))
-def test_against_a_table_of_all_values(premises):
+def test_categories_volume_agrees_with_counted_cells(premises):
     """Sizes cut at whole numbers: every cell of color x size x shape is covered or not."""
     rules = []
     for (feature, values, negated), cut, below in premises:
@@ -71,7 +71,7 @@ def test_against_a_table_of_all_values(premises):
     assert volume_completeness(rules).value == pytest.approx(rules.covers(cells).mean(), abs=1e-9)
 
 
-def test_missing_values_are_a_share_of_their_own():
+def test_categories_count_share_of_missing_values():
     domain = Domain((0, 0, 0), (4, 10, 3), DOMAIN.categories, (0.2, 0, 0))
     for premise, share in (
         ([Missing(0)], 0.2),
@@ -86,7 +86,7 @@ def test_missing_values_are_a_share_of_their_own():
         assert drawn.value == pytest.approx(share, abs=1e-12)
 
 
-def test_points_that_come_in_several_batches():
+def test_volume_samples_points_in_several_batches():
     rules = RuleSet(
         [Rule([Linear([(0, 1.0), (1, 1.0)], upper=1.0)], 1.0)],
         [f"x{j}" for j in range(2000)],
@@ -97,7 +97,7 @@ def test_points_that_come_in_several_batches():
     assert result.value == pytest.approx(0.5, abs=0.05)
 
 
-def test_non_intervals_are_sampled_with_names():
+def test_categories_in_non_intervals_are_sampled():
     both = AtLeast(2, [OneOf(0, ["red", "blue"]), Interval(1, upper=5), OneOf(2, ["round"])])
     result = volume_completeness(ruleset([both]))
     p, q, r = 1 / 2, 1 / 2, 1 / 3
@@ -109,7 +109,7 @@ def test_non_intervals_are_sampled_with_names():
     assert oblique.value == pytest.approx(1 / 16, abs=0.01)
 
 
-def test_too_many_pieces_are_sampled():
+def test_categories_in_too_many_pieces_are_sampled():
     values = tuple(f"v{i:03}" for i in range(100))
     every_other = values[::2]
     rules = RuleSet(

@@ -70,7 +70,7 @@ def engine_values(case: Any, key: str) -> list[float]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_counts_of_the_engine(case: Any) -> None:
+def test_confusion_counts_equal_those_of_rulekit(case: Any) -> None:
     X, y = training_rows(case)
     counts = confusion(engine_rules(case, X.shape[1]), X, y)
     for key in ("p", "n", "P", "N"):
@@ -78,7 +78,7 @@ def test_counts_of_the_engine(case: Any) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_weights_and_p_values_of_the_engine(case: Any) -> None:
+def test_confusion_weights_and_p_values_equal_rulekit(case: Any) -> None:
     X, y = training_rows(case)
     counts = confusion(engine_rules(case, X.shape[1]), X, y)
     weights, p_values = engine_values(case, "weight"), engine_values(case, "pvalue")
@@ -93,7 +93,7 @@ def test_weights_and_p_values_of_the_engine(case: Any) -> None:
 
 
 @pytest.mark.parametrize("case", [c for c in REFERENCE if c["task"] == "regression"])
-def test_spreads_of_the_engine(case: Any) -> None:
+def test_confusion_deviations_equal_those_of_rulekit(case: Any) -> None:
     X, y = training_rows(case)
     counts = confusion(engine_rules(case, X.shape[1]), X, y)
     np.testing.assert_allclose(counts.std, engine_values(case, "sd"), rtol=1e-9)
@@ -193,7 +193,7 @@ def labeled_rows(
 
 @settings(max_examples=60)
 @given(case=labeled_rows(), assigned=st.booleans(), data=st.data())
-def test_loops_count_the_same(case: Any, assigned: bool, data: st.DataObject) -> None:
+def test_confusion_agrees_with_loop(case: Any, assigned: bool, data: st.DataObject) -> None:
     rules, X, y = case
     weight = st.sampled_from([0.0, 0.1, 1 / 3, 1.0, 3.0])
     weights = data.draw(
@@ -214,7 +214,9 @@ def test_loops_count_the_same(case: Any, assigned: bool, data: st.DataObject) ->
 
 @settings(max_examples=50)
 @given(case=labeled_rows(), assigned=st.booleans(), data=st.data())
-def test_weights_equal_repeated_rows(case: Any, assigned: bool, data: st.DataObject) -> None:
+def test_confusion_weights_equal_repeated_rows(
+    case: Any, assigned: bool, data: st.DataObject
+) -> None:
     rules, X, y = case
     times = st.lists(st.integers(0, 3), min_size=len(y), max_size=len(y)).filter(any)
     weights = data.draw(times)
@@ -230,7 +232,7 @@ def test_weights_equal_repeated_rows(case: Any, assigned: bool, data: st.DataObj
 
 
 @given(case=labeled_rows())
-def test_batches_do_not_show(case: Any) -> None:
+def test_confusion_is_equal_in_batches(case: Any) -> None:
     rules, X, y = case
     full_counts = confusion(rules, X, y)
     with pytest.MonkeyPatch.context() as patch:
@@ -247,7 +249,7 @@ def test_batches_do_not_show(case: Any) -> None:
                 np.testing.assert_allclose(in_parts.std, full_counts.std, rtol=1e-12, atol=1e-14)
 
 
-def test_many_rows_and_rules_against_whole_matrices() -> None:
+def test_confusion_agrees_with_whole_matrices() -> None:
     rng = np.random.default_rng(3)
     n_rows, n_rules = 30_000, 150
     X = rng.random((n_rows, 3))
@@ -276,7 +278,7 @@ def test_many_rows_and_rules_against_whole_matrices() -> None:
     assert counts.N.tolist() == (~close).sum(axis=0).tolist()
 
 
-def test_labels_close_together_and_far_from_all_others() -> None:
+def test_confusion_deviations_are_exact_for_distant_groups() -> None:
     rng = np.random.default_rng(1)
     group = rng.integers(0, 5, 4000)
     deviations = rng.normal(size=4000) * 10.0 ** -np.arange(5)[group]
@@ -311,7 +313,7 @@ def test_confusion_counts_border_labels_as_inside() -> None:
         assert counts.n.tolist() == [0.0]
 
 
-def test_equal_labels_have_no_spread() -> None:
+def test_confusion_of_equal_labels_has_zero_deviation() -> None:
     for label in (0.1, -7.3, 1e9 / 3):
         labels = [label] * 7
         counts = confusion(regression(([], label)), np.zeros((7, 1)), labels)
@@ -331,7 +333,7 @@ def test_confusion_judges_linear_output_per_row() -> None:
     assert confusion(rules, x_missing[:, None], x).p.tolist() == [6.0, 9.0]
 
 
-def test_a_rule_for_no_row_has_no_positive_rows() -> None:
+def test_confusion_of_rule_without_rows_has_no_positives() -> None:
     rules = regression(([Interval(0, lower=9)], 1.0), ([], 1.0))
     counts = confusion(rules, [[0.0], [1.0], [2.0]], [1.0, 2.0, 3.0])
     assert counts.P.tolist()[0] == 0
@@ -340,7 +342,7 @@ def test_a_rule_for_no_row_has_no_positive_rows() -> None:
     assert np.isnan(counts.p_values("holm")).tolist() == [True, False]
 
 
-def test_rules_that_cannot_be_tested_do_not_weigh_on_others() -> None:
+def test_p_values_ignore_untested_rules_in_corrections() -> None:
     rules = regression(
         ([Interval(0, upper=4)], 1.0), ([Interval(0, lower=99)], 1.0), ([Interval(0, upper=0)], 0.0)
     )
@@ -354,7 +356,7 @@ def test_rules_that_cannot_be_tested_do_not_weigh_on_others() -> None:
     assert counts.significant().tolist() == [True, False, False]
 
 
-def test_significance_by_each_correction() -> None:
+def test_significant_applies_each_correction() -> None:
     # Fisher's test of a rule for k of 20 rows, all positive ones of 10.
     x = np.arange(20.0)
     reach = [9, 5, 3, 2]
@@ -377,7 +379,7 @@ def test_significance_by_each_correction() -> None:
         assert counts.significant(0.12, correction).tolist() == flags.tolist()
 
 
-def test_assigned_rows_of_ordered_list() -> None:
+def test_confusion_counts_assigned_rows_of_ordered_rules() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=2)], "a"), Rule([Interval(0, upper=4)], "b"), Rule([], "a")],
         ["x"],
@@ -392,7 +394,7 @@ def test_assigned_rows_of_ordered_list() -> None:
     assert confusion(rules, x, y).covered.tolist() == [3.0, 5.0, 6.0]
 
 
-def test_frames_and_labels_of_any_kind() -> None:
+def test_confusion_accepts_frames_and_labels_of_any_type() -> None:
     frame = pd.DataFrame({"other": [5, 6, 7], "color": ["red", "blue", "red"]})
     rules = RuleSet([Rule([OneOf(0, ["red"])], True)], ["color"], task="classification")
     for y in ([True, False, True], pd.Series([True, False, True], index=[7, 8, 9])):
@@ -404,7 +406,7 @@ def test_frames_and_labels_of_any_kind() -> None:
     assert confusion(full_rules, [[0], [0]], pd.Categorical([2, 1])).p.tolist() == [1.0]
 
 
-def test_no_rules_have_no_counts() -> None:
+def test_confusion_of_no_rules_is_empty() -> None:
     for task, y in (("classification", ["a", "b"]), ("regression", [1.0, 2.0])):
         rules = RuleSet([], ["x"], task=task)
         counts = confusion(rules, [[0.0], [1.0]], y)
@@ -414,7 +416,7 @@ def test_no_rules_have_no_counts() -> None:
         assert counts.significant().shape == (0,)
 
 
-def test_counts_cannot_be_changed() -> None:
+def test_confusion_is_read_only() -> None:
     counts = confusion(regression(([], 1.0)), [[0.0], [1.0]], [1.0, 2.0])
     with pytest.raises(ValueError, match="read-only"):
         counts.p[0] = 7
@@ -446,17 +448,19 @@ LETTERS = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "
         (regression(([], 1.0)), [[0.0], [1.0]], [np.inf, 1.0], {}, "got inf in row 0"),
     ],
 )
-def test_bad_input(rules: RuleSet, X: Any, y: Any, options: Any, message: str) -> None:
+def test_confusion_rejects_invalid_input(
+    rules: RuleSet, X: Any, y: Any, options: Any, message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         confusion(rules, X, y, **options)
 
 
-def test_equal_labels_of_zero_are_met_by_a_line_at_zero() -> None:
+def test_confusion_accepts_linear_output_equal_to_zero() -> None:
     line = RuleSet([Rule([], LinearOutput(0.0, [(0, 1.0)]))], ["x"], task="regression")
     assert confusion(line, [[0.0], [0.0]], [0.0, 0.0]).p.tolist() == [2.0]
 
 
-def test_voting_rules_have_no_assigned_rows() -> None:
+def test_confusion_rejects_assigned_rows_of_voting_rules() -> None:
     voting = LETTERS.replace(ordered=False, voting="votes")
     assert confusion(voting, [[0.0]], ["a"]).p.tolist() == [1.0]
     with pytest.raises(ValueError, match="predict together"):
@@ -464,13 +468,13 @@ def test_voting_rules_have_no_assigned_rows() -> None:
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, -0.1, 5, np.nan])
-def test_a_level_of_significance_is_a_share(alpha: float) -> None:
+def test_significant_rejects_invalid_alpha(alpha: float) -> None:
     counts = confusion(LETTERS, [[0.0], [1.0]], ["a", "b"])
     with pytest.raises(ValueError, match="alpha must be"):
         counts.significant(alpha)
 
 
-def test_unknown_names_are_rejected() -> None:
+def test_confusion_rejects_unknown_names() -> None:
     counts = confusion(LETTERS, [[0.0], [1.0]], ["a", "b"])
     with pytest.raises(ValueError, match="precision"):
         counts.quality("precission")
@@ -478,7 +482,7 @@ def test_unknown_names_are_rejected() -> None:
         counts.p_values("hollm")
 
 
-def test_large_labels_of_lists_count_as_those_of_arrays() -> None:
+def test_confusion_compares_large_labels_exactly() -> None:
     large = 2**64 - 1
     rules = RuleSet(
         [Rule([Interval(0, upper=2)], 1), Rule([], large)], ["x"], task="classification"

@@ -52,7 +52,7 @@ def is_beyond(row: Any) -> bool:
     return is_outside or (isinstance(row.kind, str) and row.kind not in ("a", "b"))
 
 
-def test_decisions_equal_loop_over_rows() -> None:
+def test_decide_rows_agrees_with_loop() -> None:
     X = rows_at_limits()
     y = np.array((["low", "high", None, "other"] * len(X))[: len(X)], dtype=object)
     model = np.array((["high", "low", "low"] * len(X))[: len(X)], dtype=object)
@@ -66,7 +66,7 @@ def test_decisions_equal_loop_over_rows() -> None:
         assert result.model_outcome[i] == int(model[i] != predicted[i])
 
 
-def test_counts_of_parts_add_up() -> None:
+def test_count_decisions_adds_up_over_parts() -> None:
     X = rows_at_limits()
     y = np.array((["low", "high", None] * len(X))[: len(X)], dtype=object)
     whole = count_decisions(RULES, X, y)
@@ -75,7 +75,7 @@ def test_counts_of_parts_add_up() -> None:
         np.testing.assert_array_equal(getattr(parts, name), value, err_msg=name)
 
 
-def test_numbers_at_the_tolerance_are_correct() -> None:
+def test_decide_rows_accepts_errors_at_tolerance() -> None:
     rules = RuleSet(
         [
             Rule([Linear([(0, 1.0)], upper=1.0)], LinearOutput(0.0, [(0, 2.0)])),
@@ -95,13 +95,13 @@ def test_numbers_at_the_tolerance_are_correct() -> None:
         decide_rows(rules, X, y, error_tolerances=[0.5, 0.25])
 
 
-def test_rules_without_domain_have_no_limits() -> None:
+def test_decide_rows_without_domain_has_no_limits() -> None:
     result = decide_rows(RULES.replace(domain=None), rows_at_limits())
     assert not result.is_outside.any()
     assert set(result.label_outcome) == {-1}
 
 
-def test_voting_rules_have_no_decisions() -> None:
+def test_decide_rows_rejects_voting_rules() -> None:
     votes = RULES.replace(ordered=False, voting="votes")
     with pytest.raises(ValueError, match="predict together"):
         decide_rows(votes, rows_at_limits())

@@ -61,7 +61,7 @@ def predictions(draw: st.DrawFn) -> tuple[Any, ...]:
 
 
 @given(case=predictions())
-def test_groups_row_by_row(case: Any) -> None:
+def test_group_fidelity_agrees_with_loop(case: Any) -> None:
     task, box, rules, groups, weights = case
     total = sum(weights)
     if task == "regression":
@@ -98,14 +98,14 @@ def test_groups_row_by_row(case: Any) -> None:
         assert 0 <= by_class.gap <= 1
 
 
-def test_a_constant_black_box_is_met_or_not() -> None:
+def test_group_fidelity_of_constant_predictions_is_1_or_infinite() -> None:
     box = np.full(7, 2.13)  # whose mean is another number in its last bit
     rules = box + np.array([0, 0, 0, 0, 0, 0, 0.5])
     fidelity_by_group = group_fidelity(box, rules, [0, 0, 0, 1, 1, 1, 1], task="regression")
     assert fidelity_by_group.values.tolist() == [1.0, -np.inf]
 
 
-def test_groups_refused() -> None:
+def test_group_fidelity_rejects_invalid_input() -> None:
     with pytest.raises(ValueError, match="groups must say which group each row of a regression"):
         group_fidelity([1.0], [1.0], task="regression")
     with pytest.raises(ValueError, match=r"one prediction per row.*got shapes \(2,\) and \(1,\)"):
@@ -121,7 +121,7 @@ def test_groups_refused() -> None:
 
 
 @pytest.mark.parametrize("answers", [[[0], [1]], np.array([0, 1], dtype=object), pd.Series([0, 1])])
-def test_black_box_may_predict_columns_and_objects(answers: Any) -> None:
+def test_fidelity_accepts_predictions_of_any_shape_and_type(answers: Any) -> None:
     black_box = CallableClassifier(lambda rows: answers, classes=[0, 1])
     X = [[0.0], [1.0]]
     extractor = CARTExtractor(black_box).fit(X)
@@ -130,7 +130,7 @@ def test_black_box_may_predict_columns_and_objects(answers: Any) -> None:
 
 
 @pytest.mark.parametrize("where", OFF_DATA)
-def test_drawn_rows_are_like_the_rows(where: str) -> None:
+def test_rows_off_data_resemble_rows(where: str) -> None:
     def box(X: pd.DataFrame) -> np.ndarray:
         assert list(X.dtypes) == list(TABLE.dtypes)
         return np.where(X["color"].astype(str) == "red", X["rooms"] > 2, X["size"] > 3)
@@ -156,7 +156,7 @@ def test_drawn_rows_are_like_the_rows(where: str) -> None:
 
 
 @pytest.mark.parametrize("where", OFF_DATA)
-def test_frames_of_other_kinds(where: str) -> None:
+def test_rows_off_data_keep_types_of_frames(where: str) -> None:
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"a": [1.0, 2.0, 3.0, None], "b": [1, 2, 3, 4], "c": [*"xyxz"]})
     drawn = rows_off_data(frame, where, 20, black_box=lambda X: (X["b"] > 2).to_numpy())
@@ -175,7 +175,7 @@ def test_frames_of_other_kinds(where: str) -> None:
     assert drawn["day"].isin(nullable["day"]).all()
 
 
-def test_generated_rows_follow_distributions() -> None:
+def test_rows_off_data_follow_their_distributions() -> None:
     X = np.array([[0.0, 10.0], [4.0, 30.0], [9.0, 0.0]])
     still = rows_off_data(X, "jittered", 50, scale=0.0)
     assert {tuple(row) for row in still} == {tuple(row) for row in X}
@@ -197,7 +197,7 @@ def test_generated_rows_follow_distributions() -> None:
 
 
 @pytest.mark.parametrize("where", ["jittered", "uniform", "interpolated"])
-def test_columns_keep_dtype_and_missing_values(where: str) -> None:
+def test_rows_off_data_keep_dtypes_and_missing_values(where: str) -> None:
     nothing = np.full(60, np.nan)
     some = pd.array([*range(1, 31), *[None] * 30], dtype="Int64")
     large = np.arange(60, dtype=np.uint64) * 2**40 + np.uint64(2**63)
@@ -211,7 +211,7 @@ def test_columns_keep_dtype_and_missing_values(where: str) -> None:
     assert drawn["some"].dropna().between(1, 30).all()
 
 
-def test_boundary_rows_are_on_both_sides() -> None:
+def test_rows_off_data_at_boundary_are_on_both_sides() -> None:
     drawn = rows_off_data(SQUARE, "boundary", 500, black_box=halves)
     assert len(drawn) == 500
     assert np.abs(drawn[:, 0] - 0.5).max() <= 0.1 + 1 / 2**8
@@ -233,7 +233,7 @@ def test_boundary_rows_are_on_both_sides() -> None:
 
 
 @pytest.mark.parametrize("where", ["rows", *OFF_DATA])
-def test_rules_that_are_the_black_box_are_faithful_everywhere(where: str) -> None:
+def test_fidelity_of_equal_models_is_1_everywhere(where: str) -> None:
     assert fidelity(HALVES, halves, SQUARE, where=where) == 1.0
     numbers = RuleSet([Rule([], LinearOutput(1.0, [(0, 2.0)]))], ["x", "y"], task="regression")
     double = lambda X: 1 + 2 * np.asarray(X)[:, 0]  # noqa: E731
@@ -246,7 +246,7 @@ def test_rules_that_are_the_black_box_are_faithful_everywhere(where: str) -> Non
 
 @pytest.mark.parametrize("where", ["rows", *OFF_DATA])
 @pytest.mark.parametrize("fallback", [None, Fallback("low"), Fallback("low", policy="abstain")])
-def test_rows_without_a_rule(where: str, fallback: Fallback | None) -> None:
+def test_fidelity_counts_uncovered_rows_as_errors(where: str, fallback: Fallback | None) -> None:
     upper = HALVES.replace(rules=HALVES.rules[1:], classes=["low", "high"], fallback=fallback)
     rows = SQUARE if where == "rows" else rows_off_data(SQUARE, where, 400, black_box=halves)
     right = 0
@@ -261,12 +261,12 @@ def test_rows_without_a_rule(where: str, fallback: Fallback | None) -> None:
     assert fidelity(nothing, halves, SQUARE, where=where) == 0.0
 
 
-def test_a_rule_of_the_only_class() -> None:
+def test_fidelity_of_single_class_counts_covered_rows() -> None:
     only = HALVES.replace(rules=HALVES.rules[:1], classes=["low"])
     assert fidelity(only, lambda X: ["low"] * len(X), SQUARE) == (SQUARE[:, 0] <= 0.5).mean()
 
 
-def test_numbers_without_a_rule_are_the_mean() -> None:
+def test_fidelity_predicts_mean_for_uncovered_rows() -> None:
     rules = RuleSet([Rule([Interval(0, upper=0.5)], 3.0)], ["x", "y"], task="regression")
     box = lambda X: 4 * np.asarray(X)[:, 1]  # noqa: E731
     weights = np.arange(200.0)
@@ -275,7 +275,7 @@ def test_numbers_without_a_rule_are_the_mean() -> None:
     assert fidelity(rules, box, SQUARE, sample_weight=weights) == pytest.approx(expected)
 
 
-def test_features() -> None:
+def test_feature_agreement_compares_permutation_importances() -> None:
     same = feature_agreement(HALVES, halves, SQUARE)
     assert same.agreement == 1.0
     assert same.black_box.tolist() == same.rules.tolist() == [1.0, 0.0]
@@ -296,7 +296,7 @@ def test_features() -> None:
     assert same.to_frame().index.tolist() == ["x", "y"]
 
 
-def test_importance_equals_permutation_of_rows() -> None:
+def test_feature_agreement_permutes_rows() -> None:
     X = np.array([[0.0, 5.0], [1.0, 5.0]])
     rules = RuleSet(
         [Rule([], LinearOutput(0.0, [(0, 3.0), (1, 1.0)]))], ["x", "y"], task="regression"
@@ -342,7 +342,7 @@ def test_fidelity_rejects_invalid_arguments(
         function(**given)
 
 
-def test_the_boundary_needs_the_black_box() -> None:
+def test_rows_off_data_at_boundary_need_black_box() -> None:
     with pytest.raises(ValueError, match="at least one row to draw others from, got 0"):
         rows_off_data(np.empty((0, 2)), "uniform")
     with pytest.raises(TypeError, match="needs the black box, but black_box is None"):
@@ -352,7 +352,7 @@ def test_the_boundary_needs_the_black_box() -> None:
         assert len(rows_off_data(SQUARE, "uniform", 3)) == 3
 
 
-def test_where_must_be_known() -> None:
+def test_fidelity_rejects_unknown_places() -> None:
     rules = RuleSet([Rule([], "a")], ["x"], task="classification")
     with pytest.raises(ValueError, match="where must be one of 'rows'"):
         fidelity(rules, rules, [[0.0]], where="nowhere")
@@ -360,7 +360,7 @@ def test_where_must_be_known() -> None:
         rows_off_data([[0.0]], "rows")
 
 
-def test_features_are_called_as_the_columns_of_a_frame() -> None:
+def test_feature_agreement_names_columns_of_frames() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=2)], "a")],
         ["x", "y"],
@@ -374,7 +374,7 @@ def test_features_are_called_as_the_columns_of_a_frame() -> None:
     assert result.rules.tolist() == [0.0, 1.0]
 
 
-def test_boundary_rows_are_between_rows() -> None:
+def test_rows_off_data_at_boundary_are_close_to_it() -> None:
     """A class of the greatest value alone has its boundary right there."""
     X = np.arange(5.0)[:, None]
     box = lambda rows: np.where(np.asarray(rows)[:, 0] >= 4, "most", "less")  # noqa: E731
@@ -427,7 +427,7 @@ def test_rows_off_data_keep_the_range_of_integer_arrays() -> None:
     assert (drawn.max(axis=0) <= X.max(axis=0)).all()
 
 
-def test_mean_gap_of_single_group_is_0() -> None:
+def test_group_fidelity_mean_gap_of_single_group_is_0() -> None:
     assert group_fidelity(["a", "a"], ["a", "b"], task="classification").mean_gap == 0.0
 
 

@@ -46,7 +46,7 @@ def first_rule(row):
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
-def test_group_shares_by_loops(weights):
+def test_group_shares_agree_with_loop(weights):
     table = group_shares(RULES, X, GROUPS, weights)
     assert list(table.columns) == ["a", "b"]
     assert list(table.index) == [1, 2, 3, "no rule"]
@@ -59,7 +59,7 @@ def test_group_shares_by_loops(weights):
             assert table.loc[rule, group] == pytest.approx(count / sum(counts.values()))
 
 
-def test_group_rates_and_gap_by_loops():
+def test_group_rates_and_gap_agree_with_loop():
     rates = group_rates(RULES, X, GROUPS, WEIGHTS)
     predictions = RULES.predict(X)
     gaps = []
@@ -75,14 +75,14 @@ def test_group_rates_and_gap_by_loops():
     assert max(gaps) > 0.01
 
 
-def test_voting_rules_cover_instead_of_deciding():
+def test_group_shares_of_voting_rules_count_covered_rows():
     voting = RULES.replace(ordered=False, voting="votes")
     table = group_shares(voting, X, np.full(60, "all"))
     assert table.loc[3, "all"] == pytest.approx(np.mean(X["income"] <= 0.6))
     assert table["all"].sum() > 1
 
 
-def test_group_rates_of_numbers():
+def test_group_rates_of_regression_are_means():
     rules = RuleSet([Rule([], LinearOutput(1.0, [(0, 2.0)]))], ["x"], task="regression")
     rates = group_rates(rules, [[0], [1], [2], [3]], [0, 0, 1, 1])
     assert rates.loc["mean prediction"].tolist() == [2.0, 6.0]
@@ -90,7 +90,7 @@ def test_group_rates_of_numbers():
     assert group_gap(rules, [[0], [1]], ["one", "one"]) == 0.0
 
 
-def test_groups_of_an_array_by_feature_name():
+def test_groups_may_be_named_by_feature():
     rows = [[1.0, 0.0], [0.0, 0.0], [1.0, 1.0]]
     rules = RuleSet(
         [Rule([Interval(0, upper=0.5)], "no"), Rule([], "yes")], ["x", "sex"], task="classification"
@@ -107,7 +107,7 @@ def test_groups_of_an_array_by_feature_name():
         ("age", "more than 50 groups"),
     ],
 )
-def test_invalid_groups(groups, message):
+def test_group_gap_rejects_invalid_groups(groups, message):
     with pytest.raises(ValueError, match=message):
         group_gap(RULES, X, groups)
 
@@ -119,7 +119,7 @@ TABLE = pd.DataFrame({"x": RNG.random(200), "z": RNG.random(200), "sex": RNG.int
 LABELS = np.where(TABLE["x"] + 0.8 * TABLE["sex"] > 0.9, "yes", "no")
 
 
-def test_group_gap_as_scorer():
+def test_group_gap_scorer_negates_gap():
     extractor = CARTExtractor(DecisionTreeClassifier(random_state=0)).fit(TABLE, LABELS)
     gap = group_gap(extractor, TABLE, "sex")
     shares = [np.mean(extractor.predict(TABLE)[TABLE["sex"] == sex] == "yes") for sex in (0, 1)]
@@ -142,7 +142,7 @@ def test_group_gap_needs_rows():
 
 
 @pytest.mark.filterwarnings("ignore:The best candidate")
-def test_search_minimizes_the_gap_between_groups():
+def test_search_minimizes_group_gap():
     search = ExtractorSearchCV(
         DecisionTreeClassifier(max_depth=4, random_state=0),
         extractors=["cart"],
@@ -189,7 +189,7 @@ MAKERS = {
 
 @pytest.mark.parametrize("kind", MAKERS)
 @pytest.mark.parametrize("has_missing", [False, True])
-def test_groups_of_all_tables_are_exact(kind, has_missing):
+def test_groups_are_exact_in_all_tables(kind, has_missing):
     frame = EXACT
     if has_missing:
         more = pd.DataFrame({"income": [0.9], "age": [0.9], "g": [pd.NA]})
@@ -212,7 +212,7 @@ CONTAINERS = {
 
 @pytest.mark.parametrize("pack", CONTAINERS.values(), ids=CONTAINERS)
 @pytest.mark.parametrize("groups", [[BIG, BIG + 1] * 2, list("uuvv"), [True, False, True, True]])
-def test_groups_of_all_containers_are_exact(pack, groups):
+def test_groups_are_exact_in_all_containers(pack, groups):
     expected = {
         group: np.mean(
             [p == "no" for p, g in zip(RULES.predict(EXACT), groups, strict=True) if g == group]
@@ -222,7 +222,7 @@ def test_groups_of_all_containers_are_exact(pack, groups):
     assert group_rates(RULES, EXACT, pack(groups)).loc["no"].to_dict() == expected
 
 
-def test_groups_of_sparse_rows():
+def test_groups_accept_sparse_rows():
     rows = EXACT[["income", "age"]]
     expected = group_rates(RULES, rows, list("uuvv"))
     for matrix in (sparse.csr_matrix(rows), sparse.csr_array(rows), sparse.coo_array(rows)):
@@ -230,7 +230,7 @@ def test_groups_of_sparse_rows():
         assert group_rates(RULES, matrix, "age").columns.tolist() == [0.5]
 
 
-def test_groups_of_tuples_are_groups():
+def test_groups_may_be_tuples():
     groups = [("f", 1), ("f", 2), ("f", 1), ("m", 1)]
     names = [str(group) for group in groups]
     for function in (group_rates, group_shares):
@@ -248,7 +248,7 @@ def arrow_table(frame):
 
 
 @pytest.mark.parametrize("make", [lambda frame: frame, arrow_table])
-def test_groups_of_an_ambiguous_name_are_rejected(make):
+def test_groups_reject_ambiguous_names(make):
     frame = EXACT.set_axis(["income", "g", "g"], axis=1)
     with pytest.raises(ValueError, match="more than one column 'g'"):
         group_rates(RULES.replace(feature_names=["income", "a"]), make(frame), "g")

@@ -44,7 +44,7 @@ def sigmoid(x: float) -> float:
 
 
 @given(performances, rule_counts, shares, weights, weights)
-def test_ice_is_the_printed_formula(p, r, c, phi, rho):
+def test_ice_score_equals_printed_formula(p, r, c, phi, rho):
     performance, readability = sigmoid(5 * (1 - phi * (1 - p))), sigmoid(5 - 0.3 * rho * r)
     tolerance = {"rel": 1e-9, "abs": 1e-300}
     assert ice_performance(p, phi=phi) == pytest.approx(performance, **tolerance)
@@ -55,7 +55,7 @@ def test_ice_is_the_printed_formula(p, r, c, phi, rho):
 
 
 @given(losses, rule_counts, shares)
-def test_q_is_the_printed_formula(loss, r, c):
+def test_q_score_equals_printed_formula(loss, r, c):
     assert q_score(loss, r, c) == pytest.approx(loss * r * (2 - c), rel=1e-12)
 
 
@@ -67,7 +67,7 @@ decimals = st.decimals("0.001", "1000", places=3)
 @example(1.0, Decimal(3), Decimal("0.1"))
 @example(1.0, Decimal(7), Decimal(3))
 @example(1.0, Decimal(1), Decimal(1000))
-def test_fire_counts_steps_as_decimal_arithmetic_does(loss, r, psi):
+def test_fire_score_counts_steps_like_decimal_arithmetic(loss, r, psi):
     steps = math.ceil(Fraction(r) / Fraction(psi))
     expected = loss * steps * float(r) ** 0.05
     assert fire_score(loss, float(r), psi=float(psi)) == pytest.approx(expected, rel=1e-12)
@@ -93,12 +93,12 @@ def steps(n_rules, psi) -> float:
         (2**53, 1, 2**53),
     ],
 )
-def test_fire_steps_next_to_a_whole_number(n_rules, psi, expected):
+def test_fire_score_counts_steps_next_to_whole_numbers(n_rules, psi, expected):
     assert steps(n_rules, psi) == pytest.approx(expected, rel=1e-14, abs=0.01)
 
 
 @given(losses, rule_counts, shares, st.floats(0.1, 100))
-def test_scalars_give_python_floats(loss, r, c, weight):
+def test_scores_of_scalars_are_python_floats(loss, r, c, weight):
     for score in (
         fire_score(loss, np.int64(r), psi=weight),
         q_score(np.float64(loss), r, c),
@@ -109,7 +109,7 @@ def test_scalars_give_python_floats(loss, r, c, weight):
         assert type(score) is float
 
 
-def test_broadcasting_equals_a_loop():
+def test_scores_broadcast_like_loop():
     generator = np.random.default_rng(0)
     loss = generator.uniform(0, 3, size=(4, 1, 1))
     performance = 1 - loss
@@ -147,7 +147,7 @@ def test_broadcasting_equals_a_loop():
 
 
 @given(losses, rule_counts, shares, weights)
-def test_losses_are_not_negative_and_zero_without_error(loss, r, c, psi):
+def test_fire_and_q_are_nonnegative_and_zero_without_error(loss, r, c, psi):
     assert fire_score(loss, r, psi=psi) >= 0
     assert q_score(loss, r, c) >= 0
     assert fire_score(0.0, r, psi=psi) == 0
@@ -155,7 +155,7 @@ def test_losses_are_not_negative_and_zero_without_error(loss, r, c, psi):
 
 
 @given(performances, rule_counts, shares, weights, weights)
-def test_ice_is_between_zero_and_ceiling(p, r, c, phi, rho):
+def test_ice_score_is_between_zero_and_ceiling(p, r, c, phi, rho):
     assert 0 <= ice_performance(p, phi=phi) <= CEILING
     assert 0 <= ice_readability(r, rho=rho) <= CEILING
     assert 0 <= ice_score(p, r, c, phi=phi, rho=rho) <= CEILING**2 < 1
@@ -196,7 +196,7 @@ def test_q_never_increases_with_completeness(loss, r, first, second):
     st.tuples(weights, weights),
     st.tuples(weights, weights),
 )
-def test_ice_is_monotone_in_every_argument(p, r, c, phi, rho):
+def test_ice_score_is_monotone_in_every_argument(p, r, c, phi, rho):
     """Good inputs together never score below bad ones, nor does any single exchange."""
     good = {
         "performance": max(p),
@@ -217,7 +217,7 @@ def test_ice_is_monotone_in_every_argument(p, r, c, phi, rho):
         assert ice_score(**bad) <= ice_score(**bad | {name: good[name]})
 
 
-def test_ice_is_strictly_monotone():
+def test_ice_score_is_strictly_monotone():
     p, r, weight = np.linspace(-1, 1, 50), np.arange(1, 60), np.linspace(0.1, 2, 50)
     assert (np.diff(ice_performance(p)) > 0).all()
     assert (np.diff(ice_performance(0.5, phi=weight)) < 0).all()
@@ -229,19 +229,19 @@ def test_ice_is_strictly_monotone():
 # --- limits --------------------------------------------------------------------------------------
 
 
-def test_performance_limits_as_printed():
+def test_ice_performance_has_printed_limits():
     assert ice_performance(-1e308) == 0  # equation 7
     assert ice_performance(-np.inf) == 0
     assert ice_performance(0.999, phi=1e308) == 0  # equation 9
 
 
-def test_readability_limits_as_printed():
+def test_ice_readability_has_printed_limits():
     assert ice_readability(1e308) == 0  # equation 16
     assert ice_readability(1, rho=1e308) == 0  # equation 18
 
 
 @pytest.mark.parametrize("weight", [0.5, 1.0, 3.0])
-def test_limits_printed_as_one_are_really_the_ceiling(weight):
+def test_ice_limits_printed_as_one_equal_ceiling(weight):
     """Equations 8, 10, 17 and 19 print 1, but 1 / (1 + e^-5) follows from equations 4 and 6."""
     assert pytest.approx(0.9933, abs=5e-5) == CEILING
     assert ice_performance(1.0, phi=weight) == pytest.approx(CEILING, rel=1e-15)
@@ -251,12 +251,12 @@ def test_limits_printed_as_one_are_really_the_ceiling(weight):
     assert ice_score(1.0, 1e-300, 1.0, phi=weight) == pytest.approx(CEILING**2, rel=1e-15)
 
 
-def test_one_flawless_complete_rule():
+def test_ice_score_of_flawless_complete_rule_is_0984():
     assert ice_score(1.0, 1, 1.0) == pytest.approx(0.984, abs=5e-4)
 
 
 @given(weights)
-def test_flex_points(weight):
+def test_ice_parts_are_one_half_at_flex_points(weight):
     """Both sigmoids are one half at p = 1 - 1/phi and r = 5 / (0.3 rho)."""
     assert ice_performance(1 - 1 / weight, phi=weight) == pytest.approx(0.5, abs=1e-9)
     assert ice_readability(5 / (0.3 * weight), rho=weight) == pytest.approx(0.5, abs=1e-9)
@@ -274,7 +274,7 @@ any_performance = st.floats(max_value=1, allow_nan=False)
 @example(0.0, 1e308, 1.0, 1.0, 1.7e308, 1.7e308)
 @example(1e308, 1e308, 0.0, -1e308, 5e-324, 5e-324)
 @example(5e-324, 1.0, 0.5, -np.inf, 5e-324, 5e-324)
-def test_finite_input_never_complains(loss, r, c, p, phi, rho):
+def test_scores_accept_all_finite_input(loss, r, c, p, phi, rho):
     assume(math.isfinite(r / phi))
     with np.errstate(all="raise"):
         for shape in ((), (1,), (9,)):  # scalars and vectors take different paths in numpy
@@ -286,12 +286,12 @@ def test_finite_input_never_complains(loss, r, c, p, phi, rho):
             assert ((ice >= 0) & (ice < 1)).all()
 
 
-def test_score_above_the_largest_float_is_infinite():
+def test_scores_above_largest_float_are_infinite():
     assert fire_score(1e308, 100) == np.inf
     assert q_score([1e308], 100, 0.5).tolist() == [np.inf]
 
 
-def test_parts_of_ice_reject_shapes_that_do_not_fit() -> None:
+def test_ice_parts_reject_shapes_that_do_not_fit() -> None:
     with pytest.raises(ValueError, match=r"performance: \(2,\), phi: \(3,\)"):
         ice_performance([0.5, 0.6], phi=[1.0, 2.0, 3.0])
     assert ice_readability(10) == pytest.approx(1 / (1 + math.exp(-2)))
@@ -301,7 +301,7 @@ def test_parts_of_ice_reject_shapes_that_do_not_fit() -> None:
 
 
 @given(st.floats(0, 10), st.floats(1.01, 300), st.floats(0.1, 20))
-def test_fire_slopes_are_equations_6_and_7(loss, size, psi):
+def test_score_slopes_of_fire_equal_equations_6_and_7(loss, size, psi):
     quotient = size / psi
     assume(abs(quotient - round(quotient)) > 1e-6)
     slopes = score_slopes("fire", loss, size, psi=psi)
@@ -310,14 +310,14 @@ def test_fire_slopes_are_equations_6_and_7(loss, size, psi):
     assert slopes["psi"] == 0
 
 
-def test_fire_has_no_slope_where_steps_jump():
+def test_score_slopes_of_fire_are_nan_where_steps_jump():
     slopes = score_slopes("fire", 0.5, 21, psi=0.7)  # 30 steps, but not in floats
     assert math.isnan(slopes["n_rules"])
     assert slopes["loss"] == pytest.approx(30 * 21**0.05)
 
 
 @given(st.floats(-2, 1), st.floats(0.1, 60), st.floats(0, 1), st.floats(0.1, 9), st.floats(0.1, 9))
-def test_ice_slopes_equal_its_paper(p, r, c, phi, rho):
+def test_score_slopes_of_ice_equal_its_paper(p, r, c, phi, rho):
     slopes = score_slopes("ice", p, r, c, phi=phi, rho=rho)
     e, f = 5 * (phi * (1 - p) - 1), 0.3 * rho * r - 5
     own, readability = sigmoid(-e), sigmoid(-f)

@@ -63,7 +63,7 @@ PSI = (1, 2, 3)
         for psi, printed in zip(PSI, scores, strict=True)
     ],
 )
-def test_fire_table_each_score(accuracy, n_rules, psi, printed):
+def test_fire_table_contains_reachable_scores(accuracy, n_rules, psi, printed):
     reachable = [fire_score(1 - bound, n_rules, psi=psi) for bound in spread(accuracy)]
     assert overlaps(printed, reachable)
 
@@ -87,7 +87,7 @@ def test_fire_table_one_loss_explains_the_row(accuracy, n_rules, scores):
     assert shared_loss(accuracy, n_rules, scores).size > 0
 
 
-def test_fire_table_last_row_contradicts_the_formula_at_psi_3():
+def test_fire_table_last_row_contradicts_formula_at_psi_3():
     """The only row whose three scores no loss can reach together.
 
     8 rules are ceil(8/3) = 3 steps at psi = 3 and 8 steps at psi = 1, so the formula wants scores
@@ -107,7 +107,7 @@ def test_fire_table_last_row_contradicts_the_formula_at_psi_3():
     assert not admits(scores[2], fire_score(losses, n_rules, psi=3)).any()
 
 
-def test_fire_table_reading_of_the_authors_holds():
+def test_fire_table_supports_reading_of_authors():
     """By the text under Table 1, 8 rules of GridEx beat one, both, none of the clusterings."""
     exact = {name: (1 - float(accuracy), rules) for name, accuracy, rules, _ in FIRE_TABLE}
     grid = exact["GridEx, 4 x 4 slices"]
@@ -135,17 +135,17 @@ def test_fire_table_reading_of_the_authors_holds():
         (1.5, 1, 6, "1.5"),
     ],
 )
-def test_fire_worked_figure(loss, n_rules, psi, printed):
+def test_fire_score_equals_worked_figures(loss, n_rules, psi, printed):
     assert admits(printed, fire_score(loss, n_rules, psi=psi))
 
 
 @pytest.mark.parametrize(("n_rules", "printed"), [(2, "19.3"), (4, "9.3"), (6, "6.1"), (8, "4.5")])
-def test_fire_isoline_of_40(n_rules, printed):
+def test_fire_score_equals_isoline_of_40(n_rules, printed):
     assert admits(printed, 40.0 / fire_score(1.0, n_rules))
     assert overlaps("40.0", [fire_score(loss, n_rules) for loss in spread(printed)])
 
 
-def test_fire_comparisons_for_psi_2_and_6():
+def test_fire_score_agrees_with_comparisons_for_psi_2_and_6():
     """Where the text says psi = 1 for the green cross, its own inequality has psi = 6."""
     blue = {psi: fire_score(1.0, 4, psi=psi) for psi in (2, 6)}
     # Orange: said to lie on both isolines; 0.5 is the loss rounded to one decimal.
@@ -207,12 +207,12 @@ def completeness_spread(text: str) -> tuple[float, float]:
     return low, min(high, 1.0)
 
 
-def test_ice_table_is_whole():
+def test_ice_table_has_60_scores():
     assert len(ICE_SCORES) == 60
 
 
 @pytest.mark.parametrize(("measure", "data", "extractor"), list(ICE_SCORES))
-def test_ice_table_each_score(measure, data, extractor):
+def test_ice_table_contains_reachable_scores(measure, data, extractor):
     f1, n_rules, completeness = ICE_INPUTS[data, extractor]
     corners = product(spread(f1), completeness_spread(completeness))
     reachable = [ICE_MEASURES[measure](p, n_rules, c) for p, c in corners]
@@ -220,7 +220,7 @@ def test_ice_table_each_score(measure, data, extractor):
 
 
 @pytest.mark.parametrize(("data", "extractor"), list(ICE_INPUTS))
-def test_ice_table_one_pair_of_inputs_explains_all_six_scores(data, extractor):
+def test_ice_table_one_input_explains_all_six_scores(data, extractor):
     f1, n_rules, completeness = ICE_INPUTS[data, extractor]
     p = np.linspace(*spread(f1), 4_001)[:, np.newaxis]
     c = np.linspace(*completeness_spread(completeness), 101)[np.newaxis, :]
@@ -234,7 +234,7 @@ def test_ice_table_one_pair_of_inputs_explains_all_six_scores(data, extractor):
 # --- ICE, section 3.5: four rules of accuracy 0.95 against one of accuracy 0.75 ----------------
 
 
-def test_flexibility_q_prefers_four_rules():
+def test_q_score_prefers_four_rules():
     assert q_score(0.05, 4, 1.0) < q_score(0.25, 1, 1.0)
 
 
@@ -242,10 +242,10 @@ def test_flexibility_q_prefers_four_rules():
 @example(1.0)
 @example(4.0)
 @example(0.99)
-def test_flexibility_fire_prefers_four_rules_for_every_psi(psi):
+def test_fire_score_prefers_four_rules_for_every_psi(psi):
     assert fire_score(0.05, 4, psi=psi) < fire_score(0.25, 1, psi=psi)
 
 
-def test_flexibility_ice_can_prefer_either():
+def test_ice_score_can_prefer_either():
     assert ice_score(0.95, 4, 1.0, phi=0.5, rho=2.0) < ice_score(0.75, 1, 1.0, phi=0.5, rho=2.0)
     assert ice_score(0.95, 4, 1.0, phi=2.0, rho=0.5) > ice_score(0.75, 1, 1.0, phi=2.0, rho=0.5)

@@ -63,7 +63,7 @@ def cases(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray, np.ndarray]:
 
 @given(case=cases())
 @settings(max_examples=50)
-def test_rows_that_rules_meet_on_one_by_one(case: Any) -> None:
+def test_rule_overlap_agrees_with_loop(case: Any) -> None:
     rules, X, weights = case
     total, shares, pairs = weights.sum(), np.zeros(3), np.zeros((len(rules), len(rules)))
     for held, weight in zip(rules.match(X), weights, strict=True):
@@ -100,7 +100,7 @@ def test_worst_pairs_returns_ten_by_default() -> None:
     assert rule_overlap(rules, np.arange(8.0)[:, None]).worst_pairs() == pairs[:10]
 
 
-def test_votes_for_the_only_class() -> None:
+def test_redundancy_of_votes_for_only_class_is_found() -> None:
     only = RuleSet(
         [Rule([Interval(0, upper=2)], "a"), Rule([Interval(0, upper=3)], "a")],
         ["x"],
@@ -111,7 +111,7 @@ def test_votes_for_the_only_class() -> None:
     assert redundancy(only, ROWS).rules.tolist() == [True, False]
 
 
-def test_pairs_are_computed_on_request() -> None:
+def test_rule_overlap_computes_pairs_on_request() -> None:
     met = rule_overlap(RULES, ROWS, pairs=False)
     with pytest.raises(ValueError, match="call rule_overlap with pairs=True"):
         met.worst_pairs()
@@ -142,7 +142,7 @@ def left_out(rules: RuleSet, index: int) -> list[RuleSet]:
 
 @given(case=cases())
 @settings(max_examples=50)
-def test_redundancy_equals_leaving_out(case: Any) -> None:
+def test_redundancy_agrees_with_leaving_rules_out(case: Any) -> None:
     rules, X, weights = case
     stand_in = Fallback(0.0 if rules.classes is None else "a")
     seen = X[weights > 0]
@@ -161,7 +161,7 @@ def test_redundancy_equals_leaving_out(case: Any) -> None:
         assert result.literals[index].tolist() == literals
 
 
-def test_shares() -> None:
+def test_redundancy_shares_count_rules_and_literals() -> None:
     result = redundancy(RULES, ROWS)
     assert result.rules.tolist() == [False, False]
     # A row above 3 needs the upper end, no row needs the lower one: the first rule predicts there.
@@ -176,7 +176,7 @@ def test_shares() -> None:
     assert twice.share_of_rules == 1.0
 
 
-def test_rules_of_a_tree_do_not_meet() -> None:
+def test_rule_overlap_of_tree_is_0() -> None:
     X, y = load_iris(return_X_y=True)
     tree = DecisionTreeClassifier(max_leaf_nodes=5, random_state=0).fit(X, y)
     met = rule_overlap(tree, X)
@@ -185,7 +185,7 @@ def test_rules_of_a_tree_do_not_meet() -> None:
     assert redundancy(tree, X).share_of_rules == 0.0
 
 
-def test_texts_missing_values_and_conflicts() -> None:
+def test_rule_overlap_handles_texts_and_missing_values() -> None:
     rules = RuleSet(
         [
             Rule([OneOf(0, ["red"]), Interval(1, upper=3, missing=True)], "a"),
@@ -203,7 +203,7 @@ def test_texts_missing_values_and_conflicts() -> None:
     assert redundancy(rules, X).literals[0].tolist() == [False, False]
 
 
-def test_volume() -> None:
+def test_volume_overlap_equals_known_shares() -> None:
     assert volume_overlap(RULES).value == 0.25
     assert volume_overlap(RULES).exact
     assert volume_overlap(RULES.replace(rules=[LOW, LOW])).value == 0.0
@@ -216,7 +216,7 @@ def test_volume() -> None:
 
 @given(case=cases(), seed=st.integers(0, 99))
 @settings(max_examples=50)
-def test_a_volume_is_a_share_of_uniform_rows(case: Any, seed: int) -> None:
+def test_volume_overlap_equals_share_of_uniform_rows(case: Any, seed: int) -> None:
     rules = case[0].replace(domain=Domain((0, 0), (5, 5)), voting=None)
     # Sides lie on whole numbers, so that one row in each cell stands for its volume.
     cells = np.stack(np.meshgrid(np.arange(5), np.arange(5)), axis=-1).reshape(-1, 2) + 0.5
@@ -225,7 +225,7 @@ def test_a_volume_is_a_share_of_uniform_rows(case: Any, seed: int) -> None:
     assert volume_overlap(rules, negative=False).value == pytest.approx(met.overlap, abs=1e-9)
 
 
-def test_counts_know_shares_but_not_pairs() -> None:
+def test_rule_overlap_rejects_counts_of_rows() -> None:
     counts = count_rows(RULES, ROWS, ["low", "high", "high", "low"], [1, 2, 1, 1])
     met = rule_overlap(RULES, ROWS, [1, 2, 1, 1])
     assert counts.overlap == met.overlap == 0.4

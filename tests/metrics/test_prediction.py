@@ -57,12 +57,12 @@ R2 = (1 - 1 / (14 / 3), 1 - 37 / 28.75)
 # --- worked by hand ------------------------------------------------------------------------------
 
 
-def test_every_named_measure_is_worked_by_hand_here() -> None:
+def test_prediction_metrics_are_all_computed_by_hand_here() -> None:
     assert set(PREDICTION_METRICS) == {*PERFORMANCES, *LOSSES, "r2"}
 
 
 @pytest.mark.parametrize("name", PERFORMANCES)
-def test_classification_by_hand(name: str) -> None:
+def test_classification_metrics_equal_hand_computed_values(name: str) -> None:
     covered_rows, all_rows = PERFORMANCES[name]
     ignore = {"metric": name, "uncovered": "ignore", **LABELS}
     penalize = {"metric": name, "uncovered": "penalize", **LABELS}
@@ -73,7 +73,7 @@ def test_classification_by_hand(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_losses_of_regression_by_hand(name: str) -> None:
+def test_regression_losses_equal_hand_computed_values(name: str) -> None:
     covered_rows, all_rows = LOSSES[name]
     ignored = prediction_loss(metric=name, uncovered="ignore", default=2.0, **NUMBERS)
     penalized = prediction_loss(metric=name, uncovered="penalize", default=2.0, **NUMBERS)
@@ -81,7 +81,7 @@ def test_losses_of_regression_by_hand(name: str) -> None:
     assert penalized == pytest.approx(all_rows)
 
 
-def test_r2_by_hand() -> None:
+def test_r2_equals_hand_computed_values() -> None:
     options = {"metric": "r2", "default": 2.0, **NUMBERS}
     assert prediction_performance(**options) == pytest.approx(R2[0])
     assert prediction_performance(uncovered="penalize", **options) == pytest.approx(R2[1])
@@ -94,7 +94,7 @@ def test_uncovered_rows_follow_default_policy() -> None:
     assert (performance, loss) == (2 / 4, 1 - 2 / 5)  # ignored, penalized
 
 
-def test_missing_default_is_mean_of_target() -> None:
+def test_prediction_loss_defaults_to_mean_of_target() -> None:
     options = {"metric": "mean_absolute_error", "uncovered": "penalize", **NUMBERS}
     assert prediction_loss(**options) == pytest.approx((1 + (8 - 15 / 4)) / 4)
     # Weighted, the mean is 31/6 and the row without a rule counts thrice.
@@ -102,13 +102,13 @@ def test_missing_default_is_mean_of_target() -> None:
     assert weighted == pytest.approx((1 + 3 * (8 - 31 / 6)) / 6)
 
 
-def test_all_rows_are_covered_unless_it_is_said_otherwise() -> None:
+def test_rows_are_covered_by_default() -> None:
     value = prediction_performance([1, 2], [1, 1], metric="accuracy", task="classification")
     assert value == 0.5
 
 
 @pytest.mark.parametrize("average", ["macro", "weighted"])
-def test_f1_is_scikit_learns_where_every_row_is_covered(average: str) -> None:
+def test_f1_equals_scikit_learn_if_all_rows_are_covered(average: str) -> None:
     # c is answered but is nobody's label, which costs the macro average a third.
     truth, answers = ["a", "a", "b"], ["a", "c", "b"]
     ours = prediction_performance(truth, answers, metric=f"f1_{average}", task="classification")
@@ -116,7 +116,7 @@ def test_f1_is_scikit_learns_where_every_row_is_covered(average: str) -> None:
     assert ours == pytest.approx({"macro": (2 / 3 + 1 + 0) / 3, "weighted": 7 / 9}[average])
 
 
-def test_results_are_python_floats() -> None:
+def test_prediction_metrics_return_python_floats() -> None:
     assert type(prediction_performance(metric="accuracy", **LABELS)) is float
     assert type(prediction_loss(metric="mean_absolute_error", **NUMBERS)) is float
 
@@ -149,7 +149,9 @@ def same(one: float, other: float) -> bool:
 @pytest.mark.parametrize(("name", "task"), CASES)
 @settings(max_examples=30)
 @given(data=st.data())
-def test_a_weight_is_a_number_of_repetitions(name: str, task: str, data: st.DataObject) -> None:
+def test_prediction_loss_weights_equal_repetitions(
+    name: str, task: str, data: st.DataObject
+) -> None:
     given_rows = data.draw(rows(task))
     n_rows = len(given_rows["y_true"])
     weights = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n_rows, max_size=n_rows)))
@@ -165,7 +167,9 @@ def test_a_weight_is_a_number_of_repetitions(name: str, task: str, data: st.Data
 @pytest.mark.parametrize(("name", "task"), CASES)
 @settings(max_examples=30)
 @given(data=st.data())
-def test_predictions_without_rule_do_not_count(name: str, task: str, data: st.DataObject) -> None:
+def test_prediction_loss_ignores_predictions_without_rule(
+    name: str, task: str, data: st.DataObject
+) -> None:
     given_rows = data.draw(rows(task))
     other = data.draw(rows(task))["y_pred"]
     filled = np.resize(other, len(given_rows["y_pred"]))
@@ -177,7 +181,7 @@ def test_predictions_without_rule_do_not_count(name: str, task: str, data: st.Da
 @pytest.mark.parametrize("name", PERFORMANCES)
 @settings(max_examples=30)
 @given(data=st.data())
-def test_labels_may_be_of_any_type(name: str, data: st.DataObject) -> None:
+def test_prediction_performance_accepts_labels_of_any_type(name: str, data: st.DataObject) -> None:
     given_rows = data.draw(rows("classification"))
     as_text = prediction_performance(metric=name, **given_rows)
     for labels in ([0, 1, 2], [2.5, -1.0, 0.0], [b"x", b"y", b"z"], [(1,), (2,), (3,)]):
@@ -192,7 +196,9 @@ def test_labels_may_be_of_any_type(name: str, data: st.DataObject) -> None:
 @pytest.mark.parametrize("name", PERFORMANCES)
 @settings(max_examples=30)
 @given(given_rows=rows("classification"))
-def test_penalizing_never_helps(name: str, given_rows: dict[str, Any]) -> None:
+def test_prediction_performance_never_gains_by_penalizing(
+    name: str, given_rows: dict[str, Any]
+) -> None:
     """Compared with right answers there; leaving rows out could look better than either."""
     penalized = prediction_performance(metric=name, **given_rows | {"uncovered": "penalize"})
     right = np.where(given_rows["covered"], given_rows["y_pred"], given_rows["y_true"])
@@ -245,7 +251,7 @@ def test_scikit_learn_metric_counts_uncovered_rows() -> None:
     assert value == pytest.approx(sk.matthews_corrcoef(y_true, [1, 0, 0, 1]))
 
 
-def test_a_callable_gets_weights_only_if_there_are_some() -> None:
+def test_callable_metric_gets_weights_only_if_passed() -> None:
     def count(y_true: Any, y_pred: Any, **options: Any) -> float:
         return float(sum(options["sample_weight"])) if options else -1.0
 
@@ -256,7 +262,7 @@ def test_a_callable_gets_weights_only_if_there_are_some() -> None:
     assert prediction_loss(metric=count, sample_weight=weights, **NUMBERS) == 12.0
 
 
-def test_a_callable_loss_is_taken_as_it_is() -> None:
+def test_callable_metric_is_used_as_loss_unchanged() -> None:
     value = prediction_loss(metric=lambda y_true, y_pred: 0.75, **LABELS)
     assert value == 0.75  # not 1 less it, as for a named performance
 
@@ -276,7 +282,7 @@ def test_callable_metric_needs_two_labels_for_uncovered_rows() -> None:
 # --- undefined -----------------------------------------------------------------------------------
 
 
-def test_no_row_left_is_nan() -> None:
+def test_prediction_performance_of_no_rows_is_nan() -> None:
     nobody = LABELS | {"covered": [False] * 5}
     assert math.isnan(prediction_performance(metric="accuracy", **nobody))
     assert prediction_loss(metric="accuracy", **nobody) == 1.0  # all wrong
@@ -285,7 +291,7 @@ def test_no_row_left_is_nan() -> None:
 
 
 @pytest.mark.parametrize("weights", [None, [1, 2, 1, 1, 1, 3, 1]])
-def test_r2_of_equal_numbers_has_no_trifle_to_explain(weights: Any) -> None:
+def test_r2_of_equal_numbers_ignores_rounding(weights: Any) -> None:
     """The mean of seven times 2.13 is another number in its last bit."""
     y = np.full(7, 2.13)
     for predicted, value in ((y, 1.0), (y + 0.5, 0.0)):
@@ -295,7 +301,7 @@ def test_r2_of_equal_numbers_has_no_trifle_to_explain(weights: Any) -> None:
         assert performance == value
 
 
-def test_r2_of_one_row_is_nan_without_a_warning() -> None:
+def test_r2_of_one_row_is_nan_without_warning() -> None:
     one = {"metric": "r2", "task": "regression"}
     assert math.isnan(prediction_performance([1.0], [1.0], **one))
     assert math.isnan(prediction_loss([1.0, 2.0], [1.0, 2.0], sample_weight=[5, 0], **one))
@@ -312,7 +318,7 @@ def test_r2_of_one_row_is_nan_without_a_warning() -> None:
         ("accuracy", "regression", "'accuracy' for regression. Known: .*r2"),
     ],
 )
-def test_an_unknown_measure_is_named(name: str, task: str, message: str) -> None:
+def test_prediction_performance_rejects_unknown_metrics(name: str, task: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         prediction_performance([1, 2], [1, 2], metric=name, task=task)
 
@@ -325,7 +331,7 @@ def test_metric_name_may_have_prefix_neg() -> None:
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_a_loss_is_no_performance(name: str) -> None:
+def test_prediction_performance_rejects_losses(name: str) -> None:
     with pytest.raises(ValueError, match=f"performance={name!r} is a loss.*r2"):
         prediction_performance(metric=name, **NUMBERS)
 
@@ -343,12 +349,12 @@ def test_a_loss_is_no_performance(name: str) -> None:
         ({"task": "ranking"}, "'classification', 'regression', got 'ranking'"),
     ],
 )
-def test_input_that_cannot_be_used_is_an_error(changes: dict[str, Any], message: str) -> None:
+def test_prediction_loss_rejects_invalid_input(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         prediction_loss(**{"metric": sk.zero_one_loss} | LABELS | changes)
 
 
-def test_weights_may_be_in_any_container() -> None:
+def test_prediction_loss_accepts_weights_in_any_container() -> None:
     for weights in ([1, 2], (1, 2), np.array([1, 2]), pd.Series([1, 2], index=[7, 8])):
         loss = prediction_loss(
             ["a", "b"], ["a", "a"], metric="accuracy", task="classification", sample_weight=weights
@@ -356,7 +362,7 @@ def test_weights_may_be_in_any_container() -> None:
         assert loss == pytest.approx(2 / 3)
 
 
-def test_uncovered_rows_get_constant_target() -> None:
+def test_r2_fills_uncovered_rows_with_constant_target() -> None:
     y, covered = np.full(7, 2.13), [True] * 6 + [False]
     options = {"metric": "r2", "task": "regression", "uncovered": "penalize"}
     assert prediction_performance(y, y, covered=covered, **options) == 1.0
@@ -375,7 +381,9 @@ LARGE_LABELS = [
 
 @pytest.mark.parametrize(("y_true", "y_pred"), LARGE_LABELS)
 @pytest.mark.parametrize("container", [list, tuple, pd.Series])
-def test_large_integers_of_lists_are_not_rounded(container: Any, y_true: Any, y_pred: Any) -> None:
+def test_prediction_performance_compares_large_integers_exactly(
+    container: Any, y_true: Any, y_pred: Any
+) -> None:
     if container is pd.Series:
         true, pred = (pd.Series(values, dtype=object) for values in (y_true, y_pred))
     else:
@@ -386,14 +394,14 @@ def test_large_integers_of_lists_are_not_rounded(container: Any, y_true: Any, y_
     assert group_fidelity(true, pred, task="classification").overall == 0.5
 
 
-def test_large_integers_of_arrow_are_not_rounded() -> None:
+def test_prediction_performance_compares_arrow_integers_exactly() -> None:
     options = {"metric": "accuracy", "task": "classification", "covered": [True, False]}
     predicted = pa.array([2**53, None])
     assert prediction_performance([2**53 + 1, 1], predicted, **options) == 0.0
     assert prediction_performance([2**53, 1], predicted, **options) == 1.0
 
 
-def test_floats_of_lists_stay_floats() -> None:
+def test_prediction_loss_reads_floats_of_lists() -> None:
     numbers = [1e300, -(2.0**60), 0.5]
     options = {"metric": "mean_absolute_error", "task": "regression"}
     assert prediction_loss(numbers, [*numbers[:2], 2**60], **options) == (2.0**60 - 0.5) / 3
@@ -423,7 +431,7 @@ SIZES = [1e-300, 1e-200, 1e-162, 1e-158, 1e-150, 1.0, 1e150, 1e155, 1e200, 1e307
 
 @pytest.mark.parametrize("unit", [1e-300, 1e-20, 1.0, 1e200])
 @pytest.mark.parametrize("size", SIZES)
-def test_squares_of_extreme_numbers_are_exact(size: float, unit: float) -> None:
+def test_r2_and_rmse_of_extreme_numbers_are_exact(size: float, unit: float) -> None:
     y_true, y_pred = [1.0, 2.0, 3.5, -4.0], [3.0, 1.0, 2.0, -1.0]
     true, pred = ([size * v for v in side] for side in (y_true, y_pred))
     weights = [unit * w for w in (1.0, 2.0, 1.0, 3.0)]
@@ -443,7 +451,7 @@ def test_squares_of_extreme_numbers_are_exact(size: float, unit: float) -> None:
         assert value == pytest.approx(exact_rmse(true, pred, used), rel=1e-12)
 
 
-def test_r2_of_errors_of_another_size() -> None:
+def test_r2_handles_errors_of_another_size() -> None:
     options = {"metric": "r2", "task": "regression"}
     true = [1e-170, 2e-170, 3e-170]
     assert prediction_performance(true, [v * (1 + 1e-9) for v in true], **options) == 1.0

@@ -69,7 +69,7 @@ def weighted(draw: Any, n_rows: int) -> np.ndarray | None:
 
 @given(data=st.data(), n_rows=st.integers(1, 30), n_classes=st.integers(1, 5))
 @settings(max_examples=80, deadline=None)
-def test_measures_of_classes_equal_scikit_learn(
+def test_kernels_of_classes_equal_scikit_learn(
     data: st.DataObject, n_rows: int, n_classes: int
 ) -> None:
     # Numbers may be left out, as those of labels are that only rows without a rule were given.
@@ -87,7 +87,7 @@ def test_measures_of_classes_equal_scikit_learn(
 
 @given(data=st.data(), n_rows=st.integers(2, 30), scale=st.sampled_from([1e-8, 1.0, 1e8]))
 @settings(max_examples=80, deadline=None)
-def test_measures_of_numbers_equal_scikit_learn(
+def test_kernels_of_numbers_equal_scikit_learn(
     data: st.DataObject, n_rows: int, scale: float
 ) -> None:
     number = st.integers(-3, 3).map(float) | st.floats(-1, 1)
@@ -105,7 +105,7 @@ def test_measures_of_numbers_equal_scikit_learn(
 
 @given(data=st.data(), n_rows=st.integers(1, 20))
 @settings(max_examples=40, deadline=None)
-def test_sums_give_the_same(data: st.DataObject, n_rows: int) -> None:
+def test_kernels_of_sums_equal_kernels_of_rows(data: st.DataObject, n_rows: int) -> None:
     """Two sets of predictions at once, against one after the other."""
     code = st.lists(st.integers(0, 2), min_size=n_rows, max_size=n_rows).map(np.array)
     y_true, *both = data.draw(code), data.draw(code), data.draw(code)
@@ -140,12 +140,14 @@ def test_sums_give_the_same(data: st.DataObject, n_rows: int) -> None:
     ("truth", "answers", "expected"),
     [([2.0, 2.0], [2.0, 2.0], 1.0), ([2.0, 2.0], [2.0, 3.0], 0.0), ([1.0, 2.0], [1.0, 2.0], 1.0)],
 )
-def test_r2_of_a_constant_truth(truth: list[float], answers: list[float], expected: float) -> None:
+def test_r2_of_constant_truth_equals_scikit_learn(
+    truth: list[float], answers: list[float], expected: float
+) -> None:
     quick = prediction_performance(truth, answers, metric="r2", task="regression")
     assert quick == expected == sk.r2_score(truth, answers)
 
 
-def test_numbers_that_are_none_are_rejected() -> None:
+def test_prediction_loss_rejects_invalid_numbers() -> None:
     wrong = {
         "finite numbers, got nan in row 1": [1.0, math.nan],
         "finite numbers, got inf in row 1": [1.0, math.inf],
@@ -156,7 +158,7 @@ def test_numbers_that_are_none_are_rejected() -> None:
             prediction_loss([1.0, 2.0], y_pred, metric="mean_absolute_error", task="regression")
 
 
-def test_numbers_of_other_types_are_measured() -> None:
+def test_prediction_loss_accepts_numbers_of_other_types() -> None:
     for dtype in (np.float32, np.int8, bool, object):
         value = prediction_loss(
             np.array([1, 0], dtype=dtype),
@@ -170,7 +172,9 @@ def test_numbers_of_other_types_are_measured() -> None:
 @pytest.mark.parametrize("kind", LABELS)
 @given(data=st.data(), n_rows=st.integers(1, 20))
 @settings(max_examples=30, deadline=None)
-def test_labels_of_any_type_are_distinguished(kind: str, data: st.DataObject, n_rows: int) -> None:
+def test_prediction_performance_distinguishes_labels_of_any_type(
+    kind: str, data: st.DataObject, n_rows: int
+) -> None:
     label = st.sampled_from(LABELS[kind])
     rows = data.draw(st.lists(st.tuples(label, label), min_size=n_rows, max_size=n_rows))
     dtype = object if kind == "mixed" else None
@@ -183,7 +187,7 @@ def test_labels_of_any_type_are_distinguished(kind: str, data: st.DataObject, n_
 
 
 @pytest.mark.parametrize("lost", [math.nan, None, pd.NA])
-def test_missing_labels_are_no_class(lost: object) -> None:
+def test_prediction_performance_rejects_missing_labels(lost: object) -> None:
     labels = np.array(["a", lost, "b"], dtype=object)
     sound = np.array(["a", "a", "b"], dtype=object)
     options: dict[str, Any] = {"metric": "f1_weighted", "task": "classification"}
@@ -194,7 +198,7 @@ def test_missing_labels_are_no_class(lost: object) -> None:
         prediction_performance(numbers, numbers.copy(), **options)
 
 
-def test_labels_of_other_types_are_distinguished() -> None:
+def test_prediction_performance_distinguishes_dates() -> None:
     days = np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[D]")
     options: dict[str, Any] = {"metric": "accuracy", "task": "classification"}
     assert prediction_performance(days, days.copy(), **options) == 1.0

@@ -82,7 +82,7 @@ def measured(case: dict[str, Any]) -> dict[str, float]:
     return {OUR_NAMES[k]: float(v) for k, v in values if not k.startswith("#")}
 
 
-def test_the_reference_has_every_measure_in_every_state() -> None:
+def test_reference_contains_every_metric_in_every_state() -> None:
     values = [(name, value) for case in REFERENCE for name, value in measured(case).items()]
     assert len(values) == 250
     assert {name for name, _ in values} == {*BINARY, *CLASSES, *NUMBERS} & set(WIKI)
@@ -96,7 +96,7 @@ def test_the_reference_has_every_measure_in_every_state() -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_values_of_the_engine(case: dict[str, Any]) -> None:
+def test_performance_value_equals_rulekit_with_its_options(case: dict[str, Any]) -> None:
     """With the options by which its oddities come out."""
     for name, expected in measured(case).items():
         options = {**PERFORMANCE_METRICS[name].rulekit, **positive_of(case, name)}
@@ -105,7 +105,7 @@ def test_values_of_the_engine(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_defaults_equal_engine_except_for_correlations(case: dict[str, Any]) -> None:
+def test_performance_value_equals_rulekit_except_correlations(case: dict[str, Any]) -> None:
     odd = set()
     for name, expected in measured(case).items():
         value = quiet(name, *columns_of(case), **positive_of(case, name))
@@ -115,7 +115,7 @@ def test_defaults_equal_engine_except_for_correlations(case: dict[str, Any]) -> 
     assert odd == ({"correlation", "squared_correlation"} if hides else set())
 
 
-def test_correlations_that_the_engine_hides() -> None:
+def test_correlation_is_clipped_only_on_request() -> None:
     case = next(c for c in REFERENCE if c["id"].endswith("negative_correlation"))
     y, z = columns_of(case)
     r = np.corrcoef(y, z)[0, 1]
@@ -126,7 +126,7 @@ def test_correlations_that_the_engine_hides() -> None:
     assert performance_value("squared_correlation", y, z, clip=True) == 0.0
 
 
-def test_votes_of_rules_that_hold_nowhere() -> None:
+def test_conflicts_of_rules_without_rows_equal_rulekit() -> None:
     """The reference's rows that no rule holds for; ten models are in test_characteristics."""
     case = next(c for c in REFERENCE if c["id"].endswith("multi_votes_none"))
     rules = RuleSet(
@@ -279,7 +279,7 @@ QUARTERS = st.integers(-12, 12).map(lambda k: k / 4) | st.sampled_from([1e-7, -2
 
 
 @given(tables(st.sampled_from(["no", "yes"])))
-def test_binary_measures_by_loops(table: Any) -> None:
+def test_binary_metrics_agree_with_loop(table: Any) -> None:
     y, z, w = table
     expected = binary_by_loops(y, z, w, "yes")
     assert set(expected) == set(BINARY)
@@ -288,7 +288,7 @@ def test_binary_measures_by_loops(table: Any) -> None:
 
 
 @given(tables(st.sampled_from("abcd")))
-def test_measures_of_many_classes_by_loops(table: Any) -> None:
+def test_class_metrics_agree_with_loop(table: Any) -> None:
     expected = classes_by_loops(*table)
     assert set(expected) == set(CLASSES)
     for name, value in expected.items():
@@ -296,7 +296,7 @@ def test_measures_of_many_classes_by_loops(table: Any) -> None:
 
 
 @given(tables(QUARTERS))
-def test_measures_of_numbers_by_loops(table: Any) -> None:
+def test_number_metrics_agree_with_loop(table: Any) -> None:
     expected = numbers_by_loops(*table)
     assert set(expected) == set(NUMBERS)
     for name, value in expected.items():
@@ -307,7 +307,7 @@ def test_measures_of_numbers_by_loops(table: Any) -> None:
 
 
 @given(tables(st.integers(0, 2)), st.data())
-def test_measures_of_confidence_by_loops(table: Any, data: Any) -> None:
+def test_probability_metrics_agree_with_loop(table: Any, data: Any) -> None:
     y, _, w = table
     parts = data.draw(
         st.lists(st.tuples(*[st.integers(0, 4)] * 3), min_size=len(y), max_size=len(y))
@@ -359,14 +359,14 @@ def test_root_relative_squared_error_follows_from_r2(table: Any) -> None:
     assert value**2 == pytest.approx(1 - sk.r2_score(y, z, sample_weight=w), rel=1e-6, abs=1e-9)
 
 
-def test_cross_entropy_is_scikit_learns_log_loss_in_bits() -> None:
+def test_cross_entropy_equals_log_loss_of_scikit_learn_in_bits() -> None:
     rng = np.random.default_rng(0)
     q, y, w = rng.dirichlet([1, 2, 3], 60), rng.integers(0, 3, 60), rng.random(60)
     value = performance_value("cross_entropy", y, q, sample_weight=w)
     assert value == pytest.approx(sk.log_loss(y, q, sample_weight=w) / math.log(2))
 
 
-def test_f_measure_without_true_positives() -> None:
+def test_f1_without_true_positives_is_0_or_undefined() -> None:
     y, z = [1, 1, 0], [0, 0, 1]
     assert performance_value("f1", y, z) == sk.f1_score(y, z) == 0.0
     with pytest.warns(UndefinedMetricWarning, match="f1 is undefined at TP = 0, FP = 1"):
@@ -381,7 +381,7 @@ def test_f_measure_without_true_positives() -> None:
 
 @settings(max_examples=40)
 @given(tables(st.sampled_from([0, 1])))
-def test_a_weight_of_two_is_a_row_given_twice(table: Any) -> None:
+def test_performance_value_weights_equal_repeated_rows(table: Any) -> None:
     y, z, _ = table
     counts = [(i * 7) % 4 for i in range(len(y))]
     assume(any(counts))
@@ -397,7 +397,7 @@ def test_a_weight_of_two_is_a_row_given_twice(table: Any) -> None:
 
 
 @given(tables(st.sampled_from(["no", "yes"])))
-def test_relations_between_binary_measures(table: Any) -> None:
+def test_binary_metrics_satisfy_identities(table: Any) -> None:
     y, z, w = table
 
     def value(name: str, pos_label: str = "yes") -> float:
@@ -424,7 +424,7 @@ def test_relations_between_binary_measures(table: Any) -> None:
 
 
 @given(tables(QUARTERS), st.sampled_from([2.0, -0.5, 1e-50, 1e50]))
-def test_units_of_numbers(table: Any, unit: float) -> None:
+def test_number_metrics_ignore_units(table: Any, unit: float) -> None:
     y, z, w = (np.array(side) for side in table)
     for name in ("normalized_absolute_error", "root_relative_squared_error", "squared_correlation"):
         value = quiet(name, y, z, sample_weight=w)
@@ -446,7 +446,7 @@ def test_units_of_numbers(table: Any, unit: float) -> None:
 
 
 @pytest.mark.parametrize("name", [*BINARY, *CLASSES, *NUMBERS])
-def test_perfect_predictions_have_best_value(name: str) -> None:
+def test_performance_value_of_perfect_predictions_is_best(name: str) -> None:
     y = [0, 1, 1, 0, 1] if name not in NUMBERS else [0.5, 2.0, -3.0]
     best, value = PERFORMANCE_METRICS[name].best, performance_value(name, y, y)
     data_dependent = {"lift": 5 / 3, "true_positive": 3.0, "true_negative": 2.0}
@@ -459,7 +459,7 @@ def test_perfect_predictions_have_best_value(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHARES)
-def test_sure_and_right_is_the_best(name: str) -> None:
+def test_probability_metrics_are_best_if_sure_and_right(name: str) -> None:
     value = performance_value(name, ["a", "b"], np.eye(2))
     assert value == pytest.approx(PERFORMANCE_METRICS[name].best)
     assert math.copysign(1, value) == 1.0  # no -0.0
@@ -468,7 +468,7 @@ def test_sure_and_right_is_the_best(name: str) -> None:
 
 
 @pytest.mark.parametrize("same_number", [0.1, 1 / 3, 1e30, 1e-30, -7.7])
-def test_constant_truth_has_no_variance_despite_rounding(same_number: float) -> None:
+def test_number_metrics_ignore_rounding_of_constant_truth(same_number: float) -> None:
     y = [same_number] * 3
     for name in ("normalized_absolute_error", "root_relative_squared_error"):
         assert performance_value(name, y, [*y[:2], same_number / 2]) == math.inf
@@ -478,12 +478,12 @@ def test_constant_truth_has_no_variance_despite_rounding(same_number: float) -> 
         assert performance_value(name, [1.0, 2.0, 3.0], y, undefined=0.5) == 0.5
 
 
-def test_errors_too_large_for_floats_are_infinite() -> None:
+def test_number_metrics_of_huge_errors_are_infinite() -> None:
     assert performance_value("mean_squared_error", [1e200], [-1e200]) == math.inf
     assert performance_value("mean_absolute_error", [1.7e308], [-1.7e308]) == math.inf
 
 
-def test_rounding_errors_count_as_zero() -> None:
+def test_relative_error_treats_rounding_errors_as_zero() -> None:
     y, z = [1e-7, 2.0], [2e-7, 2.0]
     assert performance_value("relative_error", y, z) == 0.0  # the first row is left out
     assert performance_value("relative_error", y, z, zero=0.0) == pytest.approx(0.5)
@@ -494,7 +494,7 @@ def test_rounding_errors_count_as_zero() -> None:
     assert performance_value("relative_error", [1e-6], [2e-6]) == pytest.approx(1.0)
 
 
-def test_a_row_without_weight_does_not_count() -> None:
+def test_performance_value_ignores_rows_of_weight_zero() -> None:
     with_it = {"sample_weight": [1, 1, 0]}
     assert (
         performance_value("margin", ["a", "b", "a"], [[1, 0], [0.2, 0.8], [0, 1]], **with_it) == 0.8
@@ -525,13 +525,13 @@ def test_a_row_without_weight_does_not_count() -> None:
         ([5, 5, 7, 7], [5, 7, 7, 7], 7),
     ],
 )
-def test_labels_of_any_kind(y: Any, z: Any, pos_label: Any) -> None:
+def test_performance_value_accepts_labels_of_any_type(y: Any, z: Any, pos_label: Any) -> None:
     assert performance_value("specificity", y, z, pos_label=pos_label) == 0.5
     assert performance_value("recall", y, z, pos_label=pos_label) == 1.0
     assert performance_value("accuracy", y, z) == 0.75
 
 
-def test_rows_of_one_label() -> None:
+def test_performance_value_accepts_rows_of_one_label() -> None:
     assert performance_value("recall", [1, 1], [1, 1]) == 1.0
     assert performance_value("specificity", [0, 0], [0, 0]) == 1.0
     assert performance_value("specificity", ["no"], ["no"], pos_label="yes") == 1.0
@@ -561,7 +561,7 @@ NEVER = {
 
 
 @pytest.mark.parametrize("name", NEVER)
-def test_undefined_values(name: str) -> None:
+def test_performance_value_warns_if_undefined(name: str) -> None:
     with pytest.warns(UndefinedMetricWarning, match=rf"^{name} is undefined.*Pass undefined="):
         assert math.isnan(performance_value(name, *NEVER[name]))
     assert performance_value(name, *NEVER[name], undefined=0.25) == 0.25
@@ -572,7 +572,7 @@ def test_undefined_values(name: str) -> None:
 @pytest.mark.parametrize("name", sorted({*BINARY, *CLASSES, *NUMBERS} - set(NEVER)))
 @given(table=tables(st.integers(0, 1)))
 @settings(max_examples=20)
-def test_the_others_always_have_a_value(name: str, table: Any) -> None:
+def test_performance_value_of_other_metrics_is_always_defined(name: str, table: Any) -> None:
     value = performance_value(name, *table[:2], sample_weight=table[2])
     assert type(value) is float
     assert not math.isnan(value)
@@ -718,7 +718,7 @@ def test_performance_table_lists_all_metrics() -> None:
 
 
 @pytest.mark.parametrize("name", [*BINARY, *CLASSES, *NUMBERS, *SHARES])
-def test_functions_are_documented_and_can_be_pickled(name: str) -> None:
+def test_performance_functions_are_documented_and_picklable(name: str) -> None:
     function = PERFORMANCE_METRICS[name].function
     assert function is not None
     assert function.__name__ == name
@@ -732,7 +732,7 @@ def test_functions_are_documented_and_can_be_pickled(name: str) -> None:
         assert option in f"{documentation} {performance_value.__doc__}", option
 
 
-def test_a_measure_of_ones_own() -> None:
+def test_performance_value_accepts_custom_metrics() -> None:
     def over(y_true: Any, y_pred: Any, *, by: float = 0.0, sample_weight: Any, undefined: float):
         return np.average(np.asarray(y_pred) > np.asarray(y_true) + by, weights=sample_weight)
 
@@ -746,7 +746,7 @@ def test_a_measure_of_ones_own() -> None:
 # --- reports -------------------------------------------------------------------------------------
 
 
-def test_report_of_two_classes() -> None:
+def test_performance_report_describes_two_classes() -> None:
     y, z, w = ["n", "n", "y", "y"], ["n", "y", "y", "y"], [1, 1, 2, 2]
     q = np.array([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8], [0.3, 0.7]])
     report = performance_report(
@@ -765,7 +765,7 @@ def test_report_of_two_classes() -> None:
     assert flipped["value"].to_dict() == report.loc[flipped.index, "value"].to_dict()
 
 
-def test_report_of_many_classes_and_of_numbers() -> None:
+def test_performance_report_describes_many_classes_and_numbers() -> None:
     report = performance_report([0, 1, 2], [0, 1, 1], task="classification")
     assert report.index.tolist() == CLASSES
     report = performance_report([0, 1, 2], [0, 1, 1], task="regression")
@@ -795,14 +795,14 @@ def test_performance_report_shows_undefined_metrics() -> None:
         ({"task": "classification", "undefined": "0"}, TypeError, "undefined must be a number"),
     ],
 )
-def test_reports_that_cannot_be_made(
+def test_performance_report_rejects_invalid_options(
     options: dict[str, Any], kind: type[Exception], message: str
 ) -> None:
     with pytest.raises(kind, match=message):
         performance_report([0, 1], [1, 1], **options)
 
 
-def test_a_correlation_of_rows_at_the_mean() -> None:
+def test_correlation_accepts_rows_at_mean() -> None:
     """The middle one deviates by nothing from the mean, which is no reason for no value."""
     assert performance_value("correlation", [1.0, 2.0, 3.0], [2.0, 4.0, 6.0]) == pytest.approx(1)
     first = performance_report([1.0, 2.0], [1.0, 2.0], task="regression").columns[0]
@@ -820,7 +820,7 @@ CONTAINERS = {
 
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("labels", [(0, 1), ("no", "yes"), (2**53, 2**53 + 1), (False, True)])
-def test_labels_of_other_containers_equal_those_of_lists(container: str, labels: Any) -> None:
+def test_performance_value_accepts_labels_in_all_containers(container: str, labels: Any) -> None:
     y_true, y_pred = ([labels[i] for i in codes] for codes in ([1, 0, 1, 1], [1, 0, 1, 0]))
     pack = CONTAINERS[container]
     options = {"pos_label": labels[1]}
@@ -836,20 +836,20 @@ def test_labels_of_other_containers_equal_those_of_lists(container: str, labels:
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_numbers_of_other_containers_equal_those_of_lists(container: str) -> None:
+def test_performance_value_accepts_numbers_in_all_containers(container: str) -> None:
     y_true, y_pred = [1.5, 2.0, -3.0], [1.0, 2.5, -2.0]
     pack = CONTAINERS[container]
     for name in NUMBERS:
         assert same(quiet(name, pack(y_true), pack(y_pred)), quiet(name, y_true, y_pred))
 
 
-def test_missing_labels_of_arrow_are_rejected() -> None:
+def test_performance_value_rejects_missing_labels_of_arrow() -> None:
     with pytest.raises(ValueError, match="y_true must have no missing labels, got None in row 1"):
         performance_value("accuracy", pa.array([1, None]), [1, 1])
 
 
 @pytest.mark.parametrize("factor", [1e-320, 1e-170, 1.0, 1e170, 1e305])
-def test_kappa_does_not_depend_on_the_unit_of_weights(factor: float) -> None:
+def test_kappa_ignores_scale_of_weights(factor: float) -> None:
     value = performance_value("cohen_kappa", [0, 0, 1, 1], [0, 1, 1, 1], sample_weight=[factor] * 4)
     assert value == pytest.approx(0.5)
     assert performance_value("cohen_kappa", [1], [0], sample_weight=[3e306]) == 0.0
@@ -865,7 +865,7 @@ SCALE_FREE = (
 
 @pytest.mark.parametrize("size", [1e-320, 1e-300, 1e-170, 2.0**-700, 2.0**600, 1e170, 1e300])
 @pytest.mark.parametrize("name", SCALE_FREE)
-def test_measures_without_a_unit_hold_for_extreme_numbers(name: str, size: float) -> None:
+def test_scale_free_metrics_hold_for_extreme_numbers(name: str, size: float) -> None:
     y_true, y_pred = np.array([1.0, 2.0, 3.5]), np.array([3.0, 1.0, 2.5])
     expected = performance_value(name, y_true, y_pred)
     value = performance_value(name, y_true * size, y_pred * size)
@@ -874,7 +874,7 @@ def test_measures_without_a_unit_hold_for_extreme_numbers(name: str, size: float
         assert value == expected
 
 
-def test_correlation_of_numbers_of_different_sizes() -> None:
+def test_correlation_ignores_scale_of_each_side() -> None:
     y_true, y_pred = np.array([1.0, 2.0, 3.5]), np.array([3.0, 1.0, 2.5])
     expected = performance_value("correlation", y_true, y_pred)
     value = performance_value("correlation", y_true * 1e-170, y_pred * 1e170)

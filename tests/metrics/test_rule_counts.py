@@ -44,7 +44,7 @@ def rows(ruleset: RuleSet, n_rows: int = 60, seed: int = 0) -> tuple[Any, Any, A
 
 @settings(max_examples=15)
 @given(data=st.data())
-def test_any_rules_have_the_numbers_of_their_rows(data: Any) -> None:
+def test_rule_counts_equal_rows_for_arbitrary_rules(data: Any) -> None:
     ruleset = data.draw(arbitrary.rule_sets())
     X = arbitrary.border_rows(ruleset, 40, infinite=False)
     rng = np.random.default_rng(data.draw(st.integers(0, 9)))
@@ -62,7 +62,7 @@ def test_any_rules_have_the_numbers_of_their_rows(data: Any) -> None:
         same_numbers(ruleset, count_rows(ruleset, X, y, weights), X, y, weights)
 
 
-def test_linear_rule_without_value_is_rejected() -> None:
+def test_rule_counts_treat_undefined_linear_outputs_like_rows() -> None:
     """R² of one row is undefined, which does not hide that the row has no prediction."""
     ruleset = RuleSet(
         [Rule([Missing(0)], LinearOutput(-3.0, [(0, -2.0)]))],
@@ -77,7 +77,7 @@ def test_linear_rule_without_value_is_rejected() -> None:
 
 @pytest.mark.parametrize("ruleset", [CLASSES, NUMBERS], ids=["classes", "numbers"])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_text_of_counts_is_read_without_loss(ruleset: RuleSet, weighted: bool) -> None:
+def test_rule_counts_json_round_trips(ruleset: RuleSet, weighted: bool) -> None:
     X, y, weights = rows(ruleset)
     counts = count_rows(ruleset, X, y, weights if weighted else None)
     read = RuleCounts.from_json(counts.to_json())
@@ -85,7 +85,7 @@ def test_text_of_counts_is_read_without_loss(ruleset: RuleSet, weighted: bool) -
     same_numbers(ruleset, read, X, y, weights if weighted else None)
 
 
-def test_parts_of_classes_add_up() -> None:
+def test_rule_counts_of_classes_add_up() -> None:
     X, y, weights = rows(CLASSES)
     parts = [
         count_rows(CLASSES, X[i : i + 20], y[i : i + 20], weights[i : i + 20]) for i in (40, 0, 20)
@@ -93,7 +93,7 @@ def test_parts_of_classes_add_up() -> None:
     same_numbers(CLASSES, sum(parts), X, y, weights)
 
 
-def test_parts_of_numbers_add_up_for_scores_alone() -> None:
+def test_rule_counts_of_numbers_add_up_for_scores_only() -> None:
     X, y, weights = rows(NUMBERS)
     parts = [
         count_rows(NUMBERS, X[i : i + 20], y[i : i + 20], weights[i : i + 20]) for i in (0, 20, 40)
@@ -105,7 +105,7 @@ def test_parts_of_numbers_add_up_for_scores_alone() -> None:
         confusion(NUMBERS, total)
 
 
-def test_the_same_rows_twice_weigh_twice() -> None:
+def test_rule_counts_added_twice_equal_double_weights() -> None:
     for ruleset in (CLASSES, NUMBERS):
         X, y, weights = rows(ruleset)
         counts = count_rows(ruleset, X, y, weights)
@@ -113,7 +113,7 @@ def test_the_same_rows_twice_weigh_twice() -> None:
         assert sum(counts.n_rows) == (weights > 0).sum()
 
 
-def test_counts_of_other_rules_cannot_be_added() -> None:
+def test_rule_counts_reject_addition_of_other_rules() -> None:
     X, y, _ = rows(NUMBERS)
     counts = count_rows(NUMBERS, X, y)
     with pytest.raises(ValueError, match="same number stands for rows without a rule, got"):
@@ -123,7 +123,7 @@ def test_counts_of_other_rules_cannot_be_added() -> None:
             add()
 
 
-def test_labels_far_from_zero_keep_their_digits() -> None:
+def test_rule_counts_are_exact_for_labels_far_from_zero() -> None:
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 10, (500, 1))
     y = 1e7 + rng.normal(0, 1e-3, 500)
@@ -149,7 +149,7 @@ def test_rule_counts_are_exact_for_narrow_distant_labels() -> None:
         assert getattr(result, part).tolist() == getattr(expected, part).tolist()
 
 
-def test_labels_of_covered_rows_far_from_the_mean_of_all() -> None:
+def test_r2_of_counts_is_exact_for_labels_far_from_mean() -> None:
     X = rows(NUMBERS)[0]
     ruleset = NUMBERS.replace(rules=[Rule([Interval(0, upper=5)], LinearOutput(1e9, [(0, 1.0)]))])
     y = np.where(X[:, 0] <= 5, 1e9 + X[:, 0] + np.arange(60) % 3 / 4, -1e9)
@@ -159,7 +159,7 @@ def test_labels_of_covered_rows_far_from_the_mean_of_all() -> None:
     assert result == pytest.approx(expected, rel=1e-9)
 
 
-def test_few_rows_and_means_near_zero() -> None:
+def test_rule_counts_are_exact_for_few_rows() -> None:
     one = count_rows(NUMBERS, [[0.5]], [1.5])
     assert math.isnan(confusion(NUMBERS, one).label_std)
     X, y = [[0.5], [1.5]], [1.0, -1.0 + 2**-50]
@@ -169,7 +169,7 @@ def test_few_rows_and_means_near_zero() -> None:
     assert evaluate_rules(NUMBERS, two).performance("r2", "penalize") == pytest.approx(expected)
 
 
-def test_a_row_without_a_rule_is_predicted_by_the_mean_of_all() -> None:
+def test_rule_counts_predict_mean_for_uncovered_rows() -> None:
     ruleset = NUMBERS.replace(fallback=None)
     X, y, weights = rows(ruleset)
     scorer = make_score_scorer("fire", metric="mean_absolute_error")
@@ -177,7 +177,7 @@ def test_a_row_without_a_rule_is_predicted_by_the_mean_of_all() -> None:
     assert result == pytest.approx(scorer(ruleset, X, y, sample_weight=weights), rel=1e-12)
 
 
-def test_equal_labels_have_deviation_0() -> None:
+def test_rule_counts_of_equal_labels_have_deviation_0() -> None:
     X = rows(NUMBERS)[0]
     y = np.full(len(X), 0.1)
     counts = count_rows(NUMBERS, X, y)
@@ -198,13 +198,13 @@ def test_callable_metric_gets_weighted_pairs_of_classes() -> None:
 
 
 @pytest.mark.parametrize("metric", ["median_absolute_error", lambda y_true, y_pred: 0.0])
-def test_metrics_of_single_rows_need_rows(metric: Any) -> None:
+def test_rule_counts_reject_metrics_of_single_rows(metric: Any) -> None:
     X, y, _ = rows(NUMBERS)
     with pytest.raises(ValueError, match="needs the rows, but only sums"):
         make_score_scorer("fire", metric=metric)(NUMBERS, count_rows(NUMBERS, X, y))
 
 
-def test_counts_of_other_rules_are_rejected() -> None:
+def test_rule_counts_of_other_rules_are_rejected() -> None:
     X, y, _ = rows(CLASSES)
     others = rule_set(["a", "b", "b"], "classification")
     counts = count_rows(CLASSES, X, y)
@@ -215,7 +215,7 @@ def test_counts_of_other_rules_are_rejected() -> None:
         counts + count_rows(others, X, y)
 
 
-def test_no_domain_no_volume() -> None:
+def test_rule_counts_without_domain_have_no_volume() -> None:
     ruleset = CLASSES.replace(domain=None)
     X, y, _ = rows(CLASSES)
     counts = count_rows(ruleset, X, y)
@@ -224,7 +224,7 @@ def test_no_domain_no_volume() -> None:
     assert not math.isnan(make_score_scorer("ice", completeness="instances")(ruleset, counts))
 
 
-def test_counts_come_alone() -> None:
+def test_rule_counts_reject_labels_and_black_box() -> None:
     X, y, _ = rows(CLASSES)
     counts = count_rows(CLASSES, X, y)
     with pytest.raises(ValueError, match="know labels and weights already"):
@@ -236,7 +236,7 @@ def test_counts_come_alone() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"format": "skescore.RuleCounts"}'])
-def test_other_texts_are_no_counts(text: str) -> None:
+def test_rule_counts_from_json_rejects_other_texts(text: str) -> None:
     with pytest.raises(ValueError, match=r"no JSON that RuleCounts\.to_json wrote"):
         RuleCounts.from_json(text)
 
@@ -251,25 +251,25 @@ def test_other_texts_are_no_counts(text: str) -> None:
         ([[1.0]], ["a"], [0.0], "1 zeros"),
     ],
 )
-def test_rows_that_cannot_be_counted(X: Any, y: Any, weights: Any, message: str) -> None:
+def test_count_rows_rejects_invalid_rows(X: Any, y: Any, weights: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         count_rows(CLASSES, X, y, weights)
 
 
-def test_frames_are_counted_by_name() -> None:
+def test_count_rows_reads_frames_by_name() -> None:
     X, y, _ = rows(CLASSES)
     frame = pd.DataFrame({"other": 0.0, "x": X[:, 0]})
     assert count_rows(CLASSES, frame, y).to_json() == count_rows(CLASSES, X, y).to_json()
 
 
-def test_losses_are_no_performance_of_sums_either() -> None:
+def test_rule_counts_reject_losses_as_performance() -> None:
     rules = RuleSet([Rule([Interval(0, upper=2)], 3.0)], ["x"], task="regression")
     counts = count_rows(rules, [[0.0], [1.0], [9.0]], [1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="performance='mean_absolute_error' is a loss"):
         evaluate_rules(rules, counts).performance("mean_absolute_error", "ignore")
 
 
-def test_labels_on_the_border_and_light_rows_count_as_of_rows() -> None:
+def test_rule_counts_equal_rows_for_labels_at_border() -> None:
     """1 and 3 lie a standard deviation from 2; two rows that weigh a quarter have a deviation."""
     rules = RuleSet(
         [Rule([Interval(0, upper=2)], 2.0), Rule([Interval(0, lower=2)], 7.5)],
@@ -285,7 +285,7 @@ def test_labels_on_the_border_and_light_rows_count_as_of_rows() -> None:
             assert getattr(counted, name).tolist() == pytest.approx(getattr(direct, name).tolist())
 
 
-def test_counts_of_rule_without_rows_are_strict_json() -> None:
+def test_rule_counts_without_rows_are_strict_json() -> None:
     rules = RuleSet([Rule([Interval(0, lower=9)], 1.0), Rule([], 2.0)], ["x"], task="regression")
     counts = count_rows(rules, [[0.0], [1.0]], [1.5, 2.5])
 
@@ -297,7 +297,7 @@ def test_counts_of_rule_without_rows_are_strict_json() -> None:
     assert isinstance(data, dict)
 
 
-def test_counts_of_voting_rules_equal_predictions() -> None:
+def test_rule_counts_of_voting_rules_equal_predictions() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=2)], "a", weight=2.0), Rule([Interval(0, lower=1)], "b")],
         ["x"],
@@ -313,7 +313,7 @@ def test_counts_of_voting_rules_equal_predictions() -> None:
     assert evaluation.performance("accuracy", "penalize") == accuracy == 0.5
 
 
-def test_f1_of_counts_does_not_depend_on_unit_of_weights() -> None:
+def test_f1_of_counts_ignores_scale_of_weights() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=2)], "a"), Rule([], "b")],
         ["x"],

@@ -58,13 +58,13 @@ def is_undefined(name, p, n, P, N):
 # --- RuleKit -------------------------------------------------------------------------------------
 
 
-def test_the_catalog_is_rulekits_and_coleman():
+def test_rule_measures_are_those_of_rulekit_and_coleman():
     assert set(RULE_MEASURES) == {*RULEKIT["names"], "coleman"}
     assert len(RULE_MEASURES) == 40
 
 
 @pytest.mark.parametrize("name", RULE_MEASURES)
-def test_every_finite_value_of_rulekit(name):
+def test_rule_quality_equals_finite_values_of_rulekit(name):
     compared = 0
     for case in CASES:
         if name == "coleman":
@@ -79,7 +79,7 @@ def test_every_finite_value_of_rulekit(name):
 
 
 @pytest.mark.parametrize("name", RULEKIT["names"])
-def test_measures_infinite_in_rulekit_have_limit_or_nan(name):
+def test_rule_quality_is_finite_where_rulekit_is_not(name):
     for case in RULEKIT["edge"]:
         expected = case["values"][RULEKIT["names"].index(name)]
         if isinstance(expected, str) and case["counts"] != [0, 0, 0, 0]:
@@ -88,7 +88,7 @@ def test_measures_infinite_in_rulekit_have_limit_or_nan(name):
             assert (value == -77.0) == is_undefined(name, *case["counts"])
 
 
-def test_weights_of_rules_that_rulekit_learned():
+def test_rule_quality_equals_weights_of_rulekit():
     compared = 0
     for rule_set in RULES:
         name = rule_set["params"].get("voting_measure", "correlation").lower()
@@ -110,18 +110,18 @@ def test_weights_of_rules_that_rulekit_learned():
         ("yails", Fraction(6, 7) * Fraction(5, 7) + Fraction(3, 5) * Fraction(2, 7)),
     ],
 )
-def test_by_hand(name, value):
+def test_rule_quality_equals_hand_computed_values(name, value):
     assert rule_quality(name, 30, 5, 50, 100) == pytest.approx(float(value), rel=1e-14)
 
 
-def test_no_correlation_is_above_one():
+def test_rule_quality_keeps_correlation_within_one():
     P, N = (a.ravel() / 10 for a in np.meshgrid(np.arange(1, 300), np.arange(1, 300)))
     assert (P * N / np.sqrt(P * N * P * N)).max() > 1  # by rounding
     assert rule_quality("correlation", P, 0, P, N).max() == 1
     assert rule_quality("correlation", 0, N, P, N).min() == -1
 
 
-def test_a_pure_rule_is_the_most_significant():
+def test_rule_quality_of_pure_rule_is_most_significant():
     expected = 2 * 50 * math.log(3)
     assert rule_quality("cn2_significance", 50, 0, 50, 100) == pytest.approx(expected)
     assert RULE_MEASURES["cn2_significance"].bounds(50, 100)[1] == pytest.approx(expected)
@@ -232,7 +232,7 @@ def tables(most):
 GRID = np.array(list(tables(4)), dtype=float)
 
 
-def test_measures_of_small_tables_equal_textbook_formulas():
+def test_rule_quality_equals_textbook_for_small_tables():
     columns = GRID.T
     ours = {name: rule_quality(name, *columns) for name in RULE_MEASURES}
     for row, counts in enumerate(GRID.astype(int).tolist()):
@@ -257,13 +257,13 @@ huge = st.one_of(st.integers(1, 10**7), st.integers(10**7 - 1000, 10**7), st.int
 
 
 @given(count_tables(huge))
-def test_huge_tables_by_the_textbook(counts):
+def test_rule_quality_equals_textbook_for_huge_tables(counts):
     for name, expected in in_long_arithmetic(*counts).items():
         value = rule_quality(name, *counts)
         assert value == pytest.approx(expected, rel=1e-11, abs=1e-15), name
 
 
-def test_hardly_better_than_chance_among_ten_millions():
+def test_rule_quality_is_exact_close_to_chance():
     big = 10**7
     counts = (5_000_001, 5_000_000, big, big + 1)
     expected = in_long_arithmetic(*counts)
@@ -273,7 +273,7 @@ def test_hardly_better_than_chance_among_ten_millions():
 
 
 @given(st.integers(1, 5000), st.integers(1, 5000), st.integers(1, 5000), st.integers(0, 5000))
-def test_chance_is_exactly_zero(positives, negatives, share, rest):
+def test_rule_quality_of_chance_is_exactly_zero(positives, negatives, share, rest):
     # Both classes are covered in the same proportion share : share + rest.
     whole = share + rest
     counts = positives * share, negatives * share, positives * whole, negatives * whole
@@ -302,7 +302,7 @@ def test_chance_is_exactly_zero(positives, negatives, share, rest):
     assert rule_quality("lift", *counts) == 1
 
 
-def test_values_at_removable_singularities_are_limits():
+def test_rule_quality_is_continuous_at_singularities():
     """All measures are continuous where they have a value, whatever the direction."""
     generator = np.random.default_rng(0)
     p, n, P, N = GRID.T
@@ -324,7 +324,7 @@ share = st.one_of(st.floats(1e-6, 1), st.sampled_from([0.0, 1.0]))
 
 
 @given(positive, positive, share, share)
-def test_identities(P, N, sensitivity, fallout):
+def test_rule_quality_satisfies_identities(P, N, sensitivity, fallout):
     counts = sensitivity * P, fallout * N, P, N
     p, n = counts[:2]
     T = P + N
@@ -361,7 +361,7 @@ def test_identities(P, N, sensitivity, fallout):
 
 
 @given(positive, positive, share, share)
-def test_exchanging_the_classes(P, N, sensitivity, fallout):
+def test_rule_quality_is_antisymmetric_in_classes(P, N, sensitivity, fallout):
     """What is good for one class is as bad for the other; the symmetric measures do not mind."""
     one, other = (
         (sensitivity * P, fallout * N, P, N),
@@ -381,7 +381,7 @@ def test_exchanging_the_classes(P, N, sensitivity, fallout):
 
 
 @pytest.mark.parametrize("name", RULE_MEASURES)
-def test_entries_are_complete(name):
+def test_rule_measures_have_complete_entries(name):
     measure = RULE_MEASURES[name]
     assert measure.name == name
     assert measure.formula
@@ -392,7 +392,7 @@ def test_entries_are_complete(name):
     assert all(type(default) is float for default in measure.parameters.values())
 
 
-def test_defaults_and_symmetric_measures():
+def test_rule_measures_state_defaults_and_symmetry():
     assert {name: dict(m.parameters) for name, m in RULE_MEASURES.items() if m.parameters} == {
         "f_measure": {"beta": 2.0},
         "g_measure": {"g": 2.0},
@@ -406,14 +406,14 @@ def test_defaults_and_symmetric_measures():
     assert symmetric == {"binary_entropy", "cn2_significance", "j_measure"}
 
 
-def test_the_registry_is_read_only():
+def test_rule_measures_are_read_only():
     with pytest.raises(TypeError):
         RULE_MEASURES["mine"] = RULE_MEASURES["precision"]  # type: ignore[index]
 
 
 @pytest.mark.parametrize("name", RULE_MEASURES)
 @pytest.mark.parametrize(("P", "N"), [(3, 8), (6, 4), (1, 1), (20, 2)])
-def test_the_range_is_kept_and_square_brackets_are_reached(name, P, N):
+def test_rule_measures_keep_their_range_and_reach_closed_ends(name, P, N):
     measure = RULE_MEASURES[name]
     p, n = (a.ravel()[1:] for a in np.meshgrid(np.arange(P + 1), np.arange(N + 1)))
     values = rule_quality(name, p, n, P, N)
@@ -433,7 +433,7 @@ def test_the_range_is_kept_and_square_brackets_are_reached(name, P, N):
 
 
 @given(positive, positive, share, share, st.one_of(st.just(0.0), st.floats(0.01, 100)))
-def test_bounds_hold_for_any_parameter_and_fractional_counts(P, N, sensitivity, fallout, value):
+def test_rule_measures_bounds_hold_for_any_parameter(P, N, sensitivity, fallout, value):
     P, N = 1 + P, 1 + N
     for name, measure in RULE_MEASURES.items():
         parameters = dict.fromkeys(measure.parameters, value)
@@ -444,7 +444,7 @@ def test_bounds_hold_for_any_parameter_and_fractional_counts(P, N, sensitivity, 
             assert low - 1e-9 * abs(low) - 1e-12 <= quality <= high + 1e-9 * abs(high) + 1e-12, name
 
 
-def test_bounds_of_arrays_and_of_textbook_quotients():
+def test_rule_measures_bounds_accept_arrays():
     low, high = RULE_MEASURES["coleman"].bounds([1, 2], 4)
     assert (low.tolist(), high.tolist()) == ([-0.25, -0.5], [1.0, 1.0])
     low, high = RULE_MEASURES["g_measure"].bounds(8, 4, g=[0, 2])
@@ -456,7 +456,7 @@ def test_bounds_of_arrays_and_of_textbook_quotients():
         RULE_MEASURES["lift"].bounds(1, 3, beta=1)
 
 
-def test_a_measure_of_ones_own():
+def test_rule_quality_accepts_custom_measures():
     jaccard = RuleMeasure(
         "jaccard",
         lambda counts: counts.p / (counts.P + counts.n),
@@ -470,7 +470,7 @@ def test_a_measure_of_ones_own():
 # --- parameters ----------------------------------------------------------------------------------
 
 
-def test_parameters():
+def test_rule_quality_accepts_parameters():
     counts = 30, 10, 50, 100
     assert rule_quality("f_measure", *counts, beta=1) == pytest.approx(60 / 90)
     assert rule_quality("m_estimate", *counts, m=[0, 20]).tolist() == pytest.approx(
@@ -498,7 +498,7 @@ def test_parameters():
         ("klosgen", {"omega": 0.5}, lambda p, n, P, N: False),
     ],
 )
-def test_parameters_that_leave_a_measure_undefined(name, parameters, undefined_at):
+def test_rule_quality_is_nan_for_some_parameters(name, parameters, undefined_at):
     values = rule_quality(name, *GRID.T, **parameters)
     assert np.isnan(values).tolist() == [undefined_at(*counts) for counts in GRID.tolist()]
     assert np.isfinite(rule_quality(name, *GRID.T, undefined=0.0, **parameters)).all()
@@ -508,7 +508,7 @@ def test_parameters_that_leave_a_measure_undefined(name, parameters, undefined_a
 
 
 @pytest.mark.parametrize("undefined", [0.0, -1, math.inf, -math.inf, np.float32(0.5)])
-def test_undefined_value_is_returned(undefined):
+def test_rule_quality_returns_undefined_value(undefined):
     value = rule_quality("precision", 0, 0, 1, 1, undefined=undefined)
     assert type(value) is float
     assert value == undefined
@@ -516,13 +516,13 @@ def test_undefined_value_is_returned(undefined):
 
 
 @pytest.mark.parametrize("undefined", [None, "nan", True, [0.0]])
-def test_undefined_must_be_a_number(undefined):
+def test_rule_quality_rejects_undefined_of_other_types(undefined):
     with pytest.raises(TypeError, match=r"undefined must be a number, got .* NaN is accepted"):
         rule_quality("precision", 0, 0, 1, 1, undefined=undefined)
 
 
 @pytest.mark.parametrize("name", RULE_MEASURES)
-def test_broadcasting_equals_a_loop(name):
+def test_rule_quality_broadcasts_like_loop(name):
     generator = np.random.default_rng(1)
     P, N = generator.integers(1, 40, size=(3, 1)), generator.integers(1, 40, size=4)
     p, n = np.zeros((2, 1, 1)), generator.integers(0, N)
@@ -538,7 +538,7 @@ def test_broadcasting_equals_a_loop(name):
 
 
 @pytest.mark.parametrize("container", [list, tuple, np.array, pd.Series, lambda v: np.uint8(v)])
-def test_containers(container):
+def test_rule_quality_accepts_all_containers(container):
     values = rule_quality("precision", container([1, 2]), container([1, 0]), 3, 3)
     assert isinstance(values, np.ndarray)
     assert values.tolist() == [0.5, 1.0]
@@ -546,7 +546,7 @@ def test_containers(container):
     assert rule_quality("correlation", [], [], 3, 3).shape == (0,)
 
 
-def test_arguments_are_left_alone():
+def test_rule_quality_does_not_change_its_arguments():
     p = np.array([1.0, 2.0])
     values = rule_quality("accuracy", p, 0, 3, 3)
     values += 1
@@ -569,24 +569,24 @@ def test_arguments_are_left_alone():
     ],
 )
 @pytest.mark.parametrize("name", ["accuracy", "correlation", "binary_entropy"])
-def test_impossible_counts(name, counts, message):
+def test_rule_quality_rejects_impossible_counts(name, counts, message):
     with pytest.raises(ValueError, match=message):
         rule_quality(name, *counts)
 
 
 @pytest.mark.parametrize("bad", ["3", True, None, 1j])
-def test_counts_must_be_numbers(bad):
+def test_rule_quality_rejects_counts_of_other_types(bad):
     with pytest.raises(TypeError, match="n must be a number"):
         rule_quality("accuracy", 1, bad, 5, 5)
 
 
 @pytest.mark.parametrize("name", ["C3", "c3", "", None, 3, ["c2"]])
-def test_unknown_measures(name):
+def test_rule_quality_rejects_unknown_measures(name):
     with pytest.raises(ValueError, match=r"There is no measure of rules .*Known: accuracy, "):
         rule_quality(name, 1, 0, 5, 5)
 
 
-def test_near_names_are_suggested():
+def test_rule_quality_suggests_close_names():
     with pytest.raises(ValueError, match="Did you mean 'correlation'"):
         rule_quality("Corelation", 1, 0, 5, 5)
     with pytest.raises(TypeError, match=r"'f_measure' has no parameter 'betta'. Did you mean 'b"):
@@ -596,13 +596,13 @@ def test_near_names_are_suggested():
 
 
 @pytest.mark.parametrize("beta", [-1, math.nan, math.inf])
-def test_bad_parameters(beta):
+def test_rule_quality_rejects_invalid_parameters(beta):
     with pytest.raises(ValueError, match="beta must be"):
         rule_quality("f_measure", 1, 0, 5, 5, beta=beta)
 
 
 @given(count_tables(st.floats(1e-9, 1e9)))
-def test_no_sum_of_weights_overflows(counts):
+def test_rule_quality_survives_overflow_of_sums(counts):
     for name in RULE_MEASURES:
         value = rule_quality(name, *counts)
         assert not math.isinf(value), name
@@ -610,7 +610,7 @@ def test_no_sum_of_weights_overflows(counts):
 
 
 @pytest.mark.parametrize("name", ["c1", "cfoil", "one_way_support", "two_way_support"])
-def test_the_least_value_comes_near_where_negative_rows_abound(name):
+def test_rule_measures_lower_limits_are_approached(name):
     P, N = 6.0, 6e6
     p, n = np.meshgrid(np.linspace(0, P, 2001), [0.0, 0.9 * N, N])
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -54,7 +54,7 @@ def iris() -> tuple[RuleSet, pd.DataFrame, np.ndarray]:
     return rules, X, y
 
 
-def test_columns_and_their_sources(iris: Any) -> None:
+def test_rule_report_columns_equal_their_sources(iris: Any) -> None:
     rules, X, y = iris
     report = rule_report(rules, X, y)
     assert list(report.columns) == [*COLUMNS, "c2", *LAST_COLUMNS]
@@ -71,7 +71,7 @@ def test_columns_and_their_sources(iris: Any) -> None:
     assert report["significant"].tolist() == [True, True, True, True, False]
 
 
-def test_counts_of_iris(iris: Any) -> None:
+def test_rule_report_counts_rows_of_iris(iris: Any) -> None:
     rules, X, y = iris
     report = rule_report(rules, X, y)
     inside = (X["petal length (cm)"] > 2.5) & (X["petal length (cm)"] <= 5)
@@ -88,7 +88,7 @@ def test_counts_of_iris(iris: Any) -> None:
     assert report["overlap"].tolist()[:4] == [1.0] * 4
 
 
-def test_texts_read_by_themselves(iris: Any) -> None:
+def test_rule_report_texts_stand_alone(iris: Any) -> None:
     rules, X, y = iris
     texts = rule_report(rules, X, y)["text"].tolist()
     assert texts == [
@@ -102,7 +102,7 @@ def test_texts_read_by_themselves(iris: Any) -> None:
     assert rule_report(ordered, X, y)["text"].tolist() == texts
 
 
-def test_a_report_sorts_filters_and_prints(iris: Any) -> None:
+def test_rule_report_can_be_sorted_filtered_and_printed(iris: Any) -> None:
     rules, X, y = iris
     report = rule_report(rules, X, y, measures=["kappa"])
     assert report.sort_values("kappa", ascending=False).index[0] == 1
@@ -112,7 +112,7 @@ def test_a_report_sorts_filters_and_prints(iris: Any) -> None:
     assert report["significant"].dtype == bool
 
 
-def test_long_rules_can_be_seen_in_full(iris: Any) -> None:
+def test_rule_report_can_show_long_rules_in_full(iris: Any) -> None:
     rules, X, y = iris
     sides = [Interval(j, lower=-1.5, upper=100.25) for j in range(4)]
     report = rule_report(rules.replace(rules=[Rule(sides, "setosa")]), X, y)
@@ -125,7 +125,7 @@ def test_long_rules_can_be_seen_in_full(iris: Any) -> None:
 
 
 @pytest.mark.parametrize("depth", [2, 4])
-def test_leaves_of_trees_share_no_rows(depth: int) -> None:
+def test_rule_report_of_trees_has_no_overlap(depth: int) -> None:
     bunch = load_iris()
     tree = DecisionTreeClassifier(max_depth=depth, random_state=0).fit(bunch.data, bunch.target)
     report = rule_report(as_ruleset(tree), bunch.data, bunch.target)
@@ -136,7 +136,7 @@ def test_leaves_of_trees_share_no_rows(depth: int) -> None:
     assert report["p"].sum() == right
 
 
-def test_numbers_and_functions_of_them() -> None:
+def test_rule_report_describes_regression_rules() -> None:
     bunch = load_diabetes(scaled=False)
     tree = DecisionTreeRegressor(max_depth=2, random_state=0).fit(bunch.data, bunch.target)
     rules = as_ruleset(tree)
@@ -153,7 +153,7 @@ def test_numbers_and_functions_of_them() -> None:
     assert report["precision"].tolist() == [1.0]
 
 
-def test_every_measure_at_once(iris: Any) -> None:
+def test_rule_report_contains_all_measures(iris: Any) -> None:
     rules, X, y = iris
     report = rule_report(rules, X, y, measures="all")
     assert set(RULE_MEASURES) <= set(report.columns)
@@ -174,7 +174,9 @@ def test_every_measure_at_once(iris: Any) -> None:
         (None, "fdr_bh", "holm"),
     ],
 )
-def test_corrections(iris: Any, correction: str | None, fdr: str, fwer: str) -> None:
+def test_rule_report_applies_corrections(
+    iris: Any, correction: str | None, fdr: str, fwer: str
+) -> None:
     rules, X, y = iris
     report = rule_report(rules, X, y, correction=correction, alpha=1e-8)
     counts = confusion(rules, X, y)
@@ -183,7 +185,7 @@ def test_corrections(iris: Any, correction: str | None, fdr: str, fwer: str) -> 
     assert report["significant"].tolist() == counts.significant(1e-8, correction).tolist()
 
 
-def test_weights_equal_repeated_rows(iris: Any) -> None:
+def test_rule_report_weights_equal_repeated_rows(iris: Any) -> None:
     rules, X, y = iris
     weights = np.random.default_rng(0).integers(0, 4, len(y))
     second_repeated = np.repeat(np.arange(len(y)), weights)
@@ -192,7 +194,7 @@ def test_weights_equal_repeated_rows(iris: Any) -> None:
     pd.testing.assert_frame_equal(weighted, repeated, rtol=1e-12)
 
 
-def test_assigned_rows_sum_to_all_rows(iris: Any) -> None:
+def test_rule_report_assigned_rows_sum_to_all_rows(iris: Any) -> None:
     rules, X, y = iris
     ordered = rules.replace(ordered=True, voting=None, fallback=Fallback("setosa"))
     report = rule_report(ordered, X, y, assigned=True)
@@ -200,7 +202,7 @@ def test_assigned_rows_sum_to_all_rows(iris: Any) -> None:
     assert report["p"].sum() == (ordered.predict(X) == y).sum()
 
 
-def test_rules_of_one_row_have_no_p_value_unless_one_is_given() -> None:
+def test_rule_report_of_one_row_has_no_p_value_by_default() -> None:
     rules = RuleSet([Rule([Interval(0, upper=0)], 0.0), Rule([], 1.0)], ["x"], task="regression")
     X, y = [[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0]
     report = rule_report(rules, X, y)
@@ -211,14 +213,14 @@ def test_rules_of_one_row_have_no_p_value_unless_one_is_given() -> None:
     assert engine["significant"].tolist() == [True, False]
 
 
-def test_no_rules_make_an_empty_report() -> None:
+def test_rule_report_of_no_rules_is_empty() -> None:
     rules = RuleSet([], ["x"], task="classification", classes=["a", "b"])
     report = rule_report(rules, [[0.0], [1.0]], ["a", "b"])
     assert list(report.columns) == [*COLUMNS, "c2", *LAST_COLUMNS]
     assert len(report) == 0
 
 
-def test_bad_input(iris: Any) -> None:
+def test_rule_report_rejects_invalid_input(iris: Any) -> None:
     rules, X, y = iris
     with pytest.raises(ValueError, match="no measure of rules 'lifft'"):
         rule_report(rules, X, y, measures=["lifft"])
@@ -232,7 +234,7 @@ def test_bad_input(iris: Any) -> None:
         rule_report(rules, X, y[:-1])
 
 
-def test_report_corrects_p_values_by_holm_by_default() -> None:
+def test_rule_report_corrects_by_holm_by_default() -> None:
     X = np.arange(20.0)[:, None]
     y = np.repeat(["a", "b"], 10)
     rules = RuleSet(

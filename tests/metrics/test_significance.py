@@ -38,7 +38,7 @@ def by_counting(p, n, P, N):
     return Fraction(ways, math.comb(P + N, c))
 
 
-def test_p_values_of_given_counts_in_rulekit():
+def test_fisher_p_value_equals_rulekit_for_given_counts():
     cases = [case for kind in ("regular", "edge") for case in RULEKIT[kind]]
     cases = [case for case in cases if case["fisher"] is not None]
     assert len(cases) == 73
@@ -47,14 +47,14 @@ def test_p_values_of_given_counts_in_rulekit():
     np.testing.assert_allclose(ours, [case["fisher"] for case in cases], rtol=1e-6, atol=0)
 
 
-def test_p_values_of_rules_that_rulekit_learned():
+def test_fisher_p_value_equals_rulekit_for_learned_rules():
     rules = [r for s in RULES if s["task"] == "classification" for r in s["rules"]]
     assert len(rules) == 22
     ours = fisher_p_value(*([rule[key] for rule in rules] for key in "pnPN"))
     np.testing.assert_allclose(ours, [rule["pvalue"] for rule in rules], rtol=1e-6, atol=0)
 
 
-def test_all_small_tables_by_counting():
+def test_fisher_p_value_equals_counting_for_small_tables():
     tables = [
         (p, n, P, N)
         for P in range(8)
@@ -75,7 +75,7 @@ def tables(draw, most):
 
 
 @given(tables(1500))
-def test_large_tables_by_counting(table):
+def test_fisher_p_value_equals_counting_for_large_tables(table):
     exact = by_counting(*table)
     ours = fisher_p_value(*table)
     assert type(ours) is float
@@ -86,14 +86,14 @@ def test_large_tables_by_counting(table):
 
 
 @given(tables(30))
-def test_as_scipy_has_it(table):
+def test_fisher_p_value_equals_scipy(table):
     p, n, P, N = table
     expected = stats.fisher_exact([[p, n], [P - p, N - n]], alternative="greater").pvalue
     assert fisher_p_value(*table) == pytest.approx(expected, rel=1e-9)
 
 
 @given(tables(200))
-def test_complements_and_exchanges(table):
+def test_fisher_p_value_satisfies_identities(table):
     p, n, P, N = table
     ours = fisher_p_value(*table)
     assert 0 <= ours <= 1
@@ -108,7 +108,7 @@ def test_complements_and_exchanges(table):
 
 @pytest.mark.parametrize("rows", [1e5, 1e6, 1e7])
 @pytest.mark.parametrize("deviations", [-2.0, -0.5, 0.0, 0.5, 3.0])
-def test_many_rows_are_like_a_normal_distribution(rows, deviations):
+def test_fisher_p_value_approaches_normal_distribution(rows, deviations):
     quarter = rows / 4
     sd = math.sqrt(quarter * quarter / rows)  # half of the rows drawn, half of them positive
     p = quarter + round(deviations * sd)
@@ -117,7 +117,7 @@ def test_many_rows_are_like_a_normal_distribution(rows, deviations):
     assert value == pytest.approx(expected, rel=20 / sd)
 
 
-def test_nothing_covered_is_no_surprise():
+def test_fisher_p_value_is_1_without_evidence():
     assert fisher_p_value(0, 0, 5, 5) == 1.0
     assert fisher_p_value(0, 3, 5, 5) == 1.0
     assert fisher_p_value(0, 3, 0, 5) == 1.0
@@ -125,7 +125,7 @@ def test_nothing_covered_is_no_surprise():
     assert fisher_p_value(5, 5, 5, 5) == 1.0
 
 
-def test_weights_are_cut_to_whole_rows():
+def test_fisher_p_value_truncates_weights_to_whole_rows():
     assert fisher_p_value(3.9, 1.5, 6.7, 8.2) == fisher_p_value(3, 1, 6, 8)
     # A trifle below 3, from rounding alone.
     one = float(np.cumsum([0.1] * 10)[-1])
@@ -134,7 +134,7 @@ def test_weights_are_cut_to_whole_rows():
     assert fisher_p_value(2.9999, 0, 3, 3) == fisher_p_value(2, 0, 3, 3)
 
 
-def test_arrays_broadcast():
+def test_fisher_p_value_broadcasts():
     p, P = np.array([[0], [2], [5]]), np.array([5, 6, 7, 8])
     values = fisher_p_value(p, 1, P, 9)
     assert values.shape == (3, 4)
@@ -144,7 +144,7 @@ def test_arrays_broadcast():
     assert fisher_p_value([], [], [], []).tolist() == []
 
 
-def test_many_rules_at_once_are_the_same_as_few():
+def test_fisher_p_value_is_equal_in_batches():
     generator = np.random.default_rng(0)
     P, N = generator.integers(1, 300, size=(2, 20_000))
     p, n = generator.integers(0, P + 1), generator.integers(0, N + 1)
@@ -167,7 +167,7 @@ def test_many_rules_at_once_are_the_same_as_few():
         (([1, 2], 0, [5, 5, 5], 5), ValueError, "broadcast"),
     ],
 )
-def test_bad_counts(counts, error, message):
+def test_fisher_p_value_rejects_invalid_counts(counts, error, message):
     with pytest.raises(error, match=message):
         fisher_p_value(*counts)
 
@@ -175,7 +175,7 @@ def test_bad_counts(counts, error, message):
 # --- test of variance ----------------------------------------------------------------------------
 
 
-def test_variance_as_rulekit_has_it():
+def test_variance_p_value_equals_rulekit():
     cases = RULEKIT["chi_square_variance"]
     assert len(cases) == 6
     columns = [[c[key] for c in cases] for key in ("expected_sd", "sample_sd", "sample_size")]
@@ -184,7 +184,7 @@ def test_variance_as_rulekit_has_it():
 
 
 @given(st.floats(0.1, 10), st.floats(0, 10), st.integers(2, 10_000))
-def test_variance_by_the_distribution_of_scipy(expected_sd, sample_sd, size):
+def test_variance_p_value_equals_scipy(expected_sd, sample_sd, size):
     value = variance_p_value(expected_sd, sample_sd, size)
     statistic = (size - 1) * (sample_sd / expected_sd) ** 2
     assert type(value) is float
@@ -192,7 +192,7 @@ def test_variance_by_the_distribution_of_scipy(expected_sd, sample_sd, size):
     assert variance_p_value(expected_sd * 8, sample_sd * 8, size) == value  # whatever the unit
 
 
-def test_two_rows_by_hand():
+def test_variance_p_value_equals_hand_computed_values():
     # One degree of freedom: the square of a normal deviate.
     assert variance_p_value(2.0, 1.0, 2) == pytest.approx(math.erf(0.5 / math.sqrt(2)))
     # Two: exponential.
@@ -209,13 +209,13 @@ def test_variance_p_value_of_equal_and_spread_labels():
 @pytest.mark.parametrize(
     ("expected_sd", "sample_sd", "size"), [(2.0, 0.0, 1), (2.0, 0.0, 0), (0.0, 0.0, 7), (2, 1, 0.5)]
 )
-def test_variance_test_needs_variance(expected_sd, sample_sd, size):
+def test_variance_p_value_needs_variance(expected_sd, sample_sd, size):
     assert math.isnan(variance_p_value(expected_sd, sample_sd, size))
     # RuleKit has 0 for one row.
     assert variance_p_value(expected_sd, sample_sd, size, undefined=0.0) == 0.0
 
 
-def test_variance_of_arrays():
+def test_variance_p_value_broadcasts():
     values = variance_p_value(2.0, [[1.0], [2.0]], [1, 2, 12])
     assert values.shape == (2, 3)
     assert np.isnan(values[:, 0]).all()
@@ -224,7 +224,7 @@ def test_variance_of_arrays():
 
 @pytest.mark.parametrize("name", ["expected_sd", "sample_sd", "sample_size"])
 @pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf])
-def test_bad_deviations(name, bad):
+def test_variance_p_value_rejects_invalid_deviations(name, bad):
     arguments = {"expected_sd": 2.0, "sample_sd": 1.0, "sample_size": 12} | {name: bad}
     with pytest.raises(ValueError, match=f"{name} must be >= 0 and finite, got {bad!r}"):
         variance_p_value(**arguments)
@@ -232,7 +232,7 @@ def test_bad_deviations(name, bad):
         variance_p_value(**(arguments | {name: "2"}))
 
 
-def test_invalid_undefined_is_rejected():
+def test_variance_p_value_rejects_invalid_undefined():
     with pytest.raises(TypeError, match="undefined must be a number"):
         variance_p_value(1, 1, 1, undefined=None)
 
@@ -240,7 +240,7 @@ def test_invalid_undefined_is_rejected():
 # --- corrections ---------------------------------------------------------------------------------
 
 
-def test_averages_and_fractions_of_rulekit():
+def test_significance_averages_equal_those_of_rulekit():
     assert len(RULEKIT["significance"]) == 7
     for case in RULEKIT["significance"]:
         for key, correction in RULEKIT_NAMES.items():
@@ -273,7 +273,7 @@ low_thousandths = st.lists(st.integers(0, 60), max_size=12)
 
 
 @given(st.one_of(thousandths, low_thousandths), st.sampled_from(["fdr_bh", "holm"]))
-def test_standard_corrections_by_definition(values, correction):
+def test_adjust_p_values_equals_definitions(values, correction):
     exact = adjusted_slowly([Fraction(v, 1000) for v in values], correction)
     raw = [v / 1000 for v in values]
     assert adjust_p_values(raw, correction).tolist() == pytest.approx([float(v) for v in exact])
@@ -285,13 +285,13 @@ def test_standard_corrections_by_definition(values, correction):
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_benjamini_hochberg_as_scipy_has_it(values):
+def test_adjust_p_values_by_benjamini_hochberg_equals_scipy(values):
     expected = stats.false_discovery_control(values, method="bh")
     np.testing.assert_allclose(adjust_p_values(values), expected, rtol=1e-12)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.randoms())
-def test_corrections_ignore_order_and_never_lower_p_values(values, random):
+def test_adjust_p_values_ignores_order_and_never_lowers(values, random):
     shuffled = list(range(len(values)))
     random.shuffle(shuffled)
     for correction in CORRECTIONS:
@@ -311,7 +311,7 @@ def test_corrections_ignore_order_and_never_lower_p_values(values, random):
     )
 
 
-def test_where_rulekits_false_discovery_rate_differs():
+def test_adjust_p_values_differs_from_rulekit_fdr():
     assert adjust_p_values(np.array([0, 1])).tolist() == [0.0, 1.0]  # whole numbers
     values = [0.001, 0.02, 0.03, 0.04, 0.6]
     assert significant_fraction(values, 0.05, "fdr_bh") == 0.8
@@ -322,19 +322,19 @@ def test_where_rulekits_false_discovery_rate_differs():
     assert adjust_p_values([0.9, 0.95, 1.0, 0.8], "fdr_bh").max() == 1.0
 
 
-def test_rounding_does_not_lift_a_value_above_alpha():
+def test_significant_fraction_ignores_rounding_at_alpha():
     values = [0.034] * 17 + [1.0] * 8  # adjusted to 0.034 * 25 / 17, which is 0.05
     assert adjust_p_values(values)[0] > 0.05
     assert significant_fraction(values, 0.05, "fdr_bh") == 17 / 25
 
 
-def test_without_correction_alpha_itself_is_not_significant():
+def test_significant_fraction_excludes_alpha_without_correction():
     assert significant_fraction([0.05, 0.049, 0.5, 0.0]) == 0.5
     assert significant_fraction([0.05, 0.049, 0.5, 0.0], alpha=0.01) == 0.25
 
 
 @pytest.mark.parametrize("correction", CORRECTIONS)
-def test_rules_that_were_not_tested_do_not_count(correction):
+def test_adjust_p_values_ignores_untested_rules(correction):
     tested = [0.01, 0.04, 0.02]
     some = [math.nan, 0.01, 0.04, math.nan, 0.02]
     adjusted = adjust_p_values(some, correction)
@@ -349,7 +349,7 @@ def test_rules_that_were_not_tested_do_not_count(correction):
     assert adjust_p_values([], correction).shape == (0,)
 
 
-def test_results():
+def test_adjust_p_values_returns_new_float_array():
     raw = np.array([0.3, math.nan])
     adjusted = adjust_p_values(raw)
     assert adjusted.dtype == np.float64
@@ -373,14 +373,14 @@ def test_results():
         ([True], TypeError, "p_values must be a number"),
     ],
 )
-def test_bad_p_values(values, error, message):
+def test_adjust_p_values_rejects_invalid_p_values(values, error, message):
     with pytest.raises(error, match=message):
         adjust_p_values(values)
     with pytest.raises(error, match=message):
         significant_fraction(values)
 
 
-def test_bad_settings():
+def test_adjust_p_values_rejects_invalid_settings():
     with pytest.raises(ValueError, match=r"got 'fdr'\. Did you mean 'fdr_bh'"):
         adjust_p_values([0.5], "fdr")
     with pytest.raises(ValueError, match=r"correction must be one of .* got None"):

@@ -44,7 +44,7 @@ def rule_sets(task: str = "classification") -> st.SearchStrategy[RuleSet]:
 
 @given(one=rule_sets(), other=rule_sets(), n_bins=st.integers(1, 6))
 @settings(max_examples=50)
-def test_rules_in_common_one_by_one(one: RuleSet, other: RuleSet, n_bins: int) -> None:
+def test_rule_similarity_agrees_with_loop(one: RuleSet, other: RuleSet, n_bins: int) -> None:
     edges = np.quantile(ROWS[:, 0], np.arange(1, n_bins) / n_bins)
 
     def description(rule: Rule) -> Any:
@@ -67,7 +67,7 @@ def test_rules_in_common_one_by_one(one: RuleSet, other: RuleSet, n_bins: int) -
     assert rule_similarity(one, other) <= rule_similarity(one, other, ROWS, n_bins=1)
 
 
-def test_a_bound_on_a_quantile_belongs_to_the_part_below() -> None:
+def test_rule_similarity_puts_bounds_on_quantiles_below() -> None:
     def below(bound: float) -> RuleSet:
         return RuleSet([Rule([Interval(0, upper=bound)], "a")], ["x"], task="classification")
 
@@ -75,7 +75,7 @@ def test_a_bound_on_a_quantile_belongs_to_the_part_below() -> None:
     assert rule_similarity(below(33), below(33.5), ROWS, n_bins=3) == 0.0
 
 
-def test_equal_rules_are_recognized() -> None:
+def test_rule_similarity_recognizes_equal_rules() -> None:
     def similarity(
         one: Any, other: Any, *, task: str = "classification", outputs: Any = "aa"
     ) -> float:
@@ -113,7 +113,7 @@ def test_equal_rules_are_recognized() -> None:
 
 @given(data=st.data(), task=st.sampled_from(["classification", "regression"]))
 @settings(max_examples=50)
-def test_agreement_row_by_row(data: st.DataObject, task: str) -> None:
+def test_prediction_agreement_agrees_with_loop(data: st.DataObject, task: str) -> None:
     one, other = (data.draw(rule_sets(task)) for _ in range(2))
     n = data.draw(st.integers(1, 8))
     X = np.array(data.draw(st.lists(st.integers(0, 99), min_size=n, max_size=n)), float)[:, None]
@@ -144,7 +144,7 @@ def test_agreement_row_by_row(data: st.DataObject, task: str) -> None:
 
 @given(rules=st.lists(rule_sets(), min_size=2, max_size=4))
 @settings(max_examples=50)
-def test_stability_is_the_mean_over_pairs(rules: list[RuleSet]) -> None:
+def test_stability_equals_mean_over_pairs(rules: list[RuleSet]) -> None:
     pairs = list(itertools.combinations(rules, 2))
     result = stability(rules, ROWS, n_bins=4)
     assert result.rules == pytest.approx(
@@ -157,7 +157,7 @@ def test_stability_is_the_mean_over_pairs(rules: list[RuleSet]) -> None:
     assert (np.diag(result.similarities) == 1).all()
 
 
-def test_linear_outputs_and_missing_values() -> None:
+def test_prediction_agreement_accepts_linear_outputs_and_gaps() -> None:
     X = pd.DataFrame({"x": [1.0, 2.0, np.nan, 4.0]})
     line = RuleSet(
         [Rule([Interval(0, 0)], LinearOutput(0.0, [(0, 1.0)]))], ["x"], task="regression"
@@ -183,7 +183,7 @@ def test_rule_similarity_rejects_invalid_arguments() -> None:
         rule_similarity(rules, rules, ROWS[:0])
 
 
-def test_agreement_compares_labels_without_rounding() -> None:
+def test_prediction_agreement_compares_labels_exactly() -> None:
     labels = (2**53 + 1, 2.0**53), (2.0**53, 2**53 + 1), (2**53, 2.0**53), ("1", 1)
     for one, other in labels:
         rules = [

@@ -137,7 +137,7 @@ def plain_log_rank(groups: list[int], time: list[float], event: list[bool]) -> t
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_brier_equals_plain_loops(ordered: bool) -> None:
+def test_brier_score_agrees_with_loop(ordered: bool) -> None:
     X, y = patients(160)
     train, test = slice(0, 90), slice(90, None)
     y_train, y_test = (y[0][train], y[1][train]), (y[0][test], y[1][test])
@@ -156,7 +156,7 @@ def test_brier_equals_plain_loops(ordered: bool) -> None:
     assert ignoring == pytest.approx(plain_brier(curves[held], covered, y_train, times), rel=1e-10)
 
 
-def test_brier_of_scikit_survival_and_default_times() -> None:
+def test_brier_score_equals_scikit_survival_at_default_times() -> None:
     from sksurv.metrics import brier_score
 
     X, y = patients(200)
@@ -175,7 +175,9 @@ def test_brier_of_scikit_survival_and_default_times() -> None:
         ([1.0] + [5.0] * 20 + [9.0], (1.0, 5.0)),  # 10 % and 90 % are one time
     ],
 )
-def test_default_times_where_times_are_few(time: list[float], ends: tuple[float, float]) -> None:
+def test_brier_score_has_default_times_for_few_times(
+    time: list[float], ends: tuple[float, float]
+) -> None:
     X = pd.DataFrame({"age": np.arange(len(time)) + 30.0, "noise": 0.0})
     y = np.array(time), np.ones(len(time), dtype=bool)
     rules = SurvivalRules.fit(age_rules((20, 33)), X, y)
@@ -185,7 +187,7 @@ def test_default_times_where_times_are_few(time: list[float], ends: tuple[float,
     )
 
 
-def test_rows_seen_longer_than_the_training_rows_are_scored() -> None:
+def test_brier_score_accepts_times_after_training() -> None:
     X, y = patients(120)
     early = y[0] < 15
     y_train = (y[0][early], y[1][early])
@@ -199,7 +201,7 @@ def test_rows_seen_longer_than_the_training_rows_are_scored() -> None:
     assert got == pytest.approx(plain_brier(curves, y, y_train, times), rel=1e-10)
 
 
-def test_a_perfect_and_an_ignorant_forecast() -> None:
+def test_brier_score_of_perfect_forecast_is_0() -> None:
     X = pd.DataFrame({"age": [30.0, 40.0, 60.0, 70.0] * 5, "noise": 0.0})
     y = np.array([8.0, 9.0, 1.0, 2.0] * 5), np.ones(20, dtype=bool)
     fitted = SurvivalRules.fit(age_rules((25, 35), (35, 45), (55, 65), (65, 75)), X, y)
@@ -241,7 +243,7 @@ def test_survival_scores_reject_invalid_arguments(
         integrated_brier_score(**(arguments | change))
 
 
-def test_events_after_the_training_rows_are_out_of_sight() -> None:
+def test_brier_score_ignores_events_after_training() -> None:
     X, (time, event) = patients(60)
     rules = SurvivalRules.fit(age_rules((20, 50)), X, (time, event))
     late = time + time.max() + 1, np.ones(60)
@@ -254,7 +256,7 @@ def test_events_after_the_training_rows_are_out_of_sight() -> None:
     assert integrated_brier_score(rules, X, late, times=times) == pytest.approx(expected)
 
 
-def test_skill_next_to_a_flawless_curve_of_all_rows_is_undefined() -> None:
+def test_survival_scores_warn_if_skill_is_undefined() -> None:
     X = pd.DataFrame({"age": [30.0, 40.0, 60.0], "noise": 0.0})
     y = np.array([1.0, 9.0, 9.0]), np.array([False, True, True])  # until 9 nothing happens
     rules = SurvivalRules.fit(age_rules((20, 50)), X, y)
@@ -264,7 +266,7 @@ def test_skill_next_to_a_flawless_curve_of_all_rows_is_undefined() -> None:
     assert (scores["brier"], scores["fire"]) == (0.0, fire_score(0.0, 1))
 
 
-def test_no_row_with_a_rule() -> None:
+def test_survival_scores_without_covered_rows_are_undefined() -> None:
     X, y = patients(60)
     rules = SurvivalRules.fit(age_rules((500, 600)), X, y)
     assert math.isnan(integrated_brier_score(rules, X, y, uncovered="ignore"))
@@ -273,7 +275,7 @@ def test_no_row_with_a_rule() -> None:
     assert math.isnan(scores["ice"])
 
 
-def test_missing_scikit_survival_error_states_command(
+def test_brier_score_error_names_missing_scikit_survival(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     X, y = patients(60)
@@ -289,7 +291,7 @@ def test_missing_scikit_survival_error_states_command(
 # --- log-rank tests ------------------------------------------------------------------------------
 
 
-def test_published_log_rank() -> None:
+def test_log_rank_equals_published_value() -> None:
     # 16.79 in the textbooks, for instance D. G. Kleinbaum, M. Klein: Survival analysis, chapter 2.
     test = log_rank(["treated"] * 21 + ["placebo"] * 21, LEUKAEMIA)
     assert test.statistic == pytest.approx(16.793, abs=5e-4)
@@ -303,7 +305,7 @@ def test_published_log_rank() -> None:
         st.tuples(st.integers(0, 3), st.integers(0, 8), st.booleans()), min_size=2, max_size=25
     )
 )
-def test_log_rank_equals_plain_loops(rows: list[tuple[int, int, bool]]) -> None:
+def test_log_rank_agrees_with_loop(rows: list[tuple[int, int, bool]]) -> None:
     groups, time, event = map(list, zip(*rows, strict=True))
     test = log_rank(groups, (time, event))
     if math.isnan(test.statistic):
@@ -332,21 +334,23 @@ def test_log_rank_equals_plain_loops(rows: list[tuple[int, int, bool]]) -> None:
         ([0, 1, 1], [1, 2, 3], [0, 0, 0]),  # nothing happens
     ],
 )
-def test_nothing_to_compare(groups: list[int], time: list[int], event: list[int]) -> None:
+def test_log_rank_is_nan_without_comparison(
+    groups: list[int], time: list[int], event: list[int]
+) -> None:
     test = log_rank(groups, (time, event))
     assert math.isnan(test.statistic)
     assert math.isnan(test.p_value)
     assert test.degrees == 0
 
 
-def test_groups_that_cannot_be_tested() -> None:
+def test_log_rank_rejects_invalid_groups() -> None:
     with pytest.raises(ValueError, match=r"group of each row, .* shape \(1, 2\)"):
         log_rank([[0, 1]], ([1, 2], [1, 1]))
     with pytest.raises(ValueError, match="got 2 for 3 rows"):
         log_rank([0, 1, 1], ([1, 2], [1, 1]))
 
 
-def test_rule_sets_are_tested_by_the_rows_of_one_curve() -> None:
+def test_survival_rules_log_rank_groups_rows_by_curve() -> None:
     X, y = patients(200)
     age = X["age"]
     for ordered in (True, False):
@@ -362,7 +366,7 @@ def test_rule_sets_are_tested_by_the_rows_of_one_curve() -> None:
         survival_rules_log_rank(age_rules(), X, y)
 
 
-def test_ordered_rules_are_written_with_else() -> None:
+def test_survival_rules_text_of_ordered_rules_has_else() -> None:
     X, y = patients(100)
     rules = SurvivalRules.fit(age_rules((20, 50), (40, 70), ordered=True), X, y)
     first, second, otherwise = rules.to_text().splitlines()
@@ -371,7 +375,7 @@ def test_ordered_rules_are_written_with_else() -> None:
     assert otherwise.startswith("otherwise, ")
 
 
-def test_the_last_time_is_no_time_of_the_brier_score() -> None:
+def test_brier_score_rejects_last_time() -> None:
     X, y = patients(100)
     rules = SurvivalRules.fit(age_rules((20, 50)), X, y)
     with pytest.raises(ValueError, match="times must lie from"):
@@ -417,7 +421,7 @@ def test_survival_report_equals_rulekit() -> None:
     assert (report["p_value"][~until_the_end] < theirs[~until_the_end] / 2).all()
 
 
-def test_report() -> None:
+def test_survival_report_describes_rules() -> None:
     X, y = patients(300)
     ruleset = age_rules((20, 50), (-5, 900), (100, 200), (20, 35))
     rules = SurvivalRules.fit(ruleset, X, y)
@@ -446,7 +450,7 @@ def test_report() -> None:
         survival_report(ruleset, X, y)
 
 
-def test_the_choice_of_the_p_value_matters() -> None:
+def test_survival_report_applies_corrections() -> None:
     X, y = patients(300, seed=5)
     X["age"] = np.random.default_rng(3).permutation(X["age"])  # no rule is true
     bounds = [(float(low), low + 2.0) for low in range(20, 78)]
@@ -468,7 +472,7 @@ def test_the_choice_of_the_p_value_matters() -> None:
         survival_report(rules, X, y, alpha=1.5)
 
 
-def test_report_of_ordered_rules_counts_assigned_rows() -> None:
+def test_survival_report_of_ordered_rules_counts_assigned() -> None:
     X, y = patients(300)
     rules = SurvivalRules.fit(age_rules((20, 50), (20, 80), ordered=True), X, y)
     report = survival_report(rules, X, y)
@@ -479,7 +483,7 @@ def test_report_of_ordered_rules_counts_assigned_rows() -> None:
 # --- knowledge -----------------------------------------------------------------------------------
 
 
-def test_survival_rules_as_knowledge() -> None:
+def test_survival_scores_combine_skill_size_and_completeness() -> None:
     X, y = patients(300)
     rules = SurvivalRules.fit(age_rules((20, 50), (50, 65)), X[:200], (y[0][:200], y[1][:200]))
     X, y = X[200:], (y[0][200:], y[1][200:])
@@ -537,7 +541,7 @@ class WeighedTree(SurvivalTree):
         return super().fit(X, y)
 
 
-def test_scorers_in_a_search() -> None:
+def test_survival_scorer_works_in_search() -> None:
     X, y = patients(240)
     y_all = structured(y)
     scoring = {
@@ -569,7 +573,7 @@ def test_scorers_in_a_search() -> None:
         assert scoring["fire"](holder, X, y) == scoring["fire"](search, X, y_all)
 
 
-def test_scorers_see_through_pipelines() -> None:
+def test_survival_scorer_accepts_pipelines() -> None:
     X, y = patients(150)
     y_all = structured(y)
     pipeline = make_pipeline(StandardScaler(), SurvivalTree()).fit(X, y_all)
@@ -597,11 +601,11 @@ class OfTargets(SurvivalRulesEstimator):
 
 
 @parametrize_with_checks([OfTargets(DecisionTreeRegressor(max_leaf_nodes=4, random_state=0))])
-def test_the_estimator_passes_the_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
+def test_estimator_passes_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
-def test_the_estimator_is_one_of_scikit_survival() -> None:
+def test_estimator_follows_scikit_survival() -> None:
     from sksurv.metrics import as_integrated_brier_score_scorer, concordance_index_censored
 
     X, y = patients(240)
@@ -643,7 +647,7 @@ def test_the_estimator_is_one_of_scikit_survival() -> None:
     assert SurvivalRulesEstimator(tree).fit(X, at_once).score(X, at_once) == 0.5
 
 
-def test_the_estimator_takes_rules_that_are_there() -> None:
+def test_estimator_accepts_existing_rules() -> None:
     X, y = patients(100)
     rules = age_rules((20, 50), (50, 80))
     fitted = SurvivalRulesEstimator(rules).fit(X, y)
@@ -658,7 +662,7 @@ def test_the_estimator_takes_rules_that_are_there() -> None:
         SurvivalRulesEstimator(rules).predict(X)
 
 
-def test_scorers_are_ordinary_objects() -> None:
+def test_survival_scorer_can_be_copied_and_pickled() -> None:
     X, y = patients(120)
     scorer = make_survival_scorer("q", uncovered="ignore")
     assert repr(scorer) == "make_survival_scorer('q', uncovered='ignore')"
@@ -679,7 +683,7 @@ def test_scorers_are_ordinary_objects() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:The scoring .* does not support sample_weight")
-def test_scorers_are_given_no_weights() -> None:
+def test_survival_scorer_receives_no_weights() -> None:
     X, y = patients(120)
     search = GridSearchCV(
         WeighedTree(),
@@ -692,7 +696,7 @@ def test_scorers_are_given_no_weights() -> None:
     assert np.isfinite(search.cv_results_["mean_test_q"]).all()
 
 
-def test_scorers_that_cannot_be_made() -> None:
+def test_make_survival_scorer_rejects_invalid_settings() -> None:
     with pytest.raises(ValueError, match=r"no survival score 'brir'\. Did you mean 'brier'"):
         make_survival_scorer("brir")
     with pytest.raises(TypeError, match=r"no setting 'time'\. Did you mean 'times'"):
@@ -711,7 +715,7 @@ def test_scorers_that_cannot_be_made() -> None:
         ({"rho": np.nan}, "rho must be "),
     ],
 )
-def test_settings_are_checked_before_a_search_begins(setting: Any, message: str) -> None:
+def test_make_survival_scorer_checks_values_at_once(setting: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make_survival_scorer("ice", **setting)
     X, y = patients(60)
@@ -719,7 +723,7 @@ def test_settings_are_checked_before_a_search_begins(setting: Any, message: str)
         survival_scores(SurvivalRules.fit(age_rules((20, 50)), X, y), X, y, **setting)
 
 
-def test_rules_out_of_a_survival_forest() -> None:
+def test_survival_rules_describe_survival_forest() -> None:
     """The whole way: black box, risk, rules, curves, scores on rows that were held out."""
     from sksurv.datasets import load_gbsg2
     from sksurv.ensemble import RandomSurvivalForest

@@ -78,7 +78,7 @@ class Tensor:
         raise RuntimeError("needs a gradient")
 
 
-def test_containers_with_one_output() -> None:
+def test_faithfulness_accepts_containers_with_one_output() -> None:
     assert table_model(X).argmax(axis=1).tolist() == [1, 0, 1]
     expected = faithfulness(table_model, X, SCORES)
     ragged = np.empty(3, dtype=object)
@@ -103,7 +103,7 @@ def test_containers_with_one_output() -> None:
         same(faithfulness(table_model, X[:1], single), first)
 
 
-def test_containers_with_values_per_class() -> None:
+def test_faithfulness_accepts_containers_per_class() -> None:
     both = np.stack([np.where([[1], [0], [1]], -SCORES, SCORES), np.zeros((3, 3))], axis=-1)
     both[:, :, 1] = -both[:, :, 0]
     expected = faithfulness(table_model, X, SCORES)
@@ -122,7 +122,7 @@ def test_containers_with_values_per_class() -> None:
     )
 
 
-def test_shap_single_output_needs_class() -> None:
+def test_shap_single_output_needs_explained_class() -> None:
     margins = shap_like(np.where([[1], [0], [1]], SCORES, -SCORES), X)
     same(
         faithfulness(table_model, X, margins, target=Target(explains=1)),
@@ -148,7 +148,7 @@ def test_shap_single_output_needs_class() -> None:
     )
 
 
-def test_feature_names_determine_order() -> None:
+def test_shap_feature_names_determine_order() -> None:
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     expected = faithfulness(table_model, frame, SCORES)
     turned = SCORES[:, [2, 0, 1]]
@@ -169,13 +169,13 @@ def test_feature_names_determine_order() -> None:
         )
 
 
-def test_shap_without_data_has_many_rows() -> None:
+def test_shap_without_data_explains_many_rows() -> None:
     target = Target(explains="target")
     expected = faithfulness(table_model, X, SCORES, target=target)
     same(faithfulness(table_model, X, shap_like(SCORES), target=target), expected)
 
 
-def test_shap_rows_of_text_and_numbers_are_no_tokens() -> None:
+def test_shap_mixed_rows_are_not_read_as_tokens() -> None:
     """The second feature is a word; by their names the features of the scores are exchanged."""
     frame = pd.DataFrame({"n": [1.0, 2.0], "word": ["x", "yy"]})
     background = pd.DataFrame({"n": [0.0], "word": [""]})
@@ -192,7 +192,7 @@ def test_shap_rows_of_text_and_numbers_are_no_tokens() -> None:
     )
 
 
-def test_shap_token_lists_of_different_lengths(moods: Any) -> None:
+def test_shap_accepts_token_lists_of_different_lengths(moods: Any) -> None:
     tokens, values = [["good ", "film"], ["bad"]], [[2.0, 1.0], [3.0]]
     ragged = np.array([np.array(row) for row in values], dtype=object)
     same(
@@ -265,7 +265,7 @@ def test_lime_words_include_all_occurrences(moods: Any) -> None:
         plausibility(one, [[1, 0, 0]])
 
 
-def test_lime_explanations_of_other_rows_are_rejected() -> None:
+def test_lime_rejects_explanations_of_other_rows() -> None:
     def tabular(weights: dict[int, list[tuple[int, float]]], mode: str = "classification") -> Any:
         return SimpleNamespace(local_exp=weights, mode=mode)
 
@@ -289,7 +289,7 @@ def test_lime_explanations_of_other_rows_are_rejected() -> None:
     same(measures, plausibility([[0, 0, 0.2]], [[1, 0, 0]]))
 
 
-def test_plausibility_of_lime_with_one_class() -> None:
+def test_plausibility_mirrors_lime_weights_of_one_class() -> None:
     """LIME's classes may be any number; of two classes each has the weights of the other."""
 
     def tabular(weights: dict[int, list[tuple[int, float]]]) -> Any:
@@ -331,7 +331,7 @@ def test_removal_keeps_type_of_rows() -> None:
             assert seen_types == expected
 
 
-def test_removal_of_columns_of_other_types() -> None:
+def test_removal_replaces_columns_of_other_types() -> None:
     frame = pd.DataFrame(
         {
             "n": pd.array([1, 2, 5], dtype="Int64"),
@@ -381,7 +381,7 @@ def test_fitted_search_uses_best_pipeline(moods: Any) -> None:
     )
 
 
-def test_sparse_groups_equal_dense_groups() -> None:
+def test_removal_groups_are_equal_for_sparse_and_dense_rows() -> None:
     rng = np.random.default_rng(0)
     rows = rng.integers(0, 2, (6, 5)).astype(float)
     scores = rng.normal(size=(6, 5))

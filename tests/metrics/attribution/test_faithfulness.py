@@ -52,7 +52,7 @@ def sums(X: np.ndarray) -> np.ndarray:
 # --- by hand -------------------------------------------------------------------------------------
 
 
-def test_faithfulness_of_known_model() -> None:
+def test_faithfulness_equals_values_computed_by_hand() -> None:
     """Three features: thresholds give 0, 0, 0, 1, 1, 1, 2, 2, 2, 3 features.
 
     f = 0.1 + 0.6 ab + 0.2 c at (1, 1, 1) is 0.9. In the order c, a, b the rationales are c, ca and
@@ -78,7 +78,7 @@ def test_faithfulness_of_known_model() -> None:
     assert details["queries"].tolist() == [1 + 6]
 
 
-def test_faithfulness_of_negative_scores() -> None:
+def test_faithfulness_ignores_negative_scores_by_default() -> None:
     model = two_classes(sums)
     measure_values, details = faithfulness(
         model, [[1, 1, 1]], [[-2, -1, -3]], measures=ALL, return_details=True
@@ -96,7 +96,7 @@ def test_faithfulness_of_negative_scores() -> None:
     assert signed["aopc_compr"][0] == pytest.approx((0.6 + 0.6 + 0.8) / 3)
 
 
-def test_faithfulness_of_numbers_without_rationale() -> None:
+def test_faithfulness_of_numbers_is_nan_without_rationale() -> None:
     measure_values = faithfulness(additive(1, 2), [[3.0, 4.0]], [[-1, -2]])
     assert measure_values["aopc_compr"].tolist() == [0.0]
     assert np.isnan(measure_values["aopc_suff"]).all()
@@ -131,14 +131,14 @@ def test_faithfulness_normalizes_numbers() -> None:
         (25, [2, 5, 7, 10, 12, 15, 17, 20, 22, 25]),
     ],
 )
-def test_rationales_default_lengths(n: int, lengths: list[int]) -> None:
+def test_rationales_have_default_lengths(n: int, lengths: list[int]) -> None:
     _, details = faithfulness(
         additive(*range(1, n + 1)), np.ones((1, n)), np.ones((1, n)), return_details=True
     )
     assert details["lengths"][0].tolist() == lengths
 
 
-def test_rationales_lengths_by_kind() -> None:
+def test_rationales_lengths_depend_on_options() -> None:
     scores = [[0.5, -0.2, 0.1, 0.3, 0.0]]
 
     def lengths(**options: Any) -> list[int]:
@@ -182,7 +182,7 @@ def test_faithfulness_orders_equal_scores() -> None:
     assert details["without"][0].tolist() == [11, 1, 0]
 
 
-def test_faithfulness_correlation_of_constants() -> None:
+def test_correlations_of_constants_are_nan() -> None:
     for scores, weights in (([1, 1, 1], (1, 2, 3)), ([1, 2, 3], (0, 0, 0)), ([1, 2, 3], (5, 5, 5))):
         measure_values = faithfulness(
             additive(*weights),
@@ -197,7 +197,7 @@ def test_faithfulness_correlation_of_constants() -> None:
     assert np.isnan(alone["taucorr_loo"]).all()
 
 
-def test_correlations_of_two_features() -> None:
+def test_correlations_of_two_features_are_plus_or_minus_1() -> None:
     """Two scores in the order of the effects correlate by 1, in the other order by -1."""
     measures = ["taucorr_loo", "spearmancorr_loo", "pearsoncorr_loo"]
     for scores, expected in (([1.0, 2.0], 1.0), ([2.0, 1.0], -1.0)):
@@ -207,7 +207,7 @@ def test_correlations_of_two_features() -> None:
         }
 
 
-def test_correlations_of_ranks_and_of_values_differ() -> None:
+def test_correlations_of_ranks_and_values_differ() -> None:
     scores, effects = [1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 3.0, 100.0]
     measure_values = faithfulness(
         additive(*effects),
@@ -230,7 +230,7 @@ def test_correlations_are_independent_of_unit(scale: float) -> None:
     assert measure_values["taucorr_loo"][0] == pytest.approx(expected)
 
 
-def test_correlation_ignores_rounding_where_prediction_is_zero() -> None:
+def test_correlations_ignore_rounding_if_prediction_is_zero() -> None:
     """The prediction is 0, so that only the predictions without a feature show the unit."""
     model = additive(1.0, 1.0 + 2**-52, -2.0)
     measure_values, details = faithfulness(
@@ -242,7 +242,7 @@ def test_correlation_ignores_rounding_where_prediction_is_zero() -> None:
     assert measure_values["taucorr_loo"][0] == pytest.approx(expected)
 
 
-def test_faithfulness_ignores_rounding_of_effects() -> None:
+def test_correlations_ignore_rounding_of_effects() -> None:
     """Predict numbers whose last digit depends on the size of the batch."""
 
     def restless(X: np.ndarray) -> np.ndarray:
@@ -324,7 +324,9 @@ def test_faithfulness_equals_slow_loop(seed: int, size: int, max_batch: int) -> 
     st.integers(0, 2**32 - 1), st.integers(1, 7), st.sampled_from(["all", "changed"]), st.booleans()
 )
 @settings(max_examples=25)
-def test_faithfulness_invariances(seed: int, n: int, features: str, dedupe: bool) -> None:
+def test_faithfulness_ignores_order_batches_scale_and_names(
+    seed: int, n: int, features: str, dedupe: bool
+) -> None:
     """The order of rows, batch size, scale of scores and column names have no effect."""
     rng = np.random.default_rng(seed)
     weights = rng.normal(size=n)
@@ -363,7 +365,7 @@ def test_faithfulness_invariances(seed: int, n: int, features: str, dedupe: bool
         assert ((values >= -1 - 1e-9) & (values <= 1 + 1e-9) | np.isnan(values)).all(), name
 
 
-def test_faithfulness_of_additive_model() -> None:
+def test_correlations_of_additive_model_are_1() -> None:
     rng = np.random.default_rng(0)
     X, weights = rng.normal(size=(10, 8)), rng.normal(size=8)
     measure_values = faithfulness(
@@ -404,7 +406,7 @@ def test_faithfulness_counts_queries() -> None:
     assert sum(queried) == details["model_rows"] == 30 + 7 * (details["queries"] - 1).sum()
 
 
-def test_faithfulness_leaves_nothing_out_without_need() -> None:
+def test_faithfulness_skips_unneeded_queries() -> None:
     """The rationale is the third feature: without it, and only it, are two queries."""
     options: dict[str, Any] = {"rationales": Rationales([1], by="count"), "return_details": True}
     X, scores = np.ones((1, 4)), [[1.0, 2.0, 4.0, 3.0]]
@@ -416,7 +418,7 @@ def test_faithfulness_leaves_nothing_out_without_need() -> None:
 # --- replacements --------------------------------------------------------------------------------
 
 
-def test_removal_replacements() -> None:
+def test_removal_replaces_values_by_every_strategy() -> None:
     X = np.array([[1.0, 10.0]])
     reference = np.array([[0.0, 2.0], [1.0, 4.0], [5.0, 4.0], [2.0, 6.0]])
     model = additive(1, 1)
@@ -443,7 +445,7 @@ def test_removal_replacements() -> None:
     assert details["loo"][0].tolist() == [1 - (0 + 1 + 25 + 4) / 4, 0]
 
 
-def test_removal_with_missing_values() -> None:
+def test_removal_replaces_features_by_missing_values() -> None:
     rng = np.random.default_rng(1)
     X = rng.normal(size=(200, 3))
     X[rng.random(X.shape) < 0.2] = np.nan
@@ -509,7 +511,7 @@ def test_removal_keeps_dtypes_of_frames() -> None:
         faithfulness(model, rows, scores, removal=Removal("mean", reference=frame))
 
 
-def test_removal_of_groups() -> None:
+def test_removal_replaces_groups_together() -> None:
     names = ["red", "age", "green", "blue"]
     X = pd.DataFrame([[1.0, 30.0, 0.0, 0.0], [0.0, 50.0, 1.0, 0.0]], columns=names)
     model = additive(3, 0.1, 5, 7)
@@ -546,7 +548,7 @@ def test_removal_orders_groups_by_first_column() -> None:
     assert details["without"][0].tolist() == [111, 1, 0]
 
 
-def test_removal_of_changed_features_only() -> None:
+def test_removal_skips_unchanged_features() -> None:
     """Use a bag of words with 1000 columns, of which the row has four."""
     X = scipy.sparse.csr_array(([1.0, 2, 1, 1], ([0] * 4, [3, 500, 7, 999])), shape=(1, 1000))
     weights = np.zeros(1000)
@@ -577,7 +579,7 @@ def test_removal_of_changed_features_only() -> None:
 # --- targets -------------------------------------------------------------------------------------
 
 
-def test_target_forms() -> None:
+def test_target_accepts_labels_columns_and_classes() -> None:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(90, 3))
     names = np.array(["a", "b", "c"])
@@ -648,7 +650,7 @@ def test_target_of_other_class_negates_scores() -> None:
         faithfulness(lambda rows: np.full((len(rows), 2), 0.5), tokens, [np.ones((2, 2)), [3.0]])
 
 
-def test_target_links() -> None:
+def test_target_links_turn_margins_into_probabilities() -> None:
     rng = np.random.default_rng(5)
     X = rng.normal(size=(60, 3))
     two = LogisticRegression().fit(X, X[:, 0] > 0)
@@ -669,7 +671,7 @@ def test_target_links() -> None:
         faithfulness(three.decision_function, X, scores, target=Target(link="sigmoid"))
 
 
-def test_faithfulness_of_regressor() -> None:
+def test_faithfulness_accepts_regressors() -> None:
     rng = np.random.default_rng(6)
     X = rng.normal(size=(40, 3))
     model = LinearRegression().fit(X, X @ [1.0, -2.0, 0.5])
@@ -786,7 +788,7 @@ def test_settings_reject_unknown_choices(make: Any, option: str) -> None:
         make(**{option: "some"})
 
 
-def test_probabilities_on_the_tolerance_are_accepted() -> None:
+def test_faithfulness_accepts_probabilities_within_tolerance() -> None:
     def model(X: Any) -> np.ndarray:
         return np.tile([-1e-6, 1 + 1e-6], (len(X), 1))
 
@@ -800,7 +802,7 @@ def test_target_of_single_rows_must_be_columns() -> None:
 
 
 @pytest.mark.parametrize("attributions", [None, "abc", {"a": [1.0, 2.0]}])
-def test_attributions_of_other_types_are_rejected(attributions: Any) -> None:
+def test_faithfulness_rejects_attributions_of_other_types(attributions: Any) -> None:
     with pytest.raises(TypeError, match="must be an array, a frame, a tensor or an explanation"):
         faithfulness(additive(1, 1), np.ones((1, 2)), attributions)
 
@@ -822,7 +824,7 @@ def test_faithfulness_rejects_labels() -> None:
         faithfulness(additive(1, 1, 1), X, X, target=1)
 
 
-def test_attribution_frames_are_matched_by_name() -> None:
+def test_faithfulness_matches_frames_by_name() -> None:
     X = pd.DataFrame([[1.0, 2, 3], [4, 5, 6]], columns=["a", "b", "c"], index=[7, 3])
     scores = pd.DataFrame([[1.0, 2, 3], [6, 5, 4]], columns=["a", "b", "c"], index=[7, 3])
     model = additive(1, 1, 1)
@@ -843,7 +845,7 @@ def test_attribution_frames_are_matched_by_name() -> None:
         faithfulness(model, X, scores.set_axis([7, 4], axis=0))
 
 
-def test_attribution_frames_are_matched_by_index() -> None:
+def test_faithfulness_matches_frames_by_index() -> None:
     """Only the default index of a frame means the order of the rows."""
     X = pd.DataFrame([[1.0, 2], [3, 4], [5, 6]])
     scores = np.array([[1.0, 2], [4, 3], [6, 7]])
@@ -874,7 +876,7 @@ def test_faithfulness_rejects_label_only_models() -> None:
 
 @settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), n_features=st.integers(1, 6))
-def test_removal_curves_by_loops(seed: int, n_features: int) -> None:
+def test_removal_curves_agree_with_loop(seed: int, n_features: int) -> None:
     rng = np.random.default_rng(seed)
     weights = rng.normal(size=n_features)
     X, fill = rng.normal(size=(3, n_features)), rng.normal(size=n_features)
@@ -914,7 +916,7 @@ def test_removal_curves_prefer_the_true_order() -> None:
     assert good.insertion_area.mean() > bad.insertion_area.mean() + 0.1
 
 
-def test_removal_curves_of_texts_of_different_lengths() -> None:
+def test_removal_curves_accept_texts_of_different_lengths() -> None:
     def count_good(texts: Any) -> np.ndarray:
         return np.array([text.split().count("good") for text in texts], dtype=float)
 
@@ -927,7 +929,7 @@ def test_removal_curves_of_texts_of_different_lengths() -> None:
 
 @pytest.mark.parametrize("scale", [1e-300, 1e280, 1e300, 1e308])
 @pytest.mark.parametrize("weights", [[1, 2, 3], [1, -2, 3]])
-def test_correlations_of_extreme_scores(scale: float, weights: Any) -> None:
+def test_correlations_ignore_extreme_scales_of_scores(scale: float, weights: Any) -> None:
     def model(X: Any) -> Any:
         return X @ np.array(weights, dtype=float)
 

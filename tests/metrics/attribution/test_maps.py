@@ -53,7 +53,7 @@ def test_divergence_equals_squared_scipy_distance(pair: tuple[Any, Any]) -> None
 
 
 @given(PAIRS, st.sampled_from(["max", "uniform"]), st.floats(1e-6, 1e6), st.floats(1.1, 10))
-def test_divergence_properties(
+def test_divergence_is_symmetric_and_scale_free(
     pair: tuple[Any, Any], zero: str, factor: float, base: float
 ) -> None:
     p, q = pair
@@ -75,7 +75,7 @@ def test_divergence_properties(
         np.testing.assert_allclose(jensen_shannon_divergence(*wider), map_values, atol=1e-12)
 
 
-def test_divergence_of_zero_maps() -> None:
+def test_divergence_handles_zero_maps() -> None:
     p, q = [[0, 0], [1, 1], [0, 0]], [[0, 0], [0, 0], [1, 0]]
     assert jensen_shannon_divergence(p, q).tolist() == [0, 1, 1]
     assert jensen_shannon_divergence(p, q, base=math.e).tolist() == [0, math.log(2), math.log(2)]
@@ -87,7 +87,7 @@ def test_divergence_of_zero_maps() -> None:
     assert np.isnan(undefined[1:]).all()
 
 
-def test_divergence_of_negative_entries() -> None:
+def test_divergence_clips_or_uses_size_of_negative_entries() -> None:
     p, q = [[1.0, -3.0], [-1.0, -1.0]], [[1.0, 0.0], [1.0, 1.0]]
     assert jensen_shannon_divergence(p, q).tolist() == [0, 1]
     by_size = jensen_shannon_divergence(p, q, signed="abs")
@@ -97,7 +97,7 @@ def test_divergence_of_negative_entries() -> None:
     assert zero_maps(p, signed="abs").tolist() == [False, False]
 
 
-def test_divergence_of_extreme_floats() -> None:
+def test_divergence_handles_extreme_floats() -> None:
     tiny, huge = [[1e-310, 2e-310]], [[1e308, 1.7e308]]
     expected = jensenshannon([1, 2], [1, 1.7], base=2) ** 2
     assert jensen_shannon_divergence(tiny, huge)[0] == pytest.approx(expected, rel=1e-6)
@@ -114,7 +114,7 @@ def test_divergence_of_disjoint_maps_is_at_most_one(p: list[int], q: list[int]) 
     assert divergence <= 1.0
 
 
-def test_maps_of_durations_are_rejected() -> None:
+def test_maps_reject_durations() -> None:
     durations = np.array([[1, 2]], dtype="timedelta64[ns]")
     with pytest.raises(TypeError, match="must hold numbers"):
         zero_maps(durations)
@@ -122,7 +122,7 @@ def test_maps_of_durations_are_rejected() -> None:
         faithfulness(lambda X: X.sum(axis=1), [[1.0, 2.0]], durations)
 
 
-def test_divergence_of_containers_and_single_maps() -> None:
+def test_divergence_accepts_containers_and_single_maps() -> None:
     maps = np.array([[1.0, 2, 3], [3, 2, 1]])
     one = [1.0, 2, 3]
     expected = jensen_shannon_divergence(maps, [one, one])
@@ -187,7 +187,7 @@ def fair_chance(scores: np.ndarray, relevant: np.ndarray) -> float:
         )
     )
 )
-def test_top_k_expected_ties(pair: tuple[Any, Any]) -> None:
+def test_top_k_expected_ties_equal_share_of_orders(pair: tuple[Any, Any]) -> None:
     scores, relevant = pair
     expected = top_k_accuracy([scores], [relevant], ties="expected")[0]
     strict = top_k_accuracy([scores], [relevant])[0]
@@ -215,7 +215,7 @@ def test_top_k_random_ties_are_reproducible() -> None:
     np.testing.assert_array_equal(mixed[1::2], hits[1::2])
 
 
-def test_top_k_by_responsibility() -> None:
+def test_top_k_accepts_responsibilities() -> None:
     truth = [[1, 0.5, 1 / 3, 0], [0.5, 0.5, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]]
     maps = [[9, 3, 2, 1], [9, 3, 2, 1], [9, 3, 2, 1], [0, 0, 0, 0]]
     assert np.array_equal(top_k_accuracy(maps, truth), [1, 1, np.nan, 1], equal_nan=True)
@@ -239,7 +239,7 @@ def test_top_k_rejects_invalid_inputs() -> None:
 # --- agreement and complexity --------------------------------------------------------------------
 
 
-def test_agreement_of_known_maps() -> None:
+def test_agreement_equals_values_computed_by_hand() -> None:
     """The top features a, b, c and b, a, d share a and b, no rank, and the sign of a."""
     left, right = [[5, 4, -3, 1]], [[4, -5, 1, 3]]
 
@@ -256,7 +256,7 @@ def test_agreement_of_known_maps() -> None:
 
 
 @given(PAIRS, st.integers(1, 9))
-def test_agreement_properties(pair: tuple[Any, Any], top_k: int) -> None:
+def test_agreement_is_bounded_and_consistent(pair: tuple[Any, Any], top_k: int) -> None:
     left, right = pair[0] - 5, pair[1] - 5
     measures = ("feature", "rank", "sign", "signed_rank")
     map_values = {
@@ -306,11 +306,11 @@ def test_complexity_equals_entropy(maps: np.ndarray) -> None:
         attribution_complexity(maps, base=0.5)
 
 
-def test_complexity_of_one_feature() -> None:
+def test_complexity_of_one_feature_is_positive_zero() -> None:
     assert math.copysign(1.0, attribution_complexity([[1.0, 0.0]])[0]) == 1.0
 
 
-def test_agreement_of_pairs() -> None:
+def test_agreement_pairwise_equals_known_shares() -> None:
     for one, other, share in (([1, 2, 3], [3, 2, 1], 0), ([1, 3, 2], [1, 2, 3], 2 / 3)):
         map_values = attribution_agreement([one], [other], measure="pairwise")
         assert map_values.tolist() == [pytest.approx(share)]
@@ -361,13 +361,13 @@ def test_comparisons_reject_repeated_names_in_other_orders() -> None:
         jensen_shannon_divergence(left, left[["b", "a"]])
 
 
-def test_single_maps_with_names_are_aligned() -> None:
+def test_comparisons_align_single_maps_by_name() -> None:
     one = pd.Series([3.0, 2.0, 1.0], index=list("abc"))
     assert jensen_shannon_divergence(one, one[::-1]) == 0
     assert jensen_shannon_divergence(one, one.to_frame().T[list("cba")]).tolist() == [0]
 
 
-def test_comparisons_align_as_faithfulness_does() -> None:
+def test_comparisons_align_like_faithfulness() -> None:
     maps = pd.DataFrame([[3.0, 2.0, 1.0]], columns=list("abc"))
     reordered = maps[list("cba")]
     values = faithfulness(lambda Z: Z.to_numpy() @ [3.0, 2.0, 1.0], maps, reordered)

@@ -22,7 +22,7 @@ CASES = st.integers(1, 12).flatmap(
 )
 
 
-def test_plausibility_of_known_rationale() -> None:
+def test_plausibility_equals_values_computed_by_hand() -> None:
     """The top three positive tokens are 0, 2, 3; tokens 2 and 4 are marked."""
     measure_values = plausibility(
         [[0.9, -0.1, 0.6, 0.5, 0.1]], [[0, 0, 1, 0, 1]], top_k=3, measures=PLAUSIBILITY
@@ -64,7 +64,7 @@ def test_plausibility_equals_scikit_learn(
     )
 
 
-def test_plausibility_of_empty_rationales() -> None:
+def test_plausibility_handles_empty_rationales() -> None:
     measure_values = plausibility([[-1.0, -2.0], [1.0, 2.0], []], [[1, 0], [0, 0], []])
     assert measure_values["token_iou"].tolist() == [0, 0, 0]
     assert measure_values["token_f1"].tolist() == [0, 0, 0]
@@ -74,7 +74,7 @@ def test_plausibility_of_empty_rationales() -> None:
     assert as_ferret["auprc"].tolist() == [0.5]
 
 
-def test_plausibility_averages_of_ragged_rows() -> None:
+def test_plausibility_averages_ragged_rows() -> None:
     scores = [[3.0, 2.0, 1.0], [1.0], [1.0, 2.0, 3.0, 4.0], [1.0, 1.0]]
     marks = [[1, 1, 0], [1], [1, 0, 0, 0], [0, 0]]
     measure_values = plausibility(scores, marks, top_k=1)
@@ -89,7 +89,7 @@ def test_plausibility_averages_of_ragged_rows() -> None:
     assert math.isnan(none["auprc"])
 
 
-def test_plausibility_mean_top_k() -> None:
+def test_plausibility_accepts_mean_top_k() -> None:
     scores = np.tile([4.0, 3.0, 2.0, 1.0], (2, 1))
     marks = [[1, 1, 0, 0], [1, 1, 1, 0]]  # The average is 2.5.
     expected = plausibility(scores, marks, top_k=3)
@@ -100,7 +100,7 @@ def test_plausibility_mean_top_k() -> None:
     assert empty["token_iou"].tolist() == [0, 0]
 
 
-def test_plausibility_of_values_per_class() -> None:
+def test_plausibility_selects_values_of_target_class() -> None:
     scores = np.arange(24.0).reshape(2, 4, 3) % 7
     marks = [[1, 0, 0, 1], [0, 1, 1, 0]]
     for target in (1, [2, 0]):

@@ -129,7 +129,7 @@ def test_plausibility_equals_ferret(case: dict[str, Any], option: str) -> None:
 
 
 @pytest.mark.parametrize("max_batch", [1, 7, 8192])
-def test_batches_of_word_models_equal_single_rows(max_batch: int) -> None:
+def test_faithfulness_is_equal_in_batches_of_documents(max_batch: int) -> None:
     """Documents of different lengths share calls of the model."""
     cases = [case for case in WORDS if len(case["model"]["bias"]) == 2 and len(case["tokens"]) > 3]
     models = {case["id"]: word_model(case) for case in cases}
@@ -165,7 +165,7 @@ def test_batches_of_word_models_equal_single_rows(max_batch: int) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(PAIRS)))
-def test_divergence_of_published_maps(number: int) -> None:
+def test_divergence_equals_published_values(number: int) -> None:
     pair = PAIRS[number]
     p, q = pair["p"], pair["q"]
     assert jensen_shannon_divergence(p, q) == pytest.approx(pair["bits"], abs=1e-12)

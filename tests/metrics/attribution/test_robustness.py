@@ -69,13 +69,13 @@ def test_infidelity_estimates_mean_over_sets() -> None:
     assert infidelity[0] == pytest.approx(np.mean(by_size), rel=0.03)
 
 
-def test_infidelity_of_one_feature() -> None:
+def test_infidelity_of_one_feature_is_exact() -> None:
     """The only set is the feature, so that the error is the same for every sample."""
     infidelity = attribution_infidelity(lambda Z: 3 * Z[:, 0], [[2.0]], [[5.0]], scale=False)
     assert infidelity.tolist() == [1.0]
 
 
-def test_infidelity_of_single_samples_and_batches() -> None:
+def test_infidelity_of_one_sample_ignores_batch_size() -> None:
     options: dict[str, Any] = {"scale": False, "n_samples": 1}
     expected = attribution_infidelity(linear, X, X, **options)
     np.testing.assert_allclose(
@@ -83,7 +83,7 @@ def test_infidelity_of_single_samples_and_batches() -> None:
     )
 
 
-def test_infidelity_of_texts_after_an_empty_one() -> None:
+def test_infidelity_accepts_empty_texts() -> None:
     def count_good(texts: Any) -> Any:
         return np.array([float(text.split().count("good")) for text in texts])
 
@@ -112,7 +112,7 @@ def test_infidelity_is_independent_of_batches() -> None:
     assert ((infidelity >= 0) & (infidelity <= 1)).all()
 
 
-def test_sensitivity_of_known_explainers() -> None:
+def test_sensitivity_of_linear_explainers_is_relative_change() -> None:
     """The relative change of the map x -> c x is the relative change of x."""
     rows = np.array([[3.0, 4.0], [6.0, 8.0]])
     infidelity = attribution_sensitivity(lambda Z: 5 * np.asarray(Z), rows, n_samples=200)

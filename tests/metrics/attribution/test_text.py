@@ -96,7 +96,7 @@ def token_by_token(
 
 @pytest.mark.parametrize("removal", ["delete", "mask"])
 @pytest.mark.parametrize("name", pipelines())
-def test_text_pipelines_equal_slow_loop(name: str, removal: str) -> None:
+def test_faithfulness_of_texts_equals_slow_loop(name: str, removal: str) -> None:
     model = fitted(name)
     tokens = text_tokens(model, TEXTS)
     scores = scores_for(tokens)
@@ -138,7 +138,7 @@ def test_text_tokens_equal_vectorizer() -> None:
     np.testing.assert_array_equal(base, joined)
 
 
-def test_mask_separates_words() -> None:
+def test_removal_mask_separates_words() -> None:
     """Deleting "not" creates the new pair of words "is good"."""
     model = make_pipeline(
         CountVectorizer(ngram_range=(2, 2), vocabulary=["is not", "not good", "is good"]),
@@ -165,7 +165,7 @@ def test_mask_separates_words() -> None:
     assert details["loo"][0][1] == pytest.approx(base - good)
 
 
-def test_text_occurrences_are_separate_tokens() -> None:
+def test_faithfulness_counts_occurrences_as_separate_tokens() -> None:
     model = fitted("counts")
     _, details = faithfulness(
         model, [["good", "film", "good"]], [[3.0, 0.0, 1.0]], return_details=True
@@ -177,7 +177,7 @@ def test_text_occurrences_are_separate_tokens() -> None:
     assert details["loo"][0][[0, 2]] == pytest.approx([full - once] * 2)
 
 
-def test_texts_without_tokens() -> None:
+def test_faithfulness_accepts_texts_without_tokens() -> None:
     model = fitted("pairs")
     measure_values, details = faithfulness(
         model, ["", "good film", "!"], [[], [1.0, 1.0], []], return_details=True
@@ -192,7 +192,7 @@ def test_texts_without_tokens() -> None:
     )
 
 
-def test_text_attributions_of_columns() -> None:
+def test_faithfulness_of_texts_accepts_column_attributions() -> None:
     model = fitted("pairs")
     matrix = model[0].transform(TEXTS)
     slopes = matrix.multiply(model[-1].coef_[0]).tocsr()
@@ -250,7 +250,7 @@ def test_text_attributions_of_columns() -> None:
     assert details["without"][0][0] == pytest.approx(model[-1].predict_proba(by_hand)[0, 1])
 
 
-def test_text_attributions_of_columns_after_two_steps() -> None:
+def test_faithfulness_of_texts_uses_columns_of_last_step() -> None:
     """All steps but the last turn the texts into the columns of the attributions."""
     model = fitted("stopped")
     matrix = model[:-1].transform(TEXTS)
@@ -266,7 +266,7 @@ def test_text_attributions_of_columns_after_two_steps() -> None:
         np.testing.assert_allclose(measure_values[measure], values, atol=1e-9)
 
 
-def test_texts_in_series_of_polars() -> None:
+def test_faithfulness_accepts_texts_in_polars_series() -> None:
     model, texts = fitted("counts"), ["good film", "bad story"]
     scores = [[1.0, 2.0], [2.0, 1.0]]
     expected = faithfulness(model, texts, scores)
@@ -275,12 +275,12 @@ def test_texts_in_series_of_polars() -> None:
         np.testing.assert_array_equal(measure_values[measure], values)
 
 
-def test_texts_must_not_be_empty_list() -> None:
+def test_faithfulness_rejects_empty_list_of_texts() -> None:
     with pytest.raises(ValueError, match="X must be rows of features, a list of texts"):
         faithfulness(fitted("counts"), [], [])
 
 
-def test_text_model_of_token_lists() -> None:
+def test_faithfulness_accepts_models_of_token_lists() -> None:
     model = make_pipeline(CountVectorizer(analyzer=list), MultinomialNB())
     tokens = [["good", "film"], ["bad", "film", "bad"], ["good"], ["bad"]]
     model.fit(tokens, [1, 0, 1, 0])
@@ -293,7 +293,7 @@ def test_text_model_of_token_lists() -> None:
         faithfulness(model, ["good film"], [[1.0, 0.0]])
 
 
-def test_text_ragged_attributions_per_class() -> None:
+def test_faithfulness_accepts_ragged_attributions_per_class() -> None:
     model = fitted("counts")
     tokens = text_tokens(model, TEXTS)
     rng = np.random.default_rng(1)
@@ -329,7 +329,7 @@ def test_text_ragged_attributions_per_class() -> None:
         ),
     ],
 )
-def test_text_rejects_invalid_inputs(
+def test_faithfulness_of_texts_rejects_invalid_inputs(
     changes: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     good: dict[str, Any] = {
@@ -348,7 +348,7 @@ def test_text_tokens_reject_other_types() -> None:
         text_tokens(None, [["good"], 3])
 
 
-def test_text_rejects_mixed_rows() -> None:
+def test_faithfulness_rejects_mixed_rows() -> None:
     rows = [["u", 1.0], ["v", 2.0], ["u", 3.0]]
     with pytest.raises(TypeError, match=r"X must hold numbers, .* Pass a DataFrame for columns"):
         faithfulness(lambda texts: np.full((len(texts), 2), 0.5), rows, np.ones((3, 2)))
