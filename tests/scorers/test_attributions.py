@@ -45,7 +45,7 @@ def model() -> Any:
 
 
 @pytest.mark.parametrize("measure", FAITHFULNESS)
-def test_a_scorer_is_the_mean_that_is_greater_for_the_better(model: Any, measure: str) -> None:
+def test_attribution_scorer_returns_signed_mean(model: Any, measure: str) -> None:
     scorer = make_attribution_scorer(
         measure, slopes, target=Target(explains=1), removal=Removal("mean", reference=X)
     )
@@ -76,7 +76,7 @@ def test_a_scorer_is_the_mean_that_is_greater_for_the_better(model: Any, measure
 
 
 @pytest.mark.parametrize("measure", PLAUSIBILITY)
-def test_plausibility_takes_the_rationales_as_y(measure: str) -> None:
+def test_attribution_scorer_reads_rationales_from_y(measure: str) -> None:
     texts = ["good film", "bad film", "good cast", "awful bad story"]
     marks = [[1, 0], [1, 0], [0, 1], [1, 1, 0]]
     pipeline = make_pipeline(CountVectorizer(), MultinomialNB()).fit(texts, [1, 0, 1, 0])
@@ -92,7 +92,7 @@ def test_plausibility_takes_the_rationales_as_y(measure: str) -> None:
         scorer(pipeline, texts)
 
 
-def test_rows_without_a_value_are_left_out_and_counted(model: Any) -> None:
+def test_attribution_scorer_reports_undefined_rows(model: Any) -> None:
     def some(model: Any, rows: np.ndarray) -> np.ndarray:
         scores = slopes(model, rows)
         scores[::3] = 1.0
@@ -110,7 +110,7 @@ def test_rows_without_a_value_are_left_out_and_counted(model: Any) -> None:
         scorer(model, X, sample_weight=[1, 2])
 
 
-def test_searches_and_validations_take_the_scorers() -> None:
+def test_attribution_scorer_works_in_searches_and_validation() -> None:
     pipeline = make_pipeline(StandardScaler(), LogisticRegression())
     scoring: dict[str, AttributionScorer] = {
         name: make_attribution_scorer(
@@ -137,7 +137,7 @@ def test_searches_and_validations_take_the_scorers() -> None:
     assert (words["test_score"] > 0).all()
 
 
-def test_weights_are_routed() -> None:
+def test_attribution_scorer_receives_routed_weights() -> None:
     weights = np.linspace(0, 2, len(X))
     scorer = make_attribution_scorer(
         "aopc_compr", lambda model, rows: rows * model.coef_[0], target=Target(explains=1)
@@ -159,7 +159,7 @@ def test_weights_are_routed() -> None:
     assert results["test_score"][0] != pytest.approx(scorer(fitted, rows[60:]))
 
 
-def test_a_regressor_is_scored_by_its_numbers() -> None:
+def test_attribution_scorer_accepts_regressors() -> None:
     data, y = load_diabetes(return_X_y=True)
     model = LinearRegression().fit(data, y)
     scorer = make_attribution_scorer(
@@ -168,7 +168,7 @@ def test_a_regressor_is_scored_by_its_numbers() -> None:
     assert scorer(model, data[:30], y[:30]) == pytest.approx(1.0)
 
 
-def test_scorers_that_are_rejected() -> None:
+def test_make_attribution_scorer_rejects_invalid_arguments() -> None:
     with pytest.raises(ValueError, match="Did you mean 'aopc_compr'"):
         make_attribution_scorer("aopc_comp", slopes)
     with pytest.raises(TypeError, match="explainer must be a function"):

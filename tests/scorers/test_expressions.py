@@ -26,7 +26,7 @@ P, R, C = Variable("p"), Variable("r"), Variable("c")
         (C * (R - 3).falling_sigmoid(), "c · 1 / (1 + e^(r − 3))", 0.125),
     ],
 )
-def test_expression_text_and_value(expression, text, value) -> None:
+def test_expression_has_text_and_value(expression, text, value) -> None:
     assert expression.to_text() == text
     assert float(expression.evaluate({"p": 0.5, "r": 3.0, "c": 0.25})) == pytest.approx(value)
 

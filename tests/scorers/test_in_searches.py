@@ -116,7 +116,7 @@ GRIDS = {
 @pytest.mark.parametrize(
     ("scorer", "parts"), [(ice, ice_of_parts), (neg_fire, neg_fire_of_parts)], ids=["ice", "fire"]
 )
-def test_grid_search_over_plain_parameters(
+def test_grid_search_scores_classifiers_like_loop(
     name: str, scorer: RuleScorer, parts: Callable[..., float]
 ) -> None:
     extractor, grid = GRIDS[name]
@@ -135,7 +135,7 @@ def test_grid_search_over_plain_parameters(
 
 
 @pytest.mark.parametrize("scorer", [ice, neg_fire], ids=["ice", "fire"])
-def test_grid_search_in_regression(scorer: RuleScorer) -> None:
+def test_grid_search_scores_regressors_like_loop(scorer: RuleScorer) -> None:
     parts = ice_of_parts if scorer is ice else neg_fire_of_parts
     folds = KFold(3)
     black_box = LinearRegression()
@@ -152,7 +152,7 @@ def test_grid_search_in_regression(scorer: RuleScorer) -> None:
         assert search.cv_results_["mean_test_score"] == pytest.approx(expected)
 
 
-def test_a_dict_of_scorers() -> None:
+def test_grid_search_accepts_dict_of_scorers() -> None:
     scoring = {"fire": neg_fire, "ice": ice, "accuracy": "accuracy"}
     search = GridSearchCV(
         cart(), {"max_leaf_nodes": [3, 6]}, scoring=scoring, cv=FOLDS, refit="ice"
@@ -179,7 +179,7 @@ def test_knowledge_scorer_refits_by_one_score() -> None:
     assert (results["mean_test_n_rules"] <= [p["max_leaf_nodes"] for p in results["params"]]).all()
 
 
-def test_cross_validate_and_cross_val_score() -> None:
+def test_cross_validation_scores_like_loop() -> None:
     scores = cross_validate(
         gridex(n_slices=5, depth=1),
         X,
@@ -200,7 +200,7 @@ def test_cross_validate_and_cross_val_score() -> None:
     assert parts["test_n_rules"].tolist() == [m.n_rules_ for m in scores["estimator"]]
 
 
-def test_halving_and_randomized_searches() -> None:
+def test_halving_and_randomized_search_use_scorer() -> None:
     grid = {"max_leaf_nodes": [3, 5, 12]}
     halving = HalvingGridSearchCV(
         cart(), grid, scoring=ice, cv=3, factor=3, min_resources=25, random_state=0
@@ -215,7 +215,7 @@ def test_halving_and_randomized_searches() -> None:
 
 
 @pytest.mark.parametrize("output", ["default", "pandas"])
-def test_grid_search_over_a_pipeline(output: str) -> None:
+def test_grid_search_scores_pipelines_like_loop(output: str) -> None:
     frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
     labels = pd.Series(LABELS)
     pipeline = Pipeline([("scale", StandardScaler()), ("rules", gridex(depth=1))])
@@ -237,7 +237,7 @@ def test_grid_search_over_a_pipeline(output: str) -> None:
     assert ice(search, frame, labels) == pytest.approx(score(search.best_estimator_, frame, labels))
 
 
-def test_a_search_in_a_pipeline() -> None:
+def test_scorer_accepts_search_in_pipeline() -> None:
     search = GridSearchCV(cart(), {"max_leaf_nodes": [3, 9]}, scoring=ice, cv=FOLDS)
     pipeline = make_pipeline(StandardScaler(), search).fit(X, LABELS)
     inner = pipeline[-1].best_estimator_
@@ -247,7 +247,7 @@ def test_a_search_in_a_pipeline() -> None:
     assert ((scores > 0.8) & (scores < 1)).all()
 
 
-def test_a_search_of_searches() -> None:
+def test_scorer_accepts_nested_searches() -> None:
     inner = GridSearchCV(cart(), {"max_leaf_nodes": [3, 9]}, scoring=ice, cv=FOLDS)
     outer = GridSearchCV(
         inner, {"estimator__min_samples_leaf": [1, 12]}, scoring=ice, cv=FOLDS, error_score="raise"
@@ -260,7 +260,7 @@ def test_a_search_of_searches() -> None:
     assert ice(outer, X, LABELS) == pytest.approx(ice_of_parts(deepest, X, LABELS))
 
 
-def test_grid_search_over_a_transformed_target() -> None:
+def test_grid_search_scores_transformed_targets() -> None:
     folds = KFold(3)
     model = TransformedTargetRegressor(
         CARTExtractor(DecisionTreeRegressor(max_depth=3, random_state=0), random_state=0),
@@ -281,7 +281,7 @@ def test_grid_search_over_a_transformed_target() -> None:
 
 
 @pytest.mark.slow
-def test_workers_in_other_processes_give_the_same_scores() -> None:
+def test_grid_search_scores_alike_with_several_workers() -> None:
     scoring = {"ice": ice, "strict": make_ice_scorer(rho=3, size="literals")}
     grid = {"max_leaf_nodes": [3, 9]}
     one, two = (
@@ -294,7 +294,7 @@ def test_workers_in_other_processes_give_the_same_scores() -> None:
         assert one[f"mean_test_{name}"].tolist() == two[f"mean_test_{name}"].tolist()
 
 
-def test_search_reports_estimator_without_rules() -> None:
+def test_cross_validation_rejects_models_without_rules() -> None:
     with pytest.raises(TypeError, match="LogisticRegression has no rule set"):
         cross_val_score(LogisticRegression(), X, LABELS, scoring=ice, error_score="raise")
 
@@ -303,7 +303,7 @@ def test_search_reports_estimator_without_rules() -> None:
 
 
 @pytest.mark.parametrize("scoring", [{"ice": ice, "fire": neg_fire}, knowledge, ice], ids=repr)
-def test_weights_of_fit_reach_the_scores(scoring: Any) -> None:
+def test_grid_search_passes_weights_to_fit_and_scores(scoring: Any) -> None:
     tree = DecisionTreeClassifier(random_state=0)
     grid = {"max_leaf_nodes": [2, 4]}
     refit = scoring is ice or "ice"
@@ -321,7 +321,7 @@ def test_weights_of_fit_reach_the_scores(scoring: Any) -> None:
         assert results[key][position] != pytest.approx(np.mean(unweighted), abs=1e-3)
 
 
-def test_weights_reach_an_extractor_without_metadata_routing() -> None:
+def test_grid_search_passes_weights_to_fit_without_routing() -> None:
     search = GridSearchCV(cart(), {"max_leaf_nodes": [3]}, scoring=ice, error_score="raise")
     search.fit(X, LABELS, sample_weight=WEIGHTS)
     alone = cart().set_params(max_leaf_nodes=3).fit(X, LABELS, sample_weight=WEIGHTS)
@@ -351,7 +351,7 @@ def models_without_weights() -> list[Any]:
 
 @pytest.mark.usefixtures("routing")
 @pytest.mark.parametrize("model", models_without_weights(), ids=lambda m: type(m).__name__)
-def test_requested_weights_arrive_and_change_the_score(model: Any) -> None:
+def test_routing_passes_requested_weights(model: Any) -> None:
     scorer = ice.set_score_request(sample_weight=True)
     metadata = {"sample_weight": WEIGHTS}
     scores = cross_val_score(
@@ -367,7 +367,7 @@ def test_requested_weights_arrive_and_change_the_score(model: Any) -> None:
 
 
 @pytest.mark.usefixtures("routing")
-def test_weights_may_come_under_another_name() -> None:
+def test_routing_passes_weights_under_another_name() -> None:
     model = models_without_weights()[1]
     scorer = ice.set_score_request(sample_weight="importance")
     metadata = {"importance": WEIGHTS}
@@ -376,7 +376,7 @@ def test_weights_may_come_under_another_name() -> None:
 
 
 @pytest.mark.usefixtures("routing")
-def test_weights_without_a_request_are_an_error() -> None:
+def test_routing_rejects_weights_without_request() -> None:
     model = models_without_weights()[1]
     metadata = {"sample_weight": WEIGHTS}
     with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
@@ -389,7 +389,7 @@ def test_weights_without_a_request_are_an_error() -> None:
 
 
 @pytest.mark.usefixtures("routing")
-def test_weights_are_routed_to_requesting_scorers() -> None:
+def test_routing_passes_weights_to_requesting_scorers_only() -> None:
     model = models_without_weights()[1]
     scoring = {
         "with": ice.set_score_request(sample_weight=True),
@@ -405,7 +405,7 @@ def test_weights_are_routed_to_requesting_scorers() -> None:
 
 
 @pytest.mark.usefixtures("routing")
-def test_the_scorer_of_many_scores_takes_weights_by_routing() -> None:
+def test_routing_passes_weights_to_knowledge_scorer() -> None:
     model = models_without_weights()[1]
     scorer = knowledge.set_score_request(sample_weight=True)
     search = GridSearchCV(model, {"max_leaf_nodes": [3]}, scoring=scorer, cv=FOLDS, refit="ice")
@@ -414,7 +414,7 @@ def test_the_scorer_of_many_scores_takes_weights_by_routing() -> None:
 
 
 @pytest.mark.usefixtures("routing")
-def test_weights_reach_black_box_and_score() -> None:
+def test_routing_passes_weights_to_black_box_and_score() -> None:
     black_box = DecisionTreeClassifier(max_depth=2, random_state=0)
     black_box.set_fit_request(sample_weight=True)
     model = CARTExtractor(black_box, max_leaf_nodes=3, random_state=0)
@@ -433,14 +433,14 @@ def test_weights_reach_black_box_and_score() -> None:
 
 
 @pytest.mark.usefixtures("routing")
-def test_without_metadata_routing_changes_nothing() -> None:
+def test_routing_without_metadata_does_not_change_scores() -> None:
     model = cart(max_leaf_nodes=3)
     for scorer in (ice, ice.set_score_request(sample_weight=True)):
         scores = cross_val_score(model, X, LABELS, scoring=scorer, cv=FOLDS)
         assert scores == pytest.approx(by_hand(model, X, LABELS, ice_of_parts))
 
 
-def test_a_request_leaves_the_ready_made_scorer_as_it_is() -> None:
+def test_set_score_request_does_not_change_scorer() -> None:
     for scorer in SCORERS.values():
         asked = scorer.set_score_request(sample_weight=True)
         assert asked is not scorer
@@ -450,7 +450,7 @@ def test_a_request_leaves_the_ready_made_scorer_as_it_is() -> None:
         assert reset.get_metadata_routing().score.requests == {"sample_weight": None}
 
 
-def test_requests_that_cannot_be_met() -> None:
+def test_set_score_request_rejects_invalid_requests() -> None:
     with pytest.raises(TypeError, match=r"ice takes sample_weight only, got \['groups'\]"):
         ice.set_score_request(groups=True)
     with pytest.raises(ValueError, match="sample_weight"):
@@ -469,7 +469,7 @@ COPIES = {
 
 @pytest.mark.parametrize("kind", COPIES)
 @pytest.mark.parametrize("name", SCORERS)
-def test_copies_score_equally(kind: str, name: str) -> None:
+def test_scorer_copies_score_equally(kind: str, name: str) -> None:
     model = cart(max_leaf_nodes=4).fit(X, LABELS)
     scorer = SCORERS[name].set_score_request(sample_weight="w")
     second_result = COPIES[kind](scorer)
@@ -480,7 +480,7 @@ def test_copies_score_equally(kind: str, name: str) -> None:
     assert second_result.gives_dict is (name == "knowledge")
 
 
-def test_a_scorer_shows_its_settings() -> None:
+def test_scorer_repr_shows_settings() -> None:
     assert repr(neg_fire) == (
         "neg_fire(psi=1.0, loss='auto', uncovered='penalize', size='rules', undefined=nan, "
         "reference='data')"
@@ -490,7 +490,7 @@ def test_a_scorer_shows_its_settings() -> None:
     assert "neg_q(loss='auto'" in repr(GridSearchCV(cart(), {}, scoring=neg_q))
 
 
-def test_each_call_predicts_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scorer_predicts_once_per_call(monkeypatch: pytest.MonkeyPatch) -> None:
     model = CARTExtractor(KNeighborsClassifier(), max_leaf_nodes=3).fit(X, LABELS)
     calls = []
     predict = CARTExtractor.predict

@@ -34,7 +34,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-def test_the_command_line_knows_a_score_of_another_package(site: Path, tmp_path: Path) -> None:
+def test_score_command_computes_installed_scores(site: Path, tmp_path: Path) -> None:
     X, y = load_iris(return_X_y=True, as_frame=True)
     rules = CARTExtractor(DecisionTreeClassifier(random_state=0), max_leaf_nodes=3).fit(X, y).rules_
     (tmp_path / "rules.json").write_text(rules.to_json(), encoding="utf-8")
@@ -69,7 +69,7 @@ def test_the_command_line_knows_a_score_of_another_package(site: Path, tmp_path:
         ("skescore.scorers:SurvivalScorer", TypeError, "must be a skescore.scorers.ScoreSpec"),
     ],
 )
-def test_invalid_entry_points_are_rejected(
+def test_register_installed_scores_rejects_invalid_entries(
     target: str, kind: type, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     info = tmp_path / "odd-1.dist-info"
@@ -81,7 +81,7 @@ def test_invalid_entry_points_are_rejected(
         register_installed_scores()
 
 
-def test_scores_of_installed_packages_are_registered(
+def test_register_installed_scores_adds_scores_and_scorers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "brief_one.py").write_text(

@@ -91,7 +91,7 @@ def by_hand(names: list[str], model: Any, X: Any, y: Any, folds: Any) -> dict[st
     ],
     ids=["tree", "pipeline", "extractor"],
 )
-def test_all_measures_of_two_classes_at_once(model: Any) -> None:
+def test_performance_scorers_of_classes_agree_with_loop(model: Any) -> None:
     names = of_kind("binary", "multiclass", "probability")
     scoring = {name: make_performance_scorer(name) for name in names}
     results = cross_validate(model, X2, Y2, scoring=scoring, cv=FOLDS)
@@ -112,7 +112,7 @@ def test_all_measures_of_two_classes_at_once(model: Any) -> None:
     ],
     ids=["linear", "transformed", "extractor"],
 )
-def test_all_measures_of_numbers_at_once(model: Any) -> None:
+def test_performance_scorers_of_numbers_agree_with_loop(model: Any) -> None:
     names, folds = of_kind("regression"), KFold(3)
     scoring = {name: make_performance_scorer(name) for name in names}
     results = cross_validate(model, X_NUMBERS, Y_NUMBERS, scoring=scoring, cv=folds)
@@ -121,7 +121,7 @@ def test_all_measures_of_numbers_at_once(model: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["fallout", "specificity", "soft_margin_loss"])
-def test_a_search_takes_the_best(name: str) -> None:
+def test_performance_scorer_selects_best_in_search(name: str) -> None:
     leaves, scorer = [2, 3, 4, 8], get_rule_scorer(name)
     search = GridSearchCV(TREE, {"max_leaf_nodes": leaves}, scoring=scorer, cv=FOLDS).fit(X2, Y2)
     means = [
@@ -155,7 +155,7 @@ TRUTH = np.array(["low", "high", "high", "low", "low"])
 
 
 @pytest.mark.parametrize("name", of_kind("binary", "multiclass"))
-def test_a_bare_rule_set(name: str) -> None:
+def test_performance_scorer_accepts_rule_sets(name: str) -> None:
     options = {"pos_label": "low"} if name in of_kind("binary") else {}
     expected = performance_value(name, TRUTH, ["low", "low", "high", "high", "high"], **options)
     scorer = make_performance_scorer(name, **options)
@@ -163,7 +163,7 @@ def test_a_bare_rule_set(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", of_kind("probability"))
-def test_columns_of_a_rule_set_are_in_its_own_order(name: str) -> None:
+def test_performance_scorer_orders_columns_by_classes(name: str) -> None:
     sure = RULES.predict_proba(ROWS)[np.arange(5), [0, 1, 1, 0, 0]]
     assert sure.tolist() == pytest.approx([1, 1 / 3, 1, 0, 0])
     beside_others = np.column_stack([sure, 1 - sure])
@@ -171,7 +171,7 @@ def test_columns_of_a_rule_set_are_in_its_own_order(name: str) -> None:
     assert make_performance_scorer(name)(RULES, ROWS, TRUTH) == sign(name) * expected
 
 
-def test_measures_of_votes() -> None:
+def test_performance_scorer_measures_voting_conflicts() -> None:
     figures = characteristics(RULES, ROWS, TRUTH)
     assert figures["negative_voting_conflicts"] == figures["voting_conflicts"] == 1.0
     for name in of_kind("rules"):
@@ -190,7 +190,7 @@ def test_measures_of_votes() -> None:
         PERFORMANCE_SCORERS["rules_per_example"](no_rules, X3, Y3)
 
 
-def test_votes_in_frames_and_pipelines() -> None:
+def test_performance_scorer_accepts_frames_and_pipelines() -> None:
     X, y = load_iris(return_X_y=True, as_frame=True)
     extractor = CARTExtractor(KNeighborsClassifier(), max_leaf_nodes=4, random_state=0)
     alone = clone(extractor).fit(X, y)
@@ -202,7 +202,7 @@ def test_votes_in_frames_and_pipelines() -> None:
     assert PERFORMANCE_SCORERS["rules_per_example"](alone, X, y) >= 1.0
 
 
-def test_fidelity() -> None:
+def test_performance_scorer_measures_fidelity() -> None:
     black_box = KNeighborsClassifier(15)
     extractor = CARTExtractor(black_box, max_leaf_nodes=3, random_state=0).fit(X2, LABELS)
     answers = clone(black_box).fit(X2, LABELS).predict(X2)
@@ -214,7 +214,7 @@ def test_fidelity() -> None:
         scorer(as_ruleset(extractor), X2, LABELS)
 
 
-def test_pruning_by_a_measure_of_predictions() -> None:
+def test_prune_accepts_performance_scorers() -> None:
     X, y, scorer = X3, Y3, get_rule_scorer("cohen_kappa")
     rules = as_ruleset(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, np.roll(y, 9)))
     with pytest.raises(ValueError, match="the rule set has no fallback"):
@@ -228,7 +228,7 @@ def test_pruning_by_a_measure_of_predictions() -> None:
 # --- labels and classes --------------------------------------------------------------------------
 
 
-def test_the_positive_class() -> None:
+def test_performance_scorer_needs_positive_class() -> None:
     tree = clone(TREE).fit(X2, LABELS)
     for pos_label in ("bad", "fine"):
         scorer = make_performance_scorer("precision", pos_label=pos_label)
@@ -240,7 +240,7 @@ def test_the_positive_class() -> None:
         make_performance_scorer("precision", pos_label="good")(tree, X2[:1], LABELS[:1])
 
 
-def test_two_of_three_classes_are_no_question_of_two() -> None:
+def test_performance_scorer_counts_classes_of_model() -> None:
     tree = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X3, Y3)
     rows = (Y3 < 2) & (tree.predict(X3) < 2)
     assert set(Y3[rows]) == set(tree.predict(X3[rows])) == {0, 1}
@@ -248,7 +248,7 @@ def test_two_of_three_classes_are_no_question_of_two() -> None:
         make_performance_scorer("youden")(tree, X3[rows], Y3[rows])
 
 
-def test_a_label_that_the_model_does_not_know() -> None:
+def test_performance_scorer_rejects_unknown_labels() -> None:
     model = GaussianNB().fit(X3[Y3 < 2], Y3[Y3 < 2])
     with pytest.raises(
         ValueError, match="label 2, which is not one of the classes of y_prob, 0, 1"
@@ -256,7 +256,7 @@ def test_a_label_that_the_model_does_not_know() -> None:
         make_performance_scorer("margin")(model, X3, Y3)
 
 
-def test_models_that_do_not_suit_the_measure() -> None:
+def test_performance_scorer_rejects_unsuitable_models() -> None:
     model = LinearRegression().fit(X_NUMBERS, Y_NUMBERS)
     with pytest.raises(TypeError, match="needs a classifier with predict_proba, but LinearRegress"):
         make_performance_scorer("margin")(model, X_NUMBERS, Y_NUMBERS)
@@ -275,7 +275,7 @@ def test_models_that_do_not_suit_the_measure() -> None:
 # --- undefined -----------------------------------------------------------------------------------
 
 
-def test_undefined_scores() -> None:
+def test_performance_scorer_warns_if_undefined() -> None:
     tree = clone(TREE).fit(X2, Y2)
     positives = Y2 == 1
     for name in ("specificity", "fallout"):
@@ -286,7 +286,7 @@ def test_undefined_scores() -> None:
         assert scorer(tree, X2[positives], Y2[positives]) == -0.5
 
 
-def test_infinite_losses_remain_infinite() -> None:
+def test_performance_scorer_keeps_infinite_losses() -> None:
     assert PERFORMANCE_SCORERS["neg_cross_entropy"](RULES, ROWS, TRUTH) == -math.inf
 
 
@@ -294,7 +294,7 @@ def test_infinite_losses_remain_infinite() -> None:
 
 
 @pytest.mark.parametrize("name", of_kind("binary", "multiclass", "probability"))
-def test_weights(name: str) -> None:
+def test_performance_scorer_accepts_weights(name: str) -> None:
     tree, scorer = clone(TREE).fit(X2, Y2), make_performance_scorer(name)
     answers = tree.predict_proba(X2) if name in of_kind("probability") else tree.predict(X2)
     expected = sign(name) * performance_value(name, Y2, answers, sample_weight=WEIGHTS)
@@ -305,7 +305,7 @@ def test_weights(name: str) -> None:
         assert scorer(tree, X2, Y2) != pytest.approx(expected)
 
 
-def test_weights_through_metadata_routing() -> None:
+def test_performance_scorer_receives_routed_weights() -> None:
     model = KNeighborsClassifier(25)
     scorer = get_rule_scorer("zero_one_loss")
 
@@ -347,7 +347,7 @@ def test_weights_through_metadata_routing() -> None:
 # --- by name -------------------------------------------------------------------------------------
 
 
-def test_every_measure_but_survival_is_a_scorer_by_name() -> None:
+def test_performance_scorers_exist_for_all_metrics_but_survival() -> None:
     assert set(PERFORMANCE_METRICS) - {s.metric for s in PERFORMANCE_SCORERS.values()} == {
         "integrated_brier_score"
     }
@@ -368,7 +368,7 @@ def test_every_measure_but_survival_is_a_scorer_by_name() -> None:
         ("integrated_brier_score", "no score 'integrated_brier_score'"),
     ],
 )
-def test_names_that_there_are_not(name: str, message: str) -> None:
+def test_get_rule_scorer_rejects_unknown_names(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         get_rule_scorer(name)
 
@@ -383,7 +383,7 @@ def test_names_that_there_are_not(name: str, message: str) -> None:
         ("integrated_brier_score", {}, ValueError, "needs the censored rows"),
     ],
 )
-def test_scorers_that_cannot_be_made(
+def test_make_performance_scorer_rejects_invalid_options(
     metric: Any, options: Any, kind: type[Exception], message: str
 ) -> None:
     with pytest.raises(kind, match=message):
@@ -405,7 +405,7 @@ COPIES = {
 
 @pytest.mark.parametrize("kind", COPIES)
 @pytest.mark.parametrize("metric", ["fallout", OWN], ids=["named", "own"])
-def test_copies_score_equally(kind: str, metric: Any) -> None:
+def test_performance_scorer_copies_score_equally(kind: str, metric: Any) -> None:
     tree = clone(TREE).fit(X2, Y2)
     scorer = make_performance_scorer(metric, undefined=-1).set_score_request(sample_weight="w")
     second_result = COPIES[kind](scorer)
@@ -414,13 +414,13 @@ def test_copies_score_equally(kind: str, metric: Any) -> None:
     assert second_result.get_metadata_routing().score.requests == {"sample_weight": "w"}
 
 
-def test_a_scorer_shows_its_settings() -> None:
+def test_performance_scorer_repr_shows_settings() -> None:
     scorer = make_performance_scorer("f1", harmonic=True, pos_label="yes", undefined=0)
     assert repr(scorer) == ("f1(harmonic=True, pos_label='yes', undefined=0.0, reference='data')")
     assert repr(make_performance_scorer(OWN)) == "neg_half_off(undefined=nan, reference='data')"
 
 
-def test_frames_and_series() -> None:
+def test_performance_scorer_accepts_frames_and_series() -> None:
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     tree = clone(TREE).fit(X, y)
     shuffled = y.sample(frac=1, random_state=0).index
@@ -429,7 +429,7 @@ def test_frames_and_series() -> None:
     assert value == pytest.approx(scorer(tree, X, y))
 
 
-def test_a_function_by_name_is_a_measure() -> None:
+def test_performance_scorer_accepts_functions() -> None:
     X, y = load_iris(return_X_y=True)
     tree = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0).fit(X, y)
     scorer = make_performance_scorer({"matthews": matthews_corrcoef})

@@ -83,14 +83,14 @@ def counted(rules: RuleSet, X: Any, y: Any) -> list[tuple[int, int, int, int]]:
         (math.prod, 0.5),
     ],
 )
-def test_aggregates_by_hand(aggregate: Any, expected: float) -> None:
+def test_rule_scorer_aggregates_equal_hand_computed_values(aggregate: Any, expected: float) -> None:
     value = make_rule_scorer("precision", aggregate=aggregate)(RULES, X, Y)
     assert value == pytest.approx(expected)
     assert type(value) is float
 
 
 @given(measure=st.sampled_from(sorted(RULE_MEASURES)), seed=st.integers(0, 2**32 - 1))
-def test_measures_equal_those_of_rules(measure: str, seed: int) -> None:
+def test_rule_scorer_agrees_with_rule_quality(measure: str, seed: int) -> None:
     rows = np.random.default_rng(seed).integers(0, len(X_IRIS), 40)
     some, labels = X_IRIS.iloc[rows], Y_IRIS.iloc[rows]
     counts = counted(LEAVES, some, labels)
@@ -110,20 +110,20 @@ def test_measures_equal_those_of_rules(measure: str, seed: int) -> None:
     assert weighted(LEAVES, some, labels) == pytest.approx(total, rel=1e-9, abs=1e-12)
 
 
-def test_parameters_of_the_measure_count() -> None:
+def test_rule_scorer_passes_parameters() -> None:
     one, two = (make_rule_scorer("f_measure", beta=b)(RULES, X, Y) for b in (1, 2))
     assert one == pytest.approx((2 * 2 / (3 + 2) + 2 * 2 / (2 + 4)) / 2)
     assert one != two
     assert make_rule_scorer("f_measure")(RULES, X, Y) == two
 
 
-def test_assigned_rows_of_later_rules() -> None:
+def test_rule_scorer_counts_assigned_rows() -> None:
     # Behind the first rule, the second one answers 2.5, 3.5 and 3.75.
     scorer = make_rule_scorer("precision", assigned=True)
     assert scorer(RULES, X, Y) == pytest.approx((1 + 2 / 3) / 2)
 
 
-def test_weights_are_numbers_of_repetitions() -> None:
+def test_rule_scorer_weights_equal_repetitions() -> None:
     times = np.array([1, 3, 2, 1, 2])
     for aggregate in ("mean", "weighted"):
         scorer = make_rule_scorer("c2", aggregate=aggregate)
@@ -140,14 +140,14 @@ ERRORS = RuleMeasure(
 )
 
 
-def test_losses_are_negated_so_that_the_minimum_is_the_worst() -> None:
+def test_rule_scorer_negates_losses() -> None:
     scorer = make_rule_scorer(ERRORS, aggregate="min")
     assert scorer(RULES, X, Y) == -2 / 5
     assert make_rule_scorer(ERRORS, aggregate="max")(RULES, X, Y) == 0
     assert scorer.name == "neg_min_rule_errors"
 
 
-def test_numbers_are_right_within_a_spread() -> None:
+def test_rule_scorer_accepts_numbers_within_one_deviation() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=2)], 10.0), Rule([Interval(0, lower=2)], 20.0)],
         ["x"],
@@ -163,7 +163,7 @@ def test_numbers_are_right_within_a_spread() -> None:
 SPARE = RULES.replace(rules=[*RULES, Rule([Interval(0, lower=9)], "high")])
 
 
-def test_a_rule_without_rows_has_no_precision() -> None:
+def test_rule_scorer_warns_about_rules_without_rows() -> None:
     why = r"precision is undefined: 1 of 3 rules have no value on these 5 rows.*undefined=..."
     with pytest.warns(UndefinedMetricWarning, match=why):
         assert math.isnan(make_rule_scorer("precision")(SPARE, X, Y))
@@ -180,7 +180,7 @@ def test_a_rule_without_rows_has_no_precision() -> None:
     assert weighted(*of_three) == pytest.approx((1 * 1 + 2 * 0.5) / 3)
 
 
-def test_without_rules_or_rows_of_rules() -> None:
+def test_rule_scorer_warns_without_rules_or_covered_rows() -> None:
     none = RULES.replace(rules=[])
     with pytest.warns(UndefinedMetricWarning, match="There are no rules, so c2 is undefined"):
         assert math.isnan(make_rule_scorer()(none, X, Y))
@@ -195,7 +195,7 @@ def test_without_rules_or_rows_of_rules() -> None:
 # --- where scikit-learn and others call it -------------------------------------------------------
 
 
-def test_in_a_grid_search() -> None:
+def test_rule_scorer_works_in_grid_search() -> None:
     scorer = make_rule_scorer("c2", aggregate="min", undefined=-1.0, assigned=True)
     search = GridSearchCV(
         CARTExtractor(KNeighborsClassifier(5), random_state=0),
@@ -211,7 +211,7 @@ def test_in_a_grid_search() -> None:
 
 
 @pytest.mark.slow
-def test_in_a_study_and_a_search_of_extractors() -> None:
+def test_rule_scorer_works_in_studies_and_extractor_search() -> None:
     scorer = make_rule_scorer("precision", aggregate="weighted", assigned=True)
     extractor = CARTExtractor(KNeighborsClassifier(5), random_state=0)
 
@@ -240,7 +240,7 @@ def test_in_a_study_and_a_search_of_extractors() -> None:
     assert search.score(X_IRIS, Y_IRIS) == scorer(search.rules_, X_IRIS, Y_IRIS)
 
 
-def test_as_a_criterion_of_pruning() -> None:
+def test_prune_accepts_rule_scorers() -> None:
     X_rows, y = X_IRIS.to_numpy(), Y_IRIS.to_numpy()
     scorer = make_rule_scorer("c2", undefined=-1.0)
     rules = LEAVES.replace(domain=Domain.around(X_rows))
@@ -250,7 +250,7 @@ def test_as_a_criterion_of_pruning() -> None:
     assert prune(rules, X_rows, y, "mean_rule_sensitivity", max_steps=1) != rules
 
 
-def test_pipelines_are_scored_in_the_units_of_their_rules() -> None:
+def test_rule_scorer_accepts_pipelines() -> None:
     tree = DecisionTreeClassifier(max_depth=2, random_state=0)
     rows = X_IRIS.to_numpy()
     scaled = make_pipeline(StandardScaler(), tree).fit(rows, Y_IRIS)
@@ -259,13 +259,13 @@ def test_pipelines_are_scored_in_the_units_of_their_rules() -> None:
     assert scorer(scaled, rows, Y_IRIS) == pytest.approx(scorer(plain, rows, Y_IRIS))
 
 
-def test_columns_of_a_frame_are_found_by_name() -> None:
+def test_rule_scorer_reads_frames_by_name() -> None:
     scorer = make_rule_scorer()
     turned = X_IRIS[X_IRIS.columns[::-1]]
     assert scorer(LEAVES, turned, Y_IRIS) == scorer(LEAVES, X_IRIS, Y_IRIS)
 
 
-def test_fidelity_needs_no_truth() -> None:
+def test_rule_scorer_measures_fidelity_without_y() -> None:
     model = CARTExtractor(KNeighborsClassifier(5), max_leaf_nodes=3, random_state=0)
     model.fit(X_IRIS, Y_IRIS)
     scorer = make_rule_scorer("precision", reference="black_box")
@@ -295,7 +295,7 @@ def test_rule_scorer_rejects_transformed_target() -> None:
     assert 0 < scorer(plain, rows, y) < 1
 
 
-def test_scorer_survives_copy_pickle_and_clone() -> None:
+def test_rule_scorer_can_be_copied_pickled_and_cloned() -> None:
     scorer = make_rule_scorer("m_estimate", aggregate="weighted", m=5.0)
     for other in (
         copy.deepcopy(scorer),
@@ -317,7 +317,7 @@ def test_scorer_survives_copy_pickle_and_clone() -> None:
     assert not scorer.gives_dict
 
 
-def test_a_function_by_name_is_a_measure() -> None:
+def test_rule_scorer_accepts_functions() -> None:
     own = {"net": lambda p, n, P, N: p - n + P / 10 + N / 100}
     scorer = make_rule_scorer(own, aggregate="max")
     assert scorer(RULES, X, Y) == pytest.approx(2 + 0.3 + 0.02)
@@ -331,7 +331,7 @@ def test_a_function_by_name_is_a_measure() -> None:
 
 
 @pytest.mark.parametrize("name", ["mean_rule_c2", "min_rule_lift", "weighted_rule_rule_interest"])
-def test_names(name: str) -> None:
+def test_get_rule_scorer_accepts_names_of_rule_measures(name: str) -> None:
     assert get_rule_scorer(name).name == name
     how, _, measure = name.partition("_rule_")
     assert get_rule_scorer(name)(RULES, X, Y) == make_rule_scorer(measure, aggregate=how)(
@@ -354,14 +354,14 @@ def test_names(name: str) -> None:
         ({"measure": "f_measure", "beta": [1, 2]}, TypeError, "must be single numbers"),
     ],
 )
-def test_bad_arguments_are_named_before_a_search(
+def test_make_rule_scorer_rejects_invalid_arguments(
     arguments: dict[str, Any], kind: type[Exception], message: str
 ) -> None:
     with pytest.raises(kind, match=message):
         make_rule_scorer(**arguments)
 
 
-def test_bad_names_and_aggregates() -> None:
+def test_rule_scorer_rejects_invalid_names_and_aggregates() -> None:
     with pytest.raises(ValueError, match="no measure of rules 'c3'"):
         get_rule_scorer("mean_rule_c3")
     with pytest.raises(ValueError, match="no score 'sum_rule_c2'"):
@@ -373,7 +373,7 @@ def test_bad_names_and_aggregates() -> None:
 # --- the effect of a selection -------------------------------------------------------------------
 
 
-def test_the_effect_of_a_selection_by_hand() -> None:
+def test_selection_effect_equals_hand_computed_values() -> None:
     fewer = select_rules(RULES, X, Y, "precision", 0.8)
     effect = selection_effect(RULES, fewer, X, Y)
     assert list(effect.columns) == ["before", "after", "change"]
@@ -391,7 +391,7 @@ def test_the_effect_of_a_selection_by_hand() -> None:
     pd.testing.assert_series_equal(effect["change"], after - before, check_names=False)
 
 
-def test_settings_and_weights_reach_the_scores() -> None:
+def test_selection_effect_passes_settings_and_weights() -> None:
     weights = [1, 1, 4, 1, 4]
     effect = selection_effect(
         RULES, RULES, X, Y, sample_weight=weights, psi=2, completeness="instances"
@@ -400,7 +400,7 @@ def test_settings_and_weights_reach_the_scores() -> None:
     assert (effect["change"] == 0).all()
 
 
-def test_both_are_measured_in_the_same_domain() -> None:
+def test_selection_effect_uses_one_domain() -> None:
     # In a domain of its own, the rule would cover everything.
     fewer = RULES.replace(rules=RULES.rules[:1], domain=Domain((0,), (2,)))
     assert float(volume_completeness(fewer)) == 1
@@ -412,7 +412,7 @@ def test_both_are_measured_in_the_same_domain() -> None:
     assert float(expected) == pytest.approx(1.5 / 3.25)
 
 
-def test_significant_rules_of_noise_leave_no_score() -> None:
+def test_selection_effect_is_undefined_without_rules() -> None:
     rng = np.random.default_rng(0)
     rows, labels = rng.random((60, 1)), rng.choice(["a", "b"], 60)
     rules = RuleSet(

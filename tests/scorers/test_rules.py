@@ -153,12 +153,12 @@ REGRESSION = [
 
 
 @pytest.mark.parametrize(("scorer", "expected"), CLASSIFICATION, ids=repr)
-def test_classification_by_hand(scorer: RuleScorer, expected: float) -> None:
+def test_scorer_of_classes_equals_hand_computed_values(scorer: RuleScorer, expected: float) -> None:
     assert scorer(CLASSES, X_CLASSES, Y_CLASSES) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(("scorer", "expected"), REGRESSION, ids=repr)
-def test_regression_by_hand(scorer: RuleScorer, expected: float) -> None:
+def test_scorer_of_numbers_equals_hand_computed_values(scorer: RuleScorer, expected: float) -> None:
     assert scorer(NUMBERS, X_NUMBERS, Y_NUMBERS) == pytest.approx(expected, rel=1e-12)
 
 
@@ -176,7 +176,7 @@ SKLEARN = {
 
 
 @pytest.mark.parametrize("name", PREDICTION_METRICS)
-def test_every_named_measure_on_covered_rows_is_scikit_learns(name: str) -> None:
+def test_scorer_on_covered_rows_uses_scikit_learn_metrics(name: str) -> None:
     if PREDICTION_METRICS[name].tasks == ("classification",):
         rules, X, y, answers, share = CLASSES, X_CLASSES, Y_CLASSES, ["a", "a", "b"], 3 / 8
     else:
@@ -191,7 +191,7 @@ def test_every_named_measure_on_covered_rows_is_scikit_learns(name: str) -> None
         assert as_ice == pytest.approx(ice_by_hand(value, 2, share))
 
 
-def test_all_scores_and_their_parts_at_once() -> None:
+def test_knowledge_contains_all_scores_and_their_parts() -> None:
     assert knowledge(CLASSES, X_CLASSES, Y_CLASSES) == pytest.approx(
         {
             "ice": ice_by_hand(2 / 3, 2, 3 / 8),
@@ -207,7 +207,7 @@ def test_all_scores_and_their_parts_at_once() -> None:
     )
 
 
-def test_settings_of_all_scores_at_once() -> None:
+def test_knowledge_passes_settings_to_all_scores() -> None:
     scorer = make_knowledge_scorer(
         psi=2,
         phi=3,
@@ -226,14 +226,14 @@ def test_settings_of_all_scores_at_once() -> None:
 
 
 @pytest.mark.parametrize("gone", [None, nan, pd.NA, pd.NaT])
-def test_rows_without_a_label_are_rejected(gone: Any) -> None:
+def test_scorer_rejects_missing_labels(gone: Any) -> None:
     y = np.array(["a", gone, "b"], dtype=object)
     for scorer in (ice, neg_fire, neg_q, knowledge):
         with pytest.raises(ValueError, match=r"label in every row, but row 1 has none"):
             scorer(CLASSES, [[0, 0], [0, 0], [1.5, 1]], y)
 
 
-def test_masked_labels_are_missing() -> None:
+def test_scorer_rejects_masked_labels() -> None:
     X, masked = [[0.0, 0.0], [1.5, 1.0]], [False, True]
     with pytest.raises(ValueError, match="row 1 has none"):
         ice(CLASSES, X, np.ma.array(["a", "b"], mask=masked))
@@ -271,20 +271,20 @@ def test_masked_labels_are_missing() -> None:
     ],
     ids=["list", "objects", "masked"],
 )
-def test_no_entrance_takes_a_missing_label_for_a_class(entrance: Any, labels: Any) -> None:
+def test_functions_with_y_reject_missing_labels(entrance: Any, labels: Any) -> None:
     X = np.array([[0.0, 0.0], [0.0, 0.0], [1.5, 1.0], [1.5, 1.0]])
     said = "label in every row|lacks a label|no masked entries|not a valid label"
     with pytest.raises(ValueError, match=said):
         entrance(X, labels)
 
 
-def test_scores_are_python_floats() -> None:
+def test_scorer_returns_python_floats() -> None:
     scores = knowledge(NUMBERS, X_NUMBERS, Y_NUMBERS)
     assert {type(value) for value in scores.values()} == {float}
     assert type(ice(CLASSES, X_CLASSES, Y_CLASSES)) is float
 
 
-def test_defaults_equal_papers() -> None:
+def test_scorer_defaults_equal_papers() -> None:
     def defaults(function: Any) -> dict[str, Any]:
         return {name: p.default for name, p in inspect.signature(function).parameters.items()}
 
@@ -305,20 +305,20 @@ def test_defaults_equal_papers() -> None:
         assert made.settings == pytest.approx(ready.settings, nan_ok=True)
 
 
-def test_one_rule_of_many_literals_is_as_long_as_they_are() -> None:
+def test_evaluation_size_counts_literals() -> None:
     one = CLASSES.replace(rules=CLASSES.rules[1:])
     assert evaluate_rules(one, X_CLASSES, Y_CLASSES).size("literals") == 3.0
     assert evaluate_rules(one, X_CLASSES, Y_CLASSES).n_rows == (1, 5)
     assert evaluate_rules(one, count_rows(one, X_CLASSES, Y_CLASSES)).n_rows == (1, 5)
 
 
-def test_a_rule_that_always_holds_is_read_as_one_condition() -> None:
+def test_scorer_counts_empty_premise_as_one_literal() -> None:
     rules = RuleSet([Rule([], "a")], ["x"], task="classification", domain=Domain((0,), (1,)))
     scorer = make_fire_scorer(size="literals", loss=half_off)
     assert scorer(rules, [[0.5]], ["a"]) == pytest.approx(fire(0.5, 1))
 
 
-def test_columns_of_a_frame_are_found_by_name() -> None:
+def test_scorer_reads_frames_by_name() -> None:
     frame = pd.DataFrame(X_CLASSES, columns=["x", "z"])
     for scorer in (neg_fire, ice, make_ice_scorer(completeness="instances")):
         expected = scorer(CLASSES, X_CLASSES, Y_CLASSES)
@@ -334,7 +334,7 @@ def high_or_low(rows: np.ndarray) -> np.ndarray:
     return np.where(np.asarray(rows)[:, 0] > 0.55, "high", "low")
 
 
-def test_the_black_box_as_reference_makes_y_irrelevant() -> None:
+def test_scorer_ignores_y_with_black_box_reference() -> None:
     black_box = CallableClassifier(high_or_low, classes=["high", "low"])
     extractor = CARTExtractor(black_box, max_leaf_nodes=2).fit(X_LINE)
     opposite = np.where(high_or_low(X_LINE) == "low", "high", "low")
@@ -345,7 +345,7 @@ def test_the_black_box_as_reference_makes_y_irrelevant() -> None:
     assert perfect == pytest.approx(ice_by_hand(1.0, 2, 1.0))
 
 
-def test_fidelity_is_not_measured_on_the_rows_of_the_extraction() -> None:
+def test_scorer_queries_black_box_on_new_rows() -> None:
     black_box = CallableRegressor(lambda rows: 10 * rows[:, 0])
     extractor = CARTExtractor(black_box, max_leaf_nodes=2).fit(X_LINE)
     rows = np.array([[0.0], [0.2], [0.9]])
@@ -355,14 +355,14 @@ def test_fidelity_is_not_measured_on_the_rows_of_the_extraction() -> None:
 
 
 @pytest.mark.parametrize("model", [CLASSES, "tree"], ids=["rules", "tree"])
-def test_rules_that_know_no_black_box_cannot_be_compared_with_it(model: Any) -> None:
+def test_scorer_rejects_black_box_reference_without_extractor(model: Any) -> None:
     if model == "tree":
         model = DecisionTreeClassifier().fit(X_CLASSES, Y_CLASSES)
     with pytest.raises(TypeError, match=r"needs an extractor that knows its black box.*'data'"):
         make_ice_scorer(reference="black_box")(model, X_CLASSES, Y_CLASSES)
 
 
-def test_data_as_reference_needs_y() -> None:
+def test_scorer_needs_y_with_data_reference() -> None:
     with pytest.raises(ValueError, match="y is None; pass y"):
         ice(CLASSES, X_CLASSES)
 
@@ -398,7 +398,7 @@ def scores_agree(one: Any, other: Any) -> bool:
 @pytest.mark.parametrize("scorer", WEIGHTED, ids=repr)
 @settings(max_examples=15)
 @given(data=st.data())
-def test_a_weight_is_a_number_of_repetitions(scorer: RuleScorer, data: st.DataObject) -> None:
+def test_scorer_weights_equal_repetitions(scorer: RuleScorer, data: st.DataObject) -> None:
     tasks = [t for t in ("classification", "regression") if only_for(scorer, t)]
     task = data.draw(st.sampled_from(tasks))
     rules, top = (CLASSES, 1.0) if task == "classification" else (NUMBERS, 4.0)
@@ -423,7 +423,7 @@ def test_a_weight_is_a_number_of_repetitions(scorer: RuleScorer, data: st.DataOb
     assert scores_agree(weighted, repeated)
 
 
-def test_weights_by_hand() -> None:
+def test_scorer_with_weights_equals_hand_computed_values() -> None:
     weights = [1, 2, 3, 4, 5]
     assert neg_fire(CLASSES, X_CLASSES, Y_CLASSES, weights) == pytest.approx(fire(11 / 15, 2))
     scorer = make_ice_scorer(performance="accuracy", completeness="instances")
@@ -440,7 +440,7 @@ def test_weights_by_hand() -> None:
         ([0] * 5, "a positive number, got 5 zeros"),
     ],
 )
-def test_weights_that_cannot_be_used(weights: list[float], message: str) -> None:
+def test_scorer_rejects_invalid_weights(weights: list[float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ice(CLASSES, X_CLASSES, Y_CLASSES, sample_weight=weights)
 
@@ -457,7 +457,7 @@ UNDEFINED = [
 
 
 @pytest.mark.parametrize(("rules", "X", "y", "why"), UNDEFINED)
-def test_undefined_score_is_nan_or_chosen_value(rules: RuleSet, X: Any, y: Any, why: str) -> None:
+def test_ice_scorer_returns_undefined_value(rules: RuleSet, X: Any, y: Any, why: str) -> None:
     with pytest.warns(UndefinedMetricWarning, match=f"{why}.*undefined=..."):
         assert math.isnan(ice(rules, X, y))
     # A warning would fail this test.
@@ -466,19 +466,19 @@ def test_undefined_score_is_nan_or_chosen_value(rules: RuleSet, X: Any, y: Any, 
 
 
 @pytest.mark.parametrize("make", [make_fire_scorer, make_q_scorer], ids=["fire", "q"])
-def test_without_rules_losses_are_undefined(make: Any) -> None:
+def test_fire_and_q_scorers_are_undefined_without_rules(make: Any) -> None:
     with pytest.warns(UndefinedMetricWarning, match=r"There are no rules, so (FiRe|Q)"):
         assert math.isnan(make()(NO_RULES, X_CLASSES, Y_CLASSES))
     assert make(undefined=-7.0)(NO_RULES, X_CLASSES, Y_CLASSES) == -7.0
 
 
-def test_without_covered_rows_fire_is_defined_and_q_is_nan() -> None:
+def test_q_scorer_is_undefined_without_covered_rows() -> None:
     assert neg_fire(CLASSES, FAR, ["a", "b"]) == pytest.approx(fire(1.0, 2))
     with pytest.warns(UndefinedMetricWarning, match="0 covered"):
         assert math.isnan(neg_q(CLASSES, FAR, ["a", "b"]))
 
 
-def test_all_scores_at_once_without_rules() -> None:
+def test_knowledge_is_undefined_without_rules() -> None:
     with pytest.warns(UndefinedMetricWarning):
         scores = knowledge(NO_RULES, X_CLASSES, Y_CLASSES)
     assert scores.pop("n_rules") == scores.pop("completeness_volume") == 0.0
@@ -491,7 +491,7 @@ def test_all_scores_at_once_without_rules() -> None:
 # --- anything that holds rules -------------------------------------------------------------------
 
 
-def test_rules_from_json_score_the_same() -> None:
+def test_knowledge_of_rules_from_json_is_equal() -> None:
     second_restored = RuleSet.from_json(CLASSES.to_json())
     assert knowledge(second_restored, X_CLASSES, Y_CLASSES) == knowledge(
         CLASSES, X_CLASSES, Y_CLASSES
@@ -499,13 +499,13 @@ def test_rules_from_json_score_the_same() -> None:
 
 
 @pytest.mark.parametrize("policy", ["default", "nearest", "abstain"])
-def test_fallback_does_not_change_scores(policy: str) -> None:
+def test_knowledge_ignores_policy_of_fallback(policy: str) -> None:
     for rules, X, y in [(CLASSES, X_CLASSES, Y_CLASSES), (NUMBERS, X_NUMBERS, Y_NUMBERS)]:
         other = rules.replace(fallback=Fallback(rules.fallback.output, policy))
         assert knowledge(other, X, y) == knowledge(rules, X, y)
 
 
-def test_mean_of_y_replaces_missing_fallback() -> None:
+def test_scorer_uses_mean_of_y_without_fallback() -> None:
     bare = NUMBERS.replace(fallback=None)
     assert neg_fire(bare, X_NUMBERS, Y_NUMBERS) == pytest.approx(fire((6 + 17.25 - 15) / 4, 2))
     assert ice(bare, X_NUMBERS, Y_NUMBERS) == pytest.approx(ice_by_hand(COVERED_R2, 2, 1 / 2))
@@ -514,7 +514,7 @@ def test_mean_of_y_replaces_missing_fallback() -> None:
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_plain_decision_trees_are_scored(frozen: bool) -> None:
+def test_scorer_accepts_decision_trees(frozen: bool) -> None:
     tree = DecisionTreeClassifier(max_leaf_nodes=2, random_state=0).fit(X_CLASSES, Y_CLASSES)
     answers = tree.predict(X_CLASSES).tolist()
     assert answers == ["a", "b", "b", "a", "b"]  # z decides
@@ -528,7 +528,7 @@ def test_plain_decision_trees_are_scored(frozen: bool) -> None:
     assert neg_fire(model, X_NUMBERS, Y_NUMBERS) == pytest.approx(fire(error, 2))
 
 
-def test_a_tree_fitted_on_a_frame_and_random_trees_are_scored() -> None:
+def test_scorer_accepts_extra_trees_fitted_on_frames() -> None:
     frame = pd.DataFrame(X_CLASSES, columns=["x", "z"])
     tree = ExtraTreeClassifier(random_state=0).fit(frame, Y_CLASSES)
     value = neg_q(tree, frame, Y_CLASSES)
@@ -544,7 +544,7 @@ BESIDE = np.vstack([X_PLANE, [[0, 500], [10, 0]]])
 Y_BESIDE = np.append(Y_PLANE, ["left", "right"])
 
 
-def test_a_pipeline_is_scored_in_the_units_of_its_rules() -> None:
+def test_knowledge_accepts_pipelines() -> None:
     tree = DecisionTreeClassifier(max_depth=3, random_state=0)
     box = GridExExtractor(tree, n_slices=3, depth=1, max_rules=None)
     pipeline = make_pipeline(StandardScaler(), box).fit(X_PLANE, Y_PLANE)
@@ -570,7 +570,7 @@ def test_a_pipeline_is_scored_in_the_units_of_its_rules() -> None:
     assert neg_fire(pipeline, counts) == pytest.approx(neg_fire(pipeline, BESIDE, Y_BESIDE))
 
 
-def test_a_pipeline_that_hands_on_frames_is_scored() -> None:
+def test_knowledge_accepts_pipelines_with_frame_output() -> None:
     names = pd.DataFrame(X_PLANE, columns=["p", "q"])
     plain, framed = (
         make_pipeline(StandardScaler(), CARTExtractor(DecisionTreeClassifier(), random_state=0))
@@ -582,7 +582,7 @@ def test_a_pipeline_that_hands_on_frames_is_scored() -> None:
     assert knowledge(framed, names, Y_PLANE) == knowledge(plain, names, Y_PLANE)
 
 
-def test_a_transformed_target_is_scored_in_the_units_of_y() -> None:
+def test_scorer_uses_units_of_y_for_transformed_targets() -> None:
     rng = np.random.default_rng(1)
     X = np.append(rng.uniform(0, 0.4, 40), rng.uniform(0.6, 1, 40)).reshape(-1, 1)
     y = 1000 * np.exp(2 * X[:, 0])
@@ -607,7 +607,7 @@ def test_a_transformed_target_is_scored_in_the_units_of_y() -> None:
     assert fidelity(model, rows) == pytest.approx(fire(unfaithful, n_rules))
 
 
-def test_a_target_that_is_transformed_twice() -> None:
+def test_scorer_accepts_targets_transformed_twice() -> None:
     X = np.linspace(0, 3, 40).reshape(-1, 1)
     y = np.exp(X[:, 0])
     inner = TransformedTargetRegressor(
@@ -624,13 +624,13 @@ def test_a_target_that_is_transformed_twice() -> None:
     assert neg_fire(model, X, y) == pytest.approx(fidelity)
 
 
-def test_evaluations_may_be_scored_by_several_scorers() -> None:
+def test_evaluation_can_be_scored_by_several_scorers() -> None:
     evaluation = evaluate_rules(CLASSES, X_CLASSES, Y_CLASSES)
     for scorer in (neg_fire, neg_q, ice, knowledge):
         assert scorer.score(evaluation) == scorer(CLASSES, X_CLASSES, Y_CLASSES)
 
 
-def test_a_measure_of_an_evaluation_is_taken_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_evaluation_computes_each_metric_once(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = []
     function = PREDICTION_METRICS["f1_weighted"].function
 
@@ -650,7 +650,7 @@ def test_a_measure_of_an_evaluation_is_taken_once(monkeypatch: pytest.MonkeyPatc
     assert len(taken) == 4
 
 
-def test_custom_measure_is_called_every_time() -> None:
+def test_evaluation_calls_custom_metric_every_time() -> None:
     values = iter([0.25, 0.75])
     evaluation = evaluate_rules(CLASSES, X_CLASSES, Y_CLASSES)
     scorer = make_ice_scorer(performance=lambda y_true, y_pred: next(values))
@@ -694,7 +694,7 @@ def without_rules() -> dict[str, Any]:
 
 @pytest.mark.parametrize(("name", "model"), without_rules().items(), ids=without_rules())
 @pytest.mark.parametrize("scorer", SCORERS.values(), ids=SCORERS)
-def test_without_rules_there_is_nothing_to_score(name: str, model: Any, scorer: Any) -> None:
+def test_scorer_rejects_models_without_rules(name: str, model: Any, scorer: Any) -> None:
     message = f"^{name} has no rule set to score: pass a fitted extractor, a decision tree, or a "
     with pytest.raises(TypeError, match=message):
         scorer(model, X_PLANE, Y_PLANE)
@@ -716,7 +716,7 @@ UNFITTED = CARTExtractor(LogisticRegression())
     ],
     ids=lambda model: type(model).__name__,
 )
-def test_unfitted_estimator_raises_not_fitted_error(model: Any) -> None:
+def test_scorer_rejects_unfitted_estimators(model: Any) -> None:
     with pytest.raises(NotFittedError):
         ice(model, X_PLANE, Y_PLANE)
 
@@ -730,34 +730,34 @@ def test_unfitted_estimator_raises_not_fitted_error(model: Any) -> None:
         ([["a"], ["b"], ["b"], ["a"], ["b"]], r"y must have shape \(5,\).*got \(5, 1\)"),
     ],
 )
-def test_y_that_cannot_be_compared(y: Any, message: str) -> None:
+def test_scorer_rejects_incomparable_y(y: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         ice(CLASSES, X_CLASSES, y)
 
 
-def test_of_many_labels_that_no_rule_knows_five_are_named() -> None:
+def test_scorer_error_names_five_unknown_labels() -> None:
     with pytest.raises(ValueError, match=r"labels of y \('c', 'd', 'e', 'f', 'g'\) is a class"):
         ice(CLASSES, np.tile(X_CLASSES, (2, 1)), list("cdefghcdef"))
 
 
 @pytest.mark.parametrize("y", [["a", "b", "c", "d"], [1.0, 2.0, 3.0, nan], [math.inf, 1, 2, 3]])
-def test_numbers_cannot_be_compared_with_anything_else(y: Any) -> None:
+def test_scorer_rejects_y_without_finite_numbers(y: Any) -> None:
     wrong = next(v for v in y if isinstance(v, str) or not math.isfinite(v))
     with pytest.raises(ValueError, match=f"y must hold finite numbers, got {wrong!r}"):
         ice(NUMBERS, X_NUMBERS, y)
 
 
-def test_label_unknown_to_rules_counts_as_error() -> None:
+def test_scorer_counts_unknown_labels_as_errors() -> None:
     y = ["a", "c", "b", "a", "c"]
     assert neg_fire(CLASSES, X_CLASSES, y) == pytest.approx(fire(3 / 5, 2))
 
 
-def test_numbers_of_python_are_compared_as_numbers() -> None:
+def test_scorer_accepts_numbers_of_any_type() -> None:
     y = np.array([11, Fraction(19), 24.0, np.float32(15)], dtype=object)
     assert neg_fire(NUMBERS, X_NUMBERS, y) == neg_fire(NUMBERS, X_NUMBERS, Y_NUMBERS)
 
 
-def test_numbers_that_are_equal_are_equal_labels() -> None:
+def test_scorer_treats_equal_numbers_as_equal_labels() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=0)], 0), Rule([], 1)],
         ["x"],
@@ -768,7 +768,7 @@ def test_numbers_that_are_equal_are_equal_labels() -> None:
         assert neg_fire(rules, [[-1.0], [1.0]], y) == 0.0
 
 
-def test_no_rows_are_an_error() -> None:
+def test_scorer_rejects_empty_input() -> None:
     with pytest.raises(ValueError, match="at least one row"):
         ice(CLASSES, np.empty((0, 2)), [])
 
@@ -783,9 +783,7 @@ def test_no_rows_are_an_error() -> None:
         ("undefined", None, "undefined must be a number, got None"),
     ],
 )
-def test_settings_are_checked_when_a_scorer_is_made(
-    make: Any, name: str, value: Any, message: str
-) -> None:
+def test_make_scorer_checks_common_settings(make: Any, name: str, value: Any, message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         make(**{name: value})
 
@@ -810,17 +808,17 @@ def test_settings_are_checked_when_a_scorer_is_made(
         ),
     ],
 )
-def test_settings_of_one_scorer_are_checked(make: Any, options: Any, message: str) -> None:
+def test_make_scorer_checks_settings_of_one_score(make: Any, options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make(**options)
 
 
-def test_a_measure_of_the_other_task_is_an_error() -> None:
+def test_scorer_rejects_metrics_of_other_tasks() -> None:
     with pytest.raises(ValueError, match="no metric 'r2' for classification"):
         make_ice_scorer(performance="r2")(CLASSES, X_CLASSES, Y_CLASSES)
 
 
-def test_values_of_callables_outside_of_the_formula_are_errors() -> None:
+def test_scorer_rejects_callables_with_invalid_values() -> None:
     with pytest.raises(ValueError, match=r"performance must be <= 1 .*got 80\.0"):
         make_ice_scorer(performance=lambda y, p: 80.0)(CLASSES, X_CLASSES, Y_CLASSES)
     with pytest.raises(ValueError, match=r"loss must be >= 0 .*got -1\.0"):
@@ -832,7 +830,7 @@ def test_values_of_callables_outside_of_the_formula_are_errors() -> None:
 # --- by name -------------------------------------------------------------------------------------
 
 
-def test_names_of_scorers() -> None:
+def test_get_rule_scorer_accepts_names_and_functions() -> None:
     assert get_rule_scorer("ice") is ice
     assert get_rule_scorer("fire") is get_rule_scorer("neg_fire") is neg_fire
     assert get_rule_scorer("q") is get_rule_scorer("neg_q") is neg_q
@@ -852,18 +850,20 @@ def test_names_of_scorers() -> None:
         (None, TypeError, "got None. Known names: ice"),
     ],
 )
-def test_unknown_scorers(scoring: Any, kind: type[Exception], message: str) -> None:
+def test_get_rule_scorer_rejects_unknown_scorers(
+    scoring: Any, kind: type[Exception], message: str
+) -> None:
     with pytest.raises(kind, match=message):
         get_rule_scorer(scoring)
 
 
-def test_a_scorer_knows_the_rows_of_its_scores() -> None:
+def test_scorer_states_its_score_specs() -> None:
     assert [spec.name for spec in ice.specs] == ["ice"]
     assert len(knowledge.specs) > 1
     assert get_rule_scorer("mean_rule_coverage").specs == ()
 
 
-def test_error_names_rows_that_linear_rules_cannot_predict() -> None:
+def test_scorer_error_names_rows_without_linear_prediction() -> None:
     rules = RuleSet(
         [Rule([Interval(0, lower=0.0)], LinearOutput(1.0, [(1, 2.0)]))],
         ["x", "z"],

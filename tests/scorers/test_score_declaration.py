@@ -72,7 +72,7 @@ def by_hand(model: Any, X: Any, y: Any, tau: float = 0.1) -> float:
 # --- scorers -------------------------------------------------------------------------------------
 
 
-def test_score_is_a_scorer_with_weights_and_settings() -> None:
+def test_registered_score_has_scorers_and_weights() -> None:
     model = CARTExtractor(BLACK_BOX, max_leaf_nodes=4, random_state=0).fit(X, Y)
     scorer = get_rule_scorer("terse")
     assert scorer is get_rule_scorer("neg_terse") is SCORERS["neg_terse"]
@@ -86,7 +86,7 @@ def test_score_is_a_scorer_with_weights_and_settings() -> None:
     assert get_rule_scorer("knowledge")(model, X, Y).keys() == whole.keys()
 
 
-def test_score_selects_parameters_in_grid_search() -> None:
+def test_registered_score_selects_parameters_in_grid_search() -> None:
     search = GridSearchCV(
         CARTExtractor(BLACK_BOX, random_state=0), {"max_leaf_nodes": [3, 6]}, scoring="accuracy"
     ).set_params(scoring=get_rule_scorer("terse"))
@@ -100,7 +100,7 @@ def test_score_selects_parameters_in_grid_search() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_score_guides_extractor_search(n_jobs: int | None) -> None:
+def test_registered_score_guides_extractor_search(n_jobs: int | None) -> None:
     search = ExtractorSearchCV(
         BLACK_BOX,
         extractors=("cart", "gridex"),
@@ -124,7 +124,7 @@ def test_score_guides_extractor_search(n_jobs: int | None) -> None:
     assert search.best_for(psi=1)["extractor"] in ("cart", "gridex")
 
 
-def test_search_accepts_unregistered_score() -> None:
+def test_extractor_search_accepts_unregistered_score() -> None:
     own = ScoreSpec(
         "own",
         lambda performance, size: performance - 0.01 * size,
@@ -155,7 +155,7 @@ def test_search_accepts_unregistered_score() -> None:
 # --- pruning -------------------------------------------------------------------------------------
 
 
-def test_pruning_equals_scoring_every_step_anew() -> None:
+def test_pruning_by_score_equals_scoring_every_step() -> None:
     black_box = KNeighborsClassifier(1).fit(X, Y)
     rules = CARTExtractor(black_box, max_leaf_nodes=9, max_depth=6, random_state=0).fit(X, Y).rules_
     y = black_box.predict(X)
@@ -194,7 +194,9 @@ def assert_computed_by_page(page: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_score_is_a_column_of_benches_and_their_page(tmp_path: Path, n_jobs: int | None) -> None:
+def test_registered_score_is_column_of_benches_and_pages(
+    tmp_path: Path, n_jobs: int | None
+) -> None:
     config = config_from(
         {
             "data": ["iris"],
@@ -230,7 +232,7 @@ def test_score_is_a_column_of_benches_and_their_page(tmp_path: Path, n_jobs: int
 
 
 @pytest.mark.slow
-def test_command_line_ranks_searches_and_scores_by_it(
+def test_command_line_accepts_registered_score(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     bench, tune = tmp_path / "bench", tmp_path / "tune"
@@ -271,7 +273,7 @@ def test_command_line_ranks_searches_and_scores_by_it(
 
 
 @pytest.mark.slow
-def test_built_in_score_is_one_entry_of_the_table() -> None:
+def test_score_table_entry_appears_everywhere() -> None:
     """A new entry, made before anything else is imported, appears wherever scores are named."""
     program = """
 from skescore._scores import SCORE_SPECS, ScoreSpec, Variable, Weight
@@ -298,7 +300,7 @@ assert "loss_brief" in kept_names()
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-def test_survival_rules_have_the_score() -> None:
+def test_survival_scores_include_registered_score() -> None:
     pytest.importorskip("sksurv")
     from sksurv.util import Surv
 
@@ -316,7 +318,7 @@ def test_survival_rules_have_the_score() -> None:
 # --- refused declarations ------------------------------------------------------------------------
 
 
-def test_best_score_equals_perfect_rules() -> None:
+def test_score_spec_best_equals_score_of_perfect_rules() -> None:
     specs = [SCORE_SPECS[name] for name in ("fire", "q", "ice", "terse")]
     best = [spec.best({weight.name: weight.default for weight in spec.weights}) for spec in specs]
     assert best == [0.0, 0.0, pytest.approx(1 / (1 + np.exp(-5)) / (1 + np.exp(0.3 - 5))), 0.0]

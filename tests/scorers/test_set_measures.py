@@ -66,7 +66,7 @@ def sign(name: str) -> float:
     return 1.0 if SET_MEASURES[name].greater_is_better else -1.0
 
 
-def test_names_and_options() -> None:
+def test_set_scorer_states_name_and_default_options() -> None:
     assert make_set_scorer("overlap").name == "neg_overlap"
     assert make_set_scorer("stability").name == "stability"
     assert SET_MEASURES["stability"].options == ("n_splits", "n_bins", "random_state")
@@ -84,7 +84,7 @@ def value(name: str, *args: Any) -> float:
 
 
 @pytest.mark.parametrize("name", SET_MEASURES)
-def test_measures_are_within_range(name: str) -> None:
+def test_set_scorer_values_are_within_range(name: str) -> None:
     classes = value(name, FITTED, TEST, TRUTH, WEIGHTS)
     low, high = ENDS[SET_MEASURES[name].range.partition(";")[0]]
     assert low <= classes <= high
@@ -103,7 +103,7 @@ def test_measures_are_within_range(name: str) -> None:
         assert math.isnan(value(name, RULES.replace(rules=[], classes=["low"]), ROWS, LABELS))
 
 
-def test_measures_of_rules_and_rows() -> None:
+def test_set_scorer_measures_rules_and_rows() -> None:
     met = rule_overlap(RULES, ROWS)
     assert value("overlap", RULES, ROWS, LABELS) == met.overlap == 0.25
     assert value("negative_overlap", RULES, ROWS, LABELS) == met.negative_overlap == 0.25
@@ -122,7 +122,7 @@ def test_measures_of_rules_and_rows() -> None:
     assert value("redundant_literals", RULES, ROWS, LABELS) == result.share_of_literals > 0
 
 
-def test_sizes_that_a_number_of_rules_hides() -> None:
+def test_set_scorer_measures_size_of_rules() -> None:
     names = [f"name {i}" for i in range(200)]
     rules = RuleSet(
         [Rule([OneOf(0, names)], LinearOutput(1.0, [(1, 1.0), (2, 2.0)])), Rule([], 1.0)],
@@ -135,7 +135,7 @@ def test_sizes_that_a_number_of_rules_hides() -> None:
     assert value("conditions_per_rule", rules, rows, numbers) == 0.5
 
 
-def test_measures_of_labels() -> None:
+def test_set_scorer_measures_calibration() -> None:
     calibration = rule_calibration(FITTED.rules_, TEST, TRUTH, WEIGHTS, reference="data")
     assert value("calibration_error", FITTED, TEST, TRUTH, WEIGHTS) == calibration.error
     assert value("calibrated_rules", FITTED, TEST, TRUTH, WEIGHTS) == calibration.share_within
@@ -149,7 +149,7 @@ def test_measures_of_labels() -> None:
         value("calibration_error", shifted.fit(X_NUMBERS, Y_NUMBERS), X_NUMBERS, Y_NUMBERS)
 
 
-def test_measures_of_the_black_box() -> None:
+def test_set_scorer_measures_fidelity() -> None:
     rules, box = FITTED.rules_, FITTED.estimator_
     for where in OFF_DATA:
         expected = fidelity(rules, box, TEST, where=where)
@@ -171,7 +171,7 @@ def test_measures_of_the_black_box() -> None:
     assert of_box.performance("accuracy", "ignore") == FITTED.fidelity(TEST)
 
 
-def test_rows_without_a_rule_agree_with_no_class() -> None:
+def test_set_scorer_counts_uncovered_rows_as_disagreement() -> None:
     def always(X: Any) -> np.ndarray:
         return np.array([RULES.classes[0]] * len(X), dtype=object)
 
@@ -189,7 +189,7 @@ def test_rows_without_a_rule_agree_with_no_class() -> None:
     assert SET_SCORERS["neg_fidelity_gap"].score(low) == -0.25
 
 
-def test_fidelity_gap_of_numbers_uses_quarters() -> None:
+def test_set_scorer_fidelity_gap_of_numbers_uses_quarters() -> None:
     box = NUMBERS.estimator_.predict(X_NUMBERS)
     quarters = np.searchsorted(np.quantile(box, [0.25, 0.5, 0.75]), box)
     predictions = NUMBERS.rules_.predict(X_NUMBERS)
@@ -198,7 +198,7 @@ def test_fidelity_gap_of_numbers_uses_quarters() -> None:
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_stability_makes_rules_again(weighted: bool) -> None:
+def test_set_scorer_stability_extracts_rules_again(weighted: bool) -> None:
     weights = np.repeat([1.0, 2.0], 60) if weighted else None
     scorer = make_set_scorer("stability", n_splits=2, n_bins=4, random_state=7)
     result = scorer(NUMBERS, X_NUMBERS, Y_NUMBERS, weights)
@@ -240,19 +240,19 @@ def test_stability_makes_rules_again(weighted: bool) -> None:
         ("feature_agreement", {"n_repeats": 3, "max_rows": 1000, "random_state": 0}),
     ],
 )
-def test_omitted_options_equal_defaults(name: str, options: dict[str, Any]) -> None:
+def test_set_scorer_omitted_options_equal_defaults(name: str, options: dict[str, Any]) -> None:
     given = NUMBERS, X_NUMBERS, Y_NUMBERS
     assert make_set_scorer(name)(*given) == make_set_scorer(name, **options)(*given)
 
 
-def test_rows_too_few_to_make_rules_again_of() -> None:
+def test_set_scorer_stability_warns_about_too_few_rows() -> None:
     with pytest.warns(UndefinedMetricWarning) as caught:
         assert math.isnan(value("stability", FITTED, TEST[:1], TRUTH[:1]))
     messages = [str(one.message) for one in caught]
     assert any(text.startswith("Half of the 1 rows gives no rules: ") for text in messages)
 
 
-def test_pipelines_cross_validation_and_pickles() -> None:
+def test_set_scorer_works_in_cross_validation_and_pickles() -> None:
     extractor = CARTExtractor(KNeighborsClassifier(9), max_leaf_nodes=3, random_state=0)
     piped = make_pipeline(StandardScaler(), extractor)
     names = ["fidelity_uniform", "neg_redundant_literals", "stability", "neg_calibration_error"]
@@ -266,7 +266,7 @@ def test_pipelines_cross_validation_and_pickles() -> None:
     assert get_rule_scorer("negative_overlap") is SET_SCORERS["neg_negative_overlap"]
 
 
-def test_a_measure_of_ones_own() -> None:
+def test_set_scorer_accepts_custom_measures() -> None:
     own = SetMeasure("names", lambda e, least=1: float(len(e.ruleset) >= least), "has rules")
     assert make_set_scorer(own)(RULES, ROWS, LABELS) == 1.0
     assert make_set_scorer(own, least=3)(RULES, ROWS, LABELS) == 0.0
