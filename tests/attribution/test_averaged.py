@@ -18,7 +18,7 @@ from skescore.attribution import (
 )
 
 
-def test_means_and_deviations_equal_single_contrasts() -> None:
+def test_averaged_responsibility_equals_single_contrasts() -> None:
     X, y = load_breast_cancer(return_X_y=True)
     X = X[:, 20:26]
     model = RandomForestClassifier(10, random_state=0).fit(X, y)
@@ -42,7 +42,7 @@ def test_means_and_deviations_equal_single_contrasts() -> None:
     np.testing.assert_array_equal(np.asarray(attribution), attribution.values)
 
 
-def test_a_single_contrast_is_the_nearest() -> None:
+def test_averaged_responsibility_of_one_contrast_is_nearest() -> None:
     X, y = load_iris(return_X_y=True)
     model = DecisionTreeClassifier(random_state=0).fit(X, y)
     attribution = averaged_responsibility(model, X[::10], X, n_contrasts=1)
@@ -51,7 +51,7 @@ def test_a_single_contrast_is_the_nearest() -> None:
     assert not attribution.std.any()
 
 
-def test_contrasts_are_fewer_for_a_small_background() -> None:
+def test_averaged_responsibility_accepts_small_backgrounds() -> None:
     def decide(X: Any) -> Any:
         return np.asarray(X)[:, 0] > 0
 
@@ -63,7 +63,7 @@ def test_contrasts_are_fewer_for_a_small_background() -> None:
         averaged_responsibility(decide, [[5, 5, 5]], background[1:])
 
 
-def test_names_missing_values_and_a_table_of_one_row() -> None:
+def test_averaged_responsibility_accepts_frames_with_gaps() -> None:
     frame = pd.DataFrame(
         {
             "age": [20.0, np.nan, 60.0, 61.0],
@@ -82,7 +82,7 @@ def test_names_missing_values_and_a_table_of_one_row() -> None:
     assert attribution.n_contrasts.tolist() == [2]
 
 
-def test_wide_rows_are_searched_and_the_same_again() -> None:
+def test_averaged_responsibility_of_wide_rows_is_reproducible() -> None:
     X, y = load_breast_cancer(return_X_y=True)
     model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, y)
     result, again = (
@@ -96,7 +96,7 @@ def test_wide_rows_are_searched_and_the_same_again() -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [("n_contrasts", 0), ("max_batch", 0.5)])
-def test_wrong_numbers_are_named(name: str, value: Any) -> None:
+def test_averaged_responsibility_rejects_invalid_parameters(name: str, value: Any) -> None:
     with pytest.raises((ValueError, TypeError), match=name):
         averaged_responsibility(lambda Z: Z[:, 0], [[0, 1]], [[1, 1]], **{name: value})
     with pytest.raises(ValueError, match="X must be rows of features"):
@@ -113,13 +113,15 @@ def test_wrong_numbers_are_named(name: str, value: Any) -> None:
         ([[1.0, 1.0]], [1j], "a label for every row, got complex numbers"),
     ],
 )
-def test_rows_and_labels_without_a_meaning_are_rejected(rows: Any, labels: Any, told: str) -> None:
+def test_nearest_contrasts_rejects_invalid_rows_and_labels(
+    rows: Any, labels: Any, told: str
+) -> None:
     background = np.zeros((2, len(rows[0])))
     with pytest.raises(ValueError, match=told):
         nearest_contrasts(lambda table: np.array(labels * len(table)), rows, background)
 
 
-def test_a_column_of_which_nothing_is_known_parts_nothing() -> None:
+def test_nearest_contrasts_ignores_columns_without_values() -> None:
     rows, background = [[np.nan, 1.0]], [[np.nan, 9.0], [np.nan, 4.0]]
     contrasts = nearest_contrasts(lambda table: np.array(table)[:, 1] > 2, rows, background)
     assert contrasts[:, 1].tolist() == [4.0]

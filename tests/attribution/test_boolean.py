@@ -77,7 +77,7 @@ ALL = all_assignments(N)
 
 
 @pytest.mark.parametrize("case", REFERENCE, ids=lambda case: case["id"])
-def test_reference_formulas(case):
+def test_formula_agrees_with_reference(case):
     formula = Formula.parse(case["text"], n_inputs=12)
     assert formula == Formula.from_expr(case["expr"], n_inputs=12)
     assert formula.to_expr() == case["expr"]
@@ -98,7 +98,7 @@ def test_reference_formulas(case):
 
 
 @given(expressions)
-def test_text_and_lists_round_trip(expr):
+def test_formula_round_trips_through_text_and_lists(expr):
     formula = Formula.from_expr(expr, n_inputs=N)
     assert formula.to_expr() == expr
     assert Formula.parse(str(formula), n_inputs=N) == formula
@@ -130,13 +130,13 @@ def test_parse_respects_precedence(text, same):
 
 
 @given(expressions)
-def test_signs_bind_as_in_python(expr):
+def test_formula_operators_bind_like_python(expr):
     names = {f"x{i + 1}": variable(i, N) for i in range(N)}
     text = str(Formula.from_expr(expr, N))
     assert eval(text, names) == Formula.parse(text, N)
 
 
-def test_str_and_repr_of_formulas():
+def test_formula_str_and_repr_can_be_read_back():
     assert str(Formula.parse("((x1 & x2) & x3) & ~(x4 | ~x5)")) == "x1 & x2 & x3 & ~(x4 | ~x5)"
     assert str(Formula.parse("x1 & (x2 & x3)")) == "x1 & (x2 & x3)"
     assert str(Formula.parse("x1 & x2 | x3")) == "(x1 & x2) | x3"
@@ -165,7 +165,7 @@ def test_str_and_repr_of_formulas():
         ("()", "'\\)' instead of a variable at position 2"),
     ],
 )
-def test_texts_that_are_no_formula(text, says):
+def test_parse_rejects_invalid_texts(text, says):
     with pytest.raises(ValueError, match=says.replace("|", "\\|")):
         Formula.parse(text)
 
@@ -191,16 +191,16 @@ def test_texts_that_are_no_formula(text, says):
     ],
     ids=repr,
 )
-def test_lists_that_are_no_formula(expr):
+def test_from_expr_rejects_invalid_lists(expr):
     with pytest.raises(ValueError, match="expr must be"):
         Formula.from_expr(expr)
 
 
-def test_tuples_are_read_as_lists_are():
+def test_from_expr_accepts_tuples():
     assert Formula.from_expr(("and", ("var", 0), ("var", 1))) == Formula.parse("x1 & x2")
 
 
-def test_depth_is_limited_by_memory_alone():
+def test_formula_accepts_any_depth():
     text = "~(" * 20_000 + "x1" + ")" * 20_000 + " & x2" * 20_000
     formula = Formula.parse(text)
     assert Formula.from_expr(formula.to_expr()) == formula
@@ -209,7 +209,7 @@ def test_depth_is_limited_by_memory_alone():
     assert formula.kleene([1, 1], [0, 1]) == 0
 
 
-def test_texts_and_lists_are_not_mixed_up():
+def test_parse_rejects_lists():
     with pytest.raises(TypeError, match=r"Formula\.from_expr"):
         Formula.parse(["var", 0])
 
@@ -218,7 +218,7 @@ def test_texts_and_lists_are_not_mixed_up():
 
 
 @given(expressions, expressions)
-def test_operators_build_formulas(left, right):
+def test_formula_operators_build_formulas(left, right):
     a, b = Formula.from_expr(left, N), Formula.from_expr(right, N)
     assert (a & b).to_expr() == ["and", left, right]
     assert (a | b).to_expr() == ["or", left, right]
@@ -244,7 +244,7 @@ def test_formula_is_immutable_and_pickles():
     assert formula != "x1 & ~x2"
 
 
-def test_number_of_inputs_is_inferred():
+def test_formula_infers_number_of_inputs():
     assert Formula.parse("x2 | x7").n_inputs == 7
     assert variable(3).n_inputs == 4
     assert Formula.parse("x2 | x7", 9).variables == (1, 6)
@@ -266,12 +266,12 @@ def test_number_of_inputs_is_inferred():
         (lambda: Formula((("var", 0, -1), ("nor", 0, -1)), 1), "gates must be one tree"),
     ],
 )
-def test_formulas_that_cannot_be(make, says):
+def test_formula_rejects_invalid_arguments(make, says):
     with pytest.raises((TypeError, ValueError), match=says):
         make()
 
 
-def test_python_words_do_not_swallow_an_operand():
+def test_formula_has_no_truth_value():
     a, b = variable(0, 2), variable(1, 2)
     with pytest.raises(TypeError, match="no truth value"):
         a and b  # noqa: B018
@@ -283,7 +283,7 @@ def test_python_words_do_not_swallow_an_operand():
 
 
 @given(expressions)
-def test_two_valued_evaluation(expr):
+def test_evaluate_agrees_with_truth_tables(expr):
     formula = Formula.from_expr(expr, N)
     expected = [truth(expr, row) for row in ALL]
     for X in (ALL, ALL.astype(bool), ALL.astype(float), pd.DataFrame(ALL), ALL.tolist()):
@@ -296,7 +296,7 @@ def test_two_valued_evaluation(expr):
 
 
 @given(expressions, st.lists(rows_of_three, min_size=1, max_size=6))
-def test_three_valued_evaluation(expr, rows):
+def test_evaluate_kleene_agrees_with_kleene_logic(expr, rows):
     formula = Formula.from_expr(expr, N)
     codes = np.array([[coded(value) for value in row] for row in rows])
     values = formula.evaluate_kleene(codes)
@@ -307,7 +307,7 @@ def test_three_valued_evaluation(expr, rows):
 
 
 @given(expressions, rows_of_three)
-def test_unassigned_inputs_and_their_completions(expr, row):
+def test_evaluate_kleene_agrees_with_all_completions(expr, row):
     formula = Formula.from_expr(expr, N)
     choices = [[value] if value is not None else [False, True] for value in row]
     completions = {truth(expr, choice) for choice in itertools.product(*choices)}
@@ -318,11 +318,11 @@ def test_unassigned_inputs_and_their_completions(expr, row):
         assert completions == {False, True}
 
 
-def test_repeated_variables_stay_unassigned():
+def test_evaluate_kleene_leaves_repeated_variables_unassigned():
     assert Formula.parse("x1 | ~x1").evaluate_kleene([0]) == 0
 
 
-def test_a_mask_serves_many_rows_and_a_row_many_masks():
+def test_kleene_broadcasts_masks_and_rows():
     formula = Formula.parse("x1 & x2")
     X, masks = [[0, 1], [1, 1]], [[0, 1], [1, 0], [0, 0]]
     assert formula.kleene(X, [0, 1]).tolist() == [-1, 0]
@@ -331,7 +331,7 @@ def test_a_mask_serves_many_rows_and_a_row_many_masks():
         formula.kleene(X, masks)
 
 
-def test_values_share_no_memory_with_rows():
+def test_evaluate_returns_new_arrays():
     formula = Formula.parse("x1", 2)
     X = np.array([[True, False]])
     formula.evaluate(X)[:] = False
@@ -355,14 +355,14 @@ def test_values_share_no_memory_with_rows():
         (1, r"got \(\)"),
     ],
 )
-def test_rows_that_cannot_be_evaluated(X, says):
+def test_evaluate_rejects_invalid_rows(X, says):
     formula = Formula.parse("x1 & x2")
     for call in (formula.evaluate, formula.predict, lambda X: formula.kleene(X, [0, 0])):
         with pytest.raises(ValueError, match=says):
             call(X)
 
 
-def test_three_values_are_not_guessed():
+def test_evaluate_kleene_rejects_invalid_values():
     formula = Formula.parse("x1 & x2")
     with pytest.raises(
         ValueError, match=r"V must hold -1 \(false\), 0 .* got 2 in row 0, column 1"
@@ -377,7 +377,7 @@ def test_three_values_are_not_guessed():
 # --- tables and what they tell -------------------------------------------------------------------
 
 
-def test_rows_of_tables_count_in_binary():
+def test_all_assignments_count_in_binary():
     assert all_assignments(0).shape == (1, 0)
     for code, row in enumerate(all_assignments(6)):
         assert [int(bit) for bit in f"{code:06b}"[::-1]] == row.tolist()
@@ -388,7 +388,7 @@ def test_rows_of_tables_count_in_binary():
 
 
 @given(expressions)
-def test_relevant_variables_and_monotonicity(expr):
+def test_formula_finds_relevant_variables_and_monotonicity(expr):
     formula = Formula.from_expr(expr, N)
     values = {tuple(row): truth(expr, row) for row in ALL.tolist()}
     relevant, monotone = set(), True
@@ -403,7 +403,7 @@ def test_relevant_variables_and_monotonicity(expr):
     assert set(formula.relevant_variables) <= set(formula.variables)
 
 
-def test_tables_too_large_to_write_down():
+def test_truth_table_rejects_too_many_inputs():
     wide = Formula.parse(" & ".join(f"x{i + 1}" for i in range(40)))
     with pytest.raises(ValueError, match="at most 24 inputs, got 40"):
         wide.truth_table()
@@ -422,7 +422,7 @@ def test_tables_too_large_to_write_down():
 
 
 @pytest.mark.parametrize("coding", ["01", "+-1"])
-def test_a_formula_is_a_classifier(coding):
+def test_as_classifier_follows_scikit_learn(coding):
     formula = Formula.parse("(x1 & x2) | ~x3", 5)
     X = ALL.astype(float) if coding == "01" else 2.0 * ALL - 1
     model = formula.as_classifier(coding=coding)
@@ -439,7 +439,7 @@ def test_a_formula_is_a_classifier(coding):
     assert tree.score(X, expected) == 1
 
 
-def test_classifiers_that_cannot_be():
+def test_as_classifier_rejects_invalid_arguments():
     formula = Formula.parse("x1 & x2")
     with pytest.raises(ValueError, match=r"coding must be one of '01', '\+-1', got '-1'"):
         formula.as_classifier(coding="-1")

@@ -46,7 +46,7 @@ def same(first: Attribution, second: Attribution) -> None:
 # --- what comes out ------------------------------------------------------------------------------
 
 
-def test_the_examples_of_the_paper() -> None:
+def test_brex_explains_examples_of_paper() -> None:
     both_false = Formula.parse("x1 & x2", n_inputs=12)
     three = Formula.parse("x1 & (x2 & x3)")
     for masking in ("auto", "kleene", "supervaluation", "sampled"):
@@ -60,7 +60,7 @@ def test_the_examples_of_the_paper() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["monotone", "non-monotone"])
-def test_divergences_equal_earlier_measurements(family: str) -> None:
+def test_brex_divergences_equal_earlier_measurements(family: str) -> None:
     # A prototype of one pass, and of the certified variant with 12 passes, gave at arity 10:
     paper = {"monotone": 0.072, "non-monotone": 0.083}[family]
     results: dict[str, list[float]] = {"paper": [], "certified": [], "queries": [], "table": []}
@@ -78,7 +78,7 @@ def test_divergences_equal_earlier_measurements(family: str) -> None:
 
 
 @pytest.mark.parametrize("formula", [FORMULA, REPEATED], ids=["once", "repeated"])
-def test_a_shared_table_is_exact_on_any_formula(formula: Formula) -> None:
+def test_brex_with_shared_table_is_exact_on_any_formula(formula: Formula) -> None:
     X = all_assignments(formula.n_inputs)
     explanation = BReX(formula).explain(X)
     truth = responsibility(formula, X, return_witnesses=True)
@@ -91,7 +91,7 @@ def test_a_shared_table_is_exact_on_any_formula(formula: Formula) -> None:
         assert [w is not None for w in witnesses] == (row > 0).tolist()
 
 
-def test_auto_takes_the_cheapest_that_is_exact() -> None:
+def test_brex_auto_masking_takes_cheapest_exact() -> None:
     wide = random_formula(5, n_inputs=18, random_state=0)
     repeated = random_formula(5, n_inputs=12, read_once=False, random_state=0)
     once = random_formula(5, n_inputs=12, random_state=0)
@@ -123,7 +123,7 @@ def test_auto_takes_the_cheapest_that_is_exact() -> None:
 
 @pytest.mark.parametrize("masking", ["kleene", "supervaluation", "sampled", "baseline"])
 @pytest.mark.parametrize("preset", ["certified", "paper", "literal"])
-def test_constant_models_have_zero_maps(preset: str, masking: str) -> None:
+def test_brex_maps_of_constant_models_are_zero(preset: str, masking: str) -> None:
     constant = Formula.parse("x1 & ~x1", n_inputs=5)
     if masking == "kleene":  # whose logic does not know that x1 & ~x1 is false
         constant = Formula.parse("x1", n_inputs=5)
@@ -142,7 +142,7 @@ def test_constant_models_have_zero_maps(preset: str, masking: str) -> None:
         assert (explanation.queries == 2).all()  # the row as it is, and all masked
 
 
-def test_parameters_override_presets() -> None:
+def test_brex_parameters_override_presets() -> None:
     X = rows_of(7, 30)
     literal = BReX(FORMULA, preset="literal", masking="kleene", random_state=0).explain(X)
     by_hand = BReX(
@@ -166,7 +166,7 @@ def test_parameters_override_presets() -> None:
     assert frugal.queries.sum() < memo.queries.sum()
 
 
-def test_means_over_fewer_passes_than_patience_allows_are_means() -> None:
+def test_brex_means_divide_by_passes_run_before_patience() -> None:
     X = rows_of(7, 40)
     truth = responsibility(FORMULA, X)
     for patience in (1, 3, None):
@@ -198,7 +198,7 @@ WAYS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join([way["masking"], *sorted(way)]))
-def test_batches_neighbors_and_order_do_not_matter(
+def test_brex_ignores_batches_neighbors_and_order(
     way: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X = np.concatenate([rows_of(7, 9), rows_of(7, 3)])
@@ -221,7 +221,7 @@ def test_batches_neighbors_and_order_do_not_matter(
     same(brex.explain(X), full_explanation)
 
 
-def test_the_seed_matters_and_fixes() -> None:
+def test_brex_depends_on_seed_only() -> None:
     X = rows_of(7, 30)
     ways = [BReX(FORMULA, preset="paper", masking="kleene", random_state=s) for s in (0, 0, 1)]
     first, again, other = [brex.explain(X).values for brex in ways]
@@ -232,7 +232,7 @@ def test_the_seed_matters_and_fixes() -> None:
 # --- models of other kinds -----------------------------------------------------------------------
 
 
-def test_a_classifier_against_a_contrast_is_explained_exactly() -> None:
+def test_brex_explains_classifier_and_contrast_exactly() -> None:
     X, y = load_iris(return_X_y=True)
     model = LogisticRegression(max_iter=1000).fit(X, y)
     contrast = np.median(X, axis=0)
@@ -244,7 +244,7 @@ def test_a_classifier_against_a_contrast_is_explained_exactly() -> None:
     assert (searched.values == truth).all()
 
 
-def test_frames_reach_the_model_as_they_were() -> None:
+def test_brex_passes_frames_unchanged_to_model() -> None:
     frame = pd.DataFrame(
         {
             "color": pd.Categorical(["red", "blue", "red", "green"] * 10),
@@ -269,7 +269,7 @@ def test_frames_reach_the_model_as_they_were() -> None:
     assert explanation.values.tolist() == [[1.0, 0.0, 1.0, 0.0]]
 
 
-def test_signs_are_two_valued() -> None:
+def test_brex_accepts_signs_as_two_values() -> None:
     X = 2 * rows_of(7, 12) - 1
 
     def model(signs: Any) -> Any:
@@ -280,7 +280,7 @@ def test_signs_are_two_valued() -> None:
     assert (explanation.values == responsibility(FORMULA, (X + 1) // 2)).all()
 
 
-def test_unassigned_value_is_used() -> None:
+def test_brex_uses_unassigned_value_of_baseline() -> None:
     """As a network trained on Unassigned inputs coded 0 would answer, with three classes."""
     X = 2 * rows_of(7, 20) - 1
     explanation = BReX(FORMULA.evaluate_kleene, baseline=0, inference=True, random_state=0).explain(
@@ -292,7 +292,7 @@ def test_unassigned_value_is_used() -> None:
     assert abs(explanation.queries.mean() - kleene.queries.mean()) < 3
 
 
-def test_probabilities_below_a_threshold_are_undecided() -> None:
+def test_brex_treats_low_probabilities_as_undecided() -> None:
     X, y = load_breast_cancer(return_X_y=True)
     model = LogisticRegression(max_iter=5000).fit(X[:, :3], y)
     contrast = X[:, :3].mean(axis=0)
@@ -305,7 +305,7 @@ def test_probabilities_below_a_threshold_are_undecided() -> None:
     assert (by_hand.explain(row).values == strict.values).all()
 
 
-def test_thirty_features_of_a_forest() -> None:
+def test_brex_explains_forest_with_thirty_features() -> None:
     X, y = load_breast_cancer(return_X_y=True)
     model = RandomForestClassifier(8, max_depth=3, random_state=0).fit(X, y)
     explanation = BReX(model, background=X, max_queries=600, random_state=0).explain(
@@ -334,7 +334,7 @@ def test_thirty_features_of_a_forest() -> None:
 # --- the answer ----------------------------------------------------------------------------------
 
 
-def test_an_attribution_is_an_array_a_table_and_a_text() -> None:
+def test_attribution_converts_to_array_frame_and_text() -> None:
     explanation = BReX(FORMULA, random_state=0).explain(rows_of(7, 3))
     assert np.asarray(explanation).tolist() == explanation.values.tolist()
     assert np.asarray(explanation, dtype=np.float32).dtype == np.float32
@@ -346,7 +346,7 @@ def test_an_attribution_is_an_array_a_table_and_a_text() -> None:
     assert "BReX(" in repr(BReX(FORMULA))
 
 
-def test_plots() -> None:
+def test_attribution_plots_bars_and_heatmaps() -> None:
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("Agg")
     from matplotlib import pyplot
@@ -393,12 +393,12 @@ def test_plots() -> None:
     ],
     ids=lambda value: "-".join(map(str, value)) if isinstance(value, dict) else "",
 )
-def test_errors_name_parameter_rule_value_and_remedy(params: Any, message: str) -> None:
+def test_brex_rejects_invalid_parameters(params: Any, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         BReX(FORMULA, **params).explain(rows_of(7, 2))
 
 
-def test_errors_about_models_and_rows() -> None:
+def test_brex_rejects_invalid_models_and_rows() -> None:
     X = np.random.default_rng(0).normal(size=(20, 3))
     with pytest.raises(ValueError, match=r"masking='kleene' needs a model with evaluate_kleene"):
         BReX(FORMULA.predict, masking="kleene").explain(rows_of(7, 2))

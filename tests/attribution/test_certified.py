@@ -27,7 +27,7 @@ def rows_of(n_inputs: int, n: int, seed: int) -> NDArray[np.int64]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["monotone", "non-monotone"])
-def test_bounds_from_kleene_predictions_hold(family: str) -> None:
+def test_certified_bounds_hold_for_kleene_masks(family: str) -> None:
     for seed in range(12):
         formula = random_formula(3 + seed % 7, n_inputs=10, family=family, random_state=seed)
         X = rows_of(10, 40, seed)
@@ -47,7 +47,7 @@ def test_bounds_from_kleene_predictions_hold(family: str) -> None:
                 assert explanation.resolved.any(axis=0).sum() >= 2
 
 
-def test_masks_more_than_proofs_can_look_at() -> None:
+def test_certified_values_are_unresolved_for_wide_formulas() -> None:
     formula = random_formula(5, n_inputs=40, random_state=2)
     X = rows_of(40, 20, 1)
     explanation = BReX(formula, random_state=0).explain(X)
@@ -67,7 +67,7 @@ def flips(formula: Formula, row: NDArray[np.int64], members: Any) -> bool:
 
 @pytest.mark.parametrize("limit", [12, 60, 1000])
 @pytest.mark.parametrize("family", ["monotone", "non-monotone"])
-def test_exact_flip_sets_are_minimal(family: str, limit: int) -> None:
+def test_certified_flip_sets_are_minimal(family: str, limit: int) -> None:
     for seed in range(4):
         formula = random_formula(
             5 + seed, n_inputs=9, family=family, read_once=False, random_state=seed
@@ -93,7 +93,7 @@ def test_exact_flip_sets_are_minimal(family: str, limit: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["monotone", "non-monotone"])
-def test_bounds_from_flips_hold(family: str) -> None:
+def test_certified_bounds_hold_for_sampled_masks(family: str) -> None:
     divergences = []
     for seed in range(10):
         formula = random_formula(
@@ -114,7 +114,7 @@ def test_bounds_from_flips_hold(family: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_few_of_hundreds_of_features_are_found() -> None:
+def test_certified_search_finds_few_of_hundreds_of_features() -> None:
     def model(X: NDArray[Any]) -> NDArray[np.bool_]:
         return (X[:, 7] > 0) & (X[:, 150] > 0) | (X[:, 299] > 0) & (X[:, 3] > 0)
 
@@ -131,7 +131,7 @@ def test_a_few_of_hundreds_of_features_are_found() -> None:
     assert (explanation.queries <= 3000).all()
 
 
-def test_wide_rows_share_the_calls_of_the_model() -> None:
+def test_certified_search_batches_queries_of_wide_rows() -> None:
     """A thousand features: what is asked about one row goes to the model in common calls."""
     generator = np.random.default_rng(0)
     weights = np.r_[generator.uniform(1, 2, 12), np.zeros(988)]

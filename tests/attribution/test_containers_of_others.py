@@ -77,7 +77,9 @@ def same(left: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> None:
 # --- shap ----------------------------------------------------------------------------------------
 
 
-def test_a_shap_explanation_of_all_classes(iris: pd.DataFrame, flowers: Any) -> None:
+def test_shap_explanation_of_all_classes_selects_predicted(
+    iris: pd.DataFrame, flowers: Any
+) -> None:
     shap = engine("shap")
     X = iris.to_numpy()[::30]
     explanation = shap.Explainer(flowers.predict_proba, iris.to_numpy()[:20], seed=0)(X)
@@ -118,7 +120,7 @@ def test_shap_explanation_of_margins_needs_target(iris: pd.DataFrame) -> None:
     same(faithfulness(second_fitted, turned, explanation, target=1), expected)
 
 
-def test_a_shap_explanation_of_numbers(iris: pd.DataFrame) -> None:
+def test_shap_explanation_of_numbers_is_accepted(iris: pd.DataFrame) -> None:
     shap = engine("shap")
     X, y = iris.iloc[:, :3], iris.iloc[:, 3]
     model = LinearRegression().fit(X, y)
@@ -134,7 +136,7 @@ def test_a_shap_explanation_of_numbers(iris: pd.DataFrame) -> None:
     assert result["taucorr_loo"].tolist() == [1.0] * 5
 
 
-def test_a_shap_explanation_of_texts_brings_its_tokens(moods: Pipeline) -> None:
+def test_shap_explanation_of_texts_brings_its_tokens(moods: Pipeline) -> None:
     shap = engine("shap")
     texts = [TEXTS[0], TEXTS[3], TEXTS[4]]
     explainer = shap.Explainer(
@@ -163,7 +165,7 @@ def test_a_shap_explanation_of_texts_brings_its_tokens(moods: Pipeline) -> None:
 # --- LIME ----------------------------------------------------------------------------------------
 
 
-def test_lime_explanations_of_tables(iris: pd.DataFrame, flowers: Any) -> None:
+def test_lime_explanations_of_tables_are_accepted(iris: pd.DataFrame, flowers: Any) -> None:
     lime = engine("lime.lime_tabular")
     data = iris.to_numpy()
     explainer = lime.LimeTabularExplainer(data, random_state=0)
@@ -209,7 +211,7 @@ def test_lime_explanation_implies_other_class(iris: pd.DataFrame) -> None:
     )
 
 
-def test_a_lime_explanation_of_a_number(iris: pd.DataFrame) -> None:
+def test_lime_explanation_of_number_is_accepted(iris: pd.DataFrame) -> None:
     lime = engine("lime.lime_tabular")
     data = iris.to_numpy()
     model = LinearRegression().fit(data[:, :3], data[:, 3])
@@ -232,7 +234,7 @@ def test_a_lime_explanation_of_a_number(iris: pd.DataFrame) -> None:
 
 
 @pytest.mark.parametrize("bow", [True, False])
-def test_lime_explanations_of_texts(moods: Pipeline, bow: bool) -> None:
+def test_lime_explanations_of_texts_are_accepted(moods: Pipeline, bow: bool) -> None:
     lime = engine("lime.lime_text")
     text = TEXTS[3]
     one = lime.LimeTextExplainer(bow=bow, random_state=0).explain_instance(
@@ -254,7 +256,7 @@ def test_lime_explanations_of_texts(moods: Pipeline, bow: bool) -> None:
 # --- captum --------------------------------------------------------------------------------------
 
 
-def test_captum_attributions_keep_their_graph() -> None:
+def test_captum_attributions_with_gradients_are_accepted() -> None:
     torch = engine("torch")
     attr = engine("captum.attr")
     torch.manual_seed(0)
@@ -281,7 +283,7 @@ def test_captum_attributions_keep_their_graph() -> None:
 # --- columns of a vectorizer ---------------------------------------------------------------------
 
 
-def test_a_shap_explanation_of_the_columns_of_texts() -> None:
+def test_shap_explanation_of_text_columns_is_accepted() -> None:
     shap = engine("shap")
     model = make_pipeline(TfidfVectorizer(ngram_range=(1, 2)), LogisticRegression())
     model.fit(TEXTS, MOODS)

@@ -29,7 +29,7 @@ def operators(formulas):
 
 
 @given(st.integers(1, 10), st.sampled_from(["monotone", "non-monotone"]), seeds)
-def test_read_once_formulas(arity, family, seed):
+def test_random_formula_is_read_once_by_default(arity, family, seed):
     formula = random_formula(arity, family=family, random_state=seed)
     assert formula.n_inputs == 12
     assert formula.arity == formula.n_leaves == arity
@@ -41,7 +41,7 @@ def test_read_once_formulas(arity, family, seed):
 
 @settings(max_examples=40)
 @given(st.integers(3, 8), st.sampled_from(["monotone", "non-monotone"]), st.integers(1, 4), seeds)
-def test_formulas_with_repeats(arity, family, extra, seed):
+def test_random_formula_repeats_variables_on_request(arity, family, extra, seed):
     formula = random_formula(arity, family=family, read_once=False, extra=extra, random_state=seed)
     assert formula.n_leaves == arity + extra
     assert not formula.is_read_once
@@ -58,7 +58,7 @@ def test_random_formula_has_three_extra_leaves():
     assert random_formula(4, read_once=False, random_state=0).n_leaves == 7
 
 
-def test_all_inputs_and_operators_are_drawn_uniformly():
+def test_random_formula_draws_inputs_and_operators_uniformly():
     formulas = [random_formula(4, random_state=seed) for seed in range(3000)]
     counts = operators(formulas)
     binary = sum(counts[operator] for operator in ("and", "or", "xor"))
@@ -74,7 +74,7 @@ def test_all_inputs_and_operators_are_drawn_uniformly():
     assert min(firsts.values()) > 190  # of 250 expected: leaves come in no order
 
 
-def test_cuts_are_uniform():
+def test_random_formula_splits_leaves_uniformly():
     """Of four leaves, the root's left part has 1, 2 or 3, each as often."""
     sizes = Counter()
     for seed in range(1500):
@@ -94,7 +94,7 @@ def depth(formula):
 
 
 @pytest.mark.parametrize(("arity", "balanced"), [(1, 0), (2, 1), (8, 3), (9, 4), (12, 4)])
-def test_shapes(arity, balanced):
+def test_random_formula_respects_shape(arity, balanced):
     for seed in range(20):
         assert depth(random_formula(arity, shape="balanced", random_state=seed)) == balanced
         chain = random_formula(arity, shape="chain", random_state=seed)
@@ -104,7 +104,7 @@ def test_shapes(arity, balanced):
                 assert chain.gates[right][0] == "var" or chain.gates[right - 1][0] == "var"
 
 
-def test_weights_and_negations():
+def test_random_formula_respects_weights_and_negations():
     draw = {"arity": 8, "random_state": 1}
     only = random_formula(weights={"xor": 2}, p_not=0, **draw)
     assert set(operators([only])) == {"var", "xor"}
@@ -118,7 +118,7 @@ def test_weights_and_negations():
     assert counts["and"] / (counts["and"] + counts["or"]) == pytest.approx(0.75, abs=0.03)
 
 
-def test_drawn_as_ever():
+def test_random_formula_is_stable_per_seed():
     """A benchmark names formulas by their seeds, so these must not change."""
     assert str(random_formula(5, random_state=0)) == "x1 & ~((x12 & x11 & x5) | ~x10)"
     assert str(random_formula(5, family="monotone", random_state=7)) == "x3 | x5 | (x2 & x10) | x7"
@@ -128,7 +128,7 @@ def test_drawn_as_ever():
     )
 
 
-def test_random_states_of_all_kinds():
+def test_random_formula_accepts_all_random_states():
     expected = random_formula(6, random_state=5)
     assert random_formula(6, random_state=np.int64(5)) == expected
     assert random_formula(6, random_state=np.random.SeedSequence(5)) == expected
@@ -170,18 +170,18 @@ def test_random_states_of_all_kinds():
     ],
     ids=repr,
 )
-def test_arguments_that_are_rejected(arguments, says):
+def test_random_formula_rejects_invalid_arguments(arguments, says):
     with pytest.raises((TypeError, ValueError), match=says):
         random_formula(**{"arity": 3, **arguments})
 
 
-def test_formulas_that_do_not_exist():
+def test_random_formula_rejects_impossible_formulas():
     """Of one variable and an exclusive or with itself nothing but constants can be made."""
     with pytest.raises(ValueError, match="no formula of arity=1 and extra=1"):
         random_formula(1, read_once=False, extra=1, weights={"xor": 1}, random_state=0)
 
 
-def test_wide_formulas():
+def test_random_formula_supports_hundreds_of_variables():
     formula = random_formula(300, n_inputs=400, random_state=0)
     assert (formula.arity, formula.n_inputs) == (300, 400)
 
@@ -189,7 +189,7 @@ def test_wide_formulas():
 # --- fixed formulas ------------------------------------------------------------------------------
 
 
-def test_the_small_formulas_of_the_paper():
+def test_paper_formula_returns_formulas_of_paper():
     a, b, c, d, *_ = all_assignments(12).T.astype(bool)
     expected = {"and": a & b, "or": a | b, "xor": a ^ b, "xor-and-xor": (a ^ b) & (c ^ d)}
     for name, values in expected.items():
@@ -203,7 +203,7 @@ def test_the_small_formulas_of_the_paper():
         paper_formula("xor-and-xor", n_inputs=3)
 
 
-def test_the_chains_of_the_paper():
+def test_chain_formula_returns_chains_of_paper():
     monotone = Formula.parse("((((x1 & x2) | x3) & x4) | x5) & x6", 12)
     assert chain_formula(6, family="monotone") == monotone
     assert chain_formula(5) == Formula.parse("(((x1 ^ x2) & x3) ^ x4) & x5", 12)
@@ -225,7 +225,7 @@ def test_the_chains_of_the_paper():
 
 
 @pytest.mark.parametrize("coding", ["01", "+-1"])
-def test_all_assignments_with_labels(coding):
+def test_boolean_dataset_contains_all_assignments(coding):
     formula = Formula.parse("(x1 & x2) | ~x3", 5)
     X, y = make_boolean_dataset(formula, coding=coding)
     np.testing.assert_array_equal(X > 0, all_assignments(5) > 0)
@@ -236,7 +236,7 @@ def test_all_assignments_with_labels(coding):
 
 
 @given(seeds, st.integers(1, 64))
-def test_rows_are_distinct(seed, n_samples):
+def test_boolean_dataset_rows_are_distinct(seed, n_samples):
     formula = Formula.parse("x1 ^ x6")
     X, y = make_boolean_dataset(formula, n_samples, random_state=seed)
     assert X.shape == (n_samples, 6)
@@ -246,7 +246,7 @@ def test_rows_are_distinct(seed, n_samples):
     np.testing.assert_array_equal(X, again)
 
 
-def test_rows_are_uniform():
+def test_boolean_dataset_rows_are_uniform():
     X, _ = make_boolean_dataset(Formula.parse("x1", 12), 2000, random_state=0)
     np.testing.assert_allclose(X.mean(axis=0), 0.5, atol=0.04)
     codes, counts = np.unique(
@@ -258,7 +258,7 @@ def test_rows_are_uniform():
     np.testing.assert_allclose(counts, 500, atol=90)
 
 
-def test_rows_of_many_inputs():
+def test_boolean_dataset_supports_many_inputs():
     wide = Formula.parse("x1 & x60", 60)
     X, y = make_boolean_dataset(wide, 300, coding="+-1", random_state=0)
     assert len(np.unique(X, axis=0)) == 300
@@ -268,7 +268,7 @@ def test_rows_of_many_inputs():
     assert len(np.unique(X @ (1 << np.arange(25)))) == 20_000
 
 
-def test_rows_are_independent_of_the_formula_of_their_seed():
+def test_boolean_dataset_is_independent_of_formula():
     """More methods, or more formulas, must not change a benchmark's rows, nor the reverse."""
     formula = random_formula(5, random_state=0)
     X, _ = make_boolean_dataset(formula, 50, random_state=0)
@@ -280,7 +280,7 @@ def test_rows_are_independent_of_the_formula_of_their_seed():
     assert (X @ (1 << np.arange(12)) != from_the_stream_of_formulas).any()
 
 
-def test_rows_that_are_rejected():
+def test_boolean_dataset_rejects_invalid_arguments():
     formula = Formula.parse("x1 & x2", 3)
     with pytest.raises(ValueError, match=r"at most 2\*\*n_inputs = 8 distinct rows, got 9"):
         make_boolean_dataset(formula, 9)

@@ -58,7 +58,7 @@ def rows() -> NDArray[np.float64]:
     return np.random.default_rng(1).normal(size=(9, 4))
 
 
-def test_kleene_masks_are_unassigned_inputs() -> None:
+def test_kleene_masks_leave_inputs_unassigned() -> None:
     formula = Formula.parse("(x1 & x2) | (x1 ^ x3)", n_inputs=4)
     X = np.random.default_rng(0).integers(0, 2, (6, 4))
     masker = KleeneMasks(formula, X, 5)
@@ -71,7 +71,7 @@ def test_kleene_masks_are_unassigned_inputs() -> None:
     assert masker.n_model_rows == 6 + 60
 
 
-def test_replaced_masks_use_one_row_or_one_per_row(
+def test_replaced_masks_use_one_contrast_or_one_per_row(
     rows: NDArray[np.float64],
 ) -> None:
     places, masks = drawn_masks(9, 4)
@@ -107,7 +107,7 @@ def test_background_masks_use_majority_of_background(
 
 
 @pytest.mark.parametrize("contrasted", [False, True])
-def test_supervaluation_looks_at_all_parts(contrasted: bool) -> None:
+def test_supervaluation_masks_check_all_subsets(contrasted: bool) -> None:
     formula = random_formula(5, n_inputs=6, read_once=False, random_state=3)
     X = np.random.default_rng(0).integers(0, 2, (5, 6))
     contrast = np.random.default_rng(1).integers(0, 2, (5, 6)) if contrasted else 1 - X
@@ -125,7 +125,7 @@ def test_supervaluation_looks_at_all_parts(contrasted: bool) -> None:
         assert same == keeps
 
 
-def test_supervaluation_of_rows_with_many_values(rows: NDArray[np.float64]) -> None:
+def test_supervaluation_masks_accept_many_values(rows: NDArray[np.float64]) -> None:
     masker = SupervaluationMasks(ContrastPairs(corner, rows, rows[::-1], 100))
     sampled = SampledMasks(ContrastPairs(corner, rows, rows[::-1], 100), row_keys(rows, 0), 300)
     places, masks = drawn_masks(9, 4)
@@ -134,7 +134,7 @@ def test_supervaluation_of_rows_with_many_values(rows: NDArray[np.float64]) -> N
     assert 0 < masked.sum() < 60
 
 
-def test_sampled_masks_err_on_one_side_by_mask_alone() -> None:
+def test_sampled_masks_err_on_one_side_only() -> None:
     formula = random_formula(8, n_inputs=8, read_once=False, random_state=1)
     X = np.random.default_rng(0).integers(0, 2, (7, 8))
     exact = SupervaluationMasks(ContrastPairs(formula.predict, X, None, 100))
@@ -181,7 +181,7 @@ class Antitone:
     inference=st.booleans(),
 )
 @settings(max_examples=60, deadline=None)
-def test_cache_queries_nothing_twice(
+def test_mask_cache_queries_nothing_twice(
     change_sets: list[list[int]], batches: list[list[tuple[int, int]]], inference: bool
 ) -> None:
     oracle, truth = Antitone(change_sets, 8), Antitone(change_sets, 8)
@@ -204,7 +204,7 @@ def test_cache_queries_nothing_twice(
 
 
 @pytest.mark.parametrize("n_features", [63, 64, 65, 200])
-def test_a_cache_of_many_features(n_features: int) -> None:
+def test_mask_cache_supports_many_features(n_features: int) -> None:
     def ask(places: NDArray[np.int64], masks: Masks) -> NDArray[np.bool_]:
         return ~(masks[:, 0] & masks[:, -1])
 
@@ -223,7 +223,7 @@ def test_a_cache_of_many_features(n_features: int) -> None:
     assert cache.queries.tolist() == [4, 4]
 
 
-def test_a_cache_stops_at_its_limit_row_by_row() -> None:
+def test_mask_cache_stops_at_its_limit_per_row() -> None:
     oracle = Antitone([[3], [3]], 4)
     cache = MaskCache(oracle, 2, 4, inference=False, max_queries=3)
     places = np.array([0, 0, 0, 1])
@@ -275,9 +275,7 @@ def slow_pass(
 @pytest.mark.parametrize("keep", [True, False], ids=["witness", "original"])
 @pytest.mark.parametrize("n_blocks", [2, 3, 4, 5])
 @pytest.mark.parametrize("kind", ["kleene", "replaced"])
-def test_a_pass_over_many_rows_is_the_recursion_on_each(
-    kind: str, n_blocks: int, keep: bool
-) -> None:
+def test_refine_agrees_with_recursion_on_each_row(kind: str, n_blocks: int, keep: bool) -> None:
     formula = random_formula(6, n_inputs=9, read_once=False, random_state=n_blocks)
     X = rows_of(9, 12, 5)
     if kind == "kleene":
@@ -311,7 +309,7 @@ def test_a_pass_over_many_rows_is_the_recursion_on_each(
     assert (len(results) > 0) == keep
 
 
-def test_cuts_partition_and_balance() -> None:
+def test_cut_partitions_and_balances_features() -> None:
     rng = np.random.default_rng(0)
     parts = rng.random((400, 12)) < 0.7
     parts[parts.sum(axis=1) < 2, :3] = True
@@ -335,7 +333,7 @@ def test_cuts_partition_and_balance() -> None:
     assert alone.mean() > 0.9
 
 
-def test_random_numbers_are_uniform_and_depend_on_keys_alone() -> None:
+def test_uniforms_depend_on_keys_only() -> None:
     keys = row_keys(np.arange(2000.0)[:, None], 1)
     draws = uniforms(keys, 3, 12)
     assert abs(draws.mean() - 0.5) < 0.01
@@ -348,7 +346,7 @@ def test_random_numbers_are_uniform_and_depend_on_keys_alone() -> None:
 # --- certificates --------------------------------------------------------------------------------
 
 
-def test_only_features_with_certificates_count() -> None:
+def test_fewest_masked_counts_certified_features_only() -> None:
     result = Certificates(
         np.array([0, 0, 0, 1]),
         np.array([0, 0, 2, 1]),
@@ -410,7 +408,7 @@ def test_evidence_refutes_counts_that_the_predictions_exclude() -> None:
 # --- rows ----------------------------------------------------------------------------------------
 
 
-def test_keys_depend_on_values_alone() -> None:
+def test_row_keys_depend_on_values_only() -> None:
     X = np.array([[0, 1, 2], [2, 1, 0], [0, 1, 2]])
     keys = row_keys(X, 7)
     assert keys[0] == keys[2] != keys[1]
@@ -426,7 +424,7 @@ def test_keys_depend_on_values_alone() -> None:
     assert row_keys(mixed.iloc[[1]], 7)[0] == keys[1]
 
 
-def test_typical_rows() -> None:
+def test_brex_baseline_uses_typical_rows() -> None:
     frame = pd.DataFrame(
         {"n": [1.0, 2.0, 9.0, 2.0], "s": ["a", "b", "b", "c"], "t": [True, False, True, True]}
     )
@@ -452,7 +450,7 @@ def test_typical_rows() -> None:
     assert explanation.values.tolist() == [[1.0, 0.0], [0.0, 0.0]]
 
 
-def test_the_nearest_row_of_another_decision() -> None:
+def test_nearest_contrasts_finds_rows_of_another_decision() -> None:
     n_rows = []
 
     def decide(X: Any) -> Any:
@@ -468,7 +466,7 @@ def test_the_nearest_row_of_another_decision() -> None:
         nearest_contrasts(decide, X, background[2:])
 
 
-def test_nearest_row_uses_deviations_and_categories() -> None:
+def test_nearest_contrasts_uses_deviations_and_categories() -> None:
     frame = pd.DataFrame({"wide": [0.0, 900.0, 0.0], "color": ["red", "red", "blue"]})
     background = pd.DataFrame({"wide": [0.0, 1000.0, 2000.0], "color": ["blue", "red", "red"]})
 
@@ -481,7 +479,7 @@ def test_nearest_row_uses_deviations_and_categories() -> None:
     assert contrasts["color"].tolist() == ["blue", "red"]
 
 
-def test_undecided_is_a_decision_of_its_own() -> None:
+def test_brex_treats_undecided_as_decision() -> None:
     def proba(X: Any) -> Any:
         p = np.asarray(X)[:, 0]
         return np.column_stack([p, 1 - p])

@@ -113,7 +113,7 @@ rows6 = st.lists(st.integers(0, 1), min_size=6, max_size=6)
 
 
 @pytest.mark.parametrize("case", REFERENCE, ids=lambda case: case["id"])
-def test_reference_responsibilities(case):
+def test_responsibility_agrees_with_reference(case):
     formula = Formula.from_expr(case["expr"], 12)
     X = np.array([[int(c) for c in row["x"]] for row in case["cases"]])
     expected = np.array(
@@ -159,7 +159,7 @@ def test_reference_responsibilities(case):
         ("x1 | ~x1 | x2", "01", [0, 0]),
     ],
 )
-def test_cases_worked_out_by_hand(text, row, expected):
+def test_responsibility_equals_hand_computed_values(text, row, expected):
     formula = Formula.parse(text)
     assert responsibility(formula, [int(c) for c in row]).tolist() == expected
 
@@ -169,7 +169,7 @@ def test_cases_worked_out_by_hand(text, row, expected):
 
 @settings(max_examples=40)
 @given(formulas, st.lists(rows6, min_size=1, max_size=3))
-def test_all_methods_equal_definition(formula, rows):
+def test_responsibility_equals_definition_by_all_methods(formula, rows):
     X = np.array(rows)
     flips = [flips_of(formula.evaluate, row) for row in X]
     expected = [by_definition(f, 6) for f in flips]
@@ -213,7 +213,7 @@ def all_flips(changes):
 
 
 @pytest.mark.slow
-def test_thousands_of_read_once_formulas():
+def test_responsibility_linear_equals_exhaustive():
     """The linear algorithm against all flips; one row each, the rows of an arity in one table."""
     rng = np.random.default_rng(0)
     for arity in range(3, 11):
@@ -237,7 +237,7 @@ def test_thousands_of_read_once_formulas():
 
 @settings(max_examples=30)
 @given(st.integers(1, 5), st.integers(1, 70), st.integers(0, 10_000), st.booleans())
-def test_tables_of_any_decisions(n, n_rows, seed, mostly_same):
+def test_responsibility_equals_definition_for_any_table(n, n_rows, seed, mostly_same):
     """The kernel on arbitrary tables, not only on those of short formulas, past a word of rows."""
     rng = np.random.default_rng(seed)
     changes = rng.random((n_rows, 1 << n)) < (0.15 if mostly_same else 0.5)
@@ -256,7 +256,7 @@ def test_tables_of_any_decisions(n, n_rows, seed, mostly_same):
             assert {i, *witness} in holding if holding else witness is None
 
 
-def test_rows_of_several_blocks(monkeypatch):
+def test_responsibility_is_equal_in_blocks(monkeypatch):
     formula = random_formula(7, read_once=False, random_state=3)
     X = all_assignments(12)[::5]
     expected = responsibility(formula, X, return_witnesses=True)
@@ -272,7 +272,7 @@ def test_rows_of_several_blocks(monkeypatch):
     assert attribution.witnesses == expected.witnesses
 
 
-def test_all_assignments_of_twelve_variables():
+def test_responsibility_of_all_assignments_needs_little_memory():
     X = all_assignments(12)
     read_once = random_formula(12, random_state=2)
     tracemalloc.start()
@@ -295,7 +295,7 @@ def test_all_assignments_of_twelve_variables():
 
 
 @given(formulas, rows6, st.randoms(use_true_random=False))
-def test_properties_of_the_degree(formula, row, random):
+def test_responsibility_satisfies_identities(formula, row, random):
     rho = responsibility(formula, row)
     flips = flips_of(formula.evaluate, row)
     np.testing.assert_array_equal(rho == 1, [flips((i,)) for i in range(6)])
@@ -322,7 +322,7 @@ def test_properties_of_the_degree(formula, row, random):
 
 
 @given(formulas, st.lists(rows6, min_size=2, max_size=5), st.integers(1, 40))
-def test_batches_and_orders_do_not_matter(formula, rows, max_batch):
+def test_responsibility_ignores_batches_and_order(formula, rows, max_batch):
     X = np.array(rows)
     for method in ("exhaustive", "levelwise"):
         call = {"method": method, "max_size": 2, "return_witnesses": True}
@@ -337,7 +337,7 @@ def test_batches_and_orders_do_not_matter(formula, rows, max_batch):
 
 
 @pytest.mark.parametrize("kind", ["array", "list", "bool", "frame", "float"])
-def test_rows_of_all_kinds(kind):
+def test_responsibility_accepts_rows_of_all_types(kind):
     formula = Formula.parse("(x1 & x2) | ~x3", 4)
     X = all_assignments(4)
     rows = {
@@ -353,7 +353,7 @@ def test_rows_of_all_kinds(kind):
         assert attribution.witness_sizes.tolist() == expected
 
 
-def test_witnesses_are_the_smallest():
+def test_responsibility_returns_smallest_witnesses():
     """x4 waits for one of two ways to turn the left side: x3 alone, or x1 with x2."""
     for text in ("((x1 | x2) & x3) | x4", "(x3 & (x1 | x2)) | x4"):
         for method in ("linear", "exhaustive"):
@@ -363,7 +363,7 @@ def test_witnesses_are_the_smallest():
             assert attribution.witnesses == ((1, 3), (0, 3), (3,), (2,))
 
 
-def test_one_row_and_none():
+def test_responsibility_accepts_one_row_and_no_rows():
     formula = Formula.parse("x1 & x2", 3)
     for model in (formula, formula.predict):
         attribution = responsibility(model, [0, 0, 1], return_witnesses=True)
@@ -379,7 +379,7 @@ def test_one_row_and_none():
     assert responsibility(general, np.zeros((0, 3))).shape == (0, 3)
 
 
-def test_wide_read_once_formulas():
+def test_responsibility_supports_wide_read_once_formulas():
     """A thousand variables, where nothing but the linear algorithm can go."""
     conjunction = chain_formula(2, family="monotone", n_inputs=1000)
     for index in range(2, 1000):
@@ -413,7 +413,7 @@ def lattice_flips(predict, row, contrast):
     return remembered
 
 
-def test_classifiers_of_several_classes():
+def test_responsibility_supports_several_classes():
     X, y = load_iris(return_X_y=True)
     model = RandomForestClassifier(8, max_depth=3, random_state=0).fit(X, y)
     rows, contrast = X[[0, 60, 70, 110, 140]], X[[120, 3, 133, 70, 20]]
@@ -442,7 +442,7 @@ def test_classifiers_of_several_classes():
     )
 
 
-def test_frames_reach_the_model_as_they_are():
+def test_responsibility_passes_frames_unchanged_to_model():
     frame = pd.DataFrame(
         {
             "color": pd.Categorical(["red", "blue", "red", "green"] * 5),
@@ -487,7 +487,7 @@ def test_frames_reach_the_model_as_they_are():
         responsibility(model, rows, contrast=frame.iloc[:1].drop(columns="weight"))
 
 
-def test_one_row_of_a_frame_keeps_its_names():
+def test_responsibility_keeps_names_of_one_row_of_frame():
     frame = pd.DataFrame({"a": [1, 2], "b": ["x", "y"], "c": [0.5, 1.5]})
 
     def predict(X):
@@ -500,7 +500,7 @@ def test_one_row_of_a_frame_keeps_its_names():
 
 
 @pytest.mark.slow
-def test_nearest_rows_decided_otherwise():
+def test_nearest_contrasts_agree_with_loop():
     X, y = load_iris(return_X_y=True)
     model = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
     rows = X[::11]
@@ -519,7 +519,7 @@ def test_nearest_rows_decided_otherwise():
     assert (responsibility(model, rows, contrast=contrasts).max(axis=1) > 0).all()
 
 
-def test_nearest_rows_of_frames():
+def test_nearest_contrasts_accept_frames():
     frame = pd.DataFrame(
         {"kind": ["a", "b", "b", "c"], "n": [1, 1, 3, 5], "same": [7, 7, 7, 7]}, index=[9, 8, 7, 6]
     )
@@ -542,7 +542,7 @@ def test_nearest_rows_of_frames():
         nearest_contrasts(lambda Z: Z[:, 0], [0, 1], [[0, 1], [1, 1]])
 
 
-def test_missing_values_are_values():
+def test_responsibility_treats_missing_as_value():
     def known(X):
         return ~np.isnan(X[:, 0]) & (X[:, 1] > 0)
 
@@ -552,7 +552,7 @@ def test_missing_values_are_values():
     assert attribution.tolist() == [[1, 0, 0]]
 
 
-def test_a_table_serves_all_rows():
+def test_responsibility_shares_table_between_rows():
     formula = random_formula(6, read_once=False, random_state=0)
     X = all_assignments(12)[::7]
     queries = []
@@ -581,7 +581,7 @@ def test_a_table_serves_all_rows():
 
 @settings(max_examples=30)
 @given(formulas, rows6, st.integers(1, 5), st.integers(1, 60))
-def test_unresolved_levels_have_bounds(formula, row, max_size, max_queries):
+def test_responsibility_levelwise_bounds_unresolved_values(formula, row, max_size, max_queries):
     exact = responsibility(formula, row, return_witnesses=True)
     attribution = responsibility(
         formula,
@@ -600,7 +600,7 @@ def test_unresolved_levels_have_bounds(formula, row, max_size, max_queries):
     assert [w is None for w in attribution.witnesses] == (attribution.values == 0).tolist()
 
 
-def test_wide_black_boxes():
+def test_responsibility_warns_about_wide_black_boxes():
     """A hundred features, of which pairs and single ones decide."""
 
     def predict(X):
@@ -629,7 +629,7 @@ def test_wide_black_boxes():
     assert (attribution.upper == 1).all()
 
 
-def test_levels_end_where_everything_is_known():
+def test_responsibility_levelwise_stops_early():
     """All features but one are flip sets alone, so nothing larger can be minimal."""
     formula = Formula.parse("x1 ^ x2 ^ x3", 30)
     attribution = responsibility(
@@ -683,13 +683,13 @@ def test_levels_end_where_everything_is_known():
     ],
     ids=lambda value: value if isinstance(value, str) else "-".join(value),
 )
-def test_arguments_that_are_rejected(arguments, says):
+def test_responsibility_rejects_invalid_arguments(arguments, says):
     call = {"model": Formula.parse("x1 & x2"), "X": [[0, 1]], **arguments}
     with pytest.raises((TypeError, ValueError), match=says):
         responsibility(call.pop("model"), call.pop("X"), **call)
 
 
-def test_models_that_cannot_be_queried():
+def test_responsibility_rejects_invalid_models():
     with pytest.raises(TypeError, match="model must be a Formula, a fitted classifier"):
         responsibility("x1 & x2", [[0, 1]])
     with pytest.raises(TypeError, match="instance rather than its class"):
@@ -698,7 +698,7 @@ def test_models_that_cannot_be_queried():
         responsibility(LinearRegression(), [[0, 1]])
 
 
-def test_more_variables_than_flips_can_be_tried():
+def test_responsibility_exhaustive_rejects_many_variables():
     wide = Formula.parse(" & ".join(f"x{i + 1}" for i in range(21)) + " & x1")
     ones = np.ones(21, dtype=int)
     with pytest.raises(ValueError, match="at most 20 variables, got 21"):
@@ -708,7 +708,7 @@ def test_more_variables_than_flips_can_be_tried():
         responsibility(wide.predict, ones, method="exhaustive")
 
 
-def test_the_paper_counts_all_but_for_causes():
+def test_responsibility_equals_example_of_paper():
     """In (x1 xor x2) and (x3 xor x4): who decides alone, who only with another."""
     formula = paper_formula("xor-and-xor", n_inputs=4)
     X = [[1, 0, 1, 0], [1, 1, 1, 0], [1, 1, 0, 0]]

@@ -177,7 +177,7 @@ def rows() -> st.SearchStrategy[tuple[Any, ...]]:
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(rulesets(), rows(), st.sampled_from(["prediction", "rule"]), st.booleans())
-def test_values_equal_the_definition(
+def test_rule_attribution_equals_definition(
     ruleset: RuleSet, row: tuple[Any, ...], by: str, beyond: bool
 ) -> None:
     choices = FREE if beyond or ruleset.domain is None else BOUND
@@ -198,7 +198,7 @@ def _same_cell(one: Any, two: Any) -> bool:
 
 
 @pytest.mark.parametrize("voting", [None, "votes"])
-def test_rules_of_trees_and_votes_are_as_the_definition(voting: str | None) -> None:
+def test_rule_attribution_of_trees_and_votes_equals_definition(voting: str | None) -> None:
     generator = np.random.default_rng(5)
     X = generator.uniform(0, 4, size=(80, 3))
     y = (X[:, 0] > 1.3).astype(int) + ((X[:, 1] > 2.1) & (X[:, 2] > 1.1))
@@ -242,7 +242,7 @@ def test_rules_of_trees_and_votes_are_as_the_definition(voting: str | None) -> N
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_rules_of_a_formula_have_its_responsibilities(number: int) -> None:
+def test_rule_attribution_of_formulas_equals_responsibility(number: int) -> None:
     formula = random_formula(4, n_inputs=5, random_state=number)
     X = all_assignments(5)
     premises = [
@@ -282,7 +282,7 @@ LIST = RuleSet(
 )
 
 
-def test_rule_with_equal_output_is_no_contrast() -> None:
+def test_rule_attribution_ignores_rules_with_equal_output() -> None:
     row = [[0.5, 0.5]]
     assert rule_attribution(LIST, row).flip_sets == (((0,),),)
     assert rule_attribution(LIST, row, by="rule").flip_sets == (((0,),),)
@@ -295,14 +295,14 @@ def test_rule_with_equal_output_is_no_contrast() -> None:
     assert rule_attribution(LIST, row).flip_sets == (((0,),),)
 
 
-def test_no_rule_and_an_abstention_are_predictions_of_their_own() -> None:
+def test_rule_attribution_treats_abstention_as_prediction() -> None:
     one = RuleSet([Rule([Interval(0, upper=1)], "x")], ["a"], task="classification")
     for fallback, value in ((None, 1.0), (Fallback("x"), 0.0), (Fallback("x", "abstain"), 1.0)):
         attribution = rule_attribution(one.replace(fallback=fallback), [[0.0], [2.0]])
         assert attribution.values.tolist() == [[value], [value]]
 
 
-def test_numbers_that_hardly_differ() -> None:
+def test_rule_attribution_respects_tolerance() -> None:
     rules = RuleSet(
         [
             Rule([Interval(0, upper=1)], 1.0),
@@ -323,7 +323,7 @@ def test_numbers_that_hardly_differ() -> None:
     assert rule_attribution(rules, high, tolerance=3.0).flip_sets == ((),)
 
 
-def test_affine_predictions_change_with_their_function() -> None:
+def test_rule_attribution_compares_affine_functions() -> None:
     rising = LinearOutput(0.0, [(1, 1.0)])
     rules = RuleSet(
         [
@@ -342,7 +342,7 @@ def test_affine_predictions_change_with_their_function() -> None:
         rule_attribution(rules, [[0.0, 5.0]], tolerance=0.5)
 
 
-def test_the_domain_bounds_moves() -> None:
+def test_rule_attribution_stays_within_domain() -> None:
     rules = RuleSet(
         [Rule([Interval(0, 0, 1, lower_closed=True)], "x"), Rule([Interval(0, 1, 2)], "x")],
         ["a"],
@@ -360,7 +360,7 @@ def test_the_domain_bounds_moves() -> None:
 # --- where values may not be exact ---------------------------------------------------------------
 
 
-def test_unfinished_search_is_marked() -> None:
+def test_rule_attribution_marks_unfinished_searches() -> None:
     rules = RuleSet(
         [
             Rule([Interval(j, 0.5), Interval(j + 1, 0.5), Interval(j + 2, 0.5)], "x")
@@ -388,7 +388,7 @@ def test_unfinished_search_is_marked() -> None:
         assert set(part.flip_sets[0]) <= set(full_attribution.flip_sets[0])
 
 
-def test_linear_conditions_are_tried_at_their_bounds() -> None:
+def test_rule_attribution_of_linear_conditions_is_not_exact() -> None:
     rules = RuleSet(
         [Rule([Linear([(0, 1.0), (1, 1.0)], upper=3.0), Interval(2, upper=1)], "x")],
         ["a", "b", "c", "d"],
@@ -405,7 +405,7 @@ def test_linear_conditions_are_tried_at_their_bounds() -> None:
     assert attribution.upper.tolist() == [[1.0, 1.0, 1.0, 0.0], [1.0, 1.0, 1.0, 0.0]]
 
 
-def test_predictions_by_the_nearest_box_are_not_exact() -> None:
+def test_rule_attribution_of_nearest_policy_is_not_exact() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], "x"), Rule([Interval(0, lower=3)], "y")],
         ["a"],
@@ -418,7 +418,7 @@ def test_predictions_by_the_nearest_box_are_not_exact() -> None:
     assert rule_attribution(rules, [[0.0]], by="rule").exact
 
 
-def test_sums_of_numbers() -> None:
+def test_rule_attribution_supports_sums() -> None:
     rules = RuleSet(
         [
             Rule([Interval(0, upper=1)], 1.0),
@@ -440,7 +440,7 @@ def test_sums_of_numbers() -> None:
 # --- rows and parameters -------------------------------------------------------------------------
 
 
-def test_frames_order_and_repetitions() -> None:
+def test_rule_attribution_accepts_frames_in_any_order() -> None:
     frame = pd.DataFrame({"b": [0.5, 3.0, 0.5], "more": 1, "a": [1.5, 3.0, 1.5]}, index=[7, 8, 9])
     attribution = rule_attribution(LIST, frame)
     assert attribution.values.tolist() == [[1.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
@@ -451,7 +451,7 @@ def test_frames_order_and_repetitions() -> None:
     assert (backwards.values == attribution.values[::-1]).all()
 
 
-def test_votes_with_missing_texts() -> None:
+def test_rule_attribution_supports_missing_texts() -> None:
     rules = RuleSet(
         [Rule([Missing(0)], "p"), Rule([Interval(1, upper=1.0)], "q")],
         ["text", "x"],
@@ -464,7 +464,7 @@ def test_votes_with_missing_texts() -> None:
     assert rule_attribution(rules, rows).values.tolist() == [[0.0, 0.0], [1.0, 0.0]]
 
 
-def test_no_rules_and_no_rows() -> None:
+def test_rule_attribution_accepts_no_rules_and_no_rows() -> None:
     nothing = RuleSet([], ["a"], task="classification", classes=["x"], fallback=Fallback("x"))
     assert rule_attribution(nothing, [[1.0], [2.0]]).values.tolist() == [[0.0], [0.0]]
     always = nothing.replace(rules=[Rule([], "x")])
@@ -481,12 +481,12 @@ def test_no_rules_and_no_rows() -> None:
     ],
     ids=["by", "tolerance", "max_steps"],
 )
-def test_wrong_parameters(options: dict[str, Any], message: str) -> None:
+def test_rule_attribution_rejects_invalid_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         rule_attribution(LIST, [[0.0, 0.0]], **options)
 
 
-def test_rules_that_vote_have_no_rule_to_change() -> None:
+def test_rule_attribution_rejects_voting_rules_by_rule() -> None:
     voting = LIST.replace(ordered=False, voting="votes")
     with pytest.raises(ValueError, match="by='rule'"):
         rule_attribution(voting, [[0.0, 0.0]], by="rule")
@@ -495,7 +495,7 @@ def test_rules_that_vote_have_no_rule_to_change() -> None:
 # --- beside the black box ------------------------------------------------------------------------
 
 
-def test_faithfulness_prefers_features_of_the_black_box() -> None:
+def test_local_faithfulness_prefers_features_of_black_box() -> None:
     X, y = load_iris(return_X_y=True)
     # The black box sees petals only; other rules say nearly the same of sepals.
     black_box = FunctionTransformer(lambda X: X[:, 2:]), DecisionTreeClassifier(random_state=0)
@@ -521,7 +521,7 @@ def test_faithfulness_prefers_features_of_the_black_box() -> None:
     )
 
 
-def test_uncovered_rows_have_undefined_faithfulness() -> None:
+def test_local_faithfulness_of_uncovered_rows_is_undefined() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], 0)],
         ["a", "b"],

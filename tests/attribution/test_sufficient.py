@@ -51,18 +51,18 @@ def check_formula(seed, largest):
 
 
 @pytest.mark.slow
-def test_subsets_of_formulas_equal_an_enumeration():
+def test_sufficient_subsets_of_formulas_equal_enumeration():
     for seed in range(15):
         check_formula(seed, 6)
 
 
 @pytest.mark.slow
-def test_subsets_of_a_thousand_formulas_are_exact():
+def test_sufficient_subsets_of_1000_formulas_are_exact():
     for seed in range(1000):
         check_formula(seed, 8)
 
 
-def test_constant_formula_needs_no_value():
+def test_sufficient_subsets_of_constant_formula_are_empty():
     result = sufficient_subsets(Formula.parse("x1 | ~x1"), [0])
     assert [subset.features for subset in result.subsets] == [()]
     assert str(result) == "0 of 1 value suffice for 1: no value (for all values of the others)"
@@ -76,7 +76,7 @@ def agreement_on_fresh_rows(row, features, seed, n_rows=2000):
 
 
 @pytest.mark.slow
-def test_subsets_of_a_forest_hold_on_fresh_rows():
+def test_sufficient_subsets_of_forest_hold_on_fresh_rows():
     n_agreeing = n_rows = 0
     for i in range(0, len(X), 36):
         row = X.iloc[[i]]
@@ -89,13 +89,13 @@ def test_subsets_of_a_forest_hold_on_fresh_rows():
     assert binomtest(n_agreeing, n_rows, 0.94, alternative="less").pvalue > 0.001
 
 
-def test_interval_equals_clopper_and_pearson():
+def test_sufficient_subsets_interval_equals_clopper_pearson():
     (subset,) = sufficient_subsets(FOREST, X.iloc[[70]], X, n_samples=500).subsets
     exact = binomtest(round(subset.agreement * 500), 500).proportion_ci(0.95, "exact")
     assert subset.interval == pytest.approx((exact.low, exact.high))
 
 
-def test_several_subsets_are_disjoint():
+def test_sufficient_subsets_are_disjoint():
     rows = np.random.default_rng(0).normal(size=(200, 5))
     result = sufficient_subsets(
         lambda rows: (rows[:, 1] > 1) | (rows[:, 3] + rows[:, 4] > 1),
@@ -110,7 +110,7 @@ def test_several_subsets_are_disjoint():
     assert result.necessary == ()
 
 
-def test_necessary_features_are_part_of_every_subset():
+def test_sufficient_subsets_contain_necessary_features():
     frame = pd.DataFrame({"a": [0, 1] * 50, "b": ([0] * 5 + [1] * 5) * 10, "c": range(100)})
     result = sufficient_subsets(
         lambda rows: (rows["a"] == 1) & (rows["b"] == 1), frame.iloc[[9]], frame
@@ -120,7 +120,7 @@ def test_necessary_features_are_part_of_every_subset():
     assert [subset.features for subset in result.subsets] == [(0, 1)]
 
 
-def test_rules_with_categories_are_explained():
+def test_sufficient_subsets_explain_rules_with_categories():
     frame = pd.DataFrame({"color": list("rgb") * 40, "size": np.arange(120.0)})
     labels = np.where((frame["color"] == "r") & (frame["size"] > 50), "yes", "no")
     rules = CARTExtractor(RandomForestClassifier(10, random_state=0), random_state=0)
@@ -143,7 +143,7 @@ class _Frames(RandomForestClassifier):
         return True
 
 
-def test_neutral_values_give_the_subsets_of_brex():
+def test_sufficient_subsets_accept_neutral_values():
     # With the others at their neutral values the first input suffices, whatever the data.
     result = sufficient_subsets(
         lambda rows: rows[:, 0] + rows[:, 1] > 1.5, [2.0, 1.0, 9.0], neutral=[0.0, 0.0, 0.0]
@@ -152,14 +152,14 @@ def test_neutral_values_give_the_subsets_of_brex():
     assert result.subsets[0].is_proven
 
 
-def test_no_subset_within_the_largest_size():
+def test_sufficient_subsets_may_be_none_within_max_size():
     result = sufficient_subsets(FOREST, X.iloc[[70]], X, confidence=1.0, max_size=1)
     assert result.subsets == ()
     assert "No subset" in str(result)
 
 
 @pytest.mark.slow
-def test_the_same_seed_gives_the_same_subsets():
+def test_sufficient_subsets_are_reproducible():
     row = X.iloc[[130]]
     first, second = (
         sufficient_subsets(FOREST, row, X, n_samples=200, random_state=1) for _ in range(2)
