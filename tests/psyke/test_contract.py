@@ -27,7 +27,7 @@ def too_many_features(extractor):
     ],
     expected_failed_checks=too_many_features,
 )
-def test_scikit_learns_contract(estimator, check):
+def test_extractor_passes_checks_of_scikit_learn(estimator, check):
     check(estimator)
 
 
@@ -35,5 +35,5 @@ def test_scikit_learns_contract(estimator, check):
     [PSyKEExtractor(DecisionTreeClassifier(random_state=0), "cart", random_state=0)],
     exclude=("check_hash_seed",),
 )
-def test_our_contract(extractor, check):
+def test_extractor_passes_checks_of_skescore(extractor, check):
     check(extractor)

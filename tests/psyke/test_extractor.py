@@ -74,7 +74,7 @@ def as_psyke_sees(extractor, X):
     return pd.DataFrame(columns)
 
 
-def test_rows(X, rules):
+def probe_rows(X, rules):
     """Training rows, rows around them, and rows on the very borders of the rules."""
     low, high = X.min(axis=0), X.max(axis=0)
     around = np.random.default_rng(1).uniform(
@@ -87,11 +87,8 @@ def test_rows(X, rules):
     return np.vstack([X, around, *borders])
 
 
-test_rows.__test__ = False
-
-
 def check_equal(fitted, X):
-    rows = test_rows(X, fitted.rules_)
+    rows = probe_rows(X, fitted.rules_)
     with contained(0):
         said = list(fitted.psyke_.predict(as_psyke_sees(fitted.psyke_, rows)))
     silent = np.array([v is None or v != v for v in said])
@@ -108,7 +105,7 @@ def check_equal(fitted, X):
 
 
 @pytest.mark.parametrize(("name", "data"), [c for c in CASES if c not in SLOW])
-def test_rules_predict_like_psyke(name, data):
+def test_extractor_predicts_like_psyke(name, data):
     X, y, black_box = problem(data)
     fitted = Keeping(
         black_box,
@@ -124,7 +121,7 @@ def test_rules_predict_like_psyke(name, data):
 
 @pytest.mark.parametrize("name", ["cosmik", "cream", "exact", "ginger", "hex"])
 @pytest.mark.parametrize("output", ["constant", "linear"])
-def test_both_kinds_of_numbers(name, output):
+def test_extractor_supports_constant_and_linear_outputs(name, output):
     X, y, black_box = problem("friedman")
     given = QUICK.get(name, {}) | ({"threshold": 1.0, "depth": 1} if name == "hex" else {})
     fitted = Keeping(black_box, name, random_state=0, output=output, **given).fit(X, y)
@@ -147,7 +144,7 @@ DIRECT = {
 
 
 @pytest.mark.parametrize("name", sorted(DIRECT))
-def test_seed_123_reproduces_psyke(name):
+def test_extractor_with_seed_123_reproduces_psyke(name):
     """PSyKE called by hand, on its own frame with its own random numbers and strategy."""
     X, y, black_box = problem("iris")
     model = black_box.fit(X, y)
@@ -201,7 +198,7 @@ def test_seed_123_reproduces_psyke(name):
     ids=["text", "int", "float"],
 )
 @pytest.mark.parametrize("name", ["gridex", "real", "cream"])
-def test_labels_of_any_kind(labels, name):
+def test_extractor_accepts_labels_of_any_type(labels, name):
     X, y, _ = problem("iris")
     given = QUICK.get(name, {})
     black_box = CallableClassifier(
@@ -214,14 +211,14 @@ def test_labels_of_any_kind(labels, name):
     assert {rule.output for rule in fitted.rules_} == set(labels.tolist())
 
 
-def test_labels_may_be_truth_values():
+def test_extractor_accepts_boolean_labels():
     X, y, _ = problem("iris")
     fitted = PSyKEExtractor(DecisionTreeClassifier(random_state=0), "cart").fit(X, y == 2)
     assert fitted.predict(X).dtype == bool
     assert fitted.score(X, y == 2) > 0.9
 
 
-def test_more_than_ten_classes_keep_their_order():
+def test_extractor_keeps_order_of_more_than_ten_classes():
     rows = np.linspace(0, 12, 240, endpoint=False)[:, None]
     fitted = PSyKEExtractor(
         DecisionTreeClassifier(), "cart", max_leaves=12, max_depth=None, random_state=0
@@ -230,7 +227,7 @@ def test_more_than_ten_classes_keep_their_order():
 
 
 @pytest.mark.parametrize("name", ["cart", "gridex", "real"])
-def test_columns_of_any_name_also_those_that_psyke_is_shown(name):
+def test_extractor_accepts_columns_of_any_name(name):
     X, y, black_box = problem("iris")
     names = ["x3", "x0", "a\nline; DROP", "x1"]  # PSyKE is shown x0, x1, x2, x3
     fitted = PSyKEExtractor(black_box, name, random_state=0, **QUICK.get(name, {}))
@@ -243,7 +240,7 @@ def test_columns_of_any_name_also_those_that_psyke_is_shown(name):
 # --- scikit-learn --------------------------------------------------------------------------------
 
 
-def test_a_black_box_may_be_a_pipeline_or_a_search():
+def test_extractor_accepts_pipelines_and_searches_as_black_box():
     """PSyKE takes the first for a regressor, and then averages texts."""
     X, y, _ = problem("iris")
     tree = DecisionTreeClassifier(random_state=0)
@@ -262,7 +259,7 @@ def test_extractor_works_in_pipeline():
 
 
 @pytest.mark.slow
-def test_search_over_a_parameter_in_two_processes():
+def test_extractor_works_in_search_with_two_processes():
     X, y, _ = problem("iris")
     search = GridSearchCV(
         PSyKEExtractor(DecisionTreeClassifier(random_state=0), "gridex", random_state=0, depth=1),
@@ -279,7 +276,7 @@ def test_search_over_a_parameter_in_two_processes():
 
 
 @pytest.mark.parametrize("name", ["cart", "gridrex", "real", "iter"])
-def test_fitted_ones_are_copied_and_pickled_without_psyke(name, tmp_path):
+def test_extractor_can_be_copied_and_pickled_without_psyke(name, tmp_path):
     X, y, black_box = problem("friedman" if name == "gridrex" else "iris")
     fitted = PSyKEExtractor(black_box, name, random_state=0, **QUICK.get(name, {})).fit(X, y)
     assert copy.deepcopy(fitted).rules_ == fitted.rules_
@@ -305,7 +302,7 @@ def test_fitted_ones_are_copied_and_pickled_without_psyke(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["cream", "gridex", "iter"])
-def test_the_same_seed_gives_the_same_rules(name):
+def test_extractor_is_reproducible_with_seed(name):
     X, y, black_box = problem("iris")
     given = QUICK.get(name, {}) | ({} if name == "cream" else {"min_examples": 40})
     extractor = PSyKEExtractor(black_box, name, random_state=5, **given)
@@ -314,7 +311,7 @@ def test_the_same_seed_gives_the_same_rules(name):
     assert clone(extractor).set_params(batch_size=7).fit(X, y).rules_ == first
 
 
-def test_the_seed_reaches_psyke():
+def test_extractor_passes_seed_to_psyke():
     """GridEx fills its cells up with random points."""
     X, y, _ = problem("friedman")
     black_box = DecisionTreeRegressor(max_depth=6, random_state=0)
@@ -334,7 +331,7 @@ def test_the_seed_reaches_psyke():
     assert outputs[1] != outputs[2]
 
 
-def test_named():
+def test_named_creates_extractor_of_algorithm():
     tree = DecisionTreeRegressor()
     made = PSyKEExtractor.named("psyke:gridrex", tree, depth=1)
     assert (made.algorithm, made.params, made.estimator) == ("gridrex", {"depth": 1}, tree)
@@ -358,7 +355,7 @@ class Talkative(DecisionTreeClassifier):
 drawn: list[float] = []
 
 
-def test_black_box_keeps_own_random_state(capsys):
+def test_extractor_keeps_output_and_random_state_of_black_box(capsys):
     X, y, _ = problem("iris")
     extractor = PSyKEExtractor(
         Talkative(random_state=0),
@@ -390,19 +387,19 @@ class Failing(DecisionTreeClassifier):
         return super().predict(X)
 
 
-def test_errors_of_the_black_box_are_its_own():
+def test_extractor_raises_errors_of_black_box():
     X, y, _ = problem("iris")
     with pytest.raises(TypeError, match=r"^no such rows$"):
         PSyKEExtractor(Failing(), "gridex", min_examples=60).fit(X, y)
 
 
-def test_black_box_is_queried_once_per_row():
+def test_extractor_queries_black_box_once_per_row():
     X, y, black_box = problem("iris")
     fitted = PSyKEExtractor(black_box, "gridex", random_state=0, depth=1).fit(X, y)
     assert (fitted.oracle_.n_calls, fitted.oracle_.n_rows) == (1, 150)
 
 
-def test_a_discretizer_is_taken():
+def test_extractor_uses_given_discretizer():
     X, y, black_box = problem("iris")
     cuts = Discretizer("given", cut_points={2: [2.45, 4.75], 3: [0.8, 1.75]})
     fitted = PSyKEExtractor(black_box, "trepan", discretizer=cuts).fit(X, y)
@@ -411,7 +408,7 @@ def test_a_discretizer_is_taken():
     assert fitted.score(X, y) > 0.9
 
 
-def test_fair_tree_does_not_split_protected_features():
+def test_extractor_does_not_split_protected_features():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"x": rng.random(150), "z": rng.random(150), "sex": rng.integers(0, 2, 150)})
     y = np.where(X["x"] + 0.8 * X["sex"] > 0.9, "yes", "no")
@@ -435,7 +432,7 @@ def test_fair_tree_does_not_split_protected_features():
         ({"protected": [0], "max_depth": None}, "protected needs max_depth"),
     ],
 )
-def test_invalid_protected_features(settings, message):
+def test_extractor_rejects_invalid_protected_features(settings, message):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=message):
         PSyKEExtractor(DecisionTreeClassifier(), "cart", **settings).fit(X, y)

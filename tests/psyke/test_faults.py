@@ -60,7 +60,7 @@ def by_hand(make, model, rows, target):
     return extractor
 
 
-def test_cart_regression_crashes_with_new_numpy():
+def test_cart_regression_works_with_new_numpy():
     if np.lib.NumpyVersion(np.__version__) >= "2.4.0":
         with pytest.raises(TypeError, match="0-dimensional"):
             by_hand(lambda p, m: p.Extractor.cart(m), Plain(NUMBERS.fit(ROWS, TARGET)), ROWS, 0.0)
@@ -69,7 +69,7 @@ def test_cart_regression_crashes_with_new_numpy():
     assert fitted.score(ROWS, TARGET) > 0.9
 
 
-def test_cart_has_three_leaves_whatever_the_number_of_classes():
+def test_cart_warns_about_fewer_leaves_than_classes():
     four = np.digitize(X[:, 2], [2, 4, 5])
     with pytest.warns(UserWarning, match="max_leaves=3 is less than the 4 classes"):
         PSyKEExtractor(TREE, "cart").fit(X, four)
@@ -84,7 +84,7 @@ def make_iter(psyke, model, min_update=0.2):
 ITER = {"min_update": 0.2, "n_points": 3, "min_examples": 20, "max_iterations": 200}
 
 
-def test_iter_gives_boxes_in_gaps_no_label():
+def test_iter_labels_boxes_in_gaps():
     rows = X[:, 2:]
     model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(rows, y)
     theirs = by_hand(make_iter, Texts(model), rows, "c")
@@ -106,7 +106,7 @@ def test_iter_boxes_have_majority_labels():
 
 
 @pytest.mark.slow
-def test_iter_changes_with_the_hash_seed_of_the_process():
+def test_iter_ignores_hash_seed_of_process():
     code = f"""
         import json, sys
         sys.path.insert(0, {os.path.dirname(__file__)!r})
@@ -135,7 +135,7 @@ def test_iter_changes_with_the_hash_seed_of_the_process():
     assert answers[0][1] == answers[1][1]
 
 
-def test_iter_uses_up_its_n_points():
+def test_iter_can_be_fitted_again():
     psyke = load_psyke("iter")
     with contained(0):
         theirs = psyke.Extractor.iter(Texts(TREE.fit(X, y)), n_points=1, min_examples=5)
@@ -171,7 +171,7 @@ def test_trepan_stops_at_small_nodes():
 
 
 @pytest.mark.parametrize("name", ["real", "trepan"])
-def test_real_and_trepan_need_discretized_columns(name):
+def test_real_and_trepan_accept_undiscretized_columns(name):
     with pytest.raises((IndexError, TypeError)):
         by_hand(lambda p, m: getattr(p.Extractor, name)(m), Texts(TREE.fit(X, y)), X, "c")
     fitted = PSyKEExtractor(TREE, name).fit(X, y)
@@ -179,21 +179,21 @@ def test_real_and_trepan_need_discretized_columns(name):
     assert fitted.score(X, y) > 0.8
 
 
-def test_a_value_on_a_cut_has_a_bin():
+def test_real_covers_values_on_cut():
     """PSyKE's usual intervals leave the last cut of a feature in none of its bins."""
     cuts = Discretizer("given", cut_points={2: [1.9, 4.7, 4.9]})  # values of the data
     fitted = PSyKEExtractor(TREE, "real", discretizer=cuts).fit(X, y)
     assert fitted.coverage_ == 1
 
 
-def test_real_keeps_its_results_for_ever():
+def test_real_leaves_nothing_in_cache_of_psyke():
     PSyKEExtractor(TREE, "real").fit(X, y)
     from psyke.extraction.real import REAL
 
     assert REAL._get_or_set.cache_info().currsize == 0
 
 
-def test_real_looks_at_all_combinations_of_bins():
+def test_real_rejects_too_many_combinations_of_bins():
     wine = load_wine()
     with pytest.raises(ValueError, match=r"8192 combinations of bins.*at most 1000.*REALExtractor"):
         PSyKEExtractor(TREE, "real", discretizer=Discretizer(n_bins=2)).fit(wine.data, wine.target)
@@ -201,14 +201,14 @@ def test_real_looks_at_all_combinations_of_bins():
     assert len({f for rule in fitted.rules_ for c in rule.conditions for f in c.features}) < 13
 
 
-def test_cosmik_always_crashes():
+def test_cosmik_extracts_rules_where_psyke_crashes():
     with pytest.raises(TypeError, match="NoneType"):
         by_hand(lambda p, m: p.Extractor.cosmik(m), Plain(NUMBERS.fit(ROWS, TARGET)), ROWS, 0.0)
     assert PSyKEExtractor(NUMBERS, "cosmik", random_state=0).fit(ROWS, TARGET).n_rules_ > 0
 
 
 @pytest.mark.parametrize("output", ["constant", "linear"])
-def test_cosmik_gives_boxes_without_rows_the_output_0(output):
+def test_cosmik_never_outputs_0_for_boxes_without_rows(output):
     target = TARGET + 100
     for seed in range(3):
         fitted = PSyKEExtractor(NUMBERS, "cosmik", random_state=seed, output=output)
@@ -218,7 +218,7 @@ def test_cosmik_gives_boxes_without_rows_the_output_0(output):
 
 @pytest.mark.parametrize("name", ["cream", "exact"])
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_creepy_gives_a_root_that_is_not_split_no_output(name, task):
+def test_creepy_gives_unsplit_root_output(name, task):
     # Two rows at one place: no box holds one of them only.
     rows = np.array([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0]])
     black_box = DecisionTreeClassifier() if task == "classification" else DecisionTreeRegressor()
@@ -231,7 +231,7 @@ def test_creepy_gives_a_root_that_is_not_split_no_output(name, task):
 
 
 @pytest.mark.parametrize("name", ["cream", "exact"])
-def test_creepy_crashes_on_nodes_too_small_for_a_mixture(name):
+def test_creepy_accepts_nodes_too_small_for_mixture(name):
     few = [0, 60, 120]
     fitted = PSyKEExtractor(
         DecisionTreeRegressor(), name, random_state=0, depth=5, error_threshold=0.0
@@ -239,7 +239,7 @@ def test_creepy_crashes_on_nodes_too_small_for_a_mixture(name):
     assert fitted.predict(X[few]).tolist() == X[few, 2].tolist()
 
 
-def test_hex_gives_the_other_rows_the_output_of_a_few():
+def test_hex_outputs_mean_of_all_rows():
     rows, target = X[:, :3], X[:, 3]
     model = DecisionTreeRegressor(max_depth=6, random_state=0).fit(rows, target)
     threshold = float(np.std(model.predict(rows))) / 2
@@ -260,7 +260,7 @@ def test_hex_gives_the_other_rows_the_output_of_a_few():
     np.testing.assert_allclose(fitted.predict(rows), mean, atol=1e-6)
 
 
-def test_ginger_keeps_the_worst_individual():
+def test_ginger_warns_about_keeping_worst_individual():
     quick = {"n_gen": 2, "n_pop": 4, "n_features": 1}
     with pytest.warns(UserWarning, match="keeps the one that scores worst. Set max_slices=1"):
         PSyKEExtractor(TREE, "ginger", max_slices=2, **quick).fit(X, y)
@@ -277,7 +277,7 @@ def test_ginger_takes_features_by_name_or_index():
             PSyKEExtractor(TREE, "ginger", features=wrong, **quick).fit(frame, y)
 
 
-def test_gridex_forgets_nothing_with_one_strategy():
+def test_gridex_with_one_strategy_keeps_all_bounds():
     """The features that PSyKE ignores are those that no rule of the set looks at."""
     fitted = PSyKEExtractor(
         TREE, "gridex", n_slices=[2, 3], importance_threshold=[0.5, 0.9], threshold=0.0
@@ -286,7 +286,7 @@ def test_gridex_forgets_nothing_with_one_strategy():
     assert fitted.score(X, y) > 0.9
 
 
-def test_grids_without_end():
+def test_gridex_and_hex_reject_too_many_cells():
     wine = load_wine()
     with pytest.raises(ValueError, match=r"makes 1594323 cells of every box.*GridExExtractor"):
         PSyKEExtractor(TREE, "gridex", n_slices=3).fit(wine.data, wine.target)
@@ -296,33 +296,33 @@ def test_grids_without_end():
 
 @pytest.mark.parametrize(("factor", "text"), [(1e-6, "has a range of"), (1e9, "holds numbers up")])
 @pytest.mark.parametrize("name", ["gridex", "cream", "iter", "divine"])
-def test_absolute_precision(factor, text, name):
+def test_extractor_rejects_features_beyond_precision(factor, text, name):
     rows = X * [1, 1, factor, 1]
     frame = pd.DataFrame(rows, columns=["a", "b", "tiny or huge", "d"])
     with pytest.raises(ValueError, match=f"'tiny or huge' {text}.*precision of 0.000001"):
         PSyKEExtractor(TREE, name).fit(frame, y)
 
 
-def test_absolute_precision_is_no_matter_for_bins_and_trees():
+def test_cart_and_real_accept_features_of_any_scale():
     rows = X * [1, 1, 1e-6, 1]
     for name in ("cart", "real"):
         # A scikit-learn tree takes numbers closer than 1e-7 for equal.
         assert PSyKEExtractor(TREE, name).fit(rows, y).score(rows, y) > 0.9
 
 
-def test_neighbors_that_are_not_there():
+def test_divine_rejects_more_neighbors_than_rows():
     with pytest.raises(ValueError, match=r"k must be at most the number of rows \(6\).*got 7"):
         PSyKEExtractor(TREE, "divine", k=7).fit(X[::25], y[::25])
 
 
-def test_extraction_without_rules_gives_warning():
+def test_divine_warns_if_it_finds_no_rules():
     with pytest.warns(UserWarning, match="'divine' found no rule.*uncovered='default'"):
         fitted = PSyKEExtractor(TREE, "divine").fit(X[::25], y[::25])
     assert (fitted.n_rules_, fitted.coverage_) == (0, 0)
     assert set(fitted.predict(X)) == {0}
 
 
-def test_fit_accepts_constant_features_and_predictions():
+def test_extractor_accepts_constant_features_and_predictions():
     rows = np.column_stack([X[:, 2], np.ones(150)])
     for name in ("gridex", "cream", "cart", "real", "trepan", "hex", "iter"):
         given = {"importance_threshold": 0.5} if name in ("gridex", "hex") else {}

@@ -96,7 +96,7 @@ def bordering_rows(ruleset, rng, n_rows):
     return X
 
 
-def test_every_kind_of_condition():
+def test_tuprolog_matches_every_kind_of_condition():
     rng = np.random.default_rng(0)
     one, half = Interval(0, -1.0, 1e-05, True, False), Interval(1, upper=-0.5, upper_closed=False)
     rules = [
@@ -169,7 +169,7 @@ LABELS = [
 ]
 
 
-def test_labels():
+def test_tuprolog_keeps_labels_of_all_kinds():
     rules = [Rule([OneOf(0, [label])], label) for label in LABELS]
     ruleset = RuleSet(
         rules, ["f"], task="classification", classes=[*LABELS, 3, 2**70], fallback=Fallback(2**70)
@@ -177,7 +177,7 @@ def test_labels():
     assert_answers_alike(ruleset, np.array([[*LABELS, 1, None]], dtype=object).T)
 
 
-def test_numeric_outputs_are_equal():
+def test_tuprolog_returns_equal_numbers():
     rng = np.random.default_rng(1)
     rules = [
         Rule([Interval(0, upper=-1)], 3),
@@ -190,7 +190,7 @@ def test_numeric_outputs_are_equal():
     assert_answers_alike(ruleset, bordering_rows(ruleset, rng, 120))
 
 
-def test_no_fallback():
+def test_tuprolog_fails_without_fallback():
     rules = [Rule([Interval(0, 0)], "a")]
     ruleset = RuleSet(rules, ["x"], task="classification")
     assert [Solver(ruleset.to_prolog()).ask([x]) for x in (1.0, -1.0, None)] == ["a", None, None]
@@ -198,7 +198,7 @@ def test_no_fallback():
 
 
 @pytest.mark.parametrize("voting", ["votes", "probabilities", "logistic", "mean", "sum"])
-def test_voting(voting):
+def test_tuprolog_predicts_voting_rules(voting):
     rng = np.random.default_rng(3)
     classification = voting in ("votes", "probabilities", "logistic")
     rules = []
@@ -224,7 +224,7 @@ def test_voting(voting):
     assert_answers_alike(ruleset, bordering_rows(ruleset, rng, 25))
 
 
-def test_a_mean_has_all_its_digits():
+def test_tuprolog_mean_has_all_digits():
     """tuProlog's own division stops after nine."""
     rules = [Rule([], 1.0, weight=1.0), Rule([], 2.0, weight=2.0)]
     ruleset = RuleSet(rules, [], task="regression", ordered=False, voting="mean")
@@ -234,7 +234,7 @@ def test_a_mean_has_all_its_digits():
 @pytest.mark.parametrize(
     ("name", "task"), [(name, task) for name, spec in EXTRACTORS.items() for task in spec.tasks]
 )
-def test_rules_of_every_extractor(name, task):
+def test_tuprolog_predicts_rules_of_every_extractor(name, task):
     load, forest = (
         (load_iris, RandomForestClassifier)
         if task == "classification"

@@ -291,7 +291,7 @@ def check(rules: RuleSet, extractor: Any, rows: pd.DataFrame, gap: float, **opti
 
 
 @pytest.mark.parametrize("name", FLOWER_KINDS)
-def test_labels_are_psykes(flower_rules, name):
+def test_read_psyke_predicts_labels_like_psyke(flower_rules, name):
     extractor = flower_rules(name)
     rules = read_psyke(extractor)
     assert (rules.task, len(rules)) == ("classification", extractor.n_rules)
@@ -301,7 +301,7 @@ def test_labels_are_psykes(flower_rules, name):
 
 
 @pytest.mark.parametrize("name", PATIENT_KINDS)
-def test_numbers_are_psykes(patient_rules, name):
+def test_read_psyke_predicts_numbers_like_psyke(patient_rules, name):
     extractor = patient_rules(name)
     rules = read_psyke(extractor)
     assert (rules.task, len(rules)) == ("regression", extractor.n_rules)
@@ -310,7 +310,7 @@ def test_numbers_are_psykes(patient_rules, name):
 
 
 @pytest.mark.parametrize("output", ["CONSTANT", "REGRESSION"])
-def test_rules_of_crashed_cosmik_are_read(engine, output):
+def test_read_psyke_reads_rules_of_crashed_cosmik(engine, output):
     extractor = engine.Extractor.cosmik(
         PATIENTS, max_components=2, patience=3, output=engine.Target[output]
     )
@@ -329,14 +329,14 @@ def test_rules_of_crashed_cosmik_are_read(engine, output):
 
 
 @pytest.mark.parametrize("name", ["hex", "creepy exact", "creepy cream"])
-def test_a_default_rule_is_the_last_one_and_has_no_conditions(flower_rules, name):
+def test_read_psyke_puts_default_rule_last(flower_rules, name):
     rules = read_psyke(flower_rules(name))
     assert rules.ordered
     assert rules[-1].conditions == ()
     assert all(rule.conditions for rule in rules[:-1])
 
 
-def test_half_open_and_closed_boxes_and_open_borders(flower_rules):
+def test_read_psyke_keeps_closed_and_open_bounds(flower_rules):
     rules = read_psyke(flower_rules("gridex all"))
     middle = float(np.mean([round(X_IRIS["PL"].min() - 2e-6, 6), X_IRIS["PL"].max() + 2e-6]))
     sides = [c for rule in rules for c in rule.intervals if c.feature == 2]
@@ -355,7 +355,7 @@ def test_half_open_and_closed_boxes_and_open_borders(flower_rules):
     assert all(c.lower_closed and c.upper_closed for r in closed for c in r.intervals)
 
 
-def test_statistics_come_from_rows_and_predictions(patient_rules, flower_rules):
+def test_read_psyke_counts_statistics_from_rows(patient_rules, flower_rules):
     extractor = flower_rules("gridex")
     answers = FLOWERS.predict(X_IRIS)
     rules = read_psyke(extractor, X=X_IRIS, y_black_box=answers)
@@ -383,7 +383,7 @@ def test_statistics_come_from_rows_and_predictions(patient_rules, flower_rules):
 
 
 @pytest.mark.parametrize("simplify", [True, False])
-def test_cart_keeps_statistics_of_leaves(engine, simplify):
+def test_read_psyke_keeps_statistics_of_cart_leaves(engine, simplify):
     cart = extract(engine.Extractor.cart(FLOWERS, max_leaves=3, simplify=simplify), X_IRIS, Y_IRIS)
     classes = {"virginica": 2, "setosa": 0, "versicolor": 1}
     rules = read_psyke(cart, classes=classes)
@@ -418,7 +418,7 @@ def bins(engine) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize("name", ["real", "trepan", "cart", "cart fair"])
-def test_discretized_columns_become_the_features_behind_them(bins, name):
+def test_read_psyke_turns_bins_into_features(bins, name):
     extractor = bins.made[name]
     rules = read_psyke(extractor, feature_names=NAMES, X=X_IRIS)
     assert rules.feature_names == tuple(NAMES)
@@ -427,7 +427,7 @@ def test_discretized_columns_become_the_features_behind_them(bins, name):
 
 
 @pytest.mark.parametrize("name", ["real", "trepan", "cart", "cart fair"])
-def test_or_rules_refer_to_columns(bins, name):
+def test_read_psyke_keeps_columns_without_discretization(bins, name):
     extractor = bins.made[name]
     rules = read_psyke(extractor, discretization=())
     assert sorted(rules.feature_names) == sorted(bins.frame.columns)
@@ -440,7 +440,7 @@ def test_or_rules_refer_to_columns(bins, name):
 
 @settings(max_examples=60)
 @given(data=st.data())
-def test_literals_equal_psyke_values(engine, data):
+def test_literals_agree_with_values_of_psyke(engine, data):
     schema, number = engine.schema, st.integers(0, 6).map(float)
     standard = st.booleans()
     one = st.builds(schema.LessThan, number, standard) | st.builds(
@@ -472,7 +472,7 @@ def test_literals_equal_psyke_values(engine, data):
         assert holds == expected
 
 
-def test_reader_rejects_invalid_discretization(flower_rules, bins):
+def test_read_psyke_rejects_invalid_discretization(flower_rules, bins):
     real, gridex = bins.made["real"], flower_rules("gridex")
     with pytest.raises(ValueError, match=r"is missing. Pass discretization=\(\)"):
         read_psyke(real, discretization=list(bins.features)[:1])
@@ -486,7 +486,7 @@ def test_reader_rejects_invalid_discretization(flower_rules, bins):
 
 
 @pytest.mark.parametrize("name", ["gridex", "gridrex", "hex", "creepy", "cart"])
-def test_a_normalization_is_undone_on_every_training_row(engine, name):
+def test_read_psyke_undoes_normalization(engine, name):
     frame = X_DIABETES.assign(target=PATIENTS.predict(X_DIABETES))
     scaled, norm = engine.dataframe.get_scaled_dataset(frame)
     black_box = KNeighborsRegressor(9).fit(scaled.iloc[:, :-1], scaled["target"])
@@ -516,7 +516,7 @@ def test_a_normalization_is_undone_on_every_training_row(engine, name):
         assert mean == pytest.approx(predicted.mean())
 
 
-def test_labels_are_not_rescaled(engine):
+def test_read_psyke_does_not_rescale_text_labels(engine):
     scaled, norm = engine.dataframe.get_scaled_dataset(X_IRIS)
     black_box = KNeighborsClassifier(7).fit(scaled, Y_IRIS)
     extractor = engine.Extractor.gridex(black_box, flower_grid(engine), 1, 0.1, normalization=norm)
@@ -531,7 +531,7 @@ def test_labels_are_not_rescaled(engine):
 
 @pytest.mark.parametrize("labels", [[0, 1, 2], [0.5, 1.5, 2.5], ["b", 1, 2.5]])
 @pytest.mark.parametrize("name", ["gridex", "cart", "creepy exact"])
-def test_labels_of_any_type(flower_rules, name, labels):
+def test_read_psyke_maps_labels_of_any_type(flower_rules, name, labels):
     extractor = flower_rules(name)
     classes = dict(zip(sorted(set(Y_IRIS)), labels, strict=True))
     rules = read_psyke(
@@ -547,7 +547,7 @@ def test_labels_of_any_type(flower_rules, name, labels):
     assert [type(v) for v in ours.tolist()] == [type(classes[v]) for v in plain.tolist()]
 
 
-def test_the_labels_map_must_be_whole(patient_rules, flower_rules):
+def test_read_psyke_rejects_invalid_classes(patient_rules, flower_rules):
     extractor = flower_rules("gridex")
     with pytest.raises(ValueError, match="'virginica' is missing"):
         read_psyke(extractor, classes={"setosa": 0, "versicolor": 1})
@@ -560,7 +560,7 @@ def test_the_labels_map_must_be_whole(patient_rules, flower_rules):
         read_psyke(numbers, classes={"a": 1})
 
 
-def test_numbers_as_labels(engine, bins):
+def test_read_psyke_accepts_numbers_as_labels(engine, bins):
     """PSyKE can do without text in GridEx and REAL, but not in CART."""
     black_box = KNeighborsClassifier(7).fit(X_IRIS, IRIS.target)
     extractor = engine.Extractor.gridex(black_box, flower_grid(engine), 1, 0.1)
@@ -582,7 +582,7 @@ def test_numbers_as_labels(engine, bins):
 
 
 @pytest.mark.parametrize("name", ["gridex", "cart"])
-def test_feature_names_rename_or_reorder(flower_rules, name):
+def test_read_psyke_renames_or_reorders_features(flower_rules, name):
     extractor = flower_rules(name)
     plain = read_psyke(extractor)
     new = ["a b", "ü", "", "select"]
@@ -608,7 +608,7 @@ def test_feature_names_rename_or_reorder(flower_rules, name):
 # --- where PSyKE is at fault ---------------------------------------------------------------------
 
 
-def test_boxes_are_followed_where_predict_forgets_their_bounds(engine):
+def test_read_psyke_keeps_bounds_that_predict_ignores(engine):
     levels = [
         [("SL", 0), ("SW", 0), ("PL", 1), ("PW", 0)],
         [("SL", 0), ("SW", 0), ("PL", 0), ("PW", 1)],
@@ -628,7 +628,7 @@ def test_boxes_are_followed_where_predict_forgets_their_bounds(engine):
     assert theirs < 0.5 < 0.9 < np.mean(rules.predict(X_IRIS) == Y_IRIS)
 
 
-def test_boxes_that_hold_no_number_are_left_out(engine):
+def test_read_psyke_drops_empty_boxes(engine):
     extractor = extract(made(FLOWER_KINDS["gridex"], engine), X_IRIS, Y_IRIS)
     rules = read_psyke(extractor)
     cube = extractor._hypercubes[0].copy()
@@ -661,7 +661,7 @@ def gaps(engine) -> SimpleNamespace:
     raise AssertionError("ITER always gave its boxes a label")
 
 
-def test_boxes_without_a_label_are_left_out(gaps):
+def test_read_psyke_drops_boxes_without_label(gaps):
     with pytest.warns(UserWarning, match=f"to {gaps.unset} of its .* dropped; pass X"):
         rules = read_psyke(gaps.extractor)
     assert len(rules) == gaps.extractor.n_rules - gaps.unset
@@ -674,7 +674,7 @@ def test_boxes_without_a_label_are_left_out(gaps):
     assert rules.predict(rows[labeled]).tolist() == theirs[labeled].tolist()
 
 
-def test_or_get_the_label_of_their_rows(gaps):
+def test_read_psyke_labels_boxes_from_their_rows(gaps):
     with pytest.warns(UserWarning, match="now predicts? the majority or mean of y_black_box"):
         rules = read_psyke(gaps.extractor, X=gaps.X, y_black_box=gaps.y)
     theirs = psyke_predictions(gaps.extractor, gaps.X)["answer"]
@@ -686,7 +686,7 @@ def test_or_get_the_label_of_their_rows(gaps):
 
 
 @pytest.mark.parametrize("output", ["CLASSIFICATION", "CONSTANT", "REGRESSION"])
-def test_a_cluster_that_could_not_be_split_has_no_output(engine, output):
+def test_read_psyke_handles_clusters_without_output(engine, output):
     """All rows are alike, and PSyKE answers None, 0 or nothing at all."""
     X = pd.DataFrame(np.ones((20, 2)), columns=["a", "b"])
     y = np.array(["p", "q"] * 10) if output == "CLASSIFICATION" else np.arange(20.0)
@@ -699,7 +699,7 @@ def test_a_cluster_that_could_not_be_split_has_no_output(engine, output):
     assert rules.predict(X).tolist() == ["p" if output == "CLASSIFICATION" else 9.5] * 20
 
 
-def test_a_normalization_without_the_target(engine):
+def test_read_psyke_warns_about_normalization_without_target(engine):
     scaled, norm = engine.dataframe.get_scaled_dataset(X_DIABETES)
     black_box = KNeighborsRegressor(9).fit(scaled, Y_DIABETES)
     extractor = engine.Extractor.gridex(black_box, patient_grid(engine), 1, 0.1, normalization=norm)
@@ -714,7 +714,7 @@ def test_a_normalization_without_the_target(engine):
     check(rules, extractor, X_DIABETES, 0)
 
 
-def test_labels_that_psyke_rescales(engine):
+def test_read_psyke_warns_about_rescaled_labels(engine):
     scaled, norm = engine.dataframe.get_scaled_dataset(X_IRIS)
     black_box = KNeighborsClassifier(7).fit(scaled, IRIS.target)
     extractor = engine.Extractor.gridex(black_box, flower_grid(engine), 1, 0.1, normalization=norm)
@@ -725,14 +725,14 @@ def test_labels_that_psyke_rescales(engine):
     assert np.mean(rules.predict(X_IRIS) == black_box.predict(scaled)) > 0.9
 
 
-def test_missing_values_pass_psykes_open_faces_but_no_condition(flower_rules):
+def test_read_psyke_rules_reject_missing_values(flower_rules):
     extractor = flower_rules("gridex all")
     row = X_IRIS.iloc[[0]].assign(PL=np.nan)
     assert psyke_predictions(extractor, row)["covered"].tolist() == [True]
     assert read_psyke(extractor).covers(row).tolist() == [False]
 
 
-def test_columns_of_affine_rules_count_by_name(patient_rules):
+def test_read_psyke_matches_columns_by_name(patient_rules):
     extractor = patient_rules("gridrex")
     turned = X_DIABETES[["s5", "bp", "bmi"]]
     rules = read_psyke(extractor)
@@ -742,7 +742,7 @@ def test_columns_of_affine_rules_count_by_name(patient_rules):
     assert np.abs(np.array(straight) - np.array(wrong)).max() > 0.1
 
 
-def test_printed_cart_rules_differ_on_a_bound(engine):
+def test_read_psyke_agrees_with_cart_predict_on_bound(engine):
     X = pd.DataFrame({"a": np.arange(12.0)})
     y = np.repeat(["p", "q", "p"], 4)
     black_box = KNeighborsClassifier(1).fit(X, y)
@@ -757,7 +757,7 @@ def test_printed_cart_rules_differ_on_a_bound(engine):
     assert printed == []  # 3.5 <= a < 7.5 has let it go, and a > 7.5 does not take it
 
 
-def test_warnings_are_seen_behind_psykes_filter(engine):
+def test_read_psyke_warns_despite_filter_of_psyke(engine):
     black_box = KNeighborsClassifier(7).fit(X_IRIS, IRIS.target)
     cart = engine.Extractor.cart(black_box)
     with quiet(), contextlib.suppress(TypeError):
@@ -772,7 +772,7 @@ def test_warnings_are_seen_behind_psykes_filter(engine):
 # --- what cannot be read -------------------------------------------------------------------------
 
 
-def test_reader_rejects_unfitted_extractors(engine, bins):
+def test_read_psyke_rejects_unfitted_extractors(engine, bins):
     for kind in ("gridex", "hex", "iter", "divine", "creepy exact", "cart", "cart fair"):
         with pytest.raises(NotFittedError, match=r"has no rules yet: call its extract\("):
             read_psyke(FLOWER_KINDS[kind](engine))
@@ -783,7 +783,7 @@ def test_reader_rejects_unfitted_extractors(engine, bins):
             read_psyke(make(FLOWERS, bins.features))
 
 
-def test_reader_rejects_objects_without_rules(engine):
+def test_read_psyke_rejects_objects_without_rules(engine):
     from psyke.tuning.crash import CRASH
 
     search = CRASH(FLOWERS, X_IRIS.assign(target=Y_IRIS), output=engine.Target.CLASSIFICATION)
@@ -793,7 +793,7 @@ def test_reader_rejects_objects_without_rules(engine):
         read_psyke(flower_grid(engine))
 
 
-def test_products_of_features_are_no_affine_output(engine):
+def test_read_psyke_rejects_products_of_features(engine):
     """GInGER keeps the worst degree on the validation rows: far away, that is the higher one."""
     y = PATIENTS.predict(X_DIABETES)
     far = X_DIABETES * 9

@@ -43,7 +43,7 @@ def test_fire_verdicts_cover_the_whole_table(fire_table):
         ("GridEx, 4 x 4 slices", 2, 69),
     ],
 )
-def test_fire_rows_of_psyke_on_the_public_split(name, n_errors, n_counted, fire_table):
+def test_fire_rows_of_psyke_equal_public_split(name, n_errors, n_counted, fire_table):
     row = next(r for r in fire_table["rows"] if (r["row"], r["engine"]) == (name, "psyke"))
     measured = row["public"]
     assert (measured["n_errors"], measured["n_counted"]) == (n_errors, n_counted)

