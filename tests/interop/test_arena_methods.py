@@ -26,7 +26,7 @@ def plain(data):
     return X.set_axis([f"x{j}" for j in range(X.shape[1])], axis=1), y
 
 
-def test_ripper_of_wittgenstein():
+def test_ripper_method_predicts_like_wittgenstein():
     wittgenstein = pytest.importorskip("wittgenstein")
     X, y = plain(load_breast_cancer)
     rules = learn("wittgenstein.py", "wittgenstein RIPPER", X[::2], y[::2])
@@ -41,7 +41,7 @@ def test_ripper_of_wittgenstein():
 
 
 @pytest.mark.parametrize("data", [load_iris, load_breast_cancer])
-def test_rug_of_ruleopt(data):
+def test_rug_method_predicts_like_ruleopt(data):
     ruleopt = pytest.importorskip("ruleopt")
     solver = pytest.importorskip("ruleopt.solver").HiGHSSolver()
     X, y = plain(data)

@@ -82,7 +82,7 @@ def test_automl_predictors_are_black_boxes(fitted, task):
         CARTExtractor(model).fit(X, y)
 
 
-def test_automl_predictors_on_the_command_line(fitted, tmp_path, monkeypatch, capsys):
+def test_tune_command_accepts_automl_predictors(fitted, tmp_path, monkeypatch, capsys):
     X, y, _, path = fitted
     monkeypatch.chdir(tmp_path)
     X.assign(target=y).to_csv("rows.csv", index=False)
@@ -102,7 +102,7 @@ def test_automl_predictors_on_the_command_line(fitted, tmp_path, monkeypatch, ca
     assert "it has changed since the run" in capsys.readouterr().err
 
 
-def test_recipe_of_automl_runs(capsys):
+def test_automl_recipe_of_guide_runs(capsys):
     pytest.importorskip("flaml")
     page = (Path(__file__).parents[2] / "docs/guide/recipes.md").read_text(encoding="utf-8")
     table = re.search(r"```python\n(.*?)```", page, flags=re.DOTALL)[1]
@@ -116,7 +116,7 @@ def test_recipe_of_automl_runs(capsys):
     ) == list("1234")
 
 
-def test_unfitted_automl_predictors_are_rejected(tmp_path):
+def test_as_black_box_rejects_unfitted_automl_predictors(tmp_path):
     flaml = pytest.importorskip("flaml")
     with pytest.raises(NotFittedError, match="AutoML is not"):
         as_black_box(flaml.AutoML())
@@ -125,7 +125,7 @@ def test_unfitted_automl_predictors_are_rejected(tmp_path):
         as_black_box(tabular.TabularPredictor("target", path=str(tmp_path / "new")))
 
 
-def test_folders_without_a_predictor_are_rejected(tmp_path):
+def test_load_black_box_rejects_folders_without_predictor(tmp_path):
     with pytest.raises(BlackBoxError, match="is a folder: pass the file"):
         load_black_box(tmp_path, trust=True)
 

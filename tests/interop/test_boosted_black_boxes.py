@@ -16,7 +16,7 @@ FEW = {"xgboost": "n_estimators", "lightgbm": "n_estimators", "catboost": "itera
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_missing_values_and_categories(name: str, ragged_table: Any) -> None:
+def test_make_black_box_accepts_missing_values_and_categories(name: str, ragged_table: Any) -> None:
     X, y = ragged_table(600, 0)
     for column in ("color", "shop"):
         X[column] = X[column].astype(object)
@@ -38,7 +38,9 @@ def test_missing_values_and_categories(name: str, ragged_table: Any) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_saved_pipeline_is_a_black_box(name: str, ragged_table: Any, tmp_path: Any) -> None:
+def test_load_black_box_reads_saved_boosted_pipelines(
+    name: str, ragged_table: Any, tmp_path: Any
+) -> None:
     X, y = ragged_table(300, 0)
     settings: dict[str, Any] = {"categories": ["color", "shop"], "params": {FEW[name]: 10}}
     model = make_black_box(name, "regression", 0, **settings).fit(X, y)
@@ -48,6 +50,6 @@ def test_a_saved_pipeline_is_a_black_box(name: str, ragged_table: Any, tmp_path:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_parameters_are_the_models(name: str) -> None:
+def test_make_black_box_rejects_unknown_parameters(name: str) -> None:
     with pytest.raises(BlackBoxError, match="has no parameter 'deep'"):
         make_black_box(name, "regression", params={"deep": 3})

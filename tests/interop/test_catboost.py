@@ -53,7 +53,7 @@ def table(ragged_table: Any) -> Callable[[int, int], Any]:
 
 @pytest.mark.parametrize("coding", CODINGS, ids=str)
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_labels_equal_the_model(coding: Any, n_classes: int, table: Any) -> None:
+def test_catboost_labels_equal_model(coding: Any, n_classes: int, table: Any) -> None:
     (X, y), (rows, _) = table(1500, 0), table(10_000, 1)
     labels = pd.qcut(y, n_classes, labels=["low", "middle", "top"][:n_classes]).astype(str)
     rows.loc[::40, "color"] = "never seen"
@@ -66,7 +66,7 @@ def test_labels_equal_the_model(coding: Any, n_classes: int, table: Any) -> None
 
 
 @pytest.mark.parametrize("loss", ["MultiClass", "MultiClassOneVsAll"])
-def test_two_classes_may_have_an_output_each(loss: str) -> None:
+def test_catboost_rules_support_one_output_per_class(loss: str) -> None:
     X = np.random.default_rng(0).normal(size=(300, 3))
     labels = np.where(X[:, 0] + X[:, 1] / 2 > 0.3, "yes", "no")
     model = CatBoostClassifier(**QUIET, loss_function=loss).fit(X, labels)
@@ -74,14 +74,14 @@ def test_two_classes_may_have_an_output_each(loss: str) -> None:
 
 
 @pytest.mark.parametrize("coding", CODINGS, ids=str)
-def test_numbers_equal_the_model(coding: Any, table: Any) -> None:
+def test_catboost_numbers_equal_model(coding: Any, table: Any) -> None:
     (X, y), (rows, _) = table(1500, 0), table(10_000, 1)
     rows.loc[::40, "floor"] = 77
     model = CatBoostRegressor(**QUIET, **coding, cat_features=NAMES).fit(X, y)
     assert as_ruleset(model, X=X).predict(rows) == pytest.approx(model.predict(rows), abs=1e-12)
 
 
-def test_statistics_of_combinations_become_several_rules(tmp_path: Path) -> None:
+def test_catboost_rules_support_category_combinations(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     codes = rng.integers(12, size=3000), rng.integers(9, size=3000)
     X = pd.DataFrame({"x": rng.normal(size=3000), "a": codes[0], "b": codes[1]})
@@ -107,7 +107,7 @@ def test_statistics_of_combinations_become_several_rules(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("nan_mode", ["Min", "Max"])
-def test_missing_numbers_and_rows_next_to_the_borders(nan_mode: str, table: Any) -> None:
+def test_catboost_rules_agree_next_to_borders(nan_mode: str, table: Any) -> None:
     X, y = table(1500, 0)
     X = X[["age", "size", "rate"]].to_numpy()
     model = CatBoostRegressor(**QUIET, nan_mode=nan_mode).fit(X, y)
@@ -125,7 +125,7 @@ def test_missing_numbers_and_rows_next_to_the_borders(nan_mode: str, table: Any)
 
 
 @pytest.mark.parametrize("nan_mode", ["Min", "Max"])
-def test_numbers_beyond_single_precision(nan_mode: str) -> None:
+def test_catboost_rules_handle_numbers_beyond_float32(nan_mode: str) -> None:
     """They become infinite, and are on the side of missing values."""
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=300) * 1e37, rng.normal(size=300)])
@@ -144,7 +144,7 @@ def test_numbers_beyond_single_precision(nan_mode: str) -> None:
 
 @pytest.mark.parametrize("kind", ["truth values", "categories", "numbers", "texts"])
 @pytest.mark.parametrize("most", [1, 10])
-def test_categories_of_every_kind(kind: str, most: int) -> None:
+def test_catboost_rules_support_categories_of_every_type(kind: str, most: int) -> None:
     rng = np.random.default_rng(0)
     codes = pd.Series(rng.integers(0, 2 if kind == "truth values" else 5, 600))
     columns = {
@@ -159,7 +159,7 @@ def test_categories_of_every_kind(kind: str, most: int) -> None:
     assert as_ruleset(model, X=X).predict(X) == pytest.approx(model.predict(X), abs=1e-12)
 
 
-def test_a_probability_threshold_counts(table: Any) -> None:
+def test_catboost_rules_respect_probability_threshold(table: Any) -> None:
     X, y = table(1500, 0)
     X = X[["age", "size", "rate"]]
     model = CatBoostClassifier(**QUIET).fit(X, np.where(y > 1, "yes", "no"))
@@ -169,7 +169,7 @@ def test_a_probability_threshold_counts(table: Any) -> None:
     assert (as_ruleset(model).predict(X) == np.where(expected, "yes", "no")).all()
 
 
-def test_unsupported_models_are_rejected(table: Any) -> None:
+def test_catboost_reader_rejects_unsupported_models(table: Any) -> None:
     X, y = table(1500, 0)
     model = CatBoostRegressor(**QUIET, one_hot_max_size=20, cat_features=NAMES).fit(X, y)
     with pytest.raises(
@@ -183,7 +183,7 @@ def test_unsupported_models_are_rejected(table: Any) -> None:
         as_ruleset(model)
 
 
-def test_the_command_line_imports_with_the_rows_of_a_table(tmp_path: Path, table: Any) -> None:
+def test_import_command_reads_catboost_with_rows(tmp_path: Path, table: Any) -> None:
     X, y = table(300, 0)
     X = X[["age", "color"]]
     model = CatBoostRegressor(**QUIET, one_hot_max_size=9, cat_features=["color"]).fit(X, y)

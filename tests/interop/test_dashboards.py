@@ -54,7 +54,7 @@ def split(load):
     return train_test_split(X, y, random_state=0, test_size=24)
 
 
-def test_programs_of_the_guide_show_rules(iris):
+def test_dashboard_programs_of_guide_show_rules(iris):
     pytest.importorskip("explainerdashboard")
     names = dict(iris)
     exec(program("explainerdashboard").replace("dashboard.run()", ""), names)

@@ -144,7 +144,7 @@ def small(rules: list[tuple[Any, Any]], measure: Any = measures.precision) -> An
 
 @pytest.mark.parametrize("labels", [["b", "a", "c"], [2, 10, 1], [True, False]])
 @pytest.mark.parametrize("seed", range(5))
-def test_votes_give_the_same_classes(seed: int, labels: list[Any]) -> None:
+def test_decision_rules_votes_predict_same_classes(seed: int, labels: list[Any]) -> None:
     theirs = classifier(seed, labels)
     ours = read(theirs)
     X = frame(2000, seed + 100)
@@ -153,7 +153,7 @@ def test_votes_give_the_same_classes(seed: int, labels: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_votes_give_the_same_numbers(seed: int) -> None:
+def test_decision_rules_votes_predict_same_numbers(seed: int) -> None:
     theirs = regressor(seed)
     ours = read(theirs)
     X = frame(2000, seed + 100)
@@ -162,7 +162,7 @@ def test_votes_give_the_same_numbers(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_rules_cover_equal_rows_with_missing_values(seed: int) -> None:
+def test_decision_rules_cover_same_rows_with_gaps(seed: int) -> None:
     theirs = regressor(seed)
     X = frame(1000, seed, missing=0.3)
     with np.errstate(invalid="ignore"):
@@ -172,7 +172,7 @@ def test_rules_cover_equal_rows_with_missing_values(seed: int) -> None:
 
 @pytest.mark.parametrize("make", [lambda seed: classifier(seed, ["b", "a", "c"]), regressor])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_other_strategies(seed: int, make: Any) -> None:
+def test_decision_rules_strategies_predict_alike(seed: int, make: Any) -> None:
     theirs, X = make(seed), frame(1000, seed + 50)
     for strategy, name in [("best_rule", "best_rule"), (FirstRuleCoveringStrategy, "first")]:
         theirs.set_prediction_strategy(strategy)
@@ -188,13 +188,13 @@ def read_quietly(data: Any, **options: Any) -> RuleSet:
 
 
 @pytest.mark.parametrize("labels", [["b", "a", "c"], [2, 10, 1], [0.5, 1.0]])
-def test_json_text_is_read_alike(labels: list[Any]) -> None:
+def test_decision_rules_json_equals_object(labels: list[Any]) -> None:
     theirs = classifier(3, labels)
     assert read_quietly(as_text(theirs)) == read(theirs)
     assert read_quietly(as_text(theirs)).classes == tuple(sorted(labels))
 
 
-def test_iris_with_its_own_measure_of_weight() -> None:
+def test_decision_rules_on_iris_keep_weights_and_counts() -> None:
     X, y = load_iris(return_X_y=True, as_frame=True)
     premises = [
         ([ElementaryCondition(2, right=2.45)], 0),
@@ -219,7 +219,7 @@ def test_iris_with_its_own_measure_of_weight() -> None:
     assert ours[1].statistics.class_counts is None  # which of two classes it met is not written
 
 
-def test_diabetes_with_means_and_spreads() -> None:
+def test_decision_rules_on_diabetes_keep_means_and_deviations() -> None:
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     theirs = RegressionRuleSet(
         [
@@ -242,7 +242,7 @@ def test_diabetes_with_means_and_spreads() -> None:
         assert rule.statistics.standard_deviation == pytest.approx(y[rows].std(ddof=0))
 
 
-def test_a_rule_without_weight_is_left_out_and_said_so() -> None:
+def test_decision_rules_warn_about_rules_of_weight_0() -> None:
     always, red = ElementaryCondition(0, right=99.0), NominalCondition(3, "red")
     theirs = small([(always, "yes"), (red, "yes")], measures.correlation)
     assert theirs.rules[0].voting_weight == 0
@@ -253,7 +253,7 @@ def test_a_rule_without_weight_is_left_out_and_said_so() -> None:
     assert ours.predict(X).tolist() == theirs.predict(X).tolist()
 
 
-def test_weights_below_zero() -> None:
+def test_decision_rules_reject_negative_weights_if_ambiguous() -> None:
     red, blue = NominalCondition(3, "red"), NominalCondition(3, "green")
     theirs = small([(red, "no"), (red, "yes"), (blue, "yes")], measures.correlation)
     assert theirs.rules[0].voting_weight < 0
@@ -271,7 +271,7 @@ def test_weights_below_zero() -> None:
 @pytest.mark.parametrize(
     "bounds", [(0.0, 0.5), (0.0, np.inf), (-0.5, 0.0), (-np.inf, 0.0), (-0.5, 0.5)]
 )
-def test_bounds_of_zero_are_read_as_they_are_evaluated(bounds: tuple[float, float]) -> None:
+def test_decision_rules_read_zero_bounds_as_evaluated(bounds: tuple[float, float]) -> None:
     condition = ElementaryCondition(0, *bounds, True, False)
     theirs = small([(condition, "yes")])
     theirs.rules[0].voting_weight = 1.0
@@ -290,7 +290,7 @@ def test_bounds_of_zero_are_read_as_they_are_evaluated(bounds: tuple[float, floa
     assert (written != ours.covers(X).tolist()) == hit
 
 
-def test_categories_give_values_their_type() -> None:
+def test_decision_rules_categories_set_types_of_values() -> None:
     X = pd.DataFrame({"gender": [0, 1, 1, 0], "age": [30.0, 40.0, 50.0, 60.0]})
     y = pd.Series(["a", "b", "b", "b"], name="y")
     rule = ClassificationRule(
@@ -311,7 +311,7 @@ def test_categories_give_values_their_type() -> None:
         as_ruleset(theirs, categories={"gender": [0, 1]})
 
 
-def test_numbers_in_sets_keep_type() -> None:
+def test_decision_rules_keep_type_of_numbers_in_sets() -> None:
     X = pd.DataFrame({"gender": [0, 1, 2, 0], "age": [30.0, 40.0, 50.0, 60.0]})
     y = pd.Series(["a", "b", "b", "b"], name="y")
     rule = ClassificationRule(
@@ -327,7 +327,7 @@ def test_numbers_in_sets_keep_type() -> None:
     assert theirs.rules[0].premise.subconditions[0].values_set == {1, 2}
 
 
-def test_a_disabled_default_abstains() -> None:
+def test_decision_rules_abstain_without_default() -> None:
     theirs = small([(NominalCondition(3, "red"), "yes"), (NominalCondition(3, "green"), "no")])
     theirs.set_default_conclusion_enabled(False)
     X = frame(100, 2)
@@ -335,7 +335,7 @@ def test_a_disabled_default_abstains() -> None:
     assert "" in theirs.predict(X)
 
 
-def test_a_missing_default_is_the_commonest_class() -> None:
+def test_decision_rules_default_to_most_frequent_class() -> None:
     theirs = small([(NominalCondition(3, "red"), "yes")])
     data = JSONSerializer.serialize(theirs)
     del data["meta"]["default_conclusion"]
@@ -344,7 +344,7 @@ def test_a_missing_default_is_the_commonest_class() -> None:
     assert read_decision_rules(data).fallback.output == "no"
 
 
-def test_the_minimal_mode_has_no_weights() -> None:
+def test_decision_rules_minimal_json_has_no_weights() -> None:
     theirs = classifier(3, ["a", "b"])
     data = JSONSerializer.serialize(theirs, mode="minimal")
     with pytest.raises(ValueError, match=r"has no voting_weight.*update"):
@@ -355,7 +355,7 @@ def test_the_minimal_mode_has_no_weights() -> None:
     assert ours.predict(X).tolist() == theirs.predict(X).tolist()
 
 
-def test_the_strategy_of_the_rule_set_is_kept() -> None:
+def test_decision_rules_keep_prediction_strategy() -> None:
     theirs = small([(NominalCondition(3, "red"), "yes"), (NominalCondition(3, "green"), "no")])
     for strategy, voting in [
         (VotingPredictionStrategy, "votes"),
@@ -372,7 +372,7 @@ def test_the_strategy_of_the_rule_set_is_kept() -> None:
         as_ruleset(theirs)
 
 
-def test_unsupported_rules_are_rejected() -> None:
+def test_decision_rules_reject_unsupported_rules() -> None:
     negated = CompoundCondition([NominalCondition(3, "red"), NominalCondition(4, "round")])
     negated.negated = True
     for condition, fault in [

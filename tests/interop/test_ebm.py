@@ -28,7 +28,7 @@ def edge_rows(model, X):
     return rows
 
 
-def test_ebm_regression_is_read_exactly():
+def test_ebm_rules_predict_numbers_like_model():
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     model = glassbox.ExplainableBoostingRegressor(interactions=2, **SETTINGS).fit(X, y)
     rules = as_ruleset(model)
@@ -38,7 +38,7 @@ def test_ebm_regression_is_read_exactly():
 
 
 @pytest.mark.parametrize("load", [load_breast_cancer, load_wine])
-def test_ebm_classification_is_read_exactly(load):
+def test_ebm_rules_predict_classes_like_model(load):
     X, y = load(return_X_y=True, as_frame=True)
     X = X.iloc[:, :5].copy()
     X["range"] = pd.cut(X.iloc[:, 0], 4, labels=list("abcd")).astype(object)
@@ -52,7 +52,7 @@ def test_ebm_classification_is_read_exactly(load):
         np.testing.assert_allclose(rules.predict_proba(rows), model.predict_proba(rows), rtol=1e-12)
 
 
-def test_ebm_with_another_link_is_rejected():
+def test_ebm_reader_rejects_other_links():
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     model = glassbox.ExplainableBoostingRegressor(
         objective="poisson_deviance", interactions=0, **SETTINGS

@@ -205,7 +205,7 @@ def assert_usable(model: Any, rules: RuleSet, X: np.ndarray, y: np.ndarray) -> N
 # --- every model -----------------------------------------------------------------------------
 
 
-def test_the_list_of_models_is_complete() -> None:
+def test_read_imodels_error_lists_all_models() -> None:
     with pytest.raises(TypeError, match="It reads ") as refused:
         read_imodels(LogisticRegression())
     named = re.findall(r"\w{4,}", str(refused.value).partition("It reads ")[2])
@@ -213,7 +213,7 @@ def test_the_list_of_models_is_complete() -> None:
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
-def test_classifiers_on_codes(name: str) -> None:
+def test_read_imodels_classifiers_predict_codes_alike(name: str) -> None:
     X = rows(name)
     y = target(X, 2)
     model = fitted(make(name), X, y)
@@ -225,7 +225,7 @@ def test_classifiers_on_codes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in CLASSIFIERS if name not in CODES_ONLY])
-def test_classifiers_on_text_labels(name: str) -> None:
+def test_read_imodels_classifiers_predict_texts_alike(name: str) -> None:
     X = rows(name)
     y = np.array(["yes", "no"])[target(X, 2)]  # sorted otherwise than they came
     model = fitted(make(name), X, y)
@@ -235,7 +235,7 @@ def test_classifiers_on_text_labels(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", THREE_CLASSES)
-def test_classifiers_on_three_classes(name: str) -> None:
+def test_read_imodels_classifiers_predict_three_classes_alike(name: str) -> None:
     X = rows(name)
     model = fitted(make(name), X, target(X, 3))
     rules = read_imodels(model)
@@ -245,7 +245,7 @@ def test_classifiers_on_three_classes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REGRESSORS)
-def test_regressors(name: str) -> None:
+def test_read_imodels_regressors_predict_alike(name: str) -> None:
     X = rows(name)
     y = target(X)
     model = fitted(make(name), X, y)
@@ -256,12 +256,12 @@ def test_regressors(name: str) -> None:
 
 
 @pytest.mark.parametrize("found", OTHERS, ids=lambda found: found.__name__)
-def test_other_models_are_rejected(found: type) -> None:
+def test_read_imodels_rejects_other_models(found: type) -> None:
     with pytest.raises(TypeError, match=f"{found.__name__} is no model of imodels whose"):
         read_imodels(object.__new__(found))
 
 
-def test_the_other_models_are_named_with_the_reason() -> None:
+def test_read_imodels_docstring_lists_unsupported_models() -> None:
     assert read_imodels.__doc__
     reasons = read_imodels.__doc__.partition("- Not read:")[2]
     for result in OTHERS:
@@ -270,17 +270,17 @@ def test_the_other_models_are_named_with_the_reason() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
-def test_unfitted_models_are_rejected(name: str) -> None:
+def test_read_imodels_rejects_unfitted_models(name: str) -> None:
     with pytest.raises(NotFittedError):
         read_imodels(make(name))
 
 
-def test_other_objects_are_rejected() -> None:
+def test_read_imodels_rejects_other_objects() -> None:
     with pytest.raises(TypeError, match="LogisticRegression is no model of imodels"):
         read_imodels(LogisticRegression())
 
 
-def test_subclasses_of_the_callers_are_read_like_their_parent() -> None:
+def test_read_imodels_accepts_subclasses() -> None:
     class Mine(imodels.FIGSClassifier):
         pass
 
@@ -292,7 +292,7 @@ def test_subclasses_of_the_callers_are_read_like_their_parent() -> None:
 # --- names and domain ------------------------------------------------------------------------
 
 
-def test_names_come_from_fit_from_columns_or_from_the_caller() -> None:
+def test_read_imodels_takes_names_from_fit_columns_or_caller() -> None:
     X = rows("")
     y, names = target(X, 2), ["a b", "ü", "class", "1"]
     for name in ("GreedyTreeClassifier", "OneRClassifier", "C45TreeClassifier"):
@@ -314,14 +314,14 @@ def test_names_come_from_fit_from_columns_or_from_the_caller() -> None:
     assert read_imodels(fitted(make("TreeGAMClassifier"), X, y)).feature_names[0] == "x0"
 
 
-def test_bayesian_lists_have_names() -> None:
+def test_read_imodels_keeps_names_of_bayesian_lists() -> None:
     X = rows("BayesianRuleListClassifier")
     model = fitted(make("BayesianRuleListClassifier"), X, target(X, 2), feature_names=list("abcd"))
     assert read_imodels(model).feature_names == tuple("abcd")
 
 
 @pytest.mark.parametrize("names", [["a"], "abcd"])
-def test_names_must_fit(names: Any) -> None:
+def test_read_imodels_rejects_wrong_number_of_names(names: Any) -> None:
     X = rows("")
     model = fitted(imodels.OneRClassifier(), X, target(X, 2))
     with pytest.raises(ValueError, match="feature_names must name the 4 features"):
@@ -329,7 +329,7 @@ def test_names_must_fit(names: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["FIGSClassifier", "GreedyTreeClassifier", "HSTreeClassifier"])
-def test_the_domain_is_kept(name: str) -> None:
+def test_read_imodels_keeps_domain(name: str) -> None:
     X = rows("")
     domain = Domain.around(X)
     assert read_imodels(fitted(make(name), X, target(X, 2)), domain=domain).domain == domain
@@ -339,7 +339,7 @@ def test_the_domain_is_kept(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["GreedyRuleListClassifier", "OneRClassifier"])
-def test_statistics_of_lists_are_counts_of_training_rows(name: str) -> None:
+def test_read_imodels_counts_training_rows_of_lists(name: str) -> None:
     X = rows("")
     y = target(X, 2)
     rules = read_imodels(fitted(make(name), X, y))
@@ -351,7 +351,7 @@ def test_statistics_of_lists_are_counts_of_training_rows(name: str) -> None:
         assert rule.statistics.n_rows == len(seen)
 
 
-def test_last_entry_predicts_remaining_rows() -> None:
+def test_read_imodels_last_entry_predicts_remaining_rows() -> None:
     model = fitted(imodels.GreedyRuleListClassifier(), rows(""), target(rows(""), 2))
     model.rules_ = model.rules_[:2]  # the last is a step now, which imodels does not ask
     assert "index_col" in model.rules_[-1]
@@ -360,7 +360,7 @@ def test_last_entry_predicts_remaining_rows() -> None:
     np.testing.assert_array_equal(rules.predict(rows("")), model.predict(rows("")))
 
 
-def test_statistics_of_bayesian_lists_are_found_again() -> None:
+def test_bayesian_list_statistics_equal_counts() -> None:
     name = "BayesianRuleListClassifier"
     X = rows(name)
     y = target(X, 2)
@@ -376,7 +376,7 @@ def test_statistics_of_bayesian_lists_are_found_again() -> None:
         assert rule.statistics.class_counts == pytest.approx(expected)
 
 
-def test_bayesian_lists_predict_second_class_from_half() -> None:
+def test_bayesian_list_predicts_second_class_from_one_half() -> None:
     name = "BayesianRuleListClassifier"
     X = rows(name)
     model = fitted(make(name), X, target(X, 2))
@@ -385,7 +385,7 @@ def test_bayesian_lists_predict_second_class_from_half() -> None:
         np.testing.assert_array_equal(read_imodels(model).predict(X), model.predict(X))
 
 
-def test_bayesian_sets_predict_labels() -> None:
+def test_bayesian_set_predicts_labels() -> None:
     name = "BayesianRuleSetClassifier"
     X = rows(name)
     model = fitted(make(name), X, np.array(["no", "yes"])[target(X, 2)])
@@ -413,7 +413,7 @@ def test_figs_breaks_ties_like_the_model() -> None:
     assert 40 > short > 20  # mostly one rule per leaf and class but one will do, not always
 
 
-def test_figs_of_too_many_leaves_to_combine_keeps_all_votes() -> None:
+def test_figs_with_many_leaves_keeps_all_votes() -> None:
     rng = np.random.default_rng(0)
     X = rng.integers(0, 9, size=(400, 10)).astype(float)
     model = fitted(imodels.FIGSClassifier(max_rules=30), X, (X.sum(axis=1) > 40).astype(int))
@@ -423,7 +423,7 @@ def test_figs_of_too_many_leaves_to_combine_keeps_all_votes() -> None:
     np.testing.assert_array_equal(rules.predict(checked), model.predict(checked))
 
 
-def test_figs_rules_sum_values_of_leaves() -> None:
+def test_figs_rules_state_values_of_leaves() -> None:
     X, y = np.array([[0.0], [0.0], [0.0], [0.0], [1.0], [1.0]]), np.array([0, 0, 0, 1, 1, 1])
     rules = read_imodels(fitted(imodels.FIGSClassifier(max_rules=1), X, y))
     assert [(rule.output, rule.weight) for rule in rules] == [(0, 0.5), (1, 1.0)]
@@ -431,7 +431,7 @@ def test_figs_rules_sum_values_of_leaves() -> None:
     assert [rule.premise_text() for rule in rules] == ["x0 ≤ 0.5", "x0 > 0.5"]
 
 
-def test_figs_leaves_of_value_0_are_omitted() -> None:
+def test_figs_omits_leaves_of_value_0() -> None:
     X, y = np.array([[0.0], [0.0], [1.0], [1.0]]), np.array(["b", "a", "b", "b"])
     model = fitted(imodels.FIGSClassifier(max_rules=1), X, y)
     rules = read_imodels(model)
@@ -440,7 +440,7 @@ def test_figs_leaves_of_value_0_are_omitted() -> None:
     np.testing.assert_allclose(rules.predict_proba(X), model.predict_proba(X))
 
 
-def test_figs_with_several_outputs_or_own_encodings_is_rejected() -> None:
+def test_figs_rejects_several_outputs_and_own_encodings() -> None:
     X = rows("")
     model = fitted(imodels.FIGSRegressor(max_rules=2), X, X[:, :2])
     with pytest.raises(ValueError, match="2 outputs; rules have one"):
@@ -453,7 +453,7 @@ def test_figs_with_several_outputs_or_own_encodings_is_rejected() -> None:
 
 
 @pytest.mark.parametrize("name", ["BoostedRulesClassifier", "SlipperClassifier"])
-def test_boosting_is_repaired_for_other_labels(name: str) -> None:
+def test_boosting_reader_repairs_other_labels(name: str) -> None:
     X = rows("")
     codes = target(X, 2)
     texts = np.array(["no", "yes"])
@@ -467,7 +467,7 @@ def test_boosting_is_repaired_for_other_labels(name: str) -> None:
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_boosted_deeper_trees(n_classes: int) -> None:
+def test_boosting_rules_of_deeper_trees_predict_alike(n_classes: int) -> None:
     X = rows("")
     tree = DecisionTreeClassifier(max_depth=2, random_state=0)
     model = imodels.BoostedRulesClassifier(estimator=tree, n_estimators=30, random_state=0)
@@ -476,7 +476,7 @@ def test_boosted_deeper_trees(n_classes: int) -> None:
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
-def test_boosted_trees_with_almost_tied_votes(n_classes: int) -> None:
+def test_boosting_rules_decide_almost_tied_votes_alike(n_classes: int) -> None:
     everywhere = np.array(np.meshgrid(*[np.arange(3.0)] * 3)).reshape(3, -1).T
     tree = DecisionTreeClassifier(max_depth=2, random_state=0)
     forms = []
@@ -493,7 +493,7 @@ def test_boosted_trees_with_almost_tied_votes(n_classes: int) -> None:
     assert set(forms) == {"logistic", "votes"}  # where the short form would go wrong, the full one
 
 
-def test_boosting_of_anything_but_trees_is_rejected() -> None:
+def test_boosting_reader_rejects_other_base_models() -> None:
     X = rows("")
     model = imodels.BoostedRulesClassifier(estimator=LogisticRegression(), n_estimators=3)
     with pytest.raises(TypeError, match="boosts LogisticRegression"):
@@ -504,7 +504,7 @@ def test_boosting_of_anything_but_trees_is_rejected() -> None:
 
 
 @pytest.mark.parametrize("as_frame", [False, True])
-def test_a_weighted_median_is_cut_into_boxes(as_frame: bool) -> None:
+def test_weighted_median_is_cut_into_boxes(as_frame: bool) -> None:
     X: Any = rows("")
     tree = DecisionTreeRegressor(max_depth=2, random_state=0)
     model = imodels.BoostedRulesRegressor(estimator=tree, n_estimators=5, random_state=1)
@@ -518,7 +518,7 @@ def test_a_weighted_median_is_cut_into_boxes(as_frame: bool) -> None:
     np.testing.assert_array_equal(rules.predict(checked), model.predict(asked))
 
 
-def test_a_weighted_median_of_too_many_boxes_is_rejected() -> None:
+def test_weighted_median_of_too_many_boxes_is_rejected() -> None:
     X = np.random.default_rng(0).uniform(size=(120, 4))
     tree = DecisionTreeRegressor(max_depth=6, random_state=0)
     model = imodels.BoostedRulesRegressor(estimator=tree, n_estimators=6)
@@ -526,7 +526,7 @@ def test_a_weighted_median_of_too_many_boxes_is_rejected() -> None:
         read_imodels(fitted(model, X, X @ [1, 2, 3, 4]))
 
 
-def test_an_additive_model_may_not_mix_in_others() -> None:
+def test_tree_gam_with_marginal_rounds_is_rejected() -> None:
     X = rows("")
     model = imodels.TreeGAMClassifier(n_boosting_rounds=2, n_boosting_rounds_marginal=2)
     with pytest.raises(ValueError, match="n_boosting_rounds_marginal=2"):
@@ -548,7 +548,7 @@ def test_an_additive_model_may_not_mix_in_others() -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["RuleFitClassifier", "RuleFitRegressor"])
-def test_rule_fit_in_all_its_forms(name: str, changes: dict[str, Any]) -> None:
+def test_rule_fit_predicts_alike_in_all_forms(name: str, changes: dict[str, Any]) -> None:
     X = rows("")
     X[:, 3] = X[:, 3] > 0  # columns of two values are not scaled
     y = target(X, 2) if name.endswith("Classifier") else 3 + target(X)
@@ -564,7 +564,7 @@ def test_rule_fit_in_all_its_forms(name: str, changes: dict[str, Any]) -> None:
     assert_answers_alike(model, rules, "", X)
 
 
-def test_a_clipped_feature_becomes_three_rules() -> None:
+def test_rule_fit_clipped_feature_becomes_three_rules() -> None:
     """Worked out by hand: 2 * clip(x, -1, 3) + 5."""
     X = rows("")
     model = fitted(make("RuleFitRegressor"), X, target(X))
@@ -584,7 +584,7 @@ def test_a_clipped_feature_becomes_three_rules() -> None:
     np.testing.assert_allclose(model.predict(asked), [3.0, 3.0, 7.0, 11.0, 11.0])
 
 
-def test_rules_without_weight_are_left_out() -> None:
+def test_rule_fit_omits_rules_without_weight() -> None:
     X = rows("")
     model = fitted(make("RuleFitRegressor"), X, target(X))
     before = len(read_imodels(model))
@@ -594,7 +594,7 @@ def test_rules_without_weight_are_left_out() -> None:
     np.testing.assert_allclose(rules.predict(X), model.predict(X))
 
 
-def test_a_sum_of_nothing_is_nought() -> None:
+def test_rule_fit_sum_of_no_rules_is_0() -> None:
     X = rows("")
     model = fitted(make("RuleFitRegressor", include_linear=False), X, target(X))
     model.rules_without_feature_names_, model.intercept = model.rules_without_feature_names_[:2], 0
@@ -604,7 +604,7 @@ def test_a_sum_of_nothing_is_nought() -> None:
 
 
 @pytest.mark.parametrize("name", ["SkopeRulesClassifier", "RuleFitClassifier"])
-def test_contradictory_and_empty_terms(name: str) -> None:
+def test_rule_texts_may_be_contradictory_or_empty(name: str) -> None:
     """Thresholds are rounded in rule texts, so imodels may write rules that never hold."""
     X = rows("")
     model = fitted(make(name), X, target(X, 2))
@@ -620,7 +620,7 @@ def test_contradictory_and_empty_terms(name: str) -> None:
         np.testing.assert_array_equal(rules.predict(checked), model.predict(checked))
 
 
-def test_no_precise_rule_means_the_first_class() -> None:
+def test_skope_rules_without_rules_predict_first_class() -> None:
     X = rows("")
     model = fitted(make("SkopeRulesClassifier", precision_min=1.1), X, target(X, 2))
     assert model.rules_without_feature_names_ == []
@@ -629,7 +629,7 @@ def test_no_precise_rule_means_the_first_class() -> None:
     np.testing.assert_array_equal(rules.predict_proba(X), model.predict_proba(X))
 
 
-def test_a_tie_of_half_the_votes_goes_to_the_first_class() -> None:
+def test_skope_rules_break_ties_by_first_class() -> None:
     X = np.array([[0.0], [1.0], [2.0], [3.0]])
     model = fitted(make("SkopeRulesClassifier"), X, [0, 1, 0, 1])
     model.rules_without_feature_names_ = [
@@ -656,7 +656,7 @@ def test_a_tie_of_half_the_votes_goes_to_the_first_class() -> None:
         (GradientBoostingClassifier(n_estimators=7, random_state=0), 2),  # imodels takes no more
     ],
 )
-def test_shrunken_ensembles_of_classifiers(inner: Any, n_classes: int) -> None:
+def test_shrunken_classifiers_predict_alike(inner: Any, n_classes: int) -> None:
     X = rows("")
     y = np.array(["b", "c", "a"])[target(X, n_classes)]
     model = fitted(imodels.HSTreeClassifier(inner, reg_param=3), X, y)
@@ -673,13 +673,13 @@ def test_shrunken_ensembles_of_classifiers(inner: Any, n_classes: int) -> None:
     ],
     ids=lambda inner: type(inner).__name__,
 )
-def test_shrunken_ensembles_of_regressors(inner: Any) -> None:
+def test_shrunken_regressors_predict_alike(inner: Any) -> None:
     X = rows("")
     model = fitted(imodels.HSTreeRegressor(inner, reg_param=3), X, target(X))
     assert_answers_alike(model, read_imodels(model), "", X)
 
 
-def test_other_shrunken_models_are_rejected() -> None:
+def test_shrunken_reader_rejects_other_models() -> None:
     X = rows("")
     inner = BaggingClassifier(DecisionTreeClassifier(max_depth=2), 3, random_state=0)
     model = fitted(imodels.HSTreeClassifier(inner), X, target(X, 2))
@@ -687,7 +687,7 @@ def test_other_shrunken_models_are_rejected() -> None:
         read_imodels(model)
 
 
-def test_a_tree_that_was_fitted_before_keeps_its_labels() -> None:
+def test_shrunken_prefitted_tree_keeps_its_labels() -> None:
     X = rows("")
     tree = DecisionTreeClassifier(max_leaf_nodes=6, random_state=0)
     tree.fit(pd.DataFrame(X, columns=list("abcd")), np.array(["u", "t"])[target(X, 2)])
@@ -700,7 +700,7 @@ def test_a_tree_that_was_fitted_before_keeps_its_labels() -> None:
 
 
 @pytest.mark.parametrize("label", [bool, int, str])
-def test_labels_of_a_shrunken_tree_keep_their_type(label: Callable[[int], Any]) -> None:
+def test_shrunken_tree_keeps_types_of_labels(label: Callable[[int], Any]) -> None:
     X = rows("")
     y = np.array([label(code) for code in target(X, 2)])
     model = fitted(make("HSTreeClassifier"), X, y)
@@ -710,7 +710,7 @@ def test_labels_of_a_shrunken_tree_keep_their_type(label: Callable[[int], Any]) 
     assert_answers_alike(model, rules, "", X)
 
 
-def test_shrunken_leaves_claim_no_mean() -> None:
+def test_shrunken_leaves_have_no_mean() -> None:
     X = rows("")
     y = target(X)
     rules = read_imodels(fitted(make("HSTreeRegressor"), X, y))
@@ -724,7 +724,7 @@ def test_shrunken_leaves_claim_no_mean() -> None:
         )
 
 
-def test_leaves_that_moved_cuts_leave_out_of_reach_are_left_out() -> None:
+def test_tao_tree_omits_unreachable_leaves() -> None:
     X = rows("")
     model = imodels.TaoTreeClassifier(
         randomize_tree=True, n_iters=1, model_args={"max_leaf_nodes": 30, "random_state": 0}
@@ -735,7 +735,7 @@ def test_leaves_that_moved_cuts_leave_out_of_reach_are_left_out() -> None:
     assert_answers_alike(model, rules, "", X)
 
 
-def test_a_rare_leaf_of_c45_has_no_vote_among_three_classes() -> None:
+def test_c45_rare_leaf_has_no_vote_among_three_classes() -> None:
     """imodels multiplies with a share that it has rounded to three digits."""
     X = rows("")
     model = fitted(imodels.C45TreeClassifier(max_rules=6), X, target(X, 3))
@@ -751,7 +751,7 @@ def test_a_rare_leaf_of_c45_has_no_vote_among_three_classes() -> None:
     np.testing.assert_array_equal(read_imodels(model).predict(X), expected)
 
 
-def test_shrunken_c45_trees_need_labels_that_can_be_averaged() -> None:
+def test_c45_shrunken_trees_need_numeric_labels() -> None:
     X = rows("")
     shrunken = HSC45TreeClassifier(imodels.C45TreeClassifier(max_rules=4))
     fitted(shrunken, X, target(X, 2) + 1)
@@ -763,7 +763,7 @@ def test_shrunken_c45_trees_need_labels_that_can_be_averaged() -> None:
         read_imodels(shrunken)
 
 
-def test_names_that_xml_does_not_allow_stay_distinct() -> None:
+def test_c45_keeps_names_that_xml_does_not_allow() -> None:
     X = rows("")
     names = ["age (years)", "age-years", "1 <", ""]
     model = fitted(make("C45TreeClassifier"), X, target(X, 2), feature_names=names)

@@ -44,7 +44,7 @@ REGRESSORS = [
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=_name)
-def test_labels_equal_the_model(model: Any, n_classes: int, ragged_table: Any) -> None:
+def test_lightgbm_labels_equal_model(model: Any, n_classes: int, ragged_table: Any) -> None:
     (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)
     labels = pd.qcut(y, n_classes, labels=["low", "middle", "top"][:n_classes]).astype(str)
     rows["color"] = rows["color"].cat.add_categories("never seen")
@@ -58,32 +58,32 @@ def test_labels_equal_the_model(model: Any, n_classes: int, ragged_table: Any) -
 
 
 @pytest.mark.parametrize("objective", ["multiclass", "multiclassova"])
-def test_two_classes_may_have_an_output_each(objective: str, ragged_table: Any) -> None:
+def test_lightgbm_rules_support_one_output_per_class(objective: str, ragged_table: Any) -> None:
     X, y = ragged_table(500, 0)
     model = LGBMClassifier(**QUIET, objective=objective, num_class=2).fit(X, y > 1)
     assert (as_ruleset(model).predict(X) == model.predict(X)).all()
 
 
-def test_class_probabilities_know_the_slope_of_the_sigmoid(ragged_table: Any) -> None:
+def test_lightgbm_probabilities_respect_sigmoid_slope(ragged_table: Any) -> None:
     X, y = ragged_table(300, 0)
     model = LGBMClassifier(**QUIET, sigmoid=3.0).fit(X, y > 1)
     assert as_ruleset(model).predict_proba(X) == pytest.approx(model.predict_proba(X), abs=1e-9)
 
 
 @pytest.mark.parametrize("model", REGRESSORS, ids=_name)
-def test_numbers_equal_the_model(model: Any, ragged_table: Any) -> None:
+def test_lightgbm_numbers_equal_model(model: Any, ragged_table: Any) -> None:
     (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)
     rules = as_ruleset(model.fit(X, y))
     assert rules.predict(rows) == pytest.approx(model.predict(rows), abs=1e-12)
 
 
-def test_unseen_missing_value_counts_as_zero(ragged_table: Any) -> None:
+def test_lightgbm_unseen_missing_value_counts_as_zero(ragged_table: Any) -> None:
     (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)
     model = LGBMRegressor(**QUIET).fit(X.fillna({"age": -0.5, "size": 1.0, "rate": 0.0}), y)
     assert as_ruleset(model).predict(rows) == pytest.approx(model.predict(rows), abs=1e-12)
 
 
-def test_zeros_that_are_missing_go_where_missing_values_go() -> None:
+def test_lightgbm_treats_zeros_as_missing_on_request() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2000, 2))
     X[rng.random(X.shape) < 0.3] = 0.0
@@ -96,7 +96,7 @@ def test_zeros_that_are_missing_go_where_missing_values_go() -> None:
     assert len(rules) > len({rule.output for rule in rules})
 
 
-def test_booster_predicts_like_its_rules(ragged_table: Any) -> None:
+def test_lightgbm_booster_predicts_like_its_rules(ragged_table: Any) -> None:
     (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)
     codes = pd.qcut(y, 3, labels=[0, 1, 2]).astype(int)
     settings = {k: v for k, v in QUIET.items() if k != "n_estimators"}
@@ -112,7 +112,7 @@ def test_booster_predicts_like_its_rules(ragged_table: Any) -> None:
         as_ruleset(booster, classes=["a", "b"])
 
 
-def test_categories_parameter_names_codes(ragged_table: Any) -> None:
+def test_lightgbm_categories_parameter_names_codes(ragged_table: Any) -> None:
     X, y = ragged_table(1500, 0)
     codes = X.assign(
         color=X["color"].cat.codes.astype(float).replace(-1, np.nan),
@@ -128,7 +128,7 @@ def test_categories_parameter_names_codes(ragged_table: Any) -> None:
         read_lightgbm(model, categories={"taste": ["sweet"]})
 
 
-def test_early_stopping_reads_the_trees_that_predict(ragged_table: Any) -> None:
+def test_lightgbm_early_stopping_limits_trees(ragged_table: Any) -> None:
     (X, y), (rows, noise) = ragged_table(1500, 0), ragged_table(1000, 1)
     model = LGBMRegressor(**QUIET | {"n_estimators": 300}, learning_rate=0.5)
     stop = lightgbm.early_stopping(3, verbose=False)
@@ -144,7 +144,7 @@ def test_early_stopping_reads_the_trees_that_predict(ragged_table: Any) -> None:
         ({"linear_tree": True}, r"linear functions in its leaves \(linear_tree=True\)"),
     ],
 )
-def test_unsupported_models_are_rejected(settings: Any, message: str) -> None:
+def test_lightgbm_reader_rejects_unsupported_models(settings: Any, message: str) -> None:
     X = np.arange(200.0).reshape(-1, 1)
     model = LGBMRegressor(**QUIET, **settings).fit(X, X[:, 0])
     with pytest.raises(ValueError, match=message):

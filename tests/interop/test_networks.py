@@ -44,7 +44,7 @@ def expected(module: torch.nn.Module) -> np.ndarray:
     return given
 
 
-def test_a_module_with_a_score_per_class() -> None:
+def test_torch_module_with_score_per_class_is_black_box() -> None:
     module = trained(3, y, torch.nn.CrossEntropyLoss())
     truth = np.array(LABELS)[expected(module).argmax(axis=1)]
     black_box = clone(CallableClassifier(module, classes=LABELS))
@@ -58,14 +58,14 @@ def test_a_module_with_a_score_per_class() -> None:
     assert (black_box.predict(frame) == truth).all()
 
 
-def test_a_module_with_one_score() -> None:
+def test_torch_module_with_one_score_is_black_box() -> None:
     target = (y == 2).astype(np.float32)[:, None]
     module = trained(1, target, torch.nn.BCEWithLogitsLoss())
     black_box = CallableClassifier(module, classes=["no", "yes"], threshold=0)
     assert (black_box.predict(X) == np.where(expected(module)[:, 0] > 0, "yes", "no")).all()
 
 
-def test_a_module_with_a_number() -> None:
+def test_torch_module_with_number_is_black_box() -> None:
     module = trained(1, X[:, 2:3].astype(np.float32), torch.nn.MSELoss()).double()
     black_box = CallableRegressor(module)
     module.eval()
@@ -81,7 +81,7 @@ def test_a_module_with_a_number() -> None:
     and "keras" not in os.environ.get("SKESCORE_ENGINES", "").split(","),
     reason="Keras is not installed",
 )
-def test_a_model_of_keras(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_keras_model_is_black_box(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KERAS_BACKEND", "torch")
     import keras
 

@@ -70,7 +70,7 @@ def test_compiled_kernel_equals_numpy(
 
 
 @pytest.mark.parametrize("setting", ["0", "1"])
-def test_environment_decides_on_numba(setting: str) -> None:
+def test_environment_variable_decides_on_numba(setting: str) -> None:
     program = """
 import sys
 from skescore.rules import Fallback, Interval, Rule, RuleSet

@@ -60,7 +60,7 @@ def test_onnx_rules_are_a_black_box(tmp_path):
         black_box.predict(X[["size"]])
 
 
-def test_damaged_onnx_files_are_rejected(tmp_path):
+def test_load_black_box_rejects_damaged_onnx_files(tmp_path):
     (tmp_path / "model.onnx").write_bytes(b"no model")
     with pytest.raises(BlackBoxError, match="cannot be loaded"):
         load_black_box(tmp_path / "model.onnx")

@@ -95,7 +95,7 @@ def assert_counted(model: Any, ours: RuleSet, X: Any, y: Any) -> None:
 
 @pytest.mark.parametrize("limit", [0, 1])
 @pytest.mark.parametrize("measure", ["Correlation", "C2", "Precision"])
-def test_iris(measure: str, limit: int) -> None:
+def test_rulekit_rules_predict_iris_like_engine(measure: str, limit: int) -> None:
     X, y = iris()
     model = RuleClassifier(voting_measure=Measures[measure], max_rule_count=limit).fit(X, y)
     ours = as_ruleset(model)
@@ -108,7 +108,7 @@ def test_iris(measure: str, limit: int) -> None:
     )
 
 
-def test_uncovered_rows_get_the_first_class_name() -> None:
+def test_rulekit_uncovered_rows_get_first_class_name() -> None:
     X, y = iris(("c", "a", "b"))
     X, y = X[20:], y[20:]  # 30 rows of c, 50 of a, 50 of b
     names = {"c": "b", "a": "m", "b": "c"}
@@ -131,7 +131,7 @@ def test_uncovered_rows_get_the_first_class_name() -> None:
         (("\uff21", "\U0001f600", "z"), ("z", "\U0001f600", "\uff21")),
     ],
 )
-def test_labels_keep_type_and_order_of_names(labels: Any, order: Any) -> None:
+def test_rulekit_labels_keep_type_and_order_of_names(labels: Any, order: Any) -> None:
     X, y = iris(labels)
     for target in (y, pd.Series(y, name="kind")):
         model = RuleClassifier(max_rule_count=1).fit(X, target)
@@ -141,7 +141,7 @@ def test_labels_keep_type_and_order_of_names(labels: Any, order: Any) -> None:
         assert_same(model, ours, X, around(X))
 
 
-def test_truth_values_as_labels() -> None:
+def test_rulekit_accepts_boolean_labels() -> None:
     X, y = iris()
     model = RuleClassifier(max_rule_count=1).fit(X, y == "setosa")
     ours = as_ruleset(model)
@@ -158,7 +158,7 @@ def test_truth_values_as_labels() -> None:
     "settings",
     [{}, {"complementary_conditions": True}, {"max_rule_count": 1}, {"enable_pruning": False}],
 )
-def test_categories(settings: Any) -> None:
+def test_rulekit_rules_support_categories(settings: Any) -> None:
     X, y = mixed(1)
     model = RuleClassifier(**settings).fit(X, y)
     ours = as_ruleset(model)
@@ -170,7 +170,7 @@ def test_categories(settings: Any) -> None:
     assert bool(complements) == ("complementary_conditions" in settings)
 
 
-def test_missing_values_satisfy_no_condition() -> None:
+def test_rulekit_missing_values_satisfy_no_condition() -> None:
     X, y = mixed(2, missing=0.2)
     model = RuleClassifier(max_rule_count=2).fit(X, y)
     ours = as_ruleset(model)
@@ -180,7 +180,7 @@ def test_missing_values_satisfy_no_condition() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"complementary_conditions": True}, {"ignore_missing": True}])
-def test_missing_values_satisfy_conditions_of_engine(settings: Any) -> None:
+def test_rulekit_missing_values_satisfy_engine_conditions(settings: Any) -> None:
     X, y = mixed(2, missing=0.2)
     model = RuleClassifier(**settings).fit(X, y)
     ours = as_ruleset(model)
@@ -203,7 +203,7 @@ def test_missing_values_satisfy_conditions_of_engine(settings: Any) -> None:
         {"max_rule_count": 3, "voting_measure": Measures.RSS},
     ],
 )
-def test_diabetes(settings: Any) -> None:
+def test_rulekit_rules_predict_diabetes_like_engine(settings: Any) -> None:
     X, y = diabetes()
     model = RuleRegressor(**settings).fit(X, y)
     ours = as_ruleset(model)
@@ -214,7 +214,7 @@ def test_diabetes(settings: Any) -> None:
     assert_counted(model, ours, X, y)
 
 
-def test_zero_weight_sum_gives_default() -> None:
+def test_rulekit_zero_weight_sum_gives_default() -> None:
     X, y = diabetes()
     coverage = {f"{name}_measure": Measures.Coverage for name in ("induction", "pruning")}
     model = RuleRegressor(voting_measure=Measures.RSS, max_rule_count=8, **coverage).fit(X, y)
@@ -227,7 +227,7 @@ def test_zero_weight_sum_gives_default() -> None:
     assert_same(model, ours, X, around(X))
 
 
-def test_an_expert_regressor() -> None:
+def test_rulekit_reads_expert_regressors() -> None:
     X, y = diabetes()
     model = ExpertRuleRegressor(induce_using_automatic=True, max_rule_count=3)
     model.fit(
@@ -242,7 +242,7 @@ def test_an_expert_regressor() -> None:
     assert_same(model, ours, X, around(X))
 
 
-def test_expert_rules() -> None:
+def test_rulekit_reads_expert_classifiers() -> None:
     X, y = mixed(3)
     model = ExpertRuleClassifier(extend_using_automatic=True, induce_using_automatic=True)
     model.fit(
@@ -261,7 +261,7 @@ def test_expert_rules() -> None:
     assert_same(model, ours, X, shuffled(X, unseen=True))
 
 
-def test_negative_votes_are_refused_in_ordered_rules() -> None:
+def test_rulekit_rejects_negative_weights_unless_inexact() -> None:
     X, y = mixed(3)
     model = ExpertRuleClassifier(
         extend_using_preferred=False,
@@ -285,7 +285,7 @@ def test_negative_votes_are_refused_in_ordered_rules() -> None:
     assert (differs == (X["color"] == "red")).all()
 
 
-def test_arrays_names_and_classes() -> None:
+def test_rulekit_accepts_arrays_names_and_classes() -> None:
     X, y = iris()
     model = RuleClassifier(max_rule_count=1).fit(X.to_numpy(), y)
     ours = as_ruleset(model)
@@ -306,7 +306,7 @@ def test_arrays_names_and_classes() -> None:
             read_rulekit(model, classes=classes)
 
 
-def test_odd_names() -> None:
+def test_rulekit_keeps_unusual_names() -> None:
     X, y = mixed(4)
     X.columns = ["IF x THEN", "ü = {", "AND", 'say "yes"', "select *"]
     model = RuleClassifier(max_rule_count=2).fit(X, y)
@@ -315,7 +315,7 @@ def test_odd_names() -> None:
     assert_same(model, ours, X)
 
 
-def test_the_domain_is_the_box_around_the_training_rows() -> None:
+def test_rulekit_domain_bounds_training_rows() -> None:
     X, y = mixed(1)
     domain = as_ruleset(RuleClassifier(max_rule_count=1).fit(X, y)).domain
     assert sorted(domain.values_of(3)) == ["a, b", "blue", "green", "red"]
@@ -325,7 +325,7 @@ def test_the_domain_is_the_box_around_the_training_rows() -> None:
     assert domain.upper[0] >= high
 
 
-def test_pickled_model_has_equal_rules() -> None:
+def test_rulekit_pickled_model_has_equal_rules() -> None:
     X, y = mixed(1, missing=0.1)
     X["unknown"] = np.nan
     X["endless"] = X["count"].astype(float).replace(3, np.inf)
@@ -338,7 +338,7 @@ def test_pickled_model_has_equal_rules() -> None:
         assert as_ruleset(pickle.loads(pickle.dumps(model))) == as_ruleset(model)
 
 
-def test_text_equals_model_within_digits() -> None:
+def test_rulekit_text_equals_model_within_digits() -> None:
     X, y = mixed(1)
     model = RuleClassifier(complementary_conditions=True).fit(X, y)
     exact = as_ruleset(model)
@@ -358,7 +358,7 @@ def test_text_equals_model_within_digits() -> None:
         assert read.fallback == exact.fallback
 
 
-def test_closed_and_open_bounds() -> None:
+def test_rulekit_keeps_closed_and_open_bounds() -> None:
     X, y = iris()
     model = RuleClassifier().fit(X, y)
     ours = as_ruleset(model)
@@ -383,7 +383,7 @@ def test_closed_and_open_bounds() -> None:
     assert all(isinstance(c, Interval) for r in ours for c in r.conditions)
 
 
-def test_unsupported_models_are_rejected() -> None:
+def test_rulekit_reader_rejects_unsupported_models() -> None:
     X, y = mixed(1)
     with pytest.raises(ValueError, match="not fitted"):
         as_ruleset(RuleClassifier())

@@ -120,14 +120,14 @@ def assert_same_figures(model: Any, figures: dict[str, float]) -> None:
         np.testing.assert_allclose(figures[ours], value, err_msg=ours, **tolerance)
 
 
-def test_every_measure_of_the_engine_has_its_name_here() -> None:
+def test_rule_measures_include_all_of_rulekit() -> None:
     # Coleman's is a factor of two others and cannot be asked for by itself.
     assert set(RULE_MEASURES) - set(NAMES) == {"coleman"}
     assert set(Measures.__members__) - set(NAMES.values()) == {"LogRank"}
 
 
 @pytest.mark.parametrize("measure", sorted(set(NAMES) - set(MISNAMED)))
-def test_every_measure_on_few_impure_rules(measure: str) -> None:
+def test_rule_measures_equal_rulekit_on_impure_rules(measure: str) -> None:
     # The voting measure only weighs rules; where the engine has no number for one, as J-measure has
     # none for a pure rule, the model cannot be read, but another with the same rules can.
     model, (other, ours) = fitted_classifier(measure, limit=2), classifier(limit=2)
@@ -142,14 +142,14 @@ def test_every_measure_on_few_impure_rules(measure: str) -> None:
 
 
 @pytest.mark.parametrize("measure", sorted(MISNAMED))
-def test_engine_uses_correlation_for_unknown_names(measure: str) -> None:
+def test_rulekit_uses_correlation_for_misnamed_measures(measure: str) -> None:
     """So that these two cannot be compared; should the engine learn them, this will tell."""
     model, ours = classifier(measure, limit=2)
     assert_same_rules(model, confusion(ours, *wine()), "correlation")
 
 
 @pytest.mark.parametrize("measure", SOME)
-def test_classification(measure: str) -> None:
+def test_rule_measures_equal_rulekit_in_classification(measure: str) -> None:
     model, ours = classifier(measure)
     X, y = wine()
     assert_same_rules(model, confusion(ours, X, y), measure)
@@ -157,14 +157,14 @@ def test_classification(measure: str) -> None:
 
 
 @pytest.mark.parametrize("measure", SOME)
-def test_regression(measure: str) -> None:
+def test_rule_measures_equal_rulekit_in_regression(measure: str) -> None:
     model, ours = regressor(measure)
     X, y = friedman()
     assert_same_rules(model, confusion(ours, X, y), measure)
     assert_same_figures(model, characteristics(ours, X, y, measure=measure, untested=0.0))
 
 
-def test_regression_by_medians() -> None:
+def test_rule_measures_equal_rulekit_with_medians() -> None:
     model, ours = regressor(mean_based=False)
     X, y = friedman()
     assert_same_rules(model, confusion(ours, X, y), "c2")
@@ -173,7 +173,7 @@ def test_regression_by_medians() -> None:
 
 
 @pytest.mark.parametrize("measure", SOME)
-def test_votes_weighted_with_our_measure(measure: str) -> None:
+def test_rule_measures_as_weights_vote_like_rulekit(measure: str) -> None:
     """The weights are ours, computed anew from the rows; the answers are those of the engine."""
     for (model, read), (X, y) in (
         (classifier(measure), wine()),
@@ -192,7 +192,7 @@ def test_votes_weighted_with_our_measure(measure: str) -> None:
 
 
 @pytest.mark.parametrize("limit", [0, 2])
-def test_rules_per_example_and_conflicts(limit: int) -> None:
+def test_characteristics_equal_conflicts_of_rulekit(limit: int) -> None:
     model, ours = classifier(limit=limit)
     X, y = wine()
     other_rows = around(X)
@@ -212,7 +212,7 @@ def test_rules_per_example_and_conflicts(limit: int) -> None:
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_report(task: str) -> None:
+def test_rule_report_equals_numbers_of_rulekit(task: str) -> None:
     """The table of rules has the engine's numbers in its rows."""
     (model, ours), (X, y) = (
         (classifier(), wine()) if task == "classification" else (regressor(), friedman())

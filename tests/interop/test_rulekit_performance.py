@@ -99,13 +99,13 @@ def compared(
 
 @pytest.mark.parametrize("where", ["given", "mixed"])
 @pytest.mark.parametrize("name", DATA)
-def test_every_measure_of_the_engine(name: str, where: str) -> None:
+def test_performance_values_equal_rulekit(name: str, where: str) -> None:
     ours, theirs = compared(name, *(data(name) if where == "given" else mixed_rows(name)))
     assert ours == pytest.approx(theirs, **CLOSE)
 
 
 @pytest.mark.parametrize("name", DATA)
-def test_weighted_rows(name: str) -> None:
+def test_performance_values_of_weighted_rows_equal_rulekit(name: str) -> None:
     X, y = mixed_rows(name)
     weights = np.random.default_rng(2).choice([0.5, 1.0, 3.0], len(y))
     ours, theirs = compared(name, X, y, weights)
@@ -126,7 +126,7 @@ def test_weighted_rows(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["cancer", "wine"])
-def test_measures_of_votes(name: str) -> None:
+def test_conflicts_equal_rulekit(name: str) -> None:
     X, y = mixed_rows(name)
     theirs, _ = engine(name, X, y)
     figures = characteristics(as_ruleset(fitted(name)), X, y)
@@ -137,7 +137,7 @@ def test_measures_of_votes(name: str) -> None:
         assert figures[key] == pytest.approx(theirs[key], **CLOSE)
 
 
-def test_nothing_that_the_engine_reports_is_missing_here() -> None:
+def test_performance_metrics_include_all_of_rulekit() -> None:
     reported = {key for name in DATA for key in engine(name, *data(name))[0]}
     # These two kinds the engine does not report for such data.
     others = ("probability", "survival")

@@ -84,7 +84,7 @@ def database(postgresql: Any) -> str:
 
 
 @BOTH
-def test_postgresql_has_the_numbers_of_memory(database: str, ruleset: RuleSet) -> None:
+def test_postgresql_counts_equal_those_in_memory(database: str, ruleset: RuleSet) -> None:
     frame = here.table_of(ruleset)
     counts = count_source(ruleset, store(database, frame), "label", sample_weight="weight")
     X, y = frame[["size", "color"]], frame["label"]
@@ -93,13 +93,13 @@ def test_postgresql_has_the_numbers_of_memory(database: str, ruleset: RuleSet) -
 
 @settings(max_examples=here.CASES or 40, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_any_rules_in_postgresql(database: str, data: Any) -> None:
+def test_postgresql_counts_arbitrary_rules(database: str, data: Any) -> None:
     # The least floats times a half are errors there.
     here.check_any_rules(data, Path(), lambda frame, _: store(database, frame), least=1e-300)
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_postgresql_gives_the_rules_of_memory(database: str, task: str) -> None:
+def test_postgresql_rules_equal_those_in_memory(database: str, task: str) -> None:
     frame = extracting.table_of(task)
     options: dict[str, Any] = {"cuts": 12, "task": task, "sample_weight": "weight"}
     url = store(database, frame)
@@ -113,7 +113,7 @@ def test_postgresql_gives_the_rules_of_memory(database: str, task: str) -> None:
             assert extraction.cuts == expected.cuts
 
 
-def test_sqlalchemy_reaches_postgresql_as_well(database: str) -> None:
+def test_postgresql_is_read_by_sqlalchemy(database: str) -> None:
     pytest.importorskip("sqlalchemy")
     frame = here.table_of(here.NUMBERS)
     url = store(database, frame).replace("postgresql:", "postgresql+psycopg:")
@@ -121,7 +121,7 @@ def test_sqlalchemy_reaches_postgresql_as_well(database: str) -> None:
     here.same_numbers(here.NUMBERS, counts, frame[["size", "color"]], frame["label"])
 
 
-def test_errors_of_postgresql_name_no_password(database: str, postgresql: Any) -> None:
+def test_postgresql_errors_contain_no_password(database: str, postgresql: Any) -> None:
     url = store(database, here.table_of(here.CLASSES))
     with pytest.raises(SourceError, match="no part of it was") as caught:
         count_source(here.CLASSES, url.replace("some rows", "no_such"), "label")
@@ -132,7 +132,7 @@ def test_errors_of_postgresql_name_no_password(database: str, postgresql: Any) -
     assert "wr0ng" not in str(caught.value)
 
 
-def test_a_lost_connection_is_an_error(database: str) -> None:
+def test_postgresql_lost_connection_raises_error(database: str) -> None:
     """The view ends its own connection in the midst of the rows."""
     import psycopg
 
@@ -163,7 +163,7 @@ def execute(url: str, *commands: str) -> None:
             connection.execute(command)
 
 
-def test_samples_depend_on_the_seed_alone(database: str) -> None:
+def test_postgresql_samples_depend_on_seed_only(database: str) -> None:
     """PostgreSQL starts a scan of a large table where another one is, and moves changed rows."""
     execute(
         database,
@@ -190,7 +190,7 @@ def test_samples_depend_on_the_seed_alone(database: str) -> None:
     assert shares.max() < 0.06
 
 
-def test_infinite_labels_of_postgresql_are_sampled(database: str) -> None:
+def test_postgresql_samples_infinite_labels(database: str) -> None:
     execute(
         database,
         "DROP TABLE IF EXISTS infinite",
@@ -202,7 +202,7 @@ def test_infinite_labels_of_postgresql_are_sampled(database: str) -> None:
     assert counts == {math.inf: 1, -math.inf: 1, 0.5: 2}
 
 
-def test_collations_of_postgresql_merge_nothing(database: str) -> None:
+def test_postgresql_collations_merge_no_values(database: str) -> None:
     execute(
         database,
         "DROP TABLE IF EXISTS folded",
@@ -304,7 +304,7 @@ def in_spark(session: Any, frame: pd.DataFrame) -> Any:
 
 @BOTH
 @pytest.mark.filterwarnings("ignore")
-def test_spark_has_the_numbers_of_memory(spark: Any, ruleset: RuleSet) -> None:
+def test_spark_counts_equal_those_in_memory(spark: Any, ruleset: RuleSet) -> None:
     frame = here.table_of(ruleset)
     counts = count_source(ruleset, in_spark(spark, frame), "label", sample_weight="weight")
     X, y = frame[["size", "color"]], frame["label"]
@@ -314,13 +314,13 @@ def test_spark_has_the_numbers_of_memory(spark: Any, ruleset: RuleSet) -> None:
 @settings(max_examples=here.CASES or 4, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 @pytest.mark.filterwarnings("ignore")
-def test_any_rules_in_spark(spark: Any, data: Any) -> None:
+def test_spark_counts_arbitrary_rules(spark: Any, data: Any) -> None:
     here.check_any_rules(data, Path(), lambda frame, _: in_spark(spark, frame))
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
 @pytest.mark.filterwarnings("ignore")
-def test_spark_gives_the_rules_of_memory(spark: Any, task: str) -> None:
+def test_spark_rules_equal_those_in_memory(spark: Any, task: str) -> None:
     frame = extracting.table_of(task)
     table = in_spark(spark, frame)
     cuts = {"size": [-1, -0.25, 0.4, 1.1], "age": [800, 2000.5, 4000], "whole": [2, 5, 8]}
@@ -336,7 +336,7 @@ def test_spark_gives_the_rules_of_memory(spark: Any, task: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_errors_of_spark_equal_sources(spark: Any) -> None:
+def test_spark_errors_are_source_errors(spark: Any) -> None:
     frame = here.table_of(here.CLASSES)
     with pytest.raises(ValueError, match="predicts batches of rows"):
         count_source(here.CLASSES, in_spark(spark, frame), black_box=len)
@@ -376,7 +376,7 @@ def cluster() -> Iterator[Any]:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_dask_gives_the_rules_of_memory(cluster: Any) -> None:
+def test_dask_rules_equal_those_in_memory(cluster: Any) -> None:
     import dask.dataframe
 
     frame = extracting.table_of("regression")
@@ -389,7 +389,7 @@ def test_dask_gives_the_rules_of_memory(cluster: Any) -> None:
 
 @BOTH
 @pytest.mark.filterwarnings("ignore")
-def test_dask_has_the_numbers_of_memory(cluster: Any, ruleset: RuleSet) -> None:
+def test_dask_counts_equal_those_in_memory(cluster: Any, ruleset: RuleSet) -> None:
     import dask.dataframe
 
     frame = here.table_of(ruleset)
@@ -402,7 +402,7 @@ def test_dask_has_the_numbers_of_memory(cluster: Any, ruleset: RuleSet) -> None:
 @settings(max_examples=here.CASES or 10, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 @pytest.mark.filterwarnings("ignore")
-def test_any_rules_on_dask(cluster: Any, data: Any) -> None:
+def test_dask_counts_arbitrary_rules(cluster: Any, data: Any) -> None:
     import dask.dataframe
 
     def parts(frame: pd.DataFrame, _: Path) -> Any:
@@ -415,7 +415,7 @@ def test_any_rules_on_dask(cluster: Any, data: Any) -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_a_worker_that_is_killed_is_replaced_or_an_error(tmp_path: Path) -> None:
+def test_dask_replaces_killed_workers_or_raises_error(tmp_path: Path) -> None:
     """Its part is counted anew; a part that kills every worker is an error, not left out."""
     storages.need("distributed", "distributed", "dask.dataframe")
     import dask.dataframe
@@ -463,7 +463,7 @@ def missing_in_a_part(X: pd.DataFrame) -> np.ndarray:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_part_that_fails_is_an_error() -> None:
+def test_dask_failing_part_raises_error() -> None:
     storages.need("distributed", "dask.dataframe")
     import dask
     import dask.dataframe

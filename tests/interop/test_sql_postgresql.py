@@ -40,7 +40,7 @@ def table(postgresql: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("ruleset", arbitrary.hostile_sets(), ids=range(12))
-def test_hostile_rows(table: Any, ruleset: RuleSet) -> None:
+def test_postgresql_predicts_hostile_rows(table: Any, ruleset: RuleSet) -> None:
     query = f"SELECT {ruleset.to_sql(exact=True, dialect='postgres')} FROM some_rows ORDER BY place"
     results = [None if v != v else v for (v,) in table.execute(query).fetchall()]
     expected = arbitrary.answers(ruleset, X)
@@ -89,7 +89,9 @@ def check_integers(connection: Any, ruleset: RuleSet, exact: bool, **options: An
     ],
     ids=str,
 )
-def test_lists_of_large_integers(integers: Any, values: Any, negated: bool, exact: bool) -> None:
+def test_postgresql_compares_large_integers_with_lists(
+    integers: Any, values: Any, negated: bool, exact: bool
+) -> None:
     rules = [Rule([OneOf(0, values, negated)], "in"), Rule([], "out")]
     check_integers(integers, RuleSet(rules, ["x", "flag", "bit"], task="classification"), exact)
 
@@ -108,7 +110,9 @@ LARGE_BOUNDS = [
 
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("condition", LARGE_BOUNDS, ids=str)
-def test_large_bounds(integers: Any, condition: Any, exact: bool) -> None:
+def test_postgresql_compares_large_integers_with_bounds(
+    integers: Any, condition: Any, exact: bool
+) -> None:
     rules = [Rule([condition], "in"), Rule([], "out")]
     check_integers(integers, RuleSet(rules, ["x", "flag", "bit"], task="classification"), exact)
 
@@ -116,7 +120,7 @@ def test_large_bounds(integers: Any, condition: Any, exact: bool) -> None:
 @pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("negated", [False, True])
 @pytest.mark.parametrize("values", [[True], [False], [True, False]], ids=str)
-def test_flags(integers: Any, values: Any, negated: bool, exact: bool) -> None:
+def test_postgresql_compares_flags(integers: Any, values: Any, negated: bool, exact: bool) -> None:
     for feature, booleans in ((1, ["flag"]), (2, [])):
         rules = [Rule([OneOf(feature, values, negated)], "in"), Rule([], "out")]
         ruleset = RuleSet(rules, ["x", "flag", "bit"], task="classification")

@@ -49,7 +49,7 @@ def premises(model: Any, X: pd.DataFrame) -> RuleSet:
     return read_rulekit_text(texts, feature_names=names, task="survival")
 
 
-def test_the_curves_equal_the_engine() -> None:
+def test_survival_curves_equal_rulekit() -> None:
     answering: set[int] = set()
     for seed, limit in [(7, 0), (1, 1), (2, 2)]:
         X, time, event = patients(seed)
@@ -65,7 +65,7 @@ def test_the_curves_equal_the_engine() -> None:
     assert answering >= {0, 1, 2, 3}  # also none, and several at once
 
 
-def test_the_p_values_equal_the_engine() -> None:
+def test_survival_p_values_equal_rulekit() -> None:
     pytest.importorskip("sksurv")
     from skescore.metrics import survival_report
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_wittgenstein_rules_predict_as_the_model(seed):
+def test_wittgenstein_rules_predict_like_model(seed):
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(
         {
@@ -38,6 +38,6 @@ def test_wittgenstein_rules_predict_as_the_model(seed):
     np.testing.assert_array_equal(rules.predict(rows), model.predict(rows))
 
 
-def test_wittgenstein_models_must_be_fitted():
+def test_wittgenstein_reader_rejects_unfitted_models():
     with pytest.raises(ValueError, match="has no rules yet"):
         as_ruleset(wittgenstein.RIPPER())

@@ -50,7 +50,7 @@ TOLERANCE = 1e-5
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("model", CLASSIFIERS, ids=_name)
-def test_labels_equal_the_model(model: Any, n_classes: int, ragged_table: Any) -> None:
+def test_xgboost_labels_equal_model(model: Any, n_classes: int, ragged_table: Any) -> None:
     (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)
     model.fit(X, pd.qcut(y, n_classes, labels=range(n_classes)).astype(int))
     rules = as_ruleset(model)
@@ -61,14 +61,14 @@ def test_labels_equal_the_model(model: Any, n_classes: int, ragged_table: Any) -
 
 
 @pytest.mark.parametrize("model", REGRESSORS, ids=_name)
-def test_numbers_equal_the_model(model: Any, ragged_table: Any) -> None:
+def test_xgboost_numbers_equal_model(model: Any, ragged_table: Any) -> None:
     (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(10_000, 1)
     expected = model.fit(X, y).predict(rows)
     difference = np.abs(as_ruleset(model).predict(rows) - expected).max()
     assert difference < TOLERANCE * np.abs(expected).max()
 
 
-def test_rows_next_to_the_thresholds(ragged_table: Any) -> None:
+def test_xgboost_rules_agree_next_to_thresholds(ragged_table: Any) -> None:
     X, y = ragged_table(1500, 0)
     X = X[["age", "size", "rate"]].to_numpy()
     model = XGBRegressor(n_estimators=10, max_depth=3, n_jobs=1).fit(X, y)
@@ -85,7 +85,7 @@ def test_rows_next_to_the_thresholds(ragged_table: Any) -> None:
     assert rules.predict(np.array(rows)) == pytest.approx(model.predict(np.array(rows)), abs=1e-5)
 
 
-def test_booster_uses_all_trees_and_models_the_best(ragged_table: Any) -> None:
+def test_xgboost_booster_uses_all_trees_and_models_best(ragged_table: Any) -> None:
     (X, y), (rows, truth) = ragged_table(1500, 0), ragged_table(1000, 1)
     model = XGBRegressor(
         **SMALL | {"n_estimators": 200}, early_stopping_rounds=3, learning_rate=0.7
@@ -98,7 +98,7 @@ def test_booster_uses_all_trees_and_models_the_best(ragged_table: Any) -> None:
     assert as_ruleset(booster).predict(rows) == pytest.approx(expected, abs=1e-4)
 
 
-def test_a_booster_has_the_classes_that_the_caller_names(ragged_table: Any) -> None:
+def test_xgboost_booster_accepts_names_of_classes(ragged_table: Any) -> None:
     (X, y), (rows, _) = ragged_table(1500, 0), ragged_table(2000, 1)
     booster = XGBClassifier(**SMALL).fit(X, (y > 1).astype(int)).get_booster()
     expected = booster.predict(xgboost.DMatrix(rows, enable_categorical=True)) > 0.5
@@ -109,7 +109,7 @@ def test_a_booster_has_the_classes_that_the_caller_names(ragged_table: Any) -> N
         read_xgboost(booster, classes=["no", "yes", "perhaps"])
 
 
-def test_two_classes_may_have_an_output_each(ragged_table: Any) -> None:
+def test_xgboost_rules_support_one_output_per_class(ragged_table: Any) -> None:
     X, y = ragged_table(500, 0)
     rows = xgboost.DMatrix(X, (y > 1).astype(int), enable_categorical=True)
     booster = xgboost.train({"objective": "multi:softmax", "num_class": 2, "nthread": 1}, rows, 5)
@@ -117,7 +117,7 @@ def test_two_classes_may_have_an_output_each(ragged_table: Any) -> None:
 
 
 @pytest.mark.parametrize("labels", [[10, 20, 30, 40, 50], ["a", "", "longer text", "b", "c"]])
-def test_categories_of_other_kinds(labels: Any, ragged_table: Any) -> None:
+def test_xgboost_rules_support_categories_of_other_types(labels: Any, ragged_table: Any) -> None:
     X, y = ragged_table(1500, 0)
     codes = X["color"].cat.codes.to_numpy()
     X["color"] = pd.Categorical.from_codes(codes, pd.Index(labels))
@@ -125,7 +125,7 @@ def test_categories_of_other_kinds(labels: Any, ragged_table: Any) -> None:
     assert as_ruleset(model).predict(X) == pytest.approx(model.predict(X), abs=1e-4)
 
 
-def test_labels_that_xgboost_garbles_are_the_callers(ragged_table: Any) -> None:
+def test_xgboost_garbled_labels_need_categories(ragged_table: Any) -> None:
     X, y = ragged_table(1500, 0)
     labels = ["grün", "rot", "weiß", "blau", "schwarz"]
     X["color"] = pd.Categorical.from_codes(X["color"].cat.codes.to_numpy(), labels)
@@ -136,7 +136,7 @@ def test_labels_that_xgboost_garbles_are_the_callers(ragged_table: Any) -> None:
     assert rules.predict(X) == pytest.approx(model.predict(X), abs=1e-4)
 
 
-def test_codes_of_an_array_are_its_categories(ragged_table: Any) -> None:
+def test_xgboost_codes_of_arrays_are_categories(ragged_table: Any) -> None:
     X, y = ragged_table(1500, 0)
     codes = X[["age", "color"]].assign(color=X["color"].cat.codes.replace(-1, np.nan)).to_numpy()
     model = XGBRegressor(**SMALL, feature_types=["q", "c"]).fit(codes, y)
@@ -153,7 +153,7 @@ def test_codes_of_an_array_are_its_categories(ragged_table: Any) -> None:
 
 @pytest.mark.parametrize("categories", [["m", "c", "x"], [20, 10, 40]])
 @pytest.mark.parametrize("most", [1, 10])
-def test_unseen_categories_equal_no_other(categories: list[Any], most: int) -> None:
+def test_xgboost_unseen_categories_equal_no_other(categories: list[Any], most: int) -> None:
     """For a frame, XGBoost 3 takes an unseen category for the next larger one, or fails."""
     rng = np.random.default_rng(0)
     codes, number = rng.integers(0, 3, 300), rng.normal(size=300)
@@ -170,7 +170,7 @@ def test_unseen_categories_equal_no_other(categories: list[Any], most: int) -> N
         assert rules.predict(rows) == pytest.approx(on_codes.predict(unseen), rel=1e-5)
 
 
-def test_unsupported_models_are_rejected() -> None:
+def test_xgboost_reader_rejects_unsupported_models() -> None:
     X = np.arange(200.0).reshape(-1, 1)
     y = X[:, 0] % 7
     with pytest.raises(
