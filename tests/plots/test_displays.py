@@ -36,7 +36,7 @@ def titles(ax: Any) -> tuple[str, str, str]:
 
 
 @pytest.mark.slow
-def test_displays_draw_again_on_other_axes(
+def test_displays_can_draw_again_on_other_axes(
     search: ExtractorSearchCV, data: tuple[Any, Any]
 ) -> None:
     X, y = data
@@ -83,7 +83,7 @@ def test_proven_corridor_shows_certificate(
         plots.proven_corridor(rules)
 
 
-def test_a_display_of_boundaries_has_axes_for_every_model(
+def test_boundary_display_has_axes_for_every_model(
     search: ExtractorSearchCV, data: tuple[Any, Any]
 ) -> None:
     made = plots.DecisionBoundaryDisplay.from_models(search, *data, resolution=6)
@@ -104,7 +104,7 @@ def test_a_display_of_boundaries_has_axes_for_every_model(
         ("rules", {}, "parallel_rules"),
     ],
 )
-def test_a_search_draws_itself(
+def test_search_plot_draws_every_kind(
     search: ExtractorSearchCV, kind: str, options: dict[str, Any], function: str
 ) -> None:
     ax = search.plot(kind, **options)
@@ -113,7 +113,7 @@ def test_a_search_draws_itself(
     assert search.plot(kind, ax=own, **options) is own
 
 
-def test_pictures_that_cannot_be(search: ExtractorSearchCV) -> None:
+def test_search_plot_rejects_unknown_kinds(search: ExtractorSearchCV) -> None:
     with pytest.raises(ValueError, match=r"kind must be one of .*got 'pie'"):
         search.plot("pie")
     with pytest.raises(ValueError, match=r"kind must be one of .*got 'pie'"):
@@ -125,7 +125,7 @@ def test_pictures_that_cannot_be(search: ExtractorSearchCV) -> None:
 # --- notebooks -----------------------------------------------------------------------------------
 
 
-def test_fitted_search_shows_rules_and_quality(search: ExtractorSearchCV) -> None:
+def test_search_view_shows_rules_and_quality(search: ExtractorSearchCV) -> None:
     page = search._repr_html_()
     view, _, settings = page.partition("<details><summary>Settings</summary>")
     assert search._repr_mimebundle_()["text/html"].partition("<details>")[0] in page
@@ -156,13 +156,13 @@ def test_search_view_shows_its_warnings(data: tuple[Any, Any]) -> None:
     assert view.index("Read this first") < view.index("agree with the model")
 
 
-def test_unfitted_search_has_scikit_learn_view() -> None:
+def test_search_view_of_unfitted_search_is_scikit_learns() -> None:
     page = ExtractorSearchCV(KNeighborsClassifier())._repr_html_()
     assert "sk-top-container" in page
     assert "trials" not in page.partition("sk-top-container")[0][-20:]
 
 
-def test_candidates_show_their_means(search: ExtractorSearchCV) -> None:
+def test_candidates_view_shows_means(search: ExtractorSearchCV) -> None:
     page = search.candidates_._repr_html_()
     assert f"{len(search.candidates_)} candidates, means over the folds" in page
     assert page.count("<tr>") == len(search.candidates_) + 1

@@ -72,7 +72,7 @@ CALLS = {
 STYLE = {"COLORS", "MARKERS", "colors_of", "contrast", "legend_beside", "pale"}
 
 
-def test_every_function_is_looked_at_here() -> None:
+def test_plots_are_all_tested_here() -> None:
     displays = {name for name in plots.__all__ if name.endswith("Display")}
     assert {*CALLS, "decision_boundaries", "plot_search"} | STYLE | displays == set(plots.__all__)
 
@@ -97,7 +97,7 @@ def test_plots_draw_on_passed_axes(name: str, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
-def test_a_new_figure_can_be_saved_and_its_legend_covers_nothing(name: str) -> None:
+def test_plots_can_be_saved_and_legends_cover_nothing(name: str) -> None:
     ax = CALLS[name]()
     assert pyplot.get_fignums() == [ax.figure.number]
     for kind, start in (("png", b"\x89PNG"), ("svg", b"<?xml")):
@@ -114,19 +114,19 @@ def test_a_new_figure_can_be_saved_and_its_legend_covers_nothing(name: str) -> N
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_ax_must_be_axes(name: str) -> None:
+def test_plots_reject_ax_of_other_types(name: str) -> None:
     for wrong in (Figure(), np.array([1, 2]), "ax"):
         with pytest.raises(TypeError, match="ax must be the Axes of matplotlib"):
             CALLS[name](ax=wrong)
 
 
-def test_several_panels_make_one_new_figure() -> None:
+def test_decision_boundaries_create_one_figure() -> None:
     axes = plots.decision_boundaries({"one": RULES, "two": RULES}, X, resolution=5)
     assert len(axes) == 2
     assert pyplot.get_fignums() == [axes[0].figure.number]
 
 
-def test_missing_matplotlib_error_states_command(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plots_error_states_command_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("matplotlib", "matplotlib.pyplot"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=r'pip install.*"matplotlib'):
@@ -134,14 +134,14 @@ def test_missing_matplotlib_error_states_command(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.slow
-def test_importing_the_room_does_not_import_matplotlib() -> None:
+def test_import_of_plots_does_not_import_matplotlib() -> None:
     program = "import skescore.plots, sys; print('matplotlib' in sys.modules)"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert run.stdout.strip() == "False", run.stderr
 
 
 @pytest.mark.parametrize("name", sorted({*CALLS, "decision_boundaries"}))
-def test_documented_parameters_match_signature(name: str) -> None:
+def test_plots_document_their_parameters(name: str) -> None:
     function = getattr(plots, name)
     text = inspect.getdoc(function)
     for section in ("Parameters", "Returns", "Raises", "Examples"):
@@ -209,14 +209,14 @@ def lab(rgb: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("kind", BLIND)
-def test_colors_differ_for_the_color_blind(kind: str) -> None:
+def test_colors_differ_for_color_blind_readers(kind: str) -> None:
     recorded = [lab(np.array(BLIND[kind]) @ linear(color)) for color in COLORS]
     gaps = [np.linalg.norm(a - b) for i, a in enumerate(recorded) for b in recorded[:i]]
     assert min(gaps) > 10  # two are just told apart side by side
 
 
 @given(st.tuples(*[st.floats(0, 1)] * 3))
-def test_text_can_be_read_on_any_color(rgb: tuple[float, float, float]) -> None:
+def test_contrast_makes_text_readable_on_any_color(rgb: tuple[float, float, float]) -> None:
     color = matplotlib.colors.to_hex(rgb)
     luminance = float(linear(color) @ [0.2126, 0.7152, 0.0722])
     text = 0.0 if contrast(color) == "black" else 1.0
@@ -224,7 +224,7 @@ def test_text_can_be_read_on_any_color(rgb: tuple[float, float, float]) -> None:
     assert (high + 0.05) / (low + 0.05) >= 4.5  # WCAG 2.2, level AA
 
 
-def test_colors_of_many() -> None:
+def test_colors_of_many_classes_differ() -> None:
     for n in (1, 8, 9, 40):
         assert len(set(colors_of(n))) == n
     # Ten classes have no order, so that neighbors are as different as any.
@@ -234,7 +234,7 @@ def test_colors_of_many() -> None:
     assert pale("#102030", 1.0) == "#102030"
 
 
-def test_texts_are_shortened_in_the_middle() -> None:
+def test_score_bars_shorten_names_in_middle() -> None:
     names = ("a" * 22, "mean of the radius, largest value (mm)", "")
     ax = plots.score_bars(dict.fromkeys(names, (0.95, 4, 1.0)), ax=Figure().subplots())
     shown = {label.get_text() for label in ax.get_xticklabels()}

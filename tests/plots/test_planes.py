@@ -74,7 +74,7 @@ def test_boundary_plot_pixels_equal_predictions(grid: GridExExtractor) -> None:
         assert (labels == model.predict(rows)).all()
 
 
-def test_where_no_rule_holds_is_hatched(grid: GridExExtractor) -> None:
+def test_boundary_plot_hatches_uncovered_regions(grid: GridExExtractor) -> None:
     def hatched(ax: Any) -> Any:
         return [c for c in ax.collections if "///" in (getattr(c, "hatches", None) or [])]
 
@@ -105,7 +105,7 @@ def test_where_no_rule_holds_is_hatched(grid: GridExExtractor) -> None:
     assert texts == ["setosa", "versicolor", "virginica", "no rule holds"]
 
 
-def test_rules_without_a_fallback_leave_pixels_empty() -> None:
+def test_boundary_plot_leaves_uncovered_pixels_empty() -> None:
     rules = RuleSet([Rule([Interval(0, upper=3)], "a")], ["u", "v"], task="classification")
     X = np.array([[0.0, 0.0], [6.0, 1.0]])
     x, _, codes = pixels(plots.decision_boundary(rules, X, resolution=20, ax=axes()))
@@ -133,7 +133,7 @@ def test_boundary_plot_uses_fixed_values() -> None:
         shown(fixed_values={9: 7.0})
 
 
-def test_a_slice_that_shows_every_class_is_taken_if_there_is_one() -> None:
+def test_boundary_plot_prefers_slices_with_every_class() -> None:
     X = np.array([[i % 2, i, value] for i, value in enumerate([0.0] * 6 + [10.0] * 5)])
 
     def model(rows: np.ndarray) -> np.ndarray:
@@ -156,7 +156,7 @@ def test_a_slice_that_shows_every_class_is_taken_if_there_is_one() -> None:
     ]
 
 
-def test_batches_of_rows_make_no_difference() -> None:
+def test_boundary_plot_predicts_in_batches() -> None:
     sizes = []
 
     def model(rows: np.ndarray) -> np.ndarray:
@@ -171,7 +171,7 @@ def test_batches_of_rows_make_no_difference() -> None:
     assert (high == (y[:, None] > x[None, :])).all()
 
 
-def test_a_thousand_features() -> None:
+def test_boundary_plot_supports_1000_features() -> None:
     random = np.random.default_rng(0)
     X = random.normal(size=(60, 1000))
     tree = DecisionTreeClassifier(random_state=0).fit(X, X[:, 700] > 0)
@@ -196,7 +196,7 @@ def mixed() -> tuple[pd.DataFrame, np.ndarray]:
     return X, np.where((X["size"] > 5) & (X["color"] != "green"), "yes", "no")
 
 
-def test_categories_have_their_own_places(mixed: Any) -> None:
+def test_boundary_plot_separates_categories(mixed: Any) -> None:
     X, y = mixed
     model = make_pipeline(
         make_column_transformer((OneHotEncoder(), ["color"]), remainder="passthrough"),
@@ -220,7 +220,7 @@ def test_categories_have_their_own_places(mixed: Any) -> None:
     )
 
 
-def test_numbers_share_one_scale() -> None:
+def test_boundary_plot_of_numbers_shares_one_scale() -> None:
     X = np.random.default_rng(0).uniform(size=(50, 2))
     line = LinearRegression().fit(X, 3 * X[:, 0])
     flat = RuleSet([Rule([], 1.5)], ["x0", "x1"], task="regression")
@@ -236,7 +236,7 @@ def test_numbers_share_one_scale() -> None:
         plots.decision_boundaries([line, DecisionTreeClassifier().fit(X, X[:, 0] > 0.5)], X)
 
 
-def test_rules_behind_a_scaler_are_in_the_users_units() -> None:
+def test_boundary_plot_of_pipelines_uses_user_units() -> None:
     pipeline = make_pipeline(
         StandardScaler(), CARTExtractor(KNeighborsClassifier(9), max_leaf_nodes=3, random_state=0)
     ).fit(IRIS.to_numpy(), SPECIES)
@@ -264,13 +264,13 @@ def test_rules_behind_a_scaler_are_in_the_users_units() -> None:
         ({"X": IRIS[["petal length (cm)"]]}, "needs two features"),
     ],
 )
-def test_boundaries_that_cannot_be(arguments: dict[str, Any], text: str) -> None:
+def test_boundary_plot_rejects_invalid_arguments(arguments: dict[str, Any], text: str) -> None:
     tree = DecisionTreeClassifier(max_depth=2, random_state=0).fit(IRIS, SPECIES)
     with pytest.raises(ValueError, match=text):
         plots.decision_boundary(tree, **({"X": IRIS, "ax": axes()} | arguments))
 
 
-def test_models_that_are_none() -> None:
+def test_boundary_plot_rejects_invalid_models() -> None:
     with pytest.raises(TypeError, match="models must have a method predict"):
         plots.decision_boundaries({"a": 3}, IRIS)
     with pytest.raises(ValueError, match="axes must be as many as models, 1, got 2"):
@@ -324,7 +324,7 @@ def test_box_plot_shows_regions_of_rules() -> None:
     assert texts == ["a", "b", "c", "needs more features"]
 
 
-def test_boxes_have_the_colors_of_their_outputs() -> None:
+def test_box_plot_colors_show_outputs() -> None:
     ax = plots.rule_boxes(RULES, ax=axes())
     legend = {
         t.get_text(): to_hex(h.get_facecolor())
@@ -337,7 +337,7 @@ def test_boxes_have_the_colors_of_their_outputs() -> None:
         assert to_hex(patch.get_facecolor()) == legend[rule.output]
 
 
-def test_values_of_a_category_are_pieces() -> None:
+def test_box_plot_draws_pieces_for_categories() -> None:
     X = pd.DataFrame({"size": [1.0, 9.0, 5.0, 2.0], "color": ["a", "b", "c", "d"]})
     rules = RuleSet(
         [
@@ -354,7 +354,7 @@ def test_values_of_a_category_are_pieces() -> None:
     assert [t.get_text() for t in ax.get_yticklabels()] == ["a", "b", "c", "d"]
 
 
-def test_one_feature_alone_makes_strips() -> None:
+def test_box_plot_of_one_feature_draws_strips() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=2)], "a"), Rule([Interval(0, lower=2)], "b")],
         ["u"],
@@ -367,7 +367,7 @@ def test_one_feature_alone_makes_strips() -> None:
     assert list(ax.get_yticks()) == []
 
 
-def test_linear_outputs_and_oblique_conditions() -> None:
+def test_box_plot_draws_linear_outputs_and_conditions() -> None:
     rules = RuleSet(
         [
             Rule([Linear([(0, 1.0), (1, 1.0)], upper=1.0)], LinearOutput(1.0, [(0, 2.0)])),
@@ -385,7 +385,7 @@ def test_linear_outputs_and_oblique_conditions() -> None:
     assert bar.get_ylim() == pytest.approx((2.0, 7.0))  # 1 + 2 * 0.5, and the mean that was seen
 
 
-def test_many_rules_and_none() -> None:
+def test_box_plot_draws_many_rules_and_rejects_none() -> None:
     many = RuleSet(
         [Rule([Interval(0, i, i + 1)], "ab"[i % 2]) for i in range(300)],
         ["u", "v"],
@@ -400,7 +400,7 @@ def test_many_rules_and_none() -> None:
         plots.rule_boxes(3, ax=axes())
 
 
-def test_unbounded_rules_get_a_margin() -> None:
+def test_box_plot_gives_unbounded_rules_margin() -> None:
     """A tree alone knows thresholds, but neither rows nor a domain."""
     X, y = load_iris(return_X_y=True)
     tree = DecisionTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X, y)

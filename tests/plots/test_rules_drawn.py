@@ -76,7 +76,7 @@ def test_parallel_rules_bars_show_conditions() -> None:
     assert numbers == ["1", "2", "3", "4"]
 
 
-def test_chosen_features_leave_further_conditions() -> None:
+def test_parallel_rules_mark_conditions_on_other_features() -> None:
     ax = plots.parallel_rules(RULES, features=["w", "u"], ax=axes())
     marked = [t.get_text().endswith(" +") for t in ax.get_yticklabels()]
     assert marked[:2] == [False, True]  # the second rule asks for the kind besides
@@ -103,7 +103,7 @@ def test_parallel_rules_bars_do_not_overlap() -> None:
     assert not any(a.overlaps(b) for k, a in enumerate(labels) for b in labels[:k])
 
 
-def test_many_rules_and_features() -> None:
+def test_parallel_rules_limit_rules_and_features() -> None:
     rules = RuleSet(
         [Rule([Interval(i, 0, 1), Interval((7 * i) % 900, 0, 2)], float(i)) for i in range(1, 400)],
         [f"x{i}" for i in range(1000)],
@@ -125,7 +125,7 @@ def cells(ax: Any) -> np.ndarray:
 
 @settings(max_examples=4)
 @given(seed=st.integers(0, 10_000))
-def test_cells_count_rows_where_both_hold(seed: int) -> None:
+def test_overlap_matrix_counts_common_rows_and_volumes(seed: int) -> None:
     random = np.random.default_rng(seed)
     ends = np.sort(random.uniform(size=(6, 3, 2)), axis=2)
     rules = RuleSet(
@@ -161,7 +161,7 @@ def test_cells_count_rows_where_both_hold(seed: int) -> None:
     assert volumes == pytest.approx(np.array(expected))
 
 
-def test_heatmap_draws_shares_of_groups() -> None:
+def test_group_heatmap_draws_shares_of_groups() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], "low"), Rule([Interval(0, upper=3)], "high")],
         ["u"],
@@ -179,7 +179,7 @@ def test_heatmap_draws_shares_of_groups() -> None:
         plots.group_heatmap(rules.replace(rules=[]), X, groups)
 
 
-def test_volumes_of_unbounded_boxes_and_constant_features() -> None:
+def test_overlap_matrix_handles_unbounded_and_constant_features() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], 1.0), Rule([], LinearOutput(0, [(0, 1)]))],
         ["u", "v"],
@@ -195,7 +195,7 @@ def test_volumes_of_unbounded_boxes_and_constant_features() -> None:
     assert [t.get_text() for t in ax.texts] == ["0.25", "0.25"]
 
 
-def test_rules_on_missing_values_are_drawn() -> None:
+def test_parallel_rules_mark_missing_conditions() -> None:
     rules = RuleSet(
         [
             Rule([Interval(0, upper=1, missing=True), Interval(1, 5, missing=True)], "a"),
@@ -216,7 +216,7 @@ def test_rules_on_missing_values_are_drawn() -> None:
     assert boxes == pytest.approx(np.array([[0.625 * 0.5, 0.25], [0.25, 0.75]]))
 
 
-def test_overlaps_that_cannot_be() -> None:
+def test_overlap_matrix_rejects_invalid_arguments() -> None:
     with pytest.raises(ValueError, match="Without X the common volume of rules is drawn"):
         plots.overlap_matrix(RULES, ax=axes())
     with pytest.raises(ValueError, match="share=False counts rows, so it needs X"):
@@ -236,7 +236,7 @@ def test_overlaps_that_cannot_be() -> None:
         (1999.5, 2001.5, ["1999.5", "2001.5"]),
     ],
 )
-def test_ends_of_axes_have_the_digits_that_count(low: float, high: float, written: Any) -> None:
+def test_parallel_rules_axes_show_significant_digits(low: float, high: float, written: Any) -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=(low + high) / 2)], "a"), Rule([], "b")],
         ["u"],

@@ -56,7 +56,7 @@ def texts_of(ax: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("psi", [0.7, 1.0, 3.0, 50.0])
-def test_a_surface_of_fire_has_the_scores_of_its_places(psi: float) -> None:
+def test_fire_surface_equals_fire_score(psi: float) -> None:
     ax = plots.fire_surface(psi=psi, n_rules=(1, 12), loss=(0, 0.5), ax=axes())
     columns, lines, values = mesh_of(ax)
     assert ax.get_xlim() == (1, 12)
@@ -73,7 +73,7 @@ def test_a_surface_of_fire_has_the_scores_of_its_places(psi: float) -> None:
     assert values[np.ix_(at, np.flatnonzero(whole))] == pytest.approx(expected, rel=2e-3)
 
 
-def test_a_step_of_fire_is_as_sharp_as_a_line() -> None:
+def test_fire_surface_draws_steps_sharply() -> None:
     # Around 3 rules at psi 3 the pixels jump from one step to two within a thousandth of a rule.
     ax = plots.fire_surface(psi=3, n_rules=(1, 12), loss=(0, 1), ax=axes())
     columns, _, values = mesh_of(ax)
@@ -83,7 +83,7 @@ def test_a_step_of_fire_is_as_sharp_as_a_line() -> None:
     assert top[jump + 1] / top[jump] == pytest.approx(2.0, rel=1e-6)
 
 
-def test_points_on_a_surface_of_fire() -> None:
+def test_fire_surface_draws_points() -> None:
     ax = plots.fire_surface(IRIS, psi=3, loss_label="1 - accuracy", ax=axes())
     result = points_of(ax)
     assert {name: index.tolist() for name, index in result.items()} == {
@@ -94,7 +94,7 @@ def test_points_on_a_surface_of_fire() -> None:
     assert "ψ = 3" in ax.get_title()
 
 
-def test_points_float_on_the_surface_in_three_dimensions() -> None:
+def test_fire_surface_draws_points_in_three_dimensions() -> None:
     ax = plots.fire_surface(IRIS, psi=3, ax=axes("3d"))
     points = [c for c in ax.collections if c.get_label() in IRIS]
     for point in points:
@@ -105,7 +105,7 @@ def test_points_float_on_the_surface_in_three_dimensions() -> None:
 
 
 @pytest.mark.parametrize(("phi", "rho", "c"), [(1.0, 1.0, 1.0), (3.0, 0.5, 0.4)])
-def test_a_surface_of_ice_has_the_scores_of_its_places(phi: float, rho: float, c: float) -> None:
+def test_ice_surface_equals_ice_score(phi: float, rho: float, c: float) -> None:
     ax = plots.ice_surface(phi=phi, rho=rho, completeness=c, ax=axes())
     columns, lines, values = mesh_of(ax)
     p, r = np.linspace(0, 1, len(columns) - 1), np.linspace(1, 30, len(lines) - 1)
@@ -115,7 +115,7 @@ def test_a_surface_of_ice_has_the_scores_of_its_places(phi: float, rho: float, c
     assert "φ = " + format(phi, ".3g") in ax.get_title()
 
 
-def test_points_of_ice_have_the_colors_of_their_own_scores() -> None:
+def test_ice_surface_colors_points_by_score() -> None:
     ax = plots.ice_surface(WINE, phi=3, ax=axes())
     drawn = {
         c.get_label(): float(np.asarray(c.get_array())[0])
@@ -129,7 +129,7 @@ def test_points_of_ice_have_the_colors_of_their_own_scores() -> None:
     assert points_of(ax)["ITER"].tolist() == [[0.92, 9.0]]
 
 
-def test_layers_of_completeness() -> None:
+def test_ice_surface_draws_layers_of_completeness() -> None:
     ax = plots.ice_surface(WINE, completeness=[0.2, 0.6], ax=axes("3d"))
     surfaces = [c for c in ax.collections if isinstance(c, PolyCollection)]
     assert len(surfaces) == 2
@@ -138,13 +138,13 @@ def test_layers_of_completeness() -> None:
         plots.ice_surface(completeness=[0.2, 0.6], ax=axes())
 
 
-def test_ice_surface_uses_completeness_kind() -> None:
+def test_ice_surface_rejects_unknown_completeness_kind() -> None:
     with pytest.raises(ValueError, match="completeness_kind must be 'volume' or 'instances'"):
         plots.ice_surface(WINE, completeness_kind="rows", ax=axes())
 
 
 @pytest.mark.parametrize("part", ["performance", "readability"])
-def test_part_curves_mark_half_value(part: str) -> None:
+def test_ice_part_surface_marks_half_value(part: str) -> None:
     ax = plots.ice_part_surface(part, weight=(0.5, 5.0), ax=axes())
     lines = [c for c in ax.collections if not isinstance(c, QuadMesh)]
     x, weight = np.concatenate([path.vertices for path in lines[0].get_paths()]).T
@@ -157,7 +157,7 @@ def test_part_curves_mark_half_value(part: str) -> None:
 # --- curves ---
 
 
-def test_curves_of_fire_along_both_losses() -> None:
+def test_fire_curves_equal_fire_score() -> None:
     ax = plots.fire_curves("n_rules", psi=[1, 5], fixed=[0.1, 2.0], ax=axes())
     assert texts_of(ax) == [
         "ψ = 1, p = 0.1",
@@ -177,7 +177,7 @@ def test_curves_of_fire_along_both_losses() -> None:
 
 @pytest.mark.parametrize("part", ["performance", "readability"])
 @pytest.mark.parametrize("derivative", [1, 2])
-def test_slope_curves_equal_differences(part: str, derivative: int) -> None:
+def test_ice_part_curves_derivatives_equal_differences(part: str, derivative: int) -> None:
     weights = (0.5, 3.0)
     lower = plots.ice_part_curves(part, weights=weights, derivative=derivative - 1, ax=axes())
     ax = plots.ice_part_curves(part, weights=weights, derivative=derivative, ax=axes())
@@ -187,7 +187,7 @@ def test_slope_curves_equal_differences(part: str, derivative: int) -> None:
         assert slope[1:-1] == pytest.approx(np.gradient(y, x)[1:-1], abs=2e-3 * np.ptp(slope))
 
 
-def test_parts_of_ice_themselves() -> None:
+def test_ice_part_curves_equal_parts_of_ice() -> None:
     for part, function in (("performance", ice_performance), ("readability", ice_readability)):
         ax = plots.ice_part_curves(part, weights=2.0, ax=axes())
         x, y = ax.lines[0].get_data()
@@ -198,7 +198,7 @@ def test_parts_of_ice_themselves() -> None:
 # --- isolines ---
 
 
-def test_the_isoline_of_40_of_the_paper() -> None:
+def test_fire_isolines_equal_isoline_of_40_of_paper() -> None:
     # FiRe, Figure 3: 1, 2, 4, 6 and 8 rules with these errors are equivalent.
     points = {"one rule": (40.0, 1), "better": (5.0, 4), "worse": (12.0, 6)}
     ax = plots.fire_isolines(points, reference="one rule", n_rules=(1, 8), ax=axes())
@@ -215,7 +215,7 @@ def test_the_isoline_of_40_of_the_paper() -> None:
     assert ax.get_title() == "Isolines of 1-FiRe through one rule"
 
 
-def test_two_psi_disagree_as_in_the_paper() -> None:
+def test_fire_isolines_of_two_psi_disagree_as_in_paper() -> None:
     # FiRe, Figure 4, with the crosses of the text.
     crosses = {
         "blue": (1.0, 4),
@@ -249,7 +249,7 @@ def test_two_psi_disagree_as_in_the_paper() -> None:
     rules=st.integers(1, 40),
     psi=st.floats(0.2, 50),
 )
-def test_points_below_isoline_are_better(loss: float, rules: int, psi: float) -> None:
+def test_fire_isolines_separate_better_points(loss: float, rules: int, psi: float) -> None:
     ax = plots.fire_isolines(psi=psi, reference=(loss, rules), ax=axes())
     r, p = ax.lines[0].get_data()
     score = fire_score(loss, rules, psi=psi)
@@ -257,7 +257,7 @@ def test_points_below_isoline_are_better(loss: float, rules: int, psi: float) ->
     assert fire_score(0.99 * p, r, psi=psi).max() < score
 
 
-def test_each_point_gets_a_line_of_its_color() -> None:
+def test_fire_isolines_share_colors_with_points() -> None:
     ax = plots.fire_isolines(IRIS, psi=2, ax=axes())
     points = [c for c in ax.collections if isinstance(c, PathCollection)]
     from matplotlib.colors import to_hex
@@ -269,7 +269,7 @@ def test_each_point_gets_a_line_of_its_color() -> None:
     assert texts_of(ax) == list(IRIS)  # a line has no name besides
 
 
-def test_of_many_points_the_best_has_the_line() -> None:
+def test_fire_isolines_of_many_points_show_best() -> None:
     many = {f"candidate {i}": (0.5 / i, i) for i in range(1, 31)}
     ax = plots.fire_isolines(many, ax=axes())
     scores = [fire_score(loss, rules) for loss, rules in many.values()]
@@ -294,7 +294,7 @@ def test_of_many_points_the_best_has_the_line() -> None:
         ({"results": {}}, "must hold at least one"),
     ],
 )
-def test_isolines_that_cannot_be(arguments: dict[str, Any], text: str) -> None:
+def test_fire_isolines_reject_invalid_arguments(arguments: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         plots.fire_isolines(**arguments, ax=axes())
 
@@ -318,13 +318,13 @@ def test_isolines_that_cannot_be(arguments: dict[str, Any], text: str) -> None:
     ],
     ids=["psi", "loss", "along", "rules", "part", "derivative", "part2", "share", "phi", "range"],
 )
-def test_pictures_that_cannot_be(call: Any, text: str) -> None:
+def test_score_plots_reject_invalid_arguments(call: Any, text: str) -> None:
     with pytest.raises(ValueError, match=text):
         call(axes())
 
 
 @pytest.mark.parametrize("score", ["ice", "q"])
-def test_of_many_bars_the_best_are_drawn(score: str) -> None:
+def test_score_bars_of_many_show_best(score: str) -> None:
     many = {f"tree of seed {k}": (0.5 + k / 1000, 1 + k % 7, 1.0) for k in range(300)}
     everything = plots.score_bars(dict(list(many.items())[:40]), score, ax=axes())
     assert len(everything.get_xticks()) == 40

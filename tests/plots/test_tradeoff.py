@@ -108,7 +108,7 @@ def test_pareto_plot_marks_front(n: int) -> None:
     assert ax.get_title().startswith(f"{n} candidate{'' if n == 1 else 's'}, {len(front)} on")
 
 
-def test_the_knee_is_the_one_of_the_front() -> None:
+def test_pareto_plot_marks_knee() -> None:
     # The example of skescore.tuning.knee: three rules are the bend.
     losses = [(0.6, 1), (0.3, 2), (0.05, 3), (0.04, 8), (0.03, 20)]
     candidates = Candidates(
@@ -119,7 +119,7 @@ def test_the_knee_is_the_one_of_the_front() -> None:
     assert label == "knee: n_rules = 3, loss = 0.05"
 
 
-def test_a_benchmark_and_its_candidates_have_one_picture() -> None:
+def test_pareto_plot_is_equal_for_tables_and_candidates() -> None:
     candidates = many(12)
     broken = pd.DataFrame(
         [
@@ -155,7 +155,7 @@ def test_pareto_plot_colors_show_score() -> None:
         assert np.asarray(points.get_array()) == pytest.approx(np.asarray(expected))
 
 
-def test_measures_on_the_axes() -> None:
+def test_pareto_plot_accepts_measures_on_axes() -> None:
     candidates = many(10)
     ax = plots.pareto_plot(
         candidates, "size", "incompleteness", completeness="instances", ax=axes()
@@ -171,14 +171,14 @@ def test_measures_on_the_axes() -> None:
 
 
 @pytest.mark.parametrize("draw", [plots.pareto_plot, plots.winner_map, plots.score_sensitivity])
-def test_results_of_several_data_sets_do_not_compare(draw: Any) -> None:
+def test_plots_of_results_reject_several_data_sets(draw: Any) -> None:
     table = pd.concat([rows_of(many(3)), rows_of(many(3)).assign(data="iris")])
     with pytest.raises(ValueError, match=r"one data, .* got \['iris', 'wine'\]"):
         draw(table, ax=axes())
 
 
 @pytest.mark.parametrize("results", [None, 3, "wine", [1, 2], {"a": (1, 2)}])
-def test_results_that_are_none(results: Any) -> None:
+def test_pareto_plot_rejects_other_results(results: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=r"fitted ExtractorSearchCV|dict"):
         plots.pareto_plot(results, ax=axes())
 
@@ -196,7 +196,7 @@ def test_pareto_plot_rejects_incomplete_tables() -> None:
         plots.pareto_plot(many(3), color="size", ax=axes())
 
 
-def test_a_search_is_drawn_as_its_leaderboard() -> None:
+def test_pareto_plot_is_equal_for_search_and_leaderboard() -> None:
     from sklearn.datasets import load_iris
     from sklearn.tree import DecisionTreeClassifier
 
@@ -222,7 +222,7 @@ def test_a_search_is_drawn_as_its_leaderboard() -> None:
 # --- weights ---
 
 
-def test_the_map_has_the_winners_colors() -> None:
+def test_winner_map_colors_show_winners() -> None:
     candidates = many(20)
     regions = winning_regions(candidates)
     ax = plots.winner_map(candidates, ax=axes())
@@ -246,14 +246,14 @@ def test_the_map_has_the_winners_colors() -> None:
     assert strip.get_xlim() == (0.5, 20)
 
 
-def test_regions_that_are_there_are_drawn_as_they_are() -> None:
+def test_winner_map_accepts_regions() -> None:
     regions = winning_regions(many(5), "fire")
     ax = plots.winner_map(regions, ax=axes())
     assert len(ax.patches) == len(regions.table)
 
 
 @pytest.mark.parametrize("weight", ["phi", "rho", "psi"])
-def test_sensitivity_is_the_mean_over_the_folds(weight: str) -> None:
+def test_score_sensitivity_draws_means_over_folds(weight: str) -> None:
     candidates = many(15)
     ax = plots.score_sensitivity(candidates, weight, phi=2.0, rho=3.0, top=4, ax=axes())
     named = [line for line in ax.lines if line.get_label()[0].isdigit()]
@@ -282,7 +282,7 @@ def regions_place(found: Candidates, score: str, weights: dict[str, float]) -> i
     return int(scores.argmax() if score == "ice" else scores.argmin())
 
 
-def test_one_candidate_has_one_line() -> None:
+def test_score_sensitivity_of_one_candidate_has_one_line() -> None:
     ax = plots.score_sensitivity(many(1), ax=axes())
     assert len(ax.lines) == 2
     with pytest.raises(ValueError, match="weight must be one of"):
@@ -314,7 +314,7 @@ def bars_of(ax: Any) -> list[Rectangle]:
         ("ice", {"rho": 3}, "CART", "ITER"),
     ],
 )
-def test_best_and_worst_of_the_paper(
+def test_score_bars_mark_best_and_worst_of_paper(
     score: str, weights: dict[str, float], best: str, worst: str
 ) -> None:
     ax = plots.score_bars(WINE, score, ax=axes(), **weights)
@@ -336,7 +336,7 @@ def test_best_and_worst_of_the_paper(
     assert ("greater" if score == "ice" else "smaller") in ax.get_ylabel()
 
 
-def test_bars_of_a_benchmark_are_means_of_scores() -> None:
+def test_score_bars_of_benchmark_are_means_of_scores() -> None:
     a = [fold(0.9, 2), fold(0.5, 6)]
     b = [fold(0.8, 3), fold(0.7, 3)]
     candidates = Candidates(
@@ -366,7 +366,7 @@ def test_bars_of_a_benchmark_are_means_of_scores() -> None:
     assert names == ["CART", "ITER", "best", "worst", "± deviation"]
 
 
-def test_bars_of_candidates_are_the_best_of_each_extractor() -> None:
+def test_score_bars_of_candidates_show_best_per_extractor() -> None:
     candidates = many(30)
     ax = plots.score_bars(candidates, "loss", ax=axes())
     table = candidates.table()
@@ -377,7 +377,7 @@ def test_bars_of_candidates_are_the_best_of_each_extractor() -> None:
     )
 
 
-def test_score_bars_highlight_no_equal_bars() -> None:
+def test_score_bars_do_not_highlight_equal_bars() -> None:
     ax = plots.score_bars({"a": (0.9, 3, 1), "b": (0.9, 3, 1)}, ax=axes())
     assert [bar.get_hatch() for bar in bars_of(ax)] == [None, None]
     with pytest.raises(ValueError, match="score must be one of"):
@@ -386,7 +386,7 @@ def test_score_bars_highlight_no_equal_bars() -> None:
         plots.score_bars(rows_of(many(2)), by="engine", ax=axes())
 
 
-def test_pareto_plot_enlarges_overlapping_points() -> None:
+def test_fire_isolines_enlarge_overlapping_points() -> None:
     points = {"a": (0.1, 3), "b": (0.1, 3), "c": (0.2, 4), "d": (0.1, 3)}
     ax = plots.fire_isolines(points, ax=axes())
     sizes = {
@@ -397,7 +397,7 @@ def test_pareto_plot_enlarges_overlapping_points() -> None:
     assert sizes["a"] > sizes["b"] > sizes["d"] == sizes["c"]
 
 
-def test_bars_of_a_search_show_intervals() -> None:
+def test_score_bars_of_candidates_show_deviations() -> None:
     candidates = Candidates(
         [
             Candidate.from_measures("cart", {}, 0, (fold(0.96, 2), fold(0.94, 2))),
