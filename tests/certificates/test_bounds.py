@@ -64,7 +64,7 @@ def test_reference_f1_equals_scikit_learn() -> None:
     assert f1_of(y, predicted) == pytest.approx(f1_score(y, predicted, average="weighted"))
 
 
-def test_f1_bound_of_one_class_and_of_no_errors() -> None:
+def test_f1_bound_of_one_class_or_no_errors_is_exact() -> None:
     # Only the first class is predicted, with F1 2·60/(60 + 100) and weight 0.6.
     assert bound_weighted_f1([60, 40], 0, max_classes=1) == pytest.approx(0.6 * 120 / 160)
     assert bound_weighted_f1([60, 40, 0], 0) == 1
@@ -82,7 +82,7 @@ def test_f1_bound_decreases_with_errors(weights: list[float], one: float, other:
     assert bound_weighted_f1(weights, many) <= bound_weighted_f1(weights, few) + 1e-9
 
 
-def test_f1_bound_of_many_classes() -> None:
+def test_f1_bound_of_many_classes_is_valid() -> None:
     weights = np.arange(1, 31)
     assert bound_weighted_f1(weights, 10, 15) <= 1
     # If 15 of 30 classes are predicted, at least the smallest 15 are missed: 120 of 465 rows.

@@ -155,14 +155,14 @@ def test_to_text_describes_space(certificate: Certificate) -> None:
         assert view.count("<tr>") >= len(frontier.sizes)
 
 
-def test_covers_all_sizes_of_bounded_scores(extractor: CARTExtractor, iris: Any) -> None:
+def test_covers_all_sizes_depends_on_score(extractor: CARTExtractor, iris: Any) -> None:
     first_certificate = certify(extractor, iris[0], kinds=["tree"])
     assert first_certificate.frontiers[0].sizes == (1, 2, 3)
     assert first_certificate.covers_all_sizes("tree")
     assert not certify(extractor, iris[0], scoring="fire", kinds=["tree"]).covers_all_sizes("tree")
 
 
-def test_certify_incomplete_rules(iris: Any) -> None:
+def test_certify_accepts_incomplete_rules(iris: Any) -> None:
     X, y = iris
     rules = RuleSet(
         [Rule([Interval(2, upper=2.5)], 0)],
@@ -182,7 +182,7 @@ def test_certify_incomplete_rules(iris: Any) -> None:
 
 
 @pytest.mark.slow
-def test_with_held_out_scores_best_rules(iris: Any) -> None:
+def test_with_held_out_adds_scores_on_held_out_rows(iris: Any) -> None:
     """Compare with the cross-validation of scikit-learn on the same splits."""
     X, y = iris
     cv = StratifiedKFold(3, shuffle=True, random_state=1)
@@ -235,7 +235,7 @@ def test_with_held_out_scores_best_rules(iris: Any) -> None:
 
 
 @pytest.mark.parametrize("scoring", ["ice", "fire"])
-def test_certify_regression(scoring: str) -> None:
+def test_certify_accepts_regression_rules(scoring: str) -> None:
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     X, y = X.iloc[::4, :4], y.iloc[::4]
     rules = as_ruleset(DecisionTreeRegressor(max_leaf_nodes=3, random_state=0).fit(X, y))
@@ -276,7 +276,7 @@ def test_certify_weights_equal_repeated_rows(iris: Any) -> None:
     assert check_certificate(weighted.to_json(), X, y).verdict == "rejected"
 
 
-def test_certify_categories_and_missing_values() -> None:
+def test_certify_accepts_categories_and_missing_values() -> None:
     rng = np.random.default_rng(1)
     frame = pd.DataFrame(
         {
@@ -291,7 +291,7 @@ def test_certify_categories_and_missing_values() -> None:
     assert check_certificate(first_certificate.to_json(), frame, y).verdict == "confirmed"
 
 
-def test_certify_without_time_has_valid_bounds(extractor: CARTExtractor, iris: Any) -> None:
+def test_certify_without_time_returns_valid_bounds(extractor: CARTExtractor, iris: Any) -> None:
     first_certificate = certify(
         extractor,
         iris[0],
@@ -376,7 +376,7 @@ def test_certify_stops_at_tolerance(scoring: str) -> None:
     assert check_certificate(tolerant_certificate.to_json(), X, y).verdict == "confirmed"
 
 
-def test_certify_with_stated_cuts(extractor: CARTExtractor, iris: Any) -> None:
+def test_certify_accepts_stated_cuts(extractor: CARTExtractor, iris: Any) -> None:
     X, y = iris
     cuts = Cuts(4, {2: (2.45, 4.75)}, {})
     certificate = certify(extractor, X, y, space=SearchSpace(3, cuts=cuts), kinds=["tree"])

@@ -568,7 +568,7 @@ def test_checker_distinguishes_codes_and_labels(low: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["tree", "list"])
-def test_certify_constant_target(kind):
+def test_certify_accepts_constant_target(kind):
     """The computed mean of 14 values 2.13 differs in its last bit; the loss must still be 0."""
     X, y = np.random.default_rng(0).normal(size=(14, 2)), np.full(14, 2.13)
     rules = as_ruleset(DecisionTreeRegressor(max_leaf_nodes=3, random_state=0).fit(X, X[:, 0]))

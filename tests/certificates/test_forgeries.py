@@ -370,7 +370,7 @@ def test_checker_rejects_cuts_of_other_columns() -> None:
 
 
 @pytest.mark.parametrize("phi", [-5, 0, math.inf, "1"])
-def test_checker_rejects_weight(phi: Any) -> None:
+def test_checker_rejects_invalid_weight_of_score(phi: Any) -> None:
     case = example_cases()["tree"]
     data = case.data
     data["settings"]["weights"]["phi"] = phi
@@ -456,7 +456,7 @@ def test_checker_includes_bounds_hidden_by_outlier() -> None:
     assert "is better by at most" in result.claims[-1]
 
 
-def test_checker_tests_sets_of_categories() -> None:
+def test_checker_requires_stated_sets_of_categories() -> None:
     """Sets of values are part of the space, and of the number of its cuts."""
     case = example_cases()["stated"]
     assert "over 4 stated cuts" in str(Certificate.from_json(case.text))
@@ -529,7 +529,7 @@ def test_checker_respects_limits(grow: Callable[[Any], None], limits: dict[str, 
     assert time.process_time() - started < 5
 
 
-def test_checker_rejects_weights_that_are_no_weights() -> None:
+def test_checker_rejects_invalid_sample_weights() -> None:
     case = example_cases()["tree"]
     for weights in ([-1.0] * 11, [math.nan] * 11, [0.0] * 11, [math.inf] * 11):
         with pytest.raises(ValueError, match="sample_weight"):
@@ -655,7 +655,7 @@ def test_checker_reads_tables_of_all_kinds(container: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["interval", "one_of"])
-def test_checker_ends_in_time_for_many_conditions(kind: str) -> None:
+def test_checker_respects_time_limit_for_many_conditions(kind: str) -> None:
     case = example_cases()["tree"]
     data = case.data
     conditions = data["given"]["rules"]["rules"][0]["if"]

@@ -30,7 +30,7 @@ PAGE = (QUALITY.parent / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("kind", ["tree", "list"])
-def test_page_counts_certificates_that_nothing_exceeds(kind):
+def test_benchmark_page_counts_certificates(kind):
     rows = [row for row in ROWS if row["kind"] == kind]
     n_tables = len({row["table"] for row in rows})
     n_counted = sum(map(is_counted, rows))
@@ -38,7 +38,7 @@ def test_page_counts_certificates_that_nothing_exceeds(kind):
     assert (int(match[1]), int(match[2])) == (n_counted, n_tables)
 
 
-def test_no_counted_certificate_is_exceeded():
+def test_benchmark_counts_no_exceeded_certificates():
     """A certificate that any rules exceed must not be among those that count."""
     for row in filter(is_counted, ROWS):
         assert float(row["best"]) <= float(row["certified"]) + float(row["gap"]) + 1e-9, row
@@ -52,7 +52,7 @@ def test_no_counted_certificate_is_exceeded():
 
 
 @pytest.mark.parametrize("load", [load_iris, load_wine])
-def test_trees_with_any_cuts_do_not_exceed_the_bound(load):
+def test_certificate_bound_holds_for_trees_with_any_cuts(load):
     X, y = load(return_X_y=True)
     forest = RandomForestClassifier(30, random_state=0).fit(X, y)
     labels = forest.predict(X)
