@@ -35,7 +35,7 @@ def table() -> pd.DataFrame:
     ).assign(again=lambda frame: frame["flag"].astype(float))
 
 
-def test_negations_hold_for_other_rows(table: pd.DataFrame) -> None:
+def test_tests_of_cuts_have_complementary_negations(table: pd.DataFrame) -> None:
     tests = candidate_cuts(table).tests(table)
     rows = rows_of_tests(tests)
     for condition, negation, line in zip(tests.conditions, tests.negations, rows, strict=True):
@@ -61,7 +61,7 @@ def test_candidate_cuts_lie_between_values(table: pd.DataFrame) -> None:
     assert json.loads(json.dumps(cuts.to_json()))["categories"]["2"] == ["blue", "red"]
 
 
-def test_candidate_cuts_near_quantiles() -> None:
+def test_candidate_cuts_are_near_quantiles() -> None:
     column = np.arange(90.0)[:, None]
     assert candidate_cuts(column, 8).thresholds[0] == tuple(np.arange(10, 90, 10) - 0.5)
     skewed = np.concatenate([np.zeros(50), np.arange(1, 51)])[:, None]
@@ -72,19 +72,19 @@ def test_candidate_cuts_near_quantiles() -> None:
     assert candidate_cuts(np.array([[0.0], [0], [0], [1], [2]]), 2).thresholds[0] == (0.5, 1.5)
 
 
-def test_candidate_cuts_of_coded_categories() -> None:
+def test_candidate_cuts_accept_coded_categories() -> None:
     cuts = candidate_cuts(np.array([[0.0, 2], [1, 3], [2, 2]]), categories=[1])
     assert cuts.thresholds == {0: (0.5, 1.5)}
     assert cuts.categories == {1: (2.0, 3.0)}
 
 
-def test_tests_of_constant_table() -> None:
+def test_tests_of_cuts_of_constant_tables_are_empty() -> None:
     tests = candidate_cuts(np.ones((70, 2))).tests(np.ones((70, 2)))
     assert len(tests) == 0
     assert tests.rows.shape == (0, 2)
 
 
-def test_cuts_with_rules_divide_the_rows_as_their_conditions(table: pd.DataFrame) -> None:
+def test_cuts_with_rules_separate_rows_like_rules(table: pd.DataFrame) -> None:
     values = np.sort(table["number"].to_numpy())
     conditions = [
         Interval(0, float(values[5]), float(values[50]), lower_closed=True, upper_closed=False),

@@ -135,7 +135,7 @@ def test_f1_bound_with_few_nodes_is_valid() -> None:
     assert proven.incumbent == pytest.approx(0.9733, abs=1e-4)
 
 
-def test_f1_tree_predicts_minority_class() -> None:
+def test_f1_bound_finds_tree_that_predicts_minority_class() -> None:
     """A leaf that predicts a rare class can gain more than one that predicts its majority."""
     X = np.array([[0.0], [1], [1], [1], [1], [2], [2], [2], [2], [2]])
     y = np.array(["a", "b", "b", "a", "a", "a", "a", "a", "a", "a"])

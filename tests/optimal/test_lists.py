@@ -153,7 +153,7 @@ def test_lists_equal_enumeration_in_regression(loss: str) -> None:
 
 
 @pytest.mark.parametrize("loss", ["errors", "squared_error"])
-def test_lists_with_three_conditions(loss: str) -> None:
+def test_lists_of_three_conditions_equal_enumeration(loss: str) -> None:
     for seed in range(12):
         problem, expected_losses = case(seed, loss, max_conditions=3)
         frontier = optimal_lists(**problem)
@@ -206,7 +206,7 @@ def test_lists_stop_at_targets(n_cases: int) -> None:
     assert ended == {"optimal", "target"}
 
 
-def test_lists_with_fractional_weights() -> None:
+def test_lists_of_fractional_weights_equal_enumeration() -> None:
     for seed in range(20):
         problem, _ = case(seed)
         problem["sample_weight"] = np.random.default_rng(seed).random(len(problem["y"]))
@@ -224,7 +224,7 @@ def wine() -> tuple[pd.DataFrame, np.ndarray]:
 
 
 @pytest.mark.slow
-def test_lists_with_several_processes() -> None:
+def test_lists_are_equal_with_several_processes() -> None:
     X, y = load_iris(return_X_y=True)
     alone, together = (
         optimal_lists(X, y, SearchSpace(4, cuts=4), limits=SolverLimits(n_jobs=n)) for n in (1, 2)
@@ -246,12 +246,12 @@ def test_lists_at_node_limit_are_reproducible(wine: tuple[pd.DataFrame, np.ndarr
     assert (more.upper <= first.upper).all()
 
 
-def test_lists_on_wine(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
+def test_lists_on_wine_have_known_losses(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
     frontier = optimal_lists(*wine, space=SearchSpace(3))
     assert frontier.lower.tolist() == frontier.upper.tolist() == [107, 52, 6]
 
 
-def test_lists_with_categories_and_missing_values() -> None:
+def test_lists_accept_categories_and_missing_values() -> None:
     rng = np.random.default_rng(3)
     size = 60
     X = pd.DataFrame(
@@ -300,21 +300,21 @@ def test_lists_use_initial_rules(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
     assert (started.lower <= best.lower).all()
 
 
-def test_lists_with_little_memory(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
+def test_lists_with_little_memory_have_valid_bounds(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
     frontier = optimal_lists(*wine, space=SearchSpace(3), limits=SolverLimits(memory_limit=1000))
     assert frontier.status == ("optimal", "memory_limit", "memory_limit")
     assert frontier.lower.tolist() == [107, 0, 0]
     assert frontier.upper.tolist() == [107, 107, 107]
 
 
-def test_lists_without_time(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
+def test_lists_without_time_have_valid_bounds(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
     frontier = optimal_lists(*wine, space=SearchSpace(4), limits=SolverLimits(time_limit=0))
     assert (frontier.lower <= [107, 52, 6, 3]).all()
     assert (frontier.upper >= [107, 52, 6, 3]).all()
     assert frontier.status[-1] == "time_limit"
 
 
-def test_lists_after_keyboard_interrupt() -> None:
+def test_lists_after_keyboard_interrupt_have_valid_bounds() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(200, 5)), rng.integers(0, 2, 200)
     known_losses = optimal_lists(X, y, SearchSpace(3, cuts=3))
@@ -332,7 +332,7 @@ def test_lists_after_keyboard_interrupt() -> None:
     assert (frontier.upper[:3] >= known_losses.upper).all()
 
 
-def test_lists_of_constant_tables() -> None:
+def test_lists_accept_constant_tables() -> None:
     frontier = optimal_lists(np.ones((4, 2)), [0, 0, 1, 1], SearchSpace(3))
     assert frontier.lower.tolist() == frontier.upper.tolist() == [2, 2, 2]
     one = optimal_lists(np.arange(4.0)[:, None], ["a"] * 4, SearchSpace(2))
@@ -378,7 +378,7 @@ def test_lists_reject_invalid_parameters(
         optimal_lists(**rows, space=SearchSpace(**space), limits=SolverLimits(**limits))
 
 
-def test_lists_with_tiny_weights() -> None:
+def test_lists_scale_with_tiny_weights() -> None:
     X, y = np.arange(6.0)[:, None], ["a", "b"] * 3
     weights = np.array([0.35, 0.09, 0.3, 0.63, 0.62, 0.98])
     usual, tiny = (

@@ -128,7 +128,7 @@ def test_trees_equal_enumeration_of_1000_cases(loss: str) -> None:
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_trees_with_categories_and_missing_values(loss: str) -> None:
+def test_trees_with_categories_and_gaps_equal_enumeration(loss: str) -> None:
     rng = np.random.default_rng(3)
     n = 24
     frame = pd.DataFrame(
@@ -161,7 +161,7 @@ def test_trees_with_categories_and_missing_values(loss: str) -> None:
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-def test_trees_without_paired_cuts(loss: str, monkeypatch: Any) -> None:
+def test_trees_are_equal_without_paired_cuts(loss: str, monkeypatch: Any) -> None:
     """The bounds do not depend on whether all pairs of cuts are computed at once."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(40, 3))
@@ -196,7 +196,7 @@ def test_tree_bounds_hold_at_node_limit(loss: str) -> None:
             assert (status == "optimal") == (gap == 0)
 
 
-def test_trees_without_time() -> None:
+def test_trees_without_time_have_valid_bounds() -> None:
     X, y = load_iris(return_X_y=True)
     frontier = optimal_trees(X, y, SearchSpace(6, cuts=16), limits=SolverLimits(time_limit=0))
     assert frontier.lower[0] == frontier.upper[0] == 100
@@ -227,7 +227,7 @@ def test_tree_errors_equal_streed() -> None:
     assert frontier.status == ("optimal",) * 3
 
 
-def test_trees_of_constant_tables() -> None:
+def test_trees_accept_constant_tables() -> None:
     one = optimal_trees([[1.0]], ["a"], SearchSpace(2, cuts=16))
     assert one.upper.tolist() == [0, 0]
     flat = optimal_trees(np.zeros((4, 2)), [1, 1, 2, 3], SearchSpace(3, cuts=16), classes=[3, 2, 1])
@@ -259,7 +259,7 @@ def test_trees_reject_invalid_parameters(changes: dict[str, Any], message: str) 
         optimal_trees(**options, space=SearchSpace(max_rules), limits=SolverLimits(**limits))
 
 
-def test_trees_of_equal_numbers() -> None:
+def test_trees_of_equal_numbers_have_no_loss() -> None:
     rng = np.random.default_rng(0)
     for number in (0.1, 0.3, 1e5 / 3):
         for n_rows in range(2, 9):
@@ -339,7 +339,7 @@ def test_tree_bounds_hold_at_work_limit(loss: str) -> None:
     assert "work_limit" in ended
 
 
-def test_losses_of_partitions_equal_a_loop() -> None:
+def test_losses_of_partitions_agree_with_loop() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     y, weights = rng.integers(0, 3, 60), rng.random(60)
