@@ -25,7 +25,9 @@ def leaves() -> RuleSet:
 
 
 @given(measure=st.sampled_from(sorted(RULE_MEASURES)), rank=st.integers(0, 20))
-def test_selected_rules_reach_threshold(leaves: RuleSet, measure: str, rank: int) -> None:
+def test_select_rules_keeps_rules_that_reach_threshold(
+    leaves: RuleSet, measure: str, rank: int
+) -> None:
     values = confusion(leaves, IRIS.data, IRIS.target).quality(measure)
     threshold = sorted(values)[rank % len(values)]
     selected = select_rules(leaves, IRIS.data, IRIS.target, measure, threshold)
@@ -34,7 +36,7 @@ def test_selected_rules_reach_threshold(leaves: RuleSet, measure: str, rank: int
     assert 1 <= len(selected) <= len(leaves)
 
 
-def test_all_else_stays_as_it_is() -> None:
+def test_select_rules_changes_nothing_else() -> None:
     rules = RuleSet(
         [
             Rule([Interval(0, upper=1)], "b", RuleStatistics(3, (1, 2, 0)), 2.5),
@@ -72,7 +74,7 @@ def test_select_rules_drops_undefined_measures_by_default() -> None:
     assert len(select_rules(rules, X, y, "precision", -np.inf)) == 1
 
 
-def test_parameters_and_weights_count() -> None:
+def test_select_rules_uses_parameters_and_weights() -> None:
     rules = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
     X, y = [[0.0], [1.0], [2.0]], ["a", "a", "b"]
     assert len(select_rules(rules, X, y, "g_measure", 0.5, g=1.0)) == 1
@@ -95,7 +97,7 @@ def test_select_rules_uses_assigned_rows_of_list() -> None:
 
 @pytest.mark.parametrize("correction", [None, "fdr_bh", "holm", "rulekit_fdr", "rulekit_fwer"])
 @pytest.mark.parametrize("alpha", [1e-9, 0.001, 0.05])
-def test_lucky_rules_go(correction: str | None, alpha: float) -> None:
+def test_significant_rules_drop_insignificant_rules(correction: str | None, alpha: float) -> None:
     bunch = load_diabetes(scaled=False)
     tree = DecisionTreeRegressor(max_depth=5, random_state=0).fit(bunch.data, bunch.target)
     rules = as_ruleset(tree)
@@ -105,7 +107,7 @@ def test_lucky_rules_go(correction: str | None, alpha: float) -> None:
     assert len(retained) < len(rules)
 
 
-def test_stricter_corrections_keep_no_more(leaves: RuleSet) -> None:
+def test_significant_rules_shrink_with_stricter_corrections(leaves: RuleSet) -> None:
     options: list[Any] = [None, "fdr_bh", "holm"]
     retained = [
         set(significant_rules(leaves, IRIS.data, IRIS.target, 0.2, correction=option))
@@ -115,7 +117,7 @@ def test_stricter_corrections_keep_no_more(leaves: RuleSet) -> None:
     assert len(retained[2]) < len(retained[0])
 
 
-def test_noise_leaves_nothing_and_that_is_allowed() -> None:
+def test_significant_rules_of_noise_may_be_empty() -> None:
     rng = np.random.default_rng(0)
     X, y = rng.random((60, 1)), rng.choice(["a", "b"], 60)
     rules = RuleSet(
@@ -130,7 +132,7 @@ def test_noise_leaves_nothing_and_that_is_allowed() -> None:
     assert significant.predict(X).tolist() == ["b"] * 60
 
 
-def test_rules_that_cannot_be_tested_do_not_stay() -> None:
+def test_significant_rules_drop_untested_rules() -> None:
     x = np.arange(12.0)
     rules = RuleSet(
         [Rule([Interval(0, upper=0)], 0.0), Rule([Interval(0, upper=4)], 1.0)],
@@ -150,7 +152,7 @@ def test_significant_rules_count_weights_as_rows() -> None:
     assert len(significant_rules(rules, X, y, sample_weight=[5, 5, 5, 5])) == 1
 
 
-def test_bad_input(leaves: RuleSet) -> None:
+def test_select_rules_rejects_invalid_input(leaves: RuleSet) -> None:
     X, y = IRIS.data, IRIS.target
     with pytest.raises(ValueError, match="no measure of rules 'presicion'"):
         select_rules(leaves, X, y, "presicion", 0.5)
@@ -169,7 +171,7 @@ def test_bad_input(leaves: RuleSet) -> None:
 
 
 @given(seed=st.integers(0, 2**32 - 1))
-def test_select_rules_by_share_equals_selecting_by_total(leaves: RuleSet, seed: int) -> None:
+def test_select_rules_does_not_depend_on_order_of_selections(leaves: RuleSet, seed: int) -> None:
     """A rule stays or goes by itself, so that two selections make one in any order."""
     rng = np.random.default_rng(seed)
     rows = rng.integers(0, len(IRIS.data), 50)

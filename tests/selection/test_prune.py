@@ -178,7 +178,7 @@ BY_PRIORITY = RuleSet(
 @pytest.mark.parametrize("name", SCORERS)
 @settings(deadline=None, max_examples=12)
 @given(problem=problems())
-def test_every_step_is_the_best_single_step(
+def test_prune_takes_best_single_step(
     name: str, problem: tuple[RuleSet, np.ndarray, np.ndarray]
 ) -> None:
     if len(problem[0]):
@@ -186,7 +186,7 @@ def test_every_step_is_the_best_single_step(
 
 
 @pytest.mark.parametrize("name", ["q", "fire"])
-def test_merged_rule_keeps_priority(name: str) -> None:
+def test_prune_keeps_priority_of_merged_rules(name: str) -> None:
     X = np.array([[3.0, 1.5], [0.0, 0.0], [4.0, 4.5]])
     is_best_single_step(SCORERS[name], BY_PRIORITY, X, np.array([1.75, -0.6, 4.0]))
 
@@ -208,7 +208,7 @@ def is_best_single_step(scorer: Any, ruleset: RuleSet, X: np.ndarray, y: np.ndar
 
 @settings(deadline=None, max_examples=12)
 @given(seed=st.integers(0, 1000))
-def test_pruned_rules_are_locally_optimal_with_missing_values(seed: int) -> None:
+def test_prune_is_locally_optimal_with_missing_values(seed: int) -> None:
     rng = np.random.default_rng(seed)
     colors = ("blue", "green", "red", "white")
     rules = []
@@ -245,7 +245,7 @@ def test_pruned_rules_are_locally_optimal_with_missing_values(seed: int) -> None
 
 
 @pytest.mark.slow
-def test_pruning_with_estimated_volumes_never_lowers_score() -> None:
+def test_prune_with_estimated_volumes_raises_score() -> None:
     rng = np.random.default_rng(0)
     rules = []
     for _ in range(60):
@@ -276,7 +276,7 @@ def test_pruning_with_estimated_volumes_never_lowers_score() -> None:
     assert pruned == prune(ruleset, X, y)
 
 
-def test_tied_merged_rule_may_take_either_position() -> None:
+def test_prune_may_place_merged_rule_at_either_position() -> None:
     low = Interval(1, upper=1)
     rules = [
         Rule((), "b", RuleStatistics(5, (2, 3))),
@@ -292,7 +292,7 @@ def test_tied_merged_rule_may_take_either_position() -> None:
 
 @settings(deadline=None, max_examples=15)
 @given(problem=problems(), name=st.sampled_from(sorted(SCORERS)))
-def test_never_worse_and_always_the_same(
+def test_prune_is_reproducible_and_never_lowers_score(
     problem: tuple[RuleSet, np.ndarray, np.ndarray], name: str
 ) -> None:
     ruleset, X, y = problem
@@ -308,7 +308,7 @@ def test_never_worse_and_always_the_same(
 
 @settings(deadline=None, max_examples=20)
 @given(problem=problems(), name=st.sampled_from(sorted(SCORERS)))
-def test_incremental_score_prunes_like_recomputed_score(
+def test_prune_by_incremental_score_equals_recomputed_score(
     problem: tuple[RuleSet, np.ndarray, np.ndarray], name: str
 ) -> None:
     ruleset, X, y = problem
@@ -327,7 +327,7 @@ def test_incremental_score_prunes_like_recomputed_score(
 
 @settings(deadline=None, max_examples=12)
 @given(problem=problems(), name=st.sampled_from(sorted(SCORERS)))
-def test_many_steps_are_single_steps_one_after_the_other(
+def test_prune_of_many_steps_equals_repeated_single_steps(
     problem: tuple[RuleSet, np.ndarray, np.ndarray], name: str
 ) -> None:
     ruleset, X, y = problem
@@ -355,7 +355,7 @@ def test_prune_maximizes_ice_of_large_tree() -> None:
     assert float(ice(apart, X, y)) > float(ice(leaves, X, y))
 
 
-def test_regression_rules_lose_their_least_useful_ones() -> None:
+def test_prune_shortens_regression_rules() -> None:
     X, y = load_diabetes(return_X_y=True)
     tree = DecisionTreeRegressor(max_leaf_nodes=20, random_state=0).fit(X, y)
     ruleset = as_ruleset(tree).replace(domain=Domain.around(X))
@@ -364,7 +364,7 @@ def test_regression_rules_lose_their_least_useful_ones() -> None:
     assert float(ice(pruned, X, y)) > float(ice(ruleset, X, y))
 
 
-def test_any_callable_is_a_scorer_and_undefined_is_worst() -> None:
+def test_prune_accepts_callables_and_treats_nan_as_worst() -> None:
     rules = [Rule([Interval(0, upper=1)], "a"), Rule([Interval(0, 1)], "b")]
     ruleset = RuleSet(rules, ["x"], task="classification")
     X, y = [[0.0], [2.0]], ["a", "b"]
@@ -381,14 +381,14 @@ def test_any_callable_is_a_scorer_and_undefined_is_worst() -> None:
     assert prune(ruleset, X, y, lambda *_: 1.0) is ruleset
 
 
-def test_the_last_rule_stays_even_if_no_rules_scored_best() -> None:
+def test_prune_keeps_last_rule() -> None:
     ruleset = RuleSet(
         [Rule([Interval(0, upper=1)], "a")], ["x"], task="classification", classes=["a", "b"]
     )
     assert len(prune(ruleset, [[0.0], [0.5]], ["b", "b"], make_fire_scorer(undefined=1.0))) == 1
 
 
-def test_values_of_categories_are_conditions_too() -> None:
+def test_prune_drops_values_of_categories() -> None:
     rules = [
         Rule([Interval(0, upper=1), OneOf(1, ["red"])], "a"),
         Rule([Interval(0, upper=1), OneOf(1, ["blue"])], "a"),
@@ -402,7 +402,7 @@ def test_values_of_categories_are_conditions_too() -> None:
     assert pruned.predict(X).tolist() == ["a", "a", "b", "b"]
 
 
-def test_rules_without_domain_use_bounding_box_of_rows() -> None:
+def test_prune_without_domain_uses_box_around_rows() -> None:
     X = pd.DataFrame({"color": ["red", "blue"] * 5, "a": range(10), "b": [0.0, 90.0] * 5})
     y = np.array(["p", "q"] * 5)
     rules = RuleSet(
@@ -415,7 +415,7 @@ def test_rules_without_domain_use_bounding_box_of_rows() -> None:
     )
 
 
-def test_max_steps_and_names() -> None:
+def test_prune_respects_max_steps_and_accepts_names() -> None:
     X, y = load_iris(return_X_y=True)
     y = np.where(np.arange(len(y)) % 10 == 0, 2 - y, y)  # noise that no short rules tell
     tree = DecisionTreeClassifier(max_leaf_nodes=9, random_state=0).fit(X, y)
@@ -428,7 +428,7 @@ def test_max_steps_and_names() -> None:
     assert prune(ruleset, X, y, by_black_box) == prune(ruleset, X, y, "ice")
 
 
-def test_prune_rejects_unknown_labels() -> None:
+def test_prune_rejects_invalid_arguments() -> None:
     ruleset = RuleSet([Rule([Interval(0, upper=1)], "a")], ["x"], task="classification")
     with pytest.raises(TypeError, match=r"ruleset must be a RuleSet, got \[\]"):
         prune([], [[0.0]], ["a"])  # type: ignore[arg-type]

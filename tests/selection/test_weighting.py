@@ -53,7 +53,7 @@ def names_of(case: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("case", BY_MEASURE, ids=lambda case: case["id"])
-def test_weights_of_the_engine(case: Any) -> None:
+def test_with_weights_equals_weights_of_rulekit(case: Any) -> None:
     X, y = all_rows(case)
     trained = np.arange(len(X)) % 3 != (0 if case["train"] == "rows with index % 3 != 0" else 3)
     ours = with_weights(engine_rules(case), case["voting_measure"], X[trained], y[trained])
@@ -65,7 +65,7 @@ def test_weights_of_the_engine(case: Any) -> None:
 @pytest.mark.parametrize(
     "case", [pytest.param(c, id=f"{c['dataset']}-{k}") for k, c in enumerate(PREDICTED)]
 )
-def test_weights_and_predictions_equal_engine(case: Any) -> None:
+def test_with_weights_predicts_like_rulekit(case: Any) -> None:
     X, y = all_rows(case)
     answered = np.arange(len(X)) % 3 == 0
     trained = ~answered
@@ -107,7 +107,7 @@ def slow_answer(rules: Any, weights: list[float], row: Any, fallback: str) -> st
     labels=st.lists(st.sampled_from("ab"), min_size=9, max_size=9),
     measure=st.sampled_from(["precision", "laplace", "rss", "c2"]),
 )
-def test_plain_loop(ends: Any, labels: list[str], measure: str) -> None:
+def test_with_weights_agrees_with_loop(ends: Any, labels: list[str], measure: str) -> None:
     plain = [(low, low + length, output) for low, length, output in ends]
     X = np.arange(1.0, 10.0)
     rules = RuleSet(
@@ -146,7 +146,7 @@ def two_rules(**settings: Any) -> RuleSet:
 X, Y = [[1.0], [2.0], [3.0]], ["low", "high", "high"]
 
 
-def test_all_else_stays_as_it_is() -> None:
+def test_with_weights_changes_nothing_else() -> None:
     before = two_rules()
     after = with_weights(before, "precision", X, Y)
     assert [rule.weight for rule in after] == [0.5, 0.0]  # the second holds for no row
@@ -155,7 +155,7 @@ def test_all_else_stays_as_it_is() -> None:
     assert after.replace(rules=before.rules, voting=None) == before
 
 
-def test_parameters_weights_of_rows_voting_and_undefined() -> None:
+def test_with_weights_accepts_all_options() -> None:
     rules = two_rules()
     assert with_weights(rules, "g_measure", X, Y, g=8.0)[0].weight == pytest.approx(0.1)
     heavy = with_weights(rules, "precision", X, Y, sample_weight=[3, 1, 1])
@@ -164,7 +164,7 @@ def test_parameters_weights_of_rows_voting_and_undefined() -> None:
     assert with_weights(rules, "precision", X, Y, voting="probabilities").voting == "probabilities"
 
 
-def test_disjoint_lists_may_vote() -> None:
+def test_with_weights_accepts_disjoint_lists() -> None:
     iris = load_iris()
     tree = as_ruleset(DecisionTreeClassifier(max_depth=4).fit(iris.data, iris.target))
     voting = with_weights(
@@ -199,7 +199,7 @@ def test_with_weights_rejects_invalid_arguments(
         with_weights(two_rules(**changes), measure, X, Y, **options)
 
 
-def test_an_infinite_weight_is_rejected() -> None:
+def test_with_weights_rejects_infinite_weights() -> None:
     def endless(k: Any) -> Any:
         return np.full(np.shape(k.p), np.inf)
 
@@ -208,7 +208,7 @@ def test_an_infinite_weight_is_rejected() -> None:
         with_weights(two_rules(), measure, X, Y)
 
 
-def test_rule_sets_weigh_themselves():
+def test_with_weights_sets_precisions_as_weights():
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], "a"), Rule([Interval(0, lower=0)], "b")],
         ["x"],
