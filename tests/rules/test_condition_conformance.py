@@ -251,7 +251,7 @@ def test_plots_draw_truth():
         if not isinstance(condition, Interval | Missing | OneOf):
             continue
         if condition.is_trivial or (isinstance(condition, OneOf) and condition.feature == 0):
-            continue  # not drawn; bars of single numbers have a minimum width
+            continue  # single numbers are not drawn, since bars have a minimum width
         if isinstance(condition, Interval) and condition.lower == condition.upper:
             continue
         feature = condition.feature
@@ -466,7 +466,7 @@ def test_dmn_agrees(tmp_path):
 def test_report_javascript_agrees(tmp_path):
     script = Path(skescore.__file__).parent / "report" / "static" / "rules.js"
     views = [rule_view(one_rule(condition), None) for condition in CONDITIONS]
-    rows = json.dumps(ROWS)  # Infinity is no JSON, but JavaScript
+    rows = json.dumps(ROWS)  # standard JSON has no infinity, but JavaScript has
     program = f"""
 {script.read_text(encoding="utf-8")}
 const rows = {rows}, views = {json.dumps(views)};

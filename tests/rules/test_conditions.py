@@ -1,4 +1,4 @@
-"""Conditions, one value at a time against Python's own comparisons."""
+"""Conditions compared with Python's own comparisons, one value at a time."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def intervals(draw, feature=0):
 
 
 def between(value, condition):
-    """What the class says, spelled out."""
+    """Return whether the condition holds for the value, by the definition of its class."""
     if value != value:
         return isinstance(condition, Interval) and condition.missing
     if condition.lower != -INF:
@@ -249,7 +249,7 @@ def test_one_of_warns_about_mixed_types():
     for column in (np.array(["1", None], dtype=object), np.array(["1"])):
         with pytest.warns(UserWarning, match=r"numbers such as 1, but it holds texts such as '1'"):
             assert not held(OneOf(0, [1]), column)[0]
-    # Nothing known of it: a batch may lack all values.
+    # Without observed values the column has no type, so nothing is reported.
     assert held(OneOf(0, ["1"]), np.array([NAN, NAN])) == [False, False]
     assert held(OneOf(0, [1]), np.array([None], dtype=object)) == [False]
     assert held(OneOf(0, [1]), np.array(["1", 1], dtype=object)) == [False, True]

@@ -1,4 +1,4 @@
-"""The box of the training rows, and predicts outside of all rules."""
+"""The box around the training rows, and predictions for rows outside of all rules."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_domain_stores_missing_shares():
     domain = Domain.around(np.vstack([X, [4.0, math.nan, 0.0]]), 0.0, {2: ["no", "yes"]})
     assert domain.missing == (0.25, 1.0, 0.0)
     assert (domain.lower, domain.upper) == ((0.0, 0.0, 0.0), (4.0, 0.0, 2.0))
-    # Down a long array the ends are found another way.
+    # Long arrays take a different code path to the minimum and maximum.
     long = Domain.around(np.tile(X, (1000, 1)), 0.0)
     assert long.missing == pytest.approx((1 / 3, 1.0, 0.0))
     assert (long.lower, long.upper) == ((0.0, 0.0, 0.0), (2.0, 0.0, 1.0))

@@ -1,4 +1,4 @@
-"""Domains of rules that came without one."""
+"""Domains of rule sets that were built without one."""
 
 from __future__ import annotations
 

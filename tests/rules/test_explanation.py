@@ -1,4 +1,4 @@
-"""Explanations say what the rules do, and every change that they tell gets another prediction."""
+"""Explanations describe the rules, and every reported change leads to another prediction."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ COLORS = st.sampled_from(["blue", "green", "red"])
 
 
 def changed(row: list[Any], found: Any, names: list[str]) -> list[Any]:
-    """The row with a counterfactual's changes, which must begin from its own values."""
+    """Return the row with the changes of a counterfactual, and check their old values."""
     row = list(row)
     for change in found.changes:
         at = names.index(change.feature)
@@ -82,7 +82,7 @@ def rule_sets(draw: Any) -> RuleSet:
     for _ in range(draw(st.integers(0, 5))):
         try:
             premise = Rule(draw(st.lists(conditions(), max_size=3)), "a").conditions
-        except ValueError:  # intervals that contradict each other
+        except ValueError:  # the intervals contradict each other
             continue
         counts = (
             tuple(draw(st.lists(st.integers(0, 9), min_size=3, max_size=3)))
@@ -187,7 +187,7 @@ def test_counterfactual_changes_the_prediction(rules: RuleSet, row: list[Any]) -
 
 
 def slow_nearest(rules: RuleSet, row: list[float]) -> float:
-    """Distance to the nearest other answer on a fine grid, by asking for all of it."""
+    """Return the distance to the nearest other prediction on a fine grid."""
     grid = np.array(list(product(np.arange(-0.5, 12.5, 0.25), repeat=2)))
     distance = np.abs(grid - row).sum(axis=1) / 10
     other = rules.predict(grid) != rules.predict([row])[0]
@@ -219,7 +219,7 @@ def test_counterfactual_is_cheapest_single_change(boxes: Any, row: Any, ordered:
         if other.any():
             assert result is not None
             assert result.distance <= np.abs(steps - row[feature])[other].min() / 10 + 1e-12
-    if result is not None:  # and what it found is no nearer than what is there
+    if result is not None:  # the counterfactual is no nearer than the nearest point of the grid
         assert result.distance >= slow_nearest(rules, list(row)) - 0.05 - 1e-12
 
 
@@ -304,7 +304,7 @@ def test_counterfactual_combines_two_changes() -> None:
 
 
 def test_counterfactual_leaves_earlier_rules() -> None:
-    # To enter the second rule is not enough, since the first holds wherever x is small.
+    # Satisfying the second rule is not enough, since the first holds wherever x is small.
     rules = RuleSet(
         [
             Rule([Interval(0, upper=5)], "a"),

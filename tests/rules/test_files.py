@@ -1,4 +1,4 @@
-"""Rules saved to a file and loaded again."""
+"""Rules are saved to a file and loaded again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_load_returns_saved_rules(tmp_path: Path, bound: float, label: str) -> N
     rules = RuleSet([Rule([Interval(0, upper=bound)], label)], ["x"], task="classification")
     rules.save(tmp_path / "rules.json")
     assert RuleSet.load(tmp_path / "rules.json") == rules
-    assert RuleSet.load(tmp_path) == rules  # the folder of a run
+    assert RuleSet.load(tmp_path) == rules  # the folder that an MLflow run would use
     assert [path.name for path in tmp_path.iterdir()] == ["rules.json"]
 
 
@@ -63,7 +63,7 @@ def test_json_version_depends_on_missing_values():
     for rules, version in (([plain], 1), ([plain, missing], 2), ([missing, plain], 2)):
         text = RuleSet(rules, ["a"], task="regression").to_json()
         assert json.loads(text)["version"] == version
-    domain = Domain((0, 0), (1, 1), (), (0, 0.5))  # values of one of two features are missing
+    domain = Domain((0, 0), (1, 1), (), (0, 0.5))  # one of the two features has missing values
     text = RuleSet([plain], ["a", "b"], task="regression", domain=domain).to_json()
     assert json.loads(text)["version"] == 2
 

@@ -1,4 +1,4 @@
-"""Fast matching against loops over rows, rules and conditions in plain Python."""
+"""Fast matching compared with plain Python loops over rows, rules and conditions."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def slow_assign(ruleset, rows):
 
 
 def better(ruleset, one, other):
-    """Whether the rule is purer, or as pure with more rows."""
+    """Return whether the rule is purer, or equally pure with more rows."""
 
     def rank(rule):
         seen = rule.statistics
@@ -135,7 +135,7 @@ def better(ruleset, one, other):
 
 
 def assert_same(ruleset, X, rows=None):
-    """All four answers are those of the loops."""
+    """Check that matches, coverage, assignment and predictions equal those of the loops."""
     rows = X.tolist() if rows is None else rows
     matched = slow_match(ruleset.rules, rows)
     found = ruleset.match(X)
@@ -195,7 +195,7 @@ def rules(n_features, kinds):
     def joined(drawn):
         premise, output, seen = drawn
         kept = []
-        for condition in premise:  # leave out what contradicts the rest
+        for condition in premise:  # skip conditions that contradict the others
             try:
                 Rule([*kept, condition], output)
             except ValueError:
@@ -299,7 +299,7 @@ def test_kernels_agree_without_thresholds():
 
 
 def row_containers(X):
-    """The same rows as arrays of several layouts and as tables with parts."""
+    """Yield the same rows as arrays of several layouts and as tables of several dtypes."""
     names = [f"x{j}" for j in range(X.shape[1])]
     middle = len(X) // 2
     arrow = pa.table({name: X[:, j] for j, name in enumerate(names)})
@@ -499,7 +499,7 @@ def test_match_skips_unused_arrow_columns(kind):
 
 @pytest.mark.parametrize("n_rules", [5, 64, 150])
 def test_match_agrees_with_loop_for_joint_lookup_tables(n_rules):
-    """Features are looked up together as long as the table is small."""
+    """Several features share one lookup table as long as the table is small."""
     rng = np.random.default_rng(n_rules)
     ends = np.sort(rng.integers(0, 6, (n_rules, 9, 2)), axis=2) + np.array([0, 0.5])
     rules = [
@@ -532,7 +532,7 @@ def test_bisection_agrees_with_comparisons(case):
 
 
 def random_boxes(generator, n_rules, n_features, n_cuts):
-    """Boxes and rows on one grid, so that rows often lie on faces."""
+    """Return boxes and rows on one grid, so that rows often lie on faces."""
     grid = np.linspace(-1, 1, n_cuts)
     shape = (n_rules, n_features)
     low, high = np.sort(generator.integers(0, n_cuts, (2, *shape)), axis=0)
@@ -565,7 +565,7 @@ def test_match_agrees_with_loop_beyond_one_word_of_rules(n_rules, ordered):
         fallback=Fallback(20),
     )
     assert_same(ruleset, X)
-    # The last word alone: no rule of the first words may leak in.
+    # With the last word alone, no rule of the first words may match.
     tail = ruleset[64:]
     assert tail.match(X).tolist() == ruleset.match(X)[:, 64:].tolist()
 
@@ -635,7 +635,7 @@ def test_match_rejects_missing_values_by_default():
         [False, False, True],
     ]
     assert ruleset.predict(X).tolist() == [1, 0, 2]
-    # A feature that other rules bound leaves a rule without conditions on it alone.
+    # A rule without conditions on a feature ignores the bounds of other rules on it.
     assert ruleset[:2].covers(X).tolist() == [True, True, False]
 
 
@@ -715,7 +715,7 @@ def unordered(*seen):
         ([("a", RuleStatistics(9, (5, 4))), ("b", RuleStatistics(2, (0, 2)))], 1),
         ([("a", RuleStatistics(2, (2, 0))), ("b", RuleStatistics(3, (0, 3)))], 1),
         ([("a", RuleStatistics(3, (3, 0))), ("b", RuleStatistics(3, (0, 3)))], 0),
-        # Its own class counts, not the commonest one.
+        # The count of the predicted class matters, not that of the most frequent class.
         ([("a", RuleStatistics(9, (1, 8))), ("b", RuleStatistics(9, (4, 5)))], 1),
         ([("a", None), ("b", RuleStatistics(2, (1, 1)))], 1),
         ([("a", RuleStatistics(3)), ("b", RuleStatistics(5))], 1),
@@ -725,7 +725,7 @@ def unordered(*seen):
 def test_assign_prefers_purity_then_rows(seen, winner):
     assert unordered(*seen).assign([[0.0]]).tolist() == [winner]
     assert unordered(*seen).replace(ordered=True).assign([[0.0]]).tolist() == [0]
-    # Where no two rules hold together there is nothing to weigh.
+    # Disjoint rules need no comparison of statistics.
     assert unordered(*seen).replace(disjoint=True).assign([[0.0]]).tolist() == [0]
 
 
@@ -789,7 +789,7 @@ def test_nearest_box_agrees_with_loop(seed, n_rules, scale):
         least = min(distances)
         assert distances[index] == pytest.approx(least, rel=1e-12)
         assert all(d > least * (1 - 1e-12) for d in distances[:index] if d != distances[index])
-        if least in (0, INF):  # exact ties: the first
+        if least in (0, INF):  # exact ties go to the first rule
             assert index == distances.index(least)
 
 
@@ -837,7 +837,7 @@ def test_nearest_policy_penalizes_observed_values():
     rows = [[2.5, "a"], [7.0, "a"], [7.9, "a"], [7.9, None], [13.0, "b"], [None, "b"]]
     X = np.array(rows, dtype=object)
     assert ruleset.assign(X).tolist() == [-1, -1, -1, -1, -1, 0]
-    # 13 is a range away from a missing value and 1.1 ranges from 2.
+    # Value 13 is one range from a missing value, and 1.1 is two ranges from 2.
     assert ruleset.predict(X).tolist() == ["low", "low", "low", "both", "gone", "gone"]
 
 
@@ -1048,7 +1048,7 @@ def test_box_table_clears_flags_of_unbounded_sides():
 
 def test_predict_reports_uncovered_rows():
     rules = RuleSet([Rule([Interval(0, upper=1)], "a")], ["x"], task="classification")
-    X = np.zeros((65_540, 1))  # more than are looked at at once
+    X = np.zeros((65_540, 1))  # more rows than one block
     X[-1] = np.nan
     with pytest.raises(ValueError, match=r"No rule holds for 1 row .*Values of 'x' are missing"):
         rules.predict(X)
@@ -1111,7 +1111,7 @@ def test_conclusions_compute_class_probabilities():
         n_rows=np.array([4, 0, 2]),
         class_counts=np.array([[3, 1, 0], [0, 0, 0], [0, 1, 1]]),
     )
-    # A rule that has counted nothing is sure of its class.
+    # A rule that counts no rows has probability 1 for its class.
     assert conclusions.class_probabilities(3).tolist() == [
         [0.75, 0.25, 0],
         [0, 1, 0],
@@ -1569,7 +1569,7 @@ def test_match_compares_large_integers_with_sets_exactly(kind):
     expected = [int(value) == 2**53 + 1 for value in column]
     rules = RuleSet([Rule((one,), 1.0)], ["a"], task="regression")
     assert rules.covers(column[:, None]).tolist() == expected
-    further = range(-99, 99)  # so many that NumPy sorts them
+    further = range(-99, 99)  # many enough for the sort of NumPy
     mixed = RuleSet([Rule((OneOf(0, (2**53 + 1, 0.5, *further)),), 1.0)], ["a"], task="regression")
     assert mixed.covers(column[:, None]).tolist() == expected
 

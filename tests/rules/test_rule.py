@@ -1,4 +1,4 @@
-"""One rule: what it concludes, what was seen, how it reads."""
+"""Single rules: outputs, statistics and texts."""
 
 from __future__ import annotations
 
@@ -152,12 +152,12 @@ def test_rule_holds_where_all_conditions_hold():
             {},
             "IF at least 1 of (length > 1; length - width > 0) THEN 3",
         ),
-        # Floats are numbers, unless they are labels; ints are labels, unless they are numbers.
+        # A float is a number unless it is a label; an int is a label unless it is a number.
         (Rule([], 1234.5678), {}, "ALWAYS 1234.5678"),
         (Rule([], 2.0), {"numeric": False}, "ALWAYS 2.0"),
         (Rule([], 2), {"numeric": True}, "ALWAYS 2"),
         (Rule([], LinearOutput(1, [(1, 2)])), {}, "ALWAYS 1 + 2·width"),
-        # What was seen.
+        # Statistics of the rule.
         (Rule([], "a", RuleStatistics(1)), {}, "ALWAYS a   [1 row]"),
         (Rule([], "a", RuleStatistics(0)), {}, "ALWAYS a   [0 rows]"),
         (Rule([], "a", RuleStatistics(12.5)), {}, "ALWAYS a   [12.5 rows]"),

@@ -1,4 +1,4 @@
-"""Rule sets: made, compared, asked. What matches is tested beside the kernels."""
+"""Construction, comparison and properties of rule sets; `test_matching` covers matching."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ each = pytest.mark.parametrize("ruleset", ALL.values(), ids=ALL.keys())
 
 
 def asked(ruleset):
-    """Ask for all that a rule set keeps once it is known."""
+    """Fill all caches of a rule set and return it."""
     X = np.ones((1, ruleset.n_features))
     ruleset.assign(X)
     ruleset.match(X)
@@ -151,7 +151,7 @@ def test_ruleset_equals_its_copies(ruleset, twin):
 
 @each
 def test_ruleset_pickle_omits_caches(ruleset):
-    # Otherwise joblib.Memory would compute anew after each question.
+    # Otherwise joblib.Memory would recompute after each prediction.
     fresh = pickle.loads(pickle.dumps(ruleset))
     stored, hashed = pickle.dumps(fresh), joblib.hash(fresh)
     asked(fresh)
@@ -212,7 +212,7 @@ def test_ruleset_replace_keeps_arrays():
     assert boxes.replace(fallback=None).boxes is boxes.boxes
     with pytest.raises(TypeError, match="color"):
         boxes.replace(color="red")
-    # Other classes give outputs other numbers, not other meanings.
+    # Other classes change the codes of the outputs, not their labels.
     reordered = boxes.replace(classes=["c", "b", "a"], rules=[Rule([], "a")], fallback=None)
     assert reordered.predict([[0, 0]]).tolist() == ["a"]
 
@@ -542,11 +542,11 @@ def test_rule_of_set_is_written_with_names_and_order():
     assert ruleset.line(-1) == "ELSE other"
     with pytest.raises(IndexError):
         ruleset.line(2)
-    # It is the same rule, and its text alone has changed.
+    # The rule is the same; only its text differs.
     assert ruleset[0] == created[0]
     assert hash(ruleset[0]) == hash(created[0])
     assert str(created[0]) == "IF x0 ≤ 2.45 THEN setosa   [50 rows, 100 % of this class]"
-    # Alone it travels alone, and in another set it reads as it does there.
+    # A pickled rule does not contain its rule set, and other sets print it in their own way.
     assert len(pickle.dumps(ruleset[0])) == len(pickle.dumps(created[0]))
     renamed = ruleset.replace(feature_names=["length"])
     assert str(renamed[0]).startswith("IF length ≤ 2.45")

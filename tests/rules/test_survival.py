@@ -1,4 +1,4 @@
-"""Survival curves and the rules that conclude them, beside plain loops and published values."""
+"""Survival curves and survival rules, compared with plain loops and published values."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ outcomes = st.lists(st.tuples(st.integers(0, 12), st.booleans()), min_size=1, ma
 
 
 def share_alive(rows: list[tuple[float, bool]], when: float) -> float:
-    """Kaplan and Meier, one time after the other."""
+    """Return the Kaplan-Meier curve, computed in a loop over times."""
     share = 1.0
     for moment in sorted({time for time, event in rows if event and time <= when}):
         in_sight = sum(1 for time, _ in rows if time >= moment)
@@ -54,7 +54,7 @@ def interval_rules(*bounds: tuple[float, float], ordered: bool) -> RuleSet:
 
 
 def test_survival_curve_agrees_with_published_example() -> None:
-    # Values as printed in D. G. Kleinbaum, M. Klein: Survival analysis, chapter 2.
+    # Values printed in D. G. Kleinbaum, M. Klein: Survival analysis, chapter 2.
     curve = SurvivalCurve.of(TREATED, TREATED_EVENT)
     published = {6: 0.8571, 7: 0.8067, 10: 0.7529, 13: 0.6902, 16: 0.6275, 22: 0.5378, 23: 0.4482}
     assert curve.at(list(published)) == pytest.approx(list(published.values()), abs=5e-5)
@@ -225,7 +225,7 @@ def test_survival_rules_predict_alike_in_batches() -> None:
 
 def test_survival_rules_mean_of_equal_curves_is_at_most_one() -> None:
     curve = SurvivalCurve.of([1.0, 2.0], [True, True])
-    for n_rules in range(1, 30):  # for which n is n times one n-th above 1?
+    for n_rules in range(1, 30):  # for some n, n * (1 / n) may exceed 1
         ruleset = interval_rules(*[(0, 9)] * n_rules, ordered=False)
         rules = SurvivalRules(ruleset, (curve,) * n_rules, curve)
         assert 1 - 1e-12 <= rules.predict_survival_function([[3.0]], [0.5])[0, 0] <= 1

@@ -1,4 +1,4 @@
-"""Tests of the target in the statistics of rules: both references, text, JSON, weights."""
+"""Tests of the target in rule statistics: both references, text, JSON, weights."""
 
 from __future__ import annotations
 

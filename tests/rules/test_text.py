@@ -1,4 +1,4 @@
-"""How numbers are written: short, and never so short that they mislead."""
+"""Numbers are written briefly, but never so briefly that they mislead."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_format_number_keeps_four_digits(value):
 @example(value=67108864.484375, decimals=5)
 def test_format_number_keeps_given_decimals(value, decimals):
     text = format_number(value, decimals)
-    # The text, and the difference, are floats themselves.
+    # The printed number and the difference are floats themselves.
     assert abs(float(text) - value) <= 0.5000001 * 10.0**-decimals + 2 * math.ulp(value)
     assert len(text.partition(".")[2]) <= decimals
     assert "e" not in text

@@ -1,4 +1,4 @@
-"""Volumes and pairs of boxes against slow and obvious counts: cells, recursion, fractions."""
+"""Volumes and pairs of boxes, compared with slow counts: cells, recursion, fractions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from skescore.rules._volumes import (
     volume_outside,
 )
 
-SIDE = 8  # a power of two: all bounds and volumes are exact in floating point
+SIDE = 8  # with a power of two, all bounds and volumes are exact in floating point
 
 PATHS: dict[str, dict[str, object]] = {
     "as it comes": {},
@@ -60,18 +60,18 @@ def forced(path: str) -> Iterator[None]:
 
 @st.composite
 def grid_boxes(draw: st.DrawFn, max_boxes: int = 7, max_features: int = 3) -> np.ndarray:
-    """Integer boxes of shape (2, n_boxes, n_features) in [0, SIDE], some of them empty."""
+    """Draw integer boxes of shape (2, n_boxes, n_features) in [0, SIDE], some of them empty."""
     shape = (2, draw(st.integers(0, max_boxes)), draw(st.integers(1, max_features)))
     count = math.prod(shape)
     values = draw(st.lists(st.integers(0, SIDE), min_size=count, max_size=count))
     boxes = np.array(values, dtype=int).reshape(shape)
     if draw(st.booleans()):
-        boxes = np.sort(boxes, axis=0)  # seldom empty
+        boxes = np.sort(boxes, axis=0)  # rarely empty
     return boxes
 
 
 def counted_volume(lower: np.ndarray, upper: np.ndarray) -> Fraction:
-    """Share of the unit cells of an integer grid that lie in some box."""
+    """Return the share of unit cells of an integer grid that lie in some box."""
     n_features = lower.shape[1]
     cells = itertools.product(range(SIDE), repeat=n_features)
     covered = sum(
@@ -85,7 +85,7 @@ def counted_volume(lower: np.ndarray, upper: np.ndarray) -> Fraction:
 
 
 def recursive_volume(boxes: list[tuple[tuple[float, ...], tuple[float, ...]]]) -> float:
-    """Volume of a union as first box + rest - what they share, by recursion."""
+    """Return the volume of a union by recursion: first box + rest - overlap."""
     if not boxes:
         return 0.0
     (low, high), rest = boxes[0], boxes[1:]
@@ -99,7 +99,7 @@ def recursive_volume(boxes: list[tuple[tuple[float, ...], tuple[float, ...]]]) -
 
 
 def cell_volume(lower: np.ndarray, upper: np.ndarray) -> float:
-    """Sum of the cells between all distinct coordinates whose midpoint lies in a box."""
+    """Return the volume of the cells between all distinct coordinates that lie in a box."""
     edges = [np.unique(np.r_[0.0, column, 1.0]) for column in np.vstack([lower, upper]).T]
     middles = np.meshgrid(*[(edge[1:] + edge[:-1]) / 2 for edge in edges], indexing="ij")
     widths = np.meshgrid(*[np.diff(edge) for edge in edges], indexing="ij")
@@ -146,7 +146,7 @@ def test_union_volume_agrees_with_cells_for_entangled_boxes(
 
 @st.composite
 def value_sets(draw: st.DrawFn, max_rules: int = 6, max_features: int = 3) -> list[np.ndarray]:
-    """Per feature the cells of [0, SIDE] that each rule allows, of shape (n_rules, SIDE)."""
+    """Draw the cells of [0, SIDE] that each rule allows per feature, of shape (n_rules, SIDE)."""
     n_rules = draw(st.integers(1, max_rules))
     n_features = draw(st.integers(1, max_features))
     bits = st.lists(st.integers(1, 2**SIDE - 1), min_size=n_rules, max_size=n_rules)
@@ -155,7 +155,7 @@ def value_sets(draw: st.DrawFn, max_rules: int = 6, max_features: int = 3) -> li
 
 
 def boxes_of(sets: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The boxes of rules that allow sets of cells, with the number of the rule."""
+    """Return the boxes of rules that allow sets of cells, with the index of the rule."""
     lower, upper, rule = [], [], []
     for number in range(len(sets[0])):
         runs = []
@@ -170,7 +170,7 @@ def boxes_of(sets: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 def covered_cells(sets: list[np.ndarray], rules: list[int]) -> np.ndarray:
-    """Which cells of the grid some rule allows."""
+    """Return the mask of grid cells that some rule allows."""
     cells = [functools.reduce(np.multiply.outer, [held[r] for held in sets]) for r in rules]
     return np.any(cells, axis=0) if cells else np.zeros((SIDE,) * len(sets), dtype=bool)
 
@@ -253,16 +253,16 @@ def test_union_volume_agrees_with_recursion(n_boxes: int, n_features: int, reach
 @pytest.mark.parametrize(
     ("lower", "upper", "expected"),
     [
-        ([[0, 0], [0.5, 0.5]], [[0.5, 0.5], [1, 1]], 0.5),  # touching at a corner
-        ([[0.25, 0], [0, 0.25]], [[0.75, 1], [1, 0.75]], 0.75),  # a cross
+        ([[0, 0], [0.5, 0.5]], [[0.5, 0.5], [1, 1]], 0.5),  # boxes that touch at a corner
+        ([[0.25, 0], [0, 0.25]], [[0.75, 1], [1, 0.75]], 0.75),  # boxes that form a cross
         ([[0, 0], [0.5, 0]], [[0.5, 1], [1, 1]], 1.0),  # two halves
         ([[0, 0]], [[1, 1]], 1.0),
-        ([[0.5, 0]], [[0.5, 1]], 0.0),  # no width
-        ([[0.75, 0]], [[0.25, 1]], 0.0),  # upside down
-        ([[0.25], [0.25], [0.25]], [[0.5], [0.5], [0.5]], 0.25),  # the same three times
+        ([[0.5, 0]], [[0.5, 1]], 0.0),  # boxes without width
+        ([[0.75, 0]], [[0.25, 1]], 0.0),  # lower bounds above the upper bounds
+        ([[0.25], [0.25], [0.25]], [[0.5], [0.5], [0.5]], 0.25),  # the same box three times
         (np.empty((0, 3)), np.empty((0, 3)), 0.0),
         ([], [], 0.0),
-        (np.empty((2, 0)), np.empty((2, 0)), 1.0),  # a point is all of a cube without dimensions
+        (np.empty((2, 0)), np.empty((2, 0)), 1.0),  # a point fills a cube without dimensions
     ],
 )
 def test_union_volume_equals_known_volumes_of_shapes(
@@ -301,7 +301,7 @@ def test_union_volume_is_between_the_largest_and_the_sum(boxes: np.ndarray) -> N
 def test_union_volume_adds_over_separate_groups() -> None:
     boxes = [random_boxes(n, 3, 0.5, seed=n) for n in (4, 14, 1, 20)]
     parts = [union_volume(*pair).value for pair in boxes]
-    # Each group goes to its own quarter of the first feature.
+    # Each group lies in its own quarter of the first feature.
     for corner, pair in enumerate(boxes):
         for bounds in pair:
             bounds[:, 0] = bounds[:, 0] / 4 + corner / 4
@@ -336,7 +336,7 @@ def test_union_volume_handles_150_dimensions() -> None:
     volume = union_volume(lower, upper)
     assert volume.exact
     assert volume.value == pytest.approx(first + second - both, rel=1e-12)
-    flat = np.full((1, 150), 0.5)  # an empty box has no logarithm
+    flat = np.full((1, 150), 0.5)  # an empty box has no logarithmic volume
     assert union_volume(np.vstack([lower, flat]), np.vstack([upper, flat])) == volume
 
 
@@ -353,9 +353,9 @@ def test_union_volume_underflows_to_zero() -> None:
 # --- sampling ------------------------------------------------------------------------------------
 
 SAMPLED = [
-    (40, 7, 0.9),  # volumes that sum to more than the box around them
-    (15, 7, 0.9),  # to less
-    (25, 12, 0.6),  # to very little
+    (40, 7, 0.9),  # the sum of the volumes exceeds the box around them
+    (15, 7, 0.9),  # the sum of the volumes is smaller than that box
+    (25, 12, 0.6),  # the sum of the volumes is far smaller than that box
 ]
 
 
@@ -425,7 +425,7 @@ def test_union_volume_samples_reproducibly() -> None:
 
 
 def test_union_volume_samples_entangled_boxes(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Rules of 5 conditions "below 1/2" or "above 1/2" on 30 features: a formula of truth values.
+    # Rules of 5 conditions "below 1/2" or "above 1/2" on 30 features form a Boolean formula.
     rng = np.random.default_rng(0)
     names, domain = [f"x{j}" for j in range(30)], Domain((0,) * 30, (1,) * 30)
     chosen = [rng.permutation(30)[:5] for _ in range(40)]
@@ -436,14 +436,14 @@ def test_union_volume_samples_entangled_boxes(monkeypatch: pytest.MonkeyPatch) -
     ]
     premises = [sides[5 * i : 5 * i + 5] for i in range(40)]
     rules = RuleSet([Rule(p, 1.0) for p in premises], names, task="regression", domain=domain)
-    turned = rules.replace(rules=rules.rules[::-1])  # the same volume, measured anew
+    turned = rules.replace(rules=rules.rules[::-1])  # same volume, new order
     exact = volume_completeness(turned)
     assert exact.exact
     for limit in (
         "_FLOATS_PER_FRAGMENT",
         "_GRID_CELLS",
         "_MOST_PARTS",
-    ):  # no time for an exact answer
+    ):  # no time for an exact result
         monkeypatch.setattr(volumes, limit, 0)
     share = volume_completeness(rules)
     assert not share.exact
@@ -459,8 +459,8 @@ def test_union_volume_samples_entangled_boxes(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_sampling_stream_is_independent_of_data_seed() -> None:
-    # Narrow boxes around rows drawn with seed 0, and points with seed 0 in the whole cube: points
-    # of the same stream would all hit the boxes.
+    # With the same stream, random points in the cube would fall into narrow boxes around rows that
+    # were drawn with the same seed.
     points = np.random.default_rng(0).random((500, 2))
     assert not np.isin(sampling_stream(0).random((500, 2)), points).any()
 
@@ -489,11 +489,11 @@ def test_clopper_pearson_has_at_least_its_confidence(n_samples: int, truth: floa
 @pytest.mark.parametrize(
     ("lower", "upper"),
     [
-        # A staircase that fills much of the square around it: points are drawn there.
+        # A staircase fills much of the square around it, so that points are drawn in that square.
         ([[0, 0], [0, 0], [0, 0]], [[8, 2], [5, 5], [2, 8]]),
-        # Two bars far from filling it: points are drawn in the bars.
+        # Two bars leave most of it empty, so that points are drawn in the bars.
         ([[0, 0], [0, 0]], [[8, 1], [1, 8]]),
-        # One inside another: only the first box of equal points may count.
+        # Nested boxes share points: only the first box of equal points may count them.
         ([[1, 1], [0, 0], [7, 7]], [[2, 2], [3, 3], [8, 8]]),
     ],
 )
@@ -560,7 +560,7 @@ def test_contained_in_other_agrees_with_loop(path: str, boxes: np.ndarray) -> No
 
 @given(boxes=grid_boxes(max_boxes=12), data=st.data())
 def test_adjacent_pairs_agree_with_loop(boxes: np.ndarray, data: st.DataObject) -> None:
-    lower, upper = np.sort(boxes // 3, axis=0)  # a coarse grid, so that many boxes touch
+    lower, upper = np.sort(boxes // 3, axis=0)  # on a coarse grid many boxes touch
     n_features = lower.shape[1]
     flags: list[np.ndarray | None] = [None, None]
     if data.draw(st.booleans()):
@@ -586,7 +586,7 @@ def test_adjacent_pairs_agree_with_loop(boxes: np.ndarray, data: st.DataObject) 
     result = adjacent_pairs(lower, upper, *flags)
     assert result.shape == (len(expected), 3)
     assert result.tolist() == expected
-    for i, j, _ in expected:  # the two together are the box around them
+    for i, j, _ in expected:  # together they form the box around them
         hull = np.maximum(upper[i], upper[j]) - np.minimum(lower[i], lower[j])
         assert hull.prod() == sum((upper[one] - lower[one]).prod() for one in (i, j))
 
@@ -637,7 +637,7 @@ def test_overlapping_pairs_use_bounded_memory(
     assert pairs.tolist() == expected_pairs
     assert inside.tolist() == expected_inside.tolist()
     assert expected_inside.sum() >= 100
-    assert peak < 60e6  # all pairs of comparisons at once would be 25 million per feature
+    assert peak < 60e6  # comparing all pairs at once would need 25 million comparisons per feature
 
 
 BOX = ([[0.0, 0.0]], [[0.5, 0.5]])

@@ -1,4 +1,4 @@
-"""Rules that predict together, beside plain loops over rows and rules."""
+"""Rules that predict by voting, compared with plain loops over rows and rules."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ROWS = [[0.5, -1.0], [0.5, 1.0], [2.0, -1.0], [-1.0, -1.0], [math.nan, -1.0]]
 
 
 def test_votes_add_weights_and_break_ties_by_first_class():
-    # 0.5 to 0.25; 0.5 to 0.5; only b; only a; no rule holds.
+    # Votes 0.5 to 0.25; 0.5 to 0.5; only b; only a; no rule holds.
     assert VOTES.predict(ROWS).tolist() == ["a", "a", "b", "a", "b"]
     shares = VOTES.predict_proba(ROWS)
     assert shares[0].tolist() == pytest.approx([2 / 3, 1 / 3])
@@ -57,7 +57,7 @@ def test_probabilities_multiply_weights_by_class_shares():
     # 0.5 * (2/3, 1/3) + 0.25 * (1/4, 3/4) = (0.396, 0.354)
     assert both.predict([[0.5, -1.0]]).tolist() == ["a"]
     assert both.predict_proba([[0.5, -1.0]])[0].tolist() == pytest.approx([0.52777778, 0.47222222])
-    # A third rule without counts is sure of its class.
+    # A third rule without counts has probability 1 for its class.
     assert both.predict([[0.5, 1.0]]).tolist() == ["b"]
 
 
@@ -131,7 +131,7 @@ def test_predict_proba_gives_winner_one_if_undefined():
 
 
 def loop(ruleset: RuleSet, row: list[float]) -> object:
-    """What the rules answer, one after another."""
+    """Return the predictions of a plain loop over rows."""
     columns = [np.array([value]) for value in row]
     sums = dict.fromkeys(ruleset.classes or (), 0.0)
     total = weights = 0.0
@@ -253,7 +253,7 @@ def test_voting_memory_is_linear_in_rules():
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 40e6  # one matcher of all rules takes 20 000 * 20 000 bits, and a byte for each
+    assert peak < 40e6  # a matcher of all rules would need 20 000 * 20 000 bits, and a byte each
 
 
 def test_from_boxes_keeps_weights():

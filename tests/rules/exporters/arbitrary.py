@@ -1,6 +1,5 @@
-"""Rule sets of every kind, and rows at their borders, for the tests of everything that writes them.
-
-Loaded by the fixture `arbitrary` of the conftest beside it, since test modules are not importable.
+"""Rule sets of every kind, and rows at their bounds, for the tests of all exporters.
+// The fixture `arbitrary` of the conftest loads this module, since test modules are not importable.
 """
 
 from __future__ import annotations
@@ -99,7 +98,7 @@ VOTINGS = {"classification": ["votes", "probabilities", "logistic"], "regression
 
 
 def names(n: int) -> st.SearchStrategy[list[str]]:
-    """Feature names of all sorts, which differ also for who does not tell upper from lower case."""
+    """Draw feature names of many kinds that differ also if case is ignored."""
     return st.lists(
         st.sampled_from(NAMES), min_size=n, max_size=n, unique_by=lambda name: name.casefold()
     )
@@ -129,7 +128,7 @@ def intervals(draw, feature: int, *, bounded: bool = True) -> Interval:
 
 @st.composite
 def conditions(draw, kinds: list[str], depth: int = 0):
-    """A condition on features of the given kinds: "number", "code", "text" or "flag"."""
+    """Draw a condition on features of the kinds "number", "code", "text" or "flag"."""
     numeric = [j for j, kind in enumerate(kinds) if kind in ("number", "code")]
     forms = ["plain", "plain", "plain", "plain", "missing", *(["at least"] if depth < 2 else [])]
     form = draw(st.sampled_from([*forms, "linear"] if numeric else forms))
@@ -177,7 +176,7 @@ def rule_sets(
     tasks: tuple[str, ...] = ("classification", "regression"),
     labels: tuple[str, ...] = tuple(CLASSES),
 ) -> RuleSet:
-    """A rule set with any conditions, outputs, order, weights and fallback."""
+    """Draw a rule set with any conditions, outputs, order, weights and fallback."""
     kinds = draw(
         st.lists(
             st.sampled_from(["number", "number", "number", "code", "text", "flag"]),
@@ -257,9 +256,8 @@ def _elementary(found):
 def border_rows(
     ruleset: RuleSet, n_rows: int = 200, seed: int = 0, *, infinite: bool = True
 ) -> pd.DataFrame:
-    """Rows on, just below and just above every bound, with missing values, and some at random.
-
-    Columns compared with texts or flags are of objects, with None for missing; others of floats.
+    """Return rows on, just below and just above every bound, with missing values, and random rows.
+    // Columns compared with texts or flags have dtype object with None for missing, others float.
     """
     rng = np.random.default_rng(seed)
     bounds = {j: set(NUMBERS) for j in range(ruleset.n_features)}
@@ -271,7 +269,7 @@ def border_rows(
             values.setdefault(condition.feature, set()).update(condition.values)
         elif isinstance(
             condition, Linear
-        ):  # a row whose sum hits the bound, if the other values are 0
+        ):  # a row whose sum equals the bound if all other values are 0
             for bound in (condition.lower, condition.upper):
                 for feature, coefficient in condition.terms:
                     bounds[feature].add(bound / coefficient)
@@ -294,7 +292,7 @@ def border_rows(
 
 
 def answers(ruleset: RuleSet, X: pd.DataFrame) -> list:
-    """The rule set's answers as Python values; None where it has none (nothing said, or NaN)."""
+    """Return predictions as Python values; None where there is none (no rule or NaN)."""
     asked = ruleset
     if ruleset.fallback is None and ruleset.classes is not None:
         fresh = "nothing" if all(isinstance(c, str) for c in ruleset.classes) else -987654321
@@ -318,7 +316,7 @@ SEXES = ["f", "m", "it's", "nan", ""]
 
 
 def hostile_sets(n_sets: int = 12, seed: int = 0) -> list[RuleSet]:
-    """Rule sets of every way to predict, which say of missing values whether they satisfy them."""
+    """Return rule sets of every voting method, with explicit treatment of missing values."""
     rng = np.random.default_rng(seed)
     kinds = [(task, v) for task, votings in VOTINGS.items() for v in (None, None, *votings)]
     result = []
@@ -339,7 +337,7 @@ def hostile_sets(n_sets: int = 12, seed: int = 0) -> list[RuleSet]:
                 weight = 1.0 if voting is None else float(rng.choice([0.5, 0.1, 2.0]))
                 seen = None if classes is None else RuleStatistics(sum(counts), counts)
                 rules.append(Rule(premise, output, seen, weight))
-            except ValueError:  # conditions that contradict each other
+            except ValueError:  # the conditions contradict each other
                 continue
         domain = Domain((0,) * 4, (80, 500, len(SEXES), 9), [(2, SEXES)], (0.2, 0.1, 0.3, 0.2))
         result.append(
@@ -372,7 +370,7 @@ def _hostile_condition(rng: np.random.Generator, feature: int):
 
 
 def hostile_rows(n_rows: int = 10_000, seed: int = 1) -> pd.DataFrame:
-    """Rows at all bounds and beside them, infinite, missing, and with values never seen."""
+    """Return rows at and near all bounds, with infinite, missing and unseen values."""
     rng = np.random.default_rng(seed)
     bounds = np.array([0.0, 0.1, 18.0, 30.5, 65.0, 123.45678901234567, 1, 2, 2.5])
     near = [bounds, np.nextafter(bounds, -np.inf), np.nextafter(bounds, np.inf)]

@@ -1,4 +1,4 @@
-"""What the tests of writers share: arbitrary rule sets, and those of every extractor."""
+"""Shared fixtures of exporter tests: arbitrary rule sets, and those of every extractor."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 @pytest.fixture(scope="session")
 def arbitrary():
-    """The module of arbitrary rule sets and rows."""
+    """Return the module of arbitrary rule sets and rows."""
     return load_file("rules/exporters/arbitrary.py")
 
 
 @pytest.fixture(scope="session")
 def fitted():
-    """The rules of every registered extractor for each of its tasks, with the rows they came from.
-
-    A dict from (name, task) to (RuleSet, DataFrame).
+    """Return the rules of every registered extractor for each of its tasks, with their rows.
+    // The result is a dict from (name, task) to (RuleSet, DataFrame).
     """
     extractors = load_file("extractors/conftest.py")
     rng = np.random.default_rng(3)

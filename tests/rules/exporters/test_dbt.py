@@ -1,4 +1,4 @@
-"""Models of dbt are rendered by Jinja and run in DuckDB."""
+"""dbt models are rendered by Jinja and run in DuckDB."""
 
 from __future__ import annotations
 

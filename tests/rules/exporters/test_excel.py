@@ -1,4 +1,4 @@
-"""Workbooks and formulas for Excel, as files and texts; `test_standards` computes them."""
+"""Workbooks and formulas for Excel as files and texts; `test_standards` evaluates them."""
 
 import io
 import re

@@ -1,4 +1,4 @@
-"""Rules as Markdown, read back by a real Markdown parser."""
+"""Rules as Markdown, parsed by a real Markdown parser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IRIS = RuleSet(
 
 
 class Shown(HTMLParser):
-    """What a browser shows: the paragraph and the cells; any other element is a fault."""
+    """Parser that collects the paragraph and cells that a browser shows; other elements fail."""
 
     def __init__(self):
         super().__init__()

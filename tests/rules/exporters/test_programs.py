@@ -1,4 +1,4 @@
-"""JavaScript and Java are run by Node.js and the JVM, and compared with the rule sets."""
+"""JavaScript and Java run in Node.js and the JVM, and predict like the rule sets."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ def test_programs_predict_200_rule_sets(language, arbitrary, tmp_path):
 @settings(max_examples=2, phases=[Phase.generate])
 @given(data=st.data())
 def test_programs_predict_arbitrary_rules(language, arbitrary, data):
-    """Rules of all kinds with hostile names and categories, each with its own rows."""
+    """The rules are of all kinds, with hostile names and categories, and have their own rows."""
     strategy = arbitrary.rule_sets(policies=("default", "abstain"))
     drawn = [data.draw(strategy) for _ in range(25)]
-    rulesets = [  # no two share a feature, so that one list of rows serves all
+    rulesets = [  # no two sets share a feature, so that one list of rows suits all
         rules.replace(feature_names=[f"{name} {i}" for name in rules.feature_names])
         for i, rules in enumerate(drawn)
     ]

@@ -36,8 +36,8 @@ if SWIPL is None and "swipl" in os.environ.get("SKESCORE_ENGINES", "").split(","
     raise RuntimeError("SWI-Prolog is needed (SKESCORE_ENGINES), but swipl is not on the PATH.")
 needs_swipl = pytest.mark.skipif(SWIPL is None, reason="swipl (SWI-Prolog) is not on the PATH")
 
-# Answers are written as their type and characters, so that nothing depends on quoting. More than
-# one answer to a question would be written as well.
+# Results are written as type and character codes, so that quoting does not matter. A second
+# result of a query would be written as well.
 ASK = """
 say(Predict) :- integer(Predict), !, format("i ~w~n", [Predict]).
 say(Predict) :- number(Predict), !, format("f ~w~n", [Predict]).
@@ -50,7 +50,7 @@ main :- forall(row(Values), ( append(Values, [Predict], Arguments),
 
 
 def literal(value):
-    """A value as a fact holds it: numbers with all digits, all else quoted or missing."""
+    """Return a value as a Prolog fact: numbers with all digits, others quoted or missing."""
     if value is None or value != value:
         return "null"
     if isinstance(value, bool | np.bool_):
@@ -64,7 +64,7 @@ def literal(value):
 
 
 def ask(folder, theory, rows, **environment):
-    """The answer of SWI-Prolog to every row; None where the question fails."""
+    """Return the result of SWI-Prolog for every row; None where the query fails."""
     (folder / "theory.pl").write_text(theory, encoding="utf-8")
     facts = (f"row([{', '.join(map(literal, row))}]).\n" for row in rows)
     (folder / "rows.pl").write_text("".join(facts), encoding="utf-8")
@@ -91,7 +91,7 @@ def ask(folder, theory, rows, **environment):
 
 
 def assert_answers_alike(folder, ruleset, X, **arguments):
-    """SWI-Prolog answers every row of X as the rule set does, in value and type."""
+    """Check that SWI-Prolog predicts every row of X like the rule set, in value and type."""
     got = ask(folder, ruleset.to_prolog(**arguments), X)
     covered = ruleset.covers(X)
     expected = ruleset.predict(X if ruleset.fallback else X[covered]).tolist()
@@ -107,7 +107,7 @@ def assert_answers_alike(folder, ruleset, X, **arguments):
 
 
 def bordering_rows(ruleset, rng, n_rows):
-    """Random rows, many of them on bounds or right beside them, and some values missing."""
+    """Return random rows, many of them on or right next to bounds, with missing values."""
     X = rng.normal(size=(n_rows, ruleset.n_features)) * 2
     if ruleset.domain is not None:
         low, high = np.array(ruleset.domain.lower), np.array(ruleset.domain.upper)
@@ -227,7 +227,7 @@ def test_prolog_keeps_labels_and_values_of_all_kinds(tmp_path):
     X = np.array([[*labels, 1, 1.0, None]], dtype=object).T
     X[labels.index("null")] = X[labels.index("nan")] = None
     assert_answers_alike(tmp_path, ruleset, X)
-    # Other atoms may stand for what is missing.
+    # Other atoms may represent missing values.
     rules = [Rule([OneOf(0, ["nan"], negated=True)], "x"), Rule([OneOf(0, ["null"])], "y")]
     absent = RuleSet(rules, names, task="classification", fallback=Fallback("x", "abstain"))
     assert ask(tmp_path, absent.to_prolog(missing=["gone"]), [["nan"], ["null"], ["gone"]]) == [
@@ -289,7 +289,7 @@ def test_prolog_handles_infinite_and_unbound_values(tmp_path):
     theory = ruleset.to_prolog()
     rows = [[math.inf, "a"], [-math.inf, "a"], [0.0, "a"], [0.0, "b"]]
     assert ask(tmp_path, theory, rows) == [1, 2, -1, 3]
-    # What is no number and no atom, or the float that is no number, counts as missing.
+    # Values that are neither numbers nor atoms, and the float NaN, count as missing.
     theory += 'row([_, _]).\nrow([1.5NaN, 1.5NaN]).\nrow([f(x), [a]]).\nrow([null, "b"]).\n'
     assert ask(tmp_path, theory.replace("row(", "extra("), [[0.0, "a"]]) == [-1]
     extra = theory + ":- initialization(forall(row([A, B]), (prediction(A, B, C), write(C)))).\n"
@@ -477,7 +477,7 @@ floats = st.floats(allow_nan=False, allow_infinity=False)
 
 @needs_swipl
 def test_prolog_accepts_any_text_number_and_name(tmp_path_factory):
-    """All in one process: each text, number and name gets a rule of its own."""
+    """One process tests all: each text, number and name gets its own rule."""
     strings, numbers, names = set(), set(), set()
 
     @given(text=texts, number=floats, name=texts)
@@ -544,7 +544,7 @@ def test_prolog_comments_describe_rules():
         "% 2 rules for classification; the first that holds predicts."
     )
     assert "in the order in which they predict" in two.replace(ordered=False).to_prolog()
-    # Of a single rule there is no first one.
+    # A single rule is not described as the first.
     assert ruleset.to_prolog().startswith("% 1 rule for classification.\n")
 
 
@@ -575,7 +575,7 @@ def test_prolog_rejects_nearest_fallback():
     ruleset = RuleSet([Rule([Interval(0, 1)], "a")], ["x"], task="classification", fallback=nearest)
     with pytest.raises(ValueError, match=r"policy='nearest'.*replace\(fallback=Fallback\('b'\)\)"):
         ruleset.to_prolog()
-    # Without rules, or with one that always holds, nothing is ever looked for.
+    # Without rules, or with one that always holds, no nearest rule is needed.
     assert "prediction(_, b)." in ruleset[:0].to_prolog()
     always = ruleset.replace(rules=[*ruleset.rules, Rule([], "a")])
     assert "otherwise, where" not in always.to_prolog()

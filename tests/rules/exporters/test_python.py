@@ -1,4 +1,4 @@
-"""The Python function is run and compared with the rule set, row by row."""
+"""The Python function runs and predicts like the rule set, row by row."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ NAMES = ["petal length (cm)", "class"]
 
 
 def made(ruleset, **options):
-    """The written function."""
+    """Return the exported function."""
     namespace = {}
     exec(compile(ruleset.to_python(**options), "written.py", "exec"), namespace)
     return namespace[options.get("function_name", "predict")]
@@ -45,7 +45,7 @@ def rows(X):
 
 
 def tried(function, row):
-    """The function's answer; None for NaN, and where it has none."""
+    """Return the result of the function; None for NaN or if no rule holds."""
     try:
         answer = function(row)
     except ValueError as error:
@@ -56,7 +56,7 @@ def tried(function, row):
 
 
 def assert_same(function, ruleset, X, expected):
-    """Equal, and of one type: True is not 1."""
+    """Check that results are equal in value and type (True is not 1)."""
     results = [tried(function, row) for row in rows(X)]
     wrong = [
         (row, a, b)
@@ -246,7 +246,7 @@ def test_python_function_accepts_rows_of_many_types():
 
 
 def test_python_function_counts_conditions_of_numpy_rows():
-    # True + True is True in NumPy, and 2 in Python.
+    # True + True is True in NumPy, but 2 in Python.
     inner = [OneOf(0, [1]), OneOf(1, ["a"]), OneOf(1, ["b"], negated=True)]
     ruleset = RuleSet([Rule([AtLeast(2, inner)], 1)], NAMES, task="regression")
     assert made(ruleset)([np.float64(1), np.str_("a")]) == 1.0
@@ -439,7 +439,7 @@ def test_python_nearest_rule_works_in_many_dimensions():
 
 
 def test_python_sums_round_like_numpy():
-    # 0.1 + 0.2 + 0.3 depends on the order: 0.6000000000000001 from the left.
+    # The value of 0.1 + 0.2 + 0.3 depends on the order: 0.6000000000000001 from the left.
     rules = [Rule([Interval(0, lower=0)], v) for v in (0.1, 0.2, 0.3)]
     summed = RuleSet(rules, NAMES, task="regression", ordered=False, voting="sum")
     assert made(summed)([1, 1]) == summed.predict([[1, 1]])[0] == 0.6000000000000001

@@ -1,4 +1,4 @@
-"""Shorter bounds: the same rows, fewer digits, and no relation between rules is lost."""
+"""Shortened bounds select the same rows with fewer digits and keep relations between rules."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def shortened(bound, *values, closed=True):
 
 
 def places(value):
-    """Decimals after the point, and digits that are not trailing zeros before it."""
+    """Return the number of decimals and of significant digits."""
     _, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     return max(0, -exponent), len(digits)
 
@@ -60,7 +60,7 @@ def elementary(ruleset):
 
 
 def bounds(ruleset):
-    """All bounds in order, with what they bound."""
+    """Return all bounds in order, with their feature or terms."""
     return [
         (c.feature if isinstance(c, Interval) else c.terms, side)
         for c in elementary(ruleset)
@@ -74,7 +74,7 @@ def bounds(ruleset):
     [
         (2.449999988, [1.9, 3.0], True, 2.0),
         (2.449999988, [2.0, 3.0], True, 2.0),
-        (2.449999988, [2.0, 3.0], False, 3.0),  # x < 2 would lose the row at 2
+        (2.449999988, [2.0, 3.0], False, 3.0),  # a bound x < 2 would lose the row at 2
         (2.449999988, [2.1, 2.9], True, 2.4),
         (2.449999988, [2.44, 2.46], True, 2.45),
         (2.449999988, [2.4499, 2.4501], True, 2.45),
@@ -100,7 +100,7 @@ def bounds(ruleset):
             math.nextafter(0.3, 1),
         ),
         (2.45, [math.nan, -math.inf, math.inf], True, 2.0),
-        (2.45, [math.nan], True, 2.45),  # nothing to go by
+        (2.45, [math.nan], True, 2.45),  # no observed value
     ],
 )
 def test_shorten_finds_shortest_bounds(bound, values, closed, shortest):
@@ -117,7 +117,7 @@ def test_shorten_keeps_rows_of_every_condition(arbitrary, data):
         assert (shorter.match(X) == ruleset.match(X)).all()
     for before, after in zip(elementary(ruleset), elementary(shorter), strict=True):
         holds = [
-            c.holds(lambda j: X.iloc[:, j].to_numpy())  # inner conditions too
+            c.holds(lambda j: X.iloc[:, j].to_numpy())  # including inner conditions
             for c in (before, after)
             if not isinstance(c, Linear)
         ]
@@ -141,7 +141,7 @@ def test_shorten_adds_no_digits_and_keeps_order_of_bounds(arbitrary, data):
                 assert (before < before_too) == (after < after_too)
                 assert (before == before_too) == (after == after_too)
     rest = {"rules": ruleset.rules}
-    assert shorter.replace(**rest) == ruleset  # nothing but the conditions has changed
+    assert shorter.replace(**rest) == ruleset  # only the conditions have changed
     assert [r.output for r in shorter] == [r.output for r in ruleset]
     assert [r.weight for r in shorter] == [r.weight for r in ruleset]
     assert [r.statistics for r in shorter] == [r.statistics for r in ruleset]
@@ -155,7 +155,7 @@ def test_shorten_adds_no_digits_and_keeps_order_of_bounds(arbitrary, data):
 @example(bound=-999.5, values=[-999.5], closed=True)
 @example(bound=999.5, values=[999.5], closed=False)
 def test_shorten_overlooks_no_shorter_bound(bound, values, closed):
-    """Numbers with fewer decimals near the bound are tried one by one."""
+    """The test tries all numbers with fewer decimals near the bound."""
     X, result = column(*values), shortened(bound, *values, closed=closed)
     expected = upper(bound, closed=closed).covers(X)
     decimals, digits = places(result)
@@ -209,7 +209,7 @@ def test_shorten_keeps_nearest_rule():
         domain=Domain((0,), (10,)),
         fallback=Fallback("low", "nearest"),
     )
-    X = column(1.1, 2.995, 3.005, 5.5)  # the middle between the bounds is 3
+    X = column(1.1, 2.995, 3.005, 5.5)  # the midpoint between the bounds is 3
     assert ruleset.replace(fallback=Fallback("low")).shorten(X)[0].conditions[0].upper == 2
     shorter = ruleset.shorten(X)
     assert shorter.predict(X).tolist() == ruleset.predict(X).tolist() == ["low"] * 2 + ["high"] * 2

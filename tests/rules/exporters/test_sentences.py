@@ -1,4 +1,4 @@
-"""Rules as sentences: each kind of rule said once, in correct English."""
+"""Rules as sentences in correct English: one test per kind of rule."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from skescore.rules import (
 
 
 def one(conditions, output="yes", statistics=None, names=("a", "b", "c"), **settings):
-    """The sentence of a single rule, without its number."""
+    """Return the sentence of a single rule, without its number."""
     task = settings.pop("task", "classification")
     classes = ["yes", "no"] if task == "classification" else None
     rule = Rule(conditions, output, statistics, settings.pop("weight", 1.0))
@@ -84,7 +84,7 @@ def test_sentences_join_conditions_unambiguously():
     assert one([a, Interval(1, 5)]) == f"{start} and b is above 5{end}"
     assert one([a, b]) == f"{start}, and b is above 1 and at most 2{end}"
     assert one([a, Interval(1, 5), c]) == f"{start}, b is above 5, and c is x{end}"
-    # What says "or" stands in brackets, unless it stands alone.
+    # Conditions with "or" are in parentheses, unless they stand alone.
     d, e = Interval(0, upper=1, missing=True), OneOf(2, ["x", "y"])
     assert one([d, b]) == f"If (a is at most 1 or missing), and b is above 1 and at most 2{end}"
     assert one([a, Interval(1, 5), e]) == f"{start}, b is above 5, and (c is x or y){end}"
@@ -147,7 +147,7 @@ def test_sentences_describe_order_of_rules():
         "2. If y is above 2, then the prediction is b.",
         "3. In every case, the prediction is c.",
     ]
-    # Rules that never hold together, and single ones, need no such line.
+    # Disjoint rules and single rules need no such line.
     assert len(ordered.replace(ordered=False, disjoint=True).to_sentences().splitlines()) == 3
     assert len(ordered[:1].replace(ordered=False).to_sentences().splitlines()) == 2
     many = RuleSet([Rule([Interval(0, i)], "a") for i in range(10)], ["x"], task="classification")

@@ -1,4 +1,4 @@
-"""The SQL is run in DuckDB and SQLite and compared with the rule set, row by row."""
+"""SQL runs in DuckDB and SQLite and predicts like the rule set, row by row."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ NAMES = ["length", "kind"]
 
 @pytest.fixture(scope="module")
 def duck():
-    """A database in memory."""
+    """Yield a database in memory."""
     with duckdb.connect(config={"threads": 1}) as connection:
         yield connection
 
 
 def ask(connection, query, parameters=()):
-    """All rows of a result, which some versions of DuckDB want to be fetched to the end."""
+    """Return all rows of a result; some versions of DuckDB require fetching to the end."""
     return connection.execute(query, list(parameters)).fetchall()
 
 
 def arrow(X):
-    """A table in which every other missing number is NULL, and the others NaN."""
+    """Create a table in which every other missing number is NULL, and the others NaN."""
     columns = {}
     for name in X.columns:
         values = X[name].to_numpy()
@@ -61,7 +61,7 @@ def arrow(X):
 
 
 def in_duckdb(connection, ruleset, X, expressions):
-    """What a DuckDB table of the rows gives for some expressions."""
+    """Return the values of some expressions on a DuckDB table of the rows."""
     connection.register("some_rows", arrow(X).append_column("position", pa.array(range(len(X)))))
     listed = ", ".join(f"({text}) AS a{i}" for i, text in enumerate(expressions))
     result = ask(connection, f"SELECT {listed} FROM some_rows ORDER BY position")
@@ -70,7 +70,7 @@ def in_duckdb(connection, ruleset, X, expressions):
 
 
 def in_sqlite(ruleset, X, expressions):
-    """What an SQLite table of the rows gives for some expressions."""
+    """Return the values of some expressions on an SQLite table of the rows."""
     with closing(sqlite3.connect(":memory:")) as connection:
         kinds = {"f": "REAL", "b": "INTEGER"}
         declared = [
@@ -124,7 +124,7 @@ def test_sql_predicts_like_arbitrary_rule_sets(arbitrary, duck, data):
         in_duckdb(duck, ruleset, X, expressions), expected, strict=True
     ):
         assert_equal(result, expected_value, ruleset, X)
-    if by_row:  # infinite votes may cancel to NaN, which SQLite does not know
+    if by_row:  # infinite votes may cancel to NaN, which SQLite does not support
         X = arbitrary.border_rows(ruleset, 80, infinite=False)
         expected = [arbitrary.answers(ruleset, X)]
     expressions = [ruleset.to_sql(dialect="sqlite")]
@@ -219,7 +219,7 @@ def test_plain_sql_decimals_equal_bounds(duck, digits, exponent, kind):
 @example(9007199254740993.0)
 @example(1.7976931348623157e308)
 @example(-0.0)
-# Python 3.11's SQLite reads the shortest form of this number as its neighbor.
+# SQLite in Python 3.11 reads the shortest form of this number as its neighbor.
 @example(36.0371378)
 def test_sql_numbers_are_read_exactly(duck, value):
     sql = one_rule(value).to_sql(exact=True)
@@ -371,7 +371,7 @@ def test_sql_predicts_hostile_rows(arbitrary, duck):
         for dialect in (None, "duckdb", "postgres"):
             (result,) = in_duckdb(duck, ruleset, X, [ruleset.to_sql(exact=True, dialect=dialect)])
             assert_equal(result, expected, ruleset, X)
-        # Infinite values of a sum may cancel to NaN, which SQLite does not know.
+        # Infinite values of a sum may cancel to NaN, which SQLite does not support.
         (result,) = in_sqlite(ruleset, finite, [ruleset.to_sql(dialect="sqlite")])
         assert_equal(result, arbitrary.answers(ruleset, finite), ruleset, finite, types=False)
 
@@ -391,7 +391,7 @@ def test_sql_ignores_undefined_votes(duck):
         ruleset = RuleSet(rules, NAMES, task="classification", ordered=False, voting=voting)
         with np.errstate(invalid="ignore"):
             expected = ruleset.predict(X).tolist()
-        for nulls in (X, pd.concat([X.iloc[1:], X.iloc[:1]])):  # NULL and NaN change places
+        for nulls in (X, pd.concat([X.iloc[1:], X.iloc[:1]])):  # NULL and NaN swap places
             expected_value = expected if nulls is X else [*expected[1:], expected[0]]
             assert (
                 in_duckdb(duck, ruleset, nulls, [ruleset.to_sql(exact=True)])[0] == expected_value
@@ -434,7 +434,7 @@ def test_sql_missing_prediction_is_null(duck):
     assert one_rule(2.5).to_sql(exact=True) == "2.5e0"
     assert (
         one_rule(2.5, fallback=Fallback(1.0, "nearest")).to_sql(exact=True) == "2.5e0"
-    )  # never asked
+    )  # no row needs the fallback
 
 
 # --- how it looks ---------------------------------------------------------------------------------
@@ -584,7 +584,7 @@ def test_sql_of_many_rules_respects_expression_depth(arbitrary, duck, voting):
 def test_sql_sums_of_many_rules_equal_predictions(duck):
     rng = np.random.default_rng(3)
     names = [f"x{j}" for j in range(150)]
-    long = Rule([Interval(j, -9) for j in range(150)], 0.1)  # deep by itself
+    long = Rule([Interval(j, -9) for j in range(150)], 0.1)  # one deeply nested expression
     rules = [
         Rule([Interval(j % 150, float(v))], float(v)) for j, v in enumerate(rng.normal(size=700))
     ]
@@ -593,7 +593,7 @@ def test_sql_sums_of_many_rules_equal_predictions(duck):
     expected = ruleset.predict(X).tolist()
     assert list(in_duckdb(duck, ruleset, X, [ruleset.to_sql(exact=True)])[0]) == expected
     assert list(in_sqlite(ruleset, X, [ruleset.to_sql(dialect="sqlite")])[0]) == expected
-    more = ruleset.replace(rules=[*ruleset.rules, *rules[:250]])  # too deep but for blocks
+    more = ruleset.replace(rules=[*ruleset.rules, *rules[:250]])  # too deep without blocks
     result = in_duckdb(duck, more, X, [more.to_sql(exact=True)])[0]
     assert list(result) == pytest.approx(more.predict(X).tolist())
 
@@ -654,7 +654,7 @@ def test_sql_rejects_unsupported_rules(ruleset, options, message):
 
 
 def test_sql_accepts_unused_invalid_names():
-    # The database need not know a column that no rule asks for.
+    # The database may lack columns that no rule uses.
     ruleset = one_rule(1.0, Interval(1, 1), feature_names=["", "b", "c", "C"])
     assert '"b"' in ruleset.to_sql(exact=True)
     upper = one_rule(1.0, Interval(0, 1), feature_names=["a", "A"])
@@ -688,7 +688,7 @@ def test_sql_sums_overflow_to_infinity(duck):
 
 
 def test_sql_text_nan_is_not_missing(duck):
-    """Where rules ask no more than whether a value is known, its type tells."""
+    """If conditions only test for missing values, the type of the column decides about NaN."""
     rules = RuleSet([Rule([Missing(0, negated=True)], "known")], ["v"], task="classification")
     sql = rules.to_sql(exact=True, dialect="duckdb")
     rows = "(VALUES ('nan'), ('NaN'), ('a'), (NULL)) AS t(v)"

@@ -1,4 +1,4 @@
-"""BOOLEAN columns where rules compare numbers, as rules learned from truth values do."""
+"""BOOLEAN columns in numeric comparisons, as in rules learned from booleans."""
 
 from __future__ import annotations
 

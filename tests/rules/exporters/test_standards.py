@@ -1,6 +1,5 @@
-"""ONNX, PMML, DMN and Excel are run by other engines and compared with the rule sets.
-
-ONNX Runtime, JPMML (in jpmml-evaluator), and feelin and hyperformula from npm (NODE_PATH).
+"""ONNX, PMML, DMN and Excel run in other engines and predict like the rule sets.
+// The engines are ONNX Runtime, jpmml-evaluator, and feelin and hyperformula from npm (NODE_PATH).
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ def with_fallback(ruleset):
 def hostile_cases(arbitrary, format_name, n_sets, n_rows, seed=0):
     """Return rule sets and rows that a format can express."""
     rulesets, X = arbitrary.hostile_sets(n_sets, seed), arbitrary.hostile_rows(n_rows)
-    # The domain shows that a feature holds texts which rules only test for missing values.
+    # The domain shows that the feature contains texts, although rules only test for missing values.
     domain = next(rules.domain for rules in rulesets if rules.domain is not None)
     rulesets = [rules.replace(domain=domain) for rules in rulesets]
     if format_name == "onnx":
@@ -159,7 +158,7 @@ def test_standards_predict_arbitrary_rules(format_name, arbitrary, data):
         if format_name == "pmml":
             if any(isinstance(rule.output, LinearOutput) for rule in rules):
                 continue
-            # No two share a feature, so that one list of rows serves all.
+            # No two sets share a feature, so that one list of rows suits all.
             rules = rules.replace(feature_names=[f"{name} {i}" for name in rules.feature_names])
         rulesets.append(rules)
         tables.append(arbitrary.border_rows(rules, 40, infinite=format_name != "dmn"))

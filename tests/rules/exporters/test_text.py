@@ -1,4 +1,4 @@
-"""Rules as text, tables, HTML and JSON; JSON comes back without loss."""
+"""Rules as text, tables, HTML and JSON; JSON is read back without loss."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_text_last_line_states_fallback(fallback, line):
     text = IRIS[:2].replace(fallback=fallback).to_text()
     assert text.splitlines()[2:] == [f"otherwise, where no rule holds: {line}"]
     assert len(IRIS[:2].replace(fallback=None).to_text().splitlines()) == 2
-    # A rule that always holds leaves no row without an answer.
+    # With a rule that always holds, no row needs the fallback.
     assert len(IRIS.replace(fallback=fallback).to_text().splitlines()) == 3
 
 
@@ -137,7 +137,7 @@ def test_text_digits_of_linear_outputs_suit_domain():
     assert str(ruleset) == "1. ALWAYS -1234567 + 617.2·year"
     changed_rules = ruleset.replace(domain=Domain((1990,), (2020,)))
     assert str(changed_rules) == "1. ALWAYS -1234567 + 617.235·year"
-    # Four digits of the coefficient would be 69 too little, of a function that varies by 18517.
+    # With four digits the coefficient would be off by 69, for a function that varies by 18517.
     assert abs(-1234567 + 617.235 * 2020 - (function.intercept + 617.23456 * 2020)) < 18517 / 1000
 
 
@@ -148,7 +148,7 @@ def test_text_distinguishes_close_bounds():
     lines = str(RuleSet(rules, ["a"], task="regression")).splitlines()
     bounds = [line.partition(" THEN")[0].split()[-1].rstrip(")") for line in lines]
     assert bounds == ["2.45", "2.4500001", "2.4499999", "3", "3.0000001"]
-    # The same bound reads the same on both of its sides.
+    # The same bound has the same text on both sides.
     split = [Rule([Interval(0, upper=b)], 0) for b in near]
     split += [Rule([Interval(0, lower=b)], 0) for b in near]
     text = str(RuleSet(split, ["a"], task="regression", domain=Domain((0,), (100,))))
@@ -243,7 +243,7 @@ def test_to_frame_describes_regression_rules():
 
 
 class Cells(HTMLParser):
-    """The texts of a table, and a check that every tag is closed in order."""
+    """Parser that collects the texts of a table and checks that every tag is closed in order."""
 
     def __init__(self):
         super().__init__()
@@ -294,7 +294,7 @@ def test_tables_and_html_show_missing_conditions():
     assert rules.n_literals == 2 + 2 + 1 + 1
     for written in (rules.to_markdown(), rules.to_html(), rules.to_html(standalone=True)):
         assert all(premise in written for premise in premises)
-    # A text that ends like a condition of ours stands in quotation marks.
+    # A text that ends like a condition is quoted.
     assert str(OneOf(1, ["f or missing"])) == 'x1 = "f or missing"'
 
 
@@ -335,7 +335,7 @@ def test_html_escapes_names_and_labels():
 
 
 class Page(HTMLParser):
-    """The elements of a page in order, with their attributes and texts; all must be closed."""
+    """Parser that collects the elements of a page in order; all must be closed."""
 
     def __init__(self):
         super().__init__()
@@ -384,7 +384,7 @@ def test_html_page_is_complete_and_self_contained():
         "versicolor",
         "54 rows, 91 % of this class",
     ]
-    # Nothing runs, nothing is loaded, and dark screens stay dark.
+    # No script runs, nothing is loaded, and dark screens stay dark.
     allowed = {
         "html",
         "head",
@@ -557,7 +557,7 @@ def rule_sets(draw):
         for condition in draw(st.lists(conditions(len(names)), max_size=3)):
             try:
                 Rule([*premise, condition], 0)
-            except ValueError:  # contradicts another
+            except ValueError:  # the conditions contradict each other
                 continue
             premise.append(condition)
         rules.append(Rule(premise, draw(outputs), draw(statistics)))
@@ -593,7 +593,7 @@ def test_json_restores_arbitrary_rule_sets(ruleset, indent):
     back = RuleSet.from_json(text)
     assert back == ruleset
     assert hash(back) == hash(ruleset)
-    # Also what compares equal and is not the same: -0.0, True and 1, 1 and 1.0.
+    # The repr also distinguishes values that compare equal: -0.0 and 0.0, True and 1, 1 and 1.0.
     assert repr(back._key) == repr(ruleset._key)
     assert back.to_json(indent=indent) == text
 
@@ -680,7 +680,7 @@ def test_json_writes_missing_conditions_in_version_2():
         task="regression",
     )
     data = json.loads(ruleset.to_json())
-    # The version that knows of missing values, where something is said of them.
+    # Conditions on missing values require the version that supports them.
     assert data["version"] == 2
     assert [rule["if"] for rule in data["rules"]] == [
         [
@@ -716,7 +716,7 @@ def test_json_preserves_predictions_on_hostile_rows(arbitrary):
 
 
 def test_json_reads_first_version():
-    # Stored when there was no other version.
+    # The file was written before the second version existed.
     text = FIRST_VERSION.read_text(encoding="utf-8")
     ruleset = RuleSet.from_json(text)
     assert json.loads(text)["version"] == 1
@@ -739,7 +739,7 @@ def test_json_reads_first_version():
         ordered=False,
         fallback=Fallback("no", "abstain", (8, 11), "?"),
     )
-    # A set that says nothing of missing values is still written so, for earlier releases.
+    # Sets without conditions on missing values keep the old version for earlier releases.
     assert json.loads(ruleset.to_json()) == json.loads(text)
 
 
@@ -761,7 +761,7 @@ GONE = object()
 
 
 def changed(path, value):
-    """The good JSON with one value changed or left out."""
+    """Return the valid JSON with one value changed or left out."""
     data = json.loads(json.dumps(GOOD))
     at = data
     for key in path[:-1]:

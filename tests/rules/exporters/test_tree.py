@@ -1,4 +1,4 @@
-"""Rules as an indented tree, and a slow reader of such trees as the oracle."""
+"""Rules as an indented tree, read back by a slow parser."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def exact(feature, value):
 
 
 def holds(condition, row):
-    """Whether a printed comparison of names x0, x1, ... with numbers holds for a row."""
+    """Return whether a printed comparison of names x0, x1, ... with numbers holds for a row."""
     asked = re.fullmatch(r"x(\d+) is (known|missing)", condition)
     if asked:
         return math.isnan(row[int(asked[1])]) == (asked[2] == "missing")
@@ -60,7 +60,7 @@ def holds(condition, row):
 
 
 def read(text, row):
-    """The first conclusion from the top whose conditions all hold; None if there is none."""
+    """Return the first conclusion whose conditions all hold, or None."""
     way = []
     for line in text.splitlines():
         result = re.fullmatch(r"((?:\|   )*)\|--- (.*)", line)
@@ -76,7 +76,7 @@ def read(text, row):
 
 
 def rows_for(ruleset, rng, n_rows=200):
-    """Random rows, rows on the bounds and just beside them, and missing values."""
+    """Return random rows, rows on and right next to the bounds, and missing values."""
     X = rng.normal(size=(n_rows, ruleset.n_features)) * 3
     boxes = ruleset.boxes
     for j in range(ruleset.n_features):
@@ -108,7 +108,7 @@ def test_tree_text_matches_export_text_of_scikit_learn():
     theirs = export_text(tree, feature_names=list(X.columns))
 
     def shape(text):
-        """Indentation, feature and sign of every line; the class of a leaf."""
+        """Compare indentation, feature and sign of every line, and the class of a leaf."""
         return re.findall(r"^((?:\|   )*\|--- )(class: \d|[\w/]+ +[<>]=?)", text, re.MULTILINE)
 
     assert len(shape(ours)) == len(ours.splitlines())
@@ -127,7 +127,7 @@ def test_tree_text_reads_like_scikit_learn_trees(leaves, simplify):
     )
     ruleset = tree_to_ruleset(tree.fit(X, y), simplify=simplify)
     text = ruleset.to_tree_text(number=exact)
-    if not simplify:  # a tree again: every condition once, and its opposite
+    if not simplify:  # a tree states every condition once, and its opposite
         assert text.count("class:") == len(ruleset)
         assert len(text.splitlines()) == len(ruleset) + 2 * (len(ruleset) - 1)
         assert "from the top" not in text
@@ -145,7 +145,7 @@ def test_tree_text_describes_regression_trees():
 
 
 def random_tree(rng, n_features, depth, gaps=0.0):
-    """Leaves of a random tree, listed in any order, some of them left out.
+    """Return most leaves of a random tree, in random order.
 
     A share of splits sends missing values to one side.
     """
@@ -166,7 +166,7 @@ def random_tree(rng, n_features, depth, gaps=0.0):
             try:
                 Rule([*conditions, side], 0)
             except ValueError:
-                continue  # nothing lies there
+                continue  # the leaf would be empty
             grow([*conditions, side], left - 1)
 
     grow([], depth)
@@ -193,7 +193,7 @@ def test_tree_text_handles_missing_values(seed):
     rng = np.random.default_rng(seed)
     leaves = random_tree(rng, 3, 4, gaps=0.8)
     rules = [Rule(leaf, f"l{i}") for i, leaf in enumerate(leaves)]
-    # A leaf of missing values alone is no box: such sets are written as lists.
+    # A leaf of missing values alone is no box, so that such sets are written as lists.
     boxes = [rule for rule in rules if not rule.non_intervals]
     for kept in (rules, boxes):
         ruleset = RuleSet(
@@ -244,7 +244,7 @@ def test_tree_text_reads_like_random_lists(seed, ordered):
     ruleset = RuleSet(rules, ["x0", "x1", "x2"], task="classification", ordered=ordered)
     assert ruleset.to_tree_text().startswith("(from the top")
     assert_reads_like(ruleset, rows_for(ruleset, rng))
-    # Declared never to hold together, the first that does answers.
+    # If rules are declared disjoint, the first match predicts.
     assert_reads_like(ruleset.replace(ordered=False, disjoint=True), rows_for(ruleset, rng))
 
 
@@ -266,7 +266,7 @@ def test_tree_text_handles_boxes_that_no_cut_separates():
     )
     text = ruleset.to_tree_text()
     assert text.splitlines()[0].startswith("(from the top")
-    # The box that stands apart is parted from the others all the same.
+    # The separate box is still split from the others.
     assert text.splitlines()[1] == "|--- x0 <= 3"
     grid = np.array(list(itertools.product(np.arange(-0.5, 7, 0.5), repeat=2)))
     assert_reads_like(ruleset, grid)
@@ -279,7 +279,7 @@ def test_tree_text_handles_deep_trees_and_many_leaves():
     text = ruleset.to_tree_text(number=exact)
     assert text.count("value: ") == 1500
     assert max(line.count("|   ") for line in text.splitlines()) < 15
-    # One feature more at each level: no way round a deep tree.
+    # Each level adds a feature, so that the tree must be deep.
     rules, way = [], []
     for j in range(60):
         rules.append(Rule([*way, Interval(j, upper=0)], j))

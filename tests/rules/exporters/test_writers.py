@@ -1,4 +1,4 @@
-"""The table of writers: every record works, for RuleSet.to and for the command line."""
+"""The table of writers: every record works for RuleSet.to and on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fitted models become a RuleSet, or an error explains why not."""
+"""Fitted models become a RuleSet, or an error explains why they cannot."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_model_readers_exist_and_are_documented(reader):
 
 
 class Extractor(BaseEstimator):
-    """What third parties need: the attribute `rules_`, there after fit."""
+    """A minimal third-party extractor: fit sets the attribute `rules_`."""
 
     def __init__(self, estimator=None):
         self.estimator = estimator
@@ -128,7 +128,7 @@ def test_as_ruleset_accepts_registered_types():
     with pytest.raises(TypeError, match="Theirs has no rules"):
         as_ruleset(Theirs())
 
-    # A class of this test alone, so that it need not be taken away again.
+    # This class exists only in this test, so that it need not be unregistered.
     @as_ruleset.register(Theirs)
     def _(model, *, output=1.0):
         return RuleSet([Rule([], output)], [model.text], task="regression")

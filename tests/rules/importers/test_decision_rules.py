@@ -1,4 +1,4 @@
-"""The JSON of decision-rules, without the package."""
+"""The JSON of decision-rules, read without the package."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_decision_rules_add_votes_per_class() -> None:
         rule(number(0, right=3.0), "b", 0.3),
     )
     ours = read_decision_rules(data)
-    # a, by row: no vote, 0.5, 0.5, 0.5, none, 0.5; b: 0.6, 0.6, 0, 0, 0.3, 0.3
+    # Votes by row for a: none, 0.5, 0.5, 0.5, none, 0.5; for b: 0.6, 0.6, 0, 0, 0.3, 0.3.
     assert ours.predict(ROWS).tolist() == ["b", "b", "a", "a", "b", "a"]
     assert (ours.voting, ours.ordered, ours.fallback.output) == ("votes", False, "b")
     assert ours.classes == ("a", "b")

@@ -1,4 +1,4 @@
-"""Gradient boosting on histograms as rules, beside the models themselves."""
+"""Rules of histogram-based gradient boosting, compared with the models themselves."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_hist_boosting_reads_categorical_codes() -> None:
 
 
 def test_hist_boosting_inverts_scaler() -> None:
-    X, y = table(800, 0)  # of so many values some are bounds of bins
+    X, y = table(800, 0)  # with so many values, some equal bounds of bins
     X = X[["age", "size"]] * 10 + 3
     model = make_pipeline(StandardScaler(), HistGradientBoostingRegressor(**SMALL)).fit(X, y)
     assert as_ruleset(model).predict(X) == pytest.approx(model.predict(X), abs=1e-12)

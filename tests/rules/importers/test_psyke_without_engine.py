@@ -1,4 +1,4 @@
-"""What is said of things that are no extractors of PSyKE, also without it."""
+"""Messages about objects that are no PSyKE extractors, also without PSyKE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules in the notation of RuleKit, beside the exact rules of the engine that printed them."""
+"""Rules in the notation of RuleKit, compared with the exact rules of the engine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CASES = [
 
 
 def data(case: Any) -> tuple[list[str], np.ndarray]:
-    """Names and rows on which the engine predicted."""
+    """Return names and rows on which the engine predicted."""
     bunch = load_iris() if case["dataset"] == "iris" else load_diabetes(scaled=False)
     names = [re.sub("[^A-Za-z0-9]+", "_", name).strip("_") for name in bunch.feature_names]
     X = np.asarray(bunch.data)
@@ -35,7 +35,7 @@ def data(case: Any) -> tuple[list[str], np.ndarray]:
 
 
 def printed(rules: Any) -> str:
-    """A list of rules with their statistics, as the engine writes it."""
+    """Return a list of rules with their statistics in the format of the engine."""
     return "\n".join(
         f"r{number}: {r['text']} (p={r['p']}, n={r['n']}, P={r['P']}, N={r['N']}, "
         f"weight={r['weight']}, pval={str(r['pvalue']).replace('e', 'E')})"
@@ -44,7 +44,7 @@ def printed(rules: Any) -> str:
 
 
 def holds(rule: Any, row: dict[str, float]) -> bool:
-    """The slow way to ask the exact conditions."""
+    """Return whether the exact conditions hold for a row."""
     for name, lower, upper, lower_closed, upper_closed in rule["conditions"]:
         value = row[name]
         if lower is not None and not (value > lower or (lower_closed and value == lower)):
@@ -210,7 +210,7 @@ def test_rulekit_text_converts_statistics(
 
 def test_rulekit_text_keeps_class_counts_if_determined() -> None:
     text = "IF width = <1, 2) THEN k = {b} (p=8, n=1)\nIF width = <1, 3) THEN k = {a} (p=8, n=0)"
-    # Of two labels in the rules there may be a third that no rule speaks of.
+    # There may be a third label that no rule predicts.
     assert [
         rule.statistics.class_counts for rule in read_rulekit_text(text, feature_names=["width"])
     ] == [None, (8, 0)]
@@ -222,7 +222,7 @@ def test_rulekit_text_converts_labels_and_defaults() -> None:
     text = "IF width = <1, 2) THEN k = {10}\nIF width = <5, 7) THEN k = {9}"
     names = ["width"]
     numbers = read_rulekit_text(text, feature_names=names, classes=[9, 10, 11])
-    # RuleKit compares the names of classes as texts, also where no rule holds.
+    # RuleKit compares class names as texts, also where no rule holds.
     assert numbers.classes == (10, 11, 9)
     assert numbers.predict([[1.0], [5.0], [99.0]]).tolist() == [10, 9, 10]
     assert read_rulekit_text(text, feature_names=names).classes == ("10", "9")
@@ -232,7 +232,7 @@ def test_rulekit_text_converts_labels_and_defaults() -> None:
         "IF width = <1, 2) THEN k = {True}", feature_names=names, classes=[True, False]
     )
     assert flags.predict([[1.0], [3.0]]).tolist() == [True, False]
-    # Java compares UTF-16 units: an emoji stands before some letters of the first plane.
+    # Java compares UTF-16 units, so that an emoji sorts before some letters of the first plane.
     far = read_rulekit_text(
         "IF width = <1, 2) THEN k = {\uff21}\nIF width = <1, 2) THEN k = {\U0001f600}",
         feature_names=names,
@@ -344,7 +344,7 @@ def test_rulekit_text_rejects_invalid_options() -> None:
 
 
 def written(rule: Rule, names: list[str]) -> str:
-    """A rule in RuleKit's notation, with all digits."""
+    """Return a rule in RuleKit's notation, with all digits."""
     parts = []
     for condition in rule.conditions:
         if isinstance(condition, OneOf):
@@ -392,7 +392,7 @@ def test_rulekit_text_restores_written_rules(
     names: list[str], conditions: list[Any], label: str, weight: float
 ) -> None:
     rule = Rule(tuple(conditions), label, None, weight)
-    # Without classes, "NaN" is what a rule of survival concludes.
+    # Without classes, "NaN" would be the output of a survival rule.
     classes = [label] if label == "NaN" else None
     (back,) = read_rulekit_text([written(rule, names)], feature_names=names, classes=classes)
     assert back == rule

@@ -1,4 +1,4 @@
-"""Rules of a Pipeline's last step, in the units of the Pipeline's input."""
+"""Rules of the last step of a Pipeline in the units of the Pipeline's input."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_pipeline_rules_predict_like_pipeline(steps):
         ruleset = as_ruleset(pipeline, simplify=simplify)
         assert len(ruleset) == pipeline[-1].get_n_leaves()
         assert ruleset.feature_names == ("x0", "x1", "x2", "x3", "x4")
-        # Bounds are undone up to rounding: random rows do not come that near.
+        # Bounds are exact up to rounding, and random rows do not come that near.
         assert ruleset.predict(rows).tolist() == expected
         assert np.allclose(ruleset.predict_proba(rows), shares)
 
@@ -209,7 +209,7 @@ def test_pipeline_rules_have_short_bounds_in_user_units():
 
 
 class Doubler(TransformerMixin, BaseEstimator):
-    """Affine in truth, but nobody told us."""
+    """A transformer that is affine but not known to be so."""
 
     def fit(self, X, y=None):
         self.n_features_in_ = X.shape[1]
@@ -248,7 +248,7 @@ def mapped(X, mapping):
     return X[:, mapping.source] * mapping.scale + mapping.offset
 
 
-# Powers of two, so that nothing is rounded.
+# Powers of two avoid rounding.
 MAPPING = AffineMap(
     np.array([2, 0, 2]), np.array([-2.0, 0.5, 4.0]), np.array([1.0, -3.0, 0.0]), ("a", "b", "c")
 )
@@ -277,7 +277,7 @@ def test_in_user_units_converts_all_conditions():
     assert held.any()
     assert outer.predict(rows[held]).tolist() == INNER.predict(mapped(rows[held], MAPPING)).tolist()
     assert [r.statistics for r in outer] == [r.statistics for r in INNER]
-    # A feature that no rule can see has no extent.
+    # A feature without conditions has no extent.
     assert outer.domain == Domain((0, 0, -1), (2, 0, 2))
 
 
@@ -355,10 +355,10 @@ def test_in_user_units_is_exact_with_transformer(scale, shift):
     x = rng.normal(shift, 1, size=300)
 
     def transform(rows):
-        return (rows - shift) * scale  # rounds otherwise than rows * scale - shift * scale
+        return (rows - shift) * scale  # rounds differently from rows * scale - shift * scale
 
     mapping = AffineMap(np.array([0]), np.array([scale]), np.array([-shift * scale]), ("a",))
-    bounds = np.sort(transform(x[:200]).reshape(-1, 2), axis=1)  # images of rows, as of bins
+    bounds = np.sort(transform(x[:200]).reshape(-1, 2), axis=1)  # bounds at rows, as in bins
     flags = rng.integers(2, size=bounds.shape).astype(bool).tolist()
     rules = [
         Rule([Interval(0, low, high, *closed)], 1.0)

@@ -1,4 +1,4 @@
-"""Ensembles of trees as rules, beside the ensembles themselves."""
+"""Tree ensembles as rules, compared with the ensembles themselves."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ REGRESSORS = [
 
 
 def rows_around(X: np.ndarray, ruleset: RuleSet) -> np.ndarray:
-    """Training rows, random ones, and rows that sit on a bound or right beside it."""
+    """Return training rows, random rows, and rows on or right next to a bound."""
     generator = np.random.default_rng(0)
     random = generator.uniform(X.min(axis=0) - 1, X.max(axis=0) + 1, (1000, X.shape[1]))
     border = random[:300].copy()
@@ -79,7 +79,7 @@ def test_ensemble_rules_predict_classes_like_model(model: Any, load: Any):
     rules = as_ruleset(model)
     X = rows_around(data.data, rules)
     assert rules.predict(X).tolist() == model.predict(X).tolist()
-    if not isinstance(model, AdaBoostClassifier):  # its shares are no shares of votes
+    if not isinstance(model, AdaBoostClassifier):  # its probabilities are not shares of votes
         np.testing.assert_allclose(rules.predict_proba(X), model.predict_proba(X), atol=1e-12)
 
 
@@ -197,7 +197,7 @@ def with_gaps(X: np.ndarray) -> np.ndarray:
 
 
 def hostile_rows(X: np.ndarray, seed: int = 1, n_rows: int = 2000) -> np.ndarray:
-    """Rows beside others, far away, and with gaps in every column."""
+    """Return rows near the data and far away, with gaps in every column."""
     rng = np.random.default_rng(seed)
     rows = X[rng.integers(len(X), size=n_rows)] * rng.choice([1, 1, 1.1, -3, 1e6], (n_rows, 1))
     return np.where(rng.uniform(size=rows.shape) < 0.3, np.nan, rows)
@@ -222,7 +222,7 @@ FORESTS = [
 @pytest.mark.parametrize("complete", [False, True])
 def test_tree_rules_route_missing_values_like_tree(model: Any, complete: bool):
     X, y = load_wine(return_X_y=True)
-    X[:, 3] = np.round(X[:, 3])  # a column without gaps is among them as well
+    X[:, 3] = np.round(X[:, 3])  # one column has no gaps
     model = clone(model).fit(X if complete else np.c_[with_gaps(X[:, :12]), X[:, 12]], y)
     rules = as_ruleset(model, missing=True)
     rows = hostile_rows(X)
@@ -255,7 +255,7 @@ def test_tree_rules_route_missing_values_like_tree(model: Any, complete: bool):
     ids=str,
 )
 def test_tree_rules_predict_missing_values_alike_or_raise(model: Any, options: dict):
-    """Half of such trees do not show that they have seen missing values."""
+    """Half of such trees do not show whether they were fitted with missing values."""
     refused = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
@@ -272,7 +272,7 @@ def test_tree_rules_predict_missing_values_alike_or_raise(model: Any, options: d
                 rules.predict(X)
         X = X[rules.covers(X)]
         assert rules.predict(X) == pytest.approx(model.predict(X))
-    # What is told in full predicts every row; what is not shows it now and then.
+    # Voting ensembles and simplified trees cover every row; other rules miss some.
     assert (refused > 0) == (rules.voting is None and not options)
 
 
@@ -317,11 +317,11 @@ def test_tree_rules_describe_splits_on_missing_values():
 def test_tree_rules_detect_support_of_missing_values():
     X = np.array([[0.0], [1.0], [np.nan], [np.nan]])
     tree = DecisionTreeClassifier().fit(X, ["a", "b", "b", "b"])
-    # Missing values go where most rows do, and so they would without having been seen.
+    # Missing values follow the majority, as they would without having been seen.
     assert as_ruleset(tree).covers([[np.nan]]).tolist() == [False]
     messages = [as_ruleset(tree, missing=True), as_ruleset(tree, domain=Domain.around(X))]
     assert [rules.predict(X).tolist() for rules in messages] == [["a", "b", "b", "b"]] * 2
-    # A domain tells of each feature.
+    # The domain describes each feature.
     Z = np.c_[X, [3.0, 3.0, 3.0, 4.0]]
     tree = DecisionTreeClassifier().fit(Z, ["a", "b", "b", "c"])
     rules = as_ruleset(tree, domain=Domain.around(Z))
@@ -385,7 +385,7 @@ def test_boosting_rules_predict_like_model_at_zero_log_odds(labels) -> None:
     X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 10, dtype=float)
     y = np.array(labels)[X.sum(axis=1).astype(int) % 2]
     model = GradientBoostingClassifier(n_estimators=5, max_depth=1).fit(X, y)
-    assert (model.decision_function(X) == 0).all()  # a XOR, of which stumps learn nothing
+    assert (model.decision_function(X) == 0).all()  # stumps learn nothing from XOR
     rules = as_ruleset(model)
     assert rules.predict(X).tolist() == model.predict(X).tolist()
     np.testing.assert_allclose(rules.predict_proba(X), model.predict_proba(X))

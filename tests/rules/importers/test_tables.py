@@ -1,4 +1,4 @@
-"""Tables with one row per condition: from hand, from rules and back, through CSV files."""
+"""Tables with one row per condition: handwritten, from rules and back, and as CSV files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ otherwise,,,,no
 
 def through_csv(table: pd.DataFrame) -> pd.DataFrame:
     with warnings.catch_warnings():
-        # Older releases of pandas round by default, newer ones warn of the option.
+        # Older releases of pandas round by default, newer ones warn about the option.
         warnings.simplefilter("ignore", DeprecationWarning)
         return pd.read_csv(io.StringIO(table.to_csv(index=False)), float_precision="round_trip")
 
@@ -136,7 +136,7 @@ def rule_sets(draw: st.DrawFn) -> RuleSet:
             conditions = [Missing(draw(st.integers(0, 1)), draw(st.booleans()))]
         rules.append(Rule(conditions, draw(labels)))
     classes = list({(type(r.output), r.output): r.output for r in rules}.values())
-    retained = [c for i, c in enumerate(classes) if c not in classes[:i]]  # 1 and True are one
+    retained = [c for i, c in enumerate(classes) if c not in classes[:i]]  # 1 equals True
     rules = [r for r in rules if any(r.output is c or type(r.output) is type(c) for c in retained)]
     fallback = Fallback(rules[0].output) if draw(st.booleans()) else None
     return RuleSet(rules, names, task="classification", classes=retained, fallback=fallback)

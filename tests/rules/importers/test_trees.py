@@ -1,4 +1,4 @@
-"""Rules of scikit-learn's trees predict as the trees do, to the last bit."""
+"""Rules of scikit-learn's trees predict like the trees, bit for bit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STUMP = DecisionTreeRegressor().fit([[0.0], [1.0]], [0.0, 1.0])
 
 
 def float32_cut(threshold):
-    """The bound of the rule that is read for one threshold."""
+    """Return the bound that is read from one threshold."""
     STUMP.tree_.threshold[0] = threshold
     rule, other = as_ruleset(STUMP, domain=None)
     (condition,), (beside,) = rule.conditions, other.conditions
@@ -45,13 +45,13 @@ def float32_cut(threshold):
 
 
 def passes(value, threshold):
-    """What a tree does: it rounds the row, not the threshold."""
+    """Return whether a tree sends the value left; it rounds the value, not the threshold."""
     with np.errstate(over="ignore"):
         return float(np.float32(value)) <= threshold
 
 
 def neighbors(value, steps=4):
-    """Floats around a value: next to it, and to the ends and middles of its float32 cell."""
+    """Return floats near a value, and near the ends and middles of its float32 cell."""
     with np.errstate(over="ignore"):
         center = np.float32(value)
         grid = [center, np.nextafter(center, np.float32(-np.inf))]
@@ -110,7 +110,7 @@ def training_rows(seed=0, n=300, d=4):
 
 
 def trying_rows(tree, X, seed=1):
-    """Random rows, a good part of them at thresholds and right beside them."""
+    """Return random rows, many of them at or right next to thresholds."""
     generator = np.random.default_rng(seed)
     low, high = X.min(axis=0), X.max(axis=0)
     rows = generator.uniform(low - 1, high + 1, (N_ROWS, X.shape[1]))
@@ -300,7 +300,7 @@ def test_tree_rules_follow_paths():
         ((Interval(0, middle, high),), 10.0),
         ((Interval(0, high),), 11.0),
     ]
-    # What lies to the left of a node is answered once its leaves are listed.
+    # The left part of a node is already covered once its leaves are listed.
     short = as_ruleset(tree, simplify=True)
     expected = [(Interval(0, upper=cut),) for cut in (low, middle, high)]
     assert [r.conditions for r in short] == [*expected, ()]
@@ -331,7 +331,7 @@ def test_tree_rules_accept_domain_and_fallback():
 
 def test_tree_rules_map_class_indices_to_labels():
     X = np.arange(4.0)[:, None]
-    tree = DecisionTreeClassifier().fit(X, [1, 1, 3, 3])  # of four classes, two are seen
+    tree = DecisionTreeClassifier().fit(X, [1, 1, 3, 3])  # the tree saw two of four classes
     ruleset = as_ruleset(tree, classes=np.array(["a", "b", "c", "d"]))
     assert ruleset.classes == ("a", "b", "c", "d")
     assert ruleset.predict(X).tolist() == ["b", "b", "d", "d"]

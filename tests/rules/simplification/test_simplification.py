@@ -1,4 +1,4 @@
-"""Simplified rules against the rules that they come from, on all points that matter."""
+"""Simplified rules compared with the original rules at representative points."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def rule_sets(draw: st.DrawFn) -> RuleSet:
     domain = None
     if draw(st.booleans()):
         lower = [float(draw(st.integers(0, 2))) for _ in range(n_numbers)]
-        upper = [low + draw(st.integers(0, 3)) for low in lower]  # constant features among them
+        upper = [low + draw(st.integers(0, 3)) for low in lower]  # including constant features
         more = ([0.0], [3.0], [(n_numbers, COLORS)]) if has_color else ([], [], [])
         shares = [draw(st.sampled_from([0.0, 0.5])) if gaps else 0.0 for _ in lower + more[0]]
         domain = Domain(tuple(lower + more[0]), tuple(upper + more[1]), tuple(more[2]), shares)
@@ -137,15 +137,14 @@ def _made_disjoint(ruleset: RuleSet) -> RuleSet:
 
 
 def speaks_of_missing(ruleset: RuleSet, feature: int) -> bool:
-    """Whether a rule says of missing values of a feature whether they satisfy it."""
+    """Return whether a condition of some rule states how to treat missing values of a feature."""
     sides = [c for rule in ruleset.rules for c in rule.conditions if c.features == (feature,)]
     return any(isinstance(c, Missing) or getattr(c, "missing", False) for c in sides)
 
 
 def points_of(ruleset: RuleSet, *, everywhere: bool = False) -> np.ndarray:
-    """A point of every cell, on every face and on either side of it, missing values among them.
-
-    With a domain only the points in it, unless `everywhere`.
+    """Return points in every cell, on every face and on both sides of it, and missing values.
+    // With a domain, return only points in it, unless `everywhere`.
     """
     domain = None if everywhere else ruleset.domain
     columns: list[list[Any]] = []
@@ -171,7 +170,7 @@ def points_of(ruleset: RuleSet, *, everywhere: bool = False) -> np.ndarray:
 
 
 def answers_of(ruleset: RuleSet, points: np.ndarray) -> tuple[list[Any], list[str] | None]:
-    """The output of the answering rule at every point, None for no rule, and what is predicted."""
+    """Return the output of the rule that applies to each point (or None), and the predictions."""
     outputs = [None if i < 0 else ruleset.rules[i].output for i in ruleset.assign(points)]
     if ruleset.fallback is None and None in outputs:
         return outputs, None
@@ -188,7 +187,7 @@ def test_simplify_preserves_predictions(ruleset: RuleSet) -> None:
     assert len(short) <= len(ruleset)
     assert short.n_literals <= ruleset.n_literals
     assert short == ruleset.simplify()
-    assert short.simplify() == short  # nothing is left to do
+    assert short.simplify() == short  # simplifying again changes nothing
     if ruleset.disjoint:
         assert short.match(points).sum(axis=1).max(initial=0) <= 1
 
@@ -212,7 +211,7 @@ AGE = ["age"]
 @pytest.mark.parametrize(
     ("premises", "expected"),
     [
-        # Neighbors, of which one holds for missing values.
+        # Adjacent rules merge if one of them holds for missing values.
         (([Interval(0, upper=30)], [Missing(0)]), [Interval(0, upper=30, missing=True)]),
         (([Missing(0)], [Interval(0, 30)]), [Interval(0, 30, missing=True)]),
         (([Interval(0, 20, 30)], [Missing(0)]), [Interval(0, 20, 30, missing=True)]),
@@ -223,7 +222,7 @@ AGE = ["age"]
         (([Interval(0, upper=30)], [Interval(0, 30)], [Missing(0)]), []),
         (([Missing(0)], [Missing(0, negated=True)]), []),
         (([Missing(0, negated=True)], [Interval(0, 3, missing=True)]), []),
-        # What one says of missing values the other need not repeat.
+        # A merged rule covers missing values if one of the rules does.
         (([Interval(0, 3, missing=True)], [Missing(0)]), [Interval(0, 3, missing=True)]),
         (([OneOf(0, ["a"])], [Missing(0)]), [OneOf(0, ["a"], missing=True)]),
         (([OneOf(0, [1], missing=True)], [OneOf(0, [2])]), [OneOf(0, [1, 2], missing=True)]),
@@ -300,7 +299,7 @@ def test_simplify_preserves_completeness(ruleset: RuleSet) -> None:
 @pytest.mark.parametrize("has_missing", [False, True])
 @pytest.mark.parametrize("fallback", [None, Fallback("b", "nearest")])
 def test_simplify_preserves_volume_next_to_constant(has_missing, fallback) -> None:
-    """A volume counts a bound that touches a constant feature, which no row exceeds."""
+    """A bound that touches a constant feature affects the volume, although no row exceeds it."""
     beside = Interval(1, 2.0, lower_closed=False, missing=has_missing)
     rules = RuleSet(
         [Rule((Interval(0, 0.5), beside), "a")],
@@ -425,7 +424,7 @@ def test_simplify_never_merges_across_other_outputs() -> None:
     short = ruleset.simplify()
     assert answers_of(short, points) == answers_of(ruleset, points)
     assert [rule.output for rule in short.rules] == ["a", "b", "a"]
-    # Where the rule between them is out of reach, they are.
+    # They merge if the rule between them lies elsewhere.
     far = classifier([inner, Rule([Interval(0, 7, 8)], "b"), touching], 1)
     assert [rule.conditions for rule in far.simplify().rules] == [
         (Interval(0, 1, 5),),
@@ -474,7 +473,7 @@ def test_simplify_preserves_priority_of_unordered_rules() -> None:
         Rule([Interval(0, 1, 3)], "b", RuleStatistics(10, (2, 8))),
     ]
     ruleset = classifier(rules, 1, ordered=False)
-    assert ruleset.simplify() == ruleset  # 80 % stands between 100 % and 50 %
+    assert ruleset.simplify() == ruleset  # a rule with 80 % lies between rules with 100 % and 50 %
     wide = Rule([Interval(0, 1, 5)], "b", RuleStatistics(10, (2, 8)))
     alike = [rules[0], Rule([Interval(0, 2, 4)], "a", statistics), wide]
     assert len(ruleset.replace(rules=alike).simplify()) == 2
@@ -595,7 +594,7 @@ def iris() -> tuple[np.ndarray, RuleSet]:
 
 
 def changed_share(before: RuleSet, after: RuleSet, X: np.ndarray) -> float:
-    """Slow and obvious: rows whose answer or whose having a rule differs; or 1 - R², if greater."""
+    """Return the share of rows with another prediction or coverage, or 1 - R² if it is larger."""
     old, new = before.assign(X), after.assign(X)
     pairs = [
         (None if i < 0 else before.rules[i].output, None if j < 0 else after.rules[j].output)
@@ -617,14 +616,14 @@ def changed_share(before: RuleSet, after: RuleSet, X: np.ndarray) -> float:
 
 
 def answered(ruleset: RuleSet, X: np.ndarray) -> np.ndarray:
-    """What is predicted; NaN where nothing is."""
+    """Return predictions, with NaN for rows without one."""
     if ruleset.fallback is None:
         return np.append(ruleset.conclusions.outputs, np.nan)[ruleset.assign(X)]
     return ruleset.predict(X)
 
 
 def unexplained(before: RuleSet, after: RuleSet, X: np.ndarray) -> float:
-    """1 - R² against the answers before."""
+    """Return 1 - R² relative to the original predictions."""
     old, new = before.predict(X), after.predict(X)
     return float(np.mean((old - new) ** 2) / np.var(old))
 
@@ -644,7 +643,7 @@ def test_simplify_on_rows_counts_errors_of_fallback(policy: str, tolerance: floa
 
 @st.composite
 def lines(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray]:
-    """Intervals on one feature with numbers of every size, and some rows."""
+    """Draw intervals on one feature with numbers of every size, and some rows."""
     rules = [
         Rule(
             [Interval(0, low := draw(st.integers(0, 8)), low + draw(st.integers(1, 4)))],
@@ -683,7 +682,7 @@ def test_simplify_on_rows_recounts_statistics(
     ruleset = ruleset.replace(ordered=True)
     answering = ruleset.assign(X)
     rules = []
-    for i, rule in enumerate(ruleset.rules):  # statistics that are true of these very rows
+    for i, rule in enumerate(ruleset.rules):  # the statistics are correct for these rows
         n_rows = int((answering == i).sum())
         counts = (n_rows, 0) if rule.output == "a" else (0, n_rows)
         statistics = RuleStatistics(n_rows, counts if ruleset.task == "classification" else None)
@@ -811,7 +810,7 @@ def test_simplify_on_rows_ignores_uncovered_rows() -> None:
     fallback = Fallback(1.0, policy="nearest")
     some = RuleSet(rules, ["x"], task="regression", fallback=fallback)
     X = np.array([[0.0], [4.5], [4.0], [0.0], [3.5], [3.5]])
-    # One row of six gets a rule, which is less than what is tolerated.
+    # One row of six gains a rule, which is within the tolerance.
     assert str(some.simplify(X, tolerance=0.3)[0]) == "IF x > 2 THEN 4"
 
 
@@ -821,7 +820,7 @@ def test_simplify_on_rows_requeues_costlier_steps() -> None:
     tree = as_ruleset(DecisionTreeRegressor(max_leaf_nodes=6, random_state=0).fit(X, y))
     some = tree.replace(ordered=True, disjoint=False)
     short = some.simplify(X, tolerance=0.5)
-    # Taken where it stood, or left out, it would stand in the way of dropping one more comparison.
+    # At its original position, or skipped, the step would block the removal of another comparison.
     assert short.n_literals == 1
     assert r2_score(some.predict(X), short.predict(X)) >= 0.5
 
@@ -905,7 +904,7 @@ def test_simplify_on_rows_counts_small_differences():
 
 
 def test_simplify_keeps_missing_only_rules() -> None:
-    """The gaps of a column are a cell of their own, also where a rule has no number of it."""
+    """Missing values form their own cell, even where no rule mentions a number."""
     rules = [
         Rule([Interval(0, 0, 0, True, True)], "a"),
         Rule([Interval(0, upper=1)], "a", RuleStatistics(1, [2, 3])),

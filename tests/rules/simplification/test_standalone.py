@@ -1,4 +1,4 @@
-"""Standalone rules: no two hold together, and they predict what the list predicted."""
+"""Standalone rules never hold together, and they predict like the list."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def lists(draw):
         given = draw(st.lists(conditions(), max_size=3))
         try:
             rules.append(Rule(tuple(given), draw(st.sampled_from("ab"))))
-        except ValueError:  # they contradict each other
+        except ValueError:  # the conditions contradict each other
             continue
     settings = {"ordered": draw(st.booleans()), "domain": None}
     if draw(st.booleans()):
@@ -84,7 +84,7 @@ def rows(*, gaps):
 @settings(max_examples=60)
 @given(ruleset=lists())
 def test_standalone_preserves_predictions(ruleset):
-    # Without a domain, features of which no rule says "missing" are taken for known.
+    # Without a domain, features without a condition on missing values count as observed.
     X = rows(gaps=ruleset.domain is not None)
     alone = ruleset.standalone()
     assert not alone.ordered
@@ -208,7 +208,7 @@ def test_standalone_handles_all_conditions_of_one_feature():
         for _ in range(40):
             rules = []
             for label in (rng.choice("xy") for _ in range(3)):
-                with contextlib.suppress(ValueError):  # which contradict each other
+                with contextlib.suppress(ValueError):  # the rules contradict each other
                     queries = [rng.choice([*pool, *gaps * 4]) for _ in range(rng.randint(1, 2))]
                     rules.append(Rule(queries, label))
             ruleset = RuleSet([*rules, Rule([], "w")], ["v"], task="classification")
