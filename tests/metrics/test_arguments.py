@@ -1,4 +1,4 @@
-"""What the measures of knowledge accept, and what they say of the rest."""
+"""Arguments of the knowledge measures: valid values, and messages for all others."""
 
 from __future__ import annotations
 

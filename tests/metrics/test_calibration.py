@@ -1,4 +1,4 @@
-"""What rules print of themselves, beside rows that were held out."""
+"""Statistics printed with rules, compared with held-out rows."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_calibration_ignores_scale_of_weights(task: str, factor: float) -> None:
         np.testing.assert_allclose(getattr(result, name), getattr(expected, name), rtol=1e-3)
     np.testing.assert_allclose(result.rows, expected.rows * factor, rtol=1e-3)
     assert result.error == pytest.approx(expected.error, rel=1e-3)
-    if np.frexp(factor)[0] == 0.5:  # A power of two changes no digit.
+    if np.frexp(factor)[0] == 0.5:  # powers of two scale exactly
         np.testing.assert_array_equal(result.low, expected.low)
 
 

@@ -1,4 +1,4 @@
-"""Characteristics of rule sets against those of RuleKit's engine, and against plain loops."""
+"""Characteristics of rule sets compared with RuleKit's engine and with plain loops."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sklearn.datasets import load_diabetes, load_iris
 from skescore.metrics import characteristics, confusion
 from skescore.rules import Fallback, Interval, OneOf, Rule, RuleSet
 
-# RuleKit engine 2.1.24: the rules of ten models, and what the engine tells of each model.
+# RuleKit engine 2.1.24: the rules of ten models, and the figures of the engine for each model.
 REFERENCE = json.loads(
     (Path(__file__).parents[1] / "data" / "rulekit_rule_sets.json").read_text(encoding="utf-8")
 )["rule_sets"]
@@ -118,7 +118,7 @@ def test_conflicts_equal_those_of_rulekit(case: Any) -> None:
 
 
 def test_characteristics_apply_standard_corrections() -> None:
-    # The tenth model has p-values that the corrections tell apart.
+    # The corrections give different results for the p-values of the tenth model.
     case = REFERENCE[9]
     X, y = rows_of(case, case["train"])
     ours = characteristics(engine_rules(case, X.shape[1]), X, y)
@@ -221,7 +221,7 @@ def test_characteristics_agree_with_loop(case: Any) -> None:
     figures = characteristics(rules, X, y, alpha=0.1)
     assert [figures[key] for key in CONFLICTS] == [torn, wrong]
     assert figures["rules_per_example"] == pytest.approx(held / len(X))
-    # The flags of rules and the shares of them go by the same rule.
+    # The flags and the shares of significant rules use the same threshold.
     counts = confusion(rules, X, y)
     for name, correction in (("", None), ("fdr_", "fdr_bh"), ("rulekit_fdr_", "rulekit_fdr")):
         flags = counts.significant(0.1, correction)
@@ -310,7 +310,7 @@ def test_characteristics_reject_invalid_input() -> None:
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
 def test_conflicts_decide_close_votes_like_predict(order: tuple[int, ...]) -> None:
-    """0.1 + 0.2 is more than 0.3, in floats."""
+    """In floating point, 0.1 + 0.2 exceeds 0.3."""
     given = [Rule([], "b", weight=0.1), Rule([], "b", weight=0.2), Rule([], "a", weight=0.3)]
     rules = RuleSet(
         [given[i] for i in order], ["x"], task="classification", ordered=False, voting="votes"

@@ -1,4 +1,4 @@
-"""Completeness against counted cells, shapes of known volume and another platform's figures."""
+"""Completeness compared with counted cells, known volumes and another platform's figures."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ LOWER_HALVES = [Interval(j, upper=0.5) for j in range(3)]
 
 @st.composite
 def integer_rule_sets(draw: st.DrawFn) -> tuple[RuleSet, Fraction]:
-    """Boxes with integer or free sides, and their share of an integer domain, cell by cell."""
+    """Draw boxes with integer or open sides, and their share of an integer domain, cell by cell."""
     n_features = draw(st.integers(1, 3))
     bounds = st.tuples(st.integers(-1, 5), st.integers(-1, 5)).map(sorted)
     domain = np.array(draw(st.lists(bounds, min_size=n_features, max_size=n_features)))
@@ -86,7 +86,7 @@ def integer_rule_sets(draw: st.DrawFn) -> tuple[RuleSet, Fraction]:
     rules = from_arrays(
         boxes[..., 0], boxes[..., 1], Domain(tuple(domain[:, 0]), tuple(domain[:, 1]))
     )
-    # Middles of the unit cells, or the constant itself.
+    # midpoints of the unit cells, or the constant itself
     axes = [[c + 0.5 for c in range(a, b)] if a < b else [float(a)] for a, b in domain]
     cells = np.array(list(itertools.product(*axes)))
     return rules, Fraction(int(rules.match(cells).any(axis=1).sum()), len(cells))
@@ -104,7 +104,7 @@ def test_volume_counts_cells(case: tuple[RuleSet, Fraction]) -> None:
 
 @st.composite
 def rule_sets_with_gaps(draw: st.DrawFn) -> tuple[RuleSet, float]:
-    """Rules that speak of missing values, and their share of the domain, atom by atom."""
+    """Draw rules with conditions on missing values, and their share of the domain, part by part."""
     kinds = draw(
         st.lists(st.sampled_from(["number", "constant", "category"]), min_size=1, max_size=3)
     )
@@ -129,7 +129,7 @@ def rule_sets_with_gaps(draw: st.DrawFn) -> tuple[RuleSet, float]:
             try:
                 retained = [*premises[-1], condition(j)]
                 Rule(retained, 1.0)
-            except ValueError:  # never holds
+            except ValueError:  # the conditions contradict each other
                 continue
             premises[-1] = retained
     categories = [(j, list("abcd"[: lengths[j]])) for j, k in enumerate(kinds) if k == "category"]
@@ -239,7 +239,7 @@ def test_volume_rejects_overlap_of_declared_disjoint_boxes() -> None:
 
 
 def formula(n_rules: int, n_features: int, n_conditions: int) -> RuleSet:
-    """Rules that ask "below 1/2" or "above 1/2" of some features: a formula over truth values."""
+    """Return rules with conditions "below 1/2" or "above 1/2": a Boolean formula."""
     rng = np.random.default_rng(0)
     lower, upper = np.zeros((n_rules, n_features)), np.ones((n_rules, n_features))
     for low, high in zip(lower, upper, strict=True):
@@ -299,14 +299,14 @@ def test_volume_is_exact_if_non_intervals_do_not_matter() -> None:
     assert volume_completeness(rule_set(*halves, [TRIANGLE], domain=UNIT)) == exactly(1.0)
     inside = [TRIANGLE, Interval(0, upper=0.25)]
     assert volume_completeness(rule_set(halves[0], inside, domain=UNIT)) == exactly(0.5)
-    halves[0] = [Interval(0, upper=0.5 - 1e-12)]  # a gap of the size of rounding errors
+    halves[0] = [Interval(0, upper=0.5 - 1e-12)]  # a gap as small as rounding errors
     assert volume_completeness(rule_set(*halves, [TRIANGLE], domain=UNIT)) == exactly(1.0)
     nowhere = [TRIANGLE, Interval(0, lower=2.0)]
     assert volume_completeness(rule_set(nowhere, domain=UNIT)) == exactly(0.0)
 
 
 def test_volume_samples_non_intervals_on_constant_features() -> None:
-    constant = 7.3  # mixing such a number with itself does not give it back
+    constant = 7.3  # interpolation between two such numbers does not return them exactly
     domain = Domain((0, constant, -3), (1, constant, 5))
     same = Interval(1, constant, constant, lower_closed=True, upper_closed=True)
     rules = rule_set([AtLeast(2, [same, Interval(0, upper=0.5)])], domain=domain)
@@ -346,7 +346,7 @@ def test_volume_rejects_categories_without_domain() -> None:
     for premise in premises:
         with pytest.raises(ValueError, match=r"Rule 2 requires .*'x1'.*instance_completeness"):
             volume_completeness(rule_set(LOWER_HALVES, premise, domain=UNIT))
-    # Where the feature is constant, or boxes cover everything, nothing depends on a volume.
+    # If the feature is constant, or boxes cover everything, the result needs no volume.
     constant = Domain((0, 2, 0), (1, 2, 1))
     share = volume_completeness(
         rule_set([OneOf(1, [0, 2]), TRIANGLE], domain=Domain((0, 2), (3, 2)))
@@ -444,7 +444,7 @@ def training_and_test_rows(dataset: str, seed: int | None) -> tuple[np.ndarray, 
 @pytest.mark.parametrize("split", PSYKE["splits"], ids=lambda s: f"{s['dataset']}-{s['seed']}")
 def test_completeness_equals_that_of_psyke_lists(split: dict[str, Any]) -> None:
     train, test = training_and_test_rows(split["dataset"], split["seed"])
-    margin = 2e-6  # the platform's domain box goes so far beyond the rows
+    margin = 2e-6  # the domain of the platform extends far beyond the rows
     domain = Domain(tuple(train.min(axis=0) - margin), tuple(train.max(axis=0) + margin))
     for listed in split["lists"]:
         shape = (len(listed["boxes"]), train.shape[1])
@@ -460,7 +460,7 @@ def test_completeness_equals_that_of_psyke_lists(split: dict[str, Any]) -> None:
         result = volume_completeness(from_arrays(lower, upper, domain, closed=(True, False)))
         assert result.exact
         assert result.value == pytest.approx(share.value, abs=2e-6)
-        # Faces on the domain's border, rounded to 6 decimals, are open there.
+        # Faces on the border of the domain, rounded to 6 decimals, are open there.
         lower[lower < train.min(axis=0)] = -math.inf
         upper[upper > train.max(axis=0)] = math.inf
         rules = from_arrays(lower, upper, domain, closed=(True, False))
@@ -485,7 +485,7 @@ def test_volume_handles_domains_longer_than_largest_float() -> None:
 
 
 def test_volume_samples_missing_values() -> None:
-    """Where x is missing, as on half of the volume, no sum is known."""
+    """Where x is missing, as on half of the volume, the sum is unknown."""
     rule = Rule([Linear([(0, 1.0), (1, 1.0)], upper=1.0)], "a")
     domain = Domain((0, 0), (1, 1), missing=(0.5, 0.0))
     rules = RuleSet([rule], ["x", "y"], task="classification", domain=domain)

@@ -1,4 +1,4 @@
-"""Completeness by volume where features are categorical: one unit of length per known value."""
+"""Completeness by volume of categorical features: one unit of length per known value."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ sets = st.tuples(st.integers(0, 2), st.sets(st.sampled_from(COLORS), min_size=1)
 
 @given(premises=st.lists(st.tuples(sets, st.integers(0, 9), st.booleans()), min_size=1, max_size=4))
 def test_categories_volume_agrees_with_counted_cells(premises):
-    """Sizes cut at whole numbers: every cell of color x size x shape is covered or not."""
+    """Categories and sizes cut at whole numbers: every cell is covered or not."""
     rules = []
     for (feature, values, negated), cut, below in premises:
         feature = 0 if feature == 1 else feature

@@ -1,4 +1,4 @@
-"""Counts of rules against those of RuleKit's engine, and against counting in loops."""
+"""Counts of rules compared with RuleKit's engine and with plain loops."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from skescore.rules import (
     RuleSet,
 )
 
-# RuleKit engine 2.1.24: the rules of ten models with the counts that the engine gives.
+# RuleKit engine 2.1.24: the rules of ten models with the counts of the engine.
 REFERENCE = json.loads(
     (Path(__file__).parents[1] / "data" / "rulekit_rule_sets.json").read_text(encoding="utf-8")
 )["rule_sets"]
@@ -85,7 +85,7 @@ def test_confusion_weights_and_p_values_equal_rulekit(case: Any) -> None:
     np.testing.assert_allclose(
         counts.quality(case["voting_measure"]), weights, rtol=1e-9, atol=1e-12
     )
-    # The engine gives 0 to rules of a single row in a regression; by default they have no p-value.
+    # The engine reports 0 for regression rules of a single row; by default they have no p-value.
     engine_like = counts.p_values(untested=0.0)
     np.testing.assert_allclose(engine_like, p_values, rtol=1e-6, atol=1e-300)
     alone = (counts.covered == 1) & (case["task"] == "regression")
@@ -118,7 +118,7 @@ def said(rule: Rule, row: np.ndarray) -> float:
 def counted_in_loops(
     rules: RuleSet, X: np.ndarray, y: Any, weights: list[float], assigned: bool
 ) -> dict[str, list[float]]:
-    """Everything a row, a rule and a definition at a time."""
+    """Return all counts, computed in loops over rules and rows."""
     result: dict[str, list[float]] = {k: [] for k in ("p", "n", "P", "N", "unique", "std")}
     for index, rule in enumerate(rules):
         counted = []
@@ -132,7 +132,7 @@ def counted_in_loops(
             total = math.fsum(w for _, w in inside)
             mean = math.fsum(w * v for v, w in inside) / total
             spread = math.sqrt(math.fsum(w * (v - mean) ** 2 for v, w in inside) / total)
-            # Labels of the tests are whole: a hair's breadth decides nothing but true ties.
+            # The labels are whole numbers, so that the tolerance affects only true ties.
             positive = [
                 abs(v - said(rule, row)) <= spread + 1e-9 for v, row in zip(y, X, strict=True)
             ]
@@ -159,7 +159,7 @@ def counted_in_loops(
 def labeled_rows(
     draw: st.DrawFn, task: str | None = None
 ) -> tuple[RuleSet, np.ndarray, np.ndarray]:
-    """Rules over small whole numbers, in which ties and empty rules are common."""
+    """Draw rules over small whole numbers, with many ties and empty rules."""
     task = task or draw(st.sampled_from(["classification", "regression"]))
     n_rows = draw(st.integers(1, 12))
     numbers = st.integers(0, 5)
@@ -184,7 +184,7 @@ def labeled_rows(
             premise.append(OneOf(draw(st.integers(0, 1)), [1.0, 2.0, 3.0, 6.0]))
         try:
             rules.append(Rule(premise, draw(outputs)))
-        except ValueError:  # conditions that contradict each other make no rule
+        except ValueError:  # the conditions contradict each other
             continue
     y = np.array(draw(st.lists(labels, min_size=n_rows, max_size=n_rows)))
     classes = ["a", "b", "c", "d"] if task == "classification" else None
@@ -242,7 +242,7 @@ def test_confusion_is_equal_in_batches(case: Any) -> None:
         patch.setattr("skescore.metrics._confusion._NUMBERS", 5)
         for kept in (0, 1 << 20):
             patch.setattr("skescore.metrics._confusion._MAX_CACHED_BYTES", kept)
-            in_parts = confusion(rules.replace(), X, y)  # matched anew
+            in_parts = confusion(rules.replace(), X, y)  # without cached matches
             for key in ("p", "n", "P", "N", "unique"):
                 assert getattr(in_parts, key).tolist() == getattr(full_counts, key).tolist()
             if full_counts.std is not None:
@@ -267,7 +267,7 @@ def test_confusion_agrees_with_whole_matrices() -> None:
     assert counts.p.tolist() == (held & right).sum(axis=0).tolist()
     assert counts.n.tolist() == (held & ~right).sum(axis=0).tolist()
     assert counts.P.tolist() == right.sum(axis=0).tolist()
-    # Labels far from zero, and close together.
+    # Labels are far from zero and close together.
     labels = 1e6 + rng.normal(size=n_rows)
     rules = RuleSet.from_boxes(boxes, Conclusions(np.full(n_rules, 1e6)), names, task="regression")
     counts = confusion(rules, X, labels)
@@ -305,7 +305,7 @@ def regression(*rules: tuple[list[Any], Any]) -> RuleSet:
 
 
 def test_confusion_counts_border_labels_as_inside() -> None:
-    # Two labels lie exactly one spread from their mean, which rounding may deny.
+    # Both labels lie exactly one standard deviation from their mean, up to rounding.
     rng = np.random.default_rng(0)
     for a, b in rng.normal(size=(200, 2)) * 10.0 ** rng.integers(-8, 8, (200, 1)):
         counts = confusion(regression(([], float((a + b) / 2))), [[0.0], [1.0]], [a, b])
@@ -328,7 +328,7 @@ def test_confusion_judges_linear_output_per_row() -> None:
     counts = confusion(rules, x[:, None], x)
     assert counts.p.tolist() == [6.0, 10.0]
     assert counts.std.tolist() == [pytest.approx(np.std(x))] * 2
-    # A missing value leaves its answer unknown, which is no success.
+    # A missing value makes the output unknown, which counts as an error.
     x_missing = np.where(x == 3, np.nan, x)
     assert confusion(rules, x_missing[:, None], x).p.tolist() == [6.0, 9.0]
 

@@ -88,7 +88,7 @@ def test_decide_rows_accepts_errors_at_tolerance() -> None:
     )
     X, y = [[1.0], [1.0], [2.0], [2.0], [5.0]], [2.5, 2.75, 4.25, 4.5, 0.0]
     result = decide_rows(rules, X, y, error_tolerances=[0.5, 0.25, 0.0])
-    # Rows without a rule have no default, so their outcome is unknown.
+    # Without a fallback, the outcome of rows without a rule is unknown.
     assert result.label_outcome.tolist() == [0, 1, 0, 1, -1]
     assert result.is_outside.tolist() == [False, False, False, False, True]
     with pytest.raises(ValueError, match="needs the tolerance of each of 2 rules"):

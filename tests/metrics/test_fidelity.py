@@ -1,4 +1,4 @@
-"""Fidelity by group, off the data, at boundaries, and by which features."""
+"""Fidelity by group, off the data and at boundaries, and agreement by feature."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_group_fidelity_agrees_with_loop(case: Any) -> None:
 
 
 def test_group_fidelity_of_constant_predictions_is_1_or_infinite() -> None:
-    box = np.full(7, 2.13)  # whose mean is another number in its last bit
+    box = np.full(7, 2.13)  # the mean differs from 2.13 in the last bit
     rules = box + np.array([0, 0, 0, 0, 0, 0, 0.5])
     fidelity_by_group = group_fidelity(box, rules, [0, 0, 0, 1, 1, 1, 1], task="regression")
     assert fidelity_by_group.values.tolist() == [1.0, -np.inf]
@@ -117,7 +117,7 @@ def test_group_fidelity_rejects_invalid_input() -> None:
     with pytest.raises(ValueError, match="y_black_box must hold a label in every row, but row 1"):
         group_fidelity(["a", np.nan], ["a", "b"], task="classification")
     fidelity_by_group = group_fidelity(["a", "b"], ["a", None], task="classification")
-    assert fidelity_by_group.overall == 0.5  # rules without an answer have missed
+    assert fidelity_by_group.overall == 0.5  # rows without a prediction count as errors
 
 
 @pytest.mark.parametrize("answers", [[[0], [1]], np.array([0, 1], dtype=object), pd.Series([0, 1])])
@@ -148,7 +148,7 @@ def test_rows_off_data_resemble_rows(where: str) -> None:
     pd.testing.assert_frame_equal(drawn, second_result)
     other = rows_off_data(TABLE, where, 300, black_box=box, random_state=5)
     assert not drawn["size"].equals(other["size"])
-    # Arrays of numbers, and of objects, are drawn alike.
+    # Numeric arrays and object arrays are sampled in the same way.
     numbers = rows_off_data(TABLE[["size", "rooms"]].to_numpy(), where, 50, black_box=halves)
     assert numbers.shape == (50, 2)
     objects = TABLE[["size", "color"]].to_numpy(dtype=object)
@@ -183,7 +183,7 @@ def test_rows_off_data_follow_their_distributions() -> None:
     start = rows_off_data(SQUARE, "jittered", 4000, scale=0.0) - 0.5
     inside = (np.abs(start) < 0.3).all(axis=1)
     assert (moved - start)[inside].std(axis=0) == pytest.approx(0.05 * SQUARE.std(axis=0), rel=0.1)
-    # Of two rows only the line between them, of which the first weighs nothing in the second case.
+    # Between two rows, points lie on a line; in the second case, the first row has weight zero.
     for row in rows_off_data(X[:2], "interpolated", 20):
         assert row[1] == pytest.approx(10 + 5 * row[0])
     alone = rows_off_data(X[:2], "interpolated", 20, sample_weight=[0, 1])
@@ -216,7 +216,7 @@ def test_rows_off_data_at_boundary_are_on_both_sides() -> None:
     assert len(drawn) == 500
     assert np.abs(drawn[:, 0] - 0.5).max() <= 0.1 + 1 / 2**8
     assert np.mean(drawn[:, 0] > 0.5) == pytest.approx(0.5, abs=0.08)
-    # Where rules have the same boundary but a bit off, it shows there most.
+    # Rules with a slightly shifted boundary differ most from the black box at that boundary.
     off = HALVES.replace(
         rules=[Rule([Interval(0, upper=0.52)], "low"), Rule([Interval(0, lower=0.52)], "high")]
     )
@@ -224,7 +224,7 @@ def test_rows_off_data_at_boundary_are_on_both_sides() -> None:
     assert by_place["boundary"] < min(by_place[w] for w in by_place if w != "boundary")
     with pytest.warns(UndefinedMetricWarning, match="predicts one class for all rows"):
         assert math.isnan(fidelity(HALVES, lambda X: ["low"] * len(X), SQUARE, where="boundary"))
-    # A class whose rows weigh nothing is no other side.
+    # A class whose rows have weight zero has no boundary.
     some = np.where(halves(SQUARE) == "low", 1.0, 0.0)
     drawn = rows_off_data(SQUARE, "boundary", 5, black_box=halves, sample_weight=some)
     assert drawn.shape == (0, 2)
@@ -302,7 +302,7 @@ def test_feature_agreement_permutes_rows() -> None:
         [Rule([], LinearOutput(0.0, [(0, 3.0), (1, 1.0)]))], ["x", "y"], task="regression"
     )
     result = feature_agreement(rules, lambda X: np.asarray(X)[:, 0], X, n_repeats=20)
-    assert result.rules.tolist() == [1.0, 0.0]  # a column of equal values has no influence
+    assert result.rules.tolist() == [1.0, 0.0]  # a constant column has no influence
     few = RuleSet([Rule([Interval(0, upper=0.5)], 2.0)], ["x", "y"], task="regression")
     assert feature_agreement(few, lambda X: np.asarray(X)[:, 0], X).rules.tolist() == [0.0, 0.0]
     gaps = few.replace(rules=[Rule([Interval(0, upper=0.5)], 2.0), Rule([Interval(0, 3)], 7.0)])
@@ -375,7 +375,7 @@ def test_feature_agreement_names_columns_of_frames() -> None:
 
 
 def test_rows_off_data_at_boundary_are_close_to_it() -> None:
-    """A class of the greatest value alone has its boundary right there."""
+    """A class that contains only the largest value has its boundary next to that value."""
     X = np.arange(5.0)[:, None]
     box = lambda rows: np.where(np.asarray(rows)[:, 0] >= 4, "most", "less")  # noqa: E731
     drawn = rows_off_data(X, "boundary", 200, black_box=box, random_state=0)
@@ -440,7 +440,7 @@ def test_feature_agreement_weights_equal_chosen_rows() -> None:
         task="classification",
         ordered=True,
     )
-    # In the first half the model depends on a, in the second on b.
+    # The model depends on a in the first half, and on b in the second.
     X["a"] += np.where(np.arange(60) < 30, 0.0, 10.0)
 
     def model(rows):

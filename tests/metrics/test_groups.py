@@ -1,4 +1,4 @@
-"""How rules treat groups of rows, compared with counts by loops."""
+"""Treatment of groups of rows by rules, compared with counts of plain loops."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_search_minimizes_group_gap():
     best = front.loc[front["loss"].idxmin()]
     assert best["group_gap:sex"] > 0.5
     assert (search.leaderboard_["neg_group_gap:z_half"].dropna() <= 0).all()
-    # No member of the front is worse than another in all three measures.
+    # No member of the front is dominated in all three measures.
     losses = front[["loss", "n_rules", "group_gap:sex"]].to_numpy()
     for row in losses:
         dominated = (losses <= row).all(axis=1) & (losses < row).any(axis=1)
@@ -242,7 +242,7 @@ def test_groups_may_be_tuples():
 
 
 def arrow_table(frame):
-    """A table of Arrow, whose names may occur twice."""
+    """Column names of an Arrow table may occur twice."""
     columns = [pa.array(frame.iloc[:, i]) for i in range(frame.shape[1])]
     return pa.Table.from_arrays(columns, names=list(frame.columns))
 

@@ -1,4 +1,4 @@
-"""Obvious oracles, bounds, monotonicity and limits of FiRe, Q_s and ICE."""
+"""Oracles, bounds, monotonicity and limits of FiRe, Q_s and ICE."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from skescore.metrics import (
 )
 from skescore.scorers import SCORE_SPECS
 
-CEILING = 1 / (1 + math.exp(-5))  # what both sigmoids of ICE really tend to
+CEILING = 1 / (1 + math.exp(-5))  # the limit of both sigmoids of ICE
 
 # --- obvious oracles ---------------------------------------------------------------------------
 
@@ -83,11 +83,11 @@ def steps(n_rules, psi) -> float:
         (21, 0.7, 30),  # 21 / 0.7 = 30.000000000000004
         (21, 0.1 * 7, 30),  # 0.1 * 7 = 0.7000000000000001
         (21, 0.7 + 1e-9, 30),
-        (21, 0.7 - 1e-9, 31),  # a real difference, not noise
+        (21, 0.7 - 1e-9, 31),  # a real difference, not rounding
         (3, 1 - 1e-9, 4),
-        (1, 1e9, 1),  # next to 0 steps, but no rule is free
+        (1, 1e9, 1),  # almost 0 steps, but at least one
         (1, 1.7e308, 1),
-        (10**12 + 1, 2, 500_000_000_001),  # a tolerance of 1e-9 would take the half step away
+        (10**12 + 1, 2, 500_000_000_001),  # a tolerance of 1e-9 would remove the half step
         (10**12 + 1, 0.5, 2 * 10**12 + 2),
         (21 * 10**9, 0.7, 30 * 10**9),
         (2**53, 1, 2**53),
@@ -170,7 +170,7 @@ def test_fire_and_q_increase_with_the_loss(first, second, r, psi):
 
 
 @given(st.floats(1e-9, 1e6), rule_counts, rule_counts, weights)
-@example(1.0, 1, 2, 10.0)  # on one step, still told apart
+@example(1.0, 1, 2, 10.0)  # one step, but different scores
 def test_fire_and_q_increase_with_the_rules(loss, fewer, more, psi):
     assume(fewer < more)
     assert fire_score(loss, fewer, psi=psi) < fire_score(loss, more, psi=psi)
@@ -197,7 +197,7 @@ def test_q_never_increases_with_completeness(loss, r, first, second):
     st.tuples(weights, weights),
 )
 def test_ice_score_is_monotone_in_every_argument(p, r, c, phi, rho):
-    """Good inputs together never score below bad ones, nor does any single exchange."""
+    """Better inputs never lower the score, neither together nor one at a time."""
     good = {
         "performance": max(p),
         "n_rules": min(r),
@@ -277,7 +277,7 @@ any_performance = st.floats(max_value=1, allow_nan=False)
 def test_scores_accept_all_finite_input(loss, r, c, p, phi, rho):
     assume(math.isfinite(r / phi))
     with np.errstate(all="raise"):
-        for shape in ((), (1,), (9,)):  # scalars and vectors take different paths in numpy
+        for shape in ((), (1,), (9,)):  # NumPy computes scalars and vectors in different code paths
             values = [np.full(shape, value) for value in (loss, r, c, p, phi, rho)]
             loss_, r_, c_, p_, phi_, rho_ = values
             assert not np.isnan(fire_score(loss_, r_, psi=phi_)).any()
@@ -361,7 +361,7 @@ def test_score_slopes_reject_bad_arguments():
 
 @pytest.mark.parametrize("score", [ice_score, q_score])
 def test_scores_name_the_scorer_for_make_scorer(score):
-    """The scorer in the message works where `make_scorer` cannot."""
+    """The scorer named in the message works where `make_scorer` cannot."""
     rows, labels = load_iris(return_X_y=True)
     extractor = CARTExtractor(DecisionTreeClassifier(random_state=0)).fit(rows, labels)
     with pytest.raises(TypeError, match=r"needs completeness.*scoring=") as error:

@@ -22,20 +22,20 @@ from skescore.metrics import fire_score, ice_score, q_score
 
 
 def spread(text: str) -> tuple[float, float]:
-    """Smallest and largest number that is printed as `text`."""
+    """Return the smallest and the largest number that is printed as `text`."""
     printed = Decimal(text)
     half = Decimal(1).scaleb(printed.as_tuple().exponent) / 2
     return float(printed - half), float(printed + half)
 
 
 def admits(text: str, values) -> np.ndarray:
-    """Whether each value could be printed as `text`; a hair of slack, for float noise only."""
+    """Return whether each value could be printed as `text`, with a tolerance for rounding."""
     low, high = spread(text)
     return (np.asarray(values) >= low - 1e-12) & (np.asarray(values) <= high + 1e-12)
 
 
 def overlaps(text: str, values) -> bool:
-    """Whether any number between the least and the greatest value is printed as `text`."""
+    """Return whether some number between the extreme values is printed as `text`."""
     low, high = spread(text)
     return min(values) <= high + 1e-12 and max(values) >= low - 1e-12
 
@@ -69,7 +69,7 @@ def test_fire_table_contains_reachable_scores(accuracy, n_rules, psi, printed):
 
 
 def shared_loss(accuracy: str, n_rules: int, scores: tuple[str, ...], psis=PSI) -> np.ndarray:
-    """Losses that round to the printed accuracy and reach all printed scores at once."""
+    """Return losses that round to the printed accuracy and reach all printed scores."""
     low, high = spread(accuracy)
     losses = 1 - np.linspace(low, high, 10_001)
     fits = [
@@ -108,7 +108,7 @@ def test_fire_table_last_row_contradicts_formula_at_psi_3():
 
 
 def test_fire_table_supports_reading_of_authors():
-    """By the text under Table 1, 8 rules of GridEx beat one, both, none of the clusterings."""
+    """In the text under Table 1, 8 rules of GridEx beat one, both or none of the clusterings."""
     exact = {name: (1 - float(accuracy), rules) for name, accuracy, rules, _ in FIRE_TABLE}
     grid = exact["GridEx, 4 x 4 slices"]
     clusterings = [exact["clustering, 4 features"], exact["clustering, 2 features"]]
@@ -146,13 +146,13 @@ def test_fire_score_equals_isoline_of_40(n_rules, printed):
 
 
 def test_fire_score_agrees_with_comparisons_for_psi_2_and_6():
-    """Where the text says psi = 1 for the green cross, its own inequality has psi = 6."""
+    """For the green cross the text states psi = 1, but its own inequality implies psi = 6."""
     blue = {psi: fire_score(1.0, 4, psi=psi) for psi in (2, 6)}
-    # Orange: said to lie on both isolines; 0.5 is the loss rounded to one decimal.
+    # The orange point is said to lie on both isolines; 0.5 is the loss rounded to one decimal.
     for psi in blue:
         low, high = (fire_score(loss, 8, psi=psi) for loss in spread("0.5"))
         assert low <= blue[psi] <= high
-    # Fuchsia is better and purple is worse under both; green and red change sides.
+    # Fuchsia is better and purple is worse for both psi; the order of green and red changes.
     assert all(fire_score(0.5, 2, psi=psi) < blue[psi] for psi in blue)
     assert all(fire_score(2.0, 3, psi=psi) > blue[psi] for psi in blue)
     assert fire_score(1.5, 1, psi=2) < blue[2]

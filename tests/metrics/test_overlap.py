@@ -1,4 +1,4 @@
-"""How rules meet: overlap, contradiction, gaps and redundancy, beside obvious loops."""
+"""Overlap, contradictions, gaps and redundancy of rules, compared with plain loops."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_rule_overlap_agrees_with_loop(case: Any) -> None:
 
 
 def test_worst_pairs_returns_ten_by_default() -> None:
-    spans = range(1, 8)  # of which each holds all shorter ones
+    spans = range(1, 8)  # each rule contains all shorter ones
     rules = RuleSet(
         [Rule([Interval(0, upper=i)], "ab"[i % 2]) for i in spans], ["x"], task="classification"
     )
@@ -120,7 +120,7 @@ def test_rule_overlap_computes_pairs_on_request() -> None:
 
 
 def left_out(rules: RuleSet, index: int) -> list[RuleSet]:
-    """A rule set with a rule left out, then with each of its comparisons left out."""
+    """Return the rule set without a rule, then without each of the comparisons of this rule."""
     rest, rule = list(rules.rules), rules[index]
     results = [rules.replace(rules=[r for i, r in enumerate(rest) if i != index])]
     for position, c in enumerate(rule.conditions):
@@ -164,7 +164,8 @@ def test_redundancy_agrees_with_leaving_rules_out(case: Any) -> None:
 def test_redundancy_shares_count_rules_and_literals() -> None:
     result = redundancy(RULES, ROWS)
     assert result.rules.tolist() == [False, False]
-    # A row above 3 needs the upper end, no row needs the lower one: the first rule predicts there.
+    # A row above 3 needs the upper bound. No row needs the lower one, since the first rule holds
+    # below it.
     assert [flags.tolist() for flags in result.literals] == [[False], [True, False]]
     assert result.share_of_literals == pytest.approx(1 / 3)
     nothing = redundancy(RULES.replace(rules=[], classes=["a"]), ROWS)
@@ -181,7 +182,7 @@ def test_rule_overlap_of_tree_is_0() -> None:
     tree = DecisionTreeClassifier(max_leaf_nodes=5, random_state=0).fit(X, y)
     met = rule_overlap(tree, X)
     assert (met.overlap, met.negative_overlap, met.uncovered) == (0.0, 0.0, 0.0)
-    # Read alone, each leaf needs what keeps it apart from the others.
+    # Without a leaf, its rows have no rule, so that no leaf is redundant.
     assert redundancy(tree, X).share_of_rules == 0.0
 
 
@@ -218,7 +219,7 @@ def test_volume_overlap_equals_known_shares() -> None:
 @settings(max_examples=50)
 def test_volume_overlap_equals_share_of_uniform_rows(case: Any, seed: int) -> None:
     rules = case[0].replace(domain=Domain((0, 0), (5, 5)), voting=None)
-    # Sides lie on whole numbers, so that one row in each cell stands for its volume.
+    # Sides lie on whole numbers, so that one row per cell represents its volume.
     cells = np.stack(np.meshgrid(np.arange(5), np.arange(5)), axis=-1).reshape(-1, 2) + 0.5
     met = rule_overlap(rules, cells)
     assert volume_overlap(rules).value == pytest.approx(met.negative_overlap, abs=1e-9)

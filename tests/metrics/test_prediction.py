@@ -1,4 +1,4 @@
-"""Measures of predictions: worked by hand on few rows, and what must hold on any rows."""
+"""Measures of predictions: values computed by hand, and properties on any rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from skescore.metrics import (
     prediction_performance,
 )
 
-# Row 4 is answered rightly, but by no rule.
+# Row 4 has a correct prediction, but no rule.
 LABELS = {
     "y_true": ["a", "a", "b", "b", "c"],
     "y_pred": ["a", "b", "b", "b", "a"],
@@ -36,7 +36,7 @@ NUMBERS = {
     "covered": [True, True, True, False],
     "task": "regression",
 }
-# Worked by hand: (covered rows only, with the other row counted as wrong).
+# Values by hand: (covered rows only, with the other row counted as wrong).
 # F1 of a, b, c on covered rows: 1/2, 2/3, 0; penalized, b misses one row: 1/2, 1/2, 0.
 PERFORMANCES = {
     "accuracy": (2 / 4, 2 / 5),
@@ -91,13 +91,13 @@ def test_r2_equals_hand_computed_values() -> None:
 def test_uncovered_rows_follow_default_policy() -> None:
     performance = prediction_performance(metric="accuracy", **LABELS)
     loss = prediction_loss(metric="accuracy", **LABELS)
-    assert (performance, loss) == (2 / 4, 1 - 2 / 5)  # ignored, penalized
+    assert (performance, loss) == (2 / 4, 1 - 2 / 5)  # "ignore" and "penalize"
 
 
 def test_prediction_loss_defaults_to_mean_of_target() -> None:
     options = {"metric": "mean_absolute_error", "uncovered": "penalize", **NUMBERS}
     assert prediction_loss(**options) == pytest.approx((1 + (8 - 15 / 4)) / 4)
-    # Weighted, the mean is 31/6 and the row without a rule counts thrice.
+    # The weighted mean is 31/6, and the row without a rule has weight 3.
     weighted = prediction_loss(sample_weight=[1, 1, 1, 3], **options)
     assert weighted == pytest.approx((1 + 3 * (8 - 31 / 6)) / 6)
 
@@ -109,7 +109,7 @@ def test_rows_are_covered_by_default() -> None:
 
 @pytest.mark.parametrize("average", ["macro", "weighted"])
 def test_f1_equals_scikit_learn_if_all_rows_are_covered(average: str) -> None:
-    # c is answered but is nobody's label, which costs the macro average a third.
+    # The predicted c is no true label, which costs the macro average a third.
     truth, answers = ["a", "a", "b"], ["a", "c", "b"]
     ours = prediction_performance(truth, answers, metric=f"f1_{average}", task="classification")
     assert ours == pytest.approx(sk.f1_score(truth, answers, average=average, zero_division=0.0))
@@ -199,7 +199,7 @@ def test_prediction_performance_accepts_labels_of_any_type(name: str, data: st.D
 def test_prediction_performance_never_gains_by_penalizing(
     name: str, given_rows: dict[str, Any]
 ) -> None:
-    """Compared with right answers there; leaving rows out could look better than either."""
+    """The penalized value cannot exceed that of correct predictions for uncovered rows."""
     penalized = prediction_performance(metric=name, **given_rows | {"uncovered": "penalize"})
     right = np.where(given_rows["covered"], given_rows["y_pred"], given_rows["y_true"])
     answered = given_rows | {"y_pred": right, "covered": np.ones(len(right), bool)}
@@ -237,7 +237,7 @@ def test_callable_metric_equals_named_metric_on_uncovered_rows(
 
 
 def test_scikit_learn_metric_counts_uncovered_rows() -> None:
-    """It must be given labels in a type that it knows."""
+    """Labels must have a type that scikit-learn accepts."""
     y_true, y_pred = np.array([1, 1, 0, 0]), np.array([1, 0, 0, 0])
     covered = np.array([True, True, True, False])
     value = prediction_performance(
@@ -258,13 +258,13 @@ def test_callable_metric_gets_weights_only_if_passed() -> None:
     assert prediction_loss(metric=count, uncovered="ignore", **NUMBERS) == -1.0
     weights = [1.0, 2.0, 0.0, 9.0]
     value = prediction_loss(metric=count, uncovered="ignore", sample_weight=weights, **NUMBERS)
-    assert value == 3.0  # of the covered rows
+    assert value == 3.0  # only covered rows
     assert prediction_loss(metric=count, sample_weight=weights, **NUMBERS) == 12.0
 
 
 def test_callable_metric_is_used_as_loss_unchanged() -> None:
     value = prediction_loss(metric=lambda y_true, y_pred: 0.75, **LABELS)
-    assert value == 0.75  # not 1 less it, as for a named performance
+    assert value == 0.75  # not 1 - 0.75, as for a named performance
 
 
 def test_callable_metric_needs_two_labels_for_uncovered_rows() -> None:
@@ -292,7 +292,7 @@ def test_prediction_performance_of_no_rows_is_nan() -> None:
 
 @pytest.mark.parametrize("weights", [None, [1, 2, 1, 1, 1, 3, 1]])
 def test_r2_of_equal_numbers_ignores_rounding(weights: Any) -> None:
-    """The mean of seven times 2.13 is another number in its last bit."""
+    """The mean of seven times 2.13 differs from 2.13 in the last bit."""
     y = np.full(7, 2.13)
     for predicted, value in ((y, 1.0), (y + 0.5, 0.0)):
         performance = prediction_performance(

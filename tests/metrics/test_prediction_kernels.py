@@ -1,4 +1,4 @@
-"""The quick measures of predictions against scikit-learn's own functions."""
+"""Fast measures of predictions compared with functions of scikit-learn."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def no_warnings() -> Iterator[None]:
 
 
 def f1_by_scikit_learn(average: str, y_true: np.ndarray, y_pred: np.ndarray, **weights: Any) -> Any:
-    labels = np.setdiff1d(np.union1d(y_true, y_pred), [NO_RULE])  # which is no class of its own
+    labels = np.setdiff1d(np.union1d(y_true, y_pred), [NO_RULE])  # NO_RULE is not a class
     return sk.f1_score(y_true, y_pred, labels=labels, average=average, zero_division=0.0, **weights)
 
 
@@ -72,7 +72,7 @@ def weighted(draw: Any, n_rows: int) -> np.ndarray | None:
 def test_kernels_of_classes_equal_scikit_learn(
     data: st.DataObject, n_rows: int, n_classes: int
 ) -> None:
-    # Numbers may be left out, as those of labels are that only rows without a rule were given.
+    # Some class indices may be unused, like those of labels that occur only in uncovered rows.
     code = st.integers(0, n_classes - 1)
     rows = data.draw(
         st.lists(st.tuples(code, code | st.just(NO_RULE)), min_size=n_rows, max_size=n_rows)
@@ -106,7 +106,7 @@ def test_kernels_of_numbers_equal_scikit_learn(
 @given(data=st.data(), n_rows=st.integers(1, 20))
 @settings(max_examples=40, deadline=None)
 def test_kernels_of_sums_equal_kernels_of_rows(data: st.DataObject, n_rows: int) -> None:
-    """Two sets of predictions at once, against one after the other."""
+    """Two sets of predictions at once equal the same sets one after the other."""
     code = st.lists(st.integers(0, 2), min_size=n_rows, max_size=n_rows).map(np.array)
     y_true, *both = data.draw(code), data.draw(code), data.draw(code)
     counts = np.array(

@@ -1,4 +1,4 @@
-"""Measures of predictions by name: RuleKit's values, plain loops and scikit-learn's."""
+"""Measures of predictions by name, compared with RuleKit, plain loops and scikit-learn."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from skescore.metrics import (
 )
 from skescore.rules import Fallback, Interval, Rule, RuleSet
 
-# RuleKit engine 2.1.24: its measures of made-up predictions and of those of ten models.
+# RuleKit engine 2.1.24: measures of made-up predictions and of those of ten models.
 REFERENCE = json.loads(
     (Path(__file__).parents[1] / "data" / "rulekit_performance.json").read_text(encoding="utf-8")
 )["cases"]
@@ -49,7 +49,7 @@ NUMBERS, SHARES = of_kind("regression"), of_kind("probability")
 
 
 def quiet(name: str, *columns: Any, **options: Any) -> float:
-    """The value, NaN without a word where there is none."""
+    """Return the value without warnings; NaN if it is undefined."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)
         return performance_value(name, *columns, **options)
@@ -77,7 +77,7 @@ OUR_NAMES = {metric.rulekit_name or name: name for name, metric in PERFORMANCE_M
 
 
 def measured(case: dict[str, Any]) -> dict[str, float]:
-    """The engine's values of metrics that need no rules, by our names."""
+    """Return values of the engine for metrics that need no rules, under our names."""
     values = case["performance"].items()
     return {OUR_NAMES[k]: float(v) for k, v in values if not k.startswith("#")}
 
@@ -97,7 +97,7 @@ def test_reference_contains_every_metric_in_every_state() -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_performance_value_equals_rulekit_with_its_options(case: dict[str, Any]) -> None:
-    """With the options by which its oddities come out."""
+    """The options reproduce peculiarities of the engine."""
     for name, expected in measured(case).items():
         options = {**PERFORMANCE_METRICS[name].rulekit, **positive_of(case, name)}
         value = quiet(name, *columns_of(case), **options)
@@ -127,7 +127,7 @@ def test_correlation_is_clipped_only_on_request() -> None:
 
 
 def test_conflicts_of_rules_without_rows_equal_rulekit() -> None:
-    """The reference's rows that no rule holds for; ten models are in test_characteristics."""
+    """No rule covers these rows of the reference; test_characteristics tests ten models."""
     case = next(c for c in REFERENCE if c["id"].endswith("multi_votes_none"))
     rules = RuleSet(
         [Rule([Interval(0, lower=100)], "a"), Rule([Interval(0, lower=100)], "b")],
@@ -300,7 +300,7 @@ def test_number_metrics_agree_with_loop(table: Any) -> None:
     expected = numbers_by_loops(*table)
     assert set(expected) == set(NUMBERS)
     for name, value in expected.items():
-        # Squares of the least of these numbers leave few digits of a difference in the loops.
+        # Squares of the smallest numbers leave few digits of a difference in the loops.
         assert same(quiet(name, *table[:2], sample_weight=table[2]), value, rel=1e-6, abs=1e-9), (
             name
         )
@@ -335,7 +335,7 @@ def test_class_metrics_equal_named_scikit_learn_functions(table: Any) -> None:
             continue
         value = quiet(name, y, z, sample_weight=w)
         if math.isnan(value):
-            continue  # scikit-learn has 0 or NaN there, with a warning or without
+            continue  # scikit-learn returns 0 or NaN there, with or without a warning
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of answers that are no row's class
             assert value == pytest.approx(getattr(sk, theirs)(y, z, sample_weight=w)), name
@@ -462,7 +462,7 @@ def test_performance_value_of_perfect_predictions_is_best(name: str) -> None:
 def test_probability_metrics_are_best_if_sure_and_right(name: str) -> None:
     value = performance_value(name, ["a", "b"], np.eye(2))
     assert value == pytest.approx(PERFORMANCE_METRICS[name].best)
-    assert math.copysign(1, value) == 1.0  # no -0.0
+    assert math.copysign(1, value) == 1.0  # no negative zero
     worse = performance_value(name, ["a", "b"], [[0.9, 0.1], [0.0, 1.0]])
     assert worse < value if PERFORMANCE_METRICS[name].greater_is_better else worse > value
 
@@ -490,7 +490,7 @@ def test_relative_error_treats_rounding_errors_as_zero() -> None:
     assert performance_value("relative_error_strict", y, z) == 0.0
     assert performance_value("relative_error_strict", y, z, zero=0.0) == pytest.approx(0.5)
     assert performance_value("relative_error_strict", [0.0, 1.0], [1.0, 1.0], zero=0.0) == math.inf
-    # Exactly the limit is no zero.
+    # A value at the limit does not count as zero.
     assert performance_value("relative_error", [1e-6], [2e-6]) == pytest.approx(1.0)
 
 
@@ -499,7 +499,7 @@ def test_performance_value_ignores_rows_of_weight_zero() -> None:
     assert (
         performance_value("margin", ["a", "b", "a"], [[1, 0], [0.2, 0.8], [0, 1]], **with_it) == 0.8
     )
-    # Three labels, but only two of them weigh anything.
+    # Of three labels, only two have positive weight.
     assert (
         performance_value("specificity", ["n", "y", "?"], ["n", "y", "?"], pos_label="y", **with_it)
         == 1.0
@@ -702,7 +702,7 @@ def test_performance_table_lists_all_metrics() -> None:
             assert row["owner"] == "skescore"
             assert (module, function) == ("skescore.metrics", "performance_value")
         else:
-            # What needs rules, too, has a place of ours.
+            # Measures that need rules have their own functions.
             assert module == "skescore.metrics"
             assert callable(getattr(metrics, function))
         assert OUR_NAMES[row["rulekit"]] == name
@@ -761,7 +761,7 @@ def test_performance_report_describes_two_classes() -> None:
     flipped = performance_report(
         y, z, task="classification", y_prob=q[:, ::-1], labels=["y", "n"], sample_weight=w
     )
-    assert set(flipped.index) == {*CLASSES, *SHARES}  # no word about which is positive
+    assert set(flipped.index) == {*CLASSES, *SHARES}  # measures without a positive class
     assert flipped["value"].to_dict() == report.loc[flipped.index, "value"].to_dict()
 
 
@@ -803,7 +803,7 @@ def test_performance_report_rejects_invalid_options(
 
 
 def test_correlation_accepts_rows_at_mean() -> None:
-    """The middle one deviates by nothing from the mean, which is no reason for no value."""
+    """The middle row does not deviate from the mean, but the value is defined."""
     assert performance_value("correlation", [1.0, 2.0, 3.0], [2.0, 4.0, 6.0]) == pytest.approx(1)
     first = performance_report([1.0, 2.0], [1.0, 2.0], task="regression").columns[0]
     assert first == "value"
@@ -870,7 +870,7 @@ def test_scale_free_metrics_hold_for_extreme_numbers(name: str, size: float) -> 
     expected = performance_value(name, y_true, y_pred)
     value = performance_value(name, y_true * size, y_pred * size)
     assert value == pytest.approx(expected, rel=1e-3 if size < 1e-307 else 1e-12)
-    if np.frexp(size)[0] == 0.5:  # A power of two changes no digit.
+    if np.frexp(size)[0] == 0.5:  # powers of two scale exactly
         assert value == expected
 
 

@@ -1,4 +1,4 @@
-"""Counts of rows in place of the rows: the same numbers, from parts that add up."""
+"""Counts of rows instead of rows: equal results, from parts that can be added."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_rule_counts_equal_rows_for_arbitrary_rules(data: Any) -> None:
 
 
 def test_rule_counts_treat_undefined_linear_outputs_like_rows() -> None:
-    """R² of one row is undefined, which does not hide that the row has no prediction."""
+    """R² of one row is undefined, but the missing prediction is still reported."""
     ruleset = RuleSet(
         [Rule([Missing(0)], LinearOutput(-3.0, [(0, -2.0)]))],
         ["x"],
@@ -130,7 +130,7 @@ def test_rule_counts_are_exact_for_labels_far_from_zero() -> None:
     ruleset = rule_set([1e7, 1e7, 1e7], "regression")
     counts = count_rows(ruleset, X, y)
     expected, result = confusion(ruleset, X, y), confusion(ruleset, counts)
-    # The sums of a pass around 0 would have no correct digit at all.
+    # Sums of squares around 0 would have no correct digit.
     np.testing.assert_allclose(result.std, [np.std(y[h]) for h in ruleset.match(X).T], rtol=1e-11)
     assert result.p.tolist() == expected.p.tolist()
     assert result.P.tolist() == expected.P.tolist()

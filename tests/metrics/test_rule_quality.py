@@ -1,4 +1,4 @@
-"""Measures of a rule: RuleKit's values, textbook formulas in long arithmetic, identities, edges."""
+"""Rule measures: RuleKit's values, textbook formulas in decimals, identities, edge cases."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from skescore.metrics import RULE_MEASURES, RuleMeasure, rule_quality
 
-# Values of RuleKit 2.1.24, see the file for how they were made.
+# Values of RuleKit 2.1.24; the file describes how they were made.
 DATA = Path(__file__).parents[1] / "data"
 RULEKIT = json.loads((DATA / "rulekit_measures.json").read_text(encoding="utf-8"))
 RULES = json.loads((DATA / "rulekit_rules.json").read_text(encoding="utf-8"))["rule_sets"]
 CASES = [case for kind in ("regular", "fractional", "edge") for case in RULEKIT[kind]]
 
-# Where a measure has no value, and no limit either.
+# Counts for which a measure has neither a value nor a limit.
 UNDEFINED = {
     "c1": lambda p, n, P, N: p + n == 0 or N == 0,
     "c2": lambda p, n, P, N: p + n == 0 or N == 0 or P == 0,
@@ -116,7 +116,7 @@ def test_rule_quality_equals_hand_computed_values(name, value):
 
 def test_rule_quality_keeps_correlation_within_one():
     P, N = (a.ravel() / 10 for a in np.meshgrid(np.arange(1, 300), np.arange(1, 300)))
-    assert (P * N / np.sqrt(P * N * P * N)).max() > 1  # by rounding
+    assert (P * N / np.sqrt(P * N * P * N)).max() > 1  # because of rounding
     assert rule_quality("correlation", P, 0, P, N).max() == 1
     assert rule_quality("correlation", 0, N, P, N).min() == -1
 
@@ -131,7 +131,7 @@ def test_rule_quality_of_pure_rule_is_most_significant():
 
 
 def log_of(x, quotient):
-    """The product x ln(quotient), where 0 ln 0 = 0."""
+    """Return the product x ln(quotient), where 0 ln 0 = 0."""
     return x * quotient.ln() if x else Decimal(0)
 
 
@@ -142,7 +142,7 @@ def entropy(a, b):
 
 
 def textbook(p, n, P, N):
-    """Every measure as it is written in textbooks; a division by 0 leaves a measure out."""
+    """Return every measure by its textbook formula, except for measures with a division by 0."""
     c, T, one = p + n, P + N, Decimal(1)
     u = T - c
 
@@ -223,7 +223,7 @@ def in_long_arithmetic(p, n, P, N):
 
 
 def tables(most):
-    """All tables of counts with up to `most` positives and negatives, even 0."""
+    """Return all tables of counts with up to `most` positives and negatives, including 0."""
     for P, N in itertools.product(range(most + 1), repeat=2):
         if P + N:
             yield from ((p, n, P, N) for p in range(P + 1) for n in range(N + 1))
@@ -274,7 +274,7 @@ def test_rule_quality_is_exact_close_to_chance():
 
 @given(st.integers(1, 5000), st.integers(1, 5000), st.integers(1, 5000), st.integers(0, 5000))
 def test_rule_quality_of_chance_is_exactly_zero(positives, negatives, share, rest):
-    # Both classes are covered in the same proportion share : share + rest.
+    # Both classes are covered in the same ratio share : share + rest.
     whole = share + rest
     counts = positives * share, negatives * share, positives * whole, negatives * whole
     for name in (
@@ -303,7 +303,7 @@ def test_rule_quality_of_chance_is_exactly_zero(positives, negatives, share, res
 
 
 def test_rule_quality_is_continuous_at_singularities():
-    """All measures are continuous where they have a value, whatever the direction."""
+    """All measures are continuous from every direction where they are defined."""
     generator = np.random.default_rng(0)
     p, n, P, N = GRID.T
     exact = {name: rule_quality(name, *GRID.T) for name in RULE_MEASURES}
@@ -354,7 +354,7 @@ def test_rule_quality_satisfies_identities(P, N, sensitivity, fallout):
     same(q("pawlak_dependency_factor"), (q("lift") - 1) / (q("lift") + 1))
     same(q("ripper"), 2 * q("precision") - 1)
     same(q("correlation") ** 2, q("rss") * q("s_bayesian"))
-    # Parameters that turn one measure into another.
+    # Parameters turn one measure into another.
     for other in (q("m_estimate", m=0), q("g_measure", g=0), q("f_measure", beta=0)):
         same(other, q("precision"))
     same(q("klosgen", omega=0), q("precision") - P / T)
@@ -362,7 +362,7 @@ def test_rule_quality_satisfies_identities(P, N, sensitivity, fallout):
 
 @given(positive, positive, share, share)
 def test_rule_quality_is_antisymmetric_in_classes(P, N, sensitivity, fallout):
-    """What is good for one class is as bad for the other; the symmetric measures do not mind."""
+    """Swapping the classes changes the sign; symmetric measures keep their value."""
     one, other = (
         (sensitivity * P, fallout * N, P, N),
         (fallout * N, sensitivity * P, N, P),
@@ -422,7 +422,7 @@ def test_rule_measures_keep_their_range_and_reach_closed_ends(name, P, N):
     assert type(low) is type(high) is float
     assert low - 1e-12 <= values.min()
     assert values.max() <= high + 1e-12
-    # No whole number of rows need reach these: a rule of no row, a half, a third of the rows.
+    # These bounds need a rule without rows, or one that covers exactly a half or a third of them.
     exempt = {"full_coverage", "one_way_support"} | ({"q2"} if N % 2 else set())
     if measure.range[0] == "[" and name not in exempt:
         assert values.min() == pytest.approx(low, rel=1e-12, abs=1e-12)

@@ -1,4 +1,4 @@
-"""The table of rules: its columns beside the numbers that they come from."""
+"""The table of rules: its columns compared with the underlying numbers."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_rule_report_counts_rows_of_iris(iris: Any) -> None:
         (long & (y == "virginica")).sum(),
         50.0,
     ]
-    # The last rule holds for all rows, so that it alone has rows of its own.
+    # The last rule holds for all rows, so that only it has unique rows.
     assert report["unique_rows"].tolist() == [0, 0, 0, 0, (~(inside | wide | long)).sum() - 50]
     assert report["overlap"].tolist()[:4] == [1.0] * 4
 

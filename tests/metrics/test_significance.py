@@ -1,4 +1,4 @@
-"""p-values of rules: RuleKit's, exact fractions, scipy, and the procedures for testing many."""
+"""p-values of rules: RuleKit's, exact fractions, SciPy, and corrections for many tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from skescore.metrics import (
     variance_p_value,
 )
 
-# Values of RuleKit 2.1.24, see the files for how they were made.
+# Values of RuleKit 2.1.24; the files describe how they were made.
 DATA = Path(__file__).parents[1] / "data"
 RULEKIT = json.loads((DATA / "rulekit_measures.json").read_text(encoding="utf-8"))
 RULES = json.loads((DATA / "rulekit_rules.json").read_text(encoding="utf-8"))["rule_sets"]
@@ -32,7 +32,7 @@ RULEKIT_NAMES = {"none": None, "FDR": "rulekit_fdr", "FWER": "rulekit_fwer"}
 
 
 def by_counting(p, n, P, N):
-    """The share of ways to draw p + n rows that have p or more positives."""
+    """Return the share of ways to draw p + n rows with at least p positives."""
     c = p + n
     ways = sum(math.comb(P, k) * math.comb(N, c - k) for k in range(p, min(P, c) + 1))
     return Fraction(ways, math.comb(P + N, c))
@@ -43,7 +43,7 @@ def test_fisher_p_value_equals_rulekit_for_given_counts():
     cases = [case for case in cases if case["fisher"] is not None]
     assert len(cases) == 73
     ours = fisher_p_value(*np.array([case["counts"] for case in cases]).T)
-    # Relative throughout: the smallest is 1e-123.
+    # Relative tolerance only, since the smallest value is 1e-123.
     np.testing.assert_allclose(ours, [case["fisher"] for case in cases], rtol=1e-6, atol=0)
 
 
@@ -97,7 +97,7 @@ def test_fisher_p_value_satisfies_identities(table):
     p, n, P, N = table
     ours = fisher_p_value(*table)
     assert 0 <= ours <= 1
-    # Covering positives is as surprising as leaving out negatives.
+    # Covering positives and not covering negatives have the same p-value.
     assert fisher_p_value(N - n, P - p, N, P) == pytest.approx(ours, rel=1e-10)
     if p < P:
         assert fisher_p_value(p + 1, n, P, N) <= ours * (1 + 1e-12)
@@ -127,7 +127,7 @@ def test_fisher_p_value_is_1_without_evidence():
 
 def test_fisher_p_value_truncates_weights_to_whole_rows():
     assert fisher_p_value(3.9, 1.5, 6.7, 8.2) == fisher_p_value(3, 1, 6, 8)
-    # A trifle below 3, from rounding alone.
+    # slightly below 3 because of rounding
     one = float(np.cumsum([0.1] * 10)[-1])
     assert one < 1
     assert fisher_p_value(2 + one, 0, 3, 3) == fisher_p_value(3, 0, 3, 3)
@@ -189,13 +189,13 @@ def test_variance_p_value_equals_scipy(expected_sd, sample_sd, size):
     statistic = (size - 1) * (sample_sd / expected_sd) ** 2
     assert type(value) is float
     assert value == pytest.approx(stats.chi2.cdf(statistic, df=size - 1), rel=1e-9, abs=1e-300)
-    assert variance_p_value(expected_sd * 8, sample_sd * 8, size) == value  # whatever the unit
+    assert variance_p_value(expected_sd * 8, sample_sd * 8, size) == value  # in any unit
 
 
 def test_variance_p_value_equals_hand_computed_values():
-    # One degree of freedom: the square of a normal deviate.
+    # With one degree of freedom: the square of a normal deviate.
     assert variance_p_value(2.0, 1.0, 2) == pytest.approx(math.erf(0.5 / math.sqrt(2)))
-    # Two: exponential.
+    # With two: exponential.
     assert variance_p_value(1.0, 1.0, 3) == pytest.approx(1 - math.exp(-1))
 
 
@@ -211,7 +211,7 @@ def test_variance_p_value_of_equal_and_spread_labels():
 )
 def test_variance_p_value_needs_variance(expected_sd, sample_sd, size):
     assert math.isnan(variance_p_value(expected_sd, sample_sd, size))
-    # RuleKit has 0 for one row.
+    # RuleKit reports 0 for one row.
     assert variance_p_value(expected_sd, sample_sd, size, undefined=0.0) == 0.0
 
 
@@ -252,7 +252,7 @@ def test_significance_averages_equal_those_of_rulekit():
 
 
 def adjusted_slowly(values, correction):
-    """The definitions of the standard procedures, in fractions."""
+    """Return adjusted p-values by the definitions of the procedures, in fractions."""
     ordered = sorted(values)
     total = len(values)
     result = []
@@ -267,7 +267,7 @@ def adjusted_slowly(values, correction):
     return result
 
 
-# Thousandths, so that ties and values right at alpha come up.
+# Thousandths, so that ties and values equal to alpha occur.
 thousandths = st.lists(st.integers(0, 1000), max_size=12)
 low_thousandths = st.lists(st.integers(0, 60), max_size=12)
 
@@ -302,7 +302,7 @@ def test_adjust_p_values_ignores_order_and_never_lowers(values, random):
             np.testing.assert_array_equal(second_result, adjusted[shuffled])
             assert adjusted.max() <= 1
         np.testing.assert_allclose(np.sort(second_result), np.sort(adjusted), rtol=1e-14)
-    # RuleKit's walk for the family-wise error is Holm's, but for what lies at alpha exactly.
+    # RuleKit's procedure for the family-wise error is Holm's, except for values equal to alpha.
     holm = adjust_p_values(values, "holm")
     if not np.isclose(holm, 0.05, rtol=1e-9).any():
         assert significant_fraction(values, 0.05, "rulekit_fwer") == np.mean(holm < 0.05)

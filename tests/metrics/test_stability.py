@@ -1,4 +1,4 @@
-"""Whether rules stay the same: similarity of rule sets, agreement of predictions."""
+"""Stability of rules: similarity of rule sets and agreement of predictions."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_rule_similarity_agrees_with_loop(one: RuleSet, other: RuleSet, n_bins: 
     result = rule_similarity(one, other, ROWS, n_bins=n_bins)
     assert result == rule_similarity(other, one, ROWS, n_bins=n_bins) == pytest.approx(expected)
     assert rule_similarity(one, one) == rule_similarity(one, one, ROWS) == 1.0
-    # Finer parts never make rules more alike.
+    # More bins never increase the similarity of rules.
     assert rule_similarity(one, other) <= rule_similarity(one, other, ROWS, n_bins=1)
 
 
@@ -87,7 +87,7 @@ def test_rule_similarity_recognizes_equal_rules() -> None:
         ]
         return rule_similarity(*sets)
 
-    # Features are the same by name, whatever their positions.
+    # Features are matched by name, not by position.
     assert similarity([Interval(0, 1, 2)], [Interval(1, 1, 2)]) == 1.0
     assert similarity([Interval(0, 1, 2)], [Interval(0, 1, 2)]) == 0.0
     assert similarity([Interval(0, 1, 2)], [Interval(1, 1, 2)], outputs="ab") == 0.0

@@ -1,4 +1,4 @@
-"""Scores of survival rules, beside plain loops, published values and RuleKit's own."""
+"""Scores of survival rules compared with plain loops, published values and RuleKit."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ Outcomes = tuple[np.ndarray, np.ndarray]
 
 
 def patients(n_rows: int = 300, seed: int = 0) -> tuple[pd.DataFrame, Outcomes]:
-    """Those above 50 live a quarter as long; "noise" means nothing; some are censored."""
+    """Return patients: those above 50 live a quarter as long, and some are censored."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame({"age": rng.uniform(20, 80, n_rows), "noise": rng.normal(size=n_rows)})
     event = rng.exponential(np.where(X["age"] > 50, 5.0, 20.0)).round(1)
@@ -86,10 +86,10 @@ def age_rules(*bounds: tuple[float, float], ordered: bool = False) -> RuleSet:
 
 
 def plain_brier(curves: np.ndarray, y: Outcomes, y_train: Outcomes, times: np.ndarray) -> float:
-    """Graf's integrated Brier score, row after row."""
+    """Return Graf's integrated Brier score, computed in a loop over rows."""
 
     def in_view(when: float) -> float:
-        """Chance not to be censored by then; events come before censoring at the same time."""
+        """Return the chance of no censoring until then; at equal times, events come first."""
         share = 1.0
         for moment in sorted(set(y_train[0][(~y_train[1]) & (y_train[0] <= when)])):
             leaving = int(np.sum((y_train[0] == moment) & ~y_train[1]))
@@ -115,7 +115,7 @@ def plain_brier(curves: np.ndarray, y: Outcomes, y_train: Outcomes, times: np.nd
 
 
 def plain_log_rank(groups: list[int], time: list[float], event: list[bool]) -> tuple[float, int]:
-    """Observed against expected events, one time after the other."""
+    """Return the log-rank statistic and its degrees of freedom, computed in a loop over times."""
     rows = list(zip(groups, time, event, strict=True))
     first = min(t for _, t, e in rows if e)
     names = sorted({g for g, t, _ in rows if t >= first})
@@ -164,15 +164,15 @@ def test_brier_score_equals_scikit_survival_at_default_times() -> None:
     times = np.linspace(*np.quantile(y[0], [0.1, 0.9]), 100)
     curves = rules.predict_survival_function(X, times)
     _, errors = brier_score(structured(y), structured(y), curves, times)
-    expected = ((errors[1:] + errors[:-1]) / 2).mean()  # the times are equally apart
+    expected = ((errors[1:] + errors[:-1]) / 2).mean()  # the times are equally spaced
     assert integrated_brier_score(rules, X, y) == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(
     ("time", "ends"),
     [
-        ([1.0, 5.0, 6.0, 7.0, 8.0], (2.6, 7.0)),  # 90 % is 7.6, but 8 is the last
-        ([1.0] + [5.0] * 20 + [9.0], (1.0, 5.0)),  # 10 % and 90 % are one time
+        ([1.0, 5.0, 6.0, 7.0, 8.0], (2.6, 7.0)),  # 90 % is 7.6, but 8 is the last time
+        ([1.0] + [5.0] * 20 + [9.0], (1.0, 5.0)),  # 10 % and 90 % are the same time
     ],
 )
 def test_brier_score_has_default_times_for_few_times(
@@ -192,7 +192,7 @@ def test_brier_score_accepts_times_after_training() -> None:
     early = y[0] < 15
     y_train = (y[0][early], y[1][early])
     last = int(np.argmax(y_train[0]))
-    y_train[1][last] = True  # so that scikit-survival alone would refuse later rows
+    y_train[1][last] = True  # scikit-survival alone would reject later rows
     rules = SurvivalRules.fit(age_rules((20, 50)), X[early], y_train)
     assert y[0].max() > y_train[0].max() + 5
     times = np.array([1.0, 4.0, 9.0])
@@ -209,7 +209,7 @@ def test_brier_score_of_perfect_forecast_is_0() -> None:
     one = SurvivalRules.fit(
         RuleSet([Rule([], 0.0)], fitted.ruleset.feature_names, task="regression"), X, y
     )
-    half = integrated_brier_score(one, X, y, times=[3.0, 7.0])  # between: half of the rows
+    half = integrated_brier_score(one, X, y, times=[3.0, 7.0])  # half of the rows alive
     assert half == pytest.approx(0.25)
     scores = survival_scores(one, X, y, completeness="instances")
     assert scores["skill"] == 0
@@ -249,7 +249,7 @@ def test_brier_score_ignores_events_after_training() -> None:
     late = time + time.max() + 1, np.ones(60)
     with pytest.raises(ValueError, match=r"until the last training time .* got none in 60 rows"):
         integrated_brier_score(rules, X, late)
-    # The last training time itself is in sight.
+    # The last training time is included.
     late[0][:2], late[1][1], times = [time.max(), 1.0], 0, np.array([2.0, 3.0])
     curves = rules.predict_survival_function(X, times)
     expected = plain_brier(curves, late, (time, event), times)
@@ -258,7 +258,7 @@ def test_brier_score_ignores_events_after_training() -> None:
 
 def test_survival_scores_warn_if_skill_is_undefined() -> None:
     X = pd.DataFrame({"age": [30.0, 40.0, 60.0], "noise": 0.0})
-    y = np.array([1.0, 9.0, 9.0]), np.array([False, True, True])  # until 9 nothing happens
+    y = np.array([1.0, 9.0, 9.0]), np.array([False, True, True])  # no event before 9
     rules = SurvivalRules.fit(age_rules((20, 50)), X, y)
     match = "skill, ice are undefined .* curve of all rows has 0.0"
     with pytest.warns(UndefinedMetricWarning, match=match):
@@ -328,10 +328,10 @@ def test_log_rank_agrees_with_loop(rows: list[tuple[int, int, bool]]) -> None:
 @pytest.mark.parametrize(
     ("groups", "time", "event"),
     [
-        ([0, 0, 0], [1, 2, 3], [1, 1, 1]),  # one group
-        ([0, 0, 1], [2, 3, 1], [1, 1, 0]),  # the other is gone before anything happens
-        ([0, 1, 1], [2, 2, 2], [1, 1, 1]),  # everything at once
-        ([0, 1, 1], [1, 2, 3], [0, 0, 0]),  # nothing happens
+        ([0, 0, 0], [1, 2, 3], [1, 1, 1]),  # a single group
+        ([0, 0, 1], [2, 3, 1], [1, 1, 0]),  # the other group ends before the first event
+        ([0, 1, 1], [2, 2, 2], [1, 1, 1]),  # all events at the same time
+        ([0, 1, 1], [1, 2, 3], [0, 0, 0]),  # no events
     ],
 )
 def test_log_rank_is_nan_without_comparison(
@@ -386,7 +386,7 @@ def test_brier_score_rejects_last_time() -> None:
 
 
 def p_value_of_the_engine(inside: np.ndarray, y: Outcomes) -> float:
-    """RuleKit's log-rank test, whose last rows of a group stay at risk for ever."""
+    """Return the p-value of RuleKit's test, which keeps the last rows of a group at risk."""
     time, event = y
     excess = spread = 0.0
     for moment in np.unique(time[event]):
@@ -408,7 +408,7 @@ def test_survival_report_equals_rulekit() -> None:
     report = survival_report(rules, golden["X"], y)
     members = rules.members(golden["X"])
     theirs = np.array([p_value_of_the_engine(rows, y) for rows in members.T])
-    # The engine subtracts its p-values from 1 and back.
+    # The engine computes 1 - (1 - p).
     np.testing.assert_allclose(golden["p_values"], theirs, rtol=1e-6, atol=3e-16)
     last_event = y[0][y[1]].max()
     until_the_end = np.array(
@@ -521,7 +521,7 @@ def test_survival_scores_combine_skill_size_and_completeness() -> None:
 
 
 class SurvivalTree(BaseEstimator):
-    """Leaves of a tree on the times, with the curves of their rows."""
+    """Leaves of a regression tree on the times, with the survival curves of their rows."""
 
     def __init__(self, max_leaf_nodes: int = 2, curves: bool = True) -> None:
         self.max_leaf_nodes = max_leaf_nodes
@@ -535,7 +535,7 @@ class SurvivalTree(BaseEstimator):
 
 
 class WeighedTree(SurvivalTree):
-    """Takes weights and does not look at them."""
+    """A tree that accepts weights but ignores them."""
 
     def fit(self, X: Any, y: np.ndarray, sample_weight: Any = None) -> SurvivalTree:
         return super().fit(X, y)
@@ -560,7 +560,7 @@ def test_survival_scorer_works_in_search() -> None:
     ).fit(X, y_all)
     for name in scoring:
         few, many = search.cv_results_[f"mean_test_{name}"]
-        assert few > many  # also FiRe and ICE, which count the rules
+        assert few > many  # including FiRe and ICE, which count the rules
     assert search.best_params_ == {"max_leaf_nodes": 2}
     train, test = next(KFold(3).split(X))
     rules = SurvivalTree().fit(X.iloc[train], y_all[train]).rules_
@@ -590,7 +590,7 @@ def test_survival_scorer_accepts_pipelines() -> None:
 
 
 class OfTargets(SurvivalRulesEstimator):
-    """Takes the targets of scikit-learn's checks for times at which events happened."""
+    """An estimator that turns targets of scikit-learn's checks into event times."""
 
     def fit(self, X, y):
         X, y = check_X_y(X, y, dtype=None, y_numeric=True, estimator=self)
@@ -629,13 +629,13 @@ def test_estimator_follows_scikit_survival() -> None:
     assert np.array([curve(times) for curve in curves]) == pytest.approx(
         model.rules_.predict_survival_function(X, times)
     )
-    # The area above a curve, step by step.
+    # The area above a curve, summed over the steps.
     ends = model.unique_times_
     area = sum((1 - curves[0](a)) * (b - a) for a, b in itertools.pairwise(ends))
     risk = model.predict(X)
     assert risk[0] == pytest.approx(area)
     assert model.score(X, y_all) == concordance_index_censored(y[1], y[0], risk)[0]
-    small = (1e-10 * y[0], y[1])  # whatever the unit of time
+    small = (1e-10 * y[0], y[1])  # independent of the unit of time
     assert SurvivalRulesEstimator(tree).fit(X, small).score(X, small) == pytest.approx(
         model.score(X, y_all)
     )
@@ -643,7 +643,7 @@ def test_estimator_follows_scikit_survival() -> None:
     assert model.event_times_.tolist() == sorted(set(y[0][y[1]]))
     with pytest.raises(ValueError, match="feature names"):
         model.predict_survival_function(X.iloc[:, :1])
-    at_once = np.full(240, 3.0), np.arange(240) % 2 == 0  # nobody loses any time
+    at_once = np.full(240, 3.0), np.arange(240) % 2 == 0  # all times are equal
     assert SurvivalRulesEstimator(tree).fit(X, at_once).score(X, at_once) == 0.5
 
 
@@ -724,7 +724,7 @@ def test_make_survival_scorer_checks_values_at_once(setting: Any, message: str) 
 
 
 def test_survival_rules_describe_survival_forest() -> None:
-    """The whole way: black box, risk, rules, curves, scores on rows that were held out."""
+    """The whole workflow: black box, risk, rules, curves, and scores on held-out rows."""
     from sksurv.datasets import load_gbsg2
     from sksurv.ensemble import RandomSurvivalForest
 
@@ -746,7 +746,7 @@ def test_survival_rules_describe_survival_forest() -> None:
     assert 0 < scores["skill"] < 0.5
     assert 0 < scores["brier"] < 0.25
     assert survival_rules_log_rank(rules, X.iloc[test], y[test]).p_value < 0.001
-    # Leaves of higher risk have lower curves.
+    # Leaves with higher risk have lower curves.
     risk = [rule.output for rule in rules.ruleset]
     alive = [curve.at([1000.0])[0] for curve in rules.curves if curve]
     assert np.argsort(risk).tolist() == np.argsort(alive)[::-1].tolist()
