@@ -61,11 +61,11 @@ def test_attribution_scorer_returns_signed_mean(model: Any, measure: str) -> Non
     assert scorer(model, X, Y) == scorer(model, X) == pytest.approx(sign * np.nanmean(values))
     assert scorer.name == ("" if sign == 1 else "neg_") + measure
     assert repr(scorer).startswith(f"{scorer.name}(slopes, target=Target(explains=1)")
-    weights = np.arange(len(X)) / 1e5  # shares count as numbers of rows do
+    weights = np.arange(len(X)) / 1e5  # weights below 1 work like numbers of rows
     assert scorer(model, X, Y, sample_weight=weights) == pytest.approx(
         sign * np.average(values, weights=weights)
     )
-    # The truth about a linear model is better than its opposite.
+    # The true slopes of a linear model score higher than their opposite.
     opposite = make_attribution_scorer(
         measure,
         lambda model, rows: -slopes(model, rows),
@@ -122,7 +122,7 @@ def test_attribution_scorer_works_in_searches_and_validation() -> None:
     assert np.isfinite(validated["test_aopc_compr"]).all()
     grid = {"logisticregression__C": [1e-4, 1.0]}
     search = GridSearchCV(pipeline, grid, scoring=scoring, refit="aopc_compr", cv=3).fit(X, Y)
-    # A model that hardly moves has hardly anything to lose.
+    # A model with almost constant predictions has almost nothing to lose.
     assert search.best_params_ == {"logisticregression__C": 1.0}
     texts = ["good film", "bad film", "good cast", "bad story"] * 3
     words = cross_validate(

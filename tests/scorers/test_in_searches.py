@@ -1,4 +1,4 @@
-"""Scorers where scikit-learn calls them: searches, cross-validation, routing, pickling."""
+"""Scorers called by scikit-learn: searches, cross-validation, routing, pickling."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ LABELS = CLASSES[Y]
 X_NUMBERS, Y_NUMBERS = (part[:90] for part in load_diabetes(return_X_y=True))
 FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
 BLACK_BOX = DecisionTreeClassifier(max_depth=4, random_state=0)
-# Weights that make the first class all that matters.
+# These weights make the first class dominate.
 WEIGHTS = np.where(Y == 0, 5.0, 0.25)
 
 
@@ -56,7 +56,7 @@ def gridex(**parameters: Any) -> GridExExtractor:
 
 
 def ice_of_parts(model: Any, X: np.ndarray, y: np.ndarray) -> float:
-    """The formula, from what the extractor itself tells."""
+    """Return ICE by its formula, from the methods of the extractor."""
     covered = model.covers(X)
     if isinstance(y[0], str | np.integer):
         performance = f1_score(y[covered], model.predict(X)[covered], average="weighted")
@@ -72,14 +72,14 @@ def neg_fire_of_parts(model: Any, X: np.ndarray, y: np.ndarray) -> float:
     if isinstance(y[0], str | np.integer):
         loss = 1 - np.mean(covered & (model.predict(X) == y))
     else:
-        loss = mean_absolute_error(y, model.predict(X))  # the fallback answers the mean
+        loss = mean_absolute_error(y, model.predict(X))  # the fallback predicts the mean
     return -loss * n_rules * n_rules**0.05
 
 
 def by_hand(
     model: Any, X: Any, y: Any, score: Callable[..., float], folds: Any = FOLDS
 ) -> list[float]:
-    """Cross-validation as a plain loop."""
+    """Cross-validate in a plain loop."""
     scores = []
     for train, test in folds.split(X, y):
         fitted = clone(model).fit(X[train], y[train])
@@ -88,7 +88,7 @@ def by_hand(
 
 
 def weighted_by_hand(scorer: Any, model: Any, *, weighted: bool = True) -> list[float]:
-    """Scores with weighted test rows, of models that were fitted without weights."""
+    """Return scores with weighted test rows of models that were fitted without weights."""
     return [
         scorer(
             clone(model).fit(X[train], LABELS[train]),
@@ -128,9 +128,9 @@ def test_grid_search_scores_classifiers_like_loop(
         for params in results["params"]
     ]
     assert results["mean_test_score"] == pytest.approx(expected)
-    assert len(set(np.round(expected, 6))) > 1  # or nothing would have been compared
+    assert len(set(np.round(expected, 6))) > 1  # otherwise the comparison would be trivial
     assert search.best_score_ == pytest.approx(max(expected))
-    # The fitted search holds rules itself.
+    # The fitted search has rules itself.
     assert search.score(X, LABELS) == scorer(search.best_estimator_, X, LABELS)
 
 
@@ -277,7 +277,7 @@ def test_grid_search_scores_transformed_targets() -> None:
     for position, params in enumerate(search.cv_results_["params"]):
         scores = by_hand(clone(model).set_params(**params), X_NUMBERS, Y_NUMBERS, score, folds)
         assert search.cv_results_["mean_test_score"][position] == pytest.approx(np.mean(scores))
-    assert search.best_score_ < -20  # in units of y, of which the spread is about 80
+    assert search.best_score_ < -20  # in units of y, whose standard deviation is about 80
 
 
 @pytest.mark.slow
@@ -338,7 +338,7 @@ def routing() -> Iterator[None]:
 
 
 def models_without_weights() -> list[Any]:
-    """Models for whose fit no weights are asked, so that only scores can change."""
+    """Return models whose fit requests no weights, so that only scores can change."""
     black_box = DecisionTreeClassifier(max_depth=4, random_state=0)
     with sklearn.config_context(enable_metadata_routing=True):
         tree = DecisionTreeClassifier(max_leaf_nodes=3, random_state=0)
@@ -360,7 +360,7 @@ def test_routing_passes_requested_weights(model: Any) -> None:
     assert scores == pytest.approx(weighted_by_hand(ice, model))
     unweighted = weighted_by_hand(ice, model, weighted=False)
     assert np.abs(scores - unweighted).min() > 1e-4
-    # scikit-learn refuses metadata that nobody wants.
+    # scikit-learn rejects metadata that no object requests.
     unwanted = ice.set_score_request(sample_weight=False)
     with pytest.raises(TypeError, match="not routed to any object"):
         cross_val_score(model, X, LABELS, scoring=unwanted, cv=FOLDS, params=metadata)

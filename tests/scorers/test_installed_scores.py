@@ -1,4 +1,4 @@
-"""Scores that installed packages bring by the entry-point group ``skescore.scores``."""
+"""Scores that installed packages add by the entry-point group ``skescore.scores``."""
 
 import json
 import os
@@ -19,7 +19,7 @@ PLUGIN = Path(__file__).parents[1] / "plugin"
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the package, as an installer leaves it."""
+    """Return a folder with the package as an installer leaves it."""
     folder = tmp_path_factory.mktemp("site")
     build = "import backend, sys; print(backend.build_wheel(sys.argv[1]))"
     outcome = subprocess.run(

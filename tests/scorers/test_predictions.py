@@ -64,7 +64,7 @@ def sign(name: str) -> float:
 
 
 def by_hand(names: list[str], model: Any, X: Any, y: Any, folds: Any) -> dict[str, list[float]]:
-    """Each measure's own function on each fold, negated for a loss."""
+    """Return the values of each measure's own function on each fold, negated for losses."""
     scores: dict[str, list[float]] = {name: [] for name in names}
     for train, test in folds.split(X, y):
         fitted = clone(model).fit(X[train], y[train])
@@ -130,13 +130,13 @@ def test_performance_scorer_selects_best_in_search(name: str) -> None:
     ]
     assert len(set(means)) > 1
     assert search.best_params_ == {"max_leaf_nodes": leaves[int(np.argmax(means))]}
-    # The fitted search, and a Pipeline around it, are scored as what they hold.
+    # The fitted search, and a Pipeline around it, score like the estimator inside.
     assert scorer(search, X2, Y2) == scorer(search.best_estimator_, X2, Y2)
     outer = make_pipeline(FunctionTransformer(), search.best_estimator_).fit(X2, Y2)
     assert scorer(outer, X2, Y2) == scorer(search.best_estimator_, X2, Y2)
 
 
-# Classes in no order, rows that no rule holds for, rules that contradict each other.
+# Unordered classes, rows without a rule, and rules that contradict each other.
 RULES = RuleSet(
     [
         Rule([Interval(0, upper=2)], "low", weight=0.6),
@@ -196,7 +196,7 @@ def test_performance_scorer_accepts_frames_and_pipelines() -> None:
     alone = clone(extractor).fit(X, y)
     piped = make_pipeline(FunctionTransformer(), extractor).fit(X, y)
     for scorer in (PERFORMANCE_SCORERS["rules_per_example"], get_rule_scorer("voting_conflicts")):
-        # The same columns in another order are found by name.
+        # Columns in another order are matched by name.
         shuffled = X[X.columns[::-1]]
         assert scorer(alone.rules_, shuffled, y) == scorer(alone, X, y) == scorer(piped, X, y)
     assert PERFORMANCE_SCORERS["rules_per_example"](alone, X, y) >= 1.0
@@ -281,7 +281,7 @@ def test_performance_scorer_warns_if_undefined() -> None:
     for name in ("specificity", "fallout"):
         with pytest.warns(UndefinedMetricWarning, match=f"{name} is undefined at TP = "):
             assert math.isnan(make_performance_scorer(name)(tree, X2[positives], Y2[positives]))
-        # As it is said: what stands for a score is not negated.
+        # The value for `undefined` is used unchanged, not negated.
         scorer = make_performance_scorer(name, undefined=-0.5)
         assert scorer(tree, X2[positives], Y2[positives]) == -0.5
 
@@ -299,7 +299,7 @@ def test_performance_scorer_accepts_weights(name: str) -> None:
     answers = tree.predict_proba(X2) if name in of_kind("probability") else tree.predict(X2)
     expected = sign(name) * performance_value(name, Y2, answers, sample_weight=WEIGHTS)
     assert scorer(tree, X2, Y2, sample_weight=WEIGHTS) == expected
-    # The least of all confidences and the shares within one class do not depend on these weights.
+    # Minimum confidence and shares within one class do not depend on these weights.
     alike = {"margin", "recall", "specificity", "fallout", "youden", "geometric_mean"}
     if name not in {*alike, "balanced_accuracy"}:
         assert scorer(tree, X2, Y2) != pytest.approx(expected)
@@ -331,7 +331,7 @@ def test_performance_scorer_receives_routed_weights() -> None:
             several = cross_validate(model, X2, Y2, scoring={"e": asked}, cv=FOLDS, params=params)
             assert several["test_e"] == pytest.approx(expected(WEIGHTS))
         ignored = scorer.set_score_request(sample_weight=False)
-        # What nobody asks for is an error of scikit-learn's.
+        # scikit-learn raises an error for metadata that no object requests.
         with pytest.raises(TypeError, match="sample_weight"):
             cross_val_score(
                 model, X2, Y2, scoring=ignored, cv=FOLDS, params={"sample_weight": WEIGHTS}

@@ -1,4 +1,4 @@
-"""Measures of single rules as scores of rule sets, and what a selection does to other scores."""
+"""Measures of single rules as scores of rule sets, and effects of a selection on other scores."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ RULES = RuleSet(
 )
 X = np.array([[0.5], [1.5], [2.5], [3.5], [3.75]])
 Y = np.array(["low", "low", "high", "low", "high"])
-# The first rule: p 2, n 0 of P 3, N 2; the second one: p 2, n 2 of P 2, N 3.
+# First rule: p 2, n 0, P 3, N 2; second rule: p 2, n 2, P 2, N 3.
 PRECISIONS, ROWS = (1.0, 0.5), (2, 4)
 
 
 def counted(rules: RuleSet, X: Any, y: Any) -> list[tuple[int, int, int, int]]:
-    """p, n, P and N of every rule, row by row."""
+    """Return p, n, P and N of every rule, counted row by row."""
     result = []
     matches = rules.match(X)
     for index, rule in enumerate(rules):
@@ -103,7 +103,7 @@ def test_rule_scorer_agrees_with_rule_quality(measure: str, seed: int) -> None:
     ]:
         scorer = make_rule_scorer(measure, aggregate=aggregate, undefined=-2.0)
         assert scorer(LEAVES, some, labels) == pytest.approx(oracle(values), rel=1e-9, abs=1e-12)
-    # A weighted mean of rules without rows needs no value for them.
+    # A weighted mean needs no value for rules without rows.
     covered = [p + n for p, n, _, _ in counts]
     total = sum(v * c for v, c in zip(values, covered, strict=True) if c) / sum(covered)
     weighted = make_rule_scorer(measure, aggregate="weighted", undefined=-2.0)
@@ -118,7 +118,7 @@ def test_rule_scorer_passes_parameters() -> None:
 
 
 def test_rule_scorer_counts_assigned_rows() -> None:
-    # Behind the first rule, the second one answers 2.5, 3.5 and 3.75.
+    # After the first rule, the rows 2.5, 3.5 and 3.75 are left to the second one.
     scorer = make_rule_scorer("precision", assigned=True)
     assert scorer(RULES, X, Y) == pytest.approx((1 + 2 / 3) / 2)
 
@@ -154,7 +154,7 @@ def test_rule_scorer_accepts_numbers_within_one_deviation() -> None:
         task="regression",
     )
     X, y = [[0.0], [1.0], [3.0], [4.0]], [9.0, 11.0, 20.0, 24.0]
-    # Spreads 1 and 2; within them of the rules' numbers lie both rows, and the third row only.
+    # The spreads are 1 and 2: they include both rows of the first rule, and one of the second.
     assert make_rule_scorer("precision")(rules, X, y) == pytest.approx((1 + 1 / 2) / 2)
 
 
@@ -167,7 +167,7 @@ def test_rule_scorer_warns_about_rules_without_rows() -> None:
     why = r"precision is undefined: 1 of 3 rules have no value on these 5 rows.*undefined=..."
     with pytest.warns(UndefinedMetricWarning, match=why):
         assert math.isnan(make_rule_scorer("precision")(SPARE, X, Y))
-    # A warning would fail this test.
+    # Here, a warning would fail the test.
     assert make_rule_scorer("precision", undefined=0)(SPARE, X, Y) == pytest.approx(0.5)
     assert make_rule_scorer("precision", undefined=-math.inf)(SPARE, X, Y) == -math.inf
     weighted = make_rule_scorer("precision", aggregate="weighted")
@@ -205,7 +205,7 @@ def test_rule_scorer_works_in_grid_search() -> None:
         error_score="raise",
     ).fit(X_IRIS, Y_IRIS)
     best = search.best_estimator_
-    # Of eight leaves some are luck.
+    # Some of eight leaves fit noise.
     assert search.best_params_ == {"max_leaf_nodes": 3}
     assert scorer(search, X_IRIS, Y_IRIS) == scorer(best.rules_, X_IRIS, Y_IRIS)
 
@@ -222,7 +222,7 @@ def test_rule_scorer_works_in_studies_and_extractor_search() -> None:
 
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(objective, n_trials=4)
-    # Where one rule answers each row, the precision weighted by rows is the accuracy.
+    # If one rule covers each row, the precision weighted by rows equals the accuracy.
     accuracies = [
         cross_val_score(clone(extractor).set_params(**trial.params), X_IRIS, Y_IRIS, cv=3).mean()
         for trial in study.trials
@@ -283,7 +283,7 @@ def test_rule_scorer_rejects_transformed_target() -> None:
     ):
         scorer(model, rows, y)
     assert 0 < scorer(model.regressor_, rows, np.log(y)) < 1
-    # Also where one leaf says the same in both units: the root of 1 is 1.
+    # This also holds if one leaf predicts the same in both units: the root of 1 is 1.
     few, ones = np.arange(9.0)[:, None], np.repeat([1.0, 9.0, 25.0], 3)
     roots = TransformedTargetRegressor(
         CARTExtractor(DecisionTreeRegressor(), random_state=0), func=np.sqrt, inverse_func=np.square
@@ -381,7 +381,7 @@ def test_selection_effect_equals_hand_computed_values() -> None:
     assert (after["n_rules"], after["n_conditions"]) == (1, 1)
     assert after["completeness_volume"] == 0.5
     assert after["completeness_instances"] == 2 / 5
-    # The rule's two rows are right; the three others count as wrong in FiRe.
+    # The two rows of the rule are correct; the other three count as wrong in FiRe.
     assert after["fire"] == pytest.approx(fire_score(3 / 5, 1))
     assert after["ice"] == pytest.approx(ice_score(1.0, 1, 0.5))
     assert after["q"] == 0
@@ -401,11 +401,11 @@ def test_selection_effect_passes_settings_and_weights() -> None:
 
 
 def test_selection_effect_uses_one_domain() -> None:
-    # In a domain of its own, the rule would cover everything.
+    # In its own domain, the rule would cover everything.
     fewer = RULES.replace(rules=RULES.rules[:1], domain=Domain((0,), (2,)))
     assert float(volume_completeness(fewer)) == 1
     assert selection_effect(RULES, fewer, X, Y).loc["completeness_volume", "after"] == 0.5
-    # Rules without one are measured in the box around the rows.
+    # Rules without a domain are measured in the box around the rows.
     effect = selection_effect(RULES.replace(domain=None), fewer, X, Y)
     expected = volume_completeness(fewer.replace(domain=RULES.domain_around(X)))
     assert effect.loc["completeness_volume", "after"] == float(expected)

@@ -1,4 +1,4 @@
-"""Scorers against their formulas worked by hand, and what they refuse."""
+"""Scorers compared with formulas computed by hand, and rejected arguments."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from skescore.scorers import (
 from skescore.selection import prune, select_rules
 from skescore.tuning import ExtractorSearchCV
 
-# Volume: a quarter, and half of another quarter. 3 conditions, one of them two-sided: 4 literals.
+# Volume: 1/4, and half of another 1/4. 3 conditions, one of them two-sided: 4 literals.
 CLASSES = RuleSet(
     [
         Rule([Interval(0, upper=1)], "a"),
@@ -65,9 +65,9 @@ CLASSES = RuleSet(
     fallback=Fallback("b"),
 )
 X_CLASSES = np.array([[0.5, 0.1], [0.9, 0.9], [1.5, 0.9], [1.5, 0.1], [3.0, 0.5]])
-# Answers of rules: a, a, b; the fallback answers the last two rows, one of them rightly.
+# Rules predict a, a, b; the fallback predicts the last two rows, one of them correctly.
 Y_CLASSES = np.array(["a", "b", "b", "a", "b"])
-COVERED_F1, ALL_F1 = 2 / 3, 1 / 2  # of a and of b alike
+COVERED_F1, ALL_F1 = 2 / 3, 1 / 2  # the same for a and b
 
 NUMBERS = RuleSet(
     [Rule([Interval(0, upper=1)], 10.0), Rule([Interval(0, lower=1, upper=2)], 20.0)],
@@ -415,7 +415,7 @@ def test_scorer_weights_equal_repetitions(scorer: RuleScorer, data: st.DataObjec
     )
     kept = weights > 0
     if task == "regression" and 1 in (kept.sum(), kept[rules.covers(X)].sum()):
-        return  # R2 of one row is undefined, but not of the same row twice
+        return  # R² of one row is undefined, but not of the same row twice
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)  # no row may be covered
         weighted = scorer(rules, X, y, sample_weight=weights)
@@ -448,7 +448,7 @@ def test_scorer_rejects_invalid_weights(weights: list[float], message: str) -> N
 # --- undefined -----------------------------------------------------------------------------------
 
 NO_RULES = CLASSES.replace(rules=())
-FAR = np.array([[3.0, 0.5], [3.5, 0.5]])  # no rule holds there
+FAR = np.array([[3.0, 0.5], [3.5, 0.5]])  # no rule covers these rows
 UNDEFINED = [
     (NO_RULES, X_CLASSES, Y_CLASSES, "There are no rules"),
     (CLASSES, FAR, ["a", "b"], "2 rows, 0 covered by the 2 rules"),
@@ -536,7 +536,7 @@ def test_scorer_accepts_extra_trees_fitted_on_frames() -> None:
     assert knowledge(tree, frame, Y_CLASSES)["n_rules"] == tree.get_n_leaves()
 
 
-# Two clusters on a diagonal: what lies beside the diagonal is covered by no box.
+# Two clusters on a diagonal: rows off the diagonal are covered by no box.
 Y_PLANE = np.repeat(["left", "right"], 30)
 X_PLANE = np.random.default_rng(0).normal(size=(60, 2)) + 10 * (Y_PLANE == "right")[:, None]
 X_PLANE *= [1, 50]
@@ -555,13 +555,13 @@ def test_knowledge_accepts_pipelines() -> None:
     assert knowledge(FrozenEstimator(pipeline), BESIDE, Y_BESIDE) == expected
     fidelity = make_fire_scorer(reference="black_box")
     assert fidelity(pipeline, BESIDE) == fidelity(inner, rows) == pytest.approx(fire(2 / 62, 2))
-    # One step has none before it; steps that work in place leave the caller's rows alone.
+    # A Pipeline of one step transforms nothing; steps that work in place do not change the input.
     assert knowledge(make_pipeline(inner), rows, Y_BESIDE) == expected
     in_place = make_pipeline(StandardScaler(copy=False), box).fit(X_PLANE.copy(), Y_PLANE)
     own_copied = BESIDE.copy()
     assert knowledge(in_place, own_copied, Y_BESIDE) == expected
     assert (own_copied == BESIDE).all()
-    # Of three steps the first two go before; counts need none.
+    # With three steps, the first two transform the rows; the number of rules needs no rows.
     thrice = make_pipeline(StandardScaler(), FunctionTransformer(np.exp), clone(box))
     thrice.fit(X_PLANE, Y_PLANE)
     powers = thrice[:-1].transform(BESIDE)
@@ -595,7 +595,7 @@ def test_scorer_uses_units_of_y_for_transformed_targets() -> None:
     ).fit(X, y)
     n_rules = model.regressor_.n_rules_
     assert model.regressor_.covers(rows).tolist() == [True] * 20 + [False] * 3
-    # Where no rule holds the extractor answers the mean of the logarithms, and so does the score.
+    # Uncovered rows get the mean of the logarithms from the extractor, and so do they in the score.
     error = np.abs(truth - model.predict(rows))
     assert error.mean() > 10
     assert neg_fire(model, rows, truth) == pytest.approx(fire(error.mean(), n_rules))
@@ -616,7 +616,7 @@ def test_scorer_accepts_targets_transformed_twice() -> None:
     )
     model = TransformedTargetRegressor(inner, func=np.log, inverse_func=np.exp).fit(X, y)
     extractor = model.regressor_.regressor_
-    # The black box, a full tree, knows every row: fidelity is likeness to y itself.
+    # The black box, a full tree, predicts y exactly: fidelity equals agreement with y.
     assert model.regressor_.transformer_.mean_ == pytest.approx(1.5)
     error = np.abs(y - model.predict(X)).mean()
     fidelity = make_fire_scorer(reference="black_box")(model, X)
@@ -661,7 +661,7 @@ def test_evaluation_calls_custom_metric_every_time() -> None:
 
 
 class ListOfRules(BaseEstimator):
-    """Rules in a format of its own, as other libraries have them."""
+    """An extractor with rules in its own format, like those of other libraries."""
 
     def fit(self, X: Any, y: Any) -> ListOfRules:
         self.rules_ = ["x <= 1", "x > 1"]

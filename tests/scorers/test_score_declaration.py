@@ -1,4 +1,4 @@
-"""One declaration adds a score to scorers, searches, pruning, benches, pages and survival."""
+"""A declaration adds a score to scorers, searches, pruning, benchmarks, pages and survival."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_registered_score_guides_extractor_search(n_jobs: int | None) -> None:
     scores = search.candidates_.scores("terse", tau=0.1).mean(axis=1)
     assert scores.min() <= -best["score"] <= scores.max()
     assert search.score(X, Y) == pytest.approx(by_hand(search.best_extractor_, X, Y))
-    # Few rules are all that matters, or nothing but errors.
+    # A large tau favors few rules; a small tau favors few errors.
     heavy, light = search.best_for(tau=100.0), search.best_for("terse", tau=1e-9)
     assert heavy["n_rules"] <= light["n_rules"]
     assert light["loss_terse"] <= heavy["loss_terse"]
@@ -173,7 +173,7 @@ def test_pruning_by_score_equals_scoring_every_step() -> None:
 
 
 def embedded(page: Path) -> dict[str, Any]:
-    """What the page's scripts read."""
+    """Return the content that the scripts of the page read."""
     text = page.read_text(encoding="utf-8").split('id="content">')[1].split("</script>")[0]
     content: dict[str, Any] = json.loads(text)
     return content
@@ -274,7 +274,7 @@ def test_command_line_accepts_registered_score(
 
 @pytest.mark.slow
 def test_score_table_entry_appears_everywhere() -> None:
-    """A new entry, made before anything else is imported, appears wherever scores are named."""
+    """An entry added before any other import appears wherever scores are named."""
     program = """
 from skescore._scores import SCORE_SPECS, ScoreSpec, Variable, Weight
 SCORE_SPECS["brief"] = ScoreSpec(
@@ -322,7 +322,7 @@ def test_score_spec_best_equals_score_of_perfect_rules() -> None:
     specs = [SCORE_SPECS[name] for name in ("fire", "q", "ice", "terse")]
     best = [spec.best({weight.name: weight.default for weight in spec.weights}) for spec in specs]
     assert best == [0.0, 0.0, pytest.approx(1 / (1 + np.exp(-5)) / (1 + np.exp(0.3 - 5))), 0.0]
-    # Sizes of one's own may be below 1, but not below what the score is defined for.
+    # Custom sizes may be below 1, but not below the smallest size of the score.
     large = replace(TERSE, least_size=4.0)
     assert large.best({"tau": 0.1}, any_size=True) == pytest.approx(0.2)
     assert [spec.label for spec in (TERSE, replace(TERSE, label=""))] == ["Terse", "terse"]

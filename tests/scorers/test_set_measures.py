@@ -1,4 +1,4 @@
-"""Measures of what FiRe, Q and ICE leave out, as scorers."""
+"""Measures that FiRe, Q and ICE do not include, as scorers."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_set_scorer_values_are_within_range(name: str) -> None:
     classes = value(name, FITTED, TEST, TRUTH, WEIGHTS)
     low, high = ENDS[SET_MEASURES[name].range.partition(";")[0]]
     assert low <= classes <= high
-    # Rows that weigh nothing do not count, unless rows are drawn of them.
+    # Rows of weight zero do not count, unless rows are sampled from them.
     if SET_MEASURES[name].needs in ("rules", "labels"):
         kept = WEIGHTS > 0
         assert value(name, FITTED, TEST[kept], TRUTH[kept], WEIGHTS[kept]) == classes
@@ -143,7 +143,7 @@ def test_set_scorer_measures_calibration() -> None:
     expected = rule_calibration(FITTED.rules_, TEST, FITTED.oracle_.query(TEST)).error
     assert of_box(FITTED, TEST, None) == -expected
     never = make_set_scorer("calibrated_rules", undefined=0.25)
-    assert never(RULES, ROWS, LABELS) == 0.25  # nothing is printed beside these rules
+    assert never(RULES, ROWS, LABELS) == 0.25  # these rules have no statistics
     shifted = TransformedTargetRegressor(clone(NUMBERS), func=np.log, inverse_func=np.exp)
     with pytest.raises(ValueError, match="in other units than the rules"):
         value("calibration_error", shifted.fit(X_NUMBERS, Y_NUMBERS), X_NUMBERS, Y_NUMBERS)
@@ -162,7 +162,7 @@ def test_set_scorer_measures_fidelity() -> None:
     assert value("fidelity_gap", FITTED, TEST, TRUTH) == by_class.gap
     agreement = feature_agreement(rules, box, TEST).agreement
     assert value("feature_agreement", FITTED, TEST, TRUTH) == agreement
-    # Rules by themselves know no black box, unless they are told.
+    # Rules alone have no black box, unless it is given.
     with pytest.raises(TypeError, match="queries the black box, but black_box is None"):
         value("fidelity_gap", rules, TEST, TRUTH)
     evaluation = evaluate_rules(rules, TEST, TRUTH, black_box=box.predict)
@@ -185,7 +185,7 @@ def test_set_scorer_counts_uncovered_rows_as_disagreement() -> None:
     low = evaluate_rules(
         two, ROWS, LABELS, black_box=lambda X: np.array(["low", "high", "low", "low"], dtype=object)
     )
-    # Of three rows that are low the rules know one; the others have no rule.
+    # The rules predict one of three low rows; the other two have no rule.
     assert SET_SCORERS["neg_fidelity_gap"].score(low) == -0.25
 
 
@@ -223,7 +223,7 @@ def test_set_scorer_stability_extracts_rules_again(weighted: bool) -> None:
     for option in ("n_splits", "n_bins"):
         with pytest.raises(ValueError, match=f"{option} must be"):
             make_set_scorer("stability", **{option: 0})(tree, X, Y)
-    # A generator that moves on gives other halves each time.
+    # A generator returns other halves at every call.
     moving = make_set_scorer(
         "prediction_stability", n_splits=1, random_state=np.random.default_rng(0)
     )
