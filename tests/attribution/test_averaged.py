@@ -1,4 +1,4 @@
-"""Degrees of responsibility beside several contrasts."""
+"""Degrees of responsibility averaged over several contrasts."""
 
 from __future__ import annotations
 

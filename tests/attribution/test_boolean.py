@@ -1,4 +1,4 @@
-"""Formulas: read, written, evaluated with two and with three values."""
+"""Formulas: parsing, printing, and evaluation with two and three values."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ N = 5
 
 
 def truth(expr, row):
-    """Value of nested lists on a row of booleans, one gate at a time."""
+    """Return the value of nested lists on a row of booleans, one gate at a time."""
     operator, *operands = expr
     if operator == "var":
         return bool(row[operands[0]])
@@ -42,7 +42,7 @@ def truth(expr, row):
 
 
 def kleene(expr, row):
-    """The tables of the strong Kleene logic over False, None and True."""
+    """Return the value in strong Kleene logic over False, None and True."""
     operator, *operands = expr
     if operator == "var":
         return row[operands[0]]
@@ -232,7 +232,7 @@ def test_formula_is_immutable_and_pickles():
     formula = Formula.parse("x1 & ~x2", 4)
     with pytest.raises(dataclasses.FrozenInstanceError):
         formula.n_inputs = 3
-    assert formula.variables == (0, 1)  # kept, which must not matter
+    assert formula.variables == (0, 1)  # the cache must not affect copies
     for other in (
         copy.deepcopy(formula),
         pickle.loads(pickle.dumps(formula)),
@@ -383,7 +383,7 @@ def test_all_assignments_count_in_binary():
         assert [int(bit) for bit in f"{code:06b}"[::-1]] == row.tolist()
     formula = Formula.parse("x2 & ~x4", 4)
     table = formula.truth_table(variables=(3, 1))
-    assert table.tolist() == [False, False, True, False]  # x4, then x2
+    assert table.tolist() == [False, False, True, False]  # x4 first, then x2
     assert formula.truth_table(variables=()).tolist() == [False]
 
 
@@ -413,7 +413,7 @@ def test_truth_table_rejects_too_many_inputs():
         wide.truth_table(variables=(1, 1))
     with pytest.raises(ValueError, match="distinct and from 0 to 39"):
         wide.truth_table(variables=(40,))
-    assert wide.is_monotone  # as nothing but conjunctions occurs
+    assert wide.is_monotone  # since it has only conjunctions
     assert len(wide.relevant_variables) == 40
     assert wide.truth_table(variables=(0, 1)).tolist() == [False] * 4
 

@@ -1,4 +1,4 @@
-"""B-ReX as its users see it."""
+"""The public interface of B-ReX."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_brex_explains_examples_of_paper() -> None:
     for masking in ("auto", "kleene", "supervaluation", "sampled"):
         brex = BReX(both_false, masking=masking, random_state=0)
         assert brex.explain(np.zeros(12, dtype=int)).values.tolist() == [[0.5, 0.5] + [0.0] * 10]
-        # Its Figure 1: False and (False and False).
+        # Figure 1 of the paper: False and (False and False).
         explanation = BReX(three, masking=masking, random_state=0).explain([0, 0, 0])
         assert explanation.values == pytest.approx(np.full((1, 3), 1 / 3))
         assert explanation.witnesses == (((1, 2), (0, 2), (0, 1)),)
@@ -61,7 +61,7 @@ def test_brex_explains_examples_of_paper() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("family", ["monotone", "non-monotone"])
 def test_brex_divergences_equal_earlier_measurements(family: str) -> None:
-    # A prototype of one pass, and of the certified variant with 12 passes, gave at arity 10:
+    # Mean divergences of a prototype with one pass, measured at arity 10.
     paper = {"monotone": 0.072, "non-monotone": 0.083}[family]
     results: dict[str, list[float]] = {"paper": [], "certified": [], "queries": [], "table": []}
     for seed in range(12):
@@ -139,7 +139,7 @@ def test_brex_maps_of_constant_models_are_zero(preset: str, masking: str) -> Non
     explanation = brex.explain(rows_of(5, 4))
     assert (explanation.values == 0).all()
     if masking == "kleene":
-        assert (explanation.queries == 2).all()  # the row as it is, and all masked
+        assert (explanation.queries == 2).all()  # unmasked row and fully masked row
 
 
 def test_brex_parameters_override_presets() -> None:
@@ -263,7 +263,7 @@ def test_brex_passes_frames_unchanged_to_model() -> None:
         explanation = BReX(model, background=frame, random_state=0, **params).explain(row)
         assert explanation.feature_names == ("color", "name", "size", "on")
         assert explanation.values[0, 1] == explanation.values[0, 3] == 0
-    # Two greens are nearest to a row only if nothing else decides.
+    # With this contrast, changing the color or the size alone changes the decision.
     contrast = pd.DataFrame({"color": ["blue"], "name": ["b"], "size": [3], "on": [False]})
     explanation = BReX(model, contrast=contrast).explain(row)
     assert explanation.values.tolist() == [[1.0, 0.0, 1.0, 0.0]]
@@ -281,7 +281,7 @@ def test_brex_accepts_signs_as_two_values() -> None:
 
 
 def test_brex_uses_unassigned_value_of_baseline() -> None:
-    """As a network trained on Unassigned inputs coded 0 would answer, with three classes."""
+    """The formula acts like a network with unassigned inputs coded as 0, and has three classes."""
     X = 2 * rows_of(7, 20) - 1
     explanation = BReX(FORMULA.evaluate_kleene, baseline=0, inference=True, random_state=0).explain(
         X
@@ -313,7 +313,7 @@ def test_brex_explains_forest_with_thirty_features() -> None:
     )
     assert explanation.masking == "sampled"
     assert (explanation.queries <= 600).all()
-    # What witnesses say can be asked again.
+    # Check the witnesses with new queries.
     contrast = nearest_contrasts(model, X[[0, 20, 100]], X)
     for row, other, values, witnesses in zip(
         X[[0, 20, 100]], contrast, explanation.values, explanation.witnesses or (), strict=True
@@ -325,7 +325,7 @@ def test_brex_explains_forest_with_thirty_features() -> None:
             assert values[feature] == 1 / len(members)
             flipped[members] = other[members]
             assert model.predict(flipped[None]) != model.predict(row[None])
-            for member in members:  # nothing can be left out
+            for member in members:  # the set is minimal
                 less = flipped.copy()
                 less[member] = row[member]
                 assert model.predict(less[None]) == model.predict(row[None])

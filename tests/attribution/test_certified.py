@@ -1,4 +1,4 @@
-"""What predictions prove of B-ReX's certified values, and the search of flip sets."""
+"""Proofs of B-ReX's certified values by predictions, and the search for flip sets."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_certified_search_finds_few_of_hundreds_of_features() -> None:
     X[1, 7] = X[2, 299] = -1.0
     explanation = BReX(model, contrast=-np.ones(300), random_state=0).explain(X)
     truth = np.zeros((3, 300))
-    truth[0, [7, 150, 299, 3]] = 0.5  # one of each pair
+    truth[0, [7, 150, 299, 3]] = 0.5  # one feature of each pair
     truth[1, [299, 3]] = 1.0
     truth[2, [7, 150]] = 1.0
     assert (explanation.values == truth).all()
@@ -132,7 +132,7 @@ def test_certified_search_finds_few_of_hundreds_of_features() -> None:
 
 
 def test_certified_search_batches_queries_of_wide_rows() -> None:
-    """A thousand features: what is asked about one row goes to the model in common calls."""
+    """With a thousand features, queries of a row are batched."""
     generator = np.random.default_rng(0)
     weights = np.r_[generator.uniform(1, 2, 12), np.zeros(988)]
     calls = [0]
@@ -144,7 +144,7 @@ def test_certified_search_batches_queries_of_wide_rows() -> None:
     explanation = BReX(decide, random_state=0).explain(np.ones((1, 1000), dtype=int))
     assert 1000 < explanation.queries[0] <= 10_000
     assert calls[0] < explanation.queries[0] / 20
-    # Only what has a weight is ever responsible, and all of it was found.
+    # Only features with a weight are responsible, and all of them were found.
     assert np.flatnonzero(explanation.values[0]).tolist() == list(range(12))
     for feature, witness in enumerate(explanation.witnesses[0][:12]):
         flipped = np.ones((1, 1000), dtype=int)

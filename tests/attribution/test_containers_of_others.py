@@ -1,4 +1,4 @@
-"""Explanations as shap, LIME and captum themselves hand them over."""
+"""Explanations as objects of shap, LIME and captum."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NEEDED = os.environ.get("SKESCORE_ENGINES", "").split(",")
 
 
 def engine(name: str) -> Any:
-    """A package that may be missing, unless the environment says that it must be there."""
+    """Import a package; skip the test if it is missing, unless the environment requires it."""
     package = name.partition(".")[0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -89,7 +89,7 @@ def test_shap_explanation_of_all_classes_selects_predicted(
     chosen = np.stack([explanation.values[i, :, k] for i, k in enumerate(predicted)])
     expected = faithfulness(flowers, X, chosen, **settings)
     same(faithfulness(flowers, X, explanation, **settings), expected)
-    # One class of it, and a single row of it.
+    # One class of the explanation, and a single row of it.
     second = faithfulness(flowers, X, explanation.values[:, :, 1], target=1, **settings)
     same(faithfulness(flowers, X, explanation[:, :, 1], target=1, **settings), second)
     same(
@@ -113,7 +113,7 @@ def test_shap_explanation_of_margins_needs_target(iris: pd.DataFrame) -> None:
     signs = np.where(model.predict(X) == "virginica", 1, -1)
     assert set(signs) == {1, -1}
     same(result, faithfulness(model, X, signs[:, np.newaxis] * explanation.values, **settings))
-    # Names, not places, tell which column is meant.
+    # Columns are matched by name, not by position.
     turned = X[X.columns[::-1]]
     second_fitted = LogisticRegression(max_iter=1000).fit(turned, model.predict(X))
     expected = faithfulness(second_fitted, turned, explanation.values[:, ::-1], target=1)
@@ -132,7 +132,7 @@ def test_shap_explanation_of_numbers_is_accepted(iris: pd.DataFrame) -> None:
         removal=Removal("mean", reference=X),
         rationales=Rationales(only_positive=False),
     )
-    # The attribution of a linear model is what leaving the feature out changes.
+    # The attribution of a linear model is the effect of removing the feature.
     assert result["taucorr_loo"].tolist() == [1.0] * 5
 
 
@@ -151,7 +151,7 @@ def test_shap_explanation_of_texts_brings_its_tokens(moods: Pipeline) -> None:
     scores = [row[:, k] for row, k in zip(explanation.values, predicted, strict=True)]
     same(result, faithfulness(moods, tokens, scores))
     assert details["base"] == pytest.approx(moods.predict_proba(texts).max(axis=1))
-    # This model adds up the words, and so do Shapley values.
+    # The model is additive in the words, so that Shapley values rank them correctly.
     assert (result["aopc_compr"] > 0.1).all()
     marks = [[token in ("good", "bad", "awful") for token in row] for row in tokens]
     plausible = plausibility(explanation, marks, target=predicted, top_k=2)
@@ -244,7 +244,7 @@ def test_lime_explanations_of_texts_are_accepted(moods: Pipeline, bow: bool) -> 
         moods, [text], one, rationales=Rationales([1], by="count"), return_details=True
     )
     scores = details["scores"][0]
-    # With a bag of words both "bad" are one unit, which goes with all its occurrences.
+    # With a bag of words both "bad" form one unit, which is removed with all its occurrences.
     assert len(scores) == (5 if bow else 6)
     kept = "film, story, awful cast" if bow else "film, bad story, awful cast"
     gone = moods.predict_proba([text])[0, 0] - moods.predict_proba([kept])[0, 0]
@@ -272,7 +272,7 @@ def test_captum_attributions_with_gradients_are_accepted() -> None:
     result = faithfulness(logits, X, values, target=Target(link="softmax"))
     arrays = values.detach().numpy().astype(float)
     same(result, faithfulness(logits, X.detach().numpy(), arrays, target=Target(link="softmax")))
-    # To the baseline 0, which integrated gradients start from, they are the better guide.
+    # Integrated gradients start from the baseline 0, so that they suit it better than saliency.
     other = faithfulness(logits, X, saliency, target=Target(link="softmax"))
     assert result["taucorr_loo"].mean() > 0.6 > other["taucorr_loo"].mean()
     np.testing.assert_allclose(jensen_shannon_divergence(values, arrays), np.zeros(20), atol=1e-12)

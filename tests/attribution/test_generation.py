@@ -1,4 +1,4 @@
-"""Random formulas, the paper's fixed ones, and rows drawn for them."""
+"""Random formulas, fixed formulas of the paper, and rows generated for them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_random_formula_repeats_variables_on_request(arity, family, extra, seed)
     formula = random_formula(arity, family=family, read_once=False, extra=extra, random_state=seed)
     assert formula.n_leaves == arity + extra
     assert not formula.is_read_once
-    # Every variable matters, by the definition: some row's value turns with it.
+    # Every variable matters: flipping it changes the value for some row.
     table = dict(zip(map(tuple, all_assignments(12)), formula.truth_table(), strict=True))
     for i in formula.variables:
         assert any(
@@ -68,21 +68,21 @@ def test_random_formula_draws_inputs_and_operators_uniformly():
     assert counts["not"] / (7 * 3000) == pytest.approx(0.25, abs=0.01)
     inputs = Counter(index for formula in formulas for index in formula.variables)
     assert sorted(inputs) == list(range(12))
-    assert min(inputs.values()) > 900  # of 1000 expected
+    assert min(inputs.values()) > 900  # 1000 expected
     assert max(inputs.values()) < 1100
     firsts = Counter(formula.gates[0][1] for formula in formulas)
-    assert min(firsts.values()) > 190  # of 250 expected: leaves come in no order
+    assert min(firsts.values()) > 190  # 250 expected if leaves have no preferred order
 
 
 def test_random_formula_splits_leaves_uniformly():
-    """Of four leaves, the root's left part has 1, 2 or 3, each as often."""
+    """The left part of the root has 1, 2 or 3 of four leaves, with equal frequency."""
     sizes = Counter()
     for seed in range(1500):
         formula = random_formula(4, family="monotone", random_state=seed)
         root = formula.gates[-1]
         sizes[sum(kind == "var" for kind, _, _ in formula.gates[: root[1] + 1])] += 1
     assert set(sizes) == {1, 2, 3}
-    assert min(sizes.values()) > 430  # of 500 expected, standard deviation 18
+    assert min(sizes.values()) > 430  # 500 expected, standard deviation 18
 
 
 def depth(formula):
@@ -99,7 +99,7 @@ def test_random_formula_respects_shape(arity, balanced):
         assert depth(random_formula(arity, shape="balanced", random_state=seed)) == balanced
         chain = random_formula(arity, shape="chain", random_state=seed)
         assert depth(chain) == arity - 1
-        for kind, _, right in chain.gates:  # left-deep: what stands on the right is a leaf
+        for kind, _, right in chain.gates:  # left-deep: every right operand is a leaf
             if kind in {"and", "or", "xor"}:
                 assert chain.gates[right][0] == "var" or chain.gates[right - 1][0] == "var"
 
@@ -119,7 +119,7 @@ def test_random_formula_respects_weights_and_negations():
 
 
 def test_random_formula_is_stable_per_seed():
-    """A benchmark names formulas by their seeds, so these must not change."""
+    """Benchmarks identify formulas by their seeds, so the formulas must not change."""
     assert str(random_formula(5, random_state=0)) == "x1 & ~((x12 & x11 & x5) | ~x10)"
     assert str(random_formula(5, family="monotone", random_state=7)) == "x3 | x5 | (x2 & x10) | x7"
     assert (
@@ -134,7 +134,7 @@ def test_random_formula_accepts_all_random_states():
     assert random_formula(6, random_state=np.random.SeedSequence(5)) == expected
     generator = np.random.default_rng(0)
     first, second = (random_formula(6, random_state=generator) for _ in range(2))
-    assert first != second  # a generator moves on
+    assert first != second  # a generator continues
     assert random_formula(6, random_state=np.random.default_rng(0)) == first
     legacy = [random_formula(6, random_state=np.random.RandomState(3)) for _ in range(2)]
     assert legacy[0] == legacy[1]
@@ -176,7 +176,7 @@ def test_random_formula_rejects_invalid_arguments(arguments, says):
 
 
 def test_random_formula_rejects_impossible_formulas():
-    """Of one variable and an exclusive or with itself nothing but constants can be made."""
+    """One variable and exclusive or yield only constants."""
     with pytest.raises(ValueError, match="no formula of arity=1 and extra=1"):
         random_formula(1, read_once=False, extra=1, weights={"xor": 1}, random_state=0)
 
@@ -269,7 +269,7 @@ def test_boolean_dataset_supports_many_inputs():
 
 
 def test_boolean_dataset_is_independent_of_formula():
-    """More methods, or more formulas, must not change a benchmark's rows, nor the reverse."""
+    """The rows of a benchmark must not depend on the formula, nor the formula on the rows."""
     formula = random_formula(5, random_state=0)
     X, _ = make_boolean_dataset(formula, 50, random_state=0)
     other, _ = make_boolean_dataset(random_formula(9, random_state=0), 50, random_state=0)

@@ -1,4 +1,4 @@
-"""Ways to mask features, each beside a loop over single masks, and passes over them."""
+"""Masking of features compared with loops over single masks, and passes over masks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def drawn_masks(n_rows: int, n_features: int, n: int = 60) -> tuple[Any, Any]:
 
 
 def corner(X: NDArray[Any]) -> NDArray[np.int64]:
-    """A decision among three of sums of features."""
+    """Return one of three classes by the thresholds of a weighted sum."""
     return np.digitize(np.asarray(X, dtype=float) @ np.array([1.0, 2.0, -1.0, 0.5]), [-1.0, 1.5])
 
 
@@ -130,7 +130,7 @@ def test_supervaluation_masks_accept_many_values(rows: NDArray[np.float64]) -> N
     sampled = SampledMasks(ContrastPairs(corner, rows, rows[::-1], 100), row_keys(rows, 0), 300)
     places, masks = drawn_masks(9, 4)
     masked = masker.same(places, masks)
-    assert (masked == sampled.same(places, masks)).all()  # 300 draws see all 16 parts
+    assert (masked == sampled.same(places, masks)).all()  # 300 draws include all 16 subsets
     assert 0 < masked.sum() < 60
 
 
@@ -146,7 +146,7 @@ def test_sampled_masks_err_on_one_side_only() -> None:
             ContrastPairs(formula.predict, X, None, 33), row_keys(X, 5), n_completions
         )
         masked = masker.same(places, masks)
-        assert (masked >= truth).all()  # a change that was seen is one
+        assert (masked >= truth).all()  # an observed change is certain
         right.append((masked == truth).mean())
         order = np.random.default_rng(1).permutation(200)
         assert (masker.same(places[order], masks[order]) == masked[order]).all()
@@ -158,7 +158,7 @@ def test_sampled_masks_err_on_one_side_only() -> None:
 
 
 class Antitone:
-    """Masks keep the decision of a row unless they contain one of its change sets."""
+    """A masker that keeps the decision of a row unless the mask contains one of its change sets."""
 
     def __init__(self, change_sets: list[list[int]], n_features: int) -> None:
         self.sets = [bits(np.array(sets, dtype=np.int64), n_features) for sets in change_sets]
@@ -214,7 +214,7 @@ def test_mask_cache_supports_many_features(n_features: int) -> None:
     copied = everything.copy()
     copied[:, -1] = False
     assert cache.same(np.arange(2), copied).tolist() == [1, 1]
-    copied[:, 5] = False  # a part of what keeps the decision
+    copied[:, 5] = False  # a subset of a mask that keeps the decision
     assert cache.same(np.arange(2), copied).tolist() == [1, 1]
     assert cache.queries.tolist() == [3, 3]
     ends = ~copied & False
@@ -240,7 +240,7 @@ def test_mask_cache_stops_at_its_limit_per_row() -> None:
 def slow_pass(
     same: Any, key: NDArray[np.uint64], weights: Any, stream: int, n_blocks: int, keep: bool
 ) -> tuple[list[float], list[tuple[int, frozenset[int]]]]:
-    """The recursion as the paper describes it, for one row, with sets."""
+    """Return values and certificates of one row by the recursion of the paper, with sets."""
     n = len(weights)
     values = [0.0] * n
     certificates = []
@@ -319,13 +319,13 @@ def test_cut_partitions_and_balances_features() -> None:
         assert ((labels >= 0) == parts).all()
         counts = np.array([np.unique(row[row >= 0]).size for row in labels])
         assert ((counts >= 2) & (counts <= n_blocks)).all()
-        # Numbers are 0, 1, ... without gaps.
+        # Block labels are 0, 1, ... without gaps.
         assert (labels.max(axis=1) + 1 == counts).all()
-    # Twelve equal weights: blocks of three, whether four or five are asked for.
+    # Twelve equal weights give blocks of three, whether four or five are requested.
     for n_blocks in (4, 5):
         labels = cut(np.ones((1, 12), bool), np.zeros((1, 12)), rng.random((1, 12)), n_blocks)
         assert sorted(np.bincount(labels[0]).tolist()) == [3, 3, 3, 3]
-    # What weighs most comes in a block of its own.
+    # The feature with the largest weight gets its own block.
     heavy = np.full((200, 8), 0.01)
     heavy[:, 5] = 10.0
     labels = cut(np.ones((200, 8), bool), heavy, rng.random((200, 8)), 2)
@@ -353,7 +353,7 @@ def test_fewest_masked_counts_certified_features_only() -> None:
         bits(np.array([0b1010, 0b1100, 0b1000, 0b0001]), 4),
     )
     sizes, witnesses = fewest_masked(result, 2, 4)
-    # Row 0: features 0 and 2 decide, 1 and 3 nowhere.
+    # In row 0, features 0 and 2 decide; features 1 and 3 never do.
     assert sizes.tolist() == [[0, -1, 0, -1], [-1, 0, -1, -1]]
     assert not witnesses.any()
     sizes, witnesses = fewest_masked(
@@ -401,7 +401,7 @@ def test_evidence_refutes_counts_that_the_predictions_exclude() -> None:
     cache.same(np.zeros(2, dtype=np.int64), bits(np.array([0b001, 0b011]), 3))
     claimed = np.array([[0, -1, -1]]), np.zeros((1, 3, 3), dtype=np.bool_)
     result = evidence(cache, *claimed)
-    assert result.sizes[0, 0] == -1  # masking it alone keeps the decision
+    assert result.sizes[0, 0] == -1  # masking only this feature keeps the decision
     assert result.sizes[0, 1] == result.min_sizes[0, 0] + 0 == 1
 
 
@@ -474,7 +474,7 @@ def test_nearest_contrasts_uses_deviations_and_categories() -> None:
         return (X["wide"] + 1 > 1000) | (X["color"] == "blue")
 
     contrasts = nearest_contrasts(decide, frame.iloc[:2], background)
-    # A category apart is as far as a standard deviation (816).
+    # Another category is as far away as one standard deviation (816).
     assert contrasts["wide"].tolist() == [0.0, 1000.0]
     assert contrasts["color"].tolist() == ["blue", "red"]
 

@@ -1,4 +1,4 @@
-"""Degrees of responsibility: every method against the definition, written out as it stands."""
+"""Degrees of responsibility: every method compared with the definition."""
 
 from __future__ import annotations
 
@@ -46,17 +46,16 @@ def subsets(items):
 
 
 def is_minimal(flips, members):
-    """Flipping all members changes the decision, flipping any part of them does not."""
+    """Return whether flipping all members changes the decision, but no part of them does."""
     return flips(members) and not any(
         flips(part) for part in subsets(members) if len(part) < len(members)
     )
 
 
 def by_definition(flips, n):
-    """Of each input the size of a smallest witness, -1 if it has none.
-
-    Definition 4 of the paper: no part of the witness W changes the decision when flipped, and W
-    with the input does. For the smallest W, the set is then minimal.
+    """Return the size of a smallest witness of each input, -1 without one.
+    // By Definition 4 of the paper, flipping a part of the witness W does not change the decision,
+    and flipping W with the input does. For the smallest W, the set is then minimal.
     """
     sizes = []
     for i in range(n):
@@ -65,12 +64,12 @@ def by_definition(flips, n):
             for w in subsets(j for j in range(n) if j != i)
             if not any(flips(part) for part in subsets(w)) and flips((*w, i))
         )
-        sizes.append(next(witnesses, -1))  # subsets come by size
+        sizes.append(next(witnesses, -1))  # subsets are ordered by size
     return sizes
 
 
 def flips_of(decide, row):
-    """Whether flipping some inputs of a row of bits changes the decision."""
+    """Return a function that states whether flipping some inputs of a row changes the decision."""
     row = np.asarray(row)
     memory = {}
 
@@ -86,7 +85,7 @@ def flips_of(decide, row):
 
 
 def check_witnesses(found, flips_by_row):
-    """Witnesses are of the sizes given, and with their input a minimal flip set."""
+    """Check that witnesses have the reported sizes and form a minimal flip set with their input."""
     for row, flips in enumerate(flips_by_row):
         for i, witness in enumerate(found.witnesses[row]):
             size = found.witness_sizes[row, i]
@@ -131,7 +130,7 @@ def test_responsibility_agrees_with_reference(case):
         for row, sizes, x in zip(attribution.witnesses, expected.tolist(), X, strict=True):
             assert [-1 if witness is None else len(witness) for witness in row] == sizes
             for i, witness in enumerate(row):
-                if witness is not None:  # the set flips, and nothing of it alone does
+                if witness is not None:  # the set flips, and no part of it does
                     members = (*witness, i)
                     flips = flips_of(formula.evaluate, x)
                     assert flips(members)
@@ -143,7 +142,7 @@ def test_responsibility_agrees_with_reference(case):
 @pytest.mark.parametrize(
     ("text", "row", "expected"),
     [
-        # The paper's Figure 1, and its remarks on conjunctions and disjunctions of two.
+        # Figure 1 of the paper, and its remarks on conjunctions and disjunctions of two.
         ("x1 & (x2 & x3)", "000", [1 / 3] * 3),
         ("x1 & x2", "11", [1, 1]),
         ("x1 & x2", "01", [1, 0]),
@@ -152,7 +151,7 @@ def test_responsibility_agrees_with_reference(case):
         ("x1 | x2", "00", [1, 1]),
         ("x1 ^ x2", "10", [1, 1]),
         ("~x1", "0", [1]),
-        # if x1 then x2 else x3: without minimality x3 would borrow x1 in the first row.
+        # if x1 then x2 else x3: without minimality x3 would count in the first row.
         ("(x1 & x2) | (~x1 & x3)", "110", [1, 1, 0]),
         ("(x1 & x2) | (~x1 & x3)", "111", [1 / 2, 1, 1 / 2]),
         ("x1 & ~x1", "1", [0]),
@@ -192,7 +191,7 @@ def test_responsibility_equals_definition_by_all_methods(formula, rows):
 
 
 def all_flips(changes):
-    """Degrees of rows of which a table (n_rows, 2**n) tells what each set of flips changes."""
+    """Return degrees of rows whose table (n_rows, 2**n) states which flips change the decision."""
     n_rows, n_sets = changes.shape
     n = n_sets.bit_length() - 1
     numbers = np.arange(n_rows)[:, None]
@@ -214,7 +213,7 @@ def all_flips(changes):
 
 @pytest.mark.slow
 def test_responsibility_linear_equals_exhaustive():
-    """The linear algorithm against all flips; one row each, the rows of an arity in one table."""
+    """The linear algorithm equals the exhaustive one: one call per arity, with a row per case."""
     rng = np.random.default_rng(0)
     for arity in range(3, 11):
         masks = np.arange(1 << arity)
@@ -238,7 +237,7 @@ def test_responsibility_linear_equals_exhaustive():
 @settings(max_examples=30)
 @given(st.integers(1, 5), st.integers(1, 70), st.integers(0, 10_000), st.booleans())
 def test_responsibility_equals_definition_for_any_table(n, n_rows, seed, mostly_same):
-    """The kernel on arbitrary tables, not only on those of short formulas, past a word of rows."""
+    """The kernel works on arbitrary tables, and beyond 64 rows."""
     rng = np.random.default_rng(seed)
     changes = rng.random((n_rows, 1 << n)) < (0.15 if mostly_same else 0.5)
     changes[:, 0] = False
@@ -280,7 +279,7 @@ def test_responsibility_of_all_assignments_needs_little_memory():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     np.testing.assert_array_equal(attribution, responsibility(read_once, X, method="linear"))
-    assert peak < 100e6  # not the 4096 x 4096 x 12 of a plain enumeration
+    assert peak < 100e6  # a plain enumeration would need 4096 x 4096 x 12 bytes
     general = random_formula(12, read_once=False, extra=6, random_state=2)
     attribution = responsibility(general, X, return_witnesses=True)
     single = np.array([general.evaluate(X ^ (np.arange(12) == i)) for i in range(12)]).T
@@ -301,10 +300,10 @@ def test_responsibility_satisfies_identities(formula, row, random):
     np.testing.assert_array_equal(rho == 1, [flips((i,)) for i in range(6)])
     inverse = np.divide(1, rho, out=np.zeros(6), where=rho > 0)
     np.testing.assert_array_equal(inverse, np.round(inverse))
-    # Inputs that never matter change nothing, wherever they stand.
+    # Irrelevant inputs change nothing, wherever they are.
     wide = Formula.from_expr(formula.to_expr(), 9)
     np.testing.assert_array_equal(responsibility(wide, [*row, 1, 0, 1]), [*rho, 0, 0, 0])
-    # Other names permute.
+    # Renaming inputs permutes the result.
     order = list(range(6))
     random.shuffle(order)
     gates = tuple(
@@ -313,7 +312,7 @@ def test_responsibility_satisfies_identities(formula, row, random):
     moved = np.zeros(6, dtype=int)
     moved[order] = row
     np.testing.assert_array_equal(responsibility(Formula(gates, 6), moved)[order], rho)
-    # The dual on the opposite row, and the negation, decide by the same inputs.
+    # The dual on the opposite row, and the negation, have the same degrees.
     swap = {"and": "or", "or": "and"}
     if not any(kind == "xor" for kind, _, _ in formula.gates):
         dual = Formula(tuple((swap.get(kind, kind), a, b) for kind, a, b in formula.gates), 6)
@@ -354,7 +353,7 @@ def test_responsibility_accepts_rows_of_all_types(kind):
 
 
 def test_responsibility_returns_smallest_witnesses():
-    """x4 waits for one of two ways to turn the left side: x3 alone, or x1 with x2."""
+    """x4 needs one of two ways to change the left side: x3 alone, or x1 with x2."""
     for text in ("((x1 | x2) & x3) | x4", "(x3 & (x1 | x2)) | x4"):
         for method in ("linear", "exhaustive"):
             attribution = responsibility(
@@ -380,7 +379,7 @@ def test_responsibility_accepts_one_row_and_no_rows():
 
 
 def test_responsibility_supports_wide_read_once_formulas():
-    """A thousand variables, where nothing but the linear algorithm can go."""
+    """With a thousand variables, only the linear algorithm is feasible."""
     conjunction = chain_formula(2, family="monotone", n_inputs=1000)
     for index in range(2, 1000):
         conjunction = conjunction & Formula((("var", index, -1),), 1000)
@@ -417,7 +416,7 @@ def test_responsibility_supports_several_classes():
     X, y = load_iris(return_X_y=True)
     model = RandomForestClassifier(8, max_depth=3, random_state=0).fit(X, y)
     rows, contrast = X[[0, 60, 70, 110, 140]], X[[120, 3, 133, 70, 20]]
-    contrast[3, 2] = rows[3, 2]  # the same value in both can never be responsible
+    contrast[3, 2] = rows[3, 2]  # equal values are never responsible
     flips = [lattice_flips(model.predict, *pair) for pair in zip(rows, contrast, strict=True)]
     expected = [by_definition(f, 4) for f in flips]
     assert len({tuple(row) for row in expected}) >= 3
@@ -461,8 +460,8 @@ def test_responsibility_passes_frames_unchanged_to_model():
 
     rows = frame.iloc[[0, 1, 2]]
     attribution = responsibility(Model(), rows, contrast=frame.iloc[3])
-    # Against (green, 4, a): the first row is "a" in both; the second becomes so; the third is true
-    # as long as it is red, or else becomes "a".
+    # The contrast is (green, 4, a). The first row has "a" as well; the second one becomes "a"; the
+    # third one stays true unless it is no longer red, or else becomes "a".
     assert attribution.tolist() == [[0] * 4, [0, 0, 1, 0], [1, 0, 0, 0]]
     for X in queries:
         pd.testing.assert_series_equal(X.dtypes, frame.dtypes)
@@ -515,7 +514,7 @@ def test_nearest_contrasts_agree_with_loop():
         nearest = min(distance for distance, _ in other_items)
         assert (np.abs(row - contrast) / scale).sum() == pytest.approx(nearest)
         assert model.predict([contrast]) != model.predict([row])
-    # Between two decisions somebody is responsible.
+    # Between two decisions, some feature is responsible.
     assert (responsibility(model, rows, contrast=contrasts).max(axis=1) > 0).all()
 
 
@@ -529,7 +528,7 @@ def test_nearest_contrasts_accept_frames():
 
     contrasts = nearest_contrasts(predict, frame.iloc[[0, 2]], frame)
     pd.testing.assert_frame_equal(contrasts, frame.iloc[[2, 1]].reset_index(drop=True))
-    # What is constant in the background tells nothing of distances, however far a row is.
+    # Columns that are constant in the background do not affect distances.
     far = frame.iloc[[1]].assign(same=10**9)
     assert nearest_contrasts(predict, far, frame)["kind"].tolist() == ["b"]
     with pytest.raises(ValueError, match="another decision than row 1 of X, got"):
@@ -568,7 +567,7 @@ def test_responsibility_shares_table_between_rows():
     np.testing.assert_array_equal(attribution.values, responsibility(formula, X))
     assert queries == [1000] * 4 + [96]
     assert attribution.n_queries == 4096
-    # Rows that agree with the contrast in some inputs share the table too.
+    # Rows that equal the contrast in some inputs share the table as well.
     contrast = np.full(12, -1)
     attribution = responsibility(predict, coded, contrast=contrast, return_witnesses=True)
     expected = [responsibility(predict, row, contrast=contrast) for row in coded[::60]]
@@ -596,12 +595,12 @@ def test_responsibility_levelwise_bounds_unresolved_values(formula, row, max_siz
     )
     assert (attribution.values[~attribution.resolved] == 0).all()
     assert (attribution.upper >= exact.values).all()
-    assert attribution.n_queries <= max_queries + 1  # and once for the row itself
+    assert attribution.n_queries <= max_queries + 1  # and one query for the row itself
     assert [w is None for w in attribution.witnesses] == (attribution.values == 0).tolist()
 
 
 def test_responsibility_warns_about_wide_black_boxes():
-    """A hundred features, of which pairs and single ones decide."""
+    """Among a hundred features, one pair and one group of four decide."""
 
     def predict(X):
         return (X[:, 3] & X[:, 50]) | (X[:, 7] & X[:, 8] & X[:, 9] & X[:, 10])
@@ -619,18 +618,18 @@ def test_responsibility_warns_about_wide_black_boxes():
         attribution = responsibility(predict, X, return_witnesses=True)
     assert attribution.method == "levelwise"
     assert attribution.witnesses[0][3] == (50,)
-    # 100 single ones and 4950 pairs fit into the budget; triples of the first row would not.
+    # The 100 single features and 4950 pairs fit into the budget; triples of the first row do not.
     assert attribution.n_queries == 2 + 2 * 100 + 4950 + 98 * 97 // 2
     np.testing.assert_array_equal(attribution.resolved, attribution.values > 0)
     assert attribution.upper[0, 7] == 1 / 3
     attribution = responsibility(predict, X, max_queries=99, return_witnesses=True)
-    assert attribution.n_queries == 0  # a size is tried as a whole or not at all
+    assert attribution.n_queries == 0  # a size is tried completely or not at all
     assert not attribution.resolved.any()
     assert (attribution.upper == 1).all()
 
 
 def test_responsibility_levelwise_stops_early():
-    """All features but one are flip sets alone, so nothing larger can be minimal."""
+    """Each differing feature is a flip set, so that no larger set is minimal."""
     formula = Formula.parse("x1 ^ x2 ^ x3", 30)
     attribution = responsibility(
         formula,
@@ -643,12 +642,12 @@ def test_responsibility_levelwise_stops_early():
     assert attribution.resolved.all()
     assert attribution.n_queries == 4
     assert attribution.values.tolist() == [1] * 3 + [0] * 27
-    # Both features were flipped together, and nothing larger is left to try.
+    # After the flip of both features, no larger set is left.
     levels = {"method": "levelwise", "max_size": 2, "return_witnesses": True}
     attribution = responsibility(lambda X: 0 * X[:, 0], [0, 0], **levels)
     assert attribution.resolved.all()
     assert attribution.n_queries == 1 + 2 + 1
-    # Every feature is in a pair that flips, so larger sets can tell nothing new.
+    # Every feature is in a pair that flips, so that larger sets are not needed.
     pairs = Formula.parse("(x1 & x2) | (x3 & x4) | (x5 & x6)")
     attribution = responsibility(pairs, [0] * 6, **levels | {"max_size": 6})
     assert attribution.values.tolist() == [0.5] * 6
@@ -709,7 +708,7 @@ def test_responsibility_exhaustive_rejects_many_variables():
 
 
 def test_responsibility_equals_example_of_paper():
-    """In (x1 xor x2) and (x3 xor x4): who decides alone, who only with another."""
+    """In (x1 xor x2) and (x3 xor x4), some inputs decide alone, others only in pairs."""
     formula = paper_formula("xor-and-xor", n_inputs=4)
     X = [[1, 0, 1, 0], [1, 1, 1, 0], [1, 1, 0, 0]]
     assert responsibility(formula, X).tolist() == [[1] * 4, [1, 1, 0, 0], [0.5] * 4]

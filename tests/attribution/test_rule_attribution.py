@@ -1,4 +1,4 @@
-"""Responsibility of features under rules, against a literal enumeration of all cells."""
+"""Responsibility of features under rules, compared with an enumeration of all cells."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ COLORS = ("blue", "green", "red")
 
 
 def answers_of(ruleset: RuleSet, X: np.ndarray, by: str) -> list[Any]:
-    """What counts as the answers to rows."""
+    """Return the values whose change counts as another output."""
     if by == "rule":
         return ruleset.assign(X).tolist()
     covered = ruleset.covers(X) | (ruleset.fallback is not None)
@@ -60,13 +60,13 @@ def answers_of(ruleset: RuleSet, X: np.ndarray, by: str) -> list[Any]:
 def literal(
     ruleset: RuleSet, row: tuple[Any, ...], choices: list[tuple[Any, ...]], by: str = "prediction"
 ) -> tuple[list[float], set[tuple[int, ...]]]:
-    """The definition word by word: move exactly these features, each to any other value."""
+    """Return degrees and flip sets by definition: move each set of features to all other values."""
     n = len(row)
     other_items = [[v for v in choices[j] if v != row[j]] for j in range(n)]
     everything = list(product(*([row[j], *other_items[j]] for j in range(n))))
     moved = list(product(*([False, *[True] * len(other_items[j])] for j in range(n))))
     said = answers_of(ruleset, np.array(everything, dtype=object), by)
-    # The first of all combinations is the row itself.
+    # The first combination is the row itself.
     flip_sets = {
         tuple(np.flatnonzero(flags).tolist())
         for flags, answer in zip(moved, said, strict=True)
@@ -130,7 +130,7 @@ def rules(draw: st.DrawFn, outputs: tuple[Any, ...]) -> Rule:
     for _ in range(20):
         try:
             return Rule(draw(st.lists(conditions(), max_size=3)), output, statistics)
-        except ValueError:  # intervals that contradict each other
+        except ValueError:  # the intervals contradict each other
             continue
     return Rule([], output, statistics)
 
@@ -182,8 +182,8 @@ def test_rule_attribution_equals_definition(
 ) -> None:
     choices = FREE if beyond or ruleset.domain is None else BOUND
     if ruleset.domain is not None and beyond:
-        choices = [*FREE[:3], COLORS]  # categories that the domain does not know never come
-    # A move stays out of the row's own cell: its value stands for it.
+        choices = [*FREE[:3], COLORS]  # the domain excludes unknown categories
+    # A move leaves the cell of the row, which its value represents.
     choices = [
         tuple(v for v in some if not _same_cell(v, value))
         for some, value in zip(choices, row, strict=True)
@@ -258,7 +258,7 @@ def test_rule_attribution_of_formulas_equals_responsibility(number: int) -> None
     )
     attribution = rule_attribution(rules, X)
     assert attribution.values.tolist() == responsibility(formula, X).tolist()
-    # Named values are cells as thresholds are.
+    # Listed values form cells like thresholds.
     named = [
         Rule([OneOf(c.feature, [int(c.lower == 0.5)]) for c in rule.conditions], 1)
         for rule in rules
@@ -286,10 +286,10 @@ def test_rule_attribution_ignores_rules_with_equal_output() -> None:
     row = [[0.5, 0.5]]
     assert rule_attribution(LIST, row).flip_sets == (((0,),),)
     assert rule_attribution(LIST, row, by="rule").flip_sets == (((0,),),)
-    # In the second rule, a alone leads to the first one; to another answer a or b do.
+    # From the second rule, only a leads to the first rule; a or b lead to another output.
     row = [[1.5, 0.5]]
     assert rule_attribution(LIST, row).flip_sets == (((0,), (1,)),)
-    # Where no rule answers, the fallback says what the last rule does.
+    # Where no rule holds, the fallback predicts the same as the last rule.
     row = [[3.0, 3.0]]
     assert rule_attribution(LIST, row, by="rule").flip_sets == (((0,), (1,)),)
     assert rule_attribution(LIST, row).flip_sets == (((0,),),)
@@ -315,7 +315,7 @@ def test_rule_attribution_respects_tolerance() -> None:
     )
     row = [[0.0, 0.0]]
     assert rule_attribution(rules, row).flip_sets == (((0,),),)
-    # Beyond a threshold of 0.4 only 1.5 and 4 are other answers than 1, beyond 0.6 only 4.
+    # Above a tolerance of 0.4 only 1.5 and 4 differ from 1, above 0.6 only 4.
     assert rule_attribution(rules, row, tolerance=0.6).flip_sets == (((0,),),)
     high = [[0.0, 3.0]]
     assert rule_attribution(rules, high, tolerance=0.4).flip_sets == (((0,),),)
@@ -335,7 +335,7 @@ def test_rule_attribution_compares_affine_functions() -> None:
         task="regression",
     )
     attribution = rule_attribution(rules, [[0.0, 5.0]])
-    assert attribution.values.tolist() == [[1.0, 0.0]]  # b moves the number, but not the function
+    assert attribution.values.tolist() == [[1.0, 0.0]]  # b changes the number, but not the function
     same = rules.replace(rules=[rules[0], rules[2]], fallback=Fallback(2.0))
     assert rule_attribution(same, [[0.0, 5.0]], by="rule").values.tolist() == [[1.0, 0.0]]
     with pytest.raises(ValueError, match="rule 0 predicts an affine function"):
@@ -353,7 +353,7 @@ def test_rule_attribution_stays_within_domain() -> None:
     )
     assert rule_attribution(rules, [[0.5]]).values.tolist() == [[0.0]]
     assert rule_attribution(rules, [[0.5]], beyond_domain=True).values.tolist() == [[1.0]]
-    # A row outside is brought in.
+    # A row outside of the domain is moved into it.
     assert rule_attribution(rules, [[7.0]]).values.tolist() == [[1.0]]
 
 
@@ -373,7 +373,7 @@ def test_rule_attribution_marks_unfinished_searches() -> None:
     )
     row = np.ones((1, 10))
     full_attribution = rule_attribution(rules, row)
-    # One of each three must move.
+    # One feature of each three must move.
     assert full_attribution.values.tolist() == [[1 / 3] * 9 + [0.0]]
     assert len(full_attribution.flip_sets[0]) == 27
     assert full_attribution.resolved.all()
@@ -397,7 +397,7 @@ def test_rule_attribution_of_linear_conditions_is_not_exact() -> None:
         fallback=Fallback("y"),
         domain=Domain((0.0,) * 4, (2.0,) * 4),
     )
-    # From (0, 0) only a and b together exceed 3 in the domain; c does it alone.
+    # From (0, 0), only a and b together exceed 3 in the domain; c does so alone.
     attribution = rule_attribution(rules, [[0.0, 0.0, 0.0, 0.0], [1.5, 0.0, 0.0, 0.0]])
     assert attribution.values.tolist() == [[0.5, 0.5, 1.0, 0.0], [0.0, 1.0, 1.0, 0.0]]
     assert not attribution.exact
@@ -430,7 +430,7 @@ def test_rule_attribution_supports_sums() -> None:
         ordered=False,
         voting="sum",
     )
-    # 2 from both or from the third rule, 1 from one of them: every move of one feature shows.
+    # Both rules, or the third one, give 2; one rule gives 1: every move of one feature changes it.
     attribution = rule_attribution(rules, [[0.0, 0.0], [2.0, 2.0]])
     assert attribution.flip_sets == (((0,), (1,)), ((0,), (1,)))
     assert attribution.exact
@@ -497,7 +497,7 @@ def test_rule_attribution_rejects_voting_rules_by_rule() -> None:
 
 def test_local_faithfulness_prefers_features_of_black_box() -> None:
     X, y = load_iris(return_X_y=True)
-    # The black box sees petals only; other rules say nearly the same of sepals.
+    # The black box uses only petals; similar rules can be written for sepals.
     black_box = FunctionTransformer(lambda X: X[:, 2:]), DecisionTreeClassifier(random_state=0)
     model = make_pipeline(*black_box).fit(X, y)
     answers = model.predict(X)
@@ -505,7 +505,7 @@ def test_local_faithfulness_prefers_features_of_black_box() -> None:
         as_ruleset(DecisionTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X * seen, answers))
         for seen in ([0, 0, 1, 1], [1, 1, 0, 0])
     )
-    # Rules of columns that were always 0 know no thresholds there.
+    # Rules on columns that were always 0 have no thresholds there.
     results = [local_faithfulness(rules, model, X) for rules in (petals, sepals)]
     means = [{name: np.nanmean(values) for name, values in each.items()} for each in results]
     assert means[0]["aopc_compr"] > 0.1

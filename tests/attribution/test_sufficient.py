@@ -1,4 +1,4 @@
-"""Sufficient subsets, compared with an exhaustive enumeration and with fresh rows."""
+"""Sufficient subsets compared with an exhaustive enumeration and with fresh rows."""
 
 import itertools
 
@@ -125,14 +125,14 @@ def test_sufficient_subsets_explain_rules_with_categories():
     labels = np.where((frame["color"] == "r") & (frame["size"] > 50), "yes", "no")
     rules = CARTExtractor(RandomForestClassifier(10, random_state=0), random_state=0)
     with pytest.raises(ValueError, match="could not convert"):
-        rules.fit(frame, labels)  # forests take no text, the rules do
+        rules.fit(frame, labels)  # forests accept no texts, but rules do
     box = CARTExtractor(_Frames(), max_leaf_nodes=4, random_state=0).fit(frame)
     result = sufficient_subsets(box.rules_, frame.iloc[[1]], frame)
     assert [(s.names, s.values) for s in result.subsets] == [(("color",), ("g",))]
 
 
 class _Frames(RandomForestClassifier):
-    """A fitted model of frames with categories."""
+    """A fitted black box that accepts frames with categories."""
 
     classes_ = np.array(["no", "yes"])
 
@@ -144,7 +144,7 @@ class _Frames(RandomForestClassifier):
 
 
 def test_sufficient_subsets_accept_neutral_values():
-    # With the others at their neutral values the first input suffices, whatever the data.
+    # With the other inputs at neutral values, the first input suffices for any data.
     result = sufficient_subsets(
         lambda rows: rows[:, 0] + rows[:, 1] > 1.5, [2.0, 1.0, 9.0], neutral=[0.0, 0.0, 0.0]
     )

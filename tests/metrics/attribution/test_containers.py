@@ -176,7 +176,7 @@ def test_shap_without_data_explains_many_rows() -> None:
 
 
 def test_shap_mixed_rows_are_not_read_as_tokens() -> None:
-    """The second feature is a word; by their names the features of the scores are exchanged."""
+    """The second feature contains texts; features are exchanged by the names of the scores."""
     frame = pd.DataFrame({"n": [1.0, 2.0], "word": ["x", "yy"]})
     background = pd.DataFrame({"n": [0.0], "word": [""]})
 
@@ -290,7 +290,7 @@ def test_lime_rejects_explanations_of_other_rows() -> None:
 
 
 def test_plausibility_mirrors_lime_weights_of_one_class() -> None:
-    """LIME's classes may be any number; of two classes each has the weights of the other."""
+    """LIME explains any class; of two classes, each has the negated weights of the other."""
 
     def tabular(weights: dict[int, list[tuple[int, float]]]) -> Any:
         return SimpleNamespace(local_exp=weights, mode="classification")
