@@ -1,4 +1,4 @@
-"""PSyKEExtractor keeps scikit-learn's contract, and ours, on the real PSyKE."""
+"""PSyKEExtractor follows the contracts of scikit-learn and skescore, with the real PSyKE."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PSyKE's algorithms behind our interface: they answer as PSyKE does, and behave as our own do."""
+"""PSyKE's algorithms in PSyKEExtractor predict like PSyKE and behave like other extractors."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SLOW = {(name, "wine") for name in ("cream", "exact", "gridex", "hex", "iter", "
 
 
 class Keeping(PSyKEExtractor):
-    """Keeps what the real one drops."""
+    """An extractor that keeps the fitted object of PSyKE."""
 
     def _read(self, extractor, extraction):
         self.psyke_ = extractor
@@ -63,7 +63,7 @@ def problem(name):
 
 
 def as_psyke_sees(extractor, X):
-    """The rows as the extractor learnt from: bins by PSyKE's own tests for values in them."""
+    """Return rows as PSyKE uses them, with bins by PSyKE's own tests of values."""
     if type(extractor).__name__ not in ("REAL", "Trepan"):
         return pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
     columns = {}
@@ -75,7 +75,7 @@ def as_psyke_sees(extractor, X):
 
 
 def probe_rows(X, rules):
-    """Training rows, rows around them, and rows on the very borders of the rules."""
+    """Return training rows, rows around them, and rows on the bounds of the rules."""
     low, high = X.min(axis=0), X.max(axis=0)
     around = np.random.default_rng(1).uniform(
         low - 0.2 * (high - low), high + 0.2 * (high - low), size=(150, X.shape[1])
@@ -145,7 +145,7 @@ DIRECT = {
 
 @pytest.mark.parametrize("name", sorted(DIRECT))
 def test_extractor_with_seed_123_reproduces_psyke(name):
-    """PSyKE called by hand, on its own frame with its own random numbers and strategy."""
+    """A direct call of PSyKE uses its own frame, random numbers and strategy."""
     X, y, black_box = problem("iris")
     model = black_box.fit(X, y)
     texts = np.array(["setosa", "versicolor", "virginica"], dtype=object)
@@ -241,7 +241,7 @@ def test_extractor_accepts_columns_of_any_name(name):
 
 
 def test_extractor_accepts_pipelines_and_searches_as_black_box():
-    """PSyKE takes the first for a regressor, and then averages texts."""
+    """PSyKE itself treats pipelines as regressors, and then averages texts."""
     X, y, _ = problem("iris")
     tree = DecisionTreeClassifier(random_state=0)
     for black_box in (
@@ -283,7 +283,7 @@ def test_extractor_can_be_copied_and_pickled_without_psyke(name, tmp_path):
     with pytest.raises(NotFittedError):
         clone(fitted).predict(X)
     if name in ("gridrex", "real"):
-        return  # one process is enough for each kind of rules
+        return  # one process suffices for each kind of rules
     (tmp_path / "fitted.pickle").write_bytes(pickle.dumps(fitted))
     np.save(tmp_path / "X.npy", X)
     np.save(tmp_path / "answers.npy", fitted.predict(X))
@@ -312,7 +312,7 @@ def test_extractor_is_reproducible_with_seed(name):
 
 
 def test_extractor_passes_seed_to_psyke():
-    """GridEx fills its cells up with random points."""
+    """GridEx adds random points to its cells."""
     X, y, _ = problem("friedman")
     black_box = DecisionTreeRegressor(max_depth=6, random_state=0)
     outputs = {
@@ -343,7 +343,7 @@ def test_named_creates_extractor_of_algorithm():
 
 
 class Talkative(DecisionTreeClassifier):
-    """Prints, warns and draws numbers whenever it is asked."""
+    """A black box that prints, warns and draws random numbers at every prediction."""
 
     def predict(self, X, check_input=True):
         print("asked")
@@ -373,13 +373,13 @@ def test_extractor_keeps_output_and_random_state_of_black_box(capsys):
     assert calls > 1
     assert capsys.readouterr().out == "asked\n" * calls
     assert len(heard) == calls
-    # Its numbers are those of its own seed, and are used up afterwards.
+    # The black box uses the global generator, which PSyKE must not reset.
     np.random.seed(3)
     assert drawn == [np.random.uniform() for _ in range(calls)]
 
 
 class Failing(DecisionTreeClassifier):
-    """Knows the training rows only."""
+    """A black box that predicts only the training rows."""
 
     def predict(self, X, check_input=True):
         if len(X) != 150:

@@ -1,4 +1,4 @@
-"""Each fault of PSyKE 1.0.4 by name: seen in PSyKE itself, and kept out or mended here."""
+"""Faults of PSyKE 1.0.4, shown in PSyKE itself, and avoided or repaired here."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TARGET = 10 * ROWS[:, 0] + ROWS[:, 1] ** 2
 
 
 class Texts(ClassifierMixin, BaseEstimator):
-    """A black box for PSyKE used by hand."""
+    """A black box for direct calls of PSyKE."""
 
     def __init__(self, model=None):
         self.model = model
@@ -52,7 +52,7 @@ def frame_of(rows, target):
 
 
 def by_hand(make, model, rows, target):
-    """PSyKE's own extractor; what it raises is raised."""
+    """Extract rules with PSyKE itself, including its exceptions."""
     psyke = load_psyke("")
     with contained(0):
         extractor = make(psyke, model)
@@ -93,7 +93,7 @@ def test_iter_labels_boxes_in_gaps():
     assert "" in said  # which is no label of the black box
     fitted = PSyKEExtractor(FrozenEstimator(model), "iter", random_state=123, **ITER).fit(rows, y)
     assert {rule.output for rule in fitted.rules_} <= {0, 1, 2}
-    # Boxes without a label are joined by nothing around them, so that there were many.
+    # PSyKE's unlabeled boxes prevent merging, so that it has many more rules.
     assert fitted.n_rules_ < theirs.n_rules / 2
     assert fitted.coverage_ == 1
 
@@ -180,7 +180,7 @@ def test_real_and_trepan_accept_undiscretized_columns(name):
 
 
 def test_real_covers_values_on_cut():
-    """PSyKE's usual intervals leave the last cut of a feature in none of its bins."""
+    """By default, no interval of PSyKE includes the last cut of a feature."""
     cuts = Discretizer("given", cut_points={2: [1.9, 4.7, 4.9]})  # values of the data
     fitted = PSyKEExtractor(TREE, "real", discretizer=cuts).fit(X, y)
     assert fitted.coverage_ == 1
@@ -219,7 +219,7 @@ def test_cosmik_never_outputs_0_for_boxes_without_rows(output):
 @pytest.mark.parametrize("name", ["cream", "exact"])
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_creepy_gives_unsplit_root_output(name, task):
-    # Two rows at one place: no box holds one of them only.
+    # With all rows at one point, no box separates them.
     rows = np.array([[1.0, 2.0], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0]])
     black_box = DecisionTreeClassifier() if task == "classification" else DecisionTreeRegressor()
     target = np.array([7, 7, 7, 9])
@@ -278,7 +278,7 @@ def test_ginger_takes_features_by_name_or_index():
 
 
 def test_gridex_with_one_strategy_keeps_all_bounds():
-    """The features that PSyKE ignores are those that no rule of the set looks at."""
+    """Features ignored by PSyKE are those without conditions in any rule."""
     fitted = PSyKEExtractor(
         TREE, "gridex", n_slices=[2, 3], importance_threshold=[0.5, 0.9], threshold=0.0
     ).fit(X, y)
@@ -306,7 +306,7 @@ def test_extractor_rejects_features_beyond_precision(factor, text, name):
 def test_cart_and_real_accept_features_of_any_scale():
     rows = X * [1, 1, 1e-6, 1]
     for name in ("cart", "real"):
-        # A scikit-learn tree takes numbers closer than 1e-7 for equal.
+        # scikit-learn trees treat numbers closer than 1e-7 as equal.
         assert PSyKEExtractor(TREE, name).fit(rows, y).score(rows, y) > 0.9
 
 

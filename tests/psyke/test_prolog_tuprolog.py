@@ -36,13 +36,13 @@ def literal(value):
         return "'" + "".join(c if c > "\uffff" else f"\\x{ord(c):x}\\" for c in value) + "'"
     if isinstance(value, int | np.integer):
         return str(int(value))
-    # The shortest digits that mean this float and no other, as the theory writes its bounds.
+    # Shortest digits that identify the float, like bounds in the theory.
     mantissa, _, exponent = np.format_float_scientific(value, unique=True, trim="0").partition("e")
     return f"{mantissa}e{int(exponent)}"
 
 
 class Solver:
-    """tuProlog with one theory."""
+    """A tuProlog solver with one theory."""
 
     def __init__(self, theory):
         from tuprolog.core.parsing import parse_term
@@ -52,7 +52,7 @@ class Solver:
         self._parse, self._solver = parse_term, prolog_solver(static_kb=parse_theory(theory))
 
     def ask(self, row):
-        """The only answer to a row; None where the question fails."""
+        """Return the only result for a row; None where the query fails."""
         values = ", ".join(literal(value) for value in row)
         question = self._parse(f"prediction({values}{', ' if values else ''}Answer)")
         solutions = [s for s in self._solver.solve(question) if not s.is_no]
@@ -225,7 +225,7 @@ def test_tuprolog_predicts_voting_rules(voting):
 
 
 def test_tuprolog_mean_has_all_digits():
-    """tuProlog's own division stops after nine."""
+    """The division of tuProlog stops after nine digits."""
     rules = [Rule([], 1.0, weight=1.0), Rule([], 2.0, weight=2.0)]
     ruleset = RuleSet(rules, [], task="regression", ordered=False, voting="mean")
     assert Solver(ruleset.to_prolog()).ask([]) == pytest.approx(5 / 3, rel=1e-15)

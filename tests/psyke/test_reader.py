@@ -1,4 +1,4 @@
-"""Extractors that the real PSyKE has fitted, read as rules: they predict like PSyKE's predict."""
+"""Extractors fitted by the real PSyKE, read as rules, predict like PSyKE."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ LINEAR = 5.001e-7
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """PSyKE warns of this and that, and writes to the standard output."""
+    """Suppress the warnings and the output of PSyKE."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         yield
@@ -77,7 +77,7 @@ def engine() -> SimpleNamespace:
 
 
 def grid(engine: Any, names: list[str], cut: list[str], depth: int = 2, n: int = 2) -> Any:
-    """Cut some features into n slices at every level."""
+    """Return a grid that cuts some features into n slices at every level."""
     ranks = [(name, float(name in cut)) for name in names]
     return engine.Grid(depth, engine.Adaptive(ranks, [(0.5, n)]))
 
@@ -157,7 +157,7 @@ def fair(extractor: Any, features: list[str]) -> Any:
 
 
 def made(make: Callable[[Any], Any], engine: Any) -> Any:
-    with quiet():  # making a second GInGER warns
+    with quiet():  # a second GInGER causes warnings
         return make(engine)
 
 
@@ -169,7 +169,7 @@ def extract(extractor: Any, X: pd.DataFrame, y: Any) -> Any:
             extractor.fit(X.assign(target=y))
         elif type(extractor).__name__ != "Cart" or not isinstance(y[0], float):
             extractor.extract(X.assign(target=y))
-        else:  # with recent NumPy, CART crashes on numbers after its tree has been fitted
+        else:  # with recent NumPy, CART fails on numbers after its tree is fitted
             with contextlib.suppress(TypeError):
                 extractor.extract(X.assign(target=y))
     return extractor
@@ -177,19 +177,19 @@ def extract(extractor: Any, X: pd.DataFrame, y: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def flower_rules(engine) -> Callable[[str], Any]:
-    """Extractors that have learnt classes; reading does not change them."""
+    """Return extractors fitted on classes; reading does not change them."""
     return cache(lambda name: extract(made(FLOWER_KINDS[name], engine), X_IRIS, Y_IRIS))
 
 
 @pytest.fixture(scope="module")
 def patient_rules(engine) -> Callable[[str], Any]:
-    """Extractors that have learnt numbers."""
+    """Return extractors fitted on numbers."""
     y = PATIENTS.predict(X_DIABETES)
     return cache(lambda name: extract(made(PATIENT_KINDS[name], engine), X_DIABETES, y))
 
 
 def probes(X: pd.DataFrame, rules: RuleSet, n: int = 40) -> pd.DataFrame:
-    """Some training rows, random ones, rows on every bound and beside it, rows far away."""
+    """Return training rows, random rows, rows on and near every bound, and rows far away."""
     random = np.random.default_rng(0)
     low, high = X.min().to_numpy(), X.max().to_numpy()
     around = random.uniform(low - 0.3 * (high - low), high + 0.3 * (high - low), (n, X.shape[1]))
@@ -209,7 +209,7 @@ def probes(X: pd.DataFrame, rules: RuleSet, n: int = 40) -> pd.DataFrame:
 
 
 def columns_of(meanings: Discretization, table: RowTable, names: Sequence[str]) -> pd.DataFrame:
-    """The columns of 0 and 1 for rows of the features, by PSyKE's own tests."""
+    """Return binary columns for rows of the features, by PSyKE's own tests."""
     columns = {}
     for feature in meanings.features:
         values = [python_value(v) for v in table.column(names.index(str(feature.name)))]
@@ -227,9 +227,8 @@ def psyke_predictions(
     classes: Mapping[Any, Any] | None = None,
     discretization: Iterable[Any] | None = None,
 ) -> pd.DataFrame:
-    """PSyKE's own answers to rows in the user's units, None where it gives none.
-
-    The keyword parameters are those of ``read_psyke``.
+    """Return PSyKE's own predictions in the user's units, None without a prediction.
+    // The keyword parameters are those of ``read_psyke``.
     """
     family = family_of(extractor)
     meanings = discretization_of(extractor, family, discretization)
@@ -262,12 +261,12 @@ def psyke_predictions(
 
 
 def _predict(extractor: Any, frame: pd.DataFrame) -> Any:
-    """PSyKE's predict, which fails if it has to undo a normalization of no answers at all."""
+    """Call predict of PSyKE, which fails if it denormalizes without any prediction."""
     if not len(frame):
         return []
     try:
         with warnings.catch_warnings():
-            # PSyKE asks copies of its linear models, which have forgotten the names.
+            # PSyKE uses copies of its linear models without feature names.
             warnings.filterwarnings("ignore", "X has feature names", UserWarning)
             return extractor.predict(frame)
     except IndexError:
@@ -561,7 +560,7 @@ def test_read_psyke_rejects_invalid_classes(patient_rules, flower_rules):
 
 
 def test_read_psyke_accepts_numbers_as_labels(engine, bins):
-    """PSyKE can do without text in GridEx and REAL, but not in CART."""
+    """PSyKE accepts numeric labels in GridEx and REAL, but not in CART."""
     black_box = KNeighborsClassifier(7).fit(X_IRIS, IRIS.target)
     extractor = engine.Extractor.gridex(black_box, flower_grid(engine), 1, 0.1)
     rules = read_psyke(extract(extractor, X_IRIS, IRIS.target))
@@ -645,7 +644,7 @@ def test_read_psyke_drops_empty_boxes(engine):
 
 @pytest.fixture(scope="module")
 def gaps(engine) -> SimpleNamespace:
-    """ITER with boxes in gaps; which they are depends on the process's hash seed."""
+    """Return ITER with boxes in gaps, whose positions depend on the hash seed of the process."""
     for seed in range(6):
         random = np.random.default_rng(seed)
         X = pd.DataFrame(random.uniform(size=(60, 2)), columns=["a", "b"])
@@ -687,7 +686,7 @@ def test_read_psyke_labels_boxes_from_their_rows(gaps):
 
 @pytest.mark.parametrize("output", ["CLASSIFICATION", "CONSTANT", "REGRESSION"])
 def test_read_psyke_handles_clusters_without_output(engine, output):
-    """All rows are alike, and PSyKE answers None, 0 or nothing at all."""
+    """All rows are equal, and PSyKE returns None, 0 or nothing."""
     X = pd.DataFrame(np.ones((20, 2)), columns=["a", "b"])
     y = np.array(["p", "q"] * 10) if output == "CLASSIFICATION" else np.arange(20.0)
     clusterer = engine.Clustering.exact(output=engine.Target[output])
@@ -754,7 +753,7 @@ def test_read_psyke_agrees_with_cart_predict_on_bound(engine):
         for conditions, label in cart._cart_predictor
         if all(side.is_in(7.5) for side in conditions["a"])
     ]
-    assert printed == []  # 3.5 <= a < 7.5 has let it go, and a > 7.5 does not take it
+    assert printed == []  # 3.5 <= a < 7.5 excludes 7.5, and so does a > 7.5
 
 
 def test_read_psyke_warns_despite_filter_of_psyke(engine):
@@ -794,7 +793,7 @@ def test_read_psyke_rejects_objects_without_rules(engine):
 
 
 def test_read_psyke_rejects_products_of_features(engine):
-    """GInGER keeps the worst degree on the validation rows: far away, that is the higher one."""
+    """GInGER keeps the degree with the largest error: far away, that is the higher one."""
     y = PATIENTS.predict(X_DIABETES)
     far = X_DIABETES * 9
     with quiet():

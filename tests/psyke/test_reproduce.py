@@ -1,4 +1,4 @@
-"""The papers' tables by the real PSyKE: at the settings of its demonstrations they come out."""
+"""Tables of the papers, reproduced with the real PSyKE and the settings of its demonstrations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_fire_verdicts_cover_the_whole_table(fire_table):
         for figure, is_equal in result["figures"].items()
         if not is_equal
     }
-    # No error rate gives this score together with the other two of its row.
+    # No error rate is consistent with all three scores of this row.
     assert missing == {("GridEx, 4 x 4 slices", "fire_3")}
     assert all(result["verdict"].startswith("reproduced") for result in verdicts.values())
 

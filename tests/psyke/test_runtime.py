@@ -1,4 +1,4 @@
-"""PSyKE's surroundings: nothing is left behind, Java is found, started once and shared."""
+"""The runtime of PSyKE: nothing is left behind; Java is found, started once and shared."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fit(name="gridex", **given):
 
 def run(code, **environment):
     """Run code in a fresh process with nothing in its environment but what is given."""
-    # What was compiled once is not to be compiled anew.
+    # Keep the cache of bytecode, so that nothing is compiled twice.
     retained = {name: os.environ[name] for name in ["PYTHONPYCACHEPREFIX"] if name in os.environ}
     environment.pop("JAVA_TOOL_OPTIONS", None)  # Java tells of what it finds there
     outcome = subprocess.run(
