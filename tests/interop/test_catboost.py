@@ -1,4 +1,4 @@
-"""Rules read from the real CatBoost answer like its models, to the last row."""
+"""Rules read from the real CatBoost predict like its models, to the last row."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CODINGS = [
 
 @pytest.fixture(scope="session")
 def table(ragged_table: Any) -> Callable[[int, int], Any]:
-    """A table whose categories lack no value, which CatBoost refuses, one of them of numbers."""
+    """Return a table without missing categories, which CatBoost rejects, and with numeric ones."""
 
     def make(n_rows: int, seed: int) -> Any:
         X, y = ragged_table(n_rows, seed)
@@ -126,7 +126,7 @@ def test_catboost_rules_agree_next_to_borders(nan_mode: str, table: Any) -> None
 
 @pytest.mark.parametrize("nan_mode", ["Min", "Max"])
 def test_catboost_rules_handle_numbers_beyond_float32(nan_mode: str) -> None:
-    """They become infinite, and are on the side of missing values."""
+    """Such numbers become infinite and join the missing values."""
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.normal(size=300) * 1e37, rng.normal(size=300)])
     X[:60, 0] = np.nan

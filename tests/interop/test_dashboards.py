@@ -1,4 +1,4 @@
-"""Rules in the real explainerdashboard and shapash, and the programs of the guide about them."""
+"""Rules in the real explainerdashboard and shapash, and the programs of their guide."""
 
 from __future__ import annotations
 

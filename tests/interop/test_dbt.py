@@ -1,4 +1,4 @@
-"""Models of dbt are run by the real dbt in DuckDB, on rows that are easily misread."""
+"""Models of dbt run in the real dbt with DuckDB, on rows that are easily misread."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_dbt_predicts_hostile_rows(n_sets: int, tmp_path: Path) -> None:
 
 
 def test_dbt_keeps_names_and_texts(tmp_path: Path) -> None:
-    """Names and texts that Jinja or SQL would read as their own are columns and values."""
+    """Names and texts with syntax of Jinja or SQL remain columns and values."""
     texts = [
         *load_file("rules/exporters/arbitrary.py").TEXTS,
         "{{ x }}",

@@ -39,14 +39,14 @@ SHAPES = ["round", "square"]
 
 
 def frame(n_rows: int, seed: int, *, missing: float = 0.0) -> pd.DataFrame:
-    """Numbers on a coarse grid, so that they meet the bounds, and texts."""
+    """Return numbers on a coarse grid, so that they equal bounds, and texts."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame({name: rng.integers(1, 9, n_rows) / 2 for name in NUMBERS})
     X["color"] = pd.Series(rng.choice(COLORS, n_rows), dtype=object)
     X["shape"] = pd.Series(rng.choice(SHAPES, n_rows), dtype=object)
     for name in NUMBERS:
         X.loc[rng.random(n_rows) < missing, name] = np.nan
-    # decision-rules takes a missing category for the text "nan", which is none of ours.
+    # decision-rules reads missing categories as the text "nan", which does not occur here.
     for name in ("color", "shape"):
         X.loc[rng.random(n_rows) < missing, name] = np.nan
     return X
@@ -70,14 +70,14 @@ def condition(rng: np.random.Generator, depth: int = 0) -> Any:
         made = ElementaryCondition(
             int(rng.integers(0, 3)), float(low), float(high), *(rng.random(2) < 0.5).tolist()
         )
-    # It cannot write the negation of a closed comparison of two features.
+    # decision-rules cannot write the negation of a closed comparison of two features.
     closed = isinstance(made, AttributesRelationCondition) and made.operator in (">=", "<=")
     made.negated = not closed and bool(rng.random() < 0.3)
     return made
 
 
 def premise(rng: np.random.Generator) -> Any:
-    """A conjunction that holds for some rows and leaves others to the default."""
+    """Return a conjunction that holds for some rows and leaves others to the default."""
     while True:
         made = CompoundCondition([condition(rng) for _ in range(rng.integers(1, 4))])
         if 0 < made.covered_mask(frame(300, 0).to_numpy()).mean() < 0.2:
@@ -125,12 +125,12 @@ def read(ruleset: Any, **options: Any) -> RuleSet:
 
 
 def as_text(ruleset: Any) -> str:
-    """Its JSON as it stands in a file."""
+    """Return the JSON of a rule set as a text."""
     return json.dumps(JSONSerializer.serialize(ruleset), default=lambda number: number.item())
 
 
 def small(rules: list[tuple[Any, Any]], measure: Any = measures.precision) -> Any:
-    """A classification by rules given as pairs of condition and label."""
+    """Return a classification rule set from pairs of condition and label."""
     ruleset = ClassificationRuleSet(
         [
             ClassificationRule(CompoundCondition([c]), ClassificationConclusion(v, "kind"), COLUMNS)
@@ -216,7 +216,7 @@ def test_decision_rules_on_iris_keep_weights_and_counts() -> None:
     assert [rule.weight for rule in ours] == [rule.voting_weight for rule in theirs.rules]
     assert ours[0].statistics.class_counts == (50, 0, 0)
     assert [rule.statistics.n_rows for rule in ours] == ours.match(X).sum(axis=0).tolist()
-    assert ours[1].statistics.class_counts is None  # which of two classes it met is not written
+    assert ours[1].statistics.class_counts is None  # the counts by class are not written
 
 
 def test_decision_rules_on_diabetes_keep_means_and_deviations() -> None:
@@ -259,7 +259,7 @@ def test_decision_rules_reject_negative_weights_if_ambiguous() -> None:
     assert theirs.rules[0].voting_weight < 0
     X = frame(300, 5)
     assert as_ruleset(theirs).predict(X).tolist() == theirs.predict(X).tolist()
-    # No rule speaks for "yes", which would win with a sum of 0 here but not there.
+    # No rule predicts "yes", which would win with a sum of 0 here, but not in decision-rules.
     with pytest.raises(ValueError, match="voting_weight -"):
         as_ruleset(small([(red, "no")], measures.correlation))
     with pytest.raises(ValueError, match="voting_weight -"):

@@ -121,7 +121,7 @@ def make(name: str, **changes: Any) -> Any:
 
 
 def quietly(ask: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """Ask imodels without its warnings."""
+    """Call a function of imodels without its warnings."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ask(*arguments, **options)
@@ -148,7 +148,7 @@ def target(X: np.ndarray, n_classes: int = 0) -> np.ndarray:
 
 
 def border_rows(rules: RuleSet, name: str, n_rows: int = 300) -> np.ndarray:
-    """Rows on, just below and just above the bounds of the rules, in every mixture."""
+    """Return rows on, just below and just above bounds of the rules, in all combinations."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(n_rows, rules.n_features))
     if name == "BayesianRuleSetClassifier":  # is defined for 0 and 1 only
@@ -180,7 +180,7 @@ def assert_answers_alike(model: Any, rules: RuleSet, name: str, X: np.ndarray) -
         if name != "BayesianRuleSetClassifier":  # has no predict_proba
             shares = model.predict_proba(checked)
             if name in OTHER_SHARES:
-                # Half of all votes stand against the second class, and sums are not clipped.
+                # Here, half of all votes count against the second class, and sums are not clipped.
                 second = shares[:, 1] / (shares[:, 1] + 0.5)
                 inside = (shares[:, 1] > 0) & (shares[:, 1] < 1)
                 result = rules.predict_proba(checked)[:, 1]
@@ -191,7 +191,7 @@ def assert_answers_alike(model: Any, rules: RuleSet, name: str, X: np.ndarray) -
 
 
 def assert_usable(model: Any, rules: RuleSet, X: np.ndarray, y: np.ndarray) -> None:
-    """What the rest of the package does with rules works for these."""
+    """Check that the rules work in the rest of the package."""
     assert as_ruleset(model) == rules
     assert RuleSet.from_json(rules.to_json()) == rules
     assert str(rules)
@@ -307,10 +307,10 @@ def test_read_imodels_takes_names_from_fit_columns_or_caller() -> None:
         model = fitted(make(name), frame, y)
         rules = read_imodels(model)
         assert rules.feature_names == tuple(names)
-        # Columns are found by name, in whatever order.
+        # Columns are matched by name, in any order.
         expected = quietly(model.predict, frame)
         np.testing.assert_array_equal(rules.predict(frame[names[::-1]]), expected)
-    # These remember no names of their own.
+    # These models store no feature names.
     assert read_imodels(fitted(make("TreeGAMClassifier"), X, y)).feature_names[0] == "x0"
 
 
@@ -353,7 +353,7 @@ def test_read_imodels_counts_training_rows_of_lists(name: str) -> None:
 
 def test_read_imodels_last_entry_predicts_remaining_rows() -> None:
     model = fitted(imodels.GreedyRuleListClassifier(), rows(""), target(rows(""), 2))
-    model.rules_ = model.rules_[:2]  # the last is a step now, which imodels does not ask
+    model.rules_ = model.rules_[:2]  # the last entry is now a step, whose condition imodels ignores
     assert "index_col" in model.rules_[-1]
     rules = read_imodels(model)
     assert not rules[-1].conditions
@@ -390,7 +390,7 @@ def test_bayesian_set_predicts_labels() -> None:
     X = rows(name)
     model = fitted(make(name), X, np.array(["no", "yes"])[target(X, 2)])
     answers = model.predict(X)
-    assert set(answers.tolist()) == {0, 1}  # imodels forgets the labels
+    assert set(answers.tolist()) == {0, 1}  # imodels loses the labels
     rules = read_imodels(model)
     np.testing.assert_array_equal(rules.predict(X), np.array(["no", "yes"])[answers])
 
@@ -410,7 +410,7 @@ def test_figs_breaks_ties_like_the_model() -> None:
         rules = read_imodels(model)
         np.testing.assert_array_equal(rules.predict(everywhere), model.predict(everywhere))
         short += min(rule.weight for rule in rules) > 0
-    assert 40 > short > 20  # mostly one rule per leaf and class but one will do, not always
+    assert 40 > short > 20  # usually, but not always, one rule per leaf and class suffices
 
 
 def test_figs_with_many_leaves_keeps_all_votes() -> None:
@@ -418,7 +418,7 @@ def test_figs_with_many_leaves_keeps_all_votes() -> None:
     X = rng.integers(0, 9, size=(400, 10)).astype(float)
     model = fitted(imodels.FIGSClassifier(max_rules=30), X, (X.sum(axis=1) > 40).astype(int))
     rules = read_imodels(model)
-    assert min(rule.weight for rule in rules) < 0  # the short form has what speaks for a class
+    assert min(rule.weight for rule in rules) < 0  # the short form has only votes for classes
     checked = rng.integers(0, 9, size=(2000, 10)).astype(float)
     np.testing.assert_array_equal(rules.predict(checked), model.predict(checked))
 
@@ -550,7 +550,7 @@ def test_tree_gam_with_marginal_rounds_is_rejected() -> None:
 @pytest.mark.parametrize("name", ["RuleFitClassifier", "RuleFitRegressor"])
 def test_rule_fit_predicts_alike_in_all_forms(name: str, changes: dict[str, Any]) -> None:
     X = rows("")
-    X[:, 3] = X[:, 3] > 0  # columns of two values are not scaled
+    X[:, 3] = X[:, 3] > 0  # columns with two values are not scaled
     y = target(X, 2) if name.endswith("Classifier") else 3 + target(X)
     model = fitted(make(name, max_rules=40, **changes), X, y)
     rules = read_imodels(model)
@@ -565,7 +565,7 @@ def test_rule_fit_predicts_alike_in_all_forms(name: str, changes: dict[str, Any]
 
 
 def test_rule_fit_clipped_feature_becomes_three_rules() -> None:
-    """Worked out by hand: 2 * clip(x, -1, 3) + 5."""
+    """The expected value by hand: 2 * clip(x, -1, 3) + 5."""
     X = rows("")
     model = fitted(make("RuleFitRegressor"), X, target(X))
     model.rules_without_feature_names_ = []
@@ -736,7 +736,7 @@ def test_tao_tree_omits_unreachable_leaves() -> None:
 
 
 def test_c45_rare_leaf_has_no_vote_among_three_classes() -> None:
-    """imodels multiplies with a share that it has rounded to three digits."""
+    """imodels uses a share that it has rounded to three digits."""
     X = rows("")
     model = fitted(imodels.C45TreeClassifier(max_rules=6), X, target(X, 3))
     leaf = next(

@@ -1,4 +1,4 @@
-"""Rules read from the real LightGBM answer like its models, to the last row."""
+"""Rules read from the real LightGBM predict like its models, to the last row."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_lightgbm_treats_zeros_as_missing_on_request() -> None:
     rows = np.vstack([X, X * 1e-36, -X * 1e-35, np.where(X > 1, np.nan, X)])
     rules = as_ruleset(model)
     assert rules.predict(rows) == pytest.approx(model.predict(rows), abs=1e-12)
-    # Some leaf holds numbers on both sides of 0, but not 0: two rules with one value.
+    # Some leaf contains numbers on both sides of 0, but not 0: two rules with one output.
     assert len(rules) > len({rule.output for rule in rules})
 
 

@@ -1,4 +1,4 @@
-"""Real networks of torch and Keras as black boxes."""
+"""Real networks of PyTorch and Keras as black boxes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LABELS = ["setosa", "versicolor", "virginica"]
 
 
 def network(n_outputs: int) -> torch.nn.Module:
-    """Two layers with dropout in between, which must not be at work in predictions."""
+    """Return two layers with dropout between them, which must be inactive in predictions."""
     torch.manual_seed(0)
     layers = (torch.nn.Linear(4, 16), torch.nn.ReLU(), torch.nn.Dropout(0.5))
     return torch.nn.Sequential(*layers, torch.nn.Linear(16, n_outputs))

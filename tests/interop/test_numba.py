@@ -1,4 +1,4 @@
-"""The compiled kernel of the extra `fast` against the NumPy kernels, with the real numba."""
+"""The compiled kernel of the extra `fast` compared with NumPy kernels, with the real numba."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ONNX models of scikit-learn and of rules are black boxes that predict as their originals."""
+"""ONNX models of scikit-learn and of rules as black boxes predict like the originals."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from skescore.rules.importers import read_rulekit, read_rulekit_text
 
 
 def around(X: pd.DataFrame, n_rows: int = 700) -> pd.DataFrame:
-    """Random rows, also beyond the given ones."""
+    """Return random rows inside and outside of the range of X."""
     low, high = X.min() - 1, X.max() + 1
     rows = np.random.default_rng(5).uniform(low, high, (n_rows, X.shape[1]))
     return pd.DataFrame(rows, columns=X.columns)
@@ -35,13 +35,13 @@ def iris(labels: Any = ("setosa", "versicolor", "virginica")) -> tuple[pd.DataFr
 
 
 def diabetes() -> tuple[pd.DataFrame, pd.Series]:
-    """Every third row: the engine takes long over medians."""
+    """Return every third row, since the engine computes medians slowly."""
     X, y = load_diabetes(return_X_y=True, as_frame=True, scaled=False)
     return X[::3], y[::3]
 
 
 def mixed(seed: int, *, missing: float = 0.0) -> tuple[pd.DataFrame, pd.Series]:
-    """Numbers, whole numbers, truth values and texts, in that order."""
+    """Return floats, whole numbers, booleans and texts, in that order."""
     rng = np.random.default_rng(seed)
     n_rows = 250
     X = pd.DataFrame(
@@ -62,7 +62,7 @@ def mixed(seed: int, *, missing: float = 0.0) -> tuple[pd.DataFrame, pd.Series]:
 
 
 def shuffled(X: pd.DataFrame, *, unseen: bool = False) -> pd.DataFrame:
-    """Rows whose values belong to different ones of the given rows."""
+    """Return rows that combine values of different rows."""
     rng = np.random.default_rng(9)
     rows = pd.DataFrame(
         {name: X[name].to_numpy()[rng.integers(0, len(X), 500)] for name in X.columns}
@@ -79,7 +79,7 @@ def assert_same(model: Any, ours: RuleSet, *tables: Any) -> None:
 
 
 def assert_counted(model: Any, ours: RuleSet, X: Any, y: Any) -> None:
-    """What the rules met, beside the engine's own counts and a plain count."""
+    """Compare statistics of rules with the engine's counts and a plain count."""
     matches = ours.match(X)
     for rule, rows, theirs in zip(ours, matches.T, model.model.rules, strict=True):
         assert rule.weight == theirs.weight
@@ -147,7 +147,7 @@ def test_rulekit_accepts_boolean_labels() -> None:
     ours = as_ruleset(model)
     assert ours.classes == (False, True)
     assert ours.predict(X).dtype == bool
-    # RuleKit answers them as texts.
+    # RuleKit returns them as texts.
     assert ours.predict(around(X)).astype(str).tolist() == model.predict(around(X)).tolist()
     unreadable = RuleClassifier(max_rule_count=1).fit(X, list(y == "setosa"))
     with pytest.raises(ValueError, match="labels that it took for numbers"):
@@ -163,7 +163,7 @@ def test_rulekit_rules_support_categories(settings: Any) -> None:
     model = RuleClassifier(**settings).fit(X, y)
     ours = as_ruleset(model)
     assert_same(model, ours, X)
-    # Columns of a frame are found by name, here and there.
+    # Columns of a frame are matched by name in both libraries.
     assert_same(model, ours, shuffled(X), shuffled(X, unseen=True))
     assert_counted(model, ours, X, y)
     complements = [c for r in ours for c in r.non_intervals if isinstance(c, OneOf) and c.negated]
@@ -187,12 +187,12 @@ def test_rulekit_missing_values_satisfy_engine_conditions(settings: Any) -> None
     assert_same(model, ours, X, shuffled(X))
     np.testing.assert_array_equal(ours.match(X), model.get_coverage_matrix(X))
     assert "or missing" in str(ours)
-    # Of features that lacked no value in training nothing is said.
+    # Features without missing values in training have no conditions on missing values.
     X, y = mixed(2)
     model = RuleClassifier(**settings).fit(X, y)
     assert_same(model, as_ruleset(model), X)
     assert "missing" not in str(as_ruleset(model))
-    RuleClassifier(ignore_missing=False).fit(X, y)  # the engine keeps that for all its models
+    RuleClassifier(ignore_missing=False).fit(X, y)  # the engine keeps this setting for all models
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_rulekit_rejects_negative_weights_unless_inexact() -> None:
         as_ruleset(model)
     inexact = as_ruleset(model, exact=False)
     differs = inexact.predict(X) != model.predict(X)
-    assert differs.any()  # else there would be no need to refuse
+    assert differs.any()  # otherwise there would be no reason to reject it
     assert (differs == (X["color"] == "red")).all()
 
 
@@ -296,7 +296,7 @@ def test_rulekit_accepts_arrays_names_and_classes() -> None:
     assert named.predict(X).tolist() == model.predict(X.to_numpy()).tolist()
     with pytest.raises(ValueError, match="feature_names must name the 4 features"):
         read_rulekit(model, feature_names=["a"])
-    # The rule set alone knows only the texts of its labels.
+    # The engine's rule set contains labels only as texts.
     X, y = iris((9, 10, 11))
     model = RuleClassifier(max_rule_count=1).fit(X, y)
     assert as_ruleset(model.model).classes == ("10", "11", "9")

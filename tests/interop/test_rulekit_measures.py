@@ -1,4 +1,4 @@
-"""Measures of rules beside the real RuleKit, on data of which no number was recorded."""
+"""Rule measures compared with the real RuleKit, on data without recorded values."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def friedman() -> tuple[pd.DataFrame, pd.Series]:
 
 
 def around(X: pd.DataFrame, n_rows: int = 1000) -> pd.DataFrame:
-    """Rows with values of different given rows, where rules contradict each other or are silent."""
+    """Return rows that combine values of different rows, with contradictions and gaps."""
     rng = np.random.default_rng(3)
     return pd.DataFrame({name: rng.choice(X[name].to_numpy(), n_rows) for name in X.columns})
 
@@ -79,7 +79,7 @@ def regressor(measure: str = "c2", *, mean_based: bool = True) -> tuple[Any, Rul
 
 
 def assert_same_rules(model: Any, counts: RuleConfusion, measure: str) -> None:
-    """Every count and p-value, and every weight that is a number, of every rule."""
+    """Check every count and p-value, and every weight that is a number."""
     rules = model.model.rules
     assert len(rules) == len(counts) > 3
     for name in ("p", "n", "P", "N"):
@@ -89,7 +89,7 @@ def assert_same_rules(model: Any, counts: RuleConfusion, measure: str) -> None:
     known = np.isfinite(weights)
     quality = counts.quality(measure)
     np.testing.assert_allclose(quality[known], weights[known], **CLOSE)
-    # The same from the engine's own counts, one rule at a time.
+    # The same values from the engine's own counts, one rule at a time.
     for rule, ours in zip(rules, quality, strict=True):
         four = (rule.weighted_p, rule.weighted_n, rule.weighted_P, rule.weighted_N)
         assert rule_quality(measure, *four) == pytest.approx(ours, rel=1e-12)
@@ -121,15 +121,15 @@ def assert_same_figures(model: Any, figures: dict[str, float]) -> None:
 
 
 def test_rule_measures_include_all_of_rulekit() -> None:
-    # Coleman's is a factor of two others and cannot be asked for by itself.
+    # Coleman is a factor of two other measures and not available by itself.
     assert set(RULE_MEASURES) - set(NAMES) == {"coleman"}
     assert set(Measures.__members__) - set(NAMES.values()) == {"LogRank"}
 
 
 @pytest.mark.parametrize("measure", sorted(set(NAMES) - set(MISNAMED)))
 def test_rule_measures_equal_rulekit_on_impure_rules(measure: str) -> None:
-    # The voting measure only weighs rules; where the engine has no number for one, as J-measure has
-    # none for a pure rule, the model cannot be read, but another with the same rules can.
+    # The voting measure only affects weights. If the engine has no weight, as J-measure has none
+    # for a pure rule, the model cannot be read, but another one with the same rules can.
     model, (other, ours) = fitted_classifier(measure, limit=2), classifier(limit=2)
     assert [str(rule) for rule in model.model.rules] == [str(rule) for rule in other.model.rules]
     counts = confusion(ours, *wine())
@@ -143,7 +143,7 @@ def test_rule_measures_equal_rulekit_on_impure_rules(measure: str) -> None:
 
 @pytest.mark.parametrize("measure", sorted(MISNAMED))
 def test_rulekit_uses_correlation_for_misnamed_measures(measure: str) -> None:
-    """So that these two cannot be compared; should the engine learn them, this will tell."""
+    """The engine computes another measure under these names; the test fails if that changes."""
     model, ours = classifier(measure, limit=2)
     assert_same_rules(model, confusion(ours, *wine()), "correlation")
 
@@ -174,7 +174,7 @@ def test_rule_measures_equal_rulekit_with_medians() -> None:
 
 @pytest.mark.parametrize("measure", SOME)
 def test_rule_measures_as_weights_vote_like_rulekit(measure: str) -> None:
-    """The weights are ours, computed anew from the rows; the answers are those of the engine."""
+    """Weights are computed here from the rows, and predictions agree with those of the engine."""
     for (model, read), (X, y) in (
         (classifier(measure), wine()),
         (classifier(measure, limit=2), wine()),
@@ -213,7 +213,7 @@ def test_characteristics_equal_conflicts_of_rulekit(limit: int) -> None:
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
 def test_rule_report_equals_numbers_of_rulekit(task: str) -> None:
-    """The table of rules has the engine's numbers in its rows."""
+    """The table of rules contains the numbers of the engine."""
     (model, ours), (X, y) = (
         (classifier(), wine()) if task == "classification" else (regressor(), friedman())
     )

@@ -1,4 +1,4 @@
-"""Measures of predictions beside the real RuleKit, also weighted, on data never recorded."""
+"""Measures of predictions compared with the real RuleKit, also weighted, on other data."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def fitted(name: str) -> Any:
 
 
 def mixed_rows(name: str) -> tuple[pd.DataFrame, pd.Series]:
-    """Values from different rows, so that rules err, contradict each other or are silent."""
+    """Return values of different rows, so that rules err, contradict each other or do not hold."""
     X, y = data(name)
     rng = np.random.default_rng(4)
     rows = {column: rng.choice(X[column].to_numpy(), 300) for column in X.columns}
@@ -55,11 +55,10 @@ def mixed_rows(name: str) -> tuple[pd.DataFrame, pd.Series]:
 def engine(
     name: str, X: pd.DataFrame, y: pd.Series, weights: np.ndarray | None = None
 ) -> tuple[dict[str, float], str]:
-    """What the engine's own counter tells of its answers, and the label that it takes for positive.
-
-    The counter is not to be had from Python otherwise, nor are weights.
+    """Return the measures of the engine for its predictions, and the label it treats as positive.
+    // Python has no other access to this counter or to weights.
     """
-    model = fitted(name).model._java_object  # which starts the engine
+    model = fitted(name).model._java_object  # this starts the engine
     kind = ProblemType.REGRESSION if name == "friedman" else ProblemType.CLASSIFICATION
     if weights is None:
         examples = ExampleSetFactory(kind).make(X, y)
@@ -80,7 +79,7 @@ def engine(
 def compared(
     name: str, X: pd.DataFrame, y: pd.Series, weights: np.ndarray | None = None
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Our values and the engine's, of all measures of predictions that it reports."""
+    """Return our values and the engine's for all measures of predictions that it reports."""
     theirs, positive = engine(name, X, y, weights)
     answers = fitted(name).predict(X)
     ours = {}
@@ -109,8 +108,8 @@ def test_performance_values_of_weighted_rows_equal_rulekit(name: str) -> None:
     X, y = mixed_rows(name)
     weights = np.random.default_rng(2).choice([0.5, 1.0, 3.0], len(y))
     ours, theirs = compared(name, X, y, weights)
-    # Three measures of the engine do not take a weight for a number of rows. Should it learn to,
-    # this will tell.
+    # Three measures of the engine do not treat weights as numbers of rows. The test fails if that
+    # changes.
     if name == "friedman":
         truth = y.to_numpy()
         error = np.abs(truth - fitted(name).predict(X))
@@ -139,7 +138,7 @@ def test_conflicts_equal_rulekit(name: str) -> None:
 
 def test_performance_metrics_include_all_of_rulekit() -> None:
     reported = {key for name in DATA for key in engine(name, *data(name))[0]}
-    # These two kinds the engine does not report for such data.
+    # The engine does not report these two kinds for such data.
     others = ("probability", "survival")
     known = {key for key, name in OUR_NAMES.items() if PERFORMANCE_METRICS[name].kind not in others}
     assert reported == known

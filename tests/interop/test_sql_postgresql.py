@@ -1,4 +1,4 @@
-"""The SQL is run in a PostgreSQL of the tests' own, on rows that want to be misread."""
+"""SQL runs in a temporary PostgreSQL server, on rows that are easily misread."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ TESTS = Path(__file__).parents[1]
 arbitrary = load_file("rules/exporters/arbitrary.py")
 postgresql = load_file("tuning/storage/conftest.py").postgresql
 X = arbitrary.hostile_rows()
-# The least floats times a half are errors there.
+# The smallest floats times 0.5 are errors there.
 X = X.mask(X.select_dtypes("number").abs() < 1e-300, 0.0)
 
 
 @pytest.fixture(scope="module")
 def table(postgresql: Any) -> Iterator[Any]:
-    """A connection to a database with the rows, every other missing number of which is NaN."""
+    """Yield a connection to a database with the rows; every other missing number is NaN."""
     psycopg = pytest.importorskip("psycopg")
     with psycopg.connect(postgresql.new_database(), autocommit=True) as connection:
         columns = ", ".join(
@@ -59,7 +59,7 @@ LARGE += [2**63 - 2, 2**63 - 1]
 
 @pytest.fixture(scope="module")
 def integers(postgresql: Any) -> Iterator[Any]:
-    """A connection to a database with large integers."""
+    """Yield a connection to a database with large integers."""
     psycopg = pytest.importorskip("psycopg")
     with psycopg.connect(postgresql.new_database(), autocommit=True) as connection:
         connection.execute("CREATE TABLE some_rows (x BIGINT, flag BOOLEAN, bit INTEGER)")

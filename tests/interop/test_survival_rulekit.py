@@ -1,4 +1,4 @@
-"""Survival rules made of RuleKit's premises predict with RuleKit's curves."""
+"""Survival rules with premises of RuleKit predict like RuleKit's curves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if "rulekit" not in os.environ.get("SKESCORE_ENGINES", "").split(","):
 
 
 def patients(seed: int, n_rows: int = 150) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    """Rounded numbers, so that many times and bounds are equal; about a third is censored."""
+    """Return rounded numbers, so that times and bounds often tie; about a third is censored."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(
         {
@@ -41,7 +41,7 @@ def fitted(X: pd.DataFrame, time: np.ndarray, event: np.ndarray, **settings: Any
 
 
 def premises(model: Any, X: pd.DataFrame) -> RuleSet:
-    """RuleKit's premises; its texts have two decimals, which is all that our bounds have."""
+    """Return RuleKit's premises, whose texts have two decimals."""
     texts = [str(rule) for rule in model.model.rules]
     names = list(X.columns)
     if not texts:
@@ -62,7 +62,7 @@ def test_survival_curves_equal_rulekit() -> None:
                 values = ours.predict_survival_function(rows.iloc[[row]], curve["times"])[0]
                 np.testing.assert_allclose(values, curve["probabilities"], rtol=1e-12, atol=1e-15)
             answering |= set(ours.members(rows).sum(axis=1).tolist())
-    assert answering >= {0, 1, 2, 3}  # also none, and several at once
+    assert answering >= {0, 1, 2, 3}  # including no rule, and several at once
 
 
 def test_survival_p_values_equal_rulekit() -> None:
@@ -73,7 +73,7 @@ def test_survival_p_values_equal_rulekit() -> None:
     model = fitted(X, time, event)
     ours = SurvivalRules.fit(premises(model, X), X, (time, event))
     theirs = np.array([rule.pvalue for rule in model.model.rules])
-    # Where rows of a group end before the last event, the engine goes on counting its last ones.
+    # If rows of a group end before the last event, the engine still counts them afterwards.
     last = time[event].max()
     until_the_end = np.array(
         [min(time[rows].max(), time[~rows].max()) >= last for rows in ours.members(X).T]

@@ -1,4 +1,4 @@
-"""Verification against XGBoost, LightGBM and CatBoost, compared with the enumeration of cells."""
+"""Verification of XGBoost, LightGBM and CatBoost compared with an enumeration of cells."""
 
 from __future__ import annotations
 

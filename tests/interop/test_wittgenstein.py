@@ -1,4 +1,4 @@
-"""Rules of wittgenstein predict as its models do, also on the edges of its bins."""
+"""Rules of wittgenstein predict like its models, also at bounds of its bins."""
 
 from __future__ import annotations
 

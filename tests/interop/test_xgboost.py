@@ -1,6 +1,5 @@
-"""Rules read from the real XGBoost answer like its models, to the last row.
-
-XGBoost adds up float32 numbers, so that its own sums are rounded at each tree.
+"""Rules read from the real XGBoost predict like its models, to the last row.
+// XGBoost adds float32 numbers, so that its sums are rounded at each tree.
 """
 
 from __future__ import annotations
@@ -154,7 +153,7 @@ def test_xgboost_codes_of_arrays_are_categories(ragged_table: Any) -> None:
 @pytest.mark.parametrize("categories", [["m", "c", "x"], [20, 10, 40]])
 @pytest.mark.parametrize("most", [1, 10])
 def test_xgboost_unseen_categories_equal_no_other(categories: list[Any], most: int) -> None:
-    """For a frame, XGBoost 3 takes an unseen category for the next larger one, or fails."""
+    """In a frame, XGBoost 3 reads an unseen category as the next larger one, or fails."""
     rng = np.random.default_rng(0)
     codes, number = rng.integers(0, 3, 300), rng.normal(size=300)
     y = np.array([1.0, 20.0, 300.0])[codes] + number
