@@ -1,4 +1,4 @@
-"""Every test of a picture draws without a screen and leaves no figure behind."""
+"""Plot tests draw without a screen and close all figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures as objects, and those that a search draws by itself."""
+"""Display objects, and the plots of a search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all pictures have in common: they draw where they are told, and change nothing else."""
+"""Common properties of all plots: they draw on the given axes and change nothing else."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_plots_document_their_parameters(name: str) -> None:
 
 
 def names_of(body: str, key: str) -> str:
-    """The names that share the line of a parameter."""
+    """Return the names that share the docstring line of a parameter."""
     (line,) = [
         line
         for line in re.findall(r"^(\w[\w, ]*) : ", body, flags=re.MULTILINE)
@@ -199,7 +199,7 @@ def linear(color: str) -> np.ndarray:
 
 
 def lab(rgb: np.ndarray) -> np.ndarray:
-    """CIELAB of linear sRGB."""
+    """Return CIELAB coordinates of linear sRGB."""
     to_xyz = np.array(
         [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
     )
@@ -212,7 +212,7 @@ def lab(rgb: np.ndarray) -> np.ndarray:
 def test_colors_differ_for_color_blind_readers(kind: str) -> None:
     recorded = [lab(np.array(BLIND[kind]) @ linear(color)) for color in COLORS]
     gaps = [np.linalg.norm(a - b) for i, a in enumerate(recorded) for b in recorded[:i]]
-    assert min(gaps) > 10  # two are just told apart side by side
+    assert min(gaps) > 10  # colors differ visibly side by side
 
 
 @given(st.tuples(*[st.floats(0, 1)] * 3))
@@ -227,7 +227,7 @@ def test_contrast_makes_text_readable_on_any_color(rgb: tuple[float, float, floa
 def test_colors_of_many_classes_differ() -> None:
     for n in (1, 8, 9, 40):
         assert len(set(colors_of(n))) == n
-    # Ten classes have no order, so that neighbors are as different as any.
+    # Ten classes have no order, so that neighbors differ as much as other pairs.
     ten = np.array([[int(color[k : k + 2], 16) for k in (1, 3, 5)] for color in colors_of(10)])
     assert np.linalg.norm(ten[1:] - ten[:-1], axis=1).min() > 60
     assert pale("#000000", 0.0) == "#ffffff"

@@ -1,4 +1,4 @@
-"""Pictures of two features: every pixel and box against what the models and rules say."""
+"""Plots of two features: every pixel and box compared with models and rules."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def axes() -> Any:
 
 
 def pixels(ax: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Centers of the pixels along both axes, and the values."""
+    """Return centers of the pixels along both axes, and the values."""
     (mesh,) = [c for c in ax.collections if isinstance(c, QuadMesh)]
     corners = mesh.get_coordinates()
     x, y = corners[0, :, 0], corners[:, 0, 1]
@@ -65,7 +65,7 @@ def test_boundary_plot_pixels_equal_predictions(grid: GridExExtractor) -> None:
         grid, IRIS, SPECIES, resolution=30, axes=Figure().subplots(1, 2)
     )
     assert (black_box.get_title(), rules.get_title()) == ("black box", "rules")
-    assert (rules.get_xlabel(), rules.get_ylabel()) == PETALS  # what GridEx cut
+    assert (rules.get_xlabel(), rules.get_ylabel()) == PETALS  # the features cut by GridEx
     for ax, model in ((black_box, grid.estimator_), (rules, grid)):
         x, y, codes = pixels(ax)
         rows = pd.DataFrame({c: np.full(900, IRIS[c].median()) for c in IRIS.columns})
@@ -144,7 +144,7 @@ def test_boundary_plot_prefers_slices_with_every_class() -> None:
     assert {"b", "c"} <= {t.get_text() for t in ax.get_legend().get_texts()}
     assert ax.get_xlabel() == "x0\nother features at medians of b: x2 = 10"
     assert len(np.unique(pixels(ax)[2])) == 2
-    # No slice shows all three; the legend says so where the class is known.
+    # No slice shows all three classes; the legend lists the others.
     ax = plots.decision_boundary(
         model, X, model(X), features=(0, 1), resolution=30, fixed_values={2: 0.0}, ax=axes()
     )
@@ -165,7 +165,7 @@ def test_boundary_plot_predicts_in_batches() -> None:
 
     X = np.random.default_rng(0).normal(size=(60, 1000))
     ax = plots.decision_boundary(model, X, features=(3, 7), resolution=60, ax=axes())
-    assert len(sizes) > 1  # a thousand features of all pixels are too many at once
+    assert len(sizes) > 1  # a thousand features of all pixels do not fit into one batch
     x, y, codes = pixels(ax)
     high = np.asarray(codes) == np.asarray(codes)[-1, 0]
     assert (high == (y[:, None] > x[None, :])).all()
@@ -382,7 +382,7 @@ def test_box_plot_draws_linear_outputs_and_conditions() -> None:
     ax = plots.rule_boxes(rules, ax=axes())
     assert [p.get_linestyle() for p in ax.patches if p.get_linewidth()].count("--") == 1
     bar = next(a for a in ax.figure.axes if a is not ax)
-    assert bar.get_ylim() == pytest.approx((2.0, 7.0))  # 1 + 2 * 0.5, and the mean that was seen
+    assert bar.get_ylim() == pytest.approx((2.0, 7.0))  # 1 + 2 * 0.5, and the observed mean
 
 
 def test_box_plot_draws_many_rules_and_rejects_none() -> None:
@@ -393,7 +393,7 @@ def test_box_plot_draws_many_rules_and_rejects_none() -> None:
     )
     ax = plots.rule_boxes(many, features=(0, 1), ax=axes())
     assert len(boxes_of(ax)) == 300
-    assert len(ax.texts) == 0  # too narrow for their numbers
+    assert len(ax.texts) == 0  # too narrow for rule numbers
     with pytest.raises(ValueError, match="rules must hold at least one rule"):
         plots.rule_boxes(RuleSet([], ["u"], task="classification", classes=["a"]), ax=axes())
     with pytest.raises(TypeError, match="no rules that skescore can read"):
@@ -401,7 +401,7 @@ def test_box_plot_draws_many_rules_and_rejects_none() -> None:
 
 
 def test_box_plot_gives_unbounded_rules_margin() -> None:
-    """A tree alone knows thresholds, but neither rows nor a domain."""
+    """A tree provides thresholds, but neither rows nor a domain."""
     X, y = load_iris(return_X_y=True)
     tree = DecisionTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X, y)
     ax = plots.rule_boxes(tree, features=(3, 2), ax=axes())

@@ -1,4 +1,4 @@
-"""Parallel coordinates and overlaps of rules: every bar and cell against the rules."""
+"""Parallel coordinates and overlaps of rules: every bar and cell compared with the rules."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def axes() -> Any:
 
 
 def bars_of(ax: Any) -> dict[str, list[tuple[float, float, float]]]:
-    """Of each rule the column, and the ends of its bars as shares of the column's width."""
+    """Return the column of each bar, and its ends as shares of the column width, by rule."""
     results: dict[str, list[tuple[float, float, float]]] = {}
     for bar in ax.patches:
         if bar.get_gid():
@@ -55,7 +55,7 @@ def bars_of(ax: Any) -> dict[str, list[tuple[float, float, float]]]:
 
 def test_parallel_rules_bars_show_conditions() -> None:
     ax = plots.parallel_rules(RULES, ax=axes())
-    # v is used by none; the axes are u, w and kind.
+    # No rule uses v; the axes are u, w and kind.
     assert [t.get_text() for t in ax.get_xticklabels()] == ["u", "w", "kind"]
     bars = bars_of(ax)
     assert bars["rule 1"] == [(0, 0.25, 0.5), (1, 0.0, 0.25)]
@@ -79,7 +79,7 @@ def test_parallel_rules_bars_show_conditions() -> None:
 def test_parallel_rules_mark_conditions_on_other_features() -> None:
     ax = plots.parallel_rules(RULES, features=["w", "u"], ax=axes())
     marked = [t.get_text().endswith(" +") for t in ax.get_yticklabels()]
-    assert marked[:2] == [False, True]  # the second rule asks for the kind besides
+    assert marked[:2] == [False, True]  # the second rule has another condition, on kind
     assert "+ has further conditions" in ax.get_xlabel()
     assert [x for x, *_ in bars_of(ax)["rule 1"]] == [0, 1]
 
@@ -98,7 +98,7 @@ def test_parallel_rules_bars_do_not_overlap() -> None:
     boxes = [p.get_window_extent() for p in ax.patches if str(p.get_gid()).startswith("rule ")]
     assert len(boxes) == 40
     assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[:k])
-    assert min(box.height for box in boxes) >= 8  # pixels
+    assert min(box.height for box in boxes) >= 8  # in pixels
     labels = [t.get_window_extent() for t in ax.get_yticklabels()]
     assert not any(a.overlaps(b) for k, a in enumerate(labels) for b in labels[:k])
 
@@ -189,7 +189,7 @@ def test_overlap_matrix_handles_unbounded_and_constant_features() -> None:
     ax = plots.overlap_matrix(rules, ax=axes())
     assert cells(ax).tolist() == [[0.25, 0.25], [0.25, 1.0]]
     assert np.ma.getmaskarray(ax.images[0].get_array()).tolist() == [[True, False], [False, True]]
-    assert ax.images[0].get_clim() == (0.0, 0.25)  # of pairs alone
+    assert ax.images[0].get_clim() == (0.0, 0.25)  # of pairs of different rules
     labels = [t.get_text() for t in ax.get_yticklabels()]
     assert labels == ["1: 1 (0.25)", "2: linear (1)"]
     assert [t.get_text() for t in ax.texts] == ["0.25", "0.25"]
@@ -212,7 +212,7 @@ def test_parallel_rules_mark_missing_conditions() -> None:
     assert ax.get_xlabel() == "∘ or missing,   ∅ is missing,   ✓ is not missing"
     assert [t.get_text() for t in ax.texts if t.get_text() in "∘∅✓"] == list("∘∘∘∅∘✓")
     boxes = cells(plots.overlap_matrix(rules[:2], ax=axes()))
-    # Half of u is missing, where both hold; the other half they share out.
+    # Half of u is missing, where both rules hold; they split the other half.
     assert boxes == pytest.approx(np.array([[0.625 * 0.5, 0.25], [0.25, 0.75]]))
 
 

@@ -1,4 +1,4 @@
-"""Surfaces, curves and isolines of scores: every drawn number against the score functions."""
+"""Surfaces, curves and isolines of scores compared with the score functions."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def axes(projection: str | None = None) -> Any:
 
 
 def mesh_of(ax: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Centers of the pixels of the only colored map, and their values."""
+    """Return the corners of the pixels of the only color map, and their values."""
     (mesh,) = [c for c in ax.collections if isinstance(c, QuadMesh)]
     corners = mesh.get_coordinates()
-    # The corners lie half way between the centers that were passed; between near ones they do too.
+    # The corners lie halfway between the drawn centers, and so do midpoints of adjacent corners.
     return corners[0, :, 0], corners[:, 0, 1], np.asarray(mesh.get_array())
 
 
@@ -64,7 +64,7 @@ def test_fire_surface_equals_fire_score(psi: float) -> None:
     low, high = columns[:-1], columns[1:]
     at = np.linspace(0, len(lines) - 2, 9).astype(int)
     losses = (lines[at] + lines[at + 1]) / 2
-    # A pixel that no step crosses has the score of its middle, but for the slow last factor.
+    # Pixels within one step have the score of their center, except for the slowly varying factor.
     whole = (np.ceil(low / psi) == np.ceil(high / psi)) & (low >= 1)
     middle = (low + high)[whole] / 2
     expected = fire_score(losses[:, None], middle[None, :], psi=psi)
@@ -74,7 +74,7 @@ def test_fire_surface_equals_fire_score(psi: float) -> None:
 
 
 def test_fire_surface_draws_steps_sharply() -> None:
-    # Around 3 rules at psi 3 the pixels jump from one step to two within a thousandth of a rule.
+    # Around 3 rules with psi 3, pixels jump from one step to two within a thousandth of a rule.
     ax = plots.fire_surface(psi=3, n_rules=(1, 12), loss=(0, 1), ax=axes())
     columns, _, values = mesh_of(ax)
     top = values[-1] / values[-1][0]
@@ -111,7 +111,7 @@ def test_ice_surface_equals_ice_score(phi: float, rho: float, c: float) -> None:
     p, r = np.linspace(0, 1, len(columns) - 1), np.linspace(1, 30, len(lines) - 1)
     assert values == pytest.approx(ice_score(p[None, :], r[:, None], c, phi=phi, rho=rho))
     (mesh,) = [m for m in ax.collections if isinstance(m, QuadMesh)]
-    assert mesh.get_clim() == (0.0, 1.0)  # the same colors in every picture
+    assert mesh.get_clim() == (0.0, 1.0)  # all plots share one color scale
     assert "φ = " + format(phi, ".3g") in ax.get_title()
 
 
@@ -122,7 +122,7 @@ def test_ice_surface_colors_points_by_score() -> None:
         for c in ax.collections
         if isinstance(c, PathCollection)
     }
-    # ICE, Table 1, the line of phi = 3 and rho = 1.
+    # Table 1 of the ICE paper, row with phi = 3 and rho = 1.
     assert drawn == pytest.approx(
         {"EX": 0.862, "CR": 0.964, "ITER": 0.669, "G": 0.706, "CART": 0.949}, abs=0.007
     )
@@ -148,7 +148,7 @@ def test_ice_part_surface_marks_half_value(part: str) -> None:
     ax = plots.ice_part_surface(part, weight=(0.5, 5.0), ax=axes())
     lines = [c for c in ax.collections if not isinstance(c, QuadMesh)]
     x, weight = np.concatenate([path.vertices for path in lines[0].get_paths()]).T
-    # ICE, below equation 15, and section 3.3.
+    # The ICE paper, below equation 15, and section 3.3.
     expected = 1 - 1 / weight if part == "performance" else 5 / (0.3 * weight)
     assert len(x) > 50
     assert x == pytest.approx(expected, rel=0.01, abs=0.005)
@@ -199,7 +199,7 @@ def test_ice_part_curves_equal_parts_of_ice() -> None:
 
 
 def test_fire_isolines_equal_isoline_of_40_of_paper() -> None:
-    # FiRe, Figure 3: 1, 2, 4, 6 and 8 rules with these errors are equivalent.
+    # Figure 3 of the FiRe paper: 1, 2, 4, 6 and 8 rules with these errors are equivalent.
     points = {"one rule": (40.0, 1), "better": (5.0, 4), "worse": (12.0, 6)}
     ax = plots.fire_isolines(points, reference="one rule", n_rules=(1, 8), ax=axes())
     (line,) = [line for line in ax.lines if "1-FiRe" in line.get_label()]
@@ -216,7 +216,7 @@ def test_fire_isolines_equal_isoline_of_40_of_paper() -> None:
 
 
 def test_fire_isolines_of_two_psi_disagree_as_in_paper() -> None:
-    # FiRe, Figure 4, with the crosses of the text.
+    # Figure 4 of the FiRe paper, with the crosses of the text.
     crosses = {
         "blue": (1.0, 4),
         "orange": (0.5, 8),
@@ -231,7 +231,7 @@ def test_fire_isolines_of_two_psi_disagree_as_in_paper() -> None:
         r, p = line.get_data()
         assert fire_score(p, r, psi=psi) == pytest.approx(fire_score(1.0, 4, psi=psi))
     two, six = [c.get_paths()[0] for c in ax.collections if isinstance(c, PolyCollection)]
-    # A little inside of the first rule, which is the very edge of the region.
+    # The points lie slightly beyond one rule, which is the border of the region.
     assert two.contains_point((1.001, 1.5))
     assert not six.contains_point((1.001, 1.5))
     assert six.contains_point((5, 0.8))
@@ -266,7 +266,7 @@ def test_fire_isolines_share_colors_with_points() -> None:
         assert to_hex(line.get_color()) == to_hex(point.get_facecolor()[0])
         r, p = line.get_data()
         assert fire_score(p, r, psi=2) == pytest.approx(fire_score(loss, rules, psi=2))
-    assert texts_of(ax) == list(IRIS)  # a line has no name besides
+    assert texts_of(ax) == list(IRIS)  # lines have no text of their own
 
 
 def test_fire_isolines_of_many_points_show_best() -> None:

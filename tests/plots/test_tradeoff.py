@@ -1,4 +1,4 @@
-"""Fronts, winners, sensitivity and bars: what is drawn against the numbers that it stands for."""
+"""Fronts, winners, sensitivity and bars compared with the underlying numbers."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def many(n: int, n_folds: int = 2, seed: int = 0) -> Candidates:
 
 
 def rows_of(candidates: Candidates, **more: Any) -> pd.DataFrame:
-    """The same as rows of a benchmark."""
+    """Return the candidates as rows of a benchmark."""
     return pd.DataFrame(
         [
             {
@@ -109,7 +109,7 @@ def test_pareto_plot_marks_front(n: int) -> None:
 
 
 def test_pareto_plot_marks_knee() -> None:
-    # The example of skescore.tuning.knee: three rules are the bend.
+    # In the example of skescore.tuning.knee, the knee has three rules.
     losses = [(0.6, 1), (0.3, 2), (0.05, 3), (0.04, 8), (0.03, 20)]
     candidates = Candidates(
         Candidate.from_measures("cart", {}, i, (fold(1 - p, r),)) for i, (p, r) in enumerate(losses)
@@ -305,7 +305,7 @@ def bars_of(ax: Any) -> list[Rectangle]:
 
 @pytest.mark.parametrize(
     ("score", "weights", "best", "worst"),
-    [  # The bold and the italic figures of ICE's Table 1 for Wine.
+    [  # bold and italic figures for Wine in Table 1 of the ICE paper
         ("q", {}, "CR", "G"),
         ("fire", {"psi": 1}, "CR", "G"),
         ("fire", {"psi": 3}, "CR", "G"),
@@ -349,7 +349,7 @@ def test_score_bars_of_benchmark_are_means_of_scores() -> None:
     ax = plots.score_bars(table, "fire", psi=2, ax=axes())
     first, second, third, fourth = bars_of(ax)
     scores = [fire_score(f["loss"], f["size"], psi=2) for f in a]
-    assert first.get_height() == pytest.approx(np.mean(scores))  # not the score of the means
+    assert first.get_height() == pytest.approx(np.mean(scores))  # not the score of the mean inputs
     assert second.get_height() == pytest.approx(
         np.mean([fire_score(f["loss"], f["size"], psi=2) for f in b])
     )
