@@ -24,7 +24,7 @@ def interval_rules(*bounds: tuple[float, float], ordered: bool) -> RuleSet:
 
 
 class Learner(DecisionTreeRegressor):
-    """Remember the targets of the fit."""
+    """A learner that stores the targets of fit."""
 
     def fit(self, X: Any, y: Any) -> Learner:
         self.fitted_on_ = y
@@ -48,7 +48,7 @@ def test_fit_learns_from_martingale_residuals(
 
 
 class Holder:
-    """An object with rules and `fit` that is no scikit-learn estimator."""
+    """An object with rules and `fit` that is not a scikit-learn estimator."""
 
     rules_ = interval_rules((0, 5), ordered=True)
 
