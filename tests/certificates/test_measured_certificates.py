@@ -1,4 +1,4 @@
-"""The benchmark of certificates: what counts, and that nothing exceeds what is claimed."""
+"""The benchmark of certificates: which ones count, and that no rules exceed the claims."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_benchmark_page_counts_certificates(kind):
 
 
 def test_benchmark_counts_no_exceeded_certificates():
-    """A certificate that any rules exceed must not be among those that count."""
+    """A certificate must not count if any rules exceed its bound."""
     for row in filter(is_counted, ROWS):
         assert float(row["best"]) <= float(row["certified"]) + float(row["gap"]) + 1e-9, row
         assert int(row["cuts"]) >= 8, row

@@ -1,7 +1,6 @@
-"""Changed certificates: each is rejected, or what is confirmed is true on all rows.
-
-Every field of ten certificates is changed in every way that its type allows. An exhaustive oracle
-decides whether a claim is true.
+"""Changed certificates are rejected, or the confirmed claim is true on all rows.
+// Every field of ten certificates is changed in every way that its type allows. An exhaustive
+search decides whether a claim is true.
 """
 
 from __future__ import annotations
