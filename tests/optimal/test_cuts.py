@@ -109,7 +109,7 @@ def test_cuts_with_rules_separate_rows_like_rules(table: pd.DataFrame) -> None:
     for condition in (*conditions[1:2], *conditions[3:6], *conditions[2].conditions):
         holds = rows.holds(condition)
         assert holds.tobytes() in parts or len(np.unique(holds)) == 1
-    # Both bounds of an interval are tests of their own.
+    # Each bound of an interval is a separate test.
     for part in (rows.column(0) < values[5], rows.column(0) < values[50]):
         assert part.astype(bool).tobytes() in parts
     assert cuts.with_rules([rules], table) == cuts
@@ -124,7 +124,7 @@ def test_cuts_with_rules_keep_other_cuts(table: pd.DataFrame) -> None:
     rule = Rule((Interval(0, upper=every.thresholds[0][7]), OneOf(2, ["red"])), 1)
     cuts = few.with_rules([RuleSet([rule], list(table), task="regression")], table)
     assert set(cuts.thresholds[0]) == {*few.thresholds[0], every.thresholds[0][7]}
-    assert cuts.category_sets == {}  # the value is a test already
+    assert cuts.category_sets == {}  # the value is already a test
     assert cuts.n_cuts == few.n_cuts + 1
     assert set(cuts.select({0, 2}).thresholds) == {0}
     assert set(cuts.select({0, 2}).categories) == {2}

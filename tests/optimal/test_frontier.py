@@ -1,4 +1,4 @@
-"""Frontiers: their checks, and combined bounds."""
+"""Validation of frontiers, and combined bounds."""
 
 from __future__ import annotations
 
