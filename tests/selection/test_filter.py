@@ -1,4 +1,4 @@
-"""Filters of rules leave out what they should, and change nothing else."""
+"""Filters of rules remove the right rules and change nothing else."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_select_rules_rejects_invalid_input(leaves: RuleSet) -> None:
 
 @given(seed=st.integers(0, 2**32 - 1))
 def test_select_rules_does_not_depend_on_order_of_selections(leaves: RuleSet, seed: int) -> None:
-    """A rule stays or goes by itself, so that two selections make one in any order."""
+    """Each rule is selected independently, so that the order of two selections does not matter."""
     rng = np.random.default_rng(seed)
     rows = rng.integers(0, len(IRIS.data), 50)
     X, y = IRIS.data[rows], IRIS.target[rows]

@@ -1,4 +1,4 @@
-"""Pruning against an exhaustive search for the best single step."""
+"""Pruning compared with an exhaustive search for the best single step."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SCORERS: dict[str, RuleScorer] = {
 
 @st.composite
 def problems(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray, np.ndarray]:
-    """A few rules on two features, with rows and answers."""
+    """Draw a few rules on two features, with rows and labels."""
     task = draw(st.sampled_from(["classification", "regression"]))
     outputs = ["a", "b"] if task == "classification" else [1.0, 2.0, LinearOutput(0.5, [(0, 0.5)])]
     rules = []
@@ -97,7 +97,7 @@ def problems(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray, np.ndarray]:
         y = X[:, 0] + rng.normal(size=n_rows)
     if gaps:
         X[rng.random(n_rows) < 0.3, 1] = math.nan
-        # A sum of x that is missing has no value to score.
+        # A missing x has no sum to score.
         X[rng.random(n_rows) < (0.3 if task == "classification" else 0), 0] = math.nan
     return ruleset, X, y
 
@@ -110,7 +110,7 @@ def score(scorer: Any, ruleset: RuleSet, X: Any, y: np.ndarray) -> float:
 
 
 def hull(one: Rule, other: Rule) -> Rule:
-    """The smallest box around both, with the output of the first and what was seen in both."""
+    """Return the smallest box around both rules, with the output of one and joint statistics."""
     conditions = []
     for mine in one.conditions:
         for theirs in other.conditions:
@@ -132,7 +132,7 @@ def hull(one: Rule, other: Rule) -> Rule:
 
 
 def all_steps(ruleset: RuleSet) -> list[RuleSet]:
-    """Slow and obvious: every rule set that one step leads to."""
+    """Return every rule set that is one step away."""
     rules = list(ruleset.rules)
     created: list[list[Rule]] = []
     if len(rules) > 1:
@@ -199,7 +199,7 @@ def is_best_single_step(scorer: Any, ruleset: RuleSet, X: np.ndarray, y: np.ndar
     assert reached == pytest.approx(max(best, now), rel=1e-9, abs=1e-12)
     if best <= now:
         assert stepped is ruleset
-    # Step by step, and all at once.
+    # Two single steps equal one call with two steps.
     once_more = prune(stepped, X, y, scorer, max_steps=1)
     assert score(scorer, prune(ruleset, X, y, scorer, max_steps=2), X, y) == pytest.approx(
         score(scorer, once_more, X, y), rel=1e-9, abs=1e-12
@@ -417,7 +417,7 @@ def test_prune_without_domain_uses_box_around_rows() -> None:
 
 def test_prune_respects_max_steps_and_accepts_names() -> None:
     X, y = load_iris(return_X_y=True)
-    y = np.where(np.arange(len(y)) % 10 == 0, 2 - y, y)  # noise that no short rules tell
+    y = np.where(np.arange(len(y)) % 10 == 0, 2 - y, y)  # noise that short rules cannot describe
     tree = DecisionTreeClassifier(max_leaf_nodes=9, random_state=0).fit(X, y)
     ruleset = as_ruleset(tree).replace(ordered=True, disjoint=False)
     assert prune(ruleset, X, y, max_steps=0) is ruleset
@@ -448,7 +448,7 @@ def test_prune_rejects_invalid_arguments() -> None:
 
 
 def counted_anew(pruned: RuleSet, X: Any, y: np.ndarray) -> list[RuleStatistics | None]:
-    """Slow and obvious: what is seen on the rows that each rule answers."""
+    """Return the statistics of each rule on the rows assigned to it."""
     results: list[RuleStatistics | None] = []
     answering = pruned.assign(X).tolist()
     for i in range(len(pruned)):
@@ -502,7 +502,7 @@ def test_prune_updates_statistics_of_remaining_rule() -> None:
     assert rule.statistics == RuleStatistics(4, (1, 3))
     assert str(rule) == "ALWAYS b   [4 rows, 75 % agree with the model]"
     strange = prune(ruleset, X, np.array(["a", "?", "b", "b"]), fewer)
-    # Shares of the known classes would hide that the other answer is none of them.
+    # Shares of known classes would hide that one label is unknown.
     assert [rule.statistics for rule in strange] == [RuleStatistics(4)]
     overlapping = ruleset.replace(ordered=False)
     assert prune(overlapping, X, y, fewer).rules[0].statistics == rules[1].statistics

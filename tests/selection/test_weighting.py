@@ -1,4 +1,4 @@
-"""Rules weighed by a measure vote as those of RuleKit's engine do."""
+"""Rules weighted by a measure vote like those of RuleKit's engine."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet, RuleStatis
 from skescore.selection import with_weights
 
 DATA = Path(__file__).parents[1] / "data"
-# RuleKit engine 2.1.24: rules with their weights, by several measures and by the default one.
+# RuleKit engine 2.1.24: rules with weights by several measures and the default one.
 BY_MEASURE = json.loads((DATA / "rulekit_rule_sets.json").read_text(encoding="utf-8"))["rule_sets"]
 PREDICTED = json.loads((DATA / "rulekit_rules.json").read_text(encoding="utf-8"))["rule_sets"]
 
 
 def all_rows(case: Any) -> tuple[np.ndarray, np.ndarray]:
-    """The whole data set of a model."""
+    """Return the whole data set of a model."""
     bunch = load_diabetes(scaled=False) if case["dataset"] == "diabetes" else load_iris()
     X, y = np.asarray(bunch.data), np.asarray(bunch.target)
     if case["task"] == "classification":
@@ -34,7 +34,7 @@ def all_rows(case: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def engine_rules(case: Any, **settings: Any) -> RuleSet:
-    """The rules without their weights; `settings` for the rule set."""
+    """Return the rules without weights; `settings` go to the rule set."""
     rules, names = [], names_of(case)
     for rule in case["rules"]:
         premise = []
@@ -71,7 +71,7 @@ def test_with_weights_predicts_like_rulekit(case: Any) -> None:
     trained = ~answered
     if case["rows"] == "all":
         answered = trained = answered | True
-    # Where no rule holds the engine answers the class whose name sorts first.
+    # Where no rule holds, the engine predicts the class whose name sorts first.
     default = case["default"] if case["task"] == "regression" else min(y)
     measure = case["params"].get("voting_measure", "correlation").lower()
     rules = engine_rules(case, fallback=Fallback(default))
@@ -86,7 +86,7 @@ def test_with_weights_predicts_like_rulekit(case: Any) -> None:
 
 
 def slow_answer(rules: Any, weights: list[float], row: Any, fallback: str) -> str:
-    """A plain loop over all rules."""
+    """Return the prediction of a plain loop over all rules."""
     votes = {"a": 0.0, "b": 0.0}
     held = False
     for (lower, upper, output), weight in zip(rules, weights, strict=True):
