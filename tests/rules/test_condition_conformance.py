@@ -141,17 +141,17 @@ def one_rule(*conditions, domain=None):
     )
 
 
-def differing(condition, held, rows=ROWS):
+def differing(condition, matches, rows=ROWS):
     """Return the rows on which an evaluator differs from the loop."""
-    pairs = zip(rows, held, strict=True)
+    pairs = zip(rows, matches, strict=True)
     return [row for row, answer in pairs if bool(answer) != truth(condition, row)]
 
 
 def assert_all_agree(answers, rows=ROWS):
     wrong = {
         str(condition): rows_of[:3]
-        for condition, held in zip(CONDITIONS, answers, strict=True)
-        if (rows_of := differing(condition, held, rows))
+        for condition, matches in zip(CONDITIONS, answers, strict=True)
+        if (rows_of := differing(condition, matches, rows))
     }
     assert not wrong
 
@@ -270,8 +270,8 @@ def test_overlap_plot_measures_truth():
     labels = [label.get_text() for label in ax.get_yticklabels()]
     plt.close(ax.figure)
     for label, condition in zip(labels, boxes, strict=True):
-        drawn = float(label.rpartition("(")[2].removesuffix(")"))
-        assert drawn == pytest.approx(expected_volume(condition), abs=0.006), condition
+        value = float(label.rpartition("(")[2].removesuffix(")"))
+        assert value == pytest.approx(expected_volume(condition), abs=0.006), condition
 
 
 def test_optimal_trees_read_truth():
@@ -299,12 +299,12 @@ def never_missing(monkeypatch):
             monkeypatch.setattr(module, "interval_accepts_missing", refuse)
     stated = truth
 
-    def changed(condition, row):
+    def changed_condition(condition, row):
         if isinstance(condition, Interval) and row[condition.feature] is None:
             return False
         return stated(condition, row)
 
-    monkeypatch.setitem(globals(), "truth", changed)
+    monkeypatch.setitem(globals(), "truth", changed_condition)
 
 
 @pytest.mark.slow

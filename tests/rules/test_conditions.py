@@ -207,12 +207,12 @@ def test_one_of_compares_like_python(values, negated, allowed, column):
     array[:] = column
     missing = [v is None or v is pd.NA or v is NAN for v in column]
     expected = [
-        allowed if gone else any(v == known for known in values) != negated
-        for v, gone in zip(column, missing, strict=True)
+        allowed if is_missing else any(v == candidate for candidate in values) != negated
+        for v, is_missing in zip(column, missing, strict=True)
     ]
     assert held(OneOf(0, values, negated, missing=allowed), array) == expected
     assert held(Missing(0), array) == missing
-    assert held(Missing(0, negated=True), array) == [not gone for gone in missing]
+    assert held(Missing(0, negated=True), array) == [not is_missing for is_missing in missing]
 
 
 @pytest.mark.parametrize(
@@ -231,12 +231,12 @@ def test_one_of_compares_like_python(values, negated, allowed, column):
 @pytest.mark.parametrize("values", [[1], [2.5, "red"], [True], ["red"], [-1, 0, 7], [0.1]])
 @pytest.mark.filterwarnings("ignore:Rules compare x0 with")
 def test_one_of_reads_plain_arrays(column, values):
-    there = [v == v for v in column.tolist()]
+    is_known = [v == v for v in column.tolist()]
     results = [any(v == known for known in values) for v in column.tolist()]
     assert held(OneOf(0, values), column) == results
-    not_found = [a and not b for a, b in zip(there, results, strict=True)]
+    not_found = [a and not b for a, b in zip(is_known, results, strict=True)]
     assert held(OneOf(0, values, negated=True), column) == not_found
-    removed = [not known for known in there]
+    removed = [not known for known in is_known]
     assert held(Missing(0), column) == removed
     either = [a or b for a, b in zip(removed, results, strict=True)]
     assert held(OneOf(0, values, missing=True), column) == either

@@ -47,8 +47,8 @@ def test_evaluate_rules_derives_domain():
     # (0 to 2 of 1 to 3) and red, of 2 values: 1/4; else code 1 or 2 of 3 values: 3/4 * 2/3.
     scored = evaluate_rules(RULES, ROWS.dropna().iloc[[0]], ["a"])
     assert scored.volume == pytest.approx(1)
-    whole = ROWS.assign(size=[1.0, 2.0, 3.0, 3.0], color=["red", "blue", "blue", "red"])
-    scored = evaluate_rules(RULES, whole, ["a", "b", "b", "a"])
+    mixed_rows = ROWS.assign(size=[1.0, 2.0, 3.0, 3.0], color=["red", "blue", "blue", "red"])
+    scored = evaluate_rules(RULES, mixed_rows, ["a", "b", "b", "a"])
     assert scored.volume == pytest.approx(1 / 4 + 3 / 4 * 2 / 3)
     assert scored.instances == pytest.approx(3 / 4)
 

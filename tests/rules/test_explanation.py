@@ -39,13 +39,13 @@ DOMAIN = Domain((0, 0, 0), (10, 5, 3), [(2, ["blue", "green", "red"])])
 COLORS = st.sampled_from(["blue", "green", "red"])
 
 
-def changed(row: list[Any], found: Any, names: list[str]) -> list[Any]:
+def apply_changes(row: list[Any], counterfactual: Any, names: list[str]) -> list[Any]:
     """Return the row with the changes of a counterfactual, and check their old values."""
     row = list(row)
-    for change in found.changes:
-        at = names.index(change.feature)
-        assert change.before == row[at] or (change.before is None and row[at] is None)
-        row[at] = change.after
+    for change in counterfactual.changes:
+        position = names.index(change.feature)
+        assert change.before == row[position] or (change.before is None and row[position] is None)
+        row[position] = change.after
     return row
 
 
@@ -66,9 +66,9 @@ def conditions() -> Any:
     )
     gaps = st.builds(Missing, st.integers(0, 2), st.booleans())
     plain = st.one_of(intervals(0), intervals(1), colors, gaps)
-    counted = st.lists(plain, min_size=2, max_size=3).map(lambda parts: AtLeast(2, parts))
+    at_least = st.lists(plain, min_size=2, max_size=3).map(lambda parts: AtLeast(2, parts))
     sums = st.builds(lambda b: Linear([(0, 1), (1, -1)], upper=b), st.integers(-2, 5))
-    return st.one_of(plain, plain, plain, counted, sums)
+    return st.one_of(plain, plain, plain, at_least, sums)
 
 
 @st.composite
@@ -154,9 +154,9 @@ def test_explanation_agrees_with_predictions(rules: RuleSet, row: list[Any]) -> 
         assert explanation.reason == "vote" or not rules.covers(rows)[0] or rules.voting == "mean"
     if explanation.sums is not None:
         sums = list(explanation.sums.values())
-        for at, label in enumerate(rules.classes or ()):
+        for position, label in enumerate(rules.classes or ()):
             votes = [(rule.votes or {}).get(label, 0.0) for rule in explanation.matching_rules]
-            assert sum(votes) == pytest.approx(sums[at])
+            assert sum(votes) == pytest.approx(sums[position])
     if explanation.rule is not None:
         holds = [condition.holds for condition in explanation.conditions]
         assert len(holds) == len(rules[explanation.rule].conditions)
@@ -175,7 +175,7 @@ def test_counterfactual_changes_the_prediction(rules: RuleSet, row: list[Any]) -
     if result is None:
         return
     assert result.changes
-    after = [changed(row, result, NAMES)]
+    after = [apply_changes(row, result, NAMES)]
     frame = pd.DataFrame(after, columns=NAMES).astype({"length": float, "color": object})
     assert same(rules.predict(frame)[0], result.prediction)
     assert not same(result.prediction, explanation.prediction)
@@ -190,8 +190,8 @@ def slow_nearest(rules: RuleSet, row: list[float]) -> float:
     """Return the distance to the nearest other prediction on a fine grid."""
     grid = np.array(list(product(np.arange(-0.5, 12.5, 0.25), repeat=2)))
     distance = np.abs(grid - row).sum(axis=1) / 10
-    other = rules.predict(grid) != rules.predict([row])[0]
-    return float(distance[other].min()) if other.any() else math.inf
+    is_other = rules.predict(grid) != rules.predict([row])[0]
+    return float(distance[is_other].min()) if is_other.any() else math.inf
 
 
 @given(
@@ -215,10 +215,10 @@ def test_counterfactual_is_cheapest_single_change(boxes: Any, row: Any, ordered:
     for feature in (0, 1):
         lines = np.repeat([np.array(row, dtype=float)], len(steps), axis=0)
         lines[:, feature] = steps
-        other = rules.predict(lines) != here
-        if other.any():
+        is_other = rules.predict(lines) != here
+        if is_other.any():
             assert result is not None
-            assert result.distance <= np.abs(steps - row[feature])[other].min() / 10 + 1e-12
+            assert result.distance <= np.abs(steps - row[feature])[is_other].min() / 10 + 1e-12
     if result is not None:  # the counterfactual is no nearer than the nearest point of the grid
         assert result.distance >= slow_nearest(rules, list(row)) - 0.05 - 1e-12
 
@@ -376,7 +376,7 @@ def test_explanation_agrees_with_real_trees(kind: str | None) -> None:
             explanation = rules.explain(row)
             result = explanation.counterfactual
             assert result is not None
-            after = changed(row.tolist(), result, list(rules.feature_names))
+            after = apply_changes(row.tolist(), result, list(rules.feature_names))
             assert tree.predict([after])[0] == pytest.approx(result.prediction)
             assert result.prediction != explanation.prediction
 

@@ -34,7 +34,7 @@ def test_load_skips_byte_order_mark(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (pickle.dumps({"a": 1}), "holds a saved model, not rules. Load it with"),
         (b"PK\x03\x04model", "holds a saved model, not rules"),
@@ -44,10 +44,10 @@ def test_load_skips_byte_order_mark(tmp_path: Path) -> None:
         (b"", "holds no rules of RuleSet.save: "),
     ],
 )
-def test_load_rejects_other_files(tmp_path: Path, content: bytes, told: str) -> None:
+def test_load_rejects_other_files(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "other.json"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         RuleSet.load(path)
 
 

@@ -124,12 +124,12 @@ def better(ruleset, one, other):
     """Return whether the rule is purer, or equally pure with more rows."""
 
     def rank(rule):
-        seen = rule.statistics
-        counts = seen.class_counts if seen else None
+        statistics = rule.statistics
+        counts = statistics.class_counts if statistics else None
         purity = 0.0
         if counts and sum(counts) > 0:
             purity = counts[ruleset.classes.index(rule.output)] / sum(counts)
-        return purity, seen.n_rows if seen else 0
+        return purity, statistics.n_rows if statistics else 0
 
     return rank(ruleset.rules[one]) > rank(ruleset.rules[other])
 
@@ -138,11 +138,11 @@ def assert_same(ruleset, X, rows=None):
     """Check that matches, coverage, assignment and predictions equal those of the loops."""
     rows = X.tolist() if rows is None else rows
     matched = slow_match(ruleset.rules, rows)
-    found = ruleset.match(X)
-    assert found.dtype == bool
-    assert found.shape == (len(rows), len(ruleset))
-    assert found.tolist() == matched
-    assert ruleset.covers(X).tolist() == [any(held) for held in matched]
+    matches = ruleset.match(X)
+    assert matches.dtype == bool
+    assert matches.shape == (len(rows), len(ruleset))
+    assert matches.tolist() == matched
+    assert ruleset.covers(X).tolist() == [any(row_matches) for row_matches in matched]
     assigned = slow_assign(ruleset, rows)
     assert ruleset.assign(X).tolist() == assigned
     fallback = ruleset.fallback.output
@@ -192,16 +192,20 @@ def conditions(n_features, depth=2):
 
 
 def rules(n_features, kinds):
-    def joined(drawn):
-        premise, output, seen = drawn
-        kept = []
+    def joined(parts_of_rule):
+        premise, output, numbers = parts_of_rule
+        consistent = []
         for condition in premise:  # skip conditions that contradict the others
             try:
-                Rule([*kept, condition], output)
+                Rule([*consistent, condition], output)
             except ValueError:
                 continue
-            kept.append(condition)
-        return Rule(kept, output, None if seen is None else RuleStatistics(seen[0], seen[1:]))
+            consistent.append(condition)
+        return Rule(
+            consistent,
+            output,
+            None if numbers is None else RuleStatistics(numbers[0], numbers[1:]),
+        )
 
     counts = st.none() | st.tuples(*[st.integers(0, 3)] * 3)
     parts = st.tuples(st.lists(kinds(n_features), max_size=4), st.sampled_from("ab"), counts)
@@ -435,9 +439,9 @@ def test_match_compares_single_precision_exactly(closed, n_cuts):
     ]
     ruleset = RuleSet(rules, ["x", "y"], task="classification", fallback=Fallback(0))
     with np.errstate(over="ignore"):
-        near = np.array([*SINGLE, NAN], dtype=np.float32)
-        beside = [np.nextafter(near, np.float32(way)) for way in (-INF, INF)]
-    column = np.concatenate([near, *beside])
+        cuts = np.array([*SINGLE, NAN], dtype=np.float32)
+        beside = [np.nextafter(cuts, np.float32(way)) for way in (-INF, INF)]
+    column = np.concatenate([cuts, *beside])
     X = np.column_stack([column, column[::-1]])
     assert X.dtype == np.float32
     for rows in (X, np.asfortranarray(X), pd.DataFrame(X, columns=["x", "y"])):
@@ -468,8 +472,8 @@ def test_predict_raises_equally_with_threads(monkeypatch):
             labeled.predict(X, n_jobs=n_jobs)
         abstaining = labeled.replace(fallback=Fallback("class 0", "abstain"))
         assert (abstaining.predict(X, n_jobs=n_jobs)[~covered] == "no rule").all()
-        found = labeled.replace(fallback=Fallback("class 1")).predict(X, n_jobs=n_jobs)
-        assert (found == np.where(covered, expected, "class 1")).all()
+        predictions = labeled.replace(fallback=Fallback("class 1")).predict(X, n_jobs=n_jobs)
+        assert (predictions == np.where(covered, expected, "class 1")).all()
     with pytest.raises(ValueError, match="n_jobs must be"):
         labeled.predict(X, n_jobs=-2)
 
@@ -491,8 +495,8 @@ def test_match_skips_unused_arrow_columns(kind):
     ]
     ruleset = RuleSet(rules, list(columns), task="classification", fallback=Fallback("b"))
     first = (X[:, 0] <= 0.1) & ((X[:, 1] <= 0.5) | (X[:, 1] > 1))
-    found = ruleset.match(kind.from_pydict(columns))
-    assert (found == np.column_stack([first, texts == "red"])).all()
+    matches = ruleset.match(kind.from_pydict(columns))
+    assert (matches == np.column_stack([first, texts == "red"])).all()
     with pytest.raises(ValueError, match="lacks the feature 'color'"):
         ruleset.match(kind.from_pydict({n: c for n, c in columns.items() if n != "color"}))
 
@@ -699,9 +703,9 @@ def test_match_distinguishes_infinity_from_largest_float():
 # --- which rule answers ----------------------------------------------------------------------
 
 
-def unordered(*seen):
+def unordered(*conclusions):
     return RuleSet(
-        [Rule([], output, statistics) for output, statistics in seen],
+        [Rule([], output, statistics) for output, statistics in conclusions],
         ["x"],
         task="classification",
         classes=["a", "b"],
@@ -710,7 +714,7 @@ def unordered(*seen):
 
 
 @pytest.mark.parametrize(
-    ("seen", "winner"),
+    ("conclusions", "winner"),
     [
         ([("a", RuleStatistics(9, (5, 4))), ("b", RuleStatistics(2, (0, 2)))], 1),
         ([("a", RuleStatistics(2, (2, 0))), ("b", RuleStatistics(3, (0, 3)))], 1),
@@ -722,17 +726,17 @@ def unordered(*seen):
         ([("a", None), ("b", None)], 0),
     ],
 )
-def test_assign_prefers_purity_then_rows(seen, winner):
-    assert unordered(*seen).assign([[0.0]]).tolist() == [winner]
-    assert unordered(*seen).replace(ordered=True).assign([[0.0]]).tolist() == [0]
+def test_assign_prefers_purity_then_rows(conclusions, winner):
+    assert unordered(*conclusions).assign([[0.0]]).tolist() == [winner]
+    assert unordered(*conclusions).replace(ordered=True).assign([[0.0]]).tolist() == [0]
     # Disjoint rules need no comparison of statistics.
-    assert unordered(*seen).replace(disjoint=True).assign([[0.0]]).tolist() == [0]
+    assert unordered(*conclusions).replace(disjoint=True).assign([[0.0]]).tolist() == [0]
 
 
 def test_assign_prefers_rules_with_more_rows_in_regression():
-    seen = [RuleStatistics(3), RuleStatistics(8), RuleStatistics(8)]
+    statistics = [RuleStatistics(3), RuleStatistics(8), RuleStatistics(8)]
     ruleset = RuleSet(
-        [Rule([], i, s) for i, s in enumerate(seen)], ["x"], task="regression", ordered=False
+        [Rule([], i, s) for i, s in enumerate(statistics)], ["x"], task="regression", ordered=False
     )
     assert ruleset.assign([[0.0]]).tolist() == [1]
 
@@ -783,14 +787,14 @@ def test_nearest_box_agrees_with_loop(seed, n_rules, scale):
     boxes, X = random_boxes(generator, n_rules, 3, 7)
     X[:, :2] *= 3
     scales = np.array([[1.0, 1.0, 1.0], [2.0, 0.0, 0.25], [0.0, 0.0, 0.0]][scale])
-    found = nearest_box(boxes, X, scales)
-    for row, index in zip(X.tolist(), found.tolist(), strict=True):
+    nearest = nearest_box(boxes, X, scales)
+    for row, index in zip(X.tolist(), nearest.tolist(), strict=True):
         distances = slow_distances(boxes, row, scales.tolist())
-        least = min(distances)
-        assert distances[index] == pytest.approx(least, rel=1e-12)
-        assert all(d > least * (1 - 1e-12) for d in distances[:index] if d != distances[index])
-        if least in (0, INF):  # exact ties go to the first rule
-            assert index == distances.index(least)
+        smallest = min(distances)
+        assert distances[index] == pytest.approx(smallest, rel=1e-12)
+        assert all(d > smallest * (1 - 1e-12) for d in distances[:index] if d != distances[index])
+        if smallest in (0, INF):  # exact ties go to the first rule
+            assert index == distances.index(smallest)
 
 
 def test_nearest_policy_scales_by_domain_ranges():
@@ -1445,10 +1449,10 @@ def test_row_table_evaluates_text_conditions_once(negated):
     texts = np.array(["a", "b", None, "a", np.nan, "c"], dtype=object)
     table = RowTable(pd.DataFrame({"t": texts, "n": np.arange(6.0)}), ["t", "n"])
     for condition in (OneOf(0, ["a", "d"], negated), Missing(0, negated), Interval(1, 1, 3)):
-        wanted = condition.holds(table.column)
-        assert table.holds(condition).tolist() == wanted.tolist()
+        expected = condition.holds(table.column)
+        assert table.holds(condition).tolist() == expected.tolist()
         rows = np.array([5, 2, 0])
-        assert table.holds(condition, rows).tolist() == wanted[rows].tolist()
+        assert table.holds(condition, rows).tolist() == expected[rows].tolist()
 
 
 def test_row_table_returns_columns_and_rows():
@@ -1456,16 +1460,16 @@ def test_row_table_returns_columns_and_rows():
     assert len(table) == 4
     assert table.column(1)[1:3].tolist() == [4.0, 3.0]
     assert table.numbers(2, slice(0, 4)).dtype == float
-    found = table.matrix(np.array([3, 0]), [0, 2])
-    assert found[:, [0, 2]].tolist() == [[4.0, 0.0], [1.0, 0.0]]
-    assert np.isnan(found[:, 1]).all()
+    matrix = table.matrix(np.array([3, 0]), [0, 2])
+    assert matrix[:, [0, 2]].tolist() == [[4.0, 0.0], [1.0, 0.0]]
+    assert np.isnan(matrix[:, 1]).all()
     assert RULES.assign(table).tolist() == RULES.assign(ROWS).tolist()
 
 
 @pytest.mark.parametrize("kind", ["table", "batch"])
 def test_row_table_reads_arrow_by_name(kind):
     pa = pytest.importorskip("pyarrow")
-    made = (pa.table if kind == "table" else pa.RecordBatch.from_pydict)(
+    arrow_rows = (pa.table if kind == "table" else pa.RecordBatch.from_pydict)(
         {"b": [1.0, 9.0], "c": ["x", "y"], "a": [5.0, 0.0]}
     )
     rules = RuleSet(
@@ -1473,8 +1477,8 @@ def test_row_table_reads_arrow_by_name(kind):
         ["a", "b"],
         task="classification",
     )
-    assert rules.predict(made).tolist() == ["high", "low"]
-    assert rules.predict(made.to_pandas()).tolist() == ["high", "low"]
+    assert rules.predict(arrow_rows).tolist() == ["high", "low"]
+    assert rules.predict(arrow_rows.to_pandas()).tolist() == ["high", "low"]
 
 
 def test_row_table_rejects_unknown_table_types():
@@ -1526,8 +1530,8 @@ def test_row_table_reads_masked_numbers_as_missing():
 @pytest.mark.parametrize("kind", [str, object, np.dtypes.StringDType()])
 def test_row_table_reads_masked_texts_as_missing(kind):
     rows = np.ma.MaskedArray(np.array([["a"], ["b"], ["b"]], dtype=kind), [[0], [0], [1]])
-    known = Rule((OneOf(0, ("a",), negated=True),), "no")
-    rules = RuleSet([known, Rule((Missing(0),), "gone")], ["c"], task="classification")
+    not_a = Rule((OneOf(0, ("a",), negated=True),), "no")
+    rules = RuleSet([not_a, Rule((Missing(0),), "gone")], ["c"], task="classification")
     assert rules.match(rows).tolist() == [[False, False], [True, False], [False, True]]
 
 
@@ -1552,8 +1556,8 @@ def test_row_table_reads_wide_integers_and_numpy_texts():
     texts = np.array([["x"], ["y"], [None]], dtype=np.dtypes.StringDType(na_object=None))
     for X, value in ((wide, 2**53 + 1), (texts, "y")):
         rules = [Rule([OneOf(0, [value])], 1.0), Rule([Missing(0)], 2.0)]
-        found = RuleSet(rules, ["a"], task="regression").match(X)
-        assert found.tolist() == [[False, False], [True, False], [False, True]]
+        matches = RuleSet(rules, ["a"], task="regression").match(X)
+        assert matches.tolist() == [[False, False], [True, False], [False, True]]
 
 
 def test_row_table_keeps_large_masked_integers_exact():
@@ -1592,14 +1596,17 @@ def test_row_table_keeps_large_nullable_integers_exact():
 
 
 def test_nearest_policy_survives_overflow_of_distances():
-    for far in (1e-200, 1e160, LARGEST / 4):
-        rules = [Rule([Interval(0, -far, far)], 0.0), Rule([Interval(0, 3 * far, 4 * far)], 1.0)]
+    for scale in (1e-200, 1e160, LARGEST / 4):
+        rules = [
+            Rule([Interval(0, -scale, scale)], 0.0),
+            Rule([Interval(0, 3 * scale, 4 * scale)], 1.0),
+        ]
         nearest = RuleSet(rules, ["a"], task="regression", fallback=Fallback(9.0, "nearest"))
-        assert nearest.predict([[1.5 * far], [2.5 * far]]).tolist() == [0.0, 1.0], far
-    whole = Domain((-LARGEST, 0.0), (LARGEST, 1.0))
+        assert nearest.predict([[1.5 * scale], [2.5 * scale]]).tolist() == [0.0, 1.0], scale
+    domain = Domain((-LARGEST, 0.0), (LARGEST, 1.0))
     rules = [Rule([Interval(0, upper=-LARGEST / 2)], 0.0), Rule([Interval(1, lower=0.9)], 1.0)]
     nearest = RuleSet(
-        rules, ["a", "b"], task="regression", domain=whole, fallback=Fallback(9.0, "nearest")
+        rules, ["a", "b"], task="regression", domain=domain, fallback=Fallback(9.0, "nearest")
     )
     assert nearest.predict([[LARGEST, 0.8], [0.0, 0.1]]).tolist() == [1.0, 0.0]
     # The sides are 1.25 and 1.2 times the largest float away.
@@ -1626,8 +1633,8 @@ def test_match_reads_nullable_numbers_with_missing_values():
 def test_predict_preserves_label_types(labels):
     first, second = labels
     rules = [Rule((Interval(0, upper=0.0),), first), Rule((), second)]
-    found = RuleSet(rules, ["a"], task="classification").predict([[-1.0], [1.0]])
-    assert found.tolist() == labels
+    predictions = RuleSet(rules, ["a"], task="classification").predict([[-1.0], [1.0]])
+    assert predictions.tolist() == labels
 
 
 @pytest.mark.parametrize("values", [["a", None, "b"], ["1", None, "nan"]])

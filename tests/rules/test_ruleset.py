@@ -100,7 +100,7 @@ ALL = {
 each = pytest.mark.parametrize("ruleset", ALL.values(), ids=ALL.keys())
 
 
-def asked(ruleset):
+def fill_caches(ruleset):
     """Fill all caches of a rule set and return it."""
     X = np.ones((1, ruleset.n_features))
     ruleset.assign(X)
@@ -140,13 +140,13 @@ def test_ruleset_is_immutable(ruleset):
 )
 def test_ruleset_equals_its_copies(ruleset, twin):
     before = twin(ruleset)
-    asked(ruleset)
+    fill_caches(ruleset)
     after = twin(ruleset)
-    for made in (before, after):
-        assert made == ruleset
-        assert hash(made) == hash(ruleset)
-        assert asked(made)[:-1] == asked(ruleset)[:-1]
-        assert str(made) == str(ruleset)
+    for container in (before, after):
+        assert container == ruleset
+        assert hash(container) == hash(ruleset)
+        assert fill_caches(container)[:-1] == fill_caches(ruleset)[:-1]
+        assert str(container) == str(ruleset)
 
 
 @each
@@ -154,7 +154,7 @@ def test_ruleset_pickle_omits_caches(ruleset):
     # Otherwise joblib.Memory would recompute after each prediction.
     fresh = pickle.loads(pickle.dumps(ruleset))
     stored, hashed = pickle.dumps(fresh), joblib.hash(fresh)
-    asked(fresh)
+    fill_caches(fresh)
     assert len(pickle.dumps(fresh)) == len(stored)
     assert joblib.hash(fresh) == hashed
     assert joblib.hash(pickle.loads(pickle.dumps(fresh))) == hashed
@@ -196,9 +196,9 @@ def test_ruleset_from_boxes_equals_ruleset_of_rules():
 )
 def test_ruleset_equality_compares_all_parts(change):
     for ruleset in (by_rules(), by_boxes()):
-        changed = ruleset.replace(**change)
-        assert changed != by_rules()
-        assert changed == by_rules(**change)
+        changed_set = ruleset.replace(**change)
+        assert changed_set != by_rules()
+        assert changed_set == by_rules(**change)
         assert ruleset == by_rules()
 
 

@@ -40,8 +40,8 @@ def share_alive(rows: list[tuple[float, bool]], when: float) -> float:
     share = 1.0
     for moment in sorted({time for time, event in rows if event and time <= when}):
         in_sight = sum(1 for time, _ in rows if time >= moment)
-        gone = sum(1 for time, event in rows if event and time == moment)
-        share *= (in_sight - gone) / in_sight
+        n_events = sum(1 for time, event in rows if event and time == moment)
+        share *= (in_sight - n_events) / in_sight
     return share
 
 
@@ -127,10 +127,10 @@ def test_read_outcomes_accepts_all_forms() -> None:
         np.array([row[::-1] for row in rows], dtype=[("weeks", np.float32), ("dead", bool)]),
     ]
     for y in forms:
-        read = read_outcomes(y, 3)
-        assert read[0].tolist() == time
-        assert read[1].tolist() == event
-        assert (read[0].dtype, read[1].dtype) == (np.float64, np.bool_)
+        outcomes = read_outcomes(y, 3)
+        assert outcomes[0].tolist() == time
+        assert outcomes[1].tolist() == event
+        assert (outcomes[0].dtype, outcomes[1].dtype) == (np.float64, np.bool_)
 
 
 @pytest.mark.parametrize(
@@ -180,17 +180,17 @@ def test_survival_rules_predictions_agree_with_loop(
     ruleset = interval_rules(*bounds, ordered=ordered)
     rules = SurvivalRules.fit(ruleset, X, ([t for _, t, _ in rows], [e for *_, e in rows]))
 
-    def answering(x: float) -> list[int]:
+    def rules_at(x: float) -> list[int]:
         holds = [i for i, (low, high) in enumerate(bounds) if low >= high or low < x <= high]
         return holds[:1] if ordered else holds
 
-    answers_of = {i: [(t, e) for x, t, e in rows if i in answering(x)] for i in range(len(bounds))}
+    answers_of = {i: [(t, e) for x, t, e in rows if i in rules_at(x)] for i in range(len(bounds))}
     questions, moments = np.arange(-3.0, 12), np.arange(0, 14)
     expected = []
     for x in questions:
-        known = [answers_of[i] for i in answering(x) if answers_of[i]]
-        known = known or [[(t, e) for _, t, e in rows]]
-        expected.append([np.mean([share_alive(k, when) for k in known]) for when in moments])
+        groups = [answers_of[i] for i in rules_at(x) if answers_of[i]]
+        groups = groups or [[(t, e) for _, t, e in rows]]
+        expected.append([np.mean([share_alive(k, when) for k in groups]) for when in moments])
     got = rules.predict_survival_function(questions[:, None], moments)
     np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-15)
     assert ((got >= 0) & (got <= 1)).all()
@@ -201,8 +201,8 @@ def test_survival_rules_agree_with_rulekit() -> None:
     golden = json.loads(RULEKIT.read_text(encoding="utf-8"))
     ruleset = RuleSet.from_json(json.dumps(golden["ruleset"]))
     rules = SurvivalRules.fit(ruleset, golden["X"], (golden["time"], golden["event"]))
-    held = rules.members(golden["rows"]).sum(axis=1)
-    assert set(held.tolist()) == {1, 2, 3}
+    n_rules = rules.members(golden["rows"]).sum(axis=1)
+    assert set(n_rules.tolist()) == {1, 2, 3}
     for row, curve in zip(golden["rows"], golden["curves"], strict=True):
         values = rules.predict_survival_function([row], curve["times"])[0]
         np.testing.assert_allclose(values, curve["probabilities"], rtol=1e-12, atol=1e-15)
@@ -215,10 +215,10 @@ def test_survival_rules_predict_alike_in_batches() -> None:
     rules = SurvivalRules.fit(
         interval_rules((0, 6), (4, 9), (5, 7), ordered=False), X, (time, event)
     )
-    chosen = [0, 8191, 8192, 16384, 19_999]
+    sample = [0, 8191, 8192, 16384, 19_999]
     np.testing.assert_allclose(
-        rules.predict_survival_function(X, [1, 5])[chosen],
-        rules.predict_survival_function(X[chosen], [1, 5]),
+        rules.predict_survival_function(X, [1, 5])[sample],
+        rules.predict_survival_function(X[sample], [1, 5]),
         rtol=1e-12,
     )
 

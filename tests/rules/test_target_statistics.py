@@ -95,11 +95,11 @@ def test_weighted_statistics_are_described_as_weighted():
     weights = np.where(y == 2, 3, 1)
     rules = CARTExtractor(GaussianNB(), max_leaf_nodes=3).fit(X, y, sample_weight=weights).rules_
     repeated = np.repeat(np.arange(len(X)), weights)
-    same = CARTExtractor(GaussianNB(), max_leaf_nodes=3).fit(X.iloc[repeated], y.iloc[repeated])
+    expanded = CARTExtractor(GaussianNB(), max_leaf_nodes=3).fit(X.iloc[repeated], y.iloc[repeated])
     counts = [rule.statistics.target_counts for rule in rules]
-    assert counts == [rule.statistics.target_counts for rule in same.rules_]
+    assert counts == [rule.statistics.target_counts for rule in expanded.rules_]
     assert all("weighted rows, " in line for line in str(rules).splitlines())
-    assert "weighted" not in str(same.rules_)
+    assert "weighted" not in str(expanded.rules_)
     assert all(rule.statistics.weighted for rule in RuleSet.from_json(rules.to_json()))
     assert "weighted rows" in rules.to_sentences()
 

@@ -159,19 +159,19 @@ def boxes_of(sets: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray, np.ndarray
     lower, upper, rule = [], [], []
     for number in range(len(sets[0])):
         runs = []
-        for held in sets:
-            edges = np.flatnonzero(np.diff(np.r_[0, held[number].astype(int), 0]))
+        for allowed in sets:
+            edges = np.flatnonzero(np.diff(np.r_[0, allowed[number].astype(int), 0]))
             runs.append(edges.reshape(-1, 2).tolist())
-        for chosen in itertools.product(*runs):
-            lower.append([a for a, _ in chosen])
-            upper.append([b for _, b in chosen])
+        for intervals in itertools.product(*runs):
+            lower.append([a for a, _ in intervals])
+            upper.append([b for _, b in intervals])
             rule.append(number)
     return np.array(lower) / SIDE, np.array(upper) / SIDE, np.array(rule)
 
 
 def covered_cells(sets: list[np.ndarray], rules: list[int]) -> np.ndarray:
     """Return the mask of grid cells that some rule allows."""
-    cells = [functools.reduce(np.multiply.outer, [held[r] for held in sets]) for r in rules]
+    cells = [functools.reduce(np.multiply.outer, [allowed[r] for allowed in sets]) for r in rules]
     return np.any(cells, axis=0) if cells else np.zeros((SIDE,) * len(sets), dtype=bool)
 
 
@@ -278,12 +278,12 @@ def test_union_volume_is_equal_for_array_views(boxes: np.ndarray, data: st.DataO
     order = data.draw(st.permutations(range(len(lower))))
     features = data.draw(st.permutations(range(lower.shape[1])))
     assert union_volume(lower[order], upper[order]).value == pytest.approx(value, rel=1e-12)
-    turned = union_volume(lower[:, features], upper[:, features]).value
-    assert turned == pytest.approx(value, rel=1e-12)
+    permuted = union_volume(lower[:, features], upper[:, features]).value
+    assert permuted == pytest.approx(value, rel=1e-12)
     assert union_volume(1 - upper, 1 - lower).value == pytest.approx(value, rel=1e-12)
     shift = data.draw(st.floats(0, 0.5))
-    moved = union_volume(lower / 2 + shift, upper / 2 + shift).value
-    assert moved == pytest.approx(value / 2 ** lower.shape[1], rel=1e-9, abs=1e-12)
+    transformed = union_volume(lower / 2 + shift, upper / 2 + shift).value
+    assert transformed == pytest.approx(value / 2 ** lower.shape[1], rel=1e-9, abs=1e-12)
     free = np.zeros((len(lower), 1))
     assert union_volume(np.hstack([lower, free]), np.hstack([upper, free + 1])).value == value
     slab = union_volume(np.hstack([lower, free]), np.hstack([upper, free + 0.25]))
@@ -368,16 +368,16 @@ def test_union_volume_interval_contains_exact_volume(
     assert exact.exact
     total = np.prod(boxes[1] - boxes[0], axis=1).sum()
     assert (total > 1.0) == (n_boxes == 40)
-    held = 0
+    n_inside = 0
     for seed in range(40):
         volume = union_volume(*boxes, max_fragments=1, n_samples=2000, random_state=seed)
         assert (volume.exact, volume.confidence, volume.n_samples) == (False, 0.99, 2000)
         assert volume.low <= volume.value <= volume.high
         assert type(volume.value) is type(volume.low) is type(volume.high) is float
-        held += volume.low <= exact.value <= volume.high
+        n_inside += volume.low <= exact.value <= volume.high
         # Hoeffding's half-width for points in the unit cube.
         assert volume.high - volume.low <= 2 * math.sqrt(math.log(2 / 0.01) / (2 * 2000))
-    assert held >= 38
+    assert n_inside >= 38
 
 
 def test_union_volume_samples_tiny_unions_accurately() -> None:
@@ -393,15 +393,15 @@ def test_union_volume_samples_tiny_unions_accurately() -> None:
 def test_union_volume_adds_exact_and_sampled_parts() -> None:
     lower, upper = random_boxes(15, 7, 0.9, seed=11)
     lower[:, 0], upper[:, 0] = lower[:, 0] / 2, upper[:, 0] / 2
-    alone = union_volume(lower, upper, max_fragments=1)
+    limited = union_volume(lower, upper, max_fragments=1)
     corner = np.zeros((1, 7))
     corner[0, 0] = 0.5
     joined = union_volume(
         np.vstack([lower, corner]), np.vstack([upper, np.ones((1, 7))]), max_fragments=1
     )
-    assert joined.value == pytest.approx(alone.value + 0.5, abs=1e-12)
-    assert joined.low == pytest.approx(alone.low + 0.5, abs=1e-12)
-    assert joined.high == pytest.approx(min(alone.high + 0.5, 1.0), abs=1e-12)
+    assert joined.value == pytest.approx(limited.value + 0.5, abs=1e-12)
+    assert joined.low == pytest.approx(limited.low + 0.5, abs=1e-12)
+    assert joined.high == pytest.approx(min(limited.high + 0.5, 1.0), abs=1e-12)
 
 
 def test_union_volume_samples_reproducibly() -> None:
@@ -428,16 +428,16 @@ def test_union_volume_samples_entangled_boxes(monkeypatch: pytest.MonkeyPatch) -
     # Rules of 5 conditions "below 1/2" or "above 1/2" on 30 features form a Boolean formula.
     rng = np.random.default_rng(0)
     names, domain = [f"x{j}" for j in range(30)], Domain((0,) * 30, (1,) * 30)
-    chosen = [rng.permutation(30)[:5] for _ in range(40)]
+    features = [rng.permutation(30)[:5] for _ in range(40)]
     sides = [
         Interval(j, lower=0.5) if rng.random() < 0.5 else Interval(j, upper=0.5)
-        for premise in chosen
+        for premise in features
         for j in premise.tolist()
     ]
     premises = [sides[5 * i : 5 * i + 5] for i in range(40)]
     rules = RuleSet([Rule(p, 1.0) for p in premises], names, task="regression", domain=domain)
-    turned = rules.replace(rules=rules.rules[::-1])  # same volume, new order
-    exact = volume_completeness(turned)
+    reversed_rules = rules.replace(rules=rules.rules[::-1])  # same volume, new order
+    exact = volume_completeness(reversed_rules)
     assert exact.exact
     for limit in (
         "_FLOATS_PER_FRAGMENT",
@@ -477,13 +477,13 @@ def test_clopper_pearson_agrees_with_scipy(hits: int, n_samples: int, confidence
 @pytest.mark.parametrize("n_samples", [1, 7, 20])
 @pytest.mark.parametrize("truth", [0.0, 0.01, 0.3, 0.5, 0.97, 1.0])
 def test_clopper_pearson_has_at_least_its_confidence(n_samples: int, truth: float) -> None:
-    held = 0.0
+    probability = 0.0
     for hits in range(n_samples + 1):
         low, high = clopper_pearson(hits, n_samples, 0.9)
         assert 0.0 <= low <= hits / n_samples <= high <= 1.0
         if low <= truth <= high:
-            held += comb(n_samples, hits) * truth**hits * (1 - truth) ** (n_samples - hits)
-    assert held >= 0.9
+            probability += comb(n_samples, hits) * truth**hits * (1 - truth) ** (n_samples - hits)
+    assert probability >= 0.9
 
 
 @pytest.mark.parametrize(

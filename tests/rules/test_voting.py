@@ -135,11 +135,11 @@ def loop(ruleset: RuleSet, row: list[float]) -> object:
     columns = [np.array([value]) for value in row]
     sums = dict.fromkeys(ruleset.classes or (), 0.0)
     total = weights = 0.0
-    held = False
+    is_covered = False
     for rule in ruleset.rules:
         if not rule.holds(lambda j: columns[j], 1)[0]:
             continue
-        held = True
+        is_covered = True
         weight = rule.weight
         if ruleset.task == "regression":
             total += weight * rule.output
@@ -150,7 +150,7 @@ def loop(ruleset: RuleSet, row: list[float]) -> object:
             counts = rule.statistics.class_counts
             for label, count in zip(ruleset.classes, counts, strict=True):
                 sums[label] += weight * (count / sum(counts))
-    if not held or (ruleset.voting == "mean" and weights <= 0):
+    if not is_covered or (ruleset.voting == "mean" and weights <= 0):
         return ruleset.fallback.output
     if ruleset.task == "regression":
         return total / weights if ruleset.voting == "mean" else total
@@ -261,7 +261,7 @@ def test_from_boxes_keeps_weights():
         *(np.array([[v], [w]]) for v, w in [(0, 1), (2, 3), (True, True)]),
         np.array([[True], [True]]),
     )
-    made = RuleSet.from_boxes(
+    box_rules = RuleSet.from_boxes(
         boxes,
         Conclusions(np.array([0, 1]), weights=np.array([1.0, 2.5])),
         ["x"],
@@ -270,10 +270,10 @@ def test_from_boxes_keeps_weights():
         ordered=False,
         voting="votes",
     )
-    assert [rule.weight for rule in made] == [1.0, 2.5]
-    assert made.predict([[0.5], [1.5], [2.5]]).tolist() == ["a", "b", "b"]
-    assert RuleSet.from_json(made.to_json()) == made
-    assert pickle.loads(pickle.dumps(made)) == made
+    assert [rule.weight for rule in box_rules] == [1.0, 2.5]
+    assert box_rules.predict([[0.5], [1.5], [2.5]]).tolist() == ["a", "b", "b"]
+    assert RuleSet.from_json(box_rules.to_json()) == box_rules
+    assert pickle.loads(pickle.dumps(box_rules)) == box_rules
 
 
 # --- what does not go together -----------------------------------------------------------------

@@ -153,8 +153,8 @@ def conditions(draw, kinds: list[str], depth: int = 0):
         return draw(intervals(feature, bounded=depth == 0))
     values = {"code": st.sampled_from([0, 1, 2, 3, 2.5]), "flag": st.booleans()}
     values["text"] = st.sampled_from(TEXTS)
-    chosen = draw(st.lists(values[kind], min_size=1, max_size=3))
-    return OneOf(feature, chosen, draw(st.booleans()), draw(seldom()))
+    listed = draw(st.lists(values[kind], min_size=1, max_size=3))
+    return OneOf(feature, listed, draw(st.booleans()), draw(seldom()))
 
 
 @st.composite
@@ -230,10 +230,10 @@ def _rules(draw, kinds, classes, voting) -> Rule:
 
 @st.composite
 def _fallbacks(draw, classes, policies, voting) -> Fallback | None:
-    known = [p for p in policies if not (p == "nearest" and voting)]
+    usable = [p for p in policies if not (p == "nearest" and voting)]
     if classes is not None and all(isinstance(c, bool) for c in classes):
-        known = [p for p in known if p != "abstain"]  # no label is left beside True and False
-    policy = draw(st.sampled_from([None, *known]))
+        usable = [p for p in usable if p != "abstain"]  # no label is left beside True and False
+    policy = draw(st.sampled_from([None, *usable]))
     if policy is None:
         return None
     if classes is None:
@@ -245,8 +245,8 @@ def _fallbacks(draw, classes, policies, voting) -> Fallback | None:
 # --- rows -----------------------------------------------------------------------------------------
 
 
-def _elementary(found):
-    for condition in found:
+def _elementary(items):
+    for condition in items:
         if isinstance(condition, AtLeast):
             yield from _elementary(condition.conditions)
         else:
@@ -275,14 +275,14 @@ def border_rows(
                     bounds[feature].add(bound / coefficient)
     columns = {}
     for j, name in enumerate(ruleset.feature_names):
-        known = values.get(j, set())
-        if any(isinstance(v, str | bool) for v in known):
-            text = any(isinstance(v, str) for v in known)
-            others = ["unseen", *TEXTS[:4]] if text else [True, False]
-            pool = np.array([*sorted(known, key=repr), *others, None], dtype=object)
+        listed = values.get(j, set())
+        if any(isinstance(v, str | bool) for v in listed):
+            text = any(isinstance(v, str) for v in listed)
+            other_values = ["unseen", *TEXTS[:4]] if text else [True, False]
+            pool = np.array([*sorted(listed, key=repr), *other_values, None], dtype=object)
             columns[name] = pd.Series(rng.choice(pool, n_rows), dtype=object)
             continue
-        exact = np.array(sorted(bounds[j] | {float(v) for v in known}))
+        exact = np.array(sorted(bounds[j] | {float(v) for v in listed}))
         exact = exact[np.isfinite(exact)]
         near = [exact, np.nextafter(exact, -np.inf), np.nextafter(exact, np.inf)]
         special = [np.nan, np.nan, *([np.inf, -np.inf] if infinite else [])]
@@ -293,19 +293,19 @@ def border_rows(
 
 def answers(ruleset: RuleSet, X: pd.DataFrame) -> list:
     """Return predictions as Python values; None where there is none (no rule or NaN)."""
-    asked = ruleset
+    covering = ruleset
     if ruleset.fallback is None and ruleset.classes is not None:
         fresh = "nothing" if all(isinstance(c, str) for c in ruleset.classes) else -987654321
-        known = ruleset.classes or (fresh,)
+        labels = ruleset.classes or (fresh,)
         if not ruleset.classes:
-            asked = ruleset.replace(classes=known)
-        asked = asked.replace(fallback=Fallback(known[0], "abstain", None, fresh))
+            covering = ruleset.replace(classes=labels)
+        covering = covering.replace(fallback=Fallback(labels[0], "abstain", None, fresh))
     elif ruleset.fallback is None:
-        fresh, asked = math.nan, ruleset.replace(fallback=Fallback(0.0, "abstain"))
+        fresh, covering = math.nan, ruleset.replace(fallback=Fallback(0.0, "abstain"))
     else:
         fresh = math.nan
     with np.errstate(all="ignore"):  # infinite values may cancel
-        values = asked.predict(X).tolist()
+        values = covering.predict(X).tolist()
     return [None if v == fresh or v != v else v for v in values]
 
 
@@ -326,8 +326,8 @@ def hostile_sets(n_sets: int = 12, seed: int = 0) -> list[RuleSet]:
         outputs: list = classes or [1.5, -2.0, 0.1]
         rules = []
         while len(rules) < 8:
-            chosen = rng.permutation(4)[: rng.integers(1, 4)].tolist()
-            premise = [_hostile_condition(rng, j) for j in chosen]
+            chosen_features = rng.permutation(4)[: rng.integers(1, 4)].tolist()
+            premise = [_hostile_condition(rng, j) for j in chosen_features]
             if rng.random() < 0.2:
                 premise = [*premise[1:], AtLeast(1, [premise[0], Missing(int(rng.integers(4)))])]
             if rng.random() < 0.2:
@@ -335,8 +335,8 @@ def hostile_sets(n_sets: int = 12, seed: int = 0) -> list[RuleSet]:
             try:
                 output, counts = outputs[rng.integers(3)], rng.integers(0, 9, 3).tolist()
                 weight = 1.0 if voting is None else float(rng.choice([0.5, 0.1, 2.0]))
-                seen = None if classes is None else RuleStatistics(sum(counts), counts)
-                rules.append(Rule(premise, output, seen, weight))
+                statistics = None if classes is None else RuleStatistics(sum(counts), counts)
+                rules.append(Rule(premise, output, statistics, weight))
             except ValueError:  # the conditions contradict each other
                 continue
         domain = Domain((0,) * 4, (80, 500, len(SEXES), 9), [(2, SEXES)], (0.2, 0.1, 0.3, 0.2))

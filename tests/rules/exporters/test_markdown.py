@@ -47,7 +47,7 @@ class Shown(HTMLParser):
             self.texts = []
 
 
-def shown(ruleset):
+def parse(ruleset):
     parser = Shown()
     parser.feed(
         MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(ruleset.to_markdown())
@@ -69,12 +69,12 @@ def test_markdown_writes_table():
 
 
 def test_markdown_caption_states_fallback():
-    assert shown(IRIS).paragraphs == ["3 rules, the first that holds predicts"]
-    lost = IRIS[:1].replace(fallback=Fallback("setosa", "abstain"))
-    assert shown(lost).paragraphs == ["1 rule; otherwise, where no rule holds: no prediction"]
+    assert parse(IRIS).paragraphs == ["3 rules, the first that holds predicts"]
+    abstaining = IRIS[:1].replace(fallback=Fallback("setosa", "abstain"))
+    assert parse(abstaining).paragraphs == ["1 rule; otherwise, where no rule holds: no prediction"]
     empty = IRIS[:0].replace(fallback=Fallback("setosa"))
-    assert shown(empty).paragraphs == ["0 rules; otherwise, where no rule holds: setosa"]
-    assert len(shown(empty).rows) == 1
+    assert parse(empty).paragraphs == ["0 rules; otherwise, where no rule holds: setosa"]
+    assert len(parse(empty).rows) == 1
 
 
 def test_markdown_shows_weights_of_voting_rules():
@@ -83,7 +83,7 @@ def test_markdown_shows_weights_of_voting_rules():
         Rule([], "b", weight=LinearOutput(1, [(0, -2)])),
     ]
     ruleset = RuleSet(rules, ["x_1"], task="classification", ordered=False, voting="votes")
-    table = shown(ruleset)
+    table = parse(ruleset)
     assert table.paragraphs == ["2 rules; together: all rules that hold vote with their weights"]
     assert table.rows == [
         ["Rule", "Premise", "Conclusion", "Weight", "Seen"],
@@ -100,7 +100,7 @@ SIGNS = st.text("ab 12|\\`*_[]()<>&;:~$#!@^={}\"'/-+.\n\r\t\u2028é", max_size=1
 def test_markdown_escapes_names_and_labels(names, labels):
     rules = [Rule([Interval(0, upper=1), OneOf(1, labels)], label) for label in labels]
     ruleset = RuleSet(rules, names, task="classification", fallback=Fallback(labels[0]))
-    table = shown(ruleset)
+    table = parse(ruleset)
     assert len(table.rows) == 1 + 2
     outputs = [rule.output_text(names) for rule in rules]
     caption = "2 rules, the first that holds predicts; otherwise, where no rule holds: "

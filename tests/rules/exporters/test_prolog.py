@@ -79,13 +79,13 @@ def ask(folder, theory, rows, **environment):
         env={**os.environ, "LC_ALL": "C.UTF-8", **environment},
     )
     assert outcome.stderr == ""
-    read = {
+    terms = {
         "i": int,
         "f": float,
         "a": lambda codes: "".join(chr(int(c)) for c in re.findall(r"\d+", codes)),
         "n": lambda count: None if count == "0" else f"{count} predicts",
     }
-    answers = [read[line[0]](line[2:]) for line in outcome.stdout.splitlines()]
+    answers = [terms[line[0]](line[2:]) for line in outcome.stdout.splitlines()]
     assert len(answers) == len(rows)
     return answers
 
@@ -117,8 +117,8 @@ def bordering_rows(ruleset, rng, n_rows):
         cuts = cuts[np.isfinite(cuts)]
         if len(cuts):
             beside = [np.nextafter(cuts, -np.inf), cuts, np.nextafter(cuts, np.inf)]
-            chosen = rng.random(n_rows) < 0.5
-            X[chosen, j] = rng.choice(np.concatenate(beside), chosen.sum())
+            is_near_bound = rng.random(n_rows) < 0.5
+            X[is_near_bound, j] = rng.choice(np.concatenate(beside), is_near_bound.sum())
     X[rng.random(X.shape) < 0.03] = np.nan
     return X
 
@@ -308,9 +308,9 @@ def test_prolog_handles_infinite_and_unbound_values(tmp_path):
 def test_prolog_query_for_wrong_label_fails(tmp_path):
     rules = [Rule([Interval(0, 0)], "a"), Rule([Interval(0, -1)], "b")]
     theory = RuleSet(rules, ["x"], task="classification", fallback=Fallback("c")).to_prolog()
-    asked = "ask(X, A) :- ( prediction(X, A) -> write(yes) ; write(no) ), nl.\n"
+    query = "ask(X, A) :- ( prediction(X, A) -> write(yes) ; write(no) ), nl.\n"
     goals = ", ".join(f"ask({x}, {a})" for x in ("1.0", "-0.5", "-9") for a in "abc")
-    (tmp_path / "t.pl").write_text(f"{theory}{asked}:- initialization(({goals})).\n")
+    (tmp_path / "t.pl").write_text(f"{theory}{query}:- initialization(({goals})).\n")
     run = subprocess.run(
         [SWIPL, "-q", "-t", "halt", str(tmp_path / "t.pl")],
         capture_output=True,
@@ -329,8 +329,8 @@ def test_prolog_predicts_unordered_rules(tmp_path, disjoint):
     for i in range(40):
         j, low = int(rng.integers(3)), round(float(rng.normal()), 1)
         counts = tuple(rng.integers(0, 4, 3).tolist())
-        seen = RuleStatistics(sum(counts), counts) if i % 5 else None
-        rules.append(Rule([Interval(j, low, low + 0.7)], "abc"[i % 3], seen))
+        statistics = RuleStatistics(sum(counts), counts) if i % 5 else None
+        rules.append(Rule([Interval(j, low, low + 0.7)], "abc"[i % 3], statistics))
     ruleset = RuleSet(
         rules,
         list("xyz"),
@@ -356,9 +356,9 @@ def random_voters(voting, rng, n_rules=60, rows=True):
         weight = float(rng.normal() + 0.3)
         terms = [(1, 0.5), (2, -0.1 * i)]
         if classification:
-            seen = RuleStatistics(9, tuple(rng.integers(0, 4, 3).tolist())) if i % 3 else None
+            statistics = RuleStatistics(9, tuple(rng.integers(0, 4, 3).tolist())) if i % 3 else None
             by_row = LinearOutput(weight, terms) if rows and i % 7 == 0 else weight
-            rules.append(Rule(premise, "abc"[i % 3], seen, by_row))
+            rules.append(Rule(premise, "abc"[i % 3], statistics, by_row))
         else:
             output = LinearOutput(weight, terms) if rows and i % 6 == 0 else float(rng.normal())
             rules.append(Rule(premise, output, None, weight))

@@ -33,7 +33,7 @@ INF, NAN = math.inf, math.nan
 NAMES = ["petal length (cm)", "class"]
 
 
-def made(ruleset, **options):
+def exported_function(ruleset, **options):
     """Return the exported function."""
     namespace = {}
     exec(compile(ruleset.to_python(**options), "written.py", "exec"), namespace)
@@ -44,7 +44,7 @@ def rows(X):
     return X.to_dict("records")
 
 
-def tried(function, row):
+def call(function, row):
     """Return the result of the function; None for NaN or if no rule holds."""
     try:
         answer = function(row)
@@ -57,7 +57,7 @@ def tried(function, row):
 
 def assert_same(function, ruleset, X, expected):
     """Check that results are equal in value and type (True is not 1)."""
-    results = [tried(function, row) for row in rows(X)]
+    results = [call(function, row) for row in rows(X)]
     wrong = [
         (row, a, b)
         for row, a, b in zip(rows(X), results, expected, strict=True)
@@ -71,7 +71,7 @@ def assert_same(function, ruleset, X, expected):
 def test_python_predicts_like_arbitrary_rule_sets(arbitrary, data):
     ruleset = data.draw(arbitrary.rule_sets(policies=("default", "abstain")))
     X = arbitrary.border_rows(ruleset, 80, data.draw(st.integers(0, 99)))
-    assert_same(made(ruleset), ruleset, X, arbitrary.answers(ruleset, X))
+    assert_same(exported_function(ruleset), ruleset, X, arbitrary.answers(ruleset, X))
 
 
 @settings(max_examples=20)
@@ -79,7 +79,7 @@ def test_python_predicts_like_arbitrary_rule_sets(arbitrary, data):
 def test_python_predicts_nearest_rule(arbitrary, data):
     ruleset = data.draw(arbitrary.rule_sets(policies=("nearest",), together=False))
     X = arbitrary.border_rows(ruleset, 60, data.draw(st.integers(0, 99)))
-    assert_same(made(ruleset), ruleset, X, arbitrary.answers(ruleset, X))
+    assert_same(exported_function(ruleset), ruleset, X, arbitrary.answers(ruleset, X))
 
 
 @pytest.mark.slow
@@ -90,7 +90,7 @@ def test_python_predicts_extracted_rules_on_10_000_rows(arbitrary, fitted):
         anywhere = pd.DataFrame(rng.normal(size=shape) * [2, 20, 0.2], columns=X.columns)
         everything = pd.concat([anywhere, arbitrary.border_rows(ruleset, 2000)])
         expected = arbitrary.answers(ruleset, everything)
-        assert_same(made(ruleset), f"{name} {task}", everything, expected)
+        assert_same(exported_function(ruleset), f"{name} {task}", everything, expected)
         assert len(set(expected)) > 1
 
 
@@ -190,7 +190,7 @@ def test_python_code_writes_long_sums_on_several_lines():
 """
     )
     X = np.random.default_rng(3).normal(size=(50, 5))
-    assert [made(ruleset)(row) for row in X] == ruleset.predict(X).tolist()
+    assert [exported_function(ruleset)(row) for row in X] == ruleset.predict(X).tolist()
 
 
 @pytest.mark.parametrize(
@@ -214,11 +214,11 @@ def test_python_code_quotes_texts_like_formatters(text, written):
     assert ast.literal_eval(returned) == text
 
 
-@pytest.mark.parametrize(("names", "said"), [(["a"], "1 value,"), (["a", "b"], "2 values,")])
-def test_python_function_rejects_rows_of_wrong_length(names, said):
+@pytest.mark.parametrize(("names", "message"), [(["a"], "1 value,"), (["a", "b"], "2 values,")])
+def test_python_function_rejects_rows_of_wrong_length(names, message):
     ruleset = RuleSet([Rule([Interval(0, 1)], 1.0)], names, task="regression")
-    with pytest.raises(ValueError, match=f"row must hold {said} got 3"):
-        made(ruleset)([1, 2, 3])
+    with pytest.raises(ValueError, match=f"row must hold {message} got 3"):
+        exported_function(ruleset)([1, 2, 3])
 
 
 def test_python_function_accepts_rows_of_many_types():
@@ -228,7 +228,7 @@ def test_python_function_accepts_rows_of_many_types():
         task="regression",
         fallback=Fallback(0.0),
     )
-    function = made(ruleset)
+    function = exported_function(ruleset)
     frame = pd.DataFrame([[2, 1], [5, 0]], columns=NAMES)
     series = pd.Series([1.0, 1.0], index=["class", "petal length (cm)"])
     assert function([2.5, 1]) == function((2.5, True)) == function(np.array([2.5, 1.0])) == 1.5
@@ -249,9 +249,9 @@ def test_python_function_counts_conditions_of_numpy_rows():
     # True + True is True in NumPy, but 2 in Python.
     inner = [OneOf(0, [1]), OneOf(1, ["a"]), OneOf(1, ["b"], negated=True)]
     ruleset = RuleSet([Rule([AtLeast(2, inner)], 1)], NAMES, task="regression")
-    assert made(ruleset)([np.float64(1), np.str_("a")]) == 1.0
-    assert made(ruleset)([np.bool_(True), np.str_("c")]) == 1.0
-    assert tried(made(ruleset), [np.int64(2), np.str_("c")]) is None
+    assert exported_function(ruleset)([np.float64(1), np.str_("a")]) == 1.0
+    assert exported_function(ruleset)([np.bool_(True), np.str_("c")]) == 1.0
+    assert call(exported_function(ruleset), [np.int64(2), np.str_("c")]) is None
 
 
 def test_python_code_gives_each_feature_its_own_variable():
@@ -282,7 +282,7 @@ def test_python_code_gives_each_feature_its_own_variable():
         for j in range(len(names))
     ]
     ruleset = RuleSet(outputs, names, task="classification")
-    function = made(ruleset)
+    function = exported_function(ruleset)
     for j in range(len(names)):
         row = dict.fromkeys(names, 0) | {names[j]: 0.5}
         assert function(row) == function(list(row.values())) == j
@@ -304,8 +304,8 @@ def test_python_code_never_runs_names_or_labels():
         task="classification",
         fallback=Fallback(evil),
     )
-    assert made(ruleset)([evil]) == made(ruleset)({evil: evil}) == evil
-    assert made(ruleset)([""]) == "# \n\\"
+    assert exported_function(ruleset)([evil]) == exported_function(ruleset)({evil: evil}) == evil
+    assert exported_function(ruleset)([""]) == "# \n\\"
 
 
 def test_python_handles_missing_values_within_at_least():
@@ -313,7 +313,7 @@ def test_python_handles_missing_values_within_at_least():
     ruleset = RuleSet([Rule([free], 1)], NAMES, task="regression", fallback=Fallback(0))
     X = [[NAN, NAN], [1, NAN], [NAN, 1], [math.inf, NAN], [1, 1]]
     assert ruleset.predict(X).tolist() == [0, 1, 1, 1, 1]
-    assert [made(ruleset)(row) for row in X] == [0, 1, 1, 1, 1]
+    assert [exported_function(ruleset)(row) for row in X] == [0, 1, 1, 1, 1]
 
 
 def test_python_code_tests_missing_values_plainly():
@@ -347,7 +347,7 @@ def test_python_code_tests_missing_values_plainly():
 def test_python_predicts_hostile_rows(arbitrary):
     X = arbitrary.hostile_rows()
     for ruleset in arbitrary.hostile_sets():
-        assert_same(made(ruleset), ruleset, X, arbitrary.answers(ruleset, X))
+        assert_same(exported_function(ruleset), ruleset, X, arbitrary.answers(ruleset, X))
 
 
 def test_python_nearest_rule_counts_unexpected_values(arbitrary):
@@ -361,24 +361,24 @@ def test_python_nearest_rule_counts_unexpected_values(arbitrary):
     X = pd.DataFrame({"x": [0.0, 2.0, 2.0, NAN, NAN], "kind": ["a", "a", None, None, "b"]})
     # A range of x is nearer than a value that should be missing.
     assert ruleset.predict(X).tolist() == [2.0, 2.0, 1.0, 1.0, 2.0]
-    assert_same(made(ruleset), ruleset, X, [2.0, 2.0, 1.0, 1.0, 2.0])
+    assert_same(exported_function(ruleset), ruleset, X, [2.0, 2.0, 1.0, 1.0, 2.0])
 
 
 def test_python_function_raises_without_prediction():
     ruleset = RuleSet([Rule([Interval(0, upper=1)], 1.0)], NAMES, task="regression")
     with pytest.raises(ValueError, match="No rule holds for this row"):
-        made(ruleset)([2, 0])
+        exported_function(ruleset)([2, 0])
     with pytest.raises(ValueError, match="No rule holds for this row"):
-        made(RuleSet([], NAMES, task="classification", classes=[]))([2, 0])
+        exported_function(RuleSet([], NAMES, task="classification", classes=[]))([2, 0])
 
 
 def test_python_function_abstains():
     rules = [Rule([Interval(0, upper=1)], True)]
     settings_ = {"feature_names": NAMES, "task": "classification", "classes": [True, False]}
     ruleset = RuleSet(rules, fallback=Fallback(True, "abstain", None, "?"), **settings_)
-    assert made(ruleset)([2, 0]) == "?"
+    assert exported_function(ruleset)([2, 0]) == "?"
     assert "-> bool | str:" in ruleset.to_python()
-    assert made(ruleset)([1, 0]) is True
+    assert exported_function(ruleset)([1, 0]) is True
 
 
 def test_python_nearest_rule_works_without_usable_feature():
@@ -390,7 +390,7 @@ def test_python_nearest_rule_works_without_usable_feature():
         domain=Domain((1, 1), (1, 1)),
         fallback=Fallback(0, "nearest"),
     )
-    assert made(ruleset)([5, 5]) == ruleset.predict([[5, 5]])[0] == 1.0
+    assert exported_function(ruleset)([5, 5]) == ruleset.predict([[5, 5]])[0] == 1.0
 
 
 def test_python_nearest_rule_survives_overflow_of_squares():
@@ -405,7 +405,7 @@ def test_python_nearest_rule_survives_overflow_of_squares():
         domain=Domain((0, 0), (2, 2)),
         fallback=Fallback(0, "nearest"),
     )
-    function = made(ruleset)
+    function = exported_function(ruleset)
     X = [
         [4e299, 0],
         [2e299, 0],
@@ -432,17 +432,17 @@ def test_python_nearest_rule_works_in_many_dimensions():
     )
     X = rng.normal(size=(500, 9))
     X[rng.random(X.shape) < 0.1] = NAN
-    function = made(ruleset)
+    function = exported_function(ruleset)
     assert [function(row) for row in X] == ruleset.predict(X).tolist()
-    far = ~ruleset.covers(X)
-    assert set(ruleset.predict(X[far])) >= {0, 1, 2, 3}
+    is_uncovered = ~ruleset.covers(X)
+    assert set(ruleset.predict(X[is_uncovered])) >= {0, 1, 2, 3}
 
 
 def test_python_sums_round_like_numpy():
     # The value of 0.1 + 0.2 + 0.3 depends on the order: 0.6000000000000001 from the left.
     rules = [Rule([Interval(0, lower=0)], v) for v in (0.1, 0.2, 0.3)]
     summed = RuleSet(rules, NAMES, task="regression", ordered=False, voting="sum")
-    assert made(summed)([1, 1]) == summed.predict([[1, 1]])[0] == 0.6000000000000001
+    assert exported_function(summed)([1, 1]) == summed.predict([[1, 1]])[0] == 0.6000000000000001
 
 
 def test_python_votes_handle_infinite_weights():
@@ -456,16 +456,16 @@ def test_python_votes_handle_infinite_weights():
         X = [[math.inf, -math.inf], [math.inf, 1], [NAN, 1], [-math.inf, NAN], [1, -math.inf]]
         with np.errstate(invalid="ignore"):
             expected = ruleset.predict(X).tolist()
-        assert [made(ruleset)(row) for row in X] == expected
+        assert [exported_function(ruleset)(row) for row in X] == expected
         assert set(expected) == {"a", "b"}
 
 
 def test_python_code_of_many_rules_compiles():
     rules = [Rule([Interval(0, i, i + 1)], i) for i in range(1500)]
     settings_ = {"feature_names": NAMES, "task": "regression", "fallback": Fallback(-1)}
-    assert made(RuleSet(rules, **settings_))([1499.5, 0]) == 1499
+    assert exported_function(RuleSet(rules, **settings_))([1499.5, 0]) == 1499
     together = RuleSet(rules, ordered=False, voting="sum", **settings_)
-    assert made(together)([1499.5, 0]) == 1499
+    assert exported_function(together)([1499.5, 0]) == 1499
 
 
 def test_python_code_shortens_numbers_with_rows():

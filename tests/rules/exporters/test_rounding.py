@@ -43,7 +43,7 @@ def shortened(bound, *values, closed=True):
     return upper(bound, closed=closed).shorten(column(*values))[0].conditions[0].upper
 
 
-def places(value):
+def count_digits(value):
     """Return the number of decimals and of significant digits."""
     _, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     return max(0, -exponent), len(digits)
@@ -134,7 +134,9 @@ def test_shorten_adds_no_digits_and_keeps_order_of_bounds(arbitrary, data):
         shorter = ruleset.shorten(X)
     pairs = list(zip(bounds(ruleset), bounds(shorter), strict=True))
     for (_, before), (_, after) in pairs:
-        assert before == after if math.isinf(before) else places(after) <= places(before)
+        assert (
+            before == after if math.isinf(before) else count_digits(after) <= count_digits(before)
+        )
     for (quantity, before), (_, after) in pairs:
         for (other, before_too), (_, after_too) in pairs:
             if quantity == other:
@@ -158,7 +160,7 @@ def test_shorten_overlooks_no_shorter_bound(bound, values, closed):
     """The test tries all numbers with fewer decimals near the bound."""
     X, result = column(*values), shortened(bound, *values, closed=closed)
     expected = upper(bound, closed=closed).covers(X)
-    decimals, digits = places(result)
+    decimals, digits = count_digits(result)
     assert (upper(result, closed=closed).covers(X) == expected).all()
     rng = random.Random(0)
     for fewer in range(min(decimals, 5) + 1):
@@ -169,8 +171,8 @@ def test_shorten_overlooks_no_shorter_bound(bound, values, closed):
             for shift in (-1, 0, 1):
                 number = float(middle + shift * step)
                 if (upper(number, closed=closed).covers(X) == expected).all():
-                    assert places(number) >= (decimals, digits) or number == result
-                    if places(number) == (decimals, digits):
+                    assert count_digits(number) >= (decimals, digits) or number == result
+                    if count_digits(number) == (decimals, digits):
                         assert abs(number - bound) >= abs(result - bound)
 
 

@@ -202,7 +202,7 @@ def test_sentences_describe_sums_and_means():
     mean = total.replace(voting="mean", fallback=Fallback(7))
     assert "the mean of what they say, by weight." in mean.to_sentences()
     assert mean.to_sentences() == mean.replace(fallback=None).to_sentences()
-    lost = "Where no rule holds or the weights add up to 0 or less, the prediction is 7."
-    assert mean[:1].to_sentences().splitlines()[-1] == lost
+    last_sentence = "Where no rule holds or the weights add up to 0 or less, the prediction is 7."
+    assert mean[:1].to_sentences().splitlines()[-1] == last_sentence
     negative = mean.replace(rules=[Rule([Interval(0, 1)], 3, weight=-1), rules[1]])
-    assert negative.to_sentences().splitlines()[-1] == lost
+    assert negative.to_sentences().splitlines()[-1] == last_sentence

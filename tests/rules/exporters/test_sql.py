@@ -86,18 +86,18 @@ def in_sqlite(ruleset, X, expressions):
         return list(zip(*connection.execute(query).fetchall(), strict=True))
 
 
-def assert_equal(found, expected, ruleset, X, *, types=True):
+def assert_equal(results, expected, ruleset, X, *, types=True):
     wrong = [
         (X.iloc[i].to_dict(), a, b)
-        for i, (a, b) in enumerate(zip(found, expected, strict=True))
+        for i, (a, b) in enumerate(zip(results, expected, strict=True))
         if a != b or (types and type(a) is not type(b))
     ]
     assert not wrong, f"{wrong[:3]}\n{ruleset!r}\n{ruleset.to_sql(exact=True)}"
 
 
-def one_rule(output=1.0, *found, **changes):
+def one_rule(output=1.0, *conditions, **changes):
     values = {"feature_names": NAMES, "task": "regression"} | changes
-    return RuleSet([Rule(found, output)], **values)
+    return RuleSet([Rule(conditions, output)], **values)
 
 
 def classes(labels, **changes):
@@ -295,11 +295,11 @@ MISSING = {
 }
 
 
-@pytest.mark.parametrize("found", MISSING.values(), ids=MISSING)
-def test_sql_missing_numbers_satisfy_no_condition(duck, found):
-    ruleset = one_rule(1.0, *found)
+@pytest.mark.parametrize("conditions", MISSING.values(), ids=MISSING)
+def test_sql_missing_numbers_satisfy_no_condition(duck, conditions):
+    ruleset = one_rule(1.0, *conditions)
     X = pd.DataFrame({"length": [NAN, NAN, INF, -INF, 1.0, 2.0], "kind": 0.0})
-    expected = [1 if held else None for held in ruleset.covers(X)]
+    expected = [1 if is_covered else None for is_covered in ruleset.covers(X)]
     assert expected[:2] == [None, None]
     assert 1 in expected
     written = {
@@ -331,14 +331,14 @@ SAYING = {
 
 
 @pytest.mark.parametrize("domain", [None, Domain((0, 0), (1, 2), [(1, ["a", "b"])])])
-@pytest.mark.parametrize("found", SAYING.values(), ids=SAYING)
-def test_sql_missing_values_satisfy_marked_conditions(duck, found, domain):
-    ruleset = one_rule(1.0, *found, domain=domain)
+@pytest.mark.parametrize("conditions", SAYING.values(), ids=SAYING)
+def test_sql_missing_values_satisfy_marked_conditions(duck, conditions, domain):
+    ruleset = one_rule(1.0, *conditions, domain=domain)
     X = pd.DataFrame({"length": [NAN, NAN, INF, -INF, 1.0, 2.0]})
     X["kind"] = pd.Series(["a", None, "b", "nan", None, "a"], dtype=object)
-    if domain is None and found in (SAYING["text is missing"],):
+    if domain is None and conditions in (SAYING["text is missing"],):
         X["kind"] = X["kind"].replace("nan", "b")  # nothing tells that this is no number
-    expected = [1 if held else None for held in ruleset.covers(X)]
+    expected = [1 if is_covered else None for is_covered in ruleset.covers(X)]
     assert 1 in expected
     written = {
         d: ruleset.to_sql(exact=True, kind="assign", dialect=d)
@@ -487,10 +487,10 @@ def test_sql_queries_table(duck):
     assert query.startswith('SELECT *, CASE\n  WHEN "a" <= 2.5e0')
     assert query.endswith('END AS "prediction" FROM "the lab"."flo""wers"')
     assert ask(duck, query) == [(1.0, "b", "x")]
-    counted = SHOWN.to_sql(
+    sql = SHOWN.to_sql(
         exact=True, table=path, columns=columns, kind="assign", output_name="Regel 1"
     )
-    query = f'SELECT "Regel 1", COUNT(*) FROM ({counted}) GROUP BY ALL'
+    query = f'SELECT "Regel 1", COUNT(*) FROM ({sql}) GROUP BY ALL'
     assert ask(duck, query) == [(1, 1)]
 
 
@@ -716,7 +716,7 @@ LARGE_ROWS += [2**63 - 2, 2**63 - 1]
 
 def in_duckdb_or_sqlite(engine, rows, kind, query):
     """Return the only column of a query of a table with the column "x"."""
-    values = ", ".join(f"({place}, {row})" for place, row in enumerate(rows))
+    values = ", ".join(f"({index}, {row})" for index, row in enumerate(rows))
     commands = f"CREATE TABLE t (place INTEGER, x {kind})", f"INSERT INTO t VALUES {values}"
     if engine == "duckdb":
         with duckdb.connect() as connection:

@@ -185,10 +185,10 @@ def test_repr_shortens_long_rule_sets():
     assert len(lines) == 1235
     assert lines[0] == "   1. IF 0 < x ≤ 1 THEN 1"
     assert lines[1233] == "1234. ELSE IF 1233 < x ≤ 1234 THEN 1234"
-    shown = repr(ruleset).splitlines()
-    assert shown[0] == "<RuleSet: 1234 ordered rules for regression on 1 feature>"
-    assert shown[60] == "60. ELSE IF 59 < x ≤ 60 THEN 60"
-    assert shown[61:] == [
+    repr_lines = repr(ruleset).splitlines()
+    assert repr_lines[0] == "<RuleSet: 1234 ordered rules for regression on 1 feature>"
+    assert repr_lines[60] == "60. ELSE IF 59 < x ≤ 60 THEN 60"
+    assert repr_lines[61:] == [
         "... and 1174 more; to_text() gives all",
         "otherwise, where no rule holds: 0",
     ]
@@ -371,15 +371,15 @@ def page(ruleset, **settings):
 
 
 def test_html_page_is_complete_and_self_contained():
-    shown = page(IRIS)
-    assert shown.texts("title") == shown.texts("h1") == ["Rules for classification"]
-    assert shown.texts("caption") == ["3 rules, the first that holds predicts"]
-    scopes = [(attributes["scope"], text) for _, attributes, text in shown.all("th")]
+    elements = page(IRIS)
+    assert elements.texts("title") == elements.texts("h1") == ["Rules for classification"]
+    assert elements.texts("caption") == ["3 rules, the first that holds predicts"]
+    scopes = [(attributes["scope"], text) for _, attributes, text in elements.all("th")]
     assert scopes == [
         *[("col", text) for text in ("Rule", "Premise", "Conclusion", "Seen")],
         *[("row", text) for text in "123"],
     ]
-    assert shown.texts("td")[3:6] == [
+    assert elements.texts("td")[3:6] == [
         "else if petal width (cm) ≤ 1.75",
         "versicolor",
         "54 rows, 91 % of this class",
@@ -402,23 +402,23 @@ def test_html_page_is_complete_and_self_contained():
         "th",
         "td",
     }
-    assert {tag for tag, _, _ in shown.elements} == allowed
-    names = {name for _, attributes, _ in shown.elements for name in attributes}
+    assert {tag for tag, _, _ in elements.elements} == allowed
+    names = {name for _, attributes, _ in elements.elements for name in attributes}
     assert names == {"lang", "charset", "name", "content", "scope"}
-    (style,) = shown.texts("style")
+    (style,) = elements.texts("style")
     assert "color-scheme: light dark" in style
     assert "url(" not in style
     assert "@import" not in style
 
 
 def test_html_page_shows_every_rule_and_escapes_title():
-    shown = page(long_set(200), title="<b>Prices & {braces}")
-    assert shown.texts("title") == shown.texts("h1") == ["<b>Prices & {braces}"]
-    assert len(shown.all("tr")) == 201
+    elements = page(long_set(200), title="<b>Prices & {braces}")
+    assert elements.texts("title") == elements.texts("h1") == ["<b>Prices & {braces}"]
+    assert len(elements.all("tr")) == 201
     name = "<script>alert('{x}')</script>"
     rule = Rule([Interval(0, upper=1)], name)
-    shown = page(RuleSet([rule], [name], task="classification"))
-    assert shown.texts("td") == [f"if {json.dumps(name)} ≤ 1", json.dumps(name), ""]
+    elements = page(RuleSet([rule], [name], task="classification"))
+    assert elements.texts("td") == [f"if {json.dumps(name)} ≤ 1", json.dumps(name), ""]
     assert page(IRIS[:0]).texts("caption") == ["0 rules; otherwise, where no rule holds: setosa"]
 
 
@@ -472,16 +472,16 @@ def test_tables_show_weights_of_voting_rules():
 
 
 @pytest.mark.parametrize(
-    ("weights", "lost"), [((1, 1), False), ((1, 0), True), ((2, -1), True), ((0, 1), True)]
+    ("weights", "expected"), [((1, 1), False), ((1, 0), True), ((2, -1), True), ((0, 1), True)]
 )
-def test_text_of_mean_states_fallback_if_weights_may_vanish(weights, lost):
+def test_text_of_mean_states_fallback_if_weights_may_vanish(weights, expected):
     rules = [Rule([], 1, weight=weights[0]), Rule([Interval(0, 1)], 2, weight=weights[1])]
     ruleset = RuleSet(
         rules, ["x"], task="regression", ordered=False, voting="mean", fallback=Fallback(7)
     )
     lines = str(ruleset).splitlines()[2:]
     assert lines[0] == "together: the weighted mean of all rules that hold"
-    assert lines[1:] == lost * [
+    assert lines[1:] == expected * [
         "otherwise, where no rule holds or the weights add up to 0 or less: 7"
     ]
     assert len(str(ruleset.replace(voting="sum")).splitlines()) == 3
@@ -540,8 +540,8 @@ def rule_sets(draw):
         kind = draw(st.sampled_from(sorted(LABELS)))
         classes = draw(st.lists(LABELS[kind], min_size=1, max_size=4, unique=True))
         outputs = st.sampled_from(classes)
-        counted = st.lists(st.floats(0, 1e9), min_size=len(classes), max_size=len(classes))
-        counts = st.none() | counted
+        class_counts = st.lists(st.floats(0, 1e9), min_size=len(classes), max_size=len(classes))
+        counts = st.none() | class_counts
     else:
         term = st.tuples(st.integers(0, len(names) - 1), st.floats(-1e9, 1e9))
         outputs = finite | st.integers() | st.builds(LinearOutput, finite, st.lists(term))
@@ -568,8 +568,8 @@ def rule_sets(draw):
         label = "\N{SNOWMAN} abstained" if draw(st.booleans()) else None
         answer = draw(outputs.filter(lambda o: not isinstance(o, LinearOutput)))
         policy = draw(st.sampled_from(["default", "nearest", "abstain"]))
-        seen = None if counts is None else draw(counts)
-        fallback = Fallback(answer, policy, seen, label)
+        row_counts = None if counts is None else draw(counts)
+        fallback = Fallback(answer, policy, row_counts, label)
     return RuleSet(
         rules,
         names,
@@ -763,13 +763,13 @@ GONE = object()
 def changed(path, value):
     """Return the valid JSON with one value changed or left out."""
     data = json.loads(json.dumps(GOOD))
-    at = data
+    parent = data
     for key in path[:-1]:
-        at = at[key]
+        parent = parent[key]
     if value is GONE:
-        del at[path[-1]]
+        del parent[path[-1]]
     else:
-        at[path[-1]] = value
+        parent[path[-1]] = value
     return json.dumps(data)
 
 
@@ -806,7 +806,7 @@ def test_from_json_rejects_other_texts(text, error):
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "place", "error"),
+    ("path", "value", "location", "error"),
     [
         (["rules"], GONE, "the rule set", "the rule set lacks the field 'rules'"),
         (["task"], GONE, "the rule set", "lacks the field 'task'"),
@@ -876,8 +876,8 @@ def test_from_json_rejects_other_texts(text, error):
         (["rules", 1, "statistics"], [3], "rule 2", "statistics must be an object"),
     ],
 )
-def test_from_json_locates_faults(path, value, place, error):
-    with pytest.raises(ValueError, match=f"The JSON has a fault in {place}: .*{error}"):
+def test_from_json_locates_faults(path, value, location, error):
+    with pytest.raises(ValueError, match=f"The JSON has a fault in {location}: .*{error}"):
         RuleSet.from_json(changed(path, value))
 
 
@@ -904,13 +904,13 @@ values = st.recursive(
 )
 
 
-def paths(data, at=()):
-    yield from ((*at,),) if at else ()
+def paths(data, prefix=()):
+    yield from ((*prefix,),) if prefix else ()
     for key, value in data.items() if isinstance(data, dict) else enumerate(data):
         if isinstance(value, dict | list):
-            yield from paths(value, (*at, key))
+            yield from paths(value, (*prefix, key))
         else:
-            yield (*at, key)
+            yield (*prefix, key)
 
 
 @given(path=st.sampled_from(sorted(paths(GOOD), key=str)), value=values)
@@ -926,8 +926,8 @@ def test_from_json_reads_or_rejects_any_change(path, value):
 
 
 def test_to_conditions_names_unsupported_condition():
-    both = AtLeast(2, [Interval(0, upper=2), Interval(1, lower=3)])
-    ruleset = RuleSet([Rule([both], "a")], ["size", "age (years)"], task="classification")
+    at_least = AtLeast(2, [Interval(0, upper=2), Interval(1, lower=3)])
+    ruleset = RuleSet([Rule([at_least], "a")], ["size", "age (years)"], task="classification")
     with pytest.raises(ValueError, match=r"Rule 1 .* of \(size ≤ 2; age \(years\) > 3\)"):
         ruleset.to_conditions()
 

@@ -36,9 +36,9 @@ def exact(feature, value):
 
 def holds(condition, row):
     """Return whether a printed comparison of names x0, x1, ... with numbers holds for a row."""
-    asked = re.fullmatch(r"x(\d+) is (known|missing)", condition)
-    if asked:
-        return math.isnan(row[int(asked[1])]) == (asked[2] == "missing")
+    presence = re.fullmatch(r"x(\d+) is (known|missing)", condition)
+    if presence:
+        return math.isnan(row[int(presence[1])]) == (presence[2] == "missing")
     compared = condition.removesuffix(" or missing")
     if compared != condition and math.isnan(row[int(re.search(r"x(\d+)", condition)[1])]):
         return True
@@ -59,18 +59,18 @@ def holds(condition, row):
     )
 
 
-def read(text, row):
+def read_conclusion(text, row):
     """Return the first conclusion whose conditions all hold, or None."""
-    way = []
+    path = []
     for line in text.splitlines():
         result = re.fullmatch(r"((?:\|   )*)\|--- (.*)", line)
         if not result:
             continue
-        depth, said = len(result[1]) // 4, result[2]
-        conclusion = re.fullmatch(r"(?:class|value): (.*?)(?:   \(.*\))?", said)
+        depth, content = len(result[1]) // 4, result[2]
+        conclusion = re.fullmatch(r"(?:class|value): (.*?)(?:   \(.*\))?", content)
         if conclusion is None:
-            way[depth:] = [holds(said, row)]
-        elif all(way[:depth]):
+            path[depth:] = [holds(content, row)]
+        elif all(path[:depth]):
             return conclusion[1]
     return None
 
@@ -84,18 +84,18 @@ def rows_for(ruleset, rng, n_rows=200):
         cuts = cuts[np.isfinite(cuts)]
         if len(cuts):
             near = np.concatenate([np.nextafter(cuts, -9e9), cuts, np.nextafter(cuts, 9e9)])
-            chosen = rng.random(n_rows) < 0.7
-            X[chosen, j] = rng.choice(near, chosen.sum())
+            is_near_cut = rng.random(n_rows) < 0.7
+            X[is_near_cut, j] = rng.choice(near, is_near_cut.sum())
     X[rng.random(X.shape) < 0.02] = np.nan
     return X
 
 
 def assert_reads_like(ruleset, X):
     text = ruleset.replace(fallback=None).to_tree_text(number=exact)
-    lost = ~ruleset.covers(X)
+    is_uncovered = ~ruleset.covers(X)
     answers = ruleset.replace(fallback=Fallback(ruleset.rules[0].output)).predict(X)
-    for row, answer, without in zip(X, answers.tolist(), lost, strict=True):
-        assert read(text, row) == (None if without else str(answer)), (text, row)
+    for row, answer, is_missing in zip(X, answers.tolist(), is_uncovered, strict=True):
+        assert read_conclusion(text, row) == (None if is_missing else str(answer)), (text, row)
 
 
 # --- trees -----------------------------------------------------------------------------------
@@ -131,7 +131,9 @@ def test_tree_text_reads_like_scikit_learn_trees(leaves, simplify):
         assert text.count("class:") == len(ruleset)
         assert len(text.splitlines()) == len(ruleset) + 2 * (len(ruleset) - 1)
         assert "from the top" not in text
-    assert [read(text, row) for row in X] == [str(a) for a in ruleset.predict(X).tolist()]
+    assert [read_conclusion(text, row) for row in X] == [
+        str(a) for a in ruleset.predict(X).tolist()
+    ]
 
 
 def test_tree_text_describes_regression_trees():
@@ -139,7 +141,7 @@ def test_tree_text_describes_regression_trees():
     tree = DecisionTreeRegressor(max_leaf_nodes=12, random_state=0).fit(X, y)
     ruleset = tree_to_ruleset(tree)
     text = ruleset.to_tree_text(number=exact)
-    read_values = np.array([float(read(text, row)) for row in X])
+    read_values = np.array([float(read_conclusion(text, row)) for row in X])
     assert np.allclose(read_values, tree.predict(X), rtol=1e-3)  # conclusions have four digits
     assert "± " in text
 
@@ -151,28 +153,28 @@ def random_tree(rng, n_features, depth, gaps=0.0):
     """
     leaves = []
 
-    def grow(conditions, left):
-        if left == 0 or rng.random() < 0.15:
+    def grow(conditions, depth_left):
+        if depth_left == 0 or rng.random() < 0.15:
             leaves.append(conditions)
             return
         feature, cut = int(rng.integers(n_features)), round(float(rng.normal()), 1)
         closed = bool(rng.random() < 0.5)
         to_left, to_right = [(True, False), (False, True)][rng.integers(2)]
-        told = rng.random() < gaps
+        has_gaps = rng.random() < gaps
         for side in (
-            Interval(feature, upper=cut, upper_closed=closed, missing=told and to_left),
-            Interval(feature, lower=cut, lower_closed=not closed, missing=told and to_right),
+            Interval(feature, upper=cut, upper_closed=closed, missing=has_gaps and to_left),
+            Interval(feature, lower=cut, lower_closed=not closed, missing=has_gaps and to_right),
         ):
             try:
                 Rule([*conditions, side], 0)
             except ValueError:
                 continue  # the leaf would be empty
-            grow([*conditions, side], left - 1)
+            grow([*conditions, side], depth_left - 1)
 
     grow([], depth)
-    chosen = [leaf for leaf in leaves if rng.random() < 0.9] or leaves[:1]
-    rng.shuffle(chosen)
-    return chosen
+    listed = [leaf for leaf in leaves if rng.random() < 0.9] or leaves[:1]
+    rng.shuffle(listed)
+    return listed
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -195,11 +197,11 @@ def test_tree_text_handles_missing_values(seed):
     rules = [Rule(leaf, f"l{i}") for i, leaf in enumerate(leaves)]
     # A leaf of missing values alone is no box, so that such sets are written as lists.
     boxes = [rule for rule in rules if not rule.non_intervals]
-    for kept in (rules, boxes):
+    for listed in (rules, boxes):
         ruleset = RuleSet(
-            kept, ["x0", "x1", "x2"], task="classification", ordered=False, disjoint=True
+            listed, ["x0", "x1", "x2"], task="classification", ordered=False, disjoint=True
         )
-        assert ("from the top" in ruleset.to_tree_text()) <= (kept is rules)
+        assert ("from the top" in ruleset.to_tree_text()) <= (listed is rules)
         X = rows_for(ruleset, rng)
         X[rng.random(X.shape) < 0.3] = np.nan
         assert_reads_like(ruleset, X)
@@ -280,10 +282,10 @@ def test_tree_text_handles_deep_trees_and_many_leaves():
     assert text.count("value: ") == 1500
     assert max(line.count("|   ") for line in text.splitlines()) < 15
     # Each level adds a feature, so that the tree must be deep.
-    rules, way = [], []
+    rules, path = [], []
     for j in range(60):
-        rules.append(Rule([*way, Interval(j, upper=0)], j))
-        way.append(Interval(j, lower=0))
+        rules.append(Rule([*path, Interval(j, upper=0)], j))
+        path.append(Interval(j, lower=0))
     names = [f"x{j}" for j in range(60)]
     deep = RuleSet(rules, names, task="regression", ordered=False, disjoint=True)
     assert max(line.count("|   ") for line in deep.to_tree_text().splitlines()) == 60

@@ -130,10 +130,10 @@ def test_decision_rules_regression_predicts_weighted_mean() -> None:
     statistics = ours[0].statistics
     assert (statistics.n_rows, statistics.mean, statistics.standard_deviation) == (4, 10.0, 2.0)
     assert ours[1].statistics is None
-    given = read_decision_rules(
+    ruleset = read_decision_rules(
         data | {"meta": data["meta"] | {"default_conclusion": {"value": 1}}}
     )
-    assert given.fallback.output == 1
+    assert ruleset.fallback.output == 1
     nothing = data["meta"] | {"default_conclusion": {"value": float("nan")}}
     assert read_decision_rules(data | {"meta": nothing}).fallback.policy == "abstain"
 
@@ -180,8 +180,8 @@ def test_decision_rules_regression_predicts_weighted_mean() -> None:
     ],
 )
 def test_decision_rules_convert_conditions(premise: Any, conditions: list[Any]) -> None:
-    (read,) = read_decision_rules(classification(rule(premise, "a")))
-    assert list(read.conditions) == conditions
+    (parsed,) = read_decision_rules(classification(rule(premise, "a")))
+    assert list(parsed.conditions) == conditions
 
 
 def test_decision_rules_keep_types_of_labels() -> None:
@@ -227,8 +227,8 @@ def test_decision_rules_warn_about_values_like_numbers() -> None:
     with pytest.warns(UserWarning, match="color of it = '1'"):
         (text,) = read_decision_rules(data)
     assert text.conditions == (OneOf(1, ["1"]),)
-    (read,) = read_decision_rules(data, categories={"color of it": [1, 2]})
-    assert repr(read.conditions) == repr((OneOf(1, [1]),))
+    (parsed,) = read_decision_rules(data, categories={"color of it": [1, 2]})
+    assert repr(parsed.conditions) == repr((OneOf(1, [1]),))
     with pytest.raises(ValueError, match="categories names 'color', which is none of the features"):
         read_decision_rules(data, categories={"color": [1]})
 
@@ -237,11 +237,11 @@ def damaged(path: str, value: Any) -> Any:
     data = copy.deepcopy(
         classification(rule(compound(number(0, left=1.0), nominal(1, "red")), "a"))
     )
-    *way, last = path.split("/")
-    place: Any = data
-    for step in way:
-        place = place[int(step)] if step.isdigit() else place[step]
-    place[last] = value
+    *steps, last = path.split("/")
+    parent: Any = data
+    for step in steps:
+        parent = parent[int(step)] if step.isdigit() else parent[step]
+    parent[last] = value
     return data
 
 

@@ -29,9 +29,9 @@ def table(n_rows: int, seed: int) -> tuple[pd.DataFrame, pd.Series]:
     )
     y = 2 * X["age"] + (X["color"] == "red") * X["size"]
     for name in ("age", "size"):
-        gone = rng.random(n_rows) < 0.15
-        X.loc[gone, name] = np.nan
-        y[gone] += 1.5
+        is_missing = rng.random(n_rows) < 0.15
+        X.loc[is_missing, name] = np.nan
+        y[is_missing] += 1.5
     X["color"] = X["color"].astype("category").where(rng.random(n_rows) > 0.1)
     return X, y
 
@@ -71,8 +71,8 @@ def test_hist_boosting_reads_leaves_of_missing_values() -> None:
 
 def test_hist_boosting_handles_missing_values_after_training() -> None:
     (X, y), (rows, _) = table(1500, 0), table(2000, 1)
-    whole = X[["age", "size"]].fillna(0.3).to_numpy()
-    model = HistGradientBoostingRegressor(**SMALL).fit(whole, y)
+    complete = X[["age", "size"]].fillna(0.3).to_numpy()
+    model = HistGradientBoostingRegressor(**SMALL).fit(complete, y)
     rows = rows[["age", "size"]].to_numpy()
     assert as_ruleset(model).predict(rows).tolist() == model.predict(rows).tolist()
 

@@ -91,12 +91,12 @@ def test_rulekit_text_predicts_like_engine_unless_rounded(case: Any) -> None:
     exact = np.array(
         [[holds(r, dict(zip(names, row, strict=True))) for r in case["rules"]] for row in X]
     )
-    same = (ours.match(X) == exact).all(axis=1)
-    assert same.mean() > 0.9
-    answers, expected = ours.predict(X)[same], np.array(case["y_pred"])[same]
+    is_same = (ours.match(X) == exact).all(axis=1)
+    assert is_same.mean() > 0.9
+    answers, expected = ours.predict(X)[is_same], np.array(case["y_pred"])[is_same]
     if case["task"] == "classification":
         assert answers.tolist() == expected.tolist()
-        assert same.all()
+        assert is_same.all()
     else:
         np.testing.assert_allclose(answers, expected, atol=0.0051)
 
@@ -126,7 +126,7 @@ def test_rulekit_text_reads_report_of_engine() -> None:
 NAMES = ["width", "length of it", "colour", "AND", " blank", "a = {b} AND width", ""]
 
 
-def read(text: str, **options: Any) -> Rule:
+def read_rule(text: str, **options: Any) -> Rule:
     return read_rulekit_text(text, feature_names=NAMES, **options)[0]
 
 
@@ -163,9 +163,9 @@ def test_rulekit_text_converts_premises(premise: str, conditions: Any) -> None:
     text = f"IF {premise} THEN kind = {{yes}}"
     if conditions is ValueError:
         with pytest.raises(ValueError, match="has bounds elsewhere, but is compared with 'red'"):
-            read(text)
+            read_rule(text)
         return
-    assert list(read(text).conditions) == conditions
+    assert list(read_rule(text).conditions) == conditions
 
 
 def test_rulekit_text_reads_values_of_bounded_features() -> None:
@@ -199,7 +199,7 @@ def test_rulekit_text_reads_values_of_bounded_features() -> None:
 def test_rulekit_text_converts_statistics(
     behind: str, weight: float, rows: Any, counts: Any
 ) -> None:
-    rule = read(f"IF width = <1, 2) THEN k = {{b}}{behind}", classes=["c", "b"])
+    rule = read_rule(f"IF width = <1, 2) THEN k = {{b}}{behind}", classes=["c", "b"])
     assert rule.weight == weight
     if rows is None:
         assert rule.statistics is None
@@ -226,19 +226,19 @@ def test_rulekit_text_converts_labels_and_defaults() -> None:
     assert numbers.classes == (10, 11, 9)
     assert numbers.predict([[1.0], [5.0], [99.0]]).tolist() == [10, 9, 10]
     assert read_rulekit_text(text, feature_names=names).classes == ("10", "9")
-    chosen = read_rulekit_text(text, feature_names=names, default="9")
-    assert chosen.predict([[99.0]]).tolist() == ["9"]
+    with_default = read_rulekit_text(text, feature_names=names, default="9")
+    assert with_default.predict([[99.0]]).tolist() == ["9"]
     flags = read_rulekit_text(
         "IF width = <1, 2) THEN k = {True}", feature_names=names, classes=[True, False]
     )
     assert flags.predict([[1.0], [3.0]]).tolist() == [True, False]
     # Java compares UTF-16 units, so that an emoji sorts before some letters of the first plane.
-    far = read_rulekit_text(
+    far_rules = read_rulekit_text(
         "IF width = <1, 2) THEN k = {\uff21}\nIF width = <1, 2) THEN k = {\U0001f600}",
         feature_names=names,
     )
-    assert far.classes == ("\U0001f600", "\uff21")
-    assert far.predict([[1.0]]).tolist() == ["\U0001f600"]
+    assert far_rules.classes == ("\U0001f600", "\uff21")
+    assert far_rules.predict([[1.0]]).tolist() == ["\U0001f600"]
 
 
 def test_rulekit_text_regression_has_no_fallback_by_default() -> None:
@@ -247,8 +247,8 @@ def test_rulekit_text_regression_has_no_fallback_by_default() -> None:
     assert rules.predict([[1.5]]).tolist() == [10.5]
     with pytest.raises(ValueError, match="has no fallback"):
         rules.predict([[3.0]])
-    given = read_rulekit_text(text, feature_names=["width"], default=2.5)
-    assert given.predict([[3.0]]).tolist() == [2.5]
+    with_default = read_rulekit_text(text, feature_names=["width"], default=2.5)
+    assert with_default.predict([[3.0]]).tolist() == [2.5]
     plain = read_rulekit_text(
         "IF width = <1, 2) THEN k = {-1.0E-4}", feature_names=["width"], task="regression"
     )
@@ -312,7 +312,7 @@ def test_rulekit_text_accepts_line_breaks_in_separate_texts() -> None:
 )
 def test_rulekit_text_locates_faults(text: str, fault: str) -> None:
     with pytest.raises(ValueError, match=re.escape(fault)):
-        read(text)
+        read_rule(text)
 
 
 def test_rulekit_text_rejects_ambiguous_names() -> None:

@@ -140,15 +140,15 @@ def test_pipeline_rules_have_feature_names_of_input(container):
         ("select", SelectKBest(spread, k=2)),
         ("tree", DecisionTreeRegressor()),
     ]
-    named = isinstance(container(X), pd.DataFrame)
-    rows = pd.DataFrame(X, columns=NAMES) if named else X
+    has_names = isinstance(container(X), pd.DataFrame)
+    rows = pd.DataFrame(X, columns=NAMES) if has_names else X
     pipeline = Pipeline(steps).fit(rows, y)
     ruleset = as_ruleset(pipeline)
-    assert ruleset.feature_names == (tuple(NAMES) if named else ("x0", "x1", "x2", "x3", "x4"))
+    assert ruleset.feature_names == (tuple(NAMES) if has_names else ("x0", "x1", "x2", "x3", "x4"))
     assert ruleset.predict(rows).tolist() == pipeline.predict(rows).tolist()
-    chosen = np.flatnonzero(pipeline[1].get_support()).tolist()
+    selected = np.flatnonzero(pipeline[1].get_support()).tolist()
     used = {f for rule in ruleset for c in rule.conditions for f in c.features}
-    assert used <= set(chosen)
+    assert used <= set(selected)
 
 
 def test_pipeline_rules_follow_frames_through_all_steps():
@@ -273,9 +273,12 @@ def test_in_user_units_converts_all_conditions():
     rows = np.stack(np.meshgrid(values, [0.0], values), axis=-1).reshape(-1, 3)
     assert outer.feature_names == ("a", "b", "c")
     assert outer.match(rows).tolist() == INNER.match(mapped(rows, MAPPING)).tolist()
-    held = INNER.covers(mapped(rows, MAPPING))
-    assert held.any()
-    assert outer.predict(rows[held]).tolist() == INNER.predict(mapped(rows[held], MAPPING)).tolist()
+    inside = INNER.covers(mapped(rows, MAPPING))
+    assert inside.any()
+    assert (
+        outer.predict(rows[inside]).tolist()
+        == INNER.predict(mapped(rows[inside], MAPPING)).tolist()
+    )
     assert [r.statistics for r in outer] == [r.statistics for r in INNER]
     # A feature without conditions has no extent.
     assert outer.domain == Domain((0, 0, -1), (2, 0, 2))
@@ -334,8 +337,8 @@ def test_affine_map_composes_and_selects_columns():
     X, _ = training_rows()
     identity = AffineMap.identity(tuple(NAMES))
     assert np.array_equal(mapped(X, identity), X)
-    changed = identity.then(2.0, 3.0).then(np.arange(1.0, 6), -1.0).take([3, 0])
-    assert np.allclose(mapped(X, changed), ((X * 2 + 3) * np.arange(1.0, 6) - 1)[:, [3, 0]])
+    combined = identity.then(2.0, 3.0).then(np.arange(1.0, 6), -1.0).take([3, 0])
+    assert np.allclose(mapped(X, combined), ((X * 2 + 3) * np.arange(1.0, 6) - 1)[:, [3, 0]])
     scaler = RobustScaler().fit(X)
     assert np.allclose(mapped(X, affine_map(scaler)), scaler.transform(X))
     assert affine_map(scaler).input_names == ("x0", "x1", "x2", "x3", "x4")

@@ -123,8 +123,8 @@ def test_ensemble_rules_keep_names_and_domain():
     forest = RandomForestClassifier(2, max_depth=1, random_state=0).fit(X, y)
     assert as_ruleset(forest).feature_names == tuple(X.columns)
     domain = Domain.around(X.to_numpy())
-    named = as_ruleset(forest, feature_names=list("abcd"), domain=domain)
-    assert (named.feature_names, named.domain) == (tuple("abcd"), domain)
+    rules = as_ruleset(forest, feature_names=list("abcd"), domain=domain)
+    assert (rules.feature_names, rules.domain) == (tuple("abcd"), domain)
     with pytest.raises(ValueError, match="must name the model's 4 features, got 2"):
         as_ruleset(forest, feature_names=["a", "b"])
 

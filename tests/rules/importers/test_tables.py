@@ -179,8 +179,8 @@ def test_table_has_operators_for_missing_values():
 @given(labels | finite)
 def test_table_cells_keep_values_and_types(value: Any):
     rules = RuleSet([Rule([], value)], ["x"], task="classification")
-    read = as_ruleset(rules.to_conditions(), feature_names=["x"])[0].output
-    assert (type(read), read) == (type(value), value)
+    label = as_ruleset(rules.to_conditions(), feature_names=["x"])[0].output
+    assert (type(label), label) == (type(value), value)
 
 
 @pytest.mark.parametrize(
@@ -199,9 +199,9 @@ def test_to_conditions_rejects_linear_outputs_and_nearest():
     line = RuleSet([Rule([], LinearOutput(1, [(0, 2)]))], ["x"], task="regression")
     with pytest.raises(ValueError, match=r"Rule 1 .* sum of features"):
         line.to_conditions()
-    near = RuleSet([Rule([], 1.0)], ["x"], task="regression", fallback=Fallback(1, "nearest"))
+    ruleset = RuleSet([Rule([], 1.0)], ["x"], task="regression", fallback=Fallback(1, "nearest"))
     with pytest.raises(ValueError, match="policy='nearest'"):
-        near.to_conditions()
+        ruleset.to_conditions()
 
 
 def record(**changes: Any) -> dict[str, Any]:

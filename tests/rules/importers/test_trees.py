@@ -187,8 +187,8 @@ def test_tree_rules_count_sample_weights(scale):
     ruleset = as_ruleset(tree)
     assert_same_answers(tree, ruleset, X)
     for rule, rows in zip(ruleset, ruleset.match(X).T, strict=True):
-        counted = [weights[rows & (y == label)].sum() for label in ruleset.classes]
-        assert rule.statistics.class_counts == pytest.approx(counted, rel=1e-9, abs=1e-12 * scale)
+        counts = [weights[rows & (y == label)].sum() for label in ruleset.classes]
+        assert rule.statistics.class_counts == pytest.approx(counts, rel=1e-9, abs=1e-12 * scale)
         assert rule.statistics.n_rows == (rows & (weights > 0)).sum()
 
 
@@ -206,9 +206,9 @@ def test_tree_rules_predict_numbers_like_tree(criterion, simplify):
     ruleset = as_ruleset(tree, simplify=simplify)
     assert ruleset.task == "regression"
     assert_same_answers(tree, ruleset, X)
-    answering = ruleset.assign(X)
+    assigned = ruleset.assign(X)
     for i, rule in enumerate(ruleset):
-        inside = y[answering == i]
+        inside = y[assigned == i]
         assert rule.statistics.n_rows == len(inside)
         if criterion == "absolute_error":
             assert rule.output == pytest.approx(np.median(inside))
@@ -245,8 +245,8 @@ def test_tree_rules_count_whole_rows():
     leaf = tree.apply(X)
     ruleset = as_ruleset(tree)
     for rule, node in zip(ruleset, np.unique(leaf), strict=True):
-        counted = np.bincount(y[leaf == node], minlength=3).tolist()
-        assert rule.statistics == RuleStatistics(sum(counted), tuple(counted))
+        counts = np.bincount(y[leaf == node], minlength=3).tolist()
+        assert rule.statistics == RuleStatistics(sum(counts), tuple(counts))
         assert all(type(c) is int for c in rule.statistics.class_counts)
 
 

@@ -93,22 +93,22 @@ def rule_sets(draw: st.DrawFn) -> RuleSet:
     gaps = draw(st.booleans())
     for _ in range(draw(st.integers(1, 6))):
         counts = draw(st.integers(0, 4)), draw(st.integers(0, 4))
-        seen = None
+        statistics = None
         if draw(st.integers(0, 4)) > 0:
-            seen = RuleStatistics(sum(counts), counts)
+            statistics = RuleStatistics(sum(counts), counts)
             if task == "regression":
-                seen = RuleStatistics(
+                statistics = RuleStatistics(
                     sum(counts), mean=float(counts[0]), standard_deviation=float(counts[1])
                 )
         conditions = draw(premises(n_numbers, has_color, gaps))
-        rules.append(Rule(conditions, draw(st.sampled_from(outputs)), seen))
+        rules.append(Rule(conditions, draw(st.sampled_from(outputs)), statistics))
     domain = None
     if draw(st.booleans()):
         lower = [float(draw(st.integers(0, 2))) for _ in range(n_numbers)]
         upper = [low + draw(st.integers(0, 3)) for low in lower]  # including constant features
-        more = ([0.0], [3.0], [(n_numbers, COLORS)]) if has_color else ([], [], [])
-        shares = [draw(st.sampled_from([0.0, 0.5])) if gaps else 0.0 for _ in lower + more[0]]
-        domain = Domain(tuple(lower + more[0]), tuple(upper + more[1]), tuple(more[2]), shares)
+        extra = ([0.0], [3.0], [(n_numbers, COLORS)]) if has_color else ([], [], [])
+        shares = [draw(st.sampled_from([0.0, 0.5])) if gaps else 0.0 for _ in lower + extra[0]]
+        domain = Domain(tuple(lower + extra[0]), tuple(upper + extra[1]), tuple(extra[2]), shares)
     policy = draw(st.sampled_from([None, "default", "nearest", "abstain"]))
     fallback = policy and Fallback("a" if task == "classification" else 0.5, policy)
     ruleset = RuleSet(
@@ -425,8 +425,8 @@ def test_simplify_never_merges_across_other_outputs() -> None:
     assert answers_of(short, points) == answers_of(ruleset, points)
     assert [rule.output for rule in short.rules] == ["a", "b", "a"]
     # They merge if the rule between them lies elsewhere.
-    far = classifier([inner, Rule([Interval(0, 7, 8)], "b"), touching], 1)
-    assert [rule.conditions for rule in far.simplify().rules] == [
+    separated = classifier([inner, Rule([Interval(0, 7, 8)], "b"), touching], 1)
+    assert [rule.conditions for rule in separated.simplify().rules] == [
         (Interval(0, 1, 5),),
         (Interval(0, 7, 8),),
     ]
@@ -449,8 +449,8 @@ def test_simplify_drops_bounds_covered_by_earlier_rules() -> None:
 
 
 def test_simplify_combines_statistics() -> None:
-    seen = RuleStatistics(3, (1, 2)), RuleStatistics(5, (0, 5))
-    rules = [Rule([Interval(0, 0, 1)], "b", seen[0]), Rule([Interval(0, 1, 2)], "b", seen[1])]
+    parts = RuleStatistics(3, (1, 2)), RuleStatistics(5, (0, 5))
+    rules = [Rule([Interval(0, 0, 1)], "b", parts[0]), Rule([Interval(0, 1, 2)], "b", parts[1])]
     assert classifier(rules, 1).simplify().rules[0].statistics == RuleStatistics(8, (1, 7))
 
 
@@ -536,9 +536,9 @@ def test_without_repeated_end_merges_last_rules() -> None:
         ([high, low, Rule([Interval(0, 5)], "b")], None),
         ([low, Rule([], "b"), high], None),
     ):
-        given = classifier(rules, 1, ordered=True)
-        short = given.without_repeated_end()
-        assert short is given if left is None else list(short.rules) == left
+        ruleset = classifier(rules, 1, ordered=True)
+        short = ruleset.without_repeated_end()
+        assert short is ruleset if left is None else list(short.rules) == left
 
 
 def test_simplify_removes_contradictory_values() -> None:
@@ -558,8 +558,8 @@ def test_simplify_keeps_rules_touching_a_constant() -> None:
 def test_simplify_removes_rules_outside_the_domain() -> None:
     rules = [Rule([Interval(0, upper=3, upper_closed=False), Interval(1, lower=9)], "a")]
     domain = Domain((3, 0), (3, 5))
-    some = RuleSet(rules, ["x", "y"], task="classification", domain=domain, disjoint=True)
-    assert len(some.simplify()) == 0
+    ruleset = RuleSet(rules, ["x", "y"], task="classification", domain=domain, disjoint=True)
+    assert len(ruleset.simplify()) == 0
 
 
 def test_simplify_merges_if_joint_priority_agrees() -> None:
@@ -569,11 +569,11 @@ def test_simplify_merges_if_joint_priority_agrees() -> None:
         Rule([Interval(0, 0, 1, True, False)], "a", recorded[1]),
         Rule([Interval(0, 1, 3, True, True)], "a", recorded[2]),
     ]
-    some = RuleSet(rules, ["x"], task="classification", classes=["a", "b"], ordered=False)
-    joined = some.simplify()
+    ruleset = RuleSet(rules, ["x"], task="classification", classes=["a", "b"], ordered=False)
+    joined = ruleset.simplify()
     assert str(joined[1]) == "IF 0 ≤ x ≤ 3 THEN a   [6 rows, 67 % of this class]"
     points = np.arange(-0.5, 4, 0.25)[:, None]
-    assert joined.predict(points).tolist() == some.predict(points).tolist()
+    assert joined.predict(points).tolist() == ruleset.predict(points).tolist()
 
 
 def test_simplify_returns_same_object_if_unchanged() -> None:
@@ -602,12 +602,12 @@ def changed_share(before: RuleSet, after: RuleSet, X: np.ndarray) -> float:
     ]
     if before.task == "classification":
         return sum(a != b for a, b in pairs) / len(pairs)
-    told, then = ([float(v) for v in answered(s, X)] for s in (before, after))
-    numbers = [a for a in told if not math.isnan(a)]
+    old_values, new_values = ([float(v) for v in predictions_of(s, X)] for s in (before, after))
+    numbers = [a for a in old_values if not math.isnan(a)]
     mean = sum(numbers) / max(1, len(numbers))
     total = sum((a - mean) ** 2 for a in numbers)
     cost = 0.0
-    for (a, b), t, u in zip(pairs, told, then, strict=True):
+    for (a, b), t, u in zip(pairs, old_values, new_values, strict=True):
         squares = 0.0
         if not math.isnan(t) and not math.isnan(u) and t != u:
             squares = (t - u) ** 2 / total if total else math.inf
@@ -615,7 +615,7 @@ def changed_share(before: RuleSet, after: RuleSet, X: np.ndarray) -> float:
     return cost
 
 
-def answered(ruleset: RuleSet, X: np.ndarray) -> np.ndarray:
+def predictions_of(ruleset: RuleSet, X: np.ndarray) -> np.ndarray:
     """Return predictions, with NaN for rows without one."""
     if ruleset.fallback is None:
         return np.append(ruleset.conclusions.outputs, np.nan)[ruleset.assign(X)]
@@ -677,13 +677,13 @@ def test_simplify_on_rows_recounts_statistics(
     ruleset: RuleSet, tolerance: float, data: st.DataObject
 ) -> None:
     points = points_of(ruleset, everywhere=True)
-    chosen = data.draw(st.lists(st.integers(0, len(points) - 1), min_size=1, max_size=40))
-    X = points[chosen]
+    indices = data.draw(st.lists(st.integers(0, len(points) - 1), min_size=1, max_size=40))
+    X = points[indices]
     ruleset = ruleset.replace(ordered=True)
-    answering = ruleset.assign(X)
+    assigned = ruleset.assign(X)
     rules = []
     for i, rule in enumerate(ruleset.rules):  # the statistics are correct for these rows
-        n_rows = int((answering == i).sum())
+        n_rows = int((assigned == i).sum())
         counts = (n_rows, 0) if rule.output == "a" else (0, n_rows)
         statistics = RuleStatistics(n_rows, counts if ruleset.task == "classification" else None)
         rules.append(Rule(rule.conditions, rule.output, statistics))
@@ -720,8 +720,8 @@ def test_simplify_on_rows_respects_tolerance(
         return
     ruleset = ruleset.replace(rules=constant)
     points = points_of(ruleset, everywhere=True)
-    chosen = data.draw(st.lists(st.integers(0, len(points) - 1), min_size=1, max_size=40))
-    rows = points[chosen]
+    indices = data.draw(st.lists(st.integers(0, len(points) - 1), min_size=1, max_size=40))
+    rows = points[indices]
     short = ruleset.simplify(rows, tolerance)
     assert changed_share(ruleset, short, rows) <= tolerance + 1e-9
     assert len(short) <= len(ruleset)
@@ -808,21 +808,21 @@ def test_simplify_keeps_bounds_for_nearest_policy() -> None:
 def test_simplify_on_rows_ignores_uncovered_rows() -> None:
     rules = [Rule([Interval(0, lower=2, upper=4)], 4.0)]
     fallback = Fallback(1.0, policy="nearest")
-    some = RuleSet(rules, ["x"], task="regression", fallback=fallback)
+    ruleset = RuleSet(rules, ["x"], task="regression", fallback=fallback)
     X = np.array([[0.0], [4.5], [4.0], [0.0], [3.5], [3.5]])
     # One row of six gains a rule, which is within the tolerance.
-    assert str(some.simplify(X, tolerance=0.3)[0]) == "IF x > 2 THEN 4"
+    assert str(ruleset.simplify(X, tolerance=0.3)[0]) == "IF x > 2 THEN 4"
 
 
 def test_simplify_on_rows_requeues_costlier_steps() -> None:
     X, y = load_diabetes(return_X_y=True)
     X = X[:, :4]
     tree = as_ruleset(DecisionTreeRegressor(max_leaf_nodes=6, random_state=0).fit(X, y))
-    some = tree.replace(ordered=True, disjoint=False)
-    short = some.simplify(X, tolerance=0.5)
+    ruleset = tree.replace(ordered=True, disjoint=False)
+    short = ruleset.simplify(X, tolerance=0.5)
     # At its original position, or skipped, the step would block the removal of another comparison.
     assert short.n_literals == 1
-    assert r2_score(some.predict(X), short.predict(X)) >= 0.5
+    assert r2_score(ruleset.predict(X), short.predict(X)) >= 0.5
 
 
 def test_simplify_on_rows_keeps_nearest_rules() -> None:
@@ -893,11 +893,11 @@ def test_simplify_on_rows_counts_small_differences():
     )
     X = [[-1.0], [0.5], [2.0]]
     assert rules.simplify(X).predict(X).tolist() == [1.5, 0.5, 1e300]
-    far = rules.replace(
+    distant = rules.replace(
         rules=[*rules[:2], Rule([Interval(0, upper=2)], -1.7e308), Rule([], 1.7e308)]
     )
     X.append([3.0])
-    assert far.simplify(X).predict(X).tolist() == far.predict(X).tolist()
+    assert distant.simplify(X).predict(X).tolist() == distant.predict(X).tolist()
 
 
 # --- what only some sets of rules show ------------------------------------------------------------

@@ -54,9 +54,9 @@ def conditions(draw, depth=0):
 def lists(draw):
     rules = []
     for _ in range(draw(st.integers(1, 5))):
-        given = draw(st.lists(conditions(), max_size=3))
+        premise = draw(st.lists(conditions(), max_size=3))
         try:
-            rules.append(Rule(tuple(given), draw(st.sampled_from("ab"))))
+            rules.append(Rule(tuple(premise), draw(st.sampled_from("ab"))))
         except ValueError:  # the conditions contradict each other
             continue
     settings = {"ordered": draw(st.booleans()), "domain": None}
@@ -86,25 +86,25 @@ def rows(*, gaps):
 def test_standalone_preserves_predictions(ruleset):
     # Without a domain, features without a condition on missing values count as observed.
     X = rows(gaps=ruleset.domain is not None)
-    alone = ruleset.standalone()
-    assert not alone.ordered
-    assert (alone.match(X).sum(axis=1) <= 1).all()
-    assert (alone.covers(X) == ruleset.covers(X)).all()
-    assert (alone.predict(X) == ruleset.predict(X)).all()
+    standalone = ruleset.standalone()
+    assert not standalone.ordered
+    assert (standalone.match(X).sum(axis=1) <= 1).all()
+    assert (standalone.covers(X) == ruleset.covers(X)).all()
+    assert (standalone.predict(X) == ruleset.predict(X)).all()
 
 
 def test_standalone_intersects_lists_to_missing():
     rules = [Rule([OneOf(2, ["blue"])], "a"), Rule([OneOf(2, ["blue"], True)], "a"), Rule([], "b")]
     domain = Domain((0, 0, 0), (3, 3, 2), [(2, ("blue", "red"))], (0, 0, 0.1))
-    alone = RuleSet(rules, NAMES, task="classification", domain=domain).standalone()
-    assert alone.rules[-1].conditions == (Missing(2),)
+    standalone = RuleSet(rules, NAMES, task="classification", domain=domain).standalone()
+    assert standalone.rules[-1].conditions == (Missing(2),)
 
 
 def test_standalone_excludes_earlier_missing_values():
     rules = [Rule([OneOf(2, ["red"], missing=True)], "a"), Rule([Missing(2)], "b"), Rule([], "b")]
-    alone = RuleSet(rules, NAMES, task="classification").standalone()
-    assert [len(rule.conditions) for rule in alone] == [1, 1]
-    assert Missing(2) not in [c for rule in alone for c in rule.conditions]
+    standalone = RuleSet(rules, NAMES, task="classification").standalone()
+    assert [len(rule.conditions) for rule in standalone] == [1, 1]
+    assert Missing(2) not in [c for rule in standalone for c in rule.conditions]
 
 
 def test_standalone_splits_lists_and_ranges():
@@ -132,15 +132,15 @@ def test_standalone_merges_parts_of_one_premise():
 
 def test_standalone_drops_statistics_of_split_rules():
     rules = [Rule([Interval(0, 1, 2)], "a", RuleStatistics(3)), Rule([], "b", RuleStatistics(4))]
-    alone = RuleSet(rules, NAMES, task="classification").standalone()
-    assert [rule.statistics for rule in alone] == [RuleStatistics(3), None, None]
-    assert [str(rule) for rule in alone][1:] == ["IF age ≤ 1 THEN b", "IF age > 2 THEN b"]
+    standalone = RuleSet(rules, NAMES, task="classification").standalone()
+    assert [rule.statistics for rule in standalone] == [RuleStatistics(3), None, None]
+    assert [str(rule) for rule in standalone][1:] == ["IF age ≤ 1 THEN b", "IF age > 2 THEN b"]
 
 
 def test_standalone_splits_linear_conditions():
     rules = [Rule([Linear([(0, 1), (1, 2)], 1, 2)], "a"), Rule([], "b")]
-    alone = RuleSet(rules, NAMES, task="classification").standalone()
-    assert [rule.premise_text(NAMES) for rule in alone] == [
+    standalone = RuleSet(rules, NAMES, task="classification").standalone()
+    assert [rule.premise_text(NAMES) for rule in standalone] == [
         "1 < age + 2·size ≤ 2",
         "age + 2·size ≤ 1",
         "age + 2·size > 2",
@@ -157,9 +157,9 @@ def test_standalone_leaves_undefined_sums_to_later_rules(inner):
     ]
     ruleset = RuleSet(rules, ["x", "y"], task="classification")
     X = list(itertools.product([0.0, 2.0, np.nan], repeat=2))
-    alone = ruleset.standalone()
-    assert alone.match(X).sum(axis=1).tolist() == [1] * len(X)
-    assert alone.predict(X).tolist() == ruleset.predict(X).tolist()
+    standalone = ruleset.standalone()
+    assert standalone.match(X).sum(axis=1).tolist() == [1] * len(X)
+    assert standalone.predict(X).tolist() == ruleset.predict(X).tolist()
 
 
 def test_standalone_keeps_disjoint_rules():
@@ -213,9 +213,9 @@ def test_standalone_handles_all_conditions_of_one_feature():
                     rules.append(Rule(queries, label))
             ruleset = RuleSet([*rules, Rule([], "w")], ["v"], task="classification")
             ruleset = ruleset.replace(domain=ruleset.domain_around(X))
-            said = ruleset.predict(X).tolist()
-            alone = ruleset.standalone()
-            assert (alone.match(X).sum(axis=1) == 1).all()
-            assert alone.predict(X).tolist() == said
-            assert ruleset.simplify().predict(X).tolist() == said
-            assert ruleset.simplify(X).predict(X).tolist() == said
+            predictions = ruleset.predict(X).tolist()
+            standalone = ruleset.standalone()
+            assert (standalone.match(X).sum(axis=1) == 1).all()
+            assert standalone.predict(X).tolist() == predictions
+            assert ruleset.simplify().predict(X).tolist() == predictions
+            assert ruleset.simplify(X).predict(X).tolist() == predictions
