@@ -29,8 +29,8 @@ def cases(draw: st.DrawFn) -> tuple[Any, ...]:
             )
             continue
         counts = draw(st.sampled_from([None, (3, 1), (0, 4)]))
-        seen = None if counts is None else RuleStatistics(4, counts)
-        rules.append(Rule([interval], draw(st.sampled_from("ab")), seen))
+        statistics = None if counts is None else RuleStatistics(4, counts)
+        rules.append(Rule([interval], draw(st.sampled_from("ab")), statistics))
     voting = draw(st.sampled_from([None, "mean" if numeric else "votes"]))
     ruleset = RuleSet(
         rules,
@@ -56,25 +56,25 @@ def test_calibration_agrees_with_loop(case: Any) -> None:
     match = rules.match(X)
     errors, total = 0.0, 0.0
     for i, rule in enumerate(rules):
-        mine = [
+        assigned = [
             k
             for k in range(len(X))
             if weights[k] and match[k, i] and (rules.voting or not match[k, :i].any())
         ]
-        w, its = weights[mine], y[mine]
+        w, its = weights[assigned], y[assigned]
         assert calibration.rows[i] == pytest.approx(w.sum())
-        n = w.sum() ** 2 / (w**2).sum() if len(mine) else 0
+        n = w.sum() ** 2 / (w**2).sum() if len(assigned) else 0
         if rules.task == "classification":
             printed = rule.purity(rules.output_index(rule))
-            share = np.average(its == rule.output, weights=w) if len(mine) else math.nan
+            share = np.average(its == rule.output, weights=w) if len(assigned) else math.nan
             k = share * n
-            low = stats.beta.ppf((1 - confidence) / 2, k, n - k + 1) if len(mine) and k else 0.0
+            low = stats.beta.ppf((1 - confidence) / 2, k, n - k + 1) if len(assigned) and k else 0.0
             high = stats.beta.ppf((1 + confidence) / 2, k + 1, n - k) if n and k < n else 1.0
         else:
             linear = isinstance(rule.output, LinearOutput)
-            says = 1 + 2 * X[mine, 0] if linear else np.full(len(mine), rule.output)
-            printed = np.average(says, weights=w) if len(mine) else math.nan
-            share = np.average(its, weights=w) if len(mine) else math.nan
+            says = 1 + 2 * X[assigned, 0] if linear else np.full(len(assigned), rule.output)
+            printed = np.average(says, weights=w) if len(assigned) else math.nan
+            share = np.average(its, weights=w) if len(assigned) else math.nan
             low, high = -math.inf, math.inf
             if n > 1.0000001:
                 se = math.sqrt(np.average((its - share) ** 2, weights=w) / (n - 1))
@@ -85,7 +85,7 @@ def test_calibration_agrees_with_loop(case: Any) -> None:
         )
         assert calibration.observed[i] == pytest.approx(share, nan_ok=True)
         assert (calibration.low[i], calibration.high[i]) == pytest.approx((low, high), abs=1e-9)
-        if len(mine) and printed is not None:
+        if len(assigned) and printed is not None:
             errors += w.sum() * abs(printed - share)
             total += w.sum()
     if not total:
@@ -203,8 +203,8 @@ def test_calibration_ignores_rows_of_weight_zero(
     X, y = [[1.0], [2.0], [3.0]], [0.1] * 3
     expected = rule_calibration(rules, X, y, weights)
     for at in range(4):
-        more = [*X[:at], [4.0], *X[at:]], [*y[:at], label, *y[at:]]
-        result = rule_calibration(rules, *more, [*weights[:at], 0.0, *weights[at:]])
+        extended = [*X[:at], [4.0], *X[at:]], [*y[:at], label, *y[at:]]
+        result = rule_calibration(rules, *extended, [*weights[:at], 0.0, *weights[at:]])
         for name in ("printed", "observed", "low", "high", "rows", "unit", "error"):
             np.testing.assert_array_equal(getattr(result, name), getattr(expected, name))
 

@@ -144,9 +144,9 @@ def test_characteristics_have_constant_keys() -> None:
 def test_characteristics_without_rules_are_zero_or_nan() -> None:
     rules = RuleSet([], ["x"], task="classification", classes=["a", "b"])
     figures = characteristics(rules, [[0.0], [1.0]], ["a", "b"])
-    whole = {"n_rules", "rules_per_example", *CONFLICTS}
-    assert {key for key, value in figures.items() if value == 0} == whole
-    assert all(math.isnan(value) for key, value in figures.items() if key not in whole)
+    zeros = {"n_rules", "rules_per_example", *CONFLICTS}
+    assert {key for key, value in figures.items() if value == 0} == zeros
+    assert all(math.isnan(value) for key, value in figures.items() if key not in zeros)
 
 
 def test_characteristics_count_conditions_and_literals() -> None:
@@ -209,18 +209,18 @@ def voting_rules(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray, np.ndarray]:
 @given(case=voting_rules())
 def test_characteristics_agree_with_loop(case: Any) -> None:
     rules, X, y = case
-    torn = wrong = held = 0
+    torn = wrong = n_matches = 0
     for row, label in zip(X, y, strict=True):
         firing = [
             rule for rule in rules if all(i.lower <= row[0] <= i.upper for i in rule.intervals)
         ]
-        held += len(firing)
+        n_matches += len(firing)
         if len({rule.output for rule in firing}) > 1:
             torn += 1
             wrong += rules.predict(row[None])[0] != label
     figures = characteristics(rules, X, y, alpha=0.1)
     assert [figures[key] for key in CONFLICTS] == [torn, wrong]
-    assert figures["rules_per_example"] == pytest.approx(held / len(X))
+    assert figures["rules_per_example"] == pytest.approx(n_matches / len(X))
     # The flags and the shares of significant rules use the same threshold.
     counts = confusion(rules, X, y)
     for name, correction in (("", None), ("fdr_", "fdr_bh"), ("rulekit_fdr_", "rulekit_fdr")):
@@ -258,7 +258,7 @@ def test_characteristics_handle_untested_rules() -> None:
 
 
 def test_characteristics_count_induced_conditions() -> None:
-    whole = RuleSet(
+    rules = RuleSet(
         [
             Rule([Interval(0, 0, 1), Interval(1, upper=2)], 1.0),
             Rule([Interval(0, upper=3)], 2.0),
@@ -267,11 +267,11 @@ def test_characteristics_count_induced_conditions() -> None:
         ["x", "z"],
         task="regression",
     )
-    pruned, X, y = whole[1:], [[0.0, 0.0], [5.0, 0.0]], [1.0, 2.0]
-    figures = characteristics(pruned, X, y, induced=whole)
+    pruned, X, y = rules[1:], [[0.0, 0.0], [5.0, 0.0]], [1.0, 2.0]
+    figures = characteristics(pruned, X, y, induced=rules)
     assert figures["induced_conditions_per_rule"] == 4 / 2  # three comparisons and one
     assert math.isnan(
-        characteristics(whole[:0], X, y, induced=whole)["induced_conditions_per_rule"]
+        characteristics(rules[:0], X, y, induced=rules)["induced_conditions_per_rule"]
     )
     assert "induced_conditions_per_rule" not in characteristics(pruned, X, y)
     with pytest.raises(ValueError, match="induced must be"):
@@ -311,9 +311,9 @@ def test_characteristics_reject_invalid_input() -> None:
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
 def test_conflicts_decide_close_votes_like_predict(order: tuple[int, ...]) -> None:
     """In floating point, 0.1 + 0.2 exceeds 0.3."""
-    given = [Rule([], "b", weight=0.1), Rule([], "b", weight=0.2), Rule([], "a", weight=0.3)]
+    items = [Rule([], "b", weight=0.1), Rule([], "b", weight=0.2), Rule([], "a", weight=0.3)]
     rules = RuleSet(
-        [given[i] for i in order], ["x"], task="classification", ordered=False, voting="votes"
+        [items[i] for i in order], ["x"], task="classification", ordered=False, voting="votes"
     )
     X, y = [[0.0], [1.0]], ["a", "b"]
     wrong = int((rules.predict(X) != np.array(y)).sum())

@@ -140,8 +140,8 @@ def rule_sets_with_gaps(draw: st.DrawFn) -> tuple[RuleSet, float]:
         values: list[Any] = [v + 0.5 for v in range(length)] or [0.0]
         if kind == "category":
             values = list("abcd"[:length])
-        known = [(v, (1 - share) / len(values)) for v in values]
-        atoms.append([*known, (None, share)])
+        observed = [(v, (1 - share) / len(values)) for v in values]
+        atoms.append([*observed, (None, share)])
     cells = list(itertools.product(*atoms))
     X = np.empty((len(cells), len(kinds)), dtype=object)
     for i, cell in enumerate(cells):
@@ -243,9 +243,9 @@ def formula(n_rules: int, n_features: int, n_conditions: int) -> RuleSet:
     rng = np.random.default_rng(0)
     lower, upper = np.zeros((n_rules, n_features)), np.ones((n_rules, n_features))
     for low, high in zip(lower, upper, strict=True):
-        chosen = rng.permutation(n_features)[:n_conditions]
+        features = rng.permutation(n_features)[:n_conditions]
         upside = rng.random(n_conditions) < 0.5
-        low[chosen[upside]], high[chosen[~upside]] = 0.5, 0.5
+        low[features[upside]], high[features[~upside]] = 0.5, 0.5
     return from_arrays(lower, upper, Domain((0,) * n_features, (1,) * n_features))
 
 
@@ -274,14 +274,14 @@ TRIANGLE = Linear([(0, 1.0), (1, 1.0)], upper=1.0)
 )
 def test_volume_samples_non_intervals(premises: list[list[Any]], truth: float) -> None:
     rules = rule_set(*premises, domain=UNIT)
-    held = 0
+    n_inside = 0
     for seed in range(20):
         share = volume_completeness(rules, n_samples=2000, random_state=seed)
         assert not share.exact
         assert share.low <= share.value <= share.high
         assert share.high - share.low <= 2 * math.sqrt(math.log(2 / 0.01) / (2 * 2000))
-        held += share.low <= truth <= share.high
-    assert held >= 19
+        n_inside += share.low <= truth <= share.high
+    assert n_inside >= 19
     wide = volume_completeness(rules, n_samples=2000, confidence=0.999)
     narrow = volume_completeness(rules, n_samples=2000, confidence=0.9)
     assert wide.high - wide.low > narrow.high - narrow.low
@@ -352,8 +352,8 @@ def test_volume_rejects_categories_without_domain() -> None:
         rule_set([OneOf(1, [0, 2]), TRIANGLE], domain=Domain((0, 2), (3, 2)))
     )
     assert share.value == 0.0
-    held = rule_set([OneOf(1, [0, 2]), Interval(0, upper=0.5)], domain=constant)
-    assert volume_completeness(held).value == pytest.approx(0.5, abs=0.01)
+    ruleset = rule_set([OneOf(1, [0, 2]), Interval(0, upper=0.5)], domain=constant)
+    assert volume_completeness(ruleset).value == pytest.approx(0.5, abs=0.01)
     assert volume_completeness(rule_set(premises[0], [], domain=UNIT)) == exactly(1.0)
 
 
@@ -383,8 +383,8 @@ def test_instance_completeness_weights_equal_repetitions(counts: list[tuple[floa
     rules = rule_set([Interval(0, upper=0.5)], [Interval(0, lower=1.0)], domain=Domain((0,), (2,)))
     rows = [[value] for value, _ in counts]
     repeated = [[value] for value, count in counts for _ in range(count)]
-    answered = [value <= 0.5 or value > 1.0 for [value] in repeated]
-    expected = sum(answered) / len(answered)
+    is_covered = [value <= 0.5 or value > 1.0 for [value] in repeated]
+    expected = sum(is_covered) / len(is_covered)
     assert instance_completeness(rules, repeated) == pytest.approx(expected, rel=1e-12)
     weights = [count for _, count in counts]
     share = instance_completeness(rules, rows, sample_weight=weights)

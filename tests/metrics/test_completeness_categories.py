@@ -82,8 +82,8 @@ def test_categories_count_share_of_missing_values():
     ):
         rules = ruleset(premise).replace(domain=domain)
         assert volume_completeness(rules).value == pytest.approx(share, abs=1e-12)
-        drawn = volume_completeness(rules, random_state=np.random.RandomState(3))
-        assert drawn.value == pytest.approx(share, abs=1e-12)
+        sampled = volume_completeness(rules, random_state=np.random.RandomState(3))
+        assert sampled.value == pytest.approx(share, abs=1e-12)
 
 
 def test_volume_samples_points_in_several_batches():

@@ -88,8 +88,8 @@ def test_confusion_weights_and_p_values_equal_rulekit(case: Any) -> None:
     # The engine reports 0 for regression rules of a single row; by default they have no p-value.
     engine_like = counts.p_values(untested=0.0)
     np.testing.assert_allclose(engine_like, p_values, rtol=1e-6, atol=1e-300)
-    alone = (counts.covered == 1) & (case["task"] == "regression")
-    assert np.isnan(counts.p_values()).tolist() == alone.tolist()
+    is_single = (counts.covered == 1) & (case["task"] == "regression")
+    assert np.isnan(counts.p_values()).tolist() == is_single.tolist()
 
 
 @pytest.mark.parametrize("case", [c for c in REFERENCE if c["task"] == "regression"])
@@ -109,7 +109,7 @@ def holds(rule: Rule, row: np.ndarray) -> bool:
     return all(bool(c.holds(lambda j: row[j : j + 1])[0]) for c in rule.conditions)
 
 
-def said(rule: Rule, row: np.ndarray) -> float:
+def output_of(rule: Rule, row: np.ndarray) -> float:
     if not isinstance(rule.output, LinearOutput):
         return float(rule.output)
     return rule.output.intercept + sum(factor * row[j] for j, factor in rule.output.terms)
@@ -121,11 +121,11 @@ def counted_in_loops(
     """Return all counts, computed in loops over rules and rows."""
     result: dict[str, list[float]] = {k: [] for k in ("p", "n", "P", "N", "unique", "std")}
     for index, rule in enumerate(rules):
-        counted = []
+        is_counted = []
         for row in X:
             first = next((k for k, r in enumerate(rules) if holds(r, row)), None)
-            counted.append(first == index if assigned else holds(rule, row))
-        inside = [(label, w) for label, w, c in zip(y, weights, counted, strict=True) if c and w]
+            is_counted.append(first == index if assigned else holds(rule, row))
+        inside = [(label, w) for label, w, c in zip(y, weights, is_counted, strict=True) if c and w]
         if rules.task == "classification":
             positive = [label == rule.output for label in y]
         elif inside:
@@ -134,7 +134,7 @@ def counted_in_loops(
             spread = math.sqrt(math.fsum(w * (v - mean) ** 2 for v, w in inside) / total)
             # The labels are whole numbers, so that the tolerance affects only true ties.
             positive = [
-                abs(v - said(rule, row)) <= spread + 1e-9 for v, row in zip(y, X, strict=True)
+                abs(v - output_of(rule, row)) <= spread + 1e-9 for v, row in zip(y, X, strict=True)
             ]
             result["std"].append(spread)
         else:
@@ -144,13 +144,13 @@ def counted_in_loops(
         def total_of(flags: Any) -> float:
             return math.fsum(w for w, flag in zip(weights, flags, strict=True) if flag)
 
-        result["p"].append(total_of(c and t for c, t in zip(counted, positive, strict=True)))
-        result["n"].append(total_of(c and not t for c, t in zip(counted, positive, strict=True)))
+        result["p"].append(total_of(c and t for c, t in zip(is_counted, positive, strict=True)))
+        result["n"].append(total_of(c and not t for c, t in zip(is_counted, positive, strict=True)))
         result["P"].append(total_of(positive))
         result["N"].append(total_of(not t for t in positive))
         other_items = [any(holds(r, row) for r in rules if r is not rule) for row in X]
         result["unique"].append(
-            total_of(c and not other for c, other in zip(counted, other_items, strict=True))
+            total_of(c and not other for c, other in zip(is_counted, other_items, strict=True))
         )
     return result
 
@@ -226,9 +226,9 @@ def test_confusion_weights_equal_repeated_rows(
     second_repeated = np.repeat(np.arange(len(y)), weights)
     repeated = confusion(rules, X[second_repeated], y[second_repeated], assigned=assigned)
     for key in ("p", "n", "P", "N", "unique", "overlap", "mean", "std", "label_std"):
-        given_, expected = getattr(weighted, key), getattr(repeated, key)
+        result, expected = getattr(weighted, key), getattr(repeated, key)
         if expected is not None:
-            np.testing.assert_allclose(given_, expected, rtol=1e-12, atol=1e-12, err_msg=key)
+            np.testing.assert_allclose(result, expected, rtol=1e-12, atol=1e-12, err_msg=key)
 
 
 @given(case=labeled_rows())
@@ -240,8 +240,8 @@ def test_confusion_is_equal_in_batches(case: Any) -> None:
         patch.setattr(RuleSet, "iter_match", in_threes)
         patch.setattr("skescore.rules._matching._BLOCK", 2)
         patch.setattr("skescore.metrics._confusion._NUMBERS", 5)
-        for kept in (0, 1 << 20):
-            patch.setattr("skescore.metrics._confusion._MAX_CACHED_BYTES", kept)
+        for max_bytes in (0, 1 << 20):
+            patch.setattr("skescore.metrics._confusion._MAX_CACHED_BYTES", max_bytes)
             in_parts = confusion(rules.replace(), X, y)  # without cached matches
             for key in ("p", "n", "P", "N", "unique"):
                 assert getattr(in_parts, key).tolist() == getattr(full_counts, key).tolist()
@@ -261,20 +261,20 @@ def test_confusion_agrees_with_whole_matrices() -> None:
     rules = RuleSet.from_boxes(
         boxes, Conclusions(outputs), names, task="classification", classes=range(4)
     )
-    held, y = rules.match(X), rng.integers(0, 4, n_rows)
+    matches, y = rules.match(X), rng.integers(0, 4, n_rows)
     counts = confusion(rules, X, y)
     right = y[:, None] == outputs
-    assert counts.p.tolist() == (held & right).sum(axis=0).tolist()
-    assert counts.n.tolist() == (held & ~right).sum(axis=0).tolist()
+    assert counts.p.tolist() == (matches & right).sum(axis=0).tolist()
+    assert counts.n.tolist() == (matches & ~right).sum(axis=0).tolist()
     assert counts.P.tolist() == right.sum(axis=0).tolist()
     # Labels are far from zero and close together.
     labels = 1e6 + rng.normal(size=n_rows)
     rules = RuleSet.from_boxes(boxes, Conclusions(np.full(n_rules, 1e6)), names, task="regression")
     counts = confusion(rules, X, labels)
-    spread = np.array([labels[column].std() if column.any() else np.nan for column in held.T])
+    spread = np.array([labels[column].std() if column.any() else np.nan for column in matches.T])
     np.testing.assert_allclose(counts.std, spread, rtol=1e-9, atol=1e-9)
     close = np.abs(labels[:, None] - 1e6) <= counts.std
-    assert counts.p.tolist() == (held & close).sum(axis=0).tolist()
+    assert counts.p.tolist() == (matches & close).sum(axis=0).tolist()
     assert counts.N.tolist() == (~close).sum(axis=0).tolist()
 
 

@@ -69,9 +69,9 @@ def test_decide_rows_agrees_with_loop() -> None:
 def test_count_decisions_adds_up_over_parts() -> None:
     X = rows_at_limits()
     y = np.array((["low", "high", None] * len(X))[: len(X)], dtype=object)
-    whole = count_decisions(RULES, X, y)
+    full_counts = count_decisions(RULES, X, y)
     parts = count_decisions(RULES, X[:50], y[:50]) + count_decisions(RULES, X[50:], y[50:])
-    for name, value in vars(whole).items():
+    for name, value in vars(full_counts).items():
         np.testing.assert_array_equal(getattr(parts, name), value, err_msg=name)
 
 

@@ -66,13 +66,13 @@ def test_group_fidelity_agrees_with_loop(case: Any) -> None:
     total = sum(weights)
     if task == "regression":
         mean = sum(w * b for b, w in zip(box, weights, strict=True)) / total
-        whole = sum(w * abs(b - mean) for b, w in zip(box, weights, strict=True)) / total
+        spread = sum(w * abs(b - mean) for b, w in zip(box, weights, strict=True)) / total
     sums: dict[Any, list[float]] = {}
     for b, r, g, w in zip(box, rules, groups, weights, strict=True):
         if w:
             value = float(b == r)
             if task == "regression":
-                value = 1 - abs(b - r) / whole if whole > 0 else (1.0 if b == r else -math.inf)
+                value = 1 - abs(b - r) / spread if spread > 0 else (1.0 if b == r else -math.inf)
             sums.setdefault(g, [0.0, 0.0])
             sums[g][0] += w
             sums[g][1] += w * value
@@ -135,19 +135,19 @@ def test_rows_off_data_resemble_rows(where: str) -> None:
         assert list(X.dtypes) == list(TABLE.dtypes)
         return np.where(X["color"].astype(str) == "red", X["rooms"] > 2, X["size"] > 3)
 
-    drawn = rows_off_data(TABLE, where, 300, black_box=box, random_state=4)
-    assert list(drawn.columns) == list(TABLE.columns)
-    assert list(drawn.dtypes) == list(TABLE.dtypes)
-    assert len(drawn) == 300
+    sampled = rows_off_data(TABLE, where, 300, black_box=box, random_state=4)
+    assert list(sampled.columns) == list(TABLE.columns)
+    assert list(sampled.dtypes) == list(TABLE.dtypes)
+    assert len(sampled) == 300
     for name in ("size", "rooms", "gap"):
-        assert drawn[name].min() >= TABLE[name].min() - 1e-9
-        assert drawn[name].max() <= TABLE[name].max() + 1e-9
-    assert set(drawn["color"]) == {"red", "blue"}
-    assert 0 < drawn["gap"].isna().mean() < 1
+        assert sampled[name].min() >= TABLE[name].min() - 1e-9
+        assert sampled[name].max() <= TABLE[name].max() + 1e-9
+    assert set(sampled["color"]) == {"red", "blue"}
+    assert 0 < sampled["gap"].isna().mean() < 1
     second_result = rows_off_data(TABLE, where, 300, black_box=box, random_state=4)
-    pd.testing.assert_frame_equal(drawn, second_result)
+    pd.testing.assert_frame_equal(sampled, second_result)
     other = rows_off_data(TABLE, where, 300, black_box=box, random_state=5)
-    assert not drawn["size"].equals(other["size"])
+    assert not sampled["size"].equals(other["size"])
     # Numeric arrays and object arrays are sampled in the same way.
     numbers = rows_off_data(TABLE[["size", "rooms"]].to_numpy(), where, 50, black_box=halves)
     assert numbers.shape == (50, 2)
@@ -159,9 +159,9 @@ def test_rows_off_data_resemble_rows(where: str) -> None:
 def test_rows_off_data_keep_types_of_frames(where: str) -> None:
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"a": [1.0, 2.0, 3.0, None], "b": [1, 2, 3, 4], "c": [*"xyxz"]})
-    drawn = rows_off_data(frame, where, 20, black_box=lambda X: (X["b"] > 2).to_numpy())
-    assert drawn.schema == frame.schema
-    assert len(drawn) == 20
+    sampled = rows_off_data(frame, where, 20, black_box=lambda X: (X["b"] > 2).to_numpy())
+    assert sampled.schema == frame.schema
+    assert len(sampled) == 20
     nullable = pd.DataFrame(
         {
             "whole": pd.array([1, None, 7], dtype="Int64"),
@@ -170,24 +170,26 @@ def test_rows_off_data_keep_types_of_frames(where: str) -> None:
             "day": pd.date_range("2020", periods=3),
         }
     )
-    drawn = rows_off_data(nullable, where, 20, black_box=lambda X: X["flag"].fillna(True))
-    assert list(drawn.dtypes) == list(nullable.dtypes)
-    assert drawn["day"].isin(nullable["day"]).all()
+    sampled = rows_off_data(nullable, where, 20, black_box=lambda X: X["flag"].fillna(True))
+    assert list(sampled.dtypes) == list(nullable.dtypes)
+    assert sampled["day"].isin(nullable["day"]).all()
 
 
 def test_rows_off_data_follow_their_distributions() -> None:
     X = np.array([[0.0, 10.0], [4.0, 30.0], [9.0, 0.0]])
     still = rows_off_data(X, "jittered", 50, scale=0.0)
     assert {tuple(row) for row in still} == {tuple(row) for row in X}
-    moved = rows_off_data(SQUARE, "jittered", 4000, scale=0.05) - 0.5
+    jittered = rows_off_data(SQUARE, "jittered", 4000, scale=0.05) - 0.5
     start = rows_off_data(SQUARE, "jittered", 4000, scale=0.0) - 0.5
     inside = (np.abs(start) < 0.3).all(axis=1)
-    assert (moved - start)[inside].std(axis=0) == pytest.approx(0.05 * SQUARE.std(axis=0), rel=0.1)
+    assert (jittered - start)[inside].std(axis=0) == pytest.approx(
+        0.05 * SQUARE.std(axis=0), rel=0.1
+    )
     # Between two rows, points lie on a line; in the second case, the first row has weight zero.
     for row in rows_off_data(X[:2], "interpolated", 20):
         assert row[1] == pytest.approx(10 + 5 * row[0])
-    alone = rows_off_data(X[:2], "interpolated", 20, sample_weight=[0, 1])
-    assert (alone == X[1]).all()
+    repeated = rows_off_data(X[:2], "interpolated", 20, sample_weight=[0, 1])
+    assert (repeated == X[1]).all()
     cubes = rows_off_data(X, "uniform", 5000)
     assert np.corrcoef(cubes.T)[0, 1] == pytest.approx(0, abs=0.05)
     assert cubes.mean(axis=0) == pytest.approx([4.5, 15], rel=0.05)
@@ -199,23 +201,23 @@ def test_rows_off_data_follow_their_distributions() -> None:
 @pytest.mark.parametrize("where", ["jittered", "uniform", "interpolated"])
 def test_rows_off_data_keep_dtypes_and_missing_values(where: str) -> None:
     nothing = np.full(60, np.nan)
-    some = pd.array([*range(1, 31), *[None] * 30], dtype="Int64")
+    values = pd.array([*range(1, 31), *[None] * 30], dtype="Int64")
     large = np.arange(60, dtype=np.uint64) * 2**40 + np.uint64(2**63)
-    frame = pd.DataFrame({"nothing": nothing, "some": some, "large": large})
-    drawn = rows_off_data(frame, where, 200)
-    assert drawn["large"].dtype == np.uint64
-    assert drawn["large"].between(large[0], large[-1]).all()
-    assert drawn["nothing"].isna().all()
-    assert drawn["some"].dtype == "Int64"
-    assert 0.2 < drawn["some"].isna().mean() < 0.8
-    assert drawn["some"].dropna().between(1, 30).all()
+    frame = pd.DataFrame({"nothing": nothing, "some": values, "large": large})
+    sampled = rows_off_data(frame, where, 200)
+    assert sampled["large"].dtype == np.uint64
+    assert sampled["large"].between(large[0], large[-1]).all()
+    assert sampled["nothing"].isna().all()
+    assert sampled["some"].dtype == "Int64"
+    assert 0.2 < sampled["some"].isna().mean() < 0.8
+    assert sampled["some"].dropna().between(1, 30).all()
 
 
 def test_rows_off_data_at_boundary_are_on_both_sides() -> None:
-    drawn = rows_off_data(SQUARE, "boundary", 500, black_box=halves)
-    assert len(drawn) == 500
-    assert np.abs(drawn[:, 0] - 0.5).max() <= 0.1 + 1 / 2**8
-    assert np.mean(drawn[:, 0] > 0.5) == pytest.approx(0.5, abs=0.08)
+    sampled = rows_off_data(SQUARE, "boundary", 500, black_box=halves)
+    assert len(sampled) == 500
+    assert np.abs(sampled[:, 0] - 0.5).max() <= 0.1 + 1 / 2**8
+    assert np.mean(sampled[:, 0] > 0.5) == pytest.approx(0.5, abs=0.08)
     # Rules with a slightly shifted boundary differ most from the black box at that boundary.
     off = HALVES.replace(
         rules=[Rule([Interval(0, upper=0.52)], "low"), Rule([Interval(0, lower=0.52)], "high")]
@@ -225,9 +227,9 @@ def test_rows_off_data_at_boundary_are_on_both_sides() -> None:
     with pytest.warns(UndefinedMetricWarning, match="predicts one class for all rows"):
         assert math.isnan(fidelity(HALVES, lambda X: ["low"] * len(X), SQUARE, where="boundary"))
     # A class whose rows have weight zero has no boundary.
-    some = np.where(halves(SQUARE) == "low", 1.0, 0.0)
-    drawn = rows_off_data(SQUARE, "boundary", 5, black_box=halves, sample_weight=some)
-    assert drawn.shape == (0, 2)
+    weights = np.where(halves(SQUARE) == "low", 1.0, 0.0)
+    sampled = rows_off_data(SQUARE, "boundary", 5, black_box=halves, sample_weight=weights)
+    assert sampled.shape == (0, 2)
     names = rows_off_data(TABLE, "boundary", 40, black_box=lambda X: X["color"].astype(str))
     assert 0.2 < (names["color"] == "red").mean() < 0.8
 
@@ -251,10 +253,10 @@ def test_fidelity_counts_uncovered_rows_as_errors(where: str, fallback: Fallback
     rows = SQUARE if where == "rows" else rows_off_data(SQUARE, where, 400, black_box=halves)
     right = 0
     for row, label in zip(rows, halves(rows), strict=True):
-        said = "high" if row[0] > 0.5 else None
-        if said is None and fallback is not None and fallback.policy == "default":
-            said = "low"
-        right += said == label
+        prediction = "high" if row[0] > 0.5 else None
+        if prediction is None and fallback is not None and fallback.policy == "default":
+            prediction = "low"
+        right += prediction == label
     fidelity_value = fidelity(upper, halves, SQUARE, where=where, n_rows=400)
     assert fidelity_value == pytest.approx(right / len(rows))
     nothing = upper.replace(rules=[])
@@ -337,9 +339,9 @@ WRONG: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
 def test_fidelity_rejects_invalid_arguments(
     function: Any, changes: Any, kind: type[Exception], message: str
 ) -> None:
-    given = {"rules": HALVES, "black_box": halves, "X": SQUARE} | changes
+    arguments = {"rules": HALVES, "black_box": halves, "X": SQUARE} | changes
     with pytest.raises(kind, match=message):
-        function(**given)
+        function(**arguments)
 
 
 def test_rows_off_data_at_boundary_need_black_box() -> None:
@@ -378,9 +380,9 @@ def test_rows_off_data_at_boundary_are_close_to_it() -> None:
     """A class that contains only the largest value has its boundary next to that value."""
     X = np.arange(5.0)[:, None]
     box = lambda rows: np.where(np.asarray(rows)[:, 0] >= 4, "most", "less")  # noqa: E731
-    drawn = rows_off_data(X, "boundary", 200, black_box=box, random_state=0)
-    assert len(drawn) == 200
-    assert 3.9 < drawn.max() <= 4.0
+    sampled = rows_off_data(X, "boundary", 200, black_box=box, random_state=0)
+    assert len(sampled) == 200
+    assert 3.9 < sampled.max() <= 4.0
 
 
 @pytest.mark.parametrize(
@@ -414,17 +416,17 @@ def test_group_fidelity_compares_labels_without_rounding(black_box: Any, rules: 
     ids=str,
 )
 def test_rows_off_data_keep_the_range_of_integers(column: pd.Series, where: str) -> None:
-    drawn = rows_off_data(pd.DataFrame({"id": column}), where, 50)["id"]
-    assert drawn.dtype == column.dtype
-    assert column.min() <= drawn.min() <= drawn.max() <= column.max()
+    sampled = rows_off_data(pd.DataFrame({"id": column}), where, 50)["id"]
+    assert sampled.dtype == column.dtype
+    assert column.min() <= sampled.min() <= sampled.max() <= column.max()
 
 
 def test_rows_off_data_keep_the_range_of_integer_arrays() -> None:
     X = np.array([[2**63 - 1, 0], [2**62, 1]])
-    drawn = rows_off_data(X, "jittered", 50)
-    assert drawn.dtype == X.dtype
-    assert (drawn.min(axis=0) >= X.min(axis=0)).all()
-    assert (drawn.max(axis=0) <= X.max(axis=0)).all()
+    sampled = rows_off_data(X, "jittered", 50)
+    assert sampled.dtype == X.dtype
+    assert (sampled.min(axis=0) >= X.min(axis=0)).all()
+    assert (sampled.max(axis=0) <= X.max(axis=0)).all()
 
 
 def test_group_fidelity_mean_gap_of_single_group_is_0() -> None:

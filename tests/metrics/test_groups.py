@@ -192,8 +192,8 @@ MAKERS = {
 def test_groups_are_exact_in_all_tables(kind, has_missing):
     frame = EXACT
     if has_missing:
-        more = pd.DataFrame({"income": [0.9], "age": [0.9], "g": [pd.NA]})
-        frame = pd.concat([EXACT.astype({"g": "Int64"}), more.astype({"g": "Int64"})])
+        unknown_row = pd.DataFrame({"income": [0.9], "age": [0.9], "g": [pd.NA]})
+        frame = pd.concat([EXACT.astype({"g": "Int64"}), unknown_row.astype({"g": "Int64"})])
     table = MAKERS[kind](frame.reset_index(drop=True))
     for function in (group_rates, group_shares):
         expected = function(RULES, EXACT, EXACT["g"].tolist())

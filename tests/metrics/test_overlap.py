@@ -44,8 +44,8 @@ def cases(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray, np.ndarray]:
     for sides in draw(st.lists(st.lists(side, max_size=2), max_size=5)):
         conditions = [Interval(j, *ends, True, True) for j, ends in enumerate(sides)]
         counts = (draw(st.integers(0, 3)), 1, 1)
-        seen = RuleStatistics(3) if numeric else RuleStatistics(3, counts)
-        rules.append(Rule(conditions, draw(outputs), seen, draw(st.sampled_from([0.5, 1.0]))))
+        statistics = RuleStatistics(3) if numeric else RuleStatistics(3, counts)
+        rules.append(Rule(conditions, draw(outputs), statistics, draw(st.sampled_from([0.5, 1.0]))))
     voting = draw(st.sampled_from([None, "mean" if numeric else "votes"]))
     ruleset = RuleSet(
         rules,
@@ -66,8 +66,8 @@ def cases(draw: st.DrawFn) -> tuple[RuleSet, np.ndarray, np.ndarray]:
 def test_rule_overlap_agrees_with_loop(case: Any) -> None:
     rules, X, weights = case
     total, shares, pairs = weights.sum(), np.zeros(3), np.zeros((len(rules), len(rules)))
-    for held, weight in zip(rules.match(X), weights, strict=True):
-        its = [i for i, holds in enumerate(held) if holds]
+    for row_matches, weight in zip(rules.match(X), weights, strict=True):
+        its = [i for i, holds in enumerate(row_matches) if holds]
         shares += weight * np.array(
             [len(its) >= 2, len({rules[i].output for i in its}) >= 2, not its]
         )
@@ -125,7 +125,7 @@ def left_out(rules: RuleSet, index: int) -> list[RuleSet]:
     results = [rules.replace(rules=[r for i, r in enumerate(rest) if i != index])]
     for position, c in enumerate(rule.conditions):
         two_sided = isinstance(c, Interval) and math.inf > c.upper and c.lower > -math.inf
-        for kept in (
+        for side in (
             [
                 Interval(c.feature, upper=c.upper, missing=c.missing),
                 Interval(c.feature, lower=c.lower, lower_closed=True, missing=c.missing),
@@ -134,7 +134,7 @@ def left_out(rules: RuleSet, index: int) -> list[RuleSet]:
             else [None]
         ):
             conditions = [*rule.conditions[:position], *rule.conditions[position + 1 :]]
-            conditions += [kept] if kept else []
+            conditions += [side] if side else []
             rest[index] = replace(rule, conditions=tuple(conditions))
             results.append(rules.replace(rules=list(rest)))
     return results
@@ -145,18 +145,20 @@ def left_out(rules: RuleSet, index: int) -> list[RuleSet]:
 def test_redundancy_agrees_with_leaving_rules_out(case: Any) -> None:
     rules, X, weights = case
     stand_in = Fallback(0.0 if rules.classes is None else "a")
-    seen = X[weights > 0]
+    counted = X[weights > 0]
 
-    def predicted(some: RuleSet) -> list[tuple[bool, Any]]:
-        if not len(some):
-            return [(False, None)] * len(seen)
-        pairs = zip(some.covers(seen), some.replace(fallback=stand_in).predict(seen), strict=True)
+    def predicted(subset: RuleSet) -> list[tuple[bool, Any]]:
+        if not len(subset):
+            return [(False, None)] * len(counted)
+        pairs = zip(
+            subset.covers(counted), subset.replace(fallback=stand_in).predict(counted), strict=True
+        )
         return [(has, value if has else None) for has, value in pairs]
 
     result = redundancy(rules, X, weights)
     everything = predicted(rules)
     for index in range(len(rules)):
-        rule, *literals = [predicted(some) == everything for some in left_out(rules, index)]
+        rule, *literals = [predicted(subset) == everything for subset in left_out(rules, index)]
         assert result.rules[index] == rule
         assert result.literals[index].tolist() == literals
 

@@ -155,8 +155,8 @@ def test_prediction_loss_weights_equal_repetitions(
     given_rows = data.draw(rows(task))
     n_rows = len(given_rows["y_true"])
     weights = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n_rows, max_size=n_rows)))
-    kept = (weights > 0) & (given_rows["covered"] | (given_rows["uncovered"] == "penalize"))
-    assume(name != "r2" or kept.sum() != 1)  # undefined on one row, whatever it weighs
+    is_counted = (weights > 0) & (given_rows["covered"] | (given_rows["uncovered"] == "penalize"))
+    assume(name != "r2" or is_counted.sum() != 1)  # undefined on one row, whatever it weighs
     repeated = given_rows | {
         key: np.repeat(given_rows[key], weights) for key in ("y_true", "y_pred", "covered")
     }
@@ -202,8 +202,8 @@ def test_prediction_performance_never_gains_by_penalizing(
     """The penalized value cannot exceed that of correct predictions for uncovered rows."""
     penalized = prediction_performance(metric=name, **given_rows | {"uncovered": "penalize"})
     right = np.where(given_rows["covered"], given_rows["y_pred"], given_rows["y_true"])
-    answered = given_rows | {"y_pred": right, "covered": np.ones(len(right), bool)}
-    assert penalized <= prediction_performance(metric=name, **answered) + 1e-12
+    corrected = given_rows | {"y_pred": right, "covered": np.ones(len(right), bool)}
+    assert penalized <= prediction_performance(metric=name, **corrected) + 1e-12
 
 
 # --- callables -----------------------------------------------------------------------------------

@@ -186,9 +186,9 @@ def test_prediction_performance_distinguishes_labels_of_any_type(
         assert performance == expected, name
 
 
-@pytest.mark.parametrize("lost", [math.nan, None, pd.NA])
-def test_prediction_performance_rejects_missing_labels(lost: object) -> None:
-    labels = np.array(["a", lost, "b"], dtype=object)
+@pytest.mark.parametrize("missing", [math.nan, None, pd.NA])
+def test_prediction_performance_rejects_missing_labels(missing: object) -> None:
+    labels = np.array(["a", missing, "b"], dtype=object)
     sound = np.array(["a", "a", "b"], dtype=object)
     options: dict[str, Any] = {"metric": "f1_weighted", "task": "classification"}
     with pytest.raises(ValueError, match="y_true must hold a label in every row, but row 1 has"):

@@ -146,11 +146,11 @@ def test_conflicts_of_rules_without_rows_equal_rulekit() -> None:
 
 
 def binary_by_loops(y: list[Any], z: list[Any], w: list[float], positive: Any) -> dict[str, float]:
-    seen: Counter[tuple[bool, bool]] = Counter()
+    cells: Counter[tuple[bool, bool]] = Counter()
     for truth, answer, weight in zip(y, z, w, strict=True):
-        seen[truth == positive, answer == positive] += weight
+        cells[truth == positive, answer == positive] += weight
     tp, fp, tn, fn = (
-        float(seen[key]) for key in [(True, True), (False, True), (False, False), (True, False)]
+        float(cells[key]) for key in [(True, True), (False, True), (False, False), (True, False)]
     )
 
     def per(part: float, whole: float) -> float:
@@ -187,9 +187,9 @@ def classes_by_loops(y: list[Any], z: list[Any], w: list[float]) -> dict[str, fl
     recalls, chance = [], 0.0
     for label in {label for truth, answer, _ in rows for label in (truth, answer)}:
         true = sum(weight for truth, _, weight in rows if truth == label)
-        said = sum(weight for _, answer, weight in rows if answer == label)
+        predicted = sum(weight for _, answer, weight in rows if answer == label)
         both = sum(weight for truth, answer, weight in rows if truth == answer == label)
-        chance += true / total * said / total
+        chance += true / total * predicted / total
         if true:
             recalls.append(both / true)
     one_class = len({label for truth, answer, _ in rows for label in (truth, answer)}) == 1
@@ -218,7 +218,7 @@ def numbers_by_loops(y: list[float], z: list[float], w: list[float]) -> dict[str
     of_large = sum(abs(t - a) / abs(t) * weight for t, a, weight in large)
     mean, mean_answer = average([row[0] for row in rows]), average([row[1] for row in rows])
     varies = len({row[0] for row in rows}) > 1
-    moved, moved_2 = (average([abs(row[0] - mean) ** k for row in rows]) for k in (1, 2))
+    deviation, variance = (average([abs(row[0] - mean) ** k for row in rows]) for k in (1, 2))
 
     def beside(error: float, reference: float) -> float:
         if varies:
@@ -227,8 +227,8 @@ def numbers_by_loops(y: list[float], z: list[float], w: list[float]) -> dict[str
 
     answers_move = average([(row[1] - mean_answer) ** 2 for row in rows])
     together = average([(row[0] - mean) * (row[1] - mean_answer) for row in rows])
-    known = varies and len({row[1] for row in rows}) > 1
-    r = together / math.sqrt(moved_2 * answers_move) if known else math.nan
+    is_defined = varies and len({row[1] for row in rows}) > 1
+    r = together / math.sqrt(variance * answers_move) if is_defined else math.nan
     squared = average([d * d for d in away])
     return {
         "mean_absolute_error": average(away),
@@ -241,8 +241,8 @@ def numbers_by_loops(y: list[float], z: list[float], w: list[float]) -> dict[str
         "relative_error_strict": average(
             [share(d, min(abs(row[0]), abs(row[1]))) for d, row in zip(away, rows, strict=True)]
         ),
-        "normalized_absolute_error": beside(average(away), moved),
-        "root_relative_squared_error": math.sqrt(beside(squared, moved_2)),
+        "normalized_absolute_error": beside(average(away), deviation),
+        "root_relative_squared_error": math.sqrt(beside(squared, variance)),
         "correlation": r,
         "squared_correlation": r * r,
     }
@@ -736,11 +736,11 @@ def test_performance_value_accepts_custom_metrics() -> None:
     def over(y_true: Any, y_pred: Any, *, by: float = 0.0, sample_weight: Any, undefined: float):
         return np.average(np.asarray(y_pred) > np.asarray(y_true) + by, weights=sample_weight)
 
-    own = PerformanceMetric("over", over, "regression", False, 0.0, "share of z > y + by")
-    assert own.options == ("by",)
-    assert performance_value(own, [1, 2], [2, 2.5], by=0.7) == 0.5
+    metric = PerformanceMetric("over", over, "regression", False, 0.0, "share of z > y + by")
+    assert metric.options == ("by",)
+    assert performance_value(metric, [1, 2], [2, 2.5], by=0.7) == 0.5
     with pytest.raises(TypeError, match=r"'over' has no option 'bye'. Did you mean 'by'"):
-        performance_value(own, [1, 2], [2, 2.5], bye=0.7)
+        performance_value(metric, [1, 2], [2, 2.5], bye=0.7)
 
 
 # --- reports -------------------------------------------------------------------------------------
@@ -825,10 +825,10 @@ def test_performance_value_accepts_labels_in_all_containers(container: str, labe
     pack = CONTAINERS[container]
     options = {"pos_label": labels[1]}
     for name in [*BINARY, *CLASSES]:
-        chosen = options if name in BINARY else {}
-        expected = quiet(name, y_true, y_pred, **chosen)
+        label_options = options if name in BINARY else {}
+        expected = quiet(name, y_true, y_pred, **label_options)
         for pair in ((pack(y_true), y_pred), (y_true, pack(y_pred)), (pack(y_true), pack(y_pred))):
-            assert same(quiet(name, *pair, **chosen), expected)
+            assert same(quiet(name, *pair, **label_options), expected)
     probabilities = [[0.2, 0.8], [0.9, 0.1], [0.3, 0.7], [0.6, 0.4]]
     for name in SHARES:
         value = quiet(name, pack(y_true), probabilities, labels=pack(list(labels)))

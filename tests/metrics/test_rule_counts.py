@@ -279,10 +279,10 @@ def test_rule_counts_equal_rows_for_labels_at_border() -> None:
     X, y = [[0.0], [1.0], [5.0], [6.0]], [1.0, 3.0, 6.0, 9.0]
     for weights in (None, [0.25, 0.25, 0.125, 0.125]):
         direct = confusion(rules, X, y, weights)
-        counted = confusion(rules, count_rows(rules, X, y, weights))
+        result = confusion(rules, count_rows(rules, X, y, weights))
         assert direct.p.tolist() == ([2.0, 2.0] if weights is None else [0.5, 0.25])
         for name in ("p", "n", "P", "N", "mean", "std"):
-            assert getattr(counted, name).tolist() == pytest.approx(getattr(direct, name).tolist())
+            assert getattr(result, name).tolist() == pytest.approx(getattr(direct, name).tolist())
 
 
 def test_rule_counts_without_rows_are_strict_json() -> None:

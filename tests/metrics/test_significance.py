@@ -336,12 +336,12 @@ def test_significant_fraction_excludes_alpha_without_correction():
 @pytest.mark.parametrize("correction", CORRECTIONS)
 def test_adjust_p_values_ignores_untested_rules(correction):
     tested = [0.01, 0.04, 0.02]
-    some = [math.nan, 0.01, 0.04, math.nan, 0.02]
-    adjusted = adjust_p_values(some, correction)
+    p_values = [math.nan, 0.01, 0.04, math.nan, 0.02]
+    adjusted = adjust_p_values(p_values, correction)
     assert np.isnan(adjusted).tolist() == [True, False, False, True, False]
     assert adjusted[[1, 2, 4]].tolist() == adjust_p_values(tested, correction).tolist()
     for level in (0.015, 0.05):
-        assert significant_fraction(some, level, correction) == significant_fraction(
+        assert significant_fraction(p_values, level, correction) == significant_fraction(
             tested, level, correction
         )
     assert math.isnan(significant_fraction([math.nan], 0.05, correction))

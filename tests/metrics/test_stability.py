@@ -121,22 +121,24 @@ def test_prediction_agreement_agrees_with_loop(data: st.DataObject, task: str) -
         st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=n, max_size=n).filter(any)
     )
 
-    def said(rules: RuleSet) -> list[Any]:
+    def outputs_of(rules: RuleSet) -> list[Any]:
         index = rules.assign(X)
         stand_in = None if rules.fallback is None or not len(rules) else rules.fallback.output
         return [stand_in if i < 0 else rules[i].output for i in index]
 
-    pairs = [(a, b, w) for a, b, w in zip(said(one), said(other), weights, strict=True) if w]
+    pairs = [
+        (a, b, w) for a, b, w in zip(outputs_of(one), outputs_of(other), weights, strict=True) if w
+    ]
     result = prediction_agreement(one, other, X, weights)
     assert result == pytest.approx(prediction_agreement(other, one, X, weights), nan_ok=True)
     if task == "classification":
         expected = sum(w for a, b, w in pairs if a == b) / sum(weights)
     else:
-        known = [(a, b) for a, b, w in pairs if None not in (a, b) for _ in range(int(w))]
-        if not known:
+        known_pairs = [(a, b) for a, b, w in pairs if None not in (a, b) for _ in range(int(w))]
+        if not known_pairs:
             assert math.isnan(result)
             return
-        a, b = np.array(known).T
+        a, b = np.array(known_pairs).T
         below = a.var() + b.var() + (a.mean() - b.mean()) ** 2
         expected = 2 * np.mean((a - a.mean()) * (b - b.mean())) / below if below else 1.0
     assert result == pytest.approx(expected, abs=1e-12)

@@ -73,9 +73,9 @@ def patients(n_rows: int = 300, seed: int = 0) -> tuple[pd.DataFrame, Outcomes]:
 
 
 def structured(y: Outcomes) -> np.ndarray:
-    made = np.empty(len(y[0]), dtype=[("event", bool), ("time", float)])
-    made["time"], made["event"] = y
-    return made
+    outcomes = np.empty(len(y[0]), dtype=[("event", bool), ("time", float)])
+    outcomes["time"], outcomes["event"] = y
+    return outcomes
 
 
 def age_rules(*bounds: tuple[float, float], ordered: bool = False) -> RuleSet:
@@ -92,9 +92,9 @@ def plain_brier(curves: np.ndarray, y: Outcomes, y_train: Outcomes, times: np.nd
         """Return the chance of no censoring until then; at equal times, events come first."""
         share = 1.0
         for moment in sorted(set(y_train[0][(~y_train[1]) & (y_train[0] <= when)])):
-            leaving = int(np.sum((y_train[0] == moment) & ~y_train[1]))
-            there = int(np.sum(y_train[0] > moment)) + leaving
-            share *= 1 - leaving / there
+            n_censored = int(np.sum((y_train[0] == moment) & ~y_train[1]))
+            n_at_risk = int(np.sum(y_train[0] > moment)) + n_censored
+            share *= 1 - n_censored / n_at_risk
         return share
 
     scores = []
@@ -149,11 +149,13 @@ def test_brier_score_agrees_with_loop(ordered: bool) -> None:
     by_all = integrated_brier_score(rules, X[test], y_test, times=times, y_train=y)
     assert by_all == pytest.approx(plain_brier(curves, y_test, y, times), rel=1e-10)
     assert by_all != pytest.approx(got, rel=1e-10)
-    held = ((X["age"] > 20) & (X["age"] <= 70)).to_numpy()[test]
-    assert 0 < held.sum() < len(held)
+    is_covered = ((X["age"] > 20) & (X["age"] <= 70)).to_numpy()[test]
+    assert 0 < is_covered.sum() < len(is_covered)
     ignoring = integrated_brier_score(rules, X[test], y_test, times=times, uncovered="ignore")
-    covered = (y_test[0][held], y_test[1][held])
-    assert ignoring == pytest.approx(plain_brier(curves[held], covered, y_train, times), rel=1e-10)
+    covered = (y_test[0][is_covered], y_test[1][is_covered])
+    assert ignoring == pytest.approx(
+        plain_brier(curves[is_covered], covered, y_train, times), rel=1e-10
+    )
 
 
 def test_brier_score_equals_scikit_survival_at_default_times() -> None:
@@ -314,8 +316,8 @@ def test_log_rank_agrees_with_loop(rows: list[tuple[int, int, bool]]) -> None:
         if any(event):
             first = min(t for t, e in zip(time, event, strict=True) if e)
             later = [(g, t, e) for g, t, e in rows if t >= first]
-            alone = len({g for g, *_ in later}) == 1
-            assert alone or all(t == first and e for _, t, e in later)
+            is_single_group = len({g for g, *_ in later}) == 1
+            assert is_single_group or all(t == first and e for _, t, e in later)
         return
     statistic, degrees = plain_log_rank(groups, time, event)
     assert test.degrees == degrees
@@ -390,8 +392,8 @@ def p_value_of_the_engine(inside: np.ndarray, y: Outcomes) -> float:
     time, event = y
     excess = spread = 0.0
     for moment in np.unique(time[event]):
-        here = [time[rows] >= min(moment, time[rows].max()) for rows in (inside, ~inside)]
-        n_in, n = int(here[0].sum()), int(here[0].sum() + here[1].sum())
+        at_risk = [time[rows] >= min(moment, time[rows].max()) for rows in (inside, ~inside)]
+        n_in, n = int(at_risk[0].sum()), int(at_risk[0].sum() + at_risk[1].sum())
         dead = event & (time == moment)
         d = int(dead.sum())
         excess += int((dead & inside).sum()) - d * n_in / n

@@ -151,10 +151,10 @@ def test_shap_single_output_needs_explained_class() -> None:
 def test_shap_feature_names_determine_order() -> None:
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     expected = faithfulness(table_model, frame, SCORES)
-    turned = SCORES[:, [2, 0, 1]]
+    permuted = SCORES[:, [2, 0, 1]]
     for container in (
-        SimpleNamespace(values=turned, feature_names=("c", "a", "b")),
-        shap_like(turned, X, ["c", "a", "b"]),
+        SimpleNamespace(values=permuted, feature_names=("c", "a", "b")),
+        shap_like(permuted, X, ["c", "a", "b"]),
     ):
         same(
             faithfulness(table_model, frame, container, target=Target(explains="target")), expected

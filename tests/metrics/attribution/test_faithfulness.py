@@ -192,9 +192,9 @@ def test_correlations_of_constants_are_nan() -> None:
         )
         assert all(np.isnan(values).all() for values in measure_values.values())
     # A single feature has no correlation either, but it can be removed.
-    alone = faithfulness(additive(2), [[3.0]], [[1.0]])
-    assert alone["aopc_compr"].tolist() == [6.0]
-    assert np.isnan(alone["taucorr_loo"]).all()
+    single = faithfulness(additive(2), [[3.0]], [[1.0]])
+    assert single["aopc_compr"].tolist() == [6.0]
+    assert np.isnan(single["taucorr_loo"]).all()
 
 
 def test_correlations_of_two_features_are_plus_or_minus_1() -> None:
@@ -277,9 +277,9 @@ def one_by_one(
     for percent in range(10, 101, 10):
         size = percent * n // 100
         order = sorted(range(n), key=lambda j: (scores[j], j), reverse=True)
-        chosen = {j for j in order[:size] if scores[j] > 0}
-        if chosen and (not rationales or chosen != rationales[-1]):
-            rationales.append(chosen)
+        rationale = {j for j in order[:size] if scores[j] > 0}
+        if rationale and (not rationales or rationale != rationales[-1]):
+            rationales.append(rationale)
     everything = set(range(n))
     loo = [round(base - answer({j}), 12) for j in range(n)]
     constant = len(set(loo)) == 1 or len(set(scores)) == 1
@@ -423,21 +423,21 @@ def test_removal_replaces_values_by_every_strategy() -> None:
     reference = np.array([[0.0, 2.0], [1.0, 4.0], [5.0, 4.0], [2.0, 6.0]])
     model = additive(1, 1)
 
-    def gone(value: Any, **options: Any) -> list[float]:
+    def removed_values(value: Any, **options: Any) -> list[float]:
         removal = Removal(value, **options) if options else value
         _, details = faithfulness(model, X, [[1, 2]], removal=removal, return_details=True)
         return details["loo"][0].tolist()
 
-    assert gone(None) == gone(0) == gone(0.0) == [1, 10]
-    assert gone(3) == [-2, 7]
-    assert gone([2, 3]) == gone(np.array([2.0, 3.0])) == [-1, 7]
-    assert gone("mean", reference=reference) == [-1, 6]
-    assert gone("median", reference=reference) == [-0.5, 6]
-    assert gone("mode", reference=reference) == [
+    assert removed_values(None) == removed_values(0) == removed_values(0.0) == [1, 10]
+    assert removed_values(3) == [-2, 7]
+    assert removed_values([2, 3]) == removed_values(np.array([2.0, 3.0])) == [-1, 7]
+    assert removed_values("mean", reference=reference) == [-1, 6]
+    assert removed_values("median", reference=reference) == [-0.5, 6]
+    assert removed_values("mode", reference=reference) == [
         1,
         6,
     ]  # Of equally frequent values the smallest is used.
-    assert gone(reference) == gone("background", reference=reference) == [-1, 6]
+    assert removed_values(reference) == removed_values("background", reference=reference) == [-1, 6]
     # Predictions are averaged, not background rows.
     _, details = faithfulness(
         lambda rows: rows[:, 0] ** 2, X, [[1, 2]], removal=reference, return_details=True
@@ -591,11 +591,11 @@ def test_target_accepts_labels_columns_and_classes() -> None:
     def measure_values(attributions: Any, **options: Any) -> list[float]:
         return faithfulness(model, rows, attributions, **options)["aopc_compr"].tolist()
 
-    chosen = scores[np.arange(6), :, predicted]
-    expected = measure_values(chosen)
-    assert measure_values(scores) == measure_values(chosen, target=predicted) == expected
-    assert measure_values(chosen, target=names[predicted]) == measure_values(
-        chosen, target=list(predicted)
+    values = scores[np.arange(6), :, predicted]
+    expected = measure_values(values)
+    assert measure_values(scores) == measure_values(values, target=predicted) == expected
+    assert measure_values(values, target=names[predicted]) == measure_values(
+        values, target=list(predicted)
     )
     assert (
         measure_values(scores[:, :, 1], target="b")
@@ -603,22 +603,22 @@ def test_target_accepts_labels_columns_and_classes() -> None:
         == measure_values(scores, target="b")
     )
     assert measure_values([scores[:, :, k] for k in range(3)]) == expected
-    assert measure_values(chosen, target=Target(explains="target")) == expected
+    assert measure_values(values, target=Target(explains="target")) == expected
     with pytest.raises(ValueError, match="explains must be the target"):
-        measure_values(chosen, target=Target(explains="a"))
+        measure_values(values, target=Target(explains="a"))
     # Integer labels other than the columns are ambiguous.
     numbered = LogisticRegression().fit(X, X.argmax(axis=1) + 1)
     with pytest.raises(ValueError, match="kind='column' or kind='label'"):
-        faithfulness(numbered, rows, chosen, target=1)
-    by_label = faithfulness(numbered, rows, chosen, target=Target(1, kind="label"))
-    by_column = faithfulness(numbered, rows, chosen, target=Target(0, kind="column"))
+        faithfulness(numbered, rows, values, target=1)
+    by_label = faithfulness(numbered, rows, values, target=Target(1, kind="label"))
+    by_column = faithfulness(numbered, rows, values, target=Target(0, kind="column"))
     assert by_label["aopc_suff"].tolist() == by_column["aopc_suff"].tolist()
     unnamed = faithfulness(
-        lambda rows: model.predict_proba(rows), rows, chosen, target=Target("b", classes=names)
+        lambda rows: model.predict_proba(rows), rows, values, target=Target("b", classes=names)
     )
     assert (
         unnamed["aopc_suff"].tolist()
-        == faithfulness(model, rows, chosen, target=1)["aopc_suff"].tolist()
+        == faithfulness(model, rows, values, target=1)["aopc_suff"].tolist()
     )
 
 
@@ -638,11 +638,11 @@ def test_target_of_other_class_negates_scores() -> None:
         np.testing.assert_array_equal(measure_values[name], exact[name])
         np.testing.assert_array_equal(repeated[name], exact[name])
     assert (measure_values["taucorr_loo"] == 1).all()
-    turned = attribution_infidelity(
+    permuted = attribution_infidelity(
         model, X, slopes, target=Target(explains=True, kind="label"), scale=False
     )
     plain = attribution_infidelity(model, X, signs[:, np.newaxis] * slopes, scale=False)
-    np.testing.assert_array_equal(turned, plain)
+    np.testing.assert_array_equal(permuted, plain)
     tokens = [np.array(["a", "b"]), np.array(["c"], dtype=object)]
     stated = faithfulness(lambda rows: np.full((len(rows), 2), 0.5), tokens, [[1.0, 2.0], [3.0]])
     assert stated["aopc_compr"].tolist() == [0.0, 0.0]

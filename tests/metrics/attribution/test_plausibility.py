@@ -45,12 +45,12 @@ def test_plausibility_equals_scikit_learn(
         [scores], [human], top_k=top_k, only_positive=only_positive, measures=PLAUSIBILITY
     )
     order = sorted(range(len(scores)), key=lambda j: (scores[j], j), reverse=True)[:top_k]
-    chosen = {j for j in order if scores[j] > 0 or not only_positive}
+    rationale = {j for j in order if scores[j] > 0 or not only_positive}
     marked = set(np.flatnonzero(human).tolist())
-    both, union = len(chosen & marked), len(chosen | marked)
+    both, union = len(rationale & marked), len(rationale | marked)
     assert measure_values["token_iou"][0] == (both / union if union else 0)
     assert measure_values["token_f1"][0] == pytest.approx(
-        2 * both / (len(chosen) + len(marked)) if both else 0
+        2 * both / (len(rationale) + len(marked)) if both else 0
     )
     if not marked:
         assert np.isnan(measure_values["auprc"]).all()
@@ -105,8 +105,8 @@ def test_plausibility_selects_values_of_target_class() -> None:
     marks = [[1, 0, 0, 1], [0, 1, 1, 0]]
     for target in (1, [2, 0]):
         columns = np.broadcast_to(target, (2,))
-        chosen = np.stack([scores[i, :, k] for i, k in enumerate(columns)])
-        expected = plausibility(chosen, marks, top_k=2)
+        values = np.stack([scores[i, :, k] for i, k in enumerate(columns)])
+        expected = plausibility(values, marks, top_k=2)
         measure_values = plausibility(scores, marks, top_k=2, target=target)
         for name in expected:
             np.testing.assert_array_equal(measure_values[name], expected[name])

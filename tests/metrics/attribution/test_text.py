@@ -82,9 +82,9 @@ def token_by_token(
     order = sorted(range(n), key=lambda position: (scores[position], position), reverse=True)
     rationales: list[set[int]] = []
     for tenth in range(1, 11):
-        chosen = {position for position in order[: tenth * n // 10] if scores[position] > 0}
-        if chosen and chosen not in rationales[-1:]:
-            rationales.append(chosen)
+        rationale = {position for position in order[: tenth * n // 10] if scores[position] > 0}
+        if rationale and rationale not in rationales[-1:]:
+            rationales.append(rationale)
     loo = [round(base - answer({position}), 12) for position in range(n)]
     k = len(rationales)
     return {
@@ -299,8 +299,8 @@ def test_faithfulness_accepts_ragged_attributions_per_class() -> None:
     rng = np.random.default_rng(1)
     scores = [rng.normal(size=(len(row), 2)) for row in tokens]
     columns = model.predict_proba(TEXTS).argmax(axis=1)
-    chosen = [row[:, k] for row, k in zip(scores, columns, strict=True)]
-    expected = faithfulness(model, TEXTS, chosen)
+    explained = [row[:, k] for row, k in zip(scores, columns, strict=True)]
+    expected = faithfulness(model, TEXTS, explained)
     ragged = np.empty(len(scores), dtype=object)
     ragged[:] = scores
     for container in (scores, ragged):
@@ -309,7 +309,7 @@ def test_faithfulness_accepts_ragged_attributions_per_class() -> None:
             np.testing.assert_array_equal(measure_values[measure], values)
     marks = [rng.integers(0, 2, len(row)) for row in tokens]
     for measure, values in plausibility(scores, marks, target=columns).items():
-        np.testing.assert_array_equal(values, plausibility(chosen, marks)[measure])
+        np.testing.assert_array_equal(values, plausibility(explained, marks)[measure])
 
 
 @pytest.mark.parametrize(
