@@ -209,9 +209,9 @@ def test_halving_and_randomized_search_use_scorer() -> None:
     best = halving.cv_results_["mean_test_score"][last].max()
     assert halving.best_score_ == best
     assert ice(halving, X, LABELS) == ice(halving.best_estimator_, X, LABELS)
-    drawn = RandomizedSearchCV(cart(), grid, n_iter=3, scoring=ice, cv=FOLDS, random_state=0)
+    randomized = RandomizedSearchCV(cart(), grid, n_iter=3, scoring=ice, cv=FOLDS, random_state=0)
     every = GridSearchCV(cart(), grid, scoring=ice, cv=FOLDS)
-    assert drawn.fit(X, LABELS).best_score_ == every.fit(X, LABELS).best_score_
+    assert randomized.fit(X, LABELS).best_score_ == every.fit(X, LABELS).best_score_
 
 
 @pytest.mark.parametrize("output", ["default", "pandas"])
@@ -324,8 +324,8 @@ def test_grid_search_passes_weights_to_fit_and_scores(scoring: Any) -> None:
 def test_grid_search_passes_weights_to_fit_without_routing() -> None:
     search = GridSearchCV(cart(), {"max_leaf_nodes": [3]}, scoring=ice, error_score="raise")
     search.fit(X, LABELS, sample_weight=WEIGHTS)
-    alone = cart().set_params(max_leaf_nodes=3).fit(X, LABELS, sample_weight=WEIGHTS)
-    assert search.best_estimator_.rules_ == alone.rules_
+    weighted_model = cart().set_params(max_leaf_nodes=3).fit(X, LABELS, sample_weight=WEIGHTS)
+    assert search.best_estimator_.rules_ == weighted_model.rules_
 
 
 # --- weights with metadata routing ---------------------------------------------------------------
@@ -442,11 +442,11 @@ def test_routing_without_metadata_does_not_change_scores() -> None:
 
 def test_set_score_request_does_not_change_scorer() -> None:
     for scorer in SCORERS.values():
-        asked = scorer.set_score_request(sample_weight=True)
-        assert asked is not scorer
-        assert asked.get_metadata_routing().score.requests == {"sample_weight": True}
+        requesting = scorer.set_score_request(sample_weight=True)
+        assert requesting is not scorer
+        assert requesting.get_metadata_routing().score.requests == {"sample_weight": True}
         assert scorer.get_metadata_routing().score.requests == {"sample_weight": None}
-        reset = asked.set_score_request(sample_weight=None)
+        reset = requesting.set_score_request(sample_weight=None)
         assert reset.get_metadata_routing().score.requests == {"sample_weight": None}
 
 

@@ -193,13 +193,13 @@ def test_performance_scorer_measures_voting_conflicts() -> None:
 def test_performance_scorer_accepts_frames_and_pipelines() -> None:
     X, y = load_iris(return_X_y=True, as_frame=True)
     extractor = CARTExtractor(KNeighborsClassifier(), max_leaf_nodes=4, random_state=0)
-    alone = clone(extractor).fit(X, y)
+    fitted = clone(extractor).fit(X, y)
     piped = make_pipeline(FunctionTransformer(), extractor).fit(X, y)
     for scorer in (PERFORMANCE_SCORERS["rules_per_example"], get_rule_scorer("voting_conflicts")):
         # Columns in another order are matched by name.
         shuffled = X[X.columns[::-1]]
-        assert scorer(alone.rules_, shuffled, y) == scorer(alone, X, y) == scorer(piped, X, y)
-    assert PERFORMANCE_SCORERS["rules_per_example"](alone, X, y) >= 1.0
+        assert scorer(fitted.rules_, shuffled, y) == scorer(fitted, X, y) == scorer(piped, X, y)
+    assert PERFORMANCE_SCORERS["rules_per_example"](fitted, X, y) >= 1.0
 
 
 def test_performance_scorer_measures_fidelity() -> None:
@@ -300,8 +300,8 @@ def test_performance_scorer_accepts_weights(name: str) -> None:
     expected = sign(name) * performance_value(name, Y2, answers, sample_weight=WEIGHTS)
     assert scorer(tree, X2, Y2, sample_weight=WEIGHTS) == expected
     # Minimum confidence and shares within one class do not depend on these weights.
-    alike = {"margin", "recall", "specificity", "fallout", "youden", "geometric_mean"}
-    if name not in {*alike, "balanced_accuracy"}:
+    unaffected = {"margin", "recall", "specificity", "fallout", "youden", "geometric_mean"}
+    if name not in {*unaffected, "balanced_accuracy"}:
         assert scorer(tree, X2, Y2) != pytest.approx(expected)
 
 
@@ -325,10 +325,12 @@ def test_performance_scorer_receives_routed_weights() -> None:
             (True, {"sample_weight": WEIGHTS}),
             ("cost", {"cost": WEIGHTS}),
         ):
-            asked = scorer.set_score_request(sample_weight=request)
-            scores = cross_val_score(model, X2, Y2, scoring=asked, cv=FOLDS, params=params)
+            requesting = scorer.set_score_request(sample_weight=request)
+            scores = cross_val_score(model, X2, Y2, scoring=requesting, cv=FOLDS, params=params)
             assert scores == pytest.approx(expected(WEIGHTS))
-            several = cross_validate(model, X2, Y2, scoring={"e": asked}, cv=FOLDS, params=params)
+            several = cross_validate(
+                model, X2, Y2, scoring={"e": requesting}, cv=FOLDS, params=params
+            )
             assert several["test_e"] == pytest.approx(expected(WEIGHTS))
         ignored = scorer.set_score_request(sample_weight=False)
         # scikit-learn raises an error for metadata that no object requests.

@@ -57,7 +57,7 @@ Y = np.array(["low", "low", "high", "low", "high"])
 PRECISIONS, ROWS = (1.0, 0.5), (2, 4)
 
 
-def counted(rules: RuleSet, X: Any, y: Any) -> list[tuple[int, int, int, int]]:
+def counts_of(rules: RuleSet, X: Any, y: Any) -> list[tuple[int, int, int, int]]:
     """Return p, n, P and N of every rule, counted row by row."""
     result = []
     matches = rules.match(X)
@@ -93,7 +93,7 @@ def test_rule_scorer_aggregates_equal_hand_computed_values(aggregate: Any, expec
 def test_rule_scorer_agrees_with_rule_quality(measure: str, seed: int) -> None:
     rows = np.random.default_rng(seed).integers(0, len(X_IRIS), 40)
     some, labels = X_IRIS.iloc[rows], Y_IRIS.iloc[rows]
-    counts = counted(LEAVES, some, labels)
+    counts = counts_of(LEAVES, some, labels)
     values = [rule_quality(measure, *each, undefined=-2.0) for each in counts]
     for aggregate, oracle in [
         ("mean", statistics.fmean),
@@ -261,8 +261,8 @@ def test_rule_scorer_accepts_pipelines() -> None:
 
 def test_rule_scorer_reads_frames_by_name() -> None:
     scorer = make_rule_scorer()
-    turned = X_IRIS[X_IRIS.columns[::-1]]
-    assert scorer(LEAVES, turned, Y_IRIS) == scorer(LEAVES, X_IRIS, Y_IRIS)
+    reversed_columns = X_IRIS[X_IRIS.columns[::-1]]
+    assert scorer(LEAVES, reversed_columns, Y_IRIS) == scorer(LEAVES, X_IRIS, Y_IRIS)
 
 
 def test_rule_scorer_measures_fidelity_without_y() -> None:
@@ -433,11 +433,11 @@ def test_selection_effect_is_undefined_without_rules() -> None:
 
 def test_selection_effect_rejects_other_rules() -> None:
     other = RuleSet([Rule([], 1.0)], ["length"], task="regression")
-    named = RuleSet([Rule([], "low")], ["width"], task="classification")
+    rules = RuleSet([Rule([], "low")], ["width"], task="classification")
     with pytest.raises(ValueError, match="the same task, got 'classification' and 'regression'"):
         selection_effect(RULES, other, X, Y)
     with pytest.raises(ValueError, match=r"the same feature_names, got \('length',\) and"):
-        selection_effect(RULES, named, X, Y)
+        selection_effect(RULES, rules, X, Y)
     with pytest.raises(TypeError, match="after must be a RuleSet, got"):
         selection_effect(RULES, list(RULES), X, Y)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="takes no reference, got 'black_box'"):

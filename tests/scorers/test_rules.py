@@ -225,9 +225,9 @@ def test_knowledge_passes_settings_to_all_scores() -> None:
     assert scores["loss"] == pytest.approx(1 - ALL_F1)
 
 
-@pytest.mark.parametrize("gone", [None, nan, pd.NA, pd.NaT])
-def test_scorer_rejects_missing_labels(gone: Any) -> None:
-    y = np.array(["a", gone, "b"], dtype=object)
+@pytest.mark.parametrize("missing", [None, nan, pd.NA, pd.NaT])
+def test_scorer_rejects_missing_labels(missing: Any) -> None:
+    y = np.array(["a", missing, "b"], dtype=object)
     for scorer in (ice, neg_fire, neg_q, knowledge):
         with pytest.raises(ValueError, match=r"label in every row, but row 1 has none"):
             scorer(CLASSES, [[0, 0], [0, 0], [1.5, 1]], y)
@@ -273,8 +273,8 @@ def test_scorer_rejects_masked_labels() -> None:
 )
 def test_functions_with_y_reject_missing_labels(entrance: Any, labels: Any) -> None:
     X = np.array([[0.0, 0.0], [0.0, 0.0], [1.5, 1.0], [1.5, 1.0]])
-    said = "label in every row|lacks a label|no masked entries|not a valid label"
-    with pytest.raises(ValueError, match=said):
+    message = "label in every row|lacks a label|no masked entries|not a valid label"
+    with pytest.raises(ValueError, match=message):
         entrance(X, labels)
 
 
@@ -297,12 +297,12 @@ def test_scorer_defaults_equal_papers() -> None:
     assert defaults(make_ice_scorer) == pytest.approx(
         {"phi": 1.0, "rho": 1.0, "performance": "auto"} | complete, nan_ok=True
     )
-    for made, ready in [
+    for new_scorer, ready in [
         (make_fire_scorer(), neg_fire),
         (make_q_scorer(), neg_q),
         (make_ice_scorer(), ice),
     ]:
-        assert made.settings == pytest.approx(ready.settings, nan_ok=True)
+        assert new_scorer.settings == pytest.approx(ready.settings, nan_ok=True)
 
 
 def test_evaluation_size_counts_literals() -> None:
@@ -413,8 +413,8 @@ def test_scorer_weights_equal_repetitions(scorer: RuleScorer, data: st.DataObjec
     weights = np.array(
         data.draw(st.lists(st.integers(0, 3), min_size=n_rows, max_size=n_rows).filter(any))
     )
-    kept = weights > 0
-    if task == "regression" and 1 in (kept.sum(), kept[rules.covers(X)].sum()):
+    is_used = weights > 0
+    if task == "regression" and 1 in (is_used.sum(), is_used[rules.covers(X)].sum()):
         return  # R² of one row is undefined, but not of the same row twice
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UndefinedMetricWarning)  # no row may be covered
@@ -484,8 +484,8 @@ def test_knowledge_is_undefined_without_rules() -> None:
     assert scores.pop("n_rules") == scores.pop("completeness_volume") == 0.0
     assert scores.pop("completeness_instances") == 0.0
     assert all(math.isnan(value) for value in scores.values())
-    chosen = make_knowledge_scorer(undefined=0.0)(NO_RULES, X_CLASSES, Y_CLASSES)
-    assert (chosen["ice"], chosen["neg_fire"], chosen["neg_q"]) == (0.0, 0.0, 0.0)
+    scorer = make_knowledge_scorer(undefined=0.0)(NO_RULES, X_CLASSES, Y_CLASSES)
+    assert (scorer["ice"], scorer["neg_fire"], scorer["neg_q"]) == (0.0, 0.0, 0.0)
 
 
 # --- anything that holds rules -------------------------------------------------------------------
@@ -631,11 +631,11 @@ def test_evaluation_can_be_scored_by_several_scorers() -> None:
 
 
 def test_evaluation_computes_each_metric_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken = []
+    calls = []
     function = PREDICTION_METRICS["f1_weighted"].function
 
     def counted(*arrays: Any) -> float:
-        taken.append(arrays)
+        calls.append(arrays)
         return function(*arrays)
 
     metric = PREDICTION_METRICS["f1_weighted"]._replace(function=counted)
@@ -643,11 +643,11 @@ def test_evaluation_computes_each_metric_once(monkeypatch: pytest.MonkeyPatch) -
     evaluation = evaluate_rules(CLASSES, X_CLASSES, Y_CLASSES)
     for _ in range(3):
         knowledge.score(evaluation), ice.score(evaluation), neg_q.score(evaluation)
-    assert len(taken) == 2  # once as a performance, once as a loss
+    assert len(calls) == 2  # once as a performance, once as a loss
     weights = np.arange(len(Y_CLASSES)) % 2
     second_result = replace(evaluation, sample_weight=weights.astype(float))
     assert ice.score(second_result) == ice(CLASSES, X_CLASSES, Y_CLASSES, sample_weight=weights)
-    assert len(taken) == 4
+    assert len(calls) == 4
 
 
 def test_evaluation_calls_custom_metric_every_time() -> None:

@@ -80,10 +80,10 @@ def test_registered_score_has_scorers_and_weights() -> None:
     assert make_score_scorer("terse", tau=2.0)(model, X, Y) == pytest.approx(
         by_hand(model, X, Y, 2.0)
     )
-    whole = make_knowledge_scorer(tau=2.0)(model, X, Y)
-    assert whole["neg_terse"] == pytest.approx(by_hand(model, X, Y, 2.0))
-    assert whole["loss_terse"] == pytest.approx(-by_hand(model, X, Y, 0.0))
-    assert get_rule_scorer("knowledge")(model, X, Y).keys() == whole.keys()
+    expected = make_knowledge_scorer(tau=2.0)(model, X, Y)
+    assert expected["neg_terse"] == pytest.approx(by_hand(model, X, Y, 2.0))
+    assert expected["loss_terse"] == pytest.approx(-by_hand(model, X, Y, 0.0))
+    assert get_rule_scorer("knowledge")(model, X, Y).keys() == expected.keys()
 
 
 def test_registered_score_selects_parameters_in_grid_search() -> None:
@@ -125,7 +125,7 @@ def test_registered_score_guides_extractor_search(n_jobs: int | None) -> None:
 
 
 def test_extractor_search_accepts_unregistered_score() -> None:
-    own = ScoreSpec(
+    spec = ScoreSpec(
         "own",
         lambda performance, size: performance - 0.01 * size,
         greater_is_better=True,
@@ -136,7 +136,7 @@ def test_extractor_search_accepts_unregistered_score() -> None:
     search = ExtractorSearchCV(
         BLACK_BOX,
         extractors=("cart",),
-        scoring={"mine": make_score_scorer(own)},
+        scoring={"mine": make_score_scorer(spec)},
         n_trials=3,
         measures={"lift": make_rule_scorer("lift"), "half": lambda model, X, y: 0.5},
         cv=3,

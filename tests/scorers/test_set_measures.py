@@ -90,8 +90,8 @@ def test_set_scorer_values_are_within_range(name: str) -> None:
     assert low <= classes <= high
     # Rows of weight zero do not count, unless rows are sampled from them.
     if SET_MEASURES[name].needs in ("rules", "labels"):
-        kept = WEIGHTS > 0
-        assert value(name, FITTED, TEST[kept], TRUTH[kept], WEIGHTS[kept]) == classes
+        is_used = WEIGHTS > 0
+        assert value(name, FITTED, TEST[is_used], TRUTH[is_used], WEIGHTS[is_used]) == classes
     if name == "fidelity_boundary":
         with pytest.warns(UndefinedMetricWarning, match="fidelity_boundary is undefined"):
             assert math.isnan(value(name, NUMBERS, X_NUMBERS, Y_NUMBERS))
@@ -241,8 +241,8 @@ def test_set_scorer_stability_extracts_rules_again(weighted: bool) -> None:
     ],
 )
 def test_set_scorer_omitted_options_equal_defaults(name: str, options: dict[str, Any]) -> None:
-    given = NUMBERS, X_NUMBERS, Y_NUMBERS
-    assert make_set_scorer(name)(*given) == make_set_scorer(name, **options)(*given)
+    arguments = NUMBERS, X_NUMBERS, Y_NUMBERS
+    assert make_set_scorer(name)(*arguments) == make_set_scorer(name, **options)(*arguments)
 
 
 def test_set_scorer_stability_warns_about_too_few_rows() -> None:
