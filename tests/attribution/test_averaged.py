@@ -104,7 +104,7 @@ def test_averaged_responsibility_rejects_invalid_parameters(name: str, value: An
 
 
 @pytest.mark.parametrize(
-    ("rows", "labels", "told"),
+    ("rows", "labels", "message"),
     [
         ([[np.inf, 1.0]], [0], "numbers of size 1e\\+150 at most.*got inf"),
         ([[-1e200, 1.0]], [0], "numbers of size 1e\\+150 at most.*got -1e\\+200"),
@@ -114,10 +114,10 @@ def test_averaged_responsibility_rejects_invalid_parameters(name: str, value: An
     ],
 )
 def test_nearest_contrasts_rejects_invalid_rows_and_labels(
-    rows: Any, labels: Any, told: str
+    rows: Any, labels: Any, message: str
 ) -> None:
     background = np.zeros((2, len(rows[0])))
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         nearest_contrasts(lambda table: np.array(labels * len(table)), rows, background)
 
 

@@ -95,7 +95,7 @@ def test_brex_auto_masking_takes_cheapest_exact() -> None:
     wide = random_formula(5, n_inputs=18, random_state=0)
     repeated = random_formula(5, n_inputs=12, read_once=False, random_state=0)
     once = random_formula(5, n_inputs=12, random_state=0)
-    chosen = {
+    options = {
         "one row, once": BReX(once).explain(rows_of(12, 1)),
         "all rows, once": BReX(once).explain(rows_of(12, 200)),
         "one row, repeated": BReX(repeated).explain(rows_of(12, 1)),
@@ -107,7 +107,7 @@ def test_brex_auto_masking_takes_cheapest_exact() -> None:
         "baseline": BReX(once, baseline=0).explain(rows_of(12, 200)),
         "contrast": BReX(once, contrast=np.ones(12, int), max_queries=9).explain(rows_of(12, 2)),
     }
-    assert {name: result.masking for name, result in chosen.items()} == {
+    assert {name: result.masking for name, result in options.items()} == {
         "one row, once": "kleene",
         "all rows, once": "supervaluation",
         "one row, repeated": "sampled",
@@ -197,12 +197,14 @@ WAYS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: "-".join([way["masking"], *sorted(way)]))
+@pytest.mark.parametrize(
+    "options", WAYS, ids=lambda options: "-".join([options["masking"], *sorted(options)])
+)
 def test_brex_ignores_batches_neighbors_and_order(
-    way: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     X = np.concatenate([rows_of(7, 9), rows_of(7, 3)])
-    brex = BReX(FORMULA, random_state=3, **way)
+    brex = BReX(FORMULA, random_state=3, **options)
     full_explanation = brex.explain(X)
     assert (full_explanation.values[9:] == full_explanation.values[:3]).all()  # equal rows
     for max_batch in (1, 7, 50):
@@ -211,8 +213,8 @@ def test_brex_ignores_batches_neighbors_and_order(
     shuffled = brex.explain(X[order])
     assert (shuffled.values == full_explanation.values[order]).all()
     assert (shuffled.queries == full_explanation.queries[order]).all()
-    alone = brex.explain(X[5])
-    assert (alone.values[0] == full_explanation.values[5]).all()
+    single = brex.explain(X[5])
+    assert (single.values[0] == full_explanation.values[5]).all()
     framed = brex.explain(pd.DataFrame(X, columns=list("abcdefg"), index=range(100, 112)))
     assert (framed.values == full_explanation.values).all()
     assert framed.feature_names == tuple("abcdefg")

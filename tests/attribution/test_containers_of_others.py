@@ -86,8 +86,8 @@ def test_shap_explanation_of_all_classes_selects_predicted(
     assert explanation.values.shape == (5, 4, 3)
     settings = {"removal": Removal("mean", reference=iris.to_numpy())}
     predicted = flowers.predict(X)
-    chosen = np.stack([explanation.values[i, :, k] for i, k in enumerate(predicted)])
-    expected = faithfulness(flowers, X, chosen, **settings)
+    explained = np.stack([explanation.values[i, :, k] for i, k in enumerate(predicted)])
+    expected = faithfulness(flowers, X, explained, **settings)
     same(faithfulness(flowers, X, explanation, **settings), expected)
     # One class of the explanation, and a single row of it.
     second = faithfulness(flowers, X, explanation.values[:, :, 1], target=1, **settings)
@@ -114,10 +114,10 @@ def test_shap_explanation_of_margins_needs_target(iris: pd.DataFrame) -> None:
     assert set(signs) == {1, -1}
     same(result, faithfulness(model, X, signs[:, np.newaxis] * explanation.values, **settings))
     # Columns are matched by name, not by position.
-    turned = X[X.columns[::-1]]
-    second_fitted = LogisticRegression(max_iter=1000).fit(turned, model.predict(X))
-    expected = faithfulness(second_fitted, turned, explanation.values[:, ::-1], target=1)
-    same(faithfulness(second_fitted, turned, explanation, target=1), expected)
+    reversed_columns = X[X.columns[::-1]]
+    second_fitted = LogisticRegression(max_iter=1000).fit(reversed_columns, model.predict(X))
+    expected = faithfulness(second_fitted, reversed_columns, explanation.values[:, ::-1], target=1)
+    same(faithfulness(second_fitted, reversed_columns, explanation, target=1), expected)
 
 
 def test_shap_explanation_of_numbers_is_accepted(iris: pd.DataFrame) -> None:
@@ -184,8 +184,8 @@ def test_lime_explanations_of_tables_are_accepted(iris: pd.DataFrame, flowers: A
         faithfulness(flowers, X, explanations, **settings),
         faithfulness(flowers, X, scores, **settings),
     )
-    alone = faithfulness(flowers, X[:1], explanations[0], **settings)
-    same(alone, faithfulness(flowers, X[:1], scores[:1], **settings))
+    single = faithfulness(flowers, X[:1], explanations[0], **settings)
+    same(single, faithfulness(flowers, X[:1], scores[:1], **settings))
     only_one = [explainer.explain_instance(row, flowers.predict_proba) for row in X]
     with pytest.raises(ValueError, match=r"labels=\(0,\)"):
         faithfulness(flowers, X, only_one, **settings)
@@ -246,11 +246,11 @@ def test_lime_explanations_of_texts_are_accepted(moods: Pipeline, bow: bool) -> 
     scores = details["scores"][0]
     # With a bag of words both "bad" form one unit, which is removed with all its occurrences.
     assert len(scores) == (5 if bow else 6)
-    kept = "film, story, awful cast" if bow else "film, bad story, awful cast"
-    gone = moods.predict_proba([text])[0, 0] - moods.predict_proba([kept])[0, 0]
+    remaining = "film, story, awful cast" if bow else "film, bad story, awful cast"
+    after = moods.predict_proba([text])[0, 0] - moods.predict_proba([remaining])[0, 0]
     if bow:
-        assert result["aopc_compr"][0] == pytest.approx(gone)
-    assert details["loo"][0][0] == pytest.approx(gone)
+        assert result["aopc_compr"][0] == pytest.approx(after)
+    assert details["loo"][0][0] == pytest.approx(after)
 
 
 # --- captum --------------------------------------------------------------------------------------

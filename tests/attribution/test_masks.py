@@ -62,9 +62,9 @@ def test_kleene_masks_leave_inputs_unassigned() -> None:
     formula = Formula.parse("(x1 & x2) | (x1 ^ x3)", n_inputs=4)
     X = np.random.default_rng(0).integers(0, 2, (6, 4))
     masker = KleeneMasks(formula, X, 5)
-    places, masks = drawn_masks(6, 4)
-    masked = masker.same(places, masks)
-    for index, mask, same in zip(places, masks, masked, strict=True):
+    indices, masks = drawn_masks(6, 4)
+    masked = masker.same(indices, masks)
+    for index, mask, same in zip(indices, masks, masked, strict=True):
         signs = [0 if m else 2 * int(v) - 1 for v, m in zip(X[index], mask, strict=True)]
         own = 1 if formula.evaluate(X[index][None])[0] else -1
         assert same == (formula.evaluate_kleene([signs])[0] == own)
@@ -74,29 +74,29 @@ def test_kleene_masks_leave_inputs_unassigned() -> None:
 def test_replaced_masks_use_one_contrast_or_one_per_row(
     rows: NDArray[np.float64],
 ) -> None:
-    places, masks = drawn_masks(9, 4)
+    indices, masks = drawn_masks(9, 4)
     for contrast in (np.array([0.0, 1.0, 0.0, -1.0]), rows[::-1]):
         masker = ReplacedMasks(ContrastPairs(corner, rows, contrast, 7))
         others = np.broadcast_to(contrast, rows.shape)
         expected = [
             corner(np.where(mask, others[p], rows[p])[None])[0] == corner(rows[[p]])[0]
-            for p, mask in zip(places, masks, strict=True)
+            for p, mask in zip(indices, masks, strict=True)
         ]
-        assert masker.same(places, masks).tolist() == expected
+        assert masker.same(indices, masks).tolist() == expected
 
 
 def test_background_masks_use_majority_of_background(
     rows: NDArray[np.float64],
 ) -> None:
     background = np.random.default_rng(2).normal(size=(6, 4))
-    places, masks = drawn_masks(9, 4)
+    indices, masks = drawn_masks(9, 4)
     answers = {}
     for max_batch in (1, 13, 1000):
         masker = BackgroundMasks(corner, rows, background, max_batch)
-        answers[max_batch] = masker.same(places, masks).tolist()
+        answers[max_batch] = masker.same(indices, masks).tolist()
         assert masker.n_model_rows == 9 + 60 * 6
     expected = []
-    for p, mask in zip(places, masks, strict=True):
+    for p, mask in zip(indices, masks, strict=True):
         retained = sum(
             corner(np.where(mask, other, rows[p])[None])[0] == corner(rows[[p]])[0]
             for other in background
@@ -111,10 +111,10 @@ def test_supervaluation_masks_check_all_subsets(contrasted: bool) -> None:
     formula = random_formula(5, n_inputs=6, read_once=False, random_state=3)
     X = np.random.default_rng(0).integers(0, 2, (5, 6))
     contrast = np.random.default_rng(1).integers(0, 2, (5, 6)) if contrasted else 1 - X
-    given = contrast if contrasted else None
-    masker = SupervaluationMasks(ContrastPairs(formula.predict, X, given, 100))
-    places, masks = drawn_masks(5, 6)
-    for index, mask, same in zip(places, masks, masker.same(places, masks), strict=True):
+    reference = contrast if contrasted else None
+    masker = SupervaluationMasks(ContrastPairs(formula.predict, X, reference, 100))
+    indices, masks = drawn_masks(5, 6)
+    for index, mask, same in zip(indices, masks, masker.same(indices, masks), strict=True):
         members = np.flatnonzero(mask)
         keeps = True
         for size in range(len(members) + 1):
@@ -128,9 +128,9 @@ def test_supervaluation_masks_check_all_subsets(contrasted: bool) -> None:
 def test_supervaluation_masks_accept_many_values(rows: NDArray[np.float64]) -> None:
     masker = SupervaluationMasks(ContrastPairs(corner, rows, rows[::-1], 100))
     sampled = SampledMasks(ContrastPairs(corner, rows, rows[::-1], 100), row_keys(rows, 0), 300)
-    places, masks = drawn_masks(9, 4)
-    masked = masker.same(places, masks)
-    assert (masked == sampled.same(places, masks)).all()  # 300 draws include all 16 subsets
+    indices, masks = drawn_masks(9, 4)
+    masked = masker.same(indices, masks)
+    assert (masked == sampled.same(indices, masks)).all()  # 300 draws include all 16 subsets
     assert 0 < masked.sum() < 60
 
 
@@ -138,18 +138,18 @@ def test_sampled_masks_err_on_one_side_only() -> None:
     formula = random_formula(8, n_inputs=8, read_once=False, random_state=1)
     X = np.random.default_rng(0).integers(0, 2, (7, 8))
     exact = SupervaluationMasks(ContrastPairs(formula.predict, X, None, 100))
-    places, masks = drawn_masks(7, 8, 200)
-    truth = exact.same(places, masks)
+    indices, masks = drawn_masks(7, 8, 200)
+    truth = exact.same(indices, masks)
     right = []
     for n_completions in (0, 4, 64):
         masker = SampledMasks(
             ContrastPairs(formula.predict, X, None, 33), row_keys(X, 5), n_completions
         )
-        masked = masker.same(places, masks)
+        masked = masker.same(indices, masks)
         assert (masked >= truth).all()  # an observed change is certain
         right.append((masked == truth).mean())
         order = np.random.default_rng(1).permutation(200)
-        assert (masker.same(places[order], masks[order]) == masked[order]).all()
+        assert (masker.same(indices[order], masks[order]) == masked[order]).all()
     assert right[0] < right[1] < right[2]
     assert right[2] > 0.95
 
@@ -164,10 +164,10 @@ class Antitone:
         self.sets = [bits(np.array(sets, dtype=np.int64), n_features) for sets in change_sets]
         self.asked: list[tuple[int, bytes]] = []
 
-    def __call__(self, places: NDArray[np.int64], masks: Masks) -> NDArray[np.bool_]:
-        self.asked += [(p, m.tobytes()) for p, m in zip(places.tolist(), masks, strict=True)]
+    def __call__(self, indices: NDArray[np.int64], masks: Masks) -> NDArray[np.bool_]:
+        self.asked += [(p, m.tobytes()) for p, m in zip(indices.tolist(), masks, strict=True)]
         return np.array(
-            [not (self.sets[p] <= m).all(axis=1).any() for p, m in zip(places, masks, strict=True)]
+            [not (self.sets[p] <= m).all(axis=1).any() for p, m in zip(indices, masks, strict=True)]
         )
 
 
@@ -189,11 +189,11 @@ def test_mask_cache_queries_nothing_twice(
     cache = MaskCache(oracle, n, 8, inference=inference, max_queries=None)
     expected = set()
     for batch in batches:
-        places = np.array([index % n for index, _ in batch], dtype=np.int64)
+        indices = np.array([index % n for index, _ in batch], dtype=np.int64)
         masks = bits(np.array([code for _, code in batch], dtype=np.int64), 8)
-        assert (cache.same(places, masks) == truth(places, masks)).all()
+        assert (cache.same(indices, masks) == truth(indices, masks)).all()
         expected |= {
-            (p, m.tobytes()) for p, m in zip(places.tolist(), masks, strict=True) if m.any()
+            (p, m.tobytes()) for p, m in zip(indices.tolist(), masks, strict=True) if m.any()
         }
     assert len(set(oracle.asked)) == len(oracle.asked)
     assert cache.queries.sum() == n + len(oracle.asked)
@@ -205,7 +205,7 @@ def test_mask_cache_queries_nothing_twice(
 
 @pytest.mark.parametrize("n_features", [63, 64, 65, 200])
 def test_mask_cache_supports_many_features(n_features: int) -> None:
-    def ask(places: NDArray[np.int64], masks: Masks) -> NDArray[np.bool_]:
+    def ask(indices: NDArray[np.int64], masks: Masks) -> NDArray[np.bool_]:
         return ~(masks[:, 0] & masks[:, -1])
 
     cache = MaskCache(ask, 2, n_features, inference=True, max_queries=None)
@@ -226,12 +226,12 @@ def test_mask_cache_supports_many_features(n_features: int) -> None:
 def test_mask_cache_stops_at_its_limit_per_row() -> None:
     oracle = Antitone([[3], [3]], 4)
     cache = MaskCache(oracle, 2, 4, inference=False, max_queries=3)
-    places = np.array([0, 0, 0, 1])
+    indices = np.array([0, 0, 0, 1])
     masks = bits(np.array([1, 2, 3, 3]), 4)
-    assert cache.same(places, masks).tolist() == [1, 1, -1, 0]
+    assert cache.same(indices, masks).tolist() == [1, 1, -1, 0]
     assert cache.exhausted.tolist() == [True, False]
     assert cache.queries.tolist() == [3, 2]
-    assert cache.same(places, masks).tolist() == [1, 1, -1, 0]
+    assert cache.same(indices, masks).tolist() == [1, 1, -1, 0]
 
 
 # --- passes --------------------------------------------------------------------------------------
@@ -290,21 +290,21 @@ def test_refine_agrees_with_recursion_on_each_row(kind: str, n_blocks: int, keep
         cache, np.arange(12), keys, weights, stream=4, n_blocks=n_blocks, keep_witness=keep
     )
     results = {
-        (place, feature, frozenset(np.flatnonzero(mask).tolist()))
-        for place, feature, mask in zip(*certificates, strict=True)
+        (index, feature, frozenset(np.flatnonzero(mask).tolist()))
+        for index, feature, mask in zip(*certificates, strict=True)
     }
     expected = set()
-    for place in range(12):
+    for index in range(12):
 
-        def same(mask: frozenset[int], place: int = place) -> bool:
+        def same(mask: frozenset[int], index: int = index) -> bool:
             if not mask:
                 return True
             array = np.isin(np.arange(9), list(mask))[None, :]
-            return bool(masker.same(np.array([place]), array)[0])
+            return bool(masker.same(np.array([index]), array)[0])
 
-        slow, own = slow_pass(same, keys[[place]], weights[place], 4, n_blocks, keep)
-        assert values[place].tolist() == slow
-        expected |= {(place, feature, mask) for feature, mask in own}
+        slow, own = slow_pass(same, keys[[index]], weights[index], 4, n_blocks, keep)
+        assert values[index].tolist() == slow
+        expected |= {(index, feature, mask) for feature, mask in own}
     assert results == expected
     assert (len(results) > 0) == keep
 
@@ -365,21 +365,21 @@ def test_fewest_masked_counts_certified_features_only() -> None:
 
 @given(
     change_sets=st.lists(st.integers(1, 31), min_size=1, max_size=4),
-    asked=st.lists(st.integers(1, 31), max_size=14),
+    masks=st.lists(st.integers(1, 31), max_size=14),
 )
 @settings(max_examples=80, deadline=None)
-def test_evidence_follows_from_predictions(change_sets: list[int], asked: list[int]) -> None:
+def test_evidence_follows_from_predictions(change_sets: list[int], masks: list[int]) -> None:
     n = 5
     oracle = Antitone([change_sets], n)
     cache = MaskCache(oracle, 1, n, inference=True, max_queries=None)
-    zeros = np.zeros(len(asked), dtype=np.int64)
-    answers = cache.same(zeros, bits(np.array(asked, dtype=np.int64), n))
-    same = [0] + [c for c, a in zip(asked, answers, strict=True) if a]
-    change = [c for c, a in zip(asked, answers, strict=True) if not a]
+    zeros = np.zeros(len(masks), dtype=np.int64)
+    answers = cache.same(zeros, bits(np.array(masks, dtype=np.int64), n))
+    same = [0] + [c for c, a in zip(masks, answers, strict=True) if a]
+    change = [c for c, a in zip(masks, answers, strict=True) if not a]
     nothing = np.full((1, n), -1), np.zeros((1, n, n), dtype=np.bool_)
     result = evidence(cache, *nothing)
     for i in range(n):
-        least, shown = [], []
+        least_sizes, shown_sizes = [], []
         for code in range(1 << n):
             if code >> i & 1:
                 continue
@@ -388,10 +388,10 @@ def test_evidence_follows_from_predictions(change_sets: list[int], asked: list[i
             changes = any(c & ~more == 0 for c in change)
             may_be_same = not any(c & ~code == 0 for c in change)
             may_change = not any(more & ~s == 0 for s in same)
-            least += [code.bit_count()] * (may_be_same and may_change)
-            shown += [code.bit_count()] * (is_same and changes)
-        assert result.min_sizes[0, i] == min(least, default=-1)
-        assert result.sizes[0, i] == min(shown, default=-1)
+            least_sizes += [code.bit_count()] * (may_be_same and may_change)
+            shown_sizes += [code.bit_count()] * (is_same and changes)
+        assert result.min_sizes[0, i] == min(least_sizes, default=-1)
+        assert result.sizes[0, i] == min(shown_sizes, default=-1)
         assert result.witnesses[0, i].sum() == max(0, result.sizes[0, i])
         assert not result.witnesses[0, i, i]
 
@@ -434,15 +434,15 @@ def test_brex_baseline_uses_typical_rows() -> None:
         "mode": [2.0, "b", True],
     }
     for how, typical in expected.items():
-        seen: list[list[Any]] = []
+        queries: list[list[Any]] = []
 
-        def record(X: pd.DataFrame, seen: list[list[Any]] = seen) -> Any:
-            seen += X.to_numpy().tolist()
+        def record(X: pd.DataFrame, queries: list[list[Any]] = queries) -> Any:
+            queries += X.to_numpy().tolist()
             return np.zeros(len(X))
 
         BReX(record, baseline=how, background=frame, preset="paper").explain(frame.iloc[[0]])
-        assert typical in seen
-        columns = [set(column) for column in zip(*seen, strict=True)]
+        assert typical in queries
+        columns = [set(column) for column in zip(*queries, strict=True)]
         assert columns == [{1.0, typical[0]}, {"a", "b"}, {True}]
     rows = np.array([[1.0, 2.0], [3.0, 2.0]])
     decide = lambda X: X[:, 0] > 1.5  # noqa: E731

@@ -54,7 +54,8 @@ def is_minimal(flips, members):
 
 def by_definition(flips, n):
     """Return the size of a smallest witness of each input, -1 without one.
-    // By Definition 4 of the paper, flipping a part of the witness W does not change the decision,
+
+    By Definition 4 of the paper, flipping a part of the witness W does not change the decision,
     and flipping W with the input does. For the smallest W, the set is then minimal.
     """
     sizes = []
@@ -84,11 +85,11 @@ def flips_of(decide, row):
     return flips
 
 
-def check_witnesses(found, flips_by_row):
+def check_witnesses(attribution, flips_by_row):
     """Check that witnesses have the reported sizes and form a minimal flip set with their input."""
     for row, flips in enumerate(flips_by_row):
-        for i, witness in enumerate(found.witnesses[row]):
-            size = found.witness_sizes[row, i]
+        for i, witness in enumerate(attribution.witnesses[row]):
+            size = attribution.witness_sizes[row, i]
             assert (witness is None) == (size < 0)
             if witness is not None:
                 assert i not in witness
@@ -331,8 +332,8 @@ def test_responsibility_ignores_batches_and_order(formula, rows, max_batch):
         np.testing.assert_array_equal(attribution.resolved[::-1], expected.resolved)
         assert attribution.witnesses[::-1] == expected.witnesses
         assert attribution.n_queries == expected.n_queries
-        alone = responsibility(formula.predict, X[:1], **call)
-        np.testing.assert_array_equal(alone.values, expected.values[:1])
+        single = responsibility(formula.predict, X[:1], **call)
+        np.testing.assert_array_equal(single.values, expected.values[:1])
 
 
 @pytest.mark.parametrize("kind", ["array", "list", "bool", "frame", "float"])
@@ -529,8 +530,8 @@ def test_nearest_contrasts_accept_frames():
     contrasts = nearest_contrasts(predict, frame.iloc[[0, 2]], frame)
     pd.testing.assert_frame_equal(contrasts, frame.iloc[[2, 1]].reset_index(drop=True))
     # Columns that are constant in the background do not affect distances.
-    far = frame.iloc[[1]].assign(same=10**9)
-    assert nearest_contrasts(predict, far, frame)["kind"].tolist() == ["b"]
+    outlier = frame.iloc[[1]].assign(same=10**9)
+    assert nearest_contrasts(predict, outlier, frame)["kind"].tolist() == ["b"]
     with pytest.raises(ValueError, match="another decision than row 1 of X, got"):
         nearest_contrasts(predict, frame.iloc[[0, 3]], frame.iloc[2:])
     with pytest.raises(ValueError, match="background must have the columns of X, got none named"):
@@ -542,12 +543,12 @@ def test_nearest_contrasts_accept_frames():
 
 
 def test_responsibility_treats_missing_as_value():
-    def known(X):
+    def model(X):
         return ~np.isnan(X[:, 0]) & (X[:, 1] > 0)
 
-    attribution = responsibility(known, [[np.nan, 1.0, 2.0]], contrast=[np.nan, -1.0, 3.0])
+    attribution = responsibility(model, [[np.nan, 1.0, 2.0]], contrast=[np.nan, -1.0, 3.0])
     assert attribution.tolist() == [[0, 0, 0]]
-    attribution = responsibility(known, [[1.0, 1.0, 2.0]], contrast=[np.nan, 1.0, 3.0])
+    attribution = responsibility(model, [[1.0, 1.0, 2.0]], contrast=[np.nan, 1.0, 3.0])
     assert attribution.tolist() == [[1, 0, 0]]
 
 

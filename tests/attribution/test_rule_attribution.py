@@ -50,11 +50,11 @@ def answers_of(ruleset: RuleSet, X: np.ndarray, by: str) -> list[Any]:
     if by == "rule":
         return ruleset.assign(X).tolist()
     covered = ruleset.covers(X) | (ruleset.fallback is not None)
-    said: list[Any] = ["nothing at all"] * len(X)
+    outputs: list[Any] = ["nothing at all"] * len(X)
     if covered.any():
         for row, answer in zip(np.flatnonzero(covered), ruleset.predict(X[covered]), strict=True):
-            said[row] = repr(answer)
-    return said
+            outputs[row] = repr(answer)
+    return outputs
 
 
 def literal(
@@ -64,13 +64,13 @@ def literal(
     n = len(row)
     other_items = [[v for v in choices[j] if v != row[j]] for j in range(n)]
     everything = list(product(*([row[j], *other_items[j]] for j in range(n))))
-    moved = list(product(*([False, *[True] * len(other_items[j])] for j in range(n))))
-    said = answers_of(ruleset, np.array(everything, dtype=object), by)
+    is_moved = list(product(*([False, *[True] * len(other_items[j])] for j in range(n))))
+    outputs = answers_of(ruleset, np.array(everything, dtype=object), by)
     # The first combination is the row itself.
     flip_sets = {
         tuple(np.flatnonzero(flags).tolist())
-        for flags, answer in zip(moved, said, strict=True)
-        if answer != said[0]
+        for flags, answer in zip(is_moved, outputs, strict=True)
+        if answer != outputs[0]
     }
     minimal = {s for s in flip_sets if not any(set(t) < set(s) for t in flip_sets)}
     values = [max((1 / len(s) for s in minimal if j in s), default=0.0) for j in range(n)]
@@ -119,8 +119,8 @@ def conditions(draw: st.DrawFn) -> Any:
     single = st.one_of(intervals(), intervals(), lists_of_values(), gaps)
     if draw(st.integers(0, 3)):
         return draw(single)
-    counted = draw(st.lists(single, min_size=2, max_size=3))
-    return AtLeast(draw(st.integers(1, len(counted))), counted)
+    at_least = draw(st.lists(single, min_size=2, max_size=3))
+    return AtLeast(draw(st.integers(1, len(at_least))), at_least)
 
 
 @st.composite
@@ -139,14 +139,14 @@ def rules(draw: st.DrawFn, outputs: tuple[Any, ...]) -> Rule:
 def rulesets(draw: st.DrawFn) -> RuleSet:
     classification = draw(st.booleans())
     outputs = ("x", "y", "z") if classification else (1.0, 2.0, 3.0)
-    made = draw(st.lists(rules(outputs), min_size=1, max_size=4))
+    rule_list = draw(st.lists(rules(outputs), min_size=1, max_size=4))
     policy = draw(st.sampled_from(["default", "abstain", None]))
     fallback = None if policy is None else Fallback(outputs[0], policy)
     domain = draw(
         st.sampled_from([None, Domain((1.5, 0.0, 1.0, 0.0), (9.0, 2.0, 9.0, 3.0), [(3, COLORS)])])
     )
     return RuleSet(
-        made,
+        rule_list,
         NAMES,
         task="classification" if classification else "regression",
         classes=("x", "y", "z") if classification else None,
@@ -234,9 +234,9 @@ def test_rule_attribution_of_trees_and_votes_equals_definition(voting: str | Non
                 *cuts[j],
                 *((low + high) / 2 for low, high in pairwise(ends)),
             ]
-            here = np.searchsorted(cuts[j], x[j])
+            cell = np.searchsorted(cuts[j], x[j])
             choices.append(
-                tuple(v for v in positions if v in cuts[j] or np.searchsorted(cuts[j], v) != here)
+                tuple(v for v in positions if v in cuts[j] or np.searchsorted(cuts[j], v) != cell)
             )
         assert_as_literal(tree, tuple(x.tolist()), choices)
 
@@ -259,12 +259,12 @@ def test_rule_attribution_of_formulas_equals_responsibility(number: int) -> None
     attribution = rule_attribution(rules, X)
     assert attribution.values.tolist() == responsibility(formula, X).tolist()
     # Listed values form cells like thresholds.
-    named = [
+    listed_rules = [
         Rule([OneOf(c.feature, [int(c.lower == 0.5)]) for c in rule.conditions], 1)
         for rule in rules
     ]
     domain = Domain((0,) * 5, (2,) * 5, [(j, [0, 1]) for j in range(5)])
-    listed = rules.replace(rules=named, domain=domain)
+    listed = rules.replace(rules=listed_rules, domain=domain)
     assert rule_attribution(listed, X).values.tolist() == attribution.values.tolist()
 
 
@@ -502,8 +502,8 @@ def test_local_faithfulness_prefers_features_of_black_box() -> None:
     model = make_pipeline(*black_box).fit(X, y)
     answers = model.predict(X)
     petals, sepals = (
-        as_ruleset(DecisionTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X * seen, answers))
-        for seen in ([0, 0, 1, 1], [1, 1, 0, 0])
+        as_ruleset(DecisionTreeClassifier(max_leaf_nodes=4, random_state=0).fit(X * mask, answers))
+        for mask in ([0, 0, 1, 1], [1, 1, 0, 0])
     )
     # Rules on columns that were always 0 have no thresholds there.
     results = [local_faithfulness(rules, model, X) for rules in (petals, sepals)]
