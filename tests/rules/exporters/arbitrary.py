@@ -1,5 +1,6 @@
 """Rule sets of every kind, and rows at their bounds, for the tests of all exporters.
-// The fixture `arbitrary` of the conftest loads this module, since test modules are not importable.
+
+The fixture `arbitrary` of the conftest loads this module, since test modules are not importable.
 """
 
 from __future__ import annotations
@@ -257,7 +258,8 @@ def border_rows(
     ruleset: RuleSet, n_rows: int = 200, seed: int = 0, *, infinite: bool = True
 ) -> pd.DataFrame:
     """Return rows on, just below and just above every bound, with missing values, and random rows.
-    // Columns compared with texts or flags have dtype object with None for missing, others float.
+
+    Columns compared with texts or flags have dtype object with None for missing, others float.
     """
     rng = np.random.default_rng(seed)
     bounds = {j: set(NUMBERS) for j in range(ruleset.n_features)}

@@ -18,7 +18,8 @@ def arbitrary():
 @pytest.fixture(scope="session")
 def fitted():
     """Return the rules of every registered extractor for each of its tasks, with their rows.
-    // The result is a dict from (name, task) to (RuleSet, DataFrame).
+
+    The result is a dict from (name, task) to (RuleSet, DataFrame).
     """
     extractors = load_file("extractors/conftest.py")
     rng = np.random.default_rng(3)

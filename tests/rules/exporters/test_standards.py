@@ -1,5 +1,6 @@
 """ONNX, PMML, DMN and Excel run in other engines and predict like the rule sets.
-// The engines are ONNX Runtime, jpmml-evaluator, and feelin and hyperformula from npm (NODE_PATH).
+
+The engines are ONNX Runtime, jpmml-evaluator, and feelin and hyperformula from npm (NODE_PATH).
 """
 
 from __future__ import annotations

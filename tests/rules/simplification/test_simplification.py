@@ -144,7 +144,8 @@ def speaks_of_missing(ruleset: RuleSet, feature: int) -> bool:
 
 def points_of(ruleset: RuleSet, *, everywhere: bool = False) -> np.ndarray:
     """Return points in every cell, on every face and on both sides of it, and missing values.
-    // With a domain, return only points in it, unless `everywhere`.
+
+    With a domain, return only points in it, unless `everywhere`.
     """
     domain = None if everywhere else ruleset.domain
     columns: list[list[Any]] = []
