@@ -190,7 +190,7 @@ def test_conditions_reject_invalid_parameters(make, error, text):
         make()
 
 
-# --- values of a category --------------------------------------------------------------------
+# --- categories ------------------------------------------------------------------------------
 
 CATEGORIES = ["red", "blue", "", "1", 1, 2, 2.5, True, False, -1]
 
@@ -433,7 +433,7 @@ def test_normalize_preserves_truth(conditions):
         assert len(rule.conditions) == 1
 
 
-# --- values that do not change ---------------------------------------------------------------
+# --- immutability ----------------------------------------------------------------------------
 
 ONE_OF_EACH = [
     Interval(0, 1, 2),

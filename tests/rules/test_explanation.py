@@ -406,7 +406,7 @@ def test_explain_accepts_every_row_container(x: Any) -> None:
 
 def test_explain_rejects_uncovered_row_without_fallback() -> None:
     rules = ONE.replace(fallback=None, classes=["a", "b"])
-    assert rules.explain([3, 1, "red"]).counterfactual is None  # to leave is no other answer
+    assert rules.explain([3, 1, "red"]).counterfactual is None  # no rule is not another output
     with pytest.raises(ValueError, match="no fallback"):
         rules.explain([1, 1, "red"])
 

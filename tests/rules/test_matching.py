@@ -74,7 +74,7 @@ ROW_VALUES = [
 FACES = [-INF, -LARGEST, -1.0, 0.0, math.nextafter(0, 1), 1.0, 2.0, LARGEST, INF]
 
 
-# --- the slow and obvious way ----------------------------------------------------------------
+# --- reference loops -------------------------------------------------------------------------
 
 
 def between(value, c, missing=False):
@@ -150,7 +150,7 @@ def assert_same(ruleset, X, rows=None):
     assert ruleset.predict(X).tolist() == expected
 
 
-# --- what is drawn ---------------------------------------------------------------------------
+# --- strategies ------------------------------------------------------------------------------
 
 
 @st.composite
@@ -700,7 +700,7 @@ def test_match_distinguishes_infinity_from_largest_float():
     ]
 
 
-# --- which rule answers ----------------------------------------------------------------------
+# --- assignment ------------------------------------------------------------------------------
 
 
 def unordered(*conclusions):
@@ -856,7 +856,7 @@ def test_nearest_policy_ignores_text_columns():
     assert ruleset.predict(X).tolist() == ["a", "b", "a"]
 
 
-# --- what simplification concludes ---
+# --- combined conditions and rules ---
 
 
 @given(
@@ -914,7 +914,7 @@ def test_covering_check_stops_at_its_step_limit(monkeypatch: pytest.MonkeyPatch)
     assert [rule.output for rule in ruleset.simplify().rules] == ["b"]
 
 
-# --- what reading PSyKE's rules rests on: units and sets of numbers ---
+# --- units and sets of numbers, as used to read PSyKE -----------------
 
 
 @given(

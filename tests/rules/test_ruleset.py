@@ -266,7 +266,7 @@ def test_ruleset_derives_classes_from_outputs():
     assert regression().classes is None
 
 
-# --- what cannot be --------------------------------------------------------------------------
+# --- invalid rule sets -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_from_boxes_rejects_unfitting_arrays():
         make(c=line, task="regression", classes=None)
 
 
-# --- answers ---------------------------------------------------------------------------------
+# --- predictions -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -515,7 +515,7 @@ def test_predict_missing_values_uses_fallback():
     assert by_boxes().predict(pd.DataFrame([[1.0, NAN]], columns=NAMES)).tolist() == ["a"]
 
 
-# --- shown -----------------------------------------------------------------------------------
+# --- text ------------------------------------------------------------------------------------
 
 
 def test_ruleset_repr_states_kind_and_rules():

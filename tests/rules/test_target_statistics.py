@@ -195,7 +195,7 @@ def test_exports_contain_both_references():
     for language in ("tree", "markdown", "html", "prolog", "python", "javascript", "java"):
         text = rules.rules_.to(language)
         assert all(statement in text for statement in statements), language
-    assert "agree" not in rules.rules_.to("sql")  # figures would be part of every query
+    assert "agree" not in rules.rules_.to("sql")  # these figures would be part of every query
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         frame = rules.rules_.to_frame()

@@ -421,7 +421,7 @@ def test_union_volume_samples_reproducibly() -> None:
     )
 
 
-# --- bad input -----------------------------------------------------------------------------------
+# --- invalid input -------------------------------------------------------------------------------
 
 
 def test_union_volume_samples_entangled_boxes(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ VOTES = RuleSet(
 ROWS = [[0.5, -1.0], [0.5, 1.0], [2.0, -1.0], [-1.0, -1.0], [math.nan, -1.0]]
 
 
-# --- by hand -----------------------------------------------------------------------------------
+# --- values computed by hand -------------------------------------------------------------------
 
 
 def test_votes_add_weights_and_break_ties_by_first_class():
@@ -127,7 +127,7 @@ def test_predict_proba_gives_winner_one_if_undefined():
     assert rules.predict_proba([[0.0], [2.0]]).tolist() == [[0, 1], [1, 0]]
 
 
-# --- beside a loop -----------------------------------------------------------------------------
+# --- comparison with a loop --------------------------------------------------------------------
 
 
 def loop(ruleset: RuleSet, row: list[float]) -> object:
@@ -276,7 +276,7 @@ def test_from_boxes_keeps_weights():
     assert pickle.loads(pickle.dumps(box_rules)) == box_rules
 
 
-# --- what does not go together -----------------------------------------------------------------
+# --- invalid combinations ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

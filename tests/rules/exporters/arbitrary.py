@@ -233,7 +233,7 @@ def _rules(draw, kinds, classes, voting) -> Rule:
 def _fallbacks(draw, classes, policies, voting) -> Fallback | None:
     usable = [p for p in policies if not (p == "nearest" and voting)]
     if classes is not None and all(isinstance(c, bool) for c in classes):
-        usable = [p for p in usable if p != "abstain"]  # no label is left beside True and False
+        usable = [p for p in usable if p != "abstain"]  # no other label exists
     policy = draw(st.sampled_from([None, *usable]))
     if policy is None:
         return None
@@ -311,7 +311,7 @@ def answers(ruleset: RuleSet, X: pd.DataFrame) -> list:
     return [None if v == fresh or v != v else v for v in values]
 
 
-# --- rules on missing values, and rows that want to be misread ------------------------------------
+# --- rules on missing values, and rows that are easily misread ------------------------------------
 
 HOSTILE_NAMES = ["age", "fare (€)", "sex", "code"]
 SEXES = ["f", "m", "it's", "nan", ""]

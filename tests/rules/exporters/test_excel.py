@@ -25,7 +25,7 @@ def test_excel_formats_cells_of_text_features_as_text():
         formats = [sheet[f"{letter}{row}"].number_format for letter in "ABCD"]
         assert formats == ["@", "General", "General", "General"]
         assert sheet[f"A{row}"].value is None
-    assert sheet.column_dimensions["A"].number_format == "@"  # also rows that are added later
+    assert sheet.column_dimensions["A"].number_format == "@"  # including rows that are added later
     assert sheet.column_dimensions["B"].number_format == "General"
 
 

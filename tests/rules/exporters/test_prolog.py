@@ -161,7 +161,7 @@ LABELS = [
 @pytest.mark.slow
 def test_prolog_predicts_hostile_rows(arbitrary, tmp_path):
     X = arbitrary.hostile_rows()
-    X = X[~np.isinf(X[["age", "fare (€)"]]).any(axis=1)]  # their sums would be errors
+    X = X[~np.isinf(X[["age", "fare (€)"]]).any(axis=1)]  # their sums would raise errors
     for ruleset in arbitrary.hostile_sets():
         expected = arbitrary.answers(ruleset, X)
         rows = X.itertuples(index=False, name=None)
@@ -342,7 +342,7 @@ def test_prolog_predicts_unordered_rules(tmp_path, disjoint):
     assert_answers_alike(tmp_path, ruleset, bordering_rows(ruleset, rng, 3000))
 
 
-# --- rules that answer together --------------------------------------------------------------
+# --- voting rules ----------------------------------------------------------------------------
 
 
 def random_voters(voting, rng, n_rules=60, rows=True):
@@ -469,7 +469,7 @@ def test_prolog_predicts_500_rules_on_10_000_rows(tmp_path):
     assert_answers_alike(tmp_path, ruleset, bordering_rows(ruleset, rng, 10_000))
 
 
-# --- any set, any value ----------------------------------------------------------------------
+# --- arbitrary rule sets and values ----------------------------------------------------------
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(LABELS)
 floats = st.floats(allow_nan=False, allow_infinity=False)
@@ -506,7 +506,7 @@ def test_prolog_accepts_any_text_number_and_name(tmp_path_factory):
     assert_answers_alike(tmp_path_factory.mktemp("any"), ruleset, X)
 
 
-# --- as it is written ------------------------------------------------------------------------
+# --- layout ----------------------------------------------------------------------------------
 
 
 def test_prolog_header_names_features_safely():

@@ -105,7 +105,7 @@ def classes(labels, **changes):
     return RuleSet(rules, NAMES, task="classification", **changes)
 
 
-# --- the same answers -----------------------------------------------------------------------------
+# --- equal predictions ----------------------------------------------------------------------------
 
 SQL_LABELS = ("str", "int", "float", "bool", "number")
 
@@ -310,7 +310,7 @@ def test_sql_missing_numbers_satisfy_no_condition(duck, conditions):
         assert answers == expected
     plain = ruleset.to_sql(exact=True, kind="assign", dialect="sqlite")
     assert list(in_sqlite(ruleset, X, [plain])[0]) == expected
-    assert "0e0 -" not in plain  # SQLite has no NaN to keep out
+    assert "0e0 -" not in plain  # SQLite has no NaN to exclude
 
 
 SAYING = {
@@ -337,7 +337,7 @@ def test_sql_missing_values_satisfy_marked_conditions(duck, conditions, domain):
     X = pd.DataFrame({"length": [NAN, NAN, INF, -INF, 1.0, 2.0]})
     X["kind"] = pd.Series(["a", None, "b", "nan", None, "a"], dtype=object)
     if domain is None and conditions in (SAYING["text is missing"],):
-        X["kind"] = X["kind"].replace("nan", "b")  # nothing tells that this is no number
+        X["kind"] = X["kind"].replace("nan", "b")  # nothing shows that this is no number
     expected = [1 if is_covered else None for is_covered in ruleset.covers(X)]
     assert 1 in expected
     written = {
@@ -414,7 +414,7 @@ def test_sql_predicts_purest_of_unordered_rules(duck):
     assert ruleset.assign(X).tolist() == [1, 1, 2, 2]
     written = [ruleset.to_sql(exact=True, kind="assign"), ruleset.to_sql(exact=True)]
     assert in_duckdb(duck, ruleset, X, written) == [[2, 2, 3, 3], ["b", "b", "a", "a"]]
-    assert ruleset.to_sql(exact=True).count("WHEN") == 1  # none after one that always holds
+    assert ruleset.to_sql(exact=True).count("WHEN") == 1  # nothing after a rule that always holds
 
 
 def test_sql_missing_prediction_is_null(duck):
@@ -437,7 +437,7 @@ def test_sql_missing_prediction_is_null(duck):
     )  # no row needs the fallback
 
 
-# --- how it looks ---------------------------------------------------------------------------------
+# --- layout ---------------------------------------------------------------------------------------
 
 SHOWN = RuleSet(
     [
@@ -529,7 +529,7 @@ def test_sql_of_other_dialects_predicts_alike(arbitrary, duck, dialect):
     mark = {"spark": "`", "bigquery": "`", "mysql": "`", "tsql": "["}.get(dialect, '"')
     assert f"{mark}select" in text
     back = sqlglot.transpile(text, read=dialect, write="duckdb")[0].replace("N'", "'")
-    if dialect in ("tsql", "mysql"):  # they have no NaN to keep out
+    if dialect in ("tsql", "mysql"):  # they have no NaN to exclude
         assert "0e0 -" not in text
         X = X.dropna(subset=["length"])
     assert_equal(in_duckdb(duck, ruleset, X, [back])[0], arbitrary.answers(ruleset, X), ruleset, X)
@@ -613,7 +613,7 @@ def test_sql_shortens_numbers_with_rows():
     assert "<= 2 " in ruleset.to_sql(exact=True, X=[[1.9, 0], [3.0, 0]])
 
 
-# --- what cannot be written -----------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def predicted(format_name, rulesets, tables, folder):
     if format_name == "onnx":
         models = map(to_onnx, rulesets)
         return [run_onnx([m], X)[0] for m, X in zip(models, tables, strict=True)]
-    if format_name == "pmml":  # all tables are one, so that one virtual machine serves all
+    if format_name == "pmml":  # all tables are joined, so that one virtual machine suffices
         return run_pmml(list(map(to_pmml, rulesets)), rows_of(tables[0]), folder)
     rows = [rows_of(X) for X in tables]
     if format_name == "dmn":
@@ -132,7 +132,7 @@ def test_standards_predict_hostile_rows(format_name, arbitrary, tmp_path):
 )
 def test_standards_predict_200_rule_sets(format_name, n_rows, arbitrary, tmp_path):
     require(format_name)
-    n_sets = 200 if format_name == "onnx" else 450  # four of nine let one rule predict
+    n_sets = 200 if format_name == "onnx" else 450  # four of nine need only one rule to predict
     rulesets, X = hostile_cases(arbitrary, format_name, n_sets, n_rows, 5)
     assert len(rulesets) >= 200
     tables = [X] * len(rulesets)

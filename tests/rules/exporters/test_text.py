@@ -331,7 +331,7 @@ def test_html_escapes_names_and_labels():
     assert "<script" not in ruleset._repr_html_()
 
 
-# --- HTML, a page of its own ------------------------------------------------------------------
+# --- HTML, a complete page --------------------------------------------------------------------
 
 
 class Page(HTMLParser):
@@ -422,7 +422,7 @@ def test_html_page_shows_every_rule_and_escapes_title():
     assert page(IRIS[:0]).texts("caption") == ["0 rules; otherwise, where no rule holds: setosa"]
 
 
-# --- rules that answer together ---------------------------------------------------------------
+# --- voting rules -----------------------------------------------------------------------------
 
 VOTES = RuleSet(
     [
@@ -743,7 +743,7 @@ def test_json_reads_first_version():
     assert json.loads(ruleset.to_json()) == json.loads(text)
 
 
-# --- JSON, what cannot be read ---------------------------------------------------------------
+# --- JSON, errors ----------------------------------------------------------------------------
 
 GOOD = json.loads(
     RuleSet(

@@ -31,7 +31,7 @@ def exact(feature, value):
     return repr(value)
 
 
-# --- a reader of trees, one row at a time ----------------------------------------------------
+# --- parser of trees, one row at a time ------------------------------------------------------
 
 
 def holds(condition, row):
@@ -186,7 +186,7 @@ def test_tree_text_rebuilds_shuffled_leaves(seed):
         rules, ["x0", "x1", "x2"], task="classification", ordered=False, disjoint=True
     )
     text = ruleset.to_tree_text()
-    assert "from the top" not in text  # single comparisons part all leaves of a tree
+    assert "from the top" not in text  # single comparisons separate all leaves of a tree
     assert_reads_like(ruleset, rows_for(ruleset, rng))
 
 
@@ -291,7 +291,7 @@ def test_tree_text_handles_deep_trees_and_many_leaves():
     assert max(line.count("|   ") for line in deep.to_tree_text().splitlines()) == 60
 
 
-# --- as it is written ------------------------------------------------------------------------
+# --- layout ----------------------------------------------------------------------------------
 
 
 def test_tree_text_describes_ordered_list():

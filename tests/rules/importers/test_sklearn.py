@@ -158,7 +158,7 @@ def test_as_ruleset_rejects_unsupported_tree_ensembles(model: Any, message: str)
         as_ruleset(model.fit(X, y))
 
 
-# --- what others wrap around a model --------------------------------------------------------------
+# --- wrapped models -------------------------------------------------------------------------------
 
 
 def test_as_ruleset_reads_frozen_models():

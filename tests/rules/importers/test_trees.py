@@ -98,7 +98,7 @@ def test_tree_cuts_are_exact_anywhere(threshold, values):
     assert [v <= cut for v in values] == [passes(v, threshold) for v in values]
 
 
-# --- answers ---------------------------------------------------------------------------------
+# --- predictions -----------------------------------------------------------------------------
 
 
 def training_rows(seed=0, n=300, d=4):
@@ -200,7 +200,7 @@ def test_tree_rules_predict_numbers_like_tree(criterion, simplify):
     X, score = training_rows()
     y = np.exp(score)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)  # friedman_mse goes some day
+        warnings.simplefilter("ignore", FutureWarning)  # friedman_mse will be removed
         tree = DecisionTreeRegressor(criterion=criterion, max_leaf_nodes=30, random_state=0)
         tree.fit(X, y)
     ruleset = as_ruleset(tree, simplify=simplify)

@@ -489,7 +489,7 @@ def test_simplify_unites_values_of_one_feature() -> None:
     assert of(OneOf(1, ["p", "q"], True), OneOf(1, ["q", "r"], True)) == [(OneOf(1, ["q"], True),)]
     assert of(OneOf(1, ["p"]), OneOf(1, ["p", "q"], True)) == [(OneOf(1, ["q"], True),)]
     assert len(of(OneOf(1, ["p"]), OneOf(1, ["p"], True))) == 2
-    some = AtLeast(1, [Interval(0, upper=0), OneOf(2, ["s"])])  # which stays beside them
+    some = AtLeast(1, [Interval(0, upper=0), OneOf(2, ["s"])])  # it cannot be merged with them
     apart = [Rule([some, OneOf(1, [value])], "a") for value in "pq"]
     assert [rule.conditions for rule in classifier(apart, 3).simplify().rules] == [
         (some, OneOf(1, ["p", "q"]))
@@ -901,7 +901,7 @@ def test_simplify_on_rows_counts_small_differences():
     assert distant.simplify(X).predict(X).tolist() == distant.predict(X).tolist()
 
 
-# --- what only some sets of rules show ------------------------------------------------------------
+# --- special rule sets ----------------------------------------------------------------------------
 
 
 def test_simplify_keeps_missing_only_rules() -> None:
@@ -921,7 +921,7 @@ def test_simplify_keeps_missing_only_rules() -> None:
 def test_simplify_removes_covered_missing_rules() -> None:
     rules = [
         Rule([OneOf(0, ["u"], missing=True)], "p"),
-        Rule([Missing(0), OneOf(1, ["v"])], "q"),  # all of its rows are the first rule's
+        Rule([Missing(0), OneOf(1, ["v"])], "q"),  # the first rule covers all of its rows
         Rule([OneOf(1, ["w"])], "q"),
     ]
     ruleset = RuleSet(rules, ["x", "z"], task="classification", fallback=Fallback("p"))
