@@ -29,7 +29,7 @@ from skescore.metrics import (
 from skescore.rules import Interval, Rule, RuleSet
 from skescore.scorers import ice
 
-# --- good input ---
+# --- valid input --
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_ice_score_of_empty_lists_is_empty():
     assert ice_score([], [], []).tolist() == []
 
 
-# --- bad input ---
+# --- invalid input ---
 
 GOOD = {
     fire_score: {"loss": 0.1, "n_rules": 3, "psi": 1.0},

@@ -32,7 +32,7 @@ def ruleset(*premises, disjoint=False) -> RuleSet:
         ([[OneOf(0, ["red"])]], 1 / 4),
         ([[OneOf(0, ["red"], negated=True)]], 3 / 4),
         ([[OneOf(0, ["red", "black"])]], 2 / 4),
-        ([[OneOf(0, ["purple"])]], 0.0),  # known to nobody
+        ([[OneOf(0, ["purple"])]], 0.0),  # an unknown color
         ([[OneOf(0, ["purple"], negated=True)]], 1.0),
         ([[OneOf(0, ["red", "blue"]), OneOf(0, ["blue"], negated=True)]], 1 / 4),
         ([[OneOf(0, ["red", "black"]), Interval(1, upper=5)]], 2 / 4 * 1 / 2),

@@ -209,7 +209,7 @@ def test_confusion_agrees_with_loop(case: Any, assigned: bool, data: st.DataObje
     assert (counts.p <= counts.P).all()
     assert (counts.n <= counts.N).all()
     assert (counts.unique <= counts.covered).all()
-    counts.quality("odds_ratio")  # takes no counts that exceed their totals by a rounding error
+    counts.quality("odds_ratio")  # rejects counts that exceed their totals by rounding errors
 
 
 @settings(max_examples=50)
@@ -297,7 +297,7 @@ def test_confusion_deviations_are_exact_for_distant_groups() -> None:
             assert counts.mean[k] - 1e4 * k == pytest.approx(mean, abs=2e-11)
 
 
-# --- meanings ------------------------------------------------------------------------------------
+# --- definitions ---------------------------------------------------------------------------------
 
 
 def regression(*rules: tuple[list[Any], Any]) -> RuleSet:
@@ -425,7 +425,7 @@ def test_confusion_is_read_only() -> None:
     assert isinstance(counts, RuleConfusion)
 
 
-# --- bad input -----------------------------------------------------------------------------------
+# --- invalid input -------------------------------------------------------------------------------
 
 LETTERS = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
 

@@ -30,7 +30,7 @@ from skescore.scorers import SCORE_SPECS
 
 CEILING = 1 / (1 + math.exp(-5))  # the limit of both sigmoids of ICE
 
-# --- obvious oracles ---------------------------------------------------------------------------
+# --- oracles -----------------------------------------------------------------------------------
 
 losses = st.floats(0, 1e6)
 performances = st.floats(-1e3, 1)
@@ -262,7 +262,7 @@ def test_ice_parts_are_one_half_at_flex_points(weight):
     assert ice_readability(5 / (0.3 * weight), rho=weight) == pytest.approx(0.5, abs=1e-9)
 
 
-# --- every finite input of the domain: an answer, and no floating-point complaint -----------------
+# --- finite inputs give values without floating-point warnings ------------------------------------
 
 any_loss = st.floats(0, allow_infinity=False)
 any_rules = st.floats(1, allow_infinity=False)

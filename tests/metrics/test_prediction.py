@@ -54,7 +54,7 @@ LOSSES = {
 R2 = (1 - 1 / (14 / 3), 1 - 37 / 28.75)
 
 
-# --- worked by hand ------------------------------------------------------------------------------
+# --- values computed by hand ---------------------------------------------------------------------
 
 
 def test_prediction_metrics_are_all_computed_by_hand_here() -> None:
@@ -121,7 +121,7 @@ def test_prediction_metrics_return_python_floats() -> None:
     assert type(prediction_loss(metric="mean_absolute_error", **NUMBERS)) is float
 
 
-# --- on any rows ---------------------------------------------------------------------------------
+# --- properties on any rows ----------------------------------------------------------------------
 
 CASES = [(name, task) for name, metric in PREDICTION_METRICS.items() for task in metric.tasks]
 
@@ -156,7 +156,7 @@ def test_prediction_loss_weights_equal_repetitions(
     n_rows = len(given_rows["y_true"])
     weights = np.array(data.draw(st.lists(st.integers(0, 3), min_size=n_rows, max_size=n_rows)))
     is_counted = (weights > 0) & (given_rows["covered"] | (given_rows["uncovered"] == "penalize"))
-    assume(name != "r2" or is_counted.sum() != 1)  # undefined on one row, whatever it weighs
+    assume(name != "r2" or is_counted.sum() != 1)  # undefined on one row with any weight
     repeated = given_rows | {
         key: np.repeat(given_rows[key], weights) for key in ("y_true", "y_pred", "covered")
     }

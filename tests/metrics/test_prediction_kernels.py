@@ -31,7 +31,7 @@ LABELS: dict[str, list[Any]] = {
 @pytest.fixture(autouse=True)
 def no_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # scikit-learn's, of predictions that are no row's class
+        warnings.simplefilter("ignore")  # about predictions that are no true class
         yield
 
 

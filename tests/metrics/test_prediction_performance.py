@@ -316,7 +316,7 @@ def test_probability_metrics_agree_with_loop(table: Any, data: Any) -> None:
     q /= q.sum(axis=1, keepdims=True)
     expected = shares_by_loops(y, q, w)
     assert set(expected) == set(SHARES)
-    labels = ["zero", "one", "two"]  # in no order: columns are as `labels` says
+    labels = ["zero", "one", "two"]  # not sorted, like the columns
     for name, value in expected.items():
         got = performance_value(name, [labels[i] for i in y], q, labels=labels, sample_weight=w)
         assert same(got, value), name
@@ -337,7 +337,7 @@ def test_class_metrics_equal_named_scikit_learn_functions(table: Any) -> None:
         if math.isnan(value):
             continue  # scikit-learn returns 0 or NaN there, with or without a warning
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of answers that are no row's class
+            warnings.simplefilter("ignore")  # about predictions that are no true class
             assert value == pytest.approx(getattr(sk, theirs)(y, z, sample_weight=w)), name
 
 
@@ -376,7 +376,7 @@ def test_f1_without_true_positives_is_0_or_undefined() -> None:
     assert performance_value("f1", y, [1, 0, 1], harmonic=True) == 0.5
 
 
-# --- what must hold ------------------------------------------------------------------------------
+# --- properties ----------------------------------------------------------------------------------
 
 
 @settings(max_examples=40)
@@ -578,7 +578,7 @@ def test_performance_value_of_other_metrics_is_always_defined(name: str, table: 
     assert not math.isnan(value)
 
 
-# --- what is refused -----------------------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------------------
 
 EYE = np.eye(2)
 REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]] = [

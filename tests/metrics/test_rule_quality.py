@@ -104,7 +104,7 @@ def test_rule_quality_equals_weights_of_rulekit():
     [
         ("f_measure", 30 / 47),  # 5 * 30 / (4 * 50 + 35), where another package has 0.441
         ("logical_sufficiency", 3000 / 251),  # where another package has 30.4
-        ("accuracy", 25.0),  # no share of rows
+        ("accuracy", 25.0),  # these are no shares of rows
         ("c2", Fraction(11, 14) * Fraction(80, 100)),
         ("laplace", Fraction(31, 37)),
         ("yails", Fraction(6, 7) * Fraction(5, 7) + Fraction(3, 5) * Fraction(2, 7)),
@@ -127,7 +127,7 @@ def test_rule_quality_of_pure_rule_is_most_significant():
     assert RULE_MEASURES["cn2_significance"].bounds(50, 100)[1] == pytest.approx(expected)
 
 
-# --- textbook formulas, in long arithmetic -------------------------------------------------------
+# --- textbook formulas, in decimals --------------------------------------------------------------
 
 
 def log_of(x, quotient):
@@ -345,7 +345,7 @@ def test_rule_quality_satisfies_identities(P, N, sensitivity, fallout):
     if p + n > 0:
         same(q("two_way_support"), q("full_coverage") * q("one_way_support"))
     same(q("cfoil") * math.log(2), T * q("two_way_support"))
-    prior_entropy = rule_quality("information_gain", P, 0, P, N)  # of the rule that knows all
+    prior_entropy = rule_quality("information_gain", P, 0, P, N)  # the perfect rule
     same(q("binary_entropy"), 1 - prior_entropy + abs(q("information_gain")))
     same(q("c1"), q("coleman") * (2 + q("kappa")) / 3)
     same(q("c2"), q("coleman") * (1 + q("coverage")) / 2)
@@ -504,7 +504,7 @@ def test_rule_quality_is_nan_for_some_parameters(name, parameters, undefined_at)
     assert np.isfinite(rule_quality(name, *GRID.T, undefined=0.0, **parameters)).all()
 
 
-# --- what is accepted, and what is said of the rest ----------------------------------------------
+# --- arguments -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("undefined", [0.0, -1, math.inf, -math.inf, np.float32(0.5)])

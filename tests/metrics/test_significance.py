@@ -298,7 +298,7 @@ def test_adjust_p_values_ignores_order_and_never_lowers(values, random):
         adjusted = adjust_p_values(values, correction)
         assert (adjusted >= np.array(values) * (1 - 1e-15)).all()
         second_result = adjust_p_values([values[i] for i in shuffled], correction)
-        if not correction.startswith("rulekit"):  # which tells equal p-values apart
+        if not correction.startswith("rulekit"):  # it distinguishes equal p-values
             np.testing.assert_array_equal(second_result, adjusted[shuffled])
             assert adjusted.max() <= 1
         np.testing.assert_allclose(np.sort(second_result), np.sort(adjusted), rtol=1e-14)

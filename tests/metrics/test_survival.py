@@ -454,7 +454,7 @@ def test_survival_report_describes_rules() -> None:
 
 def test_survival_report_applies_corrections() -> None:
     X, y = patients(300, seed=5)
-    X["age"] = np.random.default_rng(3).permutation(X["age"])  # no rule is true
+    X["age"] = np.random.default_rng(3).permutation(X["age"])  # age has no effect
     bounds = [(float(low), low + 2.0) for low in range(20, 78)]
     rules = SurvivalRules.fit(age_rules(*bounds), X, y)
     results = {

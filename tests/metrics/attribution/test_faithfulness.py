@@ -49,7 +49,7 @@ def sums(X: np.ndarray) -> np.ndarray:
     return 0.1 + 0.6 * X[:, 0] * X[:, 1] + 0.2 * X[:, 2]
 
 
-# --- by hand -------------------------------------------------------------------------------------
+# --- values computed by hand ---------------------------------------------------------------------
 
 
 def test_faithfulness_equals_values_computed_by_hand() -> None:
@@ -256,7 +256,7 @@ def test_correlations_ignore_rounding_of_effects() -> None:
         np.testing.assert_allclose(measure_values["taucorr_loo"], expected)
 
 
-# --- a slow loop beside it -----------------------------------------------------------------------
+# --- comparison with a slow loop -----------------------------------------------------------------
 
 
 def one_by_one(
@@ -683,7 +683,7 @@ def test_faithfulness_accepts_regressors() -> None:
         assert (measure_values["taucorr_loo"] > 0.99).all()
 
 
-# --- what is refused -----------------------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------------------
 
 GOOD: dict[str, Any] = {
     "predict_proba": two_classes(sums),
