@@ -359,7 +359,7 @@ def test_performance_scorers_exist_for_all_metrics_but_survival() -> None:
         assert get_rule_scorer(key) is get_rule_scorer(key.removeprefix("neg_")) is scorer
         loss = PERFORMANCE_METRICS[scorer.metric].greater_is_better is False
         assert key.startswith("neg_") is loss
-    assert "negative_predictive_value" in PERFORMANCE_SCORERS  # which only looks like a loss
+    assert "negative_predictive_value" in PERFORMANCE_SCORERS  # the name only looks like a loss
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_rule_scorer_accepts_numbers_within_one_deviation() -> None:
     assert make_rule_scorer("precision")(rules, X, y) == pytest.approx((1 + 1 / 2) / 2)
 
 
-# --- where it is undefined -----------------------------------------------------------------------
+# --- undefined values ----------------------------------------------------------------------------
 
 SPARE = RULES.replace(rules=[*RULES, Rule([Interval(0, lower=9)], "high")])
 
@@ -192,7 +192,7 @@ def test_rule_scorer_warns_without_rules_or_covered_rows() -> None:
         assert math.isnan(make_rule_scorer(aggregate="weighted")(nowhere, X, Y))
 
 
-# --- where scikit-learn and others call it -------------------------------------------------------
+# --- scikit-learn and other callers --------------------------------------------------------------
 
 
 def test_rule_scorer_works_in_grid_search() -> None:

@@ -325,7 +325,7 @@ def test_scorer_reads_frames_by_name() -> None:
         assert scorer(CLASSES, frame[["z", "x"]], pd.Series(Y_CLASSES)) == expected
 
 
-# --- what is compared with -----------------------------------------------------------------------
+# --- references ----------------------------------------------------------------------------------
 
 X_LINE = np.linspace(0, 1, 11).reshape(-1, 1)
 
@@ -488,7 +488,7 @@ def test_knowledge_is_undefined_without_rules() -> None:
     assert (scorer["ice"], scorer["neg_fire"], scorer["neg_q"]) == (0.0, 0.0, 0.0)
 
 
-# --- anything that holds rules -------------------------------------------------------------------
+# --- models with rules ---------------------------------------------------------------------------
 
 
 def test_knowledge_of_rules_from_json_is_equal() -> None:
@@ -657,7 +657,7 @@ def test_evaluation_calls_custom_metric_every_time() -> None:
     assert scorer.score(evaluation) < scorer.score(evaluation)
 
 
-# --- what is refused -----------------------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------------------
 
 
 class ListOfRules(BaseEstimator):

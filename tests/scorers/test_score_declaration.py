@@ -169,7 +169,7 @@ def test_pruning_by_score_equals_scoring_every_step() -> None:
     assert effect.loc["terse", "after"] == pytest.approx(-scorer(fewer, X, y))
 
 
-# --- benches, the command line and the page ------------------------------------------------------
+# --- benchmarks, the command line and the page ---------------------------------------------------
 
 
 def embedded(page: Path) -> dict[str, Any]:
@@ -315,7 +315,7 @@ def test_survival_scores_include_registered_score() -> None:
     assert make_survival_scorer("terse", tau=0.5)(rules, rows, outcomes) == -scores["terse"]
 
 
-# --- refused declarations ------------------------------------------------------------------------
+# --- invalid declarations ------------------------------------------------------------------------
 
 
 def test_score_spec_best_equals_score_of_perfect_rules() -> None:

@@ -113,7 +113,7 @@ def test_set_scorer_measures_rules_and_rows() -> None:
     for name, share in (("overlap", 0.5), ("negative_overlap", 0.5), ("uncovered", 0.0)):
         assert value(name, RULES, ROWS, LABELS, weights) == share
         assert value(name, RULES, counts) == share
-    right = count_rows(RULES, ROWS, ["low"] * 4, weights)  # whatever is predicted where they meet
+    right = count_rows(RULES, ROWS, ["low"] * 4, weights)  # for any prediction in the overlap
     assert value("negative_overlap", RULES, right) == 0.5
     with pytest.raises(TypeError, match="looks at every row, which counts of rows do not tell"):
         value("redundant_rules", RULES, counts)
@@ -181,7 +181,7 @@ def test_set_scorer_counts_uncovered_rows_as_disagreement() -> None:
     assert SET_SCORERS["fidelity_rows"].score(e) == right.mean()
     two = RULES.replace(rules=RULES.rules[:1], classes=["low", "high"])
     half = evaluate_rules(two, ROWS, LABELS, black_box=lambda X: np.array([*"ab"])[[0, 0, 1, 1]])
-    assert SET_SCORERS["neg_fidelity_gap"].score(half) == 0.0  # both classes are never met
+    assert SET_SCORERS["neg_fidelity_gap"].score(half) == 0.0  # the rules never predict a or b
     low = evaluate_rules(
         two, ROWS, LABELS, black_box=lambda X: np.array(["low", "high", "low", "low"], dtype=object)
     )
