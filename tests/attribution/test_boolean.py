@@ -25,7 +25,7 @@ REFERENCE = json.loads(
 )["formulas"]
 N = 5
 
-# --- obvious oracles -----------------------------------------------------------------------------
+# --- oracles -------------------------------------------------------------------------------------
 
 
 def truth(expr, row):
@@ -51,7 +51,7 @@ def kleene(expr, row):
         return None if values[0] is None else not values[0]
     if operator == "xor":
         return None if None in values else values[0] != values[1]
-    decisive = operator == "or"  # what settles the gate whatever the other operand is
+    decisive = operator == "or"  # this value decides the gate for any other operand
     if decisive in values:
         return decisive
     return None if None in values else not decisive
@@ -73,7 +73,7 @@ expressions = st.recursive(st.integers(0, N - 1).map(lambda i: ["var", i]), grow
 rows_of_three = st.lists(st.sampled_from([False, None, True]), min_size=N, max_size=N)
 ALL = all_assignments(N)
 
-# --- cases found elsewhere -----------------------------------------------------------------------
+# --- reference cases -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", REFERENCE, ids=lambda case: case["id"])
@@ -214,7 +214,7 @@ def test_parse_rejects_lists():
         Formula.parse(["var", 0])
 
 
-# --- as a value ----------------------------------------------------------------------------------
+# --- equality, copies and immutability -----------------------------------------------------------
 
 
 @given(expressions, expressions)
@@ -374,7 +374,7 @@ def test_evaluate_kleene_rejects_invalid_values():
         formula.kleene([[0, 1]], [[0, 2]])
 
 
-# --- tables and what they tell -------------------------------------------------------------------
+# --- truth tables --------------------------------------------------------------------------------
 
 
 def test_all_assignments_count_in_binary():
@@ -418,7 +418,7 @@ def test_truth_table_rejects_too_many_inputs():
     assert wide.truth_table(variables=(0, 1)).tolist() == [False] * 4
 
 
-# --- for scikit-learn ----------------------------------------------------------------------------
+# --- scikit-learn --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("coding", ["01", "+-1"])

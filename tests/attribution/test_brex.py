@@ -43,7 +43,7 @@ def same(first: Attribution, second: Attribution) -> None:
     assert first.witnesses == second.witnesses
 
 
-# --- what comes out ------------------------------------------------------------------------------
+# --- values --------------------------------------------------------------------------------------
 
 
 def test_brex_explains_examples_of_paper() -> None:
@@ -125,7 +125,7 @@ def test_brex_auto_masking_takes_cheapest_exact() -> None:
 @pytest.mark.parametrize("preset", ["certified", "paper", "literal"])
 def test_brex_maps_of_constant_models_are_zero(preset: str, masking: str) -> None:
     constant = Formula.parse("x1 & ~x1", n_inputs=5)
-    if masking == "kleene":  # whose logic does not know that x1 & ~x1 is false
+    if masking == "kleene":  # Kleene logic does not know that x1 & ~x1 is false
         constant = Formula.parse("x1", n_inputs=5)
         constant = type(
             "Constant",
@@ -182,7 +182,7 @@ def test_brex_means_divide_by_passes_run_before_patience() -> None:
         assert (explanation.values.max(axis=1) > 0.4 * truth.max(axis=1)).all()
 
 
-# --- what results do not depend on ---------------------------------------------------------------
+# --- invariance ----------------------------------------------------------------------------------
 
 WAYS: list[dict[str, Any]] = [
     {"masking": "kleene"},
@@ -231,7 +231,7 @@ def test_brex_depends_on_seed_only() -> None:
     assert (first != other).any()
 
 
-# --- models of other kinds -----------------------------------------------------------------------
+# --- other kinds of models -----------------------------------------------------------------------
 
 
 def test_brex_explains_classifier_and_contrast_exactly() -> None:
@@ -333,7 +333,7 @@ def test_brex_explains_forest_with_thirty_features() -> None:
                 assert model.predict(less[None]) == model.predict(row[None])
 
 
-# --- the answer ----------------------------------------------------------------------------------
+# --- the result ----------------------------------------------------------------------------------
 
 
 def test_attribution_converts_to_array_frame_and_text() -> None:

@@ -40,7 +40,7 @@ def engine(name: str) -> Any:
         return importlib.import_module(name)
 
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # what others warn about is theirs to mend
+pytestmark = pytest.mark.filterwarnings("ignore")  # warnings of other packages
 
 TEXTS = [
     "a wonderful film and a good cast",

@@ -109,7 +109,7 @@ formulas = st.builds(
 )
 rows6 = st.lists(st.integers(0, 1), min_size=6, max_size=6)
 
-# --- cases found elsewhere -----------------------------------------------------------------------
+# --- reference cases -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("case", REFERENCE, ids=lambda case: case["id"])
@@ -164,7 +164,7 @@ def test_responsibility_equals_hand_computed_values(text, row, expected):
     assert responsibility(formula, [int(c) for c in row]).tolist() == expected
 
 
-# --- every method against the definition ---------------------------------------------------------
+# --- comparison of methods with the definition ---------------------------------------------------
 
 
 @settings(max_examples=40)
@@ -576,7 +576,7 @@ def test_responsibility_shares_table_between_rows():
     assert attribution.n_queries == 4096
 
 
-# --- as far as the budget goes -------------------------------------------------------------------
+# --- limited budgets -----------------------------------------------------------------------------
 
 
 @settings(max_examples=30)
@@ -655,7 +655,7 @@ def test_responsibility_levelwise_stops_early():
     assert attribution.n_queries == 1 + 6 + 15
 
 
-# --- what is refused -----------------------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def assert_as_literal(
     return attribution
 
 
-# --- against the definition ----------------------------------------------------------------------
+# --- comparison with the definition --------------------------------------------------------------
 
 
 @st.composite
@@ -268,7 +268,7 @@ def test_rule_attribution_of_formulas_equals_responsibility(number: int) -> None
     assert rule_attribution(listed, X).values.tolist() == attribution.values.tolist()
 
 
-# --- what counts as another answer ---------------------------------------------------------------
+# --- other outputs -------------------------------------------------------------------------------
 
 LIST = RuleSet(
     [
@@ -357,7 +357,7 @@ def test_rule_attribution_stays_within_domain() -> None:
     assert rule_attribution(rules, [[7.0]]).values.tolist() == [[1.0]]
 
 
-# --- where values may not be exact ---------------------------------------------------------------
+# --- inexact values ------------------------------------------------------------------------------
 
 
 def test_rule_attribution_marks_unfinished_searches() -> None:
@@ -492,7 +492,7 @@ def test_rule_attribution_rejects_voting_rules_by_rule() -> None:
         rule_attribution(voting, [[0.0, 0.0]], by="rule")
 
 
-# --- beside the black box ------------------------------------------------------------------------
+# --- comparison with the black box ---------------------------------------------------------------
 
 
 def test_local_faithfulness_prefers_features_of_black_box() -> None:
