@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from skescore import PSyKEExtractor
 from skescore.testing import parametrize_with_extractor_checks
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # scikit-learn's data have next to no rows
+pytestmark = pytest.mark.filterwarnings("ignore")  # these checks use very few rows
 
 
 def too_many_features(extractor):

@@ -90,16 +90,18 @@ def probe_rows(X, rules):
 def check_equal(fitted, X):
     rows = probe_rows(X, fitted.rules_)
     with contained(0):
-        said = list(fitted.psyke_.predict(as_psyke_sees(fitted.psyke_, rows)))
-    silent = np.array([v is None or v != v for v in said])
+        predictions = list(fitted.psyke_.predict(as_psyke_sees(fitted.psyke_, rows)))
+    silent = np.array([v is None or v != v for v in predictions])
     np.testing.assert_array_equal(fitted.covers(rows), ~silent)
     answers = fitted.predict(rows)[~silent]
     if fitted.rules_.task == "classification":
         labels = fitted.classes_
-        expected = [labels[int(v[1:])] for v, s in zip(said, silent, strict=True) if not s]
+        expected = [labels[int(v[1:])] for v, s in zip(predictions, silent, strict=True) if not s]
         assert answers.tolist() == list(expected)
     else:
-        expected = [float(np.ravel(v)[0]) for v, s in zip(said, silent, strict=True) if not s]
+        expected = [
+            float(np.ravel(v)[0]) for v, s in zip(predictions, silent, strict=True) if not s
+        ]
         np.testing.assert_allclose(answers, expected, rtol=0, atol=6e-7)  # PSyKE has 6 decimals
     return silent
 
@@ -123,8 +125,8 @@ def test_extractor_predicts_like_psyke(name, data):
 @pytest.mark.parametrize("output", ["constant", "linear"])
 def test_extractor_supports_constant_and_linear_outputs(name, output):
     X, y, black_box = problem("friedman")
-    given = QUICK.get(name, {}) | ({"threshold": 1.0, "depth": 1} if name == "hex" else {})
-    fitted = Keeping(black_box, name, random_state=0, output=output, **given).fit(X, y)
+    options = QUICK.get(name, {}) | ({"threshold": 1.0, "depth": 1} if name == "hex" else {})
+    fitted = Keeping(black_box, name, random_state=0, output=output, **options).fit(X, y)
     check_equal(fitted, X)
     slopes = [bool(fitted.rules_.conclusions.linear)]
     assert slopes == [output == "linear"]
@@ -165,7 +167,7 @@ def test_extractor_with_seed_123_reproduces_psyke(name):
         theirs = DIRECT[name](Texts(), psyke, Grid(1, FixedStrategy(2)))
         theirs.extract(frame.assign(kind=Texts().predict(frame)))
         answers = list(theirs.predict(frame))
-    given = {
+    options = {
         "gridex": {"depth": 1, "min_examples": 30, "threshold": 0.1},
         "hex": {"depth": 1, "threshold": 0.1},
         "cream": {"gauss_components": 3},
@@ -178,7 +180,7 @@ def test_extractor_with_seed_123_reproduces_psyke(name):
         random_state=123,
         uncovered="abstain",
         abstain_label=9,
-        **given,
+        **options,
     ).fit(X, y)
     assert ours.n_rules_ == theirs.n_rules
     expected = [9 if a is None else texts.tolist().index(a) for a in answers]
@@ -200,12 +202,12 @@ def test_extractor_with_seed_123_reproduces_psyke(name):
 @pytest.mark.parametrize("name", ["gridex", "real", "cream"])
 def test_extractor_accepts_labels_of_any_type(labels, name):
     X, y, _ = problem("iris")
-    given = QUICK.get(name, {})
+    options = QUICK.get(name, {})
     black_box = CallableClassifier(
         DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, labels[y]).predict,
         classes=labels,
     )
-    fitted = PSyKEExtractor(black_box, name, random_state=0, **given).fit(X, labels[y])
+    fitted = PSyKEExtractor(black_box, name, random_state=0, **options).fit(X, labels[y])
     assert fitted.predict(X).dtype == fitted.classes_.dtype
     assert fitted.score(X, labels[y]) > 0.9
     assert {rule.output for rule in fitted.rules_} == set(labels.tolist())
@@ -229,7 +231,7 @@ def test_extractor_keeps_order_of_more_than_ten_classes():
 @pytest.mark.parametrize("name", ["cart", "gridex", "real"])
 def test_extractor_accepts_columns_of_any_name(name):
     X, y, black_box = problem("iris")
-    names = ["x3", "x0", "a\nline; DROP", "x1"]  # PSyKE is shown x0, x1, x2, x3
+    names = ["x3", "x0", "a\nline; DROP", "x1"]  # the names that PSyKE gets
     fitted = PSyKEExtractor(black_box, name, random_state=0, **QUICK.get(name, {}))
     fitted.fit(pd.DataFrame(X, columns=names), y)
     plain = clone(fitted).fit(X, y)
@@ -267,12 +269,12 @@ def test_extractor_works_in_search_with_two_processes():
         cv=2,
         n_jobs=2,
     ).fit(X, y)
-    alone = GridSearchCV(search.estimator, search.param_grid, cv=2).fit(X, y)
+    sequential = GridSearchCV(search.estimator, search.param_grid, cv=2).fit(X, y)
     assert search.best_params_ == {"importance_threshold": 0.99, "n_slices": 5}
     np.testing.assert_array_equal(
-        search.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"]
+        search.cv_results_["mean_test_score"], sequential.cv_results_["mean_test_score"]
     )
-    assert search.best_estimator_.rules_ == alone.best_estimator_.rules_
+    assert search.best_estimator_.rules_ == sequential.best_estimator_.rules_
 
 
 @pytest.mark.parametrize("name", ["cart", "gridrex", "real", "iter"])
@@ -304,8 +306,8 @@ def test_extractor_can_be_copied_and_pickled_without_psyke(name, tmp_path):
 @pytest.mark.parametrize("name", ["cream", "gridex", "iter"])
 def test_extractor_is_reproducible_with_seed(name):
     X, y, black_box = problem("iris")
-    given = QUICK.get(name, {}) | ({} if name == "cream" else {"min_examples": 40})
-    extractor = PSyKEExtractor(black_box, name, random_state=5, **given)
+    options = QUICK.get(name, {}) | ({} if name == "cream" else {"min_examples": 40})
+    extractor = PSyKEExtractor(black_box, name, random_state=5, **options)
     first = extractor.fit(X, y).rules_
     np.random.seed(99)
     assert clone(extractor).set_params(batch_size=7).fit(X, y).rules_ == first
@@ -333,8 +335,12 @@ def test_extractor_passes_seed_to_psyke():
 
 def test_named_creates_extractor_of_algorithm():
     tree = DecisionTreeRegressor()
-    made = PSyKEExtractor.named("psyke:gridrex", tree, depth=1)
-    assert (made.algorithm, made.params, made.estimator) == ("gridrex", {"depth": 1}, tree)
+    extractor = PSyKEExtractor.named("psyke:gridrex", tree, depth=1)
+    assert (extractor.algorithm, extractor.params, extractor.estimator) == (
+        "gridrex",
+        {"depth": 1},
+        tree,
+    )
     with pytest.raises(ValueError, match=r"got 'gridx'\. Did you mean 'gridex'\?"):
         PSyKEExtractor.named("psyke:gridx", tree)
 
@@ -348,11 +354,11 @@ class Talkative(DecisionTreeClassifier):
     def predict(self, X, check_input=True):
         print("asked")
         warnings.warn("I was asked", UserWarning, stacklevel=2)
-        drawn.append(np.random.uniform())
+        random_numbers.append(np.random.uniform())
         return super().predict(X)
 
 
-drawn: list[float] = []
+random_numbers: list[float] = []
 
 
 def test_extractor_keeps_output_and_random_state_of_black_box(capsys):
@@ -365,7 +371,7 @@ def test_extractor_keeps_output_and_random_state_of_black_box(capsys):
         depth=1,
         importance_threshold=0.8,
     )
-    drawn.clear()
+    random_numbers.clear()
     np.random.seed(3)
     with pytest.warns(UserWarning, match="I was asked") as heard:
         extractor.fit(X, y)
@@ -375,7 +381,7 @@ def test_extractor_keeps_output_and_random_state_of_black_box(capsys):
     assert len(heard) == calls
     # The black box uses the global generator, which PSyKE must not reset.
     np.random.seed(3)
-    assert drawn == [np.random.uniform() for _ in range(calls)]
+    assert random_numbers == [np.random.uniform() for _ in range(calls)]
 
 
 class Failing(DecisionTreeClassifier):

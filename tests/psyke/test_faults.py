@@ -89,8 +89,8 @@ def test_iter_labels_boxes_in_gaps():
     model = DecisionTreeClassifier(max_depth=4, random_state=0).fit(rows, y)
     theirs = by_hand(make_iter, Texts(model), rows, "c")
     with contained(0):
-        said = list(theirs.predict(frame_of(rows, "c").iloc[:, :-1]))
-    assert "" in said  # which is no label of the black box
+        labels = list(theirs.predict(frame_of(rows, "c").iloc[:, :-1]))
+    assert "" in labels  # no label of the black box
     fitted = PSyKEExtractor(FrozenEstimator(model), "iter", random_state=123, **ITER).fit(rows, y)
     assert {rule.output for rule in fitted.rules_} <= {0, 1, 2}
     # PSyKE's unlabeled boxes prevent merging, so that it has many more rules.
@@ -325,8 +325,8 @@ def test_divine_warns_if_it_finds_no_rules():
 def test_extractor_accepts_constant_features_and_predictions():
     rows = np.column_stack([X[:, 2], np.ones(150)])
     for name in ("gridex", "cream", "cart", "real", "trepan", "hex", "iter"):
-        given = {"importance_threshold": 0.5} if name in ("gridex", "hex") else {}
-        fitted = PSyKEExtractor(TREE, name, random_state=0, **given).fit(rows, y)
+        options = {"importance_threshold": 0.5} if name in ("gridex", "hex") else {}
+        fitted = PSyKEExtractor(TREE, name, random_state=0, **options).fit(rows, y)
         assert fitted.score(rows, y) > 0.6
         used = {f for rule in fitted.rules_ for c in rule.conditions for f in c.features}
         assert used == {0}
@@ -341,9 +341,9 @@ def test_extractor_accepts_constant_features_and_predictions():
 def test_linear_models_reject_features_with_gaps(name):
     rows = pd.DataFrame(ROWS, columns=["a", "b", "c"])
     rows.loc[::7, "b"] = np.nan
-    given = {} if name == "gridrex" else {"output": "linear"}
+    options = {} if name == "gridrex" else {"output": "linear"}
     model = HistGradientBoostingRegressor(max_iter=3)
     with pytest.raises(
         ValueError, match=r"Feature 'b' has missing values, and PSyKE's linear models"
     ):
-        PSyKEExtractor(model, name, random_state=0, **given).fit(rows, TARGET)
+        PSyKEExtractor(model, name, random_state=0, **options).fit(rows, TARGET)

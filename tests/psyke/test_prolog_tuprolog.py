@@ -90,8 +90,8 @@ def bordering_rows(ruleset, rng, n_rows):
         cuts = cuts[np.isfinite(cuts)]
         if len(cuts):
             beside = [np.nextafter(cuts, -np.inf), cuts, np.nextafter(cuts, np.inf)]
-            chosen = rng.random(n_rows) < 0.6
-            X[chosen, j] = rng.choice(np.concatenate(beside), chosen.sum())
+            is_near_bound = rng.random(n_rows) < 0.6
+            X[is_near_bound, j] = rng.choice(np.concatenate(beside), is_near_bound.sum())
     X[rng.random(X.shape) < 0.05] = np.nan
     return X
 
@@ -207,8 +207,10 @@ def test_tuprolog_predicts_voting_rules(voting):
         premise, weight = [Interval(j, low, low + 2)], float(rng.normal() + 0.3)
         function = LinearOutput(weight, [(1, 0.5), (2, -0.1 * i)])
         if classification:
-            seen = RuleStatistics(9, tuple(rng.integers(0, 4, 3).tolist())) if i % 3 else None
-            rules.append(Rule(premise, "abc"[i % 3], seen, function if i % 7 == 0 else weight))
+            statistics = RuleStatistics(9, tuple(rng.integers(0, 4, 3).tolist())) if i % 3 else None
+            rules.append(
+                Rule(premise, "abc"[i % 3], statistics, function if i % 7 == 0 else weight)
+            )
         else:
             output = function if i % 6 == 0 else float(rng.normal())
             rules.append(Rule(premise, output, None, weight))

@@ -156,14 +156,14 @@ def fair(extractor: Any, features: list[str]) -> Any:
     return extractor
 
 
-def made(make: Callable[[Any], Any], engine: Any) -> Any:
+def construct(make: Callable[[Any], Any], engine: Any) -> Any:
     with quiet():  # a second GInGER causes warnings
         return make(engine)
 
 
 def extract(extractor: Any, X: pd.DataFrame, y: Any) -> Any:
     with quiet(), contextlib.ExitStack() as stack:
-        if getattr(extractor, "is_fair", None):  # its trees crash on pandas' own texts
+        if getattr(extractor, "is_fair", None):  # its trees fail on the string type of pandas
             stack.enter_context(pd.option_context("future.infer_string", False))
         if not hasattr(extractor, "extract"):
             extractor.fit(X.assign(target=y))
@@ -178,14 +178,14 @@ def extract(extractor: Any, X: pd.DataFrame, y: Any) -> Any:
 @pytest.fixture(scope="module")
 def flower_rules(engine) -> Callable[[str], Any]:
     """Return extractors fitted on classes; reading does not change them."""
-    return cache(lambda name: extract(made(FLOWER_KINDS[name], engine), X_IRIS, Y_IRIS))
+    return cache(lambda name: extract(construct(FLOWER_KINDS[name], engine), X_IRIS, Y_IRIS))
 
 
 @pytest.fixture(scope="module")
 def patient_rules(engine) -> Callable[[str], Any]:
     """Return extractors fitted on numbers."""
     y = PATIENTS.predict(X_DIABETES)
-    return cache(lambda name: extract(made(PATIENT_KINDS[name], engine), X_DIABETES, y))
+    return cache(lambda name: extract(construct(PATIENT_KINDS[name], engine), X_DIABETES, y))
 
 
 def probes(X: pd.DataFrame, rules: RuleSet, n: int = 40) -> pd.DataFrame:
@@ -228,24 +228,25 @@ def psyke_predictions(
     discretization: Iterable[Any] | None = None,
 ) -> pd.DataFrame:
     """Return PSyKE's own predictions in the user's units, None without a prediction.
-    // The keyword parameters are those of ``read_psyke``.
+
+    The keyword parameters are those of ``read_psyke``.
     """
     family = family_of(extractor)
     meanings = discretization_of(extractor, family, discretization)
     if family == "HyperCubePredictor":
-        seen = box_columns(extractor)
+        column_names = box_columns(extractor)
     elif family == "Cart":
-        seen = cart_columns(extractor)
+        column_names = cart_columns(extractor)
     else:
-        seen = literal_columns(extractor, family)
-    columns = Columns.of(meanings.names or seen, feature_names)
+        column_names = literal_columns(extractor, family)
+    columns = Columns.of(meanings.names or column_names, feature_names)
     table = RowTable(X, columns.names)
     if meanings.features:
         frame = columns_of(meanings, table, columns.names)
     else:
-        frame = pd.DataFrame({name: table.column(columns.index_of[name]) for name in seen})
+        frame = pd.DataFrame({name: table.column(columns.index_of[name]) for name in column_names})
     if family == "Cart":
-        frame = frame[seen]
+        frame = frame[column_names]
     units = Units.of(extractor.normalization)
     for name in frame.columns:
         if name in units.columns:
@@ -315,13 +316,13 @@ def test_read_psyke_reads_rules_of_crashed_cosmik(engine, output):
     )
     with quiet(), pytest.raises(TypeError, match="not subscriptable"):
         extractor.extract(X_DIABETES.assign(target=Y_DIABETES))
-    with warnings.catch_warnings(record=True) as seen:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         rules = read_psyke(extractor)
     rows = probes(X_DIABETES, rules)
-    if output == "REGRESSION":  # predict fails in boxes that no row has given a plane
+    if output == "REGRESSION":  # predict fails in boxes without a fitted plane
         empty = [c for c in extractor._hypercubes if not hasattr(c.output, "coef_")]
-        assert len(seen) == bool(empty)
+        assert len(caught) == bool(empty)
         assert len(rules) == extractor.n_rules - len(empty)
         rows = rows[[not any(row in c for c in empty) for row in rows.to_dict("records")]]
     check(rules, extractor, rows, 0 if output == "CONSTANT" else LINEAR)
@@ -397,7 +398,7 @@ def test_read_psyke_keeps_statistics_of_cart_leaves(engine, simplify):
     ).replace(domain=None)
 
 
-# --- columns of 0 and 1 --------------------------------------------------------------------------
+# --- binary columns ------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -588,23 +589,23 @@ def test_read_psyke_renames_or_reorders_features(flower_rules, name):
     renamed = read_psyke(extractor, feature_names=new)
     assert renamed == plain.replace(feature_names=new)
     order = ["PW", "further", "SL", "PL", "SW"]
-    moved = read_psyke(extractor, feature_names=order)
+    reordered = read_psyke(extractor, feature_names=order)
     rows = probes(X_IRIS, plain).assign(further=0.0)
     fallback = Fallback("setosa")
-    assert moved.feature_names == tuple(order)
+    assert reordered.feature_names == tuple(order)
     np.testing.assert_array_equal(
-        moved.replace(fallback=fallback).predict(rows[order].to_numpy()),
+        reordered.replace(fallback=fallback).predict(rows[order].to_numpy()),
         plain.replace(fallback=fallback).predict(rows),
     )
     if name == "gridex":
-        assert moved.domain.ranges[1] == 0
+        assert reordered.domain.ranges[1] == 0
     with pytest.raises(ValueError, match="one name for each of PSyKE's 4 features"):
         read_psyke(extractor, feature_names=["a", "b"])
     with pytest.raises(TypeError, match="sequence of names"):
         read_psyke(extractor, feature_names="abcd")
 
 
-# --- where PSyKE is at fault ---------------------------------------------------------------------
+# --- faults of PSyKE -----------------------------------------------------------------------------
 
 
 def test_read_psyke_keeps_bounds_that_predict_ignores(engine):
@@ -628,7 +629,7 @@ def test_read_psyke_keeps_bounds_that_predict_ignores(engine):
 
 
 def test_read_psyke_drops_empty_boxes(engine):
-    extractor = extract(made(FLOWER_KINDS["gridex"], engine), X_IRIS, Y_IRIS)
+    extractor = extract(construct(FLOWER_KINDS["gridex"], engine), X_IRIS, Y_IRIS)
     rules = read_psyke(extractor)
     cube = extractor._hypercubes[0].copy()
     cube.update_dimension("SL", (5.0, 5.0))
@@ -733,11 +734,11 @@ def test_read_psyke_rules_reject_missing_values(flower_rules):
 
 def test_read_psyke_matches_columns_by_name(patient_rules):
     extractor = patient_rules("gridrex")
-    turned = X_DIABETES[["s5", "bp", "bmi"]]
+    reordered = X_DIABETES[["s5", "bp", "bmi"]]
     rules = read_psyke(extractor)
-    np.testing.assert_array_equal(rules.predict(turned), rules.predict(X_DIABETES))
+    np.testing.assert_array_equal(rules.predict(reordered), rules.predict(X_DIABETES))
     with quiet():
-        straight, wrong = extractor.predict(X_DIABETES), extractor.predict(turned)
+        straight, wrong = extractor.predict(X_DIABETES), extractor.predict(reordered)
     assert np.abs(np.array(straight) - np.array(wrong)).max() > 0.1
 
 
@@ -761,14 +762,14 @@ def test_read_psyke_warns_despite_filter_of_psyke(engine):
     cart = engine.Extractor.cart(black_box)
     with quiet(), contextlib.suppress(TypeError):
         cart.extract(X_IRIS.assign(target=IRIS.target))
-    with warnings.catch_warnings(record=True) as seen:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")  # as importing PSyKE does
         read_psyke(cart)
-    assert [w.category for w in seen] == [UserWarning]
-    assert seen[0].filename == __file__
+    assert [w.category for w in caught] == [UserWarning]
+    assert caught[0].filename == __file__
 
 
-# --- what cannot be read -------------------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------------------
 
 
 def test_read_psyke_rejects_unfitted_extractors(engine, bins):
@@ -795,7 +796,7 @@ def test_read_psyke_rejects_objects_without_rules(engine):
 def test_read_psyke_rejects_products_of_features(engine):
     """GInGER keeps the degree with the largest error: far away, that is the higher one."""
     y = PATIENTS.predict(X_DIABETES)
-    far = X_DIABETES * 9
+    distant = X_DIABETES * 9
     with quiet():
         extractor = engine.Extractor.ginger(
             PATIENTS,
@@ -805,7 +806,7 @@ def test_read_psyke_rejects_products_of_features(engine):
             n_gen=1,
             n_pop=4,
             max_poly=2,
-            valid=(far, far.sum(axis=1)),
+            valid=(distant, distant.sum(axis=1)),
         )
     extract(extractor, X_DIABETES, y)
     assert extractor.trained_poly.degree == 2

