@@ -64,9 +64,9 @@ def ragged_table() -> Callable[[int, int], Table]:
         y += 3 * ((X["shop"] == "u") & (X["color"] == "blue"))
         y += 2 * rng.binomial(1, 0.2, n_rows)
         for name in ("age", "size", "rate"):
-            gone = rng.random(n_rows) < 0.15
-            X.loc[gone, name] = np.nan
-            y[gone] += 1.5  # missing values affect the target
+            is_missing = rng.random(n_rows) < 0.15
+            X.loc[is_missing, name] = np.nan
+            y[is_missing] += 1.5  # missing values affect the target
         for name in ("color", "shop"):
             X[name] = X[name].astype("category").where(rng.random(n_rows) > 0.1)
         return X, y

@@ -91,10 +91,10 @@ def test_catboost_rules_support_category_combinations(tmp_path: Path) -> None:
     model = CatBoostRegressor(**settings, cat_features=["a", "b"]).fit(X, y)
     model.save_model(str(tmp_path / "model.json"), format="json")
     counts = json.loads((tmp_path / "model.json").read_text())["features_info"]["ctrs"]
-    counted = [count["elements"] for count in counts]
+    n_elements = [count["elements"] for count in counts]
     assert {"float_feature", "cat_feature_value"} <= {
         element["combination_element"]
-        for several in counted
+        for several in n_elements
         if len(several) > 1
         for element in several
     }

@@ -58,30 +58,30 @@ def condition(rng: np.random.Generator, depth: int = 0) -> Any:
         parts = [condition(rng, depth + 1) for _ in range(rng.integers(1, 4))]
         return CompoundCondition(parts, list(LogicOperators)[kind - 5])
     if kind == 0:
-        made: Any = NominalCondition(3, str(rng.choice(COLORS)))
+        part: Any = NominalCondition(3, str(rng.choice(COLORS)))
     elif kind == 1:
-        made = DiscreteSetCondition(3, set(rng.choice(COLORS, 2, replace=False).tolist()))
+        part = DiscreteSetCondition(3, set(rng.choice(COLORS, 2, replace=False).tolist()))
     elif kind == 2:
         signs = [r.value for r in AttributesRelationCondition.Relation if r.value != "!="]
-        made = AttributesRelationCondition(0, int(rng.integers(1, 3)), str(rng.choice(signs)))
+        part = AttributesRelationCondition(0, int(rng.integers(1, 3)), str(rng.choice(signs)))
     else:
         low, high = np.sort(rng.choice(np.arange(1, 10) / 2, 2, replace=False))
         low, high = [(low, high), (-np.inf, high), (low, np.inf)][rng.integers(0, 3)]
-        made = ElementaryCondition(
+        part = ElementaryCondition(
             int(rng.integers(0, 3)), float(low), float(high), *(rng.random(2) < 0.5).tolist()
         )
     # decision-rules cannot write the negation of a closed comparison of two features.
-    closed = isinstance(made, AttributesRelationCondition) and made.operator in (">=", "<=")
-    made.negated = not closed and bool(rng.random() < 0.3)
-    return made
+    closed = isinstance(part, AttributesRelationCondition) and part.operator in (">=", "<=")
+    part.negated = not closed and bool(rng.random() < 0.3)
+    return part
 
 
 def premise(rng: np.random.Generator) -> Any:
     """Return a conjunction that holds for some rows and leaves others to the default."""
     while True:
-        made = CompoundCondition([condition(rng) for _ in range(rng.integers(1, 4))])
-        if 0 < made.covered_mask(frame(300, 0).to_numpy()).mean() < 0.2:
-            return made
+        conjunction = CompoundCondition([condition(rng) for _ in range(rng.integers(1, 4))])
+        if 0 < conjunction.covered_mask(frame(300, 0).to_numpy()).mean() < 0.2:
+            return conjunction
 
 
 def classifier(seed: int, labels: list[Any], measure: Any = measures.precision) -> Any:
@@ -96,8 +96,8 @@ def classifier(seed: int, labels: list[Any], measure: Any = measures.precision) 
     ]
     ruleset = ClassificationRuleSet(rules)
     X = frame(200, seed)
-    places = np.random.default_rng(seed).integers(0, len(labels), 200)
-    y = pd.Series([labels[i] for i in places], name="kind of")
+    indices = np.random.default_rng(seed).integers(0, len(labels), 200)
+    y = pd.Series([labels[i] for i in indices], name="kind of")
     ruleset.update(X, y, measure)
     return ruleset
 
@@ -166,8 +166,8 @@ def test_decision_rules_cover_same_rows_with_gaps(seed: int) -> None:
     theirs = regressor(seed)
     X = frame(1000, seed, missing=0.3)
     with np.errstate(invalid="ignore"):
-        held = theirs.calculate_coverage_matrix(X)
-    np.testing.assert_array_equal(read(theirs).match(X), held)
+        coverage = theirs.calculate_coverage_matrix(X)
+    np.testing.assert_array_equal(read(theirs).match(X), coverage)
 
 
 @pytest.mark.parametrize("make", [lambda seed: classifier(seed, ["b", "a", "c"]), regressor])
@@ -234,8 +234,8 @@ def test_decision_rules_on_diabetes_keep_means_and_deviations() -> None:
     theirs.update(X, y, measures.precision)
     ours = read(theirs)
     np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-12)
-    lost = X[~ours.covers(X)]
-    assert set(ours.predict(lost)) == {y.median()}
+    uncovered = X[~ours.covers(X)]
+    assert set(ours.predict(uncovered)) == {y.median()}
     for rule, rows in zip(ours, ours.match(X).T, strict=True):
         assert rule.statistics.n_rows == rows.sum()
         assert rule.statistics.mean == pytest.approx(y[rows].mean())

@@ -107,7 +107,7 @@ CODES_ONLY = {
 #: The voting that says what the class shares are is not theirs.
 OTHER_SHARES = {"SkopeRulesClassifier", "FPSkopeClassifier", "TreeGAMClassifier"}
 #: What imodels has beside them.
-OTHERS = [found for found in imodels.ESTIMATORS if found.__name__ not in MODELS]
+OTHERS = [model_class for model_class in imodels.ESTIMATORS if model_class.__name__ not in MODELS]
 CLASSIFIERS = sorted(name for name in MODELS if "Classifier" in name)
 REGRESSORS = sorted(set(MODELS) - set(CLASSIFIERS))
 
@@ -151,7 +151,7 @@ def border_rows(rules: RuleSet, name: str, n_rows: int = 300) -> np.ndarray:
     """Return rows on, just below and just above bounds of the rules, in all combinations."""
     rng = np.random.default_rng(2)
     X = rng.normal(size=(n_rows, rules.n_features))
-    if name == "BayesianRuleSetClassifier":  # is defined for 0 and 1 only
+    if name == "BayesianRuleSetClassifier":  # defined only for 0 and 1
         return (X > 0).astype(float)
     for j in range(rules.n_features):
         bounds = [
@@ -165,8 +165,8 @@ def border_rows(rules: RuleSet, name: str, n_rows: int = 300) -> np.ndarray:
         near = [math.nextafter(b, side) for b in bounds for side in (-math.inf, math.inf)]
         near += [float(np.float32(b)) for b in bounds]
         if bounds:
-            chosen = rng.random(n_rows) < 0.7
-            X[chosen, j] = rng.choice([*bounds, *near], chosen.sum())
+            is_near_bound = rng.random(n_rows) < 0.7
+            X[is_near_bound, j] = rng.choice([*bounds, *near], is_near_bound.sum())
     return X
 
 
@@ -208,8 +208,8 @@ def assert_usable(model: Any, rules: RuleSet, X: np.ndarray, y: np.ndarray) -> N
 def test_read_imodels_error_lists_all_models() -> None:
     with pytest.raises(TypeError, match="It reads ") as refused:
         read_imodels(LogisticRegression())
-    named = re.findall(r"\w{4,}", str(refused.value).partition("It reads ")[2])
-    assert sorted(MODELS) == named
+    names = re.findall(r"\w{4,}", str(refused.value).partition("It reads ")[2])
+    assert sorted(MODELS) == names
 
 
 @pytest.mark.parametrize("name", CLASSIFIERS)
@@ -227,7 +227,7 @@ def test_read_imodels_classifiers_predict_codes_alike(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in CLASSIFIERS if name not in CODES_ONLY])
 def test_read_imodels_classifiers_predict_texts_alike(name: str) -> None:
     X = rows(name)
-    y = np.array(["yes", "no"])[target(X, 2)]  # sorted otherwise than they came
+    y = np.array(["yes", "no"])[target(X, 2)]  # in another order
     model = fitted(make(name), X, y)
     rules = read_imodels(model)
     assert rules.classes == ("no", "yes")
@@ -255,10 +255,10 @@ def test_read_imodels_regressors_predict_alike(name: str) -> None:
     assert_usable(model, rules, X, y)
 
 
-@pytest.mark.parametrize("found", OTHERS, ids=lambda found: found.__name__)
-def test_read_imodels_rejects_other_models(found: type) -> None:
-    with pytest.raises(TypeError, match=f"{found.__name__} is no model of imodels whose"):
-        read_imodels(object.__new__(found))
+@pytest.mark.parametrize("model_class", OTHERS, ids=lambda model_class: model_class.__name__)
+def test_read_imodels_rejects_other_models(model_class: type) -> None:
+    with pytest.raises(TypeError, match=f"{model_class.__name__} is no model of imodels whose"):
+        read_imodels(object.__new__(model_class))
 
 
 def test_read_imodels_docstring_lists_unsupported_models() -> None:
@@ -299,9 +299,9 @@ def test_read_imodels_takes_names_from_fit_columns_or_caller() -> None:
         assert read_imodels(fitted(make(name), X, y)).feature_names == ("X0", "X1", "X2", "X3")
         model = fitted(make(name), X, y, feature_names=names)
         assert read_imodels(model).feature_names == tuple(names)
-        mine = read_imodels(model, feature_names=["p", "q", "r", "s"])
-        assert mine.feature_names == ("p", "q", "r", "s")
-        assert as_ruleset(model, feature_names=["p", "q", "r", "s"]) == mine
+        renamed = read_imodels(model, feature_names=["p", "q", "r", "s"])
+        assert renamed.feature_names == ("p", "q", "r", "s")
+        assert as_ruleset(model, feature_names=["p", "q", "r", "s"]) == renamed
     frame = pd.DataFrame(X, columns=names)
     for name in ("RuleFitClassifier", "SkopeRulesClassifier", "FIGSClassifier", "HSTreeClassifier"):
         model = fitted(make(name), frame, y)
@@ -343,12 +343,12 @@ def test_read_imodels_counts_training_rows_of_lists(name: str) -> None:
     X = rows("")
     y = target(X, 2)
     rules = read_imodels(fitted(make(name), X, y))
-    answering = rules.assign(X)
+    assigned = rules.assign(X)
     for i, rule in enumerate(rules):
-        seen = y[answering == i]
+        labels = y[assigned == i]
         assert rule.statistics is not None
-        assert rule.statistics.class_counts == (np.sum(seen == 0), np.sum(seen == 1))
-        assert rule.statistics.n_rows == len(seen)
+        assert rule.statistics.class_counts == (np.sum(labels == 0), np.sum(labels == 1))
+        assert rule.statistics.n_rows == len(labels)
 
 
 def test_read_imodels_last_entry_predicts_remaining_rows() -> None:
@@ -366,13 +366,13 @@ def test_bayesian_list_statistics_equal_counts() -> None:
     y = target(X, 2)
     model = fitted(make(name, alpha=np.array([2.0, 0.5])), X, y)
     rules = read_imodels(model)
-    answering = rules.assign(X)
+    assigned = rules.assign(X)
     assert len(rules) > 1
     for i, rule in enumerate(rules):
-        seen = y[answering == i]
+        labels = y[assigned == i]
         assert rule.statistics is not None
-        assert rule.statistics.n_rows == len(seen)
-        expected = (np.sum(seen == 0) + 2.0, np.sum(seen == 1) + 0.5)
+        assert rule.statistics.n_rows == len(labels)
+        expected = (np.sum(labels == 0) + 2.0, np.sum(labels == 1) + 0.5)
         assert rule.statistics.class_counts == pytest.approx(expected)
 
 
@@ -458,7 +458,7 @@ def test_boosting_reader_repairs_other_labels(name: str) -> None:
     codes = target(X, 2)
     texts = np.array(["no", "yes"])
     wrong = fitted(make(name), X, texts[codes])
-    assert set(wrong.predict(X).tolist()) == {"no"}  # the fault that is repaired
+    assert set(wrong.predict(X).tolist()) == {"no"}  # the repaired fault
     with pytest.warns(UserWarning, match="compares the codes 0, 1, ... .*'no', 'yes'"):
         rules = read_imodels(wrong)
     right = fitted(make(name), X, codes)
@@ -490,7 +490,7 @@ def test_boosting_rules_decide_almost_tied_votes_alike(n_classes: int) -> None:
         rules = read_imodels(model)
         np.testing.assert_array_equal(rules.predict(everywhere), model.predict(everywhere))
         forms.append(rules.voting)
-    assert set(forms) == {"logistic", "votes"}  # where the short form would go wrong, the full one
+    assert set(forms) == {"logistic", "votes"}  # the full form only where the short one differs
 
 
 def test_boosting_reader_rejects_other_base_models() -> None:
@@ -514,8 +514,8 @@ def test_weighted_median_is_cut_into_boxes(as_frame: bool) -> None:
     assert rules.voting is None
     checked = border_rows(rules, "", 2000)
     assert (rules.match(checked).sum(axis=1) == 1).all()
-    asked = pd.DataFrame(checked, columns=list("abcd")) if as_frame else checked
-    np.testing.assert_array_equal(rules.predict(checked), model.predict(asked))
+    model_input = pd.DataFrame(checked, columns=list("abcd")) if as_frame else checked
+    np.testing.assert_array_equal(rules.predict(checked), model.predict(model_input))
 
 
 def test_weighted_median_of_too_many_boxes_is_rejected() -> None:
@@ -579,9 +579,9 @@ def test_rule_fit_clipped_feature_becomes_three_rules() -> None:
         "IF -1 ≤ a ≤ 3 THEN 2·a",
         "ALWAYS 5",
     ]
-    asked = np.array([[-7.0, 0, 0, 0], [-1, 0, 0, 0], [1, 9, 9, 9], [3, 0, 0, 0], [8, 0, 0, 0]])
-    assert rules.predict(asked).tolist() == [3.0, 3.0, 7.0, 11.0, 11.0]
-    np.testing.assert_allclose(model.predict(asked), [3.0, 3.0, 7.0, 11.0, 11.0])
+    points = np.array([[-7.0, 0, 0, 0], [-1, 0, 0, 0], [1, 9, 9, 9], [3, 0, 0, 0], [8, 0, 0, 0]])
+    assert rules.predict(points).tolist() == [3.0, 3.0, 7.0, 11.0, 11.0]
+    np.testing.assert_allclose(model.predict(points), [3.0, 3.0, 7.0, 11.0, 11.0])
 
 
 def test_rule_fit_omits_rules_without_weight() -> None:
@@ -705,7 +705,7 @@ def test_shrunken_tree_keeps_types_of_labels(label: Callable[[int], Any]) -> Non
     y = np.array([label(code) for code in target(X, 2)])
     model = fitted(make("HSTreeClassifier"), X, y)
     rules = read_imodels(model)
-    assert {type(known) for known in rules.classes or ()} == {label}
+    assert {type(class_label) for class_label in rules.classes or ()} == {label}
     assert {type(rule.output) for rule in rules} == {label}
     assert_answers_alike(model, rules, "", X)
 
@@ -714,13 +714,13 @@ def test_shrunken_leaves_have_no_mean() -> None:
     X = rows("")
     y = target(X)
     rules = read_imodels(fitted(make("HSTreeRegressor"), X, y))
-    answering = rules.assign(X)
+    assigned = rules.assign(X)
     for i, rule in enumerate(rules):
         assert rule.statistics is not None
         assert rule.statistics.mean is None
-        assert rule.statistics.n_rows == np.sum(answering == i)
+        assert rule.statistics.n_rows == np.sum(assigned == i)
         assert rule.statistics.standard_deviation == pytest.approx(
-            np.std(y[answering == i]), abs=1e-7
+            np.std(y[assigned == i]), abs=1e-7
         )
 
 

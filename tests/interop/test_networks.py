@@ -39,9 +39,9 @@ def trained(n_outputs: int, target: np.ndarray, loss: torch.nn.Module) -> torch.
 def expected(module: torch.nn.Module) -> np.ndarray:
     module.eval()
     with torch.no_grad():
-        given: np.ndarray = module(torch.tensor(X, dtype=torch.float32)).numpy()
+        outputs: np.ndarray = module(torch.tensor(X, dtype=torch.float32)).numpy()
     module.train()
-    return given
+    return outputs
 
 
 def test_torch_module_with_score_per_class_is_black_box() -> None:
@@ -75,7 +75,7 @@ def test_torch_module_with_number_is_black_box() -> None:
     assert np.corrcoef(rules.predict(X), truth)[0, 1] > 0.95
 
 
-@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # of Keras
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # from Keras
 @pytest.mark.skipif(
     importlib.util.find_spec("keras") is None
     and "keras" not in os.environ.get("SKESCORE_ENGINES", "").split(","),

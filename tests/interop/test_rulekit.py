@@ -115,11 +115,11 @@ def test_rulekit_uncovered_rows_get_first_class_name() -> None:
     y = np.array([names[label] for label in y])
     model = RuleClassifier(max_rule_count=1).fit(X, y)
     ours = as_ruleset(model)
-    lost = around(X)[~ours.covers(around(X))]
-    assert len(lost) > 100
-    assert set(model.predict(lost)) == {"b"}
+    uncovered = around(X)[~ours.covers(around(X))]
+    assert len(uncovered) > 100
+    assert set(model.predict(uncovered)) == {"b"}
     assert ours.fallback.output == "b"
-    assert_same(model, ours, lost)
+    assert_same(model, ours, uncovered)
 
 
 @pytest.mark.parametrize(
@@ -221,9 +221,9 @@ def test_rulekit_zero_weight_sum_gives_default() -> None:
     ours = as_ruleset(model)
     below = np.array([rule.weight < 0 for rule in ours])
     matches = ours.match(around(X))
-    alone = matches.any(axis=1) & ~matches[:, ~below].any(axis=1)
-    assert alone.any()
-    assert set(ours.predict(around(X))[alone]) == {ours.fallback.output}
+    is_negative = matches.any(axis=1) & ~matches[:, ~below].any(axis=1)
+    assert is_negative.any()
+    assert set(ours.predict(around(X))[is_negative]) == {ours.fallback.output}
     assert_same(model, ours, X, around(X))
 
 
@@ -291,9 +291,9 @@ def test_rulekit_accepts_arrays_names_and_classes() -> None:
     ours = as_ruleset(model)
     assert ours.feature_names == ("att1", "att2", "att3", "att4")
     assert_same(model, ours, X.to_numpy())
-    named = read_rulekit(model, feature_names=X.columns)
-    assert named.feature_names == tuple(X.columns)
-    assert named.predict(X).tolist() == model.predict(X.to_numpy()).tolist()
+    renamed = read_rulekit(model, feature_names=X.columns)
+    assert renamed.feature_names == tuple(X.columns)
+    assert renamed.predict(X).tolist() == model.predict(X.to_numpy()).tolist()
     with pytest.raises(ValueError, match="feature_names must name the 4 features"):
         read_rulekit(model, feature_names=["a"])
     # The engine's rule set contains labels only as texts.

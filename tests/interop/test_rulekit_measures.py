@@ -86,9 +86,9 @@ def assert_same_rules(model: Any, counts: RuleConfusion, measure: str) -> None:
         theirs = [getattr(rule, f"weighted_{name}") for rule in rules]
         np.testing.assert_array_equal(getattr(counts, name), theirs)
     weights = np.array([rule.weight for rule in rules])
-    known = np.isfinite(weights)
+    is_finite = np.isfinite(weights)
     quality = counts.quality(measure)
-    np.testing.assert_allclose(quality[known], weights[known], **CLOSE)
+    np.testing.assert_allclose(quality[is_finite], weights[is_finite], **CLOSE)
     # The same values from the engine's own counts, one rule at a time.
     for rule, ours in zip(rules, quality, strict=True):
         four = (rule.weighted_p, rule.weighted_n, rule.weighted_P, rule.weighted_N)

@@ -56,7 +56,8 @@ def engine(
     name: str, X: pd.DataFrame, y: pd.Series, weights: np.ndarray | None = None
 ) -> tuple[dict[str, float], str]:
     """Return the measures of the engine for its predictions, and the label it treats as positive.
-    // Python has no other access to this counter or to weights.
+
+    Python has no other access to this counter or to weights.
     """
     model = fitted(name).model._java_object  # this starts the engine
     kind = ProblemType.REGRESSION if name == "friedman" else ProblemType.CLASSIFICATION
@@ -66,12 +67,12 @@ def engine(
         examples = ExampleSetFactory(kind).make(X.assign(weight=weights), y)
         columns = examples.getAttributes()
         columns.setSpecialAttribute(columns.get("weight"), "weight")
-    answered = model.apply(examples)
-    counter = JClass("adaa.analytics.rules.logic.performance.RulePerformanceCounter")(answered)
+    predicted = model.apply(examples)
+    counter = JClass("adaa.analytics.rules.logic.performance.RulePerformanceCounter")(predicted)
     counter.countValues()
     positive = ""
     if name != "friedman":
-        positive = str(list(answered.getAttributes().getLabel().getMapping().getValues())[-1])
+        positive = str(list(predicted.getAttributes().getLabel().getMapping().getValues())[-1])
     results = {str(r.getName()).lstrip("#"): float(r.getValue()) for r in counter.getResult()}
     return results, positive
 
@@ -140,5 +141,7 @@ def test_performance_metrics_include_all_of_rulekit() -> None:
     reported = {key for name in DATA for key in engine(name, *data(name))[0]}
     # The engine does not report these two kinds for such data.
     others = ("probability", "survival")
-    known = {key for key, name in OUR_NAMES.items() if PERFORMANCE_METRICS[name].kind not in others}
-    assert reported == known
+    expected_keys = {
+        key for key, name in OUR_NAMES.items() if PERFORMANCE_METRICS[name].kind not in others
+    }
+    assert reported == expected_keys

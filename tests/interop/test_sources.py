@@ -354,17 +354,17 @@ def running_dask() -> Iterator[Any]:
     """Yield a cluster of two processes."""
     storages.need("distributed", "distributed", "dask.dataframe")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the cluster's own making
+        warnings.simplefilter("ignore")  # caused by the cluster
         from distributed import Client, LocalCluster
 
-        made = LocalCluster(
+        local_cluster = LocalCluster(
             n_workers=2,
             threads_per_worker=1,
             processes=True,
             dashboard_address=None,
             host="127.0.0.1",
         )
-        with made, Client(made) as client:
+        with local_cluster, Client(local_cluster) as client:
             yield client
 
 
@@ -444,8 +444,8 @@ def test_dask_replaces_killed_workers_or_raises_error(tmp_path: Path) -> None:
             processes=True,
             dashboard_address=None,
             host="127.0.0.1",
-        ) as made,
-        Client(made),
+        ) as local_cluster,
+        Client(local_cluster),
     ):
         parts = dask.dataframe.from_pandas(frame, npartitions=4)
         counts = count_source(here.CLASSES, parts, black_box=black_box)

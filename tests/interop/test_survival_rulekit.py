@@ -50,7 +50,7 @@ def premises(model: Any, X: pd.DataFrame) -> RuleSet:
 
 
 def test_survival_curves_equal_rulekit() -> None:
-    answering: set[int] = set()
+    n_matching: set[int] = set()
     for seed, limit in [(7, 0), (1, 1), (2, 2)]:
         X, time, event = patients(seed)
         model = fitted(X, time, event, max_rule_count=limit)
@@ -61,8 +61,8 @@ def test_survival_curves_equal_rulekit() -> None:
             for row, curve in enumerate(model.predict(rows.assign(survival_time=1.0))):
                 values = ours.predict_survival_function(rows.iloc[[row]], curve["times"])[0]
                 np.testing.assert_allclose(values, curve["probabilities"], rtol=1e-12, atol=1e-15)
-            answering |= set(ours.members(rows).sum(axis=1).tolist())
-    assert answering >= {0, 1, 2, 3}  # including no rule, and several at once
+            n_matching |= set(ours.members(rows).sum(axis=1).tolist())
+    assert n_matching >= {0, 1, 2, 3}  # including no rule, and several at once
 
 
 def test_survival_p_values_equal_rulekit() -> None:

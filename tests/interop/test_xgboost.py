@@ -1,5 +1,6 @@
 """Rules read from the real XGBoost predict like its models, to the last row.
-// XGBoost adds float32 numbers, so that its sums are rounded at each tree.
+
+XGBoost adds float32 numbers, so that its sums are rounded at each tree.
 """
 
 from __future__ import annotations
