@@ -40,20 +40,20 @@ def test_displays_can_draw_again_on_other_axes(
     search: ExtractorSearchCV, data: tuple[Any, Any]
 ) -> None:
     X, y = data
-    for made, ax in (
+    for display, ax in (
         (plots.ParetoDisplay.from_search(search, x="size"), plots.pareto_plot(search, x="size")),
         (plots.ScoreBarsDisplay.from_search(search, "fire"), plots.score_bars(search, "fire")),
         (plots.RulesDisplay.from_rules(search), plots.parallel_rules(search)),
         (plots.RulesDisplay.from_rules(search, X, y, kind="boxes"), plots.rule_boxes(search, X, y)),
         (plots.RulesDisplay.from_rules(search, X, kind="overlap"), plots.overlap_matrix(search, X)),
     ):
-        assert titles(made.ax_) == titles(ax)
-        assert made.figure_ is made.ax_.figure
-        first = made.ax_
-        own = pyplot.subplots()[1]
-        kind = {"kind": "boxes"} if isinstance(made, plots.RulesDisplay) else {}
-        assert made.plot(ax=own, **kind) is made
-        assert made.ax_ is own is not first
+        assert titles(display.ax_) == titles(ax)
+        assert display.figure_ is display.ax_.figure
+        first = display.ax_
+        other_ax = pyplot.subplots()[1]
+        kind = {"kind": "boxes"} if isinstance(display, plots.RulesDisplay) else {}
+        assert display.plot(ax=other_ax, **kind) is display
+        assert display.ax_ is other_ax is not first
         pyplot.close("all")
 
 
@@ -66,18 +66,18 @@ def test_proven_corridor_shows_certificate(
         rules, *data, space=SearchSpace(3, cuts=2), limits=SolverLimits(max_nodes=1)
     )
     display = plots.CorridorDisplay.from_certificate(certificate, y=y)
-    drawn = {line.get_label(): line.get_ydata() for line in display.ax_.lines}
+    curves = {line.get_label(): line.get_ydata() for line in display.ax_.lines}
     for kind, frontier in zip(certificate.kinds, certificate.frontiers, strict=True):
         result, possible = np.array(certificate.corridor(kind)).T
         if y == "loss":
             result, possible = frontier.upper, frontier.lower
-        assert drawn[f"{kind}s: best found"].tolist() == result.tolist()
+        assert curves[f"{kind}s: best found"].tolist() == result.tolist()
         if (result != possible).any():
-            assert drawn[f"{kind}s: upper bound"][::2].tolist() == possible.tolist()
-    own = certificate.given_score() if y == "score" else certificate.given_loss()
-    assert drawn["given rules"] == [own]
+            assert curves[f"{kind}s: upper bound"][::2].tolist() == possible.tolist()
+    given_value = certificate.given_score() if y == "score" else certificate.given_loss()
+    assert curves["given rules"] == [given_value]
     low, high = display.ax_.get_ylim()
-    assert low < own < high
+    assert low < given_value < high
     assert display.plot(pyplot.subplots()[1]) is display
     with pytest.raises(TypeError, match="certificate must be"):
         plots.proven_corridor(rules)
@@ -86,12 +86,12 @@ def test_proven_corridor_shows_certificate(
 def test_boundary_display_has_axes_for_every_model(
     search: ExtractorSearchCV, data: tuple[Any, Any]
 ) -> None:
-    made = plots.DecisionBoundaryDisplay.from_models(search, *data, resolution=6)
-    assert [ax.get_title() for ax in made.axes_] == ["black box", "rules"]
-    assert made.ax_ is made.axes_[-1]
-    assert made.figure_ is made.ax_.figure
-    given = pyplot.subplots(1, 2)[1]
-    assert made.plot(axes=given, resolution=6).axes_.tolist() == given.tolist()
+    display = plots.DecisionBoundaryDisplay.from_models(search, *data, resolution=6)
+    assert [ax.get_title() for ax in display.axes_] == ["black box", "rules"]
+    assert display.ax_ is display.axes_[-1]
+    assert display.figure_ is display.ax_.figure
+    other_axes = pyplot.subplots(1, 2)[1]
+    assert display.plot(axes=other_axes, resolution=6).axes_.tolist() == other_axes.tolist()
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_search_plot_draws_every_kind(
 ) -> None:
     ax = search.plot(kind, **options)
     assert titles(ax) == titles(getattr(plots, function)(search, **options))
-    own = pyplot.subplots()[1]
-    assert search.plot(kind, ax=own, **options) is own
+    other_ax = pyplot.subplots()[1]
+    assert search.plot(kind, ax=other_ax, **options) is other_ax
 
 
 def test_search_plot_rejects_unknown_kinds(search: ExtractorSearchCV) -> None:
@@ -166,5 +166,5 @@ def test_candidates_view_shows_means(search: ExtractorSearchCV) -> None:
     page = search.candidates_._repr_html_()
     assert f"{len(search.candidates_)} candidates, means over the folds" in page
     assert page.count("<tr>") == len(search.candidates_) + 1
-    some = search.candidates_.table().iloc[0]
-    assert f">{some['loss']:.3f}<" in page
+    first_row = search.candidates_.table().iloc[0]
+    assert f">{first_row['loss']:.3f}<" in page

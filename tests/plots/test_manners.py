@@ -86,8 +86,8 @@ def test_plots_draw_on_passed_axes(name: str, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(pyplot, function, refuse)
     before = dict(matplotlib.rcParams)
     left, right = Figure(layout="constrained", figsize=(12, 4)).subplots(1, 2)
-    drawn = CALLS[name](ax=right)
-    assert drawn is right
+    result = CALLS[name](ax=right)
+    assert result is right
     assert not left.has_data()
     assert dict(matplotlib.rcParams) == before
     assert pyplot.get_fignums() == []
@@ -154,8 +154,8 @@ def test_plots_document_their_parameters(name: str) -> None:
     assert list(documented) == list(parameters)
     for key, says in documented.items():
         default = parameters[key].default
-        _, told, value = says.partition("default=")
-        if not told:
+        _, separator, value = says.partition("default=")
+        if not separator:
             assert default is (None if says.endswith("optional") else inspect.Parameter.empty), key
         elif "," in names_of(body, key):
             values = ast.literal_eval(f"({value},)")
@@ -237,5 +237,5 @@ def test_colors_of_many_classes_differ() -> None:
 def test_score_bars_shorten_names_in_middle() -> None:
     names = ("a" * 22, "mean of the radius, largest value (mm)", "")
     ax = plots.score_bars(dict.fromkeys(names, (0.95, 4, 1.0)), ax=Figure().subplots())
-    shown = {label.get_text() for label in ax.get_xticklabels()}
-    assert shown == {"a" * 22, "mean of th… value (mm)", '""'}
+    labels = {label.get_text() for label in ax.get_xticklabels()}
+    assert labels == {"a" * 22, "mean of th… value (mm)", '""'}

@@ -89,7 +89,7 @@ def test_boundary_plot_hatches_uncovered_regions(grid: GridExExtractor) -> None:
             for p in [(4.0, 0.5), (2.0, 2.0), (1.5, 0.3), (6.0, 2.2)]
         ]
     )
-    held = grid.covers(
+    is_covered = grid.covers(
         pd.DataFrame(
             [
                 [5.8, 3.0, 4.0, 0.5],
@@ -100,7 +100,7 @@ def test_boundary_plot_hatches_uncovered_regions(grid: GridExExtractor) -> None:
             columns=IRIS.columns,
         )
     )
-    assert inside.tolist() == (~held).tolist() == [True, True, False, False]
+    assert inside.tolist() == (~is_covered).tolist() == [True, True, False, False]
     texts = [t.get_text() for t in rules.get_legend().get_texts()]
     assert texts == ["setosa", "versicolor", "virginica", "no rule holds"]
 
@@ -118,19 +118,19 @@ def test_boundary_plot_uses_fixed_values() -> None:
     def model(rows: np.ndarray) -> np.ndarray:
         return np.where(rows[:, 2] > 4, "high", "low")
 
-    def shown(**more: Any) -> set[int]:
-        ax = plots.decision_boundary(model, X, features=(1, 0), resolution=4, ax=axes(), **more)
-        held = "given values: x2 = 7" if more else "medians: x2 = 3"
-        assert ax.get_xlabel() == f"x1\nother features at {held}"
+    def legend_labels(**options: Any) -> set[int]:
+        ax = plots.decision_boundary(model, X, features=(1, 0), resolution=4, ax=axes(), **options)
+        source = "given values: x2 = 7" if options else "medians: x2 = 3"
+        assert ax.get_xlabel() == f"x1\nother features at {source}"
         assert ax.get_ylabel() == "x0"
         return {t.get_text() for t in ax.get_legend().get_texts()}
 
-    assert shown() == {"low"}  # the median is 3
-    assert shown(fixed_values={2: 7.0}) == {"high"}
+    assert legend_labels() == {"low"}  # the median is 3
+    assert legend_labels(fixed_values={2: 7.0}) == {"high"}
     with pytest.raises(ValueError, match="fixed_values must not name"):
-        shown(fixed_values={1: 7.0})
+        legend_labels(fixed_values={1: 7.0})
     with pytest.raises(ValueError, match="index from 0 to 2, got 9"):
-        shown(fixed_values={9: 7.0})
+        legend_labels(fixed_values={9: 7.0})
 
 
 def test_boundary_plot_prefers_slices_with_every_class() -> None:
@@ -205,8 +205,8 @@ def test_boundary_plot_separates_categories(mixed: Any) -> None:
     ax = plots.decision_boundary(model, X, y, features=("size", "color"), resolution=20, ax=axes())
     assert [t.get_text() for t in ax.get_yticklabels()] == ["blue", "green", "red"]
     assert ax.get_ylim() == (-0.5, 2.5)
-    x, places, codes = pixels(ax)
-    for row, index in zip(np.asarray(codes), places, strict=True):
+    x, positions, codes = pixels(ax)
+    for row, index in zip(np.asarray(codes), positions, strict=True):
         color = ["blue", "green", "red"][round(float(index))]
         frame = pd.DataFrame({"size": x, "color": color, "wet": X["wet"].mode()[0]})
         assert (np.array(["no", "yes"])[row] == model.predict(frame)).all()
@@ -224,14 +224,14 @@ def test_boundary_plot_of_numbers_shares_one_scale() -> None:
     X = np.random.default_rng(0).uniform(size=(50, 2))
     line = LinearRegression().fit(X, 3 * X[:, 0])
     flat = RuleSet([Rule([], 1.5)], ["x0", "x1"], task="regression")
-    drawn = plots.decision_boundaries(
+    drawn_axes = plots.decision_boundaries(
         {"line": line, "flat": flat}, X, 3 * X[:, 0], resolution=10, axes=Figure().subplots(1, 2)
     )
-    limits = {c.get_clim() for ax in drawn for c in ax.collections if isinstance(c, QuadMesh)}
+    limits = {c.get_clim() for ax in drawn_axes for c in ax.collections if isinstance(c, QuadMesh)}
     assert len(limits) == 1
-    x, _, values = pixels(drawn[0])
+    x, _, values = pixels(drawn_axes[0])
     assert np.asarray(values) == pytest.approx(np.tile(3 * x, (10, 1)))
-    assert set(np.asarray(pixels(drawn[1])[2]).ravel()) == {1.5}
+    assert set(np.asarray(pixels(drawn_axes[1])[2]).ravel()) == {1.5}
     with pytest.raises(ValueError, match="all classifiers or all regressors"):
         plots.decision_boundaries([line, DecisionTreeClassifier().fit(X, X[:, 0] > 0.5)], X)
 
@@ -308,12 +308,12 @@ def test_box_plot_shows_regions_of_rules() -> None:
     (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
     assert (left, right, low, high) == pytest.approx((-0.2, 5.2, -0.4, 10.4))
     assert (boxes["rule 1"].x0, boxes["rule 1"].x1, boxes["rule 1"].y1) == (1, 2, 4)
-    assert boxes["rule 1"].y0 < low  # a free side is out of sight
+    assert boxes["rule 1"].y0 < low  # an unbounded side is outside of the axes
     assert boxes["rule 2"].x0 == 3
     assert boxes["rule 2"].x1 > right
     assert boxes["rule 3"].x0 < left
     lines = [p.get_linestyle() for p in ax.patches if p.get_linewidth()]
-    assert sorted(lines) == ["-", "-", "--"]  # the second rule asks for w as well
+    assert sorted(lines) == ["-", "-", "--"]  # the second rule has a condition on w as well
     order = {name: patches[0].get_zorder() for name, patches in boxes_of(ax).items()}
     assert order["rule 1"] > order["rule 2"] > order["rule 3"]
     positions = {t.get_text(): t.get_position() for t in ax.texts}
@@ -386,12 +386,12 @@ def test_box_plot_draws_linear_outputs_and_conditions() -> None:
 
 
 def test_box_plot_draws_many_rules_and_rejects_none() -> None:
-    many = RuleSet(
+    ruleset = RuleSet(
         [Rule([Interval(0, i, i + 1)], "ab"[i % 2]) for i in range(300)],
         ["u", "v"],
         task="classification",
     )
-    ax = plots.rule_boxes(many, features=(0, 1), ax=axes())
+    ax = plots.rule_boxes(ruleset, features=(0, 1), ax=axes())
     assert len(boxes_of(ax)) == 300
     assert len(ax.texts) == 0  # too narrow for rule numbers
     with pytest.raises(ValueError, match="rules must hold at least one rule"):
@@ -410,5 +410,5 @@ def test_box_plot_gives_unbounded_rules_margin() -> None:
         assert abs(end - cut) > 0.1 * np.ptp(ax.get_xlim())
     numbers = {text.get_text() for text in ax.texts}
     assert numbers == {"1", "2", "3", "4"}
-    known = plots.rule_boxes(tree, X, features=(3, 2), ax=axes())
-    assert known.get_xlim() == pytest.approx((0.1 - 0.04 * 2.4, 2.5 + 0.04 * 2.4))
+    ax_of_rows = plots.rule_boxes(tree, X, features=(3, 2), ax=axes())
+    assert ax_of_rows.get_xlim() == pytest.approx((0.1 - 0.04 * 2.4, 2.5 + 0.04 * 2.4))

@@ -135,16 +135,16 @@ def test_overlap_matrix_counts_common_rows_and_volumes(seed: int) -> None:
         domain=Domain((0, 0, 0), (1, 1, 1)),
     )
     X = random.uniform(size=(200, 3))
-    counted = np.zeros((6, 6))
+    counts = np.zeros((6, 6))
     for row in X:
         holds = [
             all(low < x <= high for x, (low, high) in zip(row, ends[i], strict=True))
             for i in range(6)
         ]
-        counted += np.outer(holds, holds)
-    assert (cells(plots.overlap_matrix(rules, X, share=False, ax=axes())) == counted).all()
+        counts += np.outer(holds, holds)
+    assert (cells(plots.overlap_matrix(rules, X, share=False, ax=axes())) == counts).all()
     shares = cells(plots.overlap_matrix(rules, X, ax=axes()))
-    assert shares == pytest.approx(counted / 200)
+    assert shares == pytest.approx(counts / 200)
     volumes = cells(plots.overlap_matrix(rules, ax=axes()))
     expected = [
         [

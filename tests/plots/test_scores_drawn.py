@@ -65,12 +65,12 @@ def test_fire_surface_equals_fire_score(psi: float) -> None:
     at = np.linspace(0, len(lines) - 2, 9).astype(int)
     losses = (lines[at] + lines[at + 1]) / 2
     # Pixels within one step have the score of their center, except for the slowly varying factor.
-    whole = (np.ceil(low / psi) == np.ceil(high / psi)) & (low >= 1)
-    middle = (low + high)[whole] / 2
+    is_one_step = (np.ceil(low / psi) == np.ceil(high / psi)) & (low >= 1)
+    middle = (low + high)[is_one_step] / 2
     expected = fire_score(losses[:, None], middle[None, :], psi=psi)
     assert values.shape == (len(lines) - 1, len(columns) - 1)
-    assert whole.mean() > 0.8
-    assert values[np.ix_(at, np.flatnonzero(whole))] == pytest.approx(expected, rel=2e-3)
+    assert is_one_step.mean() > 0.8
+    assert values[np.ix_(at, np.flatnonzero(is_one_step))] == pytest.approx(expected, rel=2e-3)
 
 
 def test_fire_surface_draws_steps_sharply() -> None:
@@ -117,13 +117,13 @@ def test_ice_surface_equals_ice_score(phi: float, rho: float, c: float) -> None:
 
 def test_ice_surface_colors_points_by_score() -> None:
     ax = plots.ice_surface(WINE, phi=3, ax=axes())
-    drawn = {
+    values = {
         c.get_label(): float(np.asarray(c.get_array())[0])
         for c in ax.collections
         if isinstance(c, PathCollection)
     }
     # Table 1 of the ICE paper, row with phi = 3 and rho = 1.
-    assert drawn == pytest.approx(
+    assert values == pytest.approx(
         {"EX": 0.862, "CR": 0.964, "ITER": 0.669, "G": 0.706, "CART": 0.949}, abs=0.007
     )
     assert points_of(ax)["ITER"].tolist() == [[0.92, 9.0]]
@@ -270,9 +270,9 @@ def test_fire_isolines_share_colors_with_points() -> None:
 
 
 def test_fire_isolines_of_many_points_show_best() -> None:
-    many = {f"candidate {i}": (0.5 / i, i) for i in range(1, 31)}
-    ax = plots.fire_isolines(many, ax=axes())
-    scores = [fire_score(loss, rules) for loss, rules in many.values()]
+    candidates = {f"candidate {i}": (0.5 / i, i) for i in range(1, 31)}
+    ax = plots.fire_isolines(candidates, ax=axes())
+    scores = [fire_score(loss, rules) for loss, rules in candidates.values()]
     (line,) = ax.lines
     r, p = line.get_data()
     assert fire_score(p, r) == pytest.approx(np.full(len(r), min(scores)))
@@ -325,16 +325,16 @@ def test_score_plots_reject_invalid_arguments(call: Any, text: str) -> None:
 
 @pytest.mark.parametrize("score", ["ice", "q"])
 def test_score_bars_of_many_show_best(score: str) -> None:
-    many = {f"tree of seed {k}": (0.5 + k / 1000, 1 + k % 7, 1.0) for k in range(300)}
-    everything = plots.score_bars(dict(list(many.items())[:40]), score, ax=axes())
+    candidates = {f"tree of seed {k}": (0.5 + k / 1000, 1 + k % 7, 1.0) for k in range(300)}
+    everything = plots.score_bars(dict(list(candidates.items())[:40]), score, ax=axes())
     assert len(everything.get_xticks()) == 40
     assert "best" not in everything.get_title()
     assert "worst" in texts_of(everything)
-    ax = plots.score_bars(many, score, ax=axes())
+    ax = plots.score_bars(candidates, score, ax=axes())
     heights = [bar.get_height() for bar in ax.patches]
     quality = {
         name: ice_score(p, r, c) if score == "ice" else -(1 - p) * r * (2 - c)
-        for name, (p, r, c) in many.items()
+        for name, (p, r, c) in candidates.items()
     }
     best = sorted(quality.values(), reverse=True)[:40]
     assert heights == pytest.approx(best if score == "ice" else np.negative(best))

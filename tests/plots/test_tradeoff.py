@@ -39,10 +39,10 @@ def fold(p: float, r: float, c: float = 1.0) -> dict[str, float]:
     return fold_measures(p, r, completeness_volume=c)
 
 
-def many(n: int, n_folds: int = 2, seed: int = 0) -> Candidates:
+def random_candidates(n: int, n_folds: int = 2, seed: int = 0) -> Candidates:
     random = np.random.default_rng(seed)
     results = []
-    for place in range(n):
+    for position in range(n):
         r = int(random.integers(1, 25))
         best = 1 - 0.5 * np.exp(-r / 6) * random.uniform(0.5, 1.4)
         folds = tuple(
@@ -51,7 +51,7 @@ def many(n: int, n_folds: int = 2, seed: int = 0) -> Candidates:
         )
         results.append(
             Candidate.from_measures(
-                ("cart", "gridex", "iter")[place % 3], {"k": place}, place, folds
+                ("cart", "gridex", "iter")[position % 3], {"k": position}, position, folds
             )
         )
     return Candidates(results)
@@ -88,11 +88,11 @@ def offsets(ax: Any, labels: set[str]) -> np.ndarray:
 
 @pytest.mark.parametrize("n", [1, 2, 40, 500])
 def test_pareto_plot_marks_front(n: int) -> None:
-    candidates = many(n)
+    candidates = random_candidates(n)
     ax = plots.pareto_plot(candidates, ax=axes())
     r, p = candidates.means("n_rules"), candidates.means("loss")
-    drawn = offsets(ax, {"CART", "GridEx", "ITER"})
-    assert sorted(map(tuple, drawn.tolist())) == sorted(zip(r.tolist(), p.tolist(), strict=True))
+    points = offsets(ax, {"CART", "GridEx", "ITER"})
+    assert sorted(map(tuple, points.tolist())) == sorted(zip(r.tolist(), p.tolist(), strict=True))
     front = {
         (r[i], p[i])
         for i in range(n)
@@ -120,7 +120,7 @@ def test_pareto_plot_marks_knee() -> None:
 
 
 def test_pareto_plot_is_equal_for_tables_and_candidates() -> None:
-    candidates = many(12)
+    candidates = random_candidates(12)
     broken = pd.DataFrame(
         [
             {
@@ -143,25 +143,29 @@ def test_pareto_plot_is_equal_for_tables_and_candidates() -> None:
 
 
 def test_pareto_plot_colors_show_score() -> None:
-    candidates = many(30)
+    candidates = random_candidates(30)
     ax = plots.pareto_plot(candidates, color="ice", phi=3, rho=0.5, ax=axes())
     table = candidates.table()
     for name in ("cart", "gridex", "iter"):
-        own = table[table["extractor"] == name]
+        table_rows = table[table["extractor"] == name]
         (points,) = [c for c in ax.collections if c.get_label() == extractor_label(name)]
         expected = ice_score(
-            own["performance"], own["size"], own["completeness_volume"], phi=3, rho=0.5
+            table_rows["performance"],
+            table_rows["size"],
+            table_rows["completeness_volume"],
+            phi=3,
+            rho=0.5,
         )
         assert np.asarray(points.get_array()) == pytest.approx(np.asarray(expected))
 
 
 def test_pareto_plot_accepts_measures_on_axes() -> None:
-    candidates = many(10)
+    candidates = random_candidates(10)
     ax = plots.pareto_plot(
         candidates, "size", "incompleteness", completeness="instances", ax=axes()
     )
-    drawn = offsets(ax, {"CART", "GridEx", "ITER"})
-    assert set(drawn[:, 1]) == {0.0}
+    points = offsets(ax, {"CART", "GridEx", "ITER"})
+    assert set(points[:, 1]) == {0.0}
     assert ax.get_ylabel() == "incompleteness, 1 − c (share of rows)"
     wide = Candidates(
         Candidate.from_measures("cart", {}, i, (fold(0.5 + i / 10, 4.0**i),)) for i in range(4)
@@ -172,7 +176,9 @@ def test_pareto_plot_accepts_measures_on_axes() -> None:
 
 @pytest.mark.parametrize("draw", [plots.pareto_plot, plots.winner_map, plots.score_sensitivity])
 def test_plots_of_results_reject_several_data_sets(draw: Any) -> None:
-    table = pd.concat([rows_of(many(3)), rows_of(many(3)).assign(data="iris")])
+    table = pd.concat(
+        [rows_of(random_candidates(3)), rows_of(random_candidates(3)).assign(data="iris")]
+    )
     with pytest.raises(ValueError, match=r"one data, .* got \['iris', 'wine'\]"):
         draw(table, ax=axes())
 
@@ -187,13 +193,13 @@ def test_pareto_plot_rejects_incomplete_tables() -> None:
     with pytest.raises(ValueError, match="must have the column 'extractor'"):
         plots.pareto_plot(pd.DataFrame({"loss": [1.0]}), ax=axes())
     with pytest.raises(ValueError, match="None of the 1 rows of results is a finished one"):
-        plots.pareto_plot(rows_of(many(1, 1)).assign(state="failed"), ax=axes())
+        plots.pareto_plot(rows_of(random_candidates(1, 1)).assign(state="failed"), ax=axes())
     with pytest.raises(ValueError, match="lacks the columns"):
-        plots.pareto_plot(rows_of(many(3)).drop(columns="loss"), ax=axes())
+        plots.pareto_plot(rows_of(random_candidates(3)).drop(columns="loss"), ax=axes())
     with pytest.raises(ValueError, match="objectives must be"):
-        plots.pareto_plot(many(3), "rules", ax=axes())
+        plots.pareto_plot(random_candidates(3), "rules", ax=axes())
     with pytest.raises(ValueError, match="color must be one of"):
-        plots.pareto_plot(many(3), color="size", ax=axes())
+        plots.pareto_plot(random_candidates(3), color="size", ax=axes())
 
 
 def test_pareto_plot_is_equal_for_search_and_leaderboard() -> None:
@@ -223,7 +229,7 @@ def test_pareto_plot_is_equal_for_search_and_leaderboard() -> None:
 
 
 def test_winner_map_colors_show_winners() -> None:
-    candidates = many(20)
+    candidates = random_candidates(20)
     regions = winning_regions(candidates)
     ax = plots.winner_map(candidates, ax=axes())
     (mesh,) = [c for c in ax.collections if isinstance(c, QuadMesh)]
@@ -232,10 +238,10 @@ def test_winner_map_colors_show_winners() -> None:
     for row, column in [(3, 5), (100, 100), (190, 20), (40, 180)]:
         phi = np.sqrt(corners[row, column, 0] * corners[row, column + 1, 0])
         rho = np.sqrt(corners[row, column, 1] * corners[row + 1, column, 1])
-        place = regions.winner_index(phi=phi, rho=rho)
-        assert names[int(values[row, column])].startswith(f"{place}: ")
+        position = regions.winner_index(phi=phi, rho=rho)
+        assert names[int(values[row, column])].startswith(f"{position}: ")
     ax.figure.canvas.draw()
-    for axis, sign in ((ax.xaxis, "φ: "), (ax.yaxis, "ρ: ")):  # as the other pictures write them
+    for axis, sign in ((ax.xaxis, "φ: "), (ax.yaxis, "ρ: ")):  # like in other plots
         assert axis.get_label().get_text().startswith(sign)
         assert {"0.2", "1", "5"} <= {tick.get_text() for tick in axis.get_ticklabels()}
     strip = plots.winner_map(candidates, "fire", within=(0.5, 20), ax=axes())
@@ -247,26 +253,26 @@ def test_winner_map_colors_show_winners() -> None:
 
 
 def test_winner_map_accepts_regions() -> None:
-    regions = winning_regions(many(5), "fire")
+    regions = winning_regions(random_candidates(5), "fire")
     ax = plots.winner_map(regions, ax=axes())
     assert len(ax.patches) == len(regions.table)
 
 
 @pytest.mark.parametrize("weight", ["phi", "rho", "psi"])
 def test_score_sensitivity_draws_means_over_folds(weight: str) -> None:
-    candidates = many(15)
+    candidates = random_candidates(15)
     ax = plots.score_sensitivity(candidates, weight, phi=2.0, rho=3.0, top=4, ax=axes())
-    named = [line for line in ax.lines if line.get_label()[0].isdigit()]
-    assert len(named) == 4
+    labeled_lines = [line for line in ax.lines if line.get_label()[0].isdigit()]
+    assert len(labeled_lines) == 4
     score = "fire" if weight == "psi" else "ice"
     leaders = set()
-    for line in named:
-        place = int(line.get_label().partition(":")[0])
+    for line in labeled_lines:
+        position = int(line.get_label().partition(":")[0])
         x, y = line.get_data()
         for k in (0, 100, 240):
             weights = {"phi": 2.0, "rho": 3.0, "psi": 1.0, weight: float(x[k])}
-            assert y[k] == pytest.approx(candidates.scores(score, **weights).mean(axis=1)[place])
-        leaders |= {place}
+            assert y[k] == pytest.approx(candidates.scores(score, **weights).mean(axis=1)[position])
+        leaders |= {position}
     best = [
         regions_place(candidates, score, {"phi": 2.0, "rho": 3.0, weight: float(v)})
         for v in (0.1, 1.0, 10.0)
@@ -277,18 +283,18 @@ def test_score_sensitivity_draws_means_over_folds(weight: str) -> None:
     assert len(ax.lines) == 15 + 1
 
 
-def regions_place(found: Candidates, score: str, weights: dict[str, float]) -> int:
-    scores = found.scores(score, **weights).mean(axis=1)
+def regions_place(candidates: Candidates, score: str, weights: dict[str, float]) -> int:
+    scores = candidates.scores(score, **weights).mean(axis=1)
     return int(scores.argmax() if score == "ice" else scores.argmin())
 
 
 def test_score_sensitivity_of_one_candidate_has_one_line() -> None:
-    ax = plots.score_sensitivity(many(1), ax=axes())
+    ax = plots.score_sensitivity(random_candidates(1), ax=axes())
     assert len(ax.lines) == 2
     with pytest.raises(ValueError, match="weight must be one of"):
-        plots.score_sensitivity(many(2), "size", ax=axes())
+        plots.score_sensitivity(random_candidates(2), "size", ax=axes())
     with pytest.raises(ValueError, match="top must be a whole number"):
-        plots.score_sensitivity(many(2), top=0, ax=axes())
+        plots.score_sensitivity(random_candidates(2), top=0, ax=axes())
 
 
 # --- bars ---
@@ -367,7 +373,7 @@ def test_score_bars_of_benchmark_are_means_of_scores() -> None:
 
 
 def test_score_bars_of_candidates_show_best_per_extractor() -> None:
-    candidates = many(30)
+    candidates = random_candidates(30)
     ax = plots.score_bars(candidates, "loss", ax=axes())
     table = candidates.table()
     expected = [table[table["extractor"] == n]["loss"].min() for n in ("cart", "gridex", "iter")]
@@ -383,7 +389,7 @@ def test_score_bars_do_not_highlight_equal_bars() -> None:
     with pytest.raises(ValueError, match="score must be one of"):
         plots.score_bars(WINE, "f1", ax=axes())
     with pytest.raises(ValueError, match="no column 'engine'"):
-        plots.score_bars(rows_of(many(2)), by="engine", ax=axes())
+        plots.score_bars(rows_of(random_candidates(2)), by="engine", ax=axes())
 
 
 def test_fire_isolines_enlarge_overlapping_points() -> None:
@@ -411,12 +417,12 @@ def test_score_bars_of_candidates_show_deviations() -> None:
         for container in ax.containers
         if hasattr(container, "patches")
     ]
-    for (low, high), own in zip(ends, scores, strict=True):
-        assert (high + low) / 2 == pytest.approx(own.mean())
-        assert (high - low) / 2 == pytest.approx(own.std(ddof=1))
+    for (low, high), scores_of_folds in zip(ends, scores, strict=True):
+        assert (high + low) / 2 == pytest.approx(scores_of_folds.mean())
+        assert (high - low) / 2 == pytest.approx(scores_of_folds.std(ddof=1))
     bottom, top = ax.get_ylim()
     assert 0.5 < bottom < min(low for low, _ in ends) < max(high for _, high in ends) < top
     assert ax.get_ylabel().endswith(f", axis from {bottom:.3g}")
-    whole = plots.score_bars(candidates, phi=2, zoom=False, ax=axes())
-    assert whole.get_ylim()[0] == 0
-    assert "axis from" not in whole.get_ylabel()
+    full_axis = plots.score_bars(candidates, phi=2, zoom=False, ax=axes())
+    assert full_axis.get_ylim()[0] == 0
+    assert "axis from" not in full_axis.get_ylabel()
