@@ -37,13 +37,13 @@ def test_f1_bound_covers_all_predictions(y: list[int]) -> None:
     n_classes = max(y) + 1
     counts = np.bincount(y).tolist()
     best = best_of_all(y, n_classes).items()
-    for least in range(len(y) + 1):
+    for least_errors in range(len(y) + 1):
         for class_limit in range(1, n_classes + 1):
-            bound = bound_weighted_f1(counts, least, class_limit)
+            bound = bound_weighted_f1(counts, least_errors, class_limit)
             for (errors, n_predicted), value in best:
-                if errors >= least and n_predicted <= class_limit:
+                if errors >= least_errors and n_predicted <= class_limit:
                     assert value <= bound + 1e-12
-        assert bound_weighted_f1(counts, least) == bound
+        assert bound_weighted_f1(counts, least_errors) == bound
 
 
 @pytest.mark.parametrize("y", [[0] * 4 + [1] * 5, [0] * 7 + [1] * 2, [0, 0, 1, 1, 1, 2, 2, 2]])
@@ -94,16 +94,16 @@ def test_f1_bound_uses_largest_classes_of_many() -> None:
     """Try all sets of predicted classes and all classes of the false alarms."""
     rng = np.random.default_rng(0)
     weights = rng.integers(1, 30, 6)
-    for kept in combinations(range(6), 3):
-        dropped = weights.sum() - weights[list(kept)].sum()
-        for sink in kept:
-            missed = int(rng.choice([k for k in kept if k != sink]))
-            lost = int(rng.integers(0, weights[missed] + 1))
-            hits = np.where(np.isin(range(6), kept), weights, 0)
-            hits[missed] -= lost
-            false_alarms = np.where(np.arange(6) == sink, dropped + lost, 0)
+    for predicted in combinations(range(6), 3):
+        dropped = weights.sum() - weights[list(predicted)].sum()
+        for sink in predicted:
+            missed = int(rng.choice([k for k in predicted if k != sink]))
+            n_missed = int(rng.integers(0, weights[missed] + 1))
+            hits = np.where(np.isin(range(6), predicted), weights, 0)
+            hits[missed] -= n_missed
+            false_alarms = np.where(np.arange(6) == sink, dropped + n_missed, 0)
             f1 = (weights * 2 * hits / (weights + hits + false_alarms)).sum() / weights.sum()
-            assert f1 <= bound_weighted_f1(weights, float(dropped + lost), 3) + 1e-9
+            assert f1 <= bound_weighted_f1(weights, float(dropped + n_missed), 3) + 1e-9
     # Three classes have no errors; the fourth class gets all other rows.
     assert bound_weighted_f1([10] * 8, 40, 4) == pytest.approx((3 + 1 / 3) / 8)
 

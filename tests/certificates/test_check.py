@@ -140,8 +140,8 @@ def change_conclusion(data: Any, rng: np.random.Generator) -> bool:
     part, size = any_frontier(data, rng)
     rule = rng.choice(part["rules"][size]["rules"])
     if isinstance(rule["then"], str):
-        rest = {"low", "mid", "high"} - {rule["then"]}
-        rule["then"] = str(rng.choice(sorted(rest)))
+        other_labels = {"low", "mid", "high"} - {rule["then"]}
+        rule["then"] = str(rng.choice(sorted(other_labels)))
     else:
         rule["then"] = other(rule["then"], rng)
     return True
@@ -482,7 +482,7 @@ def test_checker_rejects_invalid_json(text: str) -> None:
 
 
 @pytest.fixture(scope="module", params=[6, 7])
-def many(request: Any) -> tuple[str, np.ndarray, np.ndarray]:
+def f1_certificate(request: Any) -> tuple[str, np.ndarray, np.ndarray]:
     """Make a certificate with direct bounds of the weighted F1 of trees."""
     rng = np.random.default_rng(5)
     X = rng.integers(0, 2, (90, 6)).astype(float)
@@ -501,8 +501,8 @@ def many(request: Any) -> tuple[str, np.ndarray, np.ndarray]:
 
 
 @pytest.mark.slow
-def test_checker_confirms_f1_bounds(many: Any) -> None:
-    text, X, y = many
+def test_checker_confirms_f1_bounds(f1_certificate: Any) -> None:
+    text, X, y = f1_certificate
     certificate = Certificate.from_json(text)
     assert [bound.max_leaves for bound in certificate.f1_bounds if bound.upper_bound < 1]
     assert certificate.to_json() == text
@@ -520,8 +520,8 @@ def test_checker_confirms_f1_bounds(many: Any) -> None:
     assert certificate.with_score("fire").interval("tree").incumbent > 0
 
 
-def test_checker_rejects_false_f1_bounds(many: Any) -> None:
-    text, X, y = many
+def test_checker_rejects_false_f1_bounds(f1_certificate: Any) -> None:
+    text, X, y = f1_certificate
     rng = np.random.default_rng(0)
 
     def rejected(change: Callable[[Any], None]) -> bool:

@@ -83,9 +83,9 @@ def forge_multipliers() -> Iterator[Forgery]:
     case = example_cases()["f1"]
     values = [*HUGE, *NOT_FINITE, *(-v for v in HUGE), 1e6, -1e6, 1e7, "1", None]
     for value in values:
-        for many in ([value] * 6, [value] + [0.0] * 5, [value, -1.0] * 3):
+        for multipliers in ([value] * 6, [value] + [0.0] * 5, [value, -1.0] * 3):
             for linear in ([], list(range(6))):
-                leaf = {"linear": linear, "multipliers": many}
+                leaf = {"linear": linear, "multipliers": multipliers}
                 yield forge(case, f"{value}", lambda data, leaf=leaf: false_f1(data, leaf))
     for linear in ([-1], [6], [0.5], "all", [[0]]):
         leaf = {"linear": linear, "multipliers": [0.0] * 6}
@@ -94,7 +94,7 @@ def forge_multipliers() -> Iterator[Forgery]:
 
 def forge_numbers() -> Iterator[Forgery]:
     """Write numbers that are not finite, or huge, into fields on which claims depend."""
-    places: list[tuple[Any, ...]] = [
+    paths: list[tuple[Any, ...]] = [
         ("rows", "n_rows"),
         ("rows", "class_weights", 0),
         ("given", "n_rules"),
@@ -108,15 +108,15 @@ def forge_numbers() -> Iterator[Forgery]:
         ("frontiers", 0, "space", "cuts", "n_features"),
         ("settings", "cuts_per_feature"),
     ]
-    for place in places:
+    for path in paths:
         for value in (*NOT_FINITE, *HUGE[:3], -1, True):
 
-            def put(data: Any, place: Any = place, value: Any = value) -> None:
-                for key in place[:-1]:
+            def put(data: Any, path: Any = path, value: Any = value) -> None:
+                for key in path[:-1]:
                     data = data[key]
-                data[place[-1]] = value
+                data[path[-1]] = value
 
-            yield forge(example_cases()["tree"], f"{place} = {value}", put)
+            yield forge(example_cases()["tree"], f"{path} = {value}", put)
 
 
 def forge_bounds() -> Iterator[Forgery]:
@@ -302,7 +302,7 @@ def test_checker_confirms_no_forgery_of_1000() -> None:
     assert sum(check_forgeries(family, 1) for family in FAMILIES) >= 1000
 
 
-# --- single findings ---
+# --- single forgeries --
 
 
 def verdict_of(case: Case, data: Any, **options: Any) -> str:
@@ -536,7 +536,7 @@ def test_checker_rejects_invalid_sample_weights() -> None:
             check_certificate(case.text, case.X, case.y, weights)
 
 
-# --- honest certificates ---
+# --- valid certificates ----
 
 
 @st.composite

@@ -1,5 +1,6 @@
 """Changed certificates are rejected, or the confirmed claim is true on all rows.
-// Every field of ten certificates is changed in every way that its type allows. An exhaustive
+
+Every field of ten certificates is changed in every way that its type allows. An exhaustive
 search decides whether a claim is true.
 """
 
