@@ -43,9 +43,9 @@ def best_of_all(X: np.ndarray, y: np.ndarray, w: np.ndarray, cuts: Any, size: in
     for leaves in partitions(tests, (1 << len(y)) - 1, size):
         members = [[i for i in range(len(y)) if leaf >> i & 1] for leaf in leaves]
         counts = np.array([np.bincount(codes[m], w[m], len(n)) for m in members])
-        for named in product(range(len(n)), repeat=len(counts)):
+        for leaf_classes in product(range(len(n)), repeat=len(counts)):
             hits, predicted_weight = np.zeros(len(n)), np.zeros(len(n))
-            for leaf, k in zip(counts, named, strict=True):
+            for leaf, k in zip(counts, leaf_classes, strict=True):
                 hits[k] += leaf[k]
                 predicted_weight[k] += leaf.sum()
             best = max(best, float((n * 2 * hits / (n + predicted_weight)).sum() / n.sum()))

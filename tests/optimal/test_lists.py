@@ -226,11 +226,11 @@ def wine() -> tuple[pd.DataFrame, np.ndarray]:
 @pytest.mark.slow
 def test_lists_are_equal_with_several_processes() -> None:
     X, y = load_iris(return_X_y=True)
-    alone, together = (
+    sequential, parallel = (
         optimal_lists(X, y, SearchSpace(4, cuts=4), limits=SolverLimits(n_jobs=n)) for n in (1, 2)
     )
-    assert alone.lower.tolist() == together.lower.tolist() == alone.upper.tolist()
-    assert alone.rules == together.rules
+    assert sequential.lower.tolist() == parallel.lower.tolist() == sequential.upper.tolist()
+    assert sequential.rules == parallel.rules
 
 
 def test_lists_at_node_limit_are_reproducible(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
@@ -241,9 +241,9 @@ def test_lists_at_node_limit_are_reproducible(wine: tuple[pd.DataFrame, np.ndarr
     assert first.status[-1] == "node_limit"
     assert first.lower.tolist() == again.lower.tolist()
     assert first.rules == again.rules
-    more = optimal_lists(*wine, space=SearchSpace(5), limits=SolverLimits(max_nodes=1200))
-    assert (more.lower >= first.lower).all()
-    assert (more.upper <= first.upper).all()
+    longer = optimal_lists(*wine, space=SearchSpace(5), limits=SolverLimits(max_nodes=1200))
+    assert (longer.lower >= first.lower).all()
+    assert (longer.upper <= first.upper).all()
 
 
 def test_lists_on_wine_have_known_losses(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
@@ -282,7 +282,7 @@ def test_lists_use_initial_rules(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
     X, y = wine
     best = optimal_lists(X, y, SearchSpace(4))
     # The bounds are moved away from the cuts.
-    moved = [
+    shifted_rules = [
         Rule(
             [
                 Interval(c.feature, c.lower + 1e-3, c.upper + 1e-3)
@@ -293,7 +293,7 @@ def test_lists_use_initial_rules(wine: tuple[pd.DataFrame, np.ndarray]) -> None:
         )
         for rule in best.rules[3]
     ]
-    start = RuleSet(moved, list(X.columns), task="classification", classes=[0, 1, 2])
+    start = RuleSet(shifted_rules, list(X.columns), task="classification", classes=[0, 1, 2])
     few = optimal_lists(X, y, SearchSpace(4), limits=SolverLimits(max_nodes=150))
     started = optimal_lists(X, y, SearchSpace(4), start=[start], limits=SolverLimits(max_nodes=150))
     assert started.upper[3] == best.upper[3] <= few.upper[3]
@@ -397,8 +397,8 @@ def test_lists_start_from_any_list_of_the_space(max_conditions: int) -> None:
         pairs = list(candidate_cuts(X).pairs())
         rules = []
         for label in range(4):
-            chosen = rng.choice(len(pairs), int(rng.integers(1, max_conditions + 1)), replace=False)
-            conditions = [pairs[i][int(rng.integers(2))] for i in chosen]
+            picks = rng.choice(len(pairs), int(rng.integers(1, max_conditions + 1)), replace=False)
+            conditions = [pairs[i][int(rng.integers(2))] for i in picks]
             with contextlib.suppress(ValueError):  # contradictory bounds
                 rules.append(Rule(tuple(conditions), label))
         start = RuleSet([*rules, Rule((), 4)], [f"x{j}" for j in range(4)], task="classification")

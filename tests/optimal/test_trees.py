@@ -345,12 +345,12 @@ def test_losses_of_partitions_agree_with_loop() -> None:
     y, weights = rng.integers(0, 3, 60), rng.random(60)
     rules = optimal_trees(X[:30], y[:30], SearchSpace(3, cuts=3)).rules[-1]
     assert rules is not None
-    some = rules.replace(rules=list(rules)[:2])  # rows of the third leaf have no rule
+    first_rules = rules.replace(rules=list(rules)[:2])  # rows of the third leaf have no rule
     expected = 0.0
-    first = some.assign(X)
+    first = first_rules.assign(X)
     for part in np.unique(first):
         sums = np.bincount(y[first == part], weights[first == part])
         expected += sums.sum() - sums.max()
-    ((n_parts, value),) = losses_of_partitions(X, y, [some], sample_weight=weights)
+    ((n_parts, value),) = losses_of_partitions(X, y, [first_rules], sample_weight=weights)
     assert n_parts == 3
     assert value == pytest.approx(expected)
