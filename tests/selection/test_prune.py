@@ -146,12 +146,12 @@ def all_steps(ruleset: RuleSet) -> list[RuleSet]:
                 )
         for at, c in enumerate(one.conditions):
             assert isinstance(c, Interval)
-            rest = one.conditions[:at] + one.conditions[at + 1 :]
+            others = one.conditions[:at] + one.conditions[at + 1 :]
             lower, upper = replace(c, upper=math.inf), replace(c, lower=-math.inf)
-            for conditions in (rest, (*rest, lower), (*rest, upper)):
+            for conditions in (others, (*others, lower), (*others, upper)):
                 new = Rule(conditions, one.output, one.statistics)
                 created.append([new if m == i else rule for m, rule in enumerate(rules)])
-    sets = [ruleset.replace(rules=list(some)) for some in created]
+    sets = [ruleset.replace(rules=list(rule_list)) for rule_list in created]
     return [s for s in sets if not (ruleset.disjoint and _meet(s))]
 
 
@@ -218,8 +218,8 @@ def test_prune_is_locally_optimal_with_missing_values(seed: int) -> None:
         if rng.random() < 0.7:
             conditions.append(Interval(0, low, low + 2, missing=bool(rng.integers(2))))
         if rng.random() < 0.7:
-            some = rng.choice(colors, rng.integers(1, 3), replace=False)
-            conditions.append(OneOf(1, some.tolist(), negated=bool(rng.integers(2))))
+            values = rng.choice(colors, rng.integers(1, 3), replace=False)
+            conditions.append(OneOf(1, values.tolist(), negated=bool(rng.integers(2))))
         rules.append(Rule(conditions, str(rng.choice(["a", "b"]))))
     ruleset = RuleSet(
         rules,
@@ -240,8 +240,8 @@ def test_prune_is_locally_optimal_with_missing_values(seed: int) -> None:
         for c in rule.conditions:
             shorter = replace(rule, conditions=[d for d in rule.conditions if d is not c])
             other_items.append([*left[:i], shorter, *left[i + 1 :]])
-    for some in other_items:
-        assert score(ice, pruned.replace(rules=some), X, y) <= now * (1 + 1e-9) + 1e-12
+    for candidate in other_items:
+        assert score(ice, pruned.replace(rules=candidate), X, y) <= now * (1 + 1e-9) + 1e-12
 
 
 @pytest.mark.slow
@@ -450,19 +450,19 @@ def test_prune_rejects_invalid_arguments() -> None:
 def counted_anew(pruned: RuleSet, X: Any, y: np.ndarray) -> list[RuleStatistics | None]:
     """Return the statistics of each rule on the rows assigned to it."""
     results: list[RuleStatistics | None] = []
-    answering = pruned.assign(X).tolist()
+    assigned = pruned.assign(X).tolist()
     for i in range(len(pruned)):
-        recorded = [answer for answer, rule in zip(y.tolist(), answering, strict=True) if rule == i]
-        if not recorded:
+        labels = [answer for answer, rule in zip(y.tolist(), assigned, strict=True) if rule == i]
+        if not labels:
             results.append(None)
         elif pruned.classes is not None:
-            counts = tuple(sum(a == label for a in recorded) for label in pruned.classes)
-            results.append(RuleStatistics(len(recorded), counts))
+            counts = tuple(sum(a == label for a in labels) for label in pruned.classes)
+            results.append(RuleStatistics(len(labels), counts))
         else:
-            mean = math.fsum(recorded) / len(recorded)
-            square = math.fsum((a - mean) ** 2 for a in recorded) / len(recorded)
+            mean = math.fsum(labels) / len(labels)
+            square = math.fsum((a - mean) ** 2 for a in labels) / len(labels)
             results.append(
-                RuleStatistics(len(recorded), mean=mean, standard_deviation=math.sqrt(square))
+                RuleStatistics(len(labels), mean=mean, standard_deviation=math.sqrt(square))
             )
     return results
 
@@ -477,14 +477,19 @@ def test_prune_updates_statistics(
     if pruned is ruleset or not (pruned.ordered or pruned.disjoint):
         return
     for rule, expected in zip(pruned.rules, counted_anew(pruned, X, y), strict=True):
-        seen = rule.statistics
-        if seen is None or expected is None:
-            assert seen is expected
+        statistics = rule.statistics
+        if statistics is None or expected is None:
+            assert statistics is expected
             continue
-        assert (seen.n_rows, seen.class_counts) == (expected.n_rows, expected.class_counts)
+        assert (statistics.n_rows, statistics.class_counts) == (
+            expected.n_rows,
+            expected.class_counts,
+        )
         if pruned.task == "regression":
-            assert seen.mean == pytest.approx(expected.mean)
-            assert seen.standard_deviation == pytest.approx(expected.standard_deviation, abs=1e-9)
+            assert statistics.mean == pytest.approx(expected.mean)
+            assert statistics.standard_deviation == pytest.approx(
+                expected.standard_deviation, abs=1e-9
+            )
 
 
 def test_prune_updates_statistics_of_remaining_rule() -> None:

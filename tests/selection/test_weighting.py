@@ -67,10 +67,10 @@ def test_with_weights_equals_weights_of_rulekit(case: Any) -> None:
 )
 def test_with_weights_predicts_like_rulekit(case: Any) -> None:
     X, y = all_rows(case)
-    answered = np.arange(len(X)) % 3 == 0
-    trained = ~answered
+    tested = np.arange(len(X)) % 3 == 0
+    trained = ~tested
     if case["rows"] == "all":
-        answered = trained = answered | True
+        tested = trained = tested | True
     # Where no rule holds, the engine predicts the class whose name sorts first.
     default = case["default"] if case["task"] == "regression" else min(y)
     measure = case["params"].get("voting_measure", "correlation").lower()
@@ -78,7 +78,7 @@ def test_with_weights_predicts_like_rulekit(case: Any) -> None:
     ours = with_weights(rules, measure, X[trained], y[trained])
     for rule, theirs in zip(ours, case["rules"], strict=True):
         assert rule.weight == pytest.approx(theirs["weight"], rel=1e-9)
-    answers = ours.predict(X[answered])
+    answers = ours.predict(X[tested])
     if case["task"] == "classification":
         assert answers.tolist() == case["y_pred"]
     else:
@@ -88,12 +88,12 @@ def test_with_weights_predicts_like_rulekit(case: Any) -> None:
 def slow_answer(rules: Any, weights: list[float], row: Any, fallback: str) -> str:
     """Return the prediction of a plain loop over all rules."""
     votes = {"a": 0.0, "b": 0.0}
-    held = False
+    is_covered = False
     for (lower, upper, output), weight in zip(rules, weights, strict=True):
         if lower < row <= upper:
-            held = True
+            is_covered = True
             votes[output] += weight
-    if not held:
+    if not is_covered:
         return fallback
     return "a" if votes["a"] >= votes["b"] else "b"
 
@@ -175,9 +175,9 @@ def test_with_weights_accepts_disjoint_lists() -> None:
 
 
 def loss(**changes: Any) -> RuleMeasure:
-    given = {"name": "mine", "function": lambda k: k.n, "formula": "n", "range": "[0, N]"}
-    given |= {"limits": lambda P, N: (0.0, N), "greater_is_better": False}
-    return RuleMeasure(**(given | changes))
+    settings = {"name": "mine", "function": lambda k: k.n, "formula": "n", "range": "[0, N]"}
+    settings |= {"limits": lambda P, N: (0.0, N), "greater_is_better": False}
+    return RuleMeasure(**(settings | changes))
 
 
 @pytest.mark.parametrize(
