@@ -171,22 +171,25 @@ def hull_of(rules: RuleSet, one: Premise, other: Premise) -> tuple[Condition, ..
 
 def _unite(rules: RuleSet, a: Condition, b: Condition) -> Condition | None:
     """Return the smallest condition on one feature that two conditions imply; None for no such."""
-    if isinstance(a, Interval) and isinstance(b, Interval):
+    parts = [c for c in (a, b) if not isinstance(c, Missing)]
+    if not all(isinstance(c, Interval | OneOf | Missing) for c in (a, b)):
+        return None
+    missing = truth_table(a).missing or truth_table(b).missing
+    is_known = any(isinstance(c, Missing) and c.negated for c in (a, b))
+    united: Interval | OneOf | None = None
+    if len(parts) == 1 and not is_known:
+        united = replace(parts[0], missing=missing)
+    elif isinstance(a, Interval) and isinstance(b, Interval):
         low = min(a, b, key=lambda c: (c.lower, not c.lower_closed))
         high = max(a, b, key=lambda c: (c.upper, c.upper_closed))
-        if math.isinf(low.lower) and math.isinf(high.upper):
-            both = truth_table(a).missing or truth_table(b).missing
-            knows = mentions_missing(rules, a.feature)
-            return Missing(a.feature, negated=True) if knows and not both else None
-        return replace(
-            low,
-            upper=high.upper,
-            upper_closed=high.upper_closed,
-            missing=a.missing or b.missing,
-        )
-    if isinstance(a, OneOf) and isinstance(b, OneOf):
-        return _unite_values(a, b)
-    return None
+        if not (math.isinf(low.lower) and math.isinf(high.upper)):
+            united = replace(low, upper=high.upper, upper_closed=high.upper_closed, missing=missing)
+    elif isinstance(a, OneOf) and isinstance(b, OneOf):
+        united = _unite_values(a, b)
+    if united is not None:
+        return united
+    may_lack = rules.domain is None or mentions_missing(rules, a.features[0])
+    return Missing(a.features[0], negated=True) if may_lack and not missing else None
 
 
 def _unite_values(a: OneOf, b: OneOf) -> OneOf | None:

@@ -247,6 +247,22 @@ def test_merge_is_the_smallest_rule_around_both() -> None:
 
 
 @pytest.mark.parametrize(
+    ("one", "other", "merged"),
+    [
+        (OneOf(0, ["red"]), OneOf(0, ["red"], negated=True), "IF x is known THEN a"),
+        (OneOf(0, ["red"], missing=True), OneOf(0, ["red"], negated=True), "ALWAYS a"),
+        (Interval(0, upper=2), Interval(0, lower=2), "IF x is known THEN a"),
+        (Interval(0, upper=2), Missing(0), "IF x ≤ 2 or missing THEN a"),
+        (Interval(0, upper=2), Missing(0, negated=True), "IF x is known THEN a"),
+        (Missing(0), Missing(0, negated=True), "ALWAYS a"),
+    ],
+)
+def test_merge_keeps_what_rules_say_of_missing_values(one, other, merged) -> None:
+    rules = RuleSet([Rule([one], "a"), Rule([other], "a")], ["x"], task="classification")
+    assert texts(apply_edit(rules, {"action": "merge", "first": 1, "second": 2})) == [merged]
+
+
+@pytest.mark.parametrize(
     ("edit", "match"),
     [
         ({"action": "dorp"}, "Did you mean 'drop'"),
