@@ -156,7 +156,7 @@ class RuleStatistics:
         count as well.
     mean, standard_deviation : float, optional
         Regression: mean and population standard deviation of the labels there. Queried points,
-        as for `min_examples` of a grid, count as well.
+        as for `min_examples` of a grid, count as well, unless rows have fractional weights.
     target_counts : tuple of float, optional
         Classification, where `class_counts` are predictions of the black box: number of the
         training rows of each class of the target.

@@ -146,7 +146,8 @@ def with_row_weights(
     Returns
     -------
     RuleSet
-        The same rules; `n_rows` and `class_counts` are sums of weights.
+        The same rules; `n_rows` and `class_counts` are sums of weights, and `mean` and
+        `standard_deviation` are weighted.
 
     Examples
     --------
@@ -169,7 +170,38 @@ def with_row_weights(
             if rule.statistics is not None and rule.statistics.n_points is not None:
                 counts[number] = rule.statistics.class_counts
         values["class_counts"] = counts
-    return _with_values(ruleset, sums, values)
+        return _with_values(ruleset, sums, values)
+    result = _with_values(ruleset, sums, values)
+    if (row_weights == 1).all():
+        return result
+    numbers = np.asarray(labels, dtype=float)[row_of_pair]
+    return _with_weighted_moments(result, sums, rule_of_pair, numbers, pair_weights)
+
+
+def _with_weighted_moments(
+    ruleset: RuleSet,
+    sums: np.ndarray,
+    rule_of_pair: np.ndarray,
+    numbers: np.ndarray,
+    pair_weights: np.ndarray,
+) -> RuleSet:
+    """Replace the means and standard deviations that rules have by weighted ones."""
+    sizes = np.where(sums > 0, sums, 1.0)
+    means = np.bincount(rule_of_pair, numbers * pair_weights, minlength=len(ruleset)) / sizes
+    squares = (numbers - means[rule_of_pair]) ** 2 * pair_weights
+    deviations = np.sqrt(np.bincount(rule_of_pair, squares, minlength=len(ruleset)) / sizes)
+    moments = {"mean": means, "standard_deviation": deviations}
+    rules = []
+    for number, rule in enumerate(ruleset.rules):
+        if rule.statistics is not None and sums[number] > 0:
+            changes = {
+                name: float(values[number])
+                for name, values in moments.items()
+                if getattr(rule.statistics, name) is not None
+            }
+            rule = replace(rule, statistics=replace(rule.statistics, **changes))
+        rules.append(rule)
+    return ruleset.replace(rules=rules)
 
 
 def _pairs(ruleset: RuleSet, X: Any) -> tuple[np.ndarray, np.ndarray]:

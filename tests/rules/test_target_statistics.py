@@ -13,6 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
+from skescore.black_boxes import CallableRegressor
 from skescore.extractors import (
     CARTExtractor,
     CREAMExtractor,
@@ -102,6 +103,21 @@ def test_weighted_statistics_are_described_as_weighted():
     assert "weighted" not in str(expanded.rules_)
     assert all(rule.statistics.weighted for rule in RuleSet.from_json(rules.to_json()))
     assert "weighted rows" in rules.to_sentences()
+
+
+def test_weighted_regression_statistics_use_exact_weights() -> None:
+    X = np.array([[0.0, 0.0], [0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [9.0, 0.0], [9.0, 1.0]])
+    weights = np.array([1, 1, 1, 0.02, 1, 1])
+
+    def predict(rows: np.ndarray) -> np.ndarray:
+        return np.where(rows[:, 0] > 5, 1000.0, np.where(rows[:, 1] > 2.5, 10.0, 0.0))
+
+    extractor = CARTExtractor(CallableRegressor(predict), max_leaf_nodes=2)
+    rule = extractor.fit(X, sample_weight=weights).rules_.rules[0]
+    mean = np.average(predict(X)[:4], weights=weights[:4])
+    variance = np.average((predict(X)[:4] - mean) ** 2, weights=weights[:4])
+    assert rule.statistics.mean == pytest.approx(mean)
+    assert rule.statistics.standard_deviation == pytest.approx(np.sqrt(variance))
 
 
 def test_with_target_counts_unknown_labels_as_wrong():
