@@ -260,7 +260,10 @@ def _number_leaf(tree: Any, leaf: int, criterion: str) -> tuple[float, RuleStati
     """Return the number that a leaf predicts, and the statistics of its training rows."""
     output = float(tree.value[leaf, 0][0])
     squared = criterion in ("squared_error", "friedman_mse")
-    standard_deviation = math.sqrt(max(0.0, tree.impurity[leaf])) if squared else None
+    # scikit-learn subtracts squares; a variance within their rounding error is none.
+    rounding_error = 16 * np.finfo(float).eps * output**2
+    variance = float(tree.impurity[leaf]) if tree.impurity[leaf] > rounding_error else 0.0
+    standard_deviation = math.sqrt(variance) if squared else None
     # With absolute errors, leaves predict their median.
     mean = None if criterion == "absolute_error" else output
     n_rows = int(tree.n_node_samples[leaf])

@@ -239,6 +239,12 @@ def test_tree_rules_describe_single_leaf(simplify):
     assert constant.rules == (Rule([], 2.5, RuleStatistics(4, mean=2.5, standard_deviation=0.0)),)
 
 
+def test_tree_rules_of_large_numbers_have_no_deviation():
+    X = np.arange(12.0)[:, None]
+    tree = DecisionTreeRegressor(max_leaf_nodes=2).fit(X, np.where(X[:, 0] < 6, 1e6 + 3.4, 1e6))
+    assert [rule.statistics.standard_deviation for rule in as_ruleset(tree)] == [0.0, 0.0]
+
+
 def test_tree_rules_count_whole_rows():
     X, y = load_iris(return_X_y=True)
     tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, y)
