@@ -722,6 +722,8 @@ def check_measures(measures: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any
     for measure in measures:
         scorer = check_scoring(measure)
         name = name_of(measure, scorer)
+        if getattr(scorer, "name", None) == f"neg_{name}":  # the column holds the negated loss
+            name = scorer.name
         if name in named_scorers or name in (*measured_quantities(), *COLUMNS, *_ATTRIBUTES):
             raise ValueError(f"measures must have names that are not in use, got {name!r} again.")
         named_scorers[name] = scorer

@@ -181,7 +181,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         does not shuffle, or where trials use a sample of the rows, the folds are not repeated.
     class_weight : "balanced" or dict, optional
         Weights of classes, as in scikit-learn, multiplied by the `sample_weight` of :meth:`fit`.
-        ``"balanced"`` gives every class the same total weight.
+        ``"balanced"`` gives every class the same total weight if no `sample_weight` is passed.
     features : sequence of str or int, optional
         Features that the rules of all extractors may use, by name or index. The black box always
         gets all columns.
