@@ -162,7 +162,7 @@ def pytest_generate_tests(metafunc) -> None:
     if {"extractor_name", "wrong_value"} <= set(metafunc.fixturenames):
         names = ("extractor_name", "parameter", "wrong_value", "error")
         metafunc.parametrize(names, wrong_values())
-    if metafunc.function.__name__ == "test_the_contract":
+    if metafunc.function.__name__ == "test_extractors_keep_the_contract":
         boxes = {"classification": KNeighborsClassifier(), "regression": KNeighborsRegressor()}
         mark = parametrize_with_extractor_checks(
             [make_extractor(name, clone(boxes[task])) for name, task in CASES],

@@ -74,7 +74,7 @@ def what_fitting_alone_could_meet(adapter):
     [CallableClassifier(FirstColumn(True), classes=[0, 1]), CallableRegressor(FirstColumn())],
     expected_failed_checks=what_fitting_alone_could_meet,
 )
-def test_scikit_learn_checks(estimator, check):
+def test_adapters_pass_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
@@ -97,7 +97,7 @@ def test_adapters_are_fitted_estimators_of_their_kind():
     assert CallableClassifier(word, classes=["low", "high"]).classes_.tolist() == ["low", "high"]
 
 
-def test_a_clone_holds_the_same_function():
+def test_clones_hold_the_same_function():
     network = Network(2)
     function = network.predict
     for adapter in (
@@ -111,7 +111,7 @@ def test_a_clone_holds_the_same_function():
         assert clone(CARTExtractor(adapter)).estimator.function is function
 
 
-def test_extraction_never_copies_the_model_behind_a_method():
+def test_extraction_never_copies_model_of_method():
     network = Network(2)
     black_box = CallableClassifier(network.predict, classes=["yes", "no"])
     y = np.where(X[:, 0] > 0.5, "yes", "no")
@@ -124,7 +124,7 @@ def test_extraction_never_copies_the_model_behind_a_method():
         GridSearchCV(extractor, {"uncovered": ["default", "nearest"]}, cv=2).fit(X, y)
 
 
-def test_importable_functions_travel():
+def test_adapters_with_importable_functions_survive_pickle():
     extractor = CARTExtractor(CallableClassifier(word)).fit(X)
     other = pickle.loads(pickle.dumps(extractor))
     assert other.rules_ == extractor.rules_
@@ -135,7 +135,7 @@ def test_importable_functions_travel():
 # --- answers ---
 
 
-def test_labels_and_scores():
+def test_callable_classifier_accepts_labels_and_scores():
     rows = np.array([[0.2, 0], [0.8, 0]])
     assert CallableClassifier(word).predict(rows).tolist() == ["low", "high"]
     scores = CallableClassifier(two_scores, classes=["yes", "no"])
@@ -148,7 +148,7 @@ def test_labels_and_scores():
     assert as_list.predict(rows).tolist() == ["a", "b"]
 
 
-def test_numbers_in_any_shape_of_one_per_row():
+def test_callable_regressor_accepts_any_shape_of_numbers():
     rows = np.array([[1.0, 0], [2.0, 0]])
     for function in (double, lambda r: double(r)[:, None], lambda r: double(r).tolist()):
         answers = CallableRegressor(function).predict(rows)
@@ -158,7 +158,7 @@ def test_numbers_in_any_shape_of_one_per_row():
 
 
 @pytest.mark.parametrize("columns", [1, 2])
-def test_a_network_with_one_output_is_a_regressor(columns):
+def test_callable_regressor_requires_one_output(columns):
     network = Network(columns)
     black_box = CallableRegressor(network.predict)
     if columns == 2:
@@ -180,7 +180,7 @@ def test_undeclared_classes_come_from_predictions_and_y():
 
 @pytest.mark.parametrize("adapter", [CallableClassifier, CallableRegressor])
 @pytest.mark.parametrize("function", [None, "model.predict", 3])
-def test_not_a_function(adapter, function):
+def test_adapters_reject_values_that_are_not_callable(adapter, function):
     message = rf"function must be callable on rows, got {function!r}\. Pass for example "
     with pytest.raises(TypeError, match=message + rf"{adapter.__name__}\(model\.predict\)"):
         adapter(function).predict(X)
@@ -206,7 +206,7 @@ def test_callable_must_predict_every_row(adapter, answer, shape):
 
 
 @pytest.mark.parametrize("classes", [None, ["a", "b", "c"]])
-def test_scores_without_a_class_for_each_column(classes):
+def test_scores_require_one_class_per_column(classes):
     message = f"2 scores per row, but classes lists {len(classes or [])} labels"
     with pytest.raises(
         ValueError, match=rf"{message}\. Pass CallableClassifier\(function, classes"
@@ -215,12 +215,12 @@ def test_scores_without_a_class_for_each_column(classes):
 
 
 @pytest.mark.parametrize("classes", [[], ["a"], ["a", "a"], "ab", 3, [["a", "b"]]])
-def test_classes_that_are_none(classes):
+def test_classes_reject_invalid_lists(classes):
     with pytest.raises(ValueError, match=r"classes must list at least 2 labels, each of them once"):
         CARTExtractor(CallableClassifier(two_scores, classes=classes)).fit(X)
 
 
-def test_scores_with_gaps():
+def test_scores_with_nan_are_rejected():
     def gap(rows):
         scores = two_scores(rows)
         scores[3, 1] = np.nan
@@ -230,7 +230,7 @@ def test_scores_with_gaps():
         CARTExtractor(CallableClassifier(gap, classes=["a", "b"])).fit(X)
 
 
-def test_labels_that_are_not_declared():
+def test_undeclared_labels_are_rejected():
     black_box = CallableClassifier(word, classes=["low", "middle"])
     with pytest.raises(
         ValueError,
@@ -240,7 +240,7 @@ def test_labels_that_are_not_declared():
         CARTExtractor(black_box).fit(X[X[:, 0].argsort()[::-1]])
 
 
-def test_labels_that_only_further_points_show():
+def test_new_labels_at_drawn_points_are_rejected():
     rows = np.vstack([X[X[:, 0] > 0.8], X[X[:, 0] < 0.2]])
 
     def three(rows):
@@ -275,7 +275,7 @@ def test_callable_must_predict_valid_labels(answer, y):
 
 
 @pytest.mark.parametrize(("value", "shown"), [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")])
-def test_numbers_that_are_not_finite(value, shown):
+def test_callable_regressor_rejects_numbers_that_are_not_finite(value, shown):
     def gap(rows):
         return np.where(np.arange(len(rows)) % 20 == 5, value, 1.0)
 
@@ -284,6 +284,6 @@ def test_numbers_that_are_not_finite(value, shown):
 
 
 @pytest.mark.parametrize("answer", [word, lambda rows: ["1"] * len(rows)])
-def test_text_from_a_regressor(answer):
+def test_callable_regressor_rejects_text(answer):
     with pytest.raises(ValueError, match=r"is a regressor but predicted .*CallableClassifier"):
         CARTExtractor(CallableRegressor(answer)).fit(X)

@@ -56,7 +56,7 @@ def changed(value, *, frame=True):
 
 
 @pytest.mark.parametrize(("value", "shown"), [(np.inf, "inf"), (-np.inf, "-inf")])
-def test_infinite_values(extractor, fitted, value, shown):
+def test_infinite_values_are_rejected(extractor, fitted, value, shown):
     message = (
         rf"Input X contains infinity: column 'c' holds {shown} in row 7\. Rules need finite "
         r"numbers; replace or drop such rows\."
@@ -70,7 +70,7 @@ def test_infinite_values(extractor, fitted, value, shown):
 
 
 @pytest.mark.parametrize("value", ["n/a", "1,5", "1.5", "", pd.Timestamp("2024-05-01"), (1, 2)])
-def test_text_in_a_column_of_numbers(cls, extractor, fitted, value):
+def test_text_in_numeric_columns_is_rejected(cls, extractor, fitted, value):
     rows = FRAME.copy()
     column = list(rows["c"])
     column[7] = column[9] = value
@@ -97,7 +97,7 @@ def test_text_in_a_column_of_numbers(cls, extractor, fitted, value):
         (pd.Series(pd.to_timedelta(np.arange(150), unit="D")), "Timedelta"),
     ],
 )
-def test_columns_that_are_not_numbers(cls, extractor, column, shown):
+def test_columns_without_numbers_are_rejected(cls, extractor, column, shown):
     if cls.takes_categories and shown == "'low'":
         rows, _ = extractor.check_input(FRAME.assign(c=column), y, "classification")
         assert (rows[:, 2] == 0).all()  # the only category
@@ -106,7 +106,7 @@ def test_columns_that_are_not_numbers(cls, extractor, column, shown):
         extractor.fit(FRAME.assign(c=column), y)
 
 
-def test_text_in_other_containers(extractor):
+def test_text_in_other_containers_is_rejected(extractor):
     polars = pl.DataFrame(X, schema=NAMES, orient="row").with_columns(pl.Series("c", ["1"] * 150))
     with pytest.raises(ValueError, match="column 'c' holds '1' in row 0"):
         extractor.fit(polars, y)
@@ -125,7 +125,7 @@ def test_text_in_other_containers(extractor):
         pd.Series(X[:, 2].astype(np.float32)),
     ],
 )
-def test_columns_that_are_numbers_after_all(extractor, column):
+def test_numeric_columns_of_other_types_are_accepted(extractor, column):
     rows = FRAME.assign(c=column)
     fitted = extractor.fit(rows, y)
     expected = clone(extractor).fit(rows.astype(float), y)
@@ -133,7 +133,7 @@ def test_columns_that_are_numbers_after_all(extractor, column):
     np.testing.assert_array_equal(fitted.predict(rows), expected.predict(rows.astype(float)))
 
 
-def test_duplicate_column_names(extractor, fitted):
+def test_duplicate_column_names_are_rejected(extractor, fitted):
     rows = FRAME.set_axis(["a", "b", "a", "b"], axis=1)
     message = "more than one column named 'a', 'b'"
     with pytest.raises(ValueError, match=message):
@@ -145,7 +145,7 @@ def test_duplicate_column_names(extractor, fitted):
 
 
 @pytest.mark.parametrize("rows", [sparse.csr_matrix(X), sparse.csc_array(X)])
-def test_sparse_rows(extractor, rows):
+def test_sparse_rows_are_rejected(extractor, rows):
     message = r"Sparse data was passed.*dense data is required"
     with pytest.raises(TypeError, match=message):
         extractor.fit(rows, y)
@@ -181,7 +181,7 @@ def test_sparse_rows(extractor, rows):
         "complex",
     ],
 )
-def test_shapes(extractor, rows, message):
+def test_wrong_shapes_are_rejected(extractor, rows, message):
     labels = y if rows is None or np.ndim(rows) < 2 else y[: len(rows)]
     with pytest.raises(ValueError, match=message):
         extractor.fit(rows, labels)
@@ -193,13 +193,13 @@ def test_shapes(extractor, rows, message):
 # --- y ---
 
 
-def test_one_class(extractor):
+def test_single_class_is_rejected(extractor):
     with pytest.raises(ValueError, match="only one class, 'a'"):
         extractor.fit(X, ["a"] * 150)
 
 
 @pytest.mark.parametrize("labels", [y[:149], np.r_[y, y]])
-def test_y_of_another_length(extractor, labels):
+def test_y_of_another_length_is_rejected(extractor, labels):
     with pytest.raises(
         ValueError, match=rf"inconsistent numbers of samples: \[150, {len(labels)}\]"
     ):
@@ -219,7 +219,7 @@ def test_y_of_another_length(extractor, labels):
     ],
     ids=["numbers", "NaN", "two columns", "None"],
 )
-def test_labels(extractor, labels, message):
+def test_invalid_labels_are_rejected(extractor, labels, message):
     with pytest.raises((ValueError, TypeError), match=message):
         extractor.fit(X, labels)
 
@@ -234,7 +234,7 @@ def test_labels(extractor, labels, message):
     ],
     ids=["text", "NaN", "inf", "two columns"],
 )
-def test_numbers(cls, numbers, message):
+def test_invalid_target_numbers_are_rejected(cls, numbers, message):
     with pytest.raises(ValueError, match=message):
         cls(LinearRegression()).fit(X, numbers)
 
@@ -255,7 +255,7 @@ def test_numbers(cls, numbers, message):
     ],
     ids=lambda e: type(e).__name__,
 )
-def test_no_classifier_or_regressor(cls, estimator):
+def test_estimators_that_do_not_predict_are_rejected(cls, estimator):
     with pytest.raises(
         TypeError,
         match=r"^estimator must be a scikit-learn classifier, regressor, clusterer or outlier "
@@ -266,12 +266,12 @@ def test_no_classifier_or_regressor(cls, estimator):
     assert repr(estimator) in str(caught.value)
 
 
-def test_a_class_instead_of_an_instance(cls):
+def test_estimator_class_is_rejected(cls):
     with pytest.raises(TypeError, match=r"instance .*LinearRegression"):
         cls(LinearRegression).fit(X, y)
 
 
-def test_an_unusable_black_box_can_be_printed_and_inspected(cls):
+def test_extractors_with_unusable_black_box_have_a_repr(cls):
     for estimator in (None, LinearRegression, "random-forest"):
         extractor = cls(estimator)
         assert cls.__name__ in repr(extractor)
@@ -294,7 +294,7 @@ class OnlyRegression(BaseExtractor):
         raise AssertionError
 
 
-def test_a_task_that_the_extractor_does_not_do():
+def test_unsupported_task_is_rejected():
     with pytest.raises(
         ValueError,
         match="OnlyRegression extracts rules for regression only, but the black box "
@@ -308,14 +308,14 @@ class TwoOutputs(DecisionTreeRegressor):
         return np.zeros((len(X), 2))
 
 
-def test_a_black_box_with_several_outputs(cls):
+def test_black_box_with_several_outputs_is_rejected(cls):
     with pytest.raises(
         ValueError, match=r"one label or number per row, .* \(150, 2\).*one output at a time"
     ):
         cls(TwoOutputs()).fit(X, y)
 
 
-def test_black_box_without_predict(cls):
+def test_black_box_without_predict_is_rejected(cls):
     class OnlyProba(ClassifierMixin, BaseEstimator):
         def predict_proba(self, X):
             return np.tile([0.5, 0.5], (len(X), 1))
@@ -324,7 +324,7 @@ def test_black_box_without_predict(cls):
         cls(OnlyProba()).fit(X, y)
 
 
-def test_labels_that_are_missing_or_mixed(extractor):
+def test_missing_or_mixed_labels_are_rejected(extractor):
     labels = np.array(["a", "b"] * 75, dtype=object)
     labels[7] = None
     with pytest.raises(ValueError, match=r"y lacks a label in 1 of 150 rows, the first in row 7"):
@@ -335,24 +335,24 @@ def test_labels_that_are_missing_or_mixed(extractor):
 
 
 @pytest.mark.parametrize("gone", [np.nan, pd.NA, 3])
-def test_lists_of_labels_hide_nothing_as_a_text(extractor, gone):
+def test_missing_labels_in_lists_are_rejected(extractor, gone):
     with pytest.raises(ValueError, match=r"y (lacks a label|mixes labels)"):
         extractor.fit(X, ["a", "b"] * 74 + ["a", gone])
 
 
-def test_features_too_large_for_a_tree():
+def test_cart_rejects_features_too_large_for_a_tree():
     rows = X.copy()
     rows[3, 1] = 1e200
     with pytest.raises(ValueError, match=r"Feature 'x1' holds numbers up to 1e\+200.*Scale the"):
         CARTExtractor(CallableRegressor(lambda rows: rows[:, 0])).fit(rows)
 
 
-def test_complex_numbers_are_no_predictions():
+def test_complex_predictions_are_rejected():
     black_box = CallableRegressor(lambda rows: rows[:, 0] + 1j)
     with pytest.raises(ValueError, match=r"predicted .*j.*not a number"):
         CARTExtractor(black_box).fit(X)
 
 
-def test_trees_reject_predictions_with_infinite_squares():
+def test_cart_rejects_predictions_with_infinite_squares():
     with pytest.raises(ValueError, match=r"predicts numbers up to .*Scale the target"):
         CARTExtractor(CallableRegressor(lambda rows: rows[:, 0] * 1e200)).fit(X)

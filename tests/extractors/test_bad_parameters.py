@@ -17,7 +17,7 @@ from skescore.registry import extractor_class
 X, y = load_iris(return_X_y=True)
 
 
-def test_parameters(extractor_name, parameter, wrong_value, error):
+def test_parameters_reject_invalid_values(extractor_name, parameter, wrong_value, error):
     options: dict[str, Any] = {parameter: wrong_value}
     if parameter == "abstain_label":
         options["uncovered"] = "abstain"
@@ -39,12 +39,12 @@ def test_parameters(extractor_name, parameter, wrong_value, error):
         assert repr(wrong_value) in message or str(wrong_value) in message
 
 
-def test_criteria_follow_the_task():
+def test_criterion_must_suit_the_task():
     with pytest.raises(ValueError, match="criterion must be one of None, 'squared_error', "):
         CARTExtractor(LinearRegression(), criterion="gini").fit(X, y)
 
 
-def test_thresholds_must_increase():
+def test_importance_thresholds_must_increase():
     extractor = GridExExtractor(LogisticRegression(), n_slices=[2, 3])
     for limits in ([0.5, 0.5], [0.7, 0.3]):
         with pytest.raises(ValueError, match="must have one length, the thresholds increasing"):
@@ -52,13 +52,13 @@ def test_thresholds_must_increase():
 
 
 @pytest.mark.parametrize("cls", [CARTExtractor, GridExExtractor])
-def test_parameters_are_only_checked_by_fit(cls):
+def test_parameters_are_checked_by_fit_only(cls):
     extractor = cls(LogisticRegression(), uncovered="whatever", batch_size="big")
     assert extractor.get_params()["batch_size"] == "big"
     clone(extractor)
 
 
-def test_numpy_numbers_will_do():
+def test_parameters_accept_numpy_numbers():
     model = DecisionTreeClassifier(random_state=0)
     CARTExtractor(
         model, max_leaf_nodes=np.int64(3), ccp_alpha=np.float64(0.01), simplify=np.bool_(True)
@@ -75,7 +75,7 @@ def test_numpy_numbers_will_do():
     ).fit(X, y)
 
 
-def test_no_count_is_beyond_all_bounds():
+def test_max_leaf_nodes_rejects_huge_counts():
     with pytest.raises(
         ValueError, match=r"max_leaf_nodes must be at most 2147483647, got 10{30}\."
     ):

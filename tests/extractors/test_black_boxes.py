@@ -71,7 +71,7 @@ class Counting(ClassifierMixin, BaseEstimator):
 # --- frozen ---
 
 
-def test_a_frozen_black_box_stays_the_same_object(extractor):
+def test_frozen_black_box_stays_the_same_object(extractor):
     model = RandomForestClassifier(10, random_state=0).fit(X, y)
     frozen = FrozenEstimator(model)
     trees = list(model.estimators_)
@@ -83,7 +83,7 @@ def test_a_frozen_black_box_stays_the_same_object(extractor):
     assert all(a is b for a, b in zip(model.estimators_, trees, strict=True))
 
 
-def test_a_frozen_black_box_in_searches(extractor):
+def test_frozen_black_box_is_not_refitted_in_searches(extractor):
     fits, questions = [], []
     model = Counting(fits, questions).fit(X, y)
     extractor.set_params(estimator=FrozenEstimator(model), uncovered="default")
@@ -98,7 +98,7 @@ def test_a_frozen_black_box_in_searches(extractor):
     assert questions.count(150) == 1 + 1  # the line above asked as well
 
 
-def test_a_frozen_black_box_travels(extractor, tmp_path):
+def test_frozen_black_box_survives_pickle(extractor, tmp_path):
     model = DecisionTreeClassifier(random_state=0).fit(X, y)
     extractor.set_params(estimator=FrozenEstimator(model)).fit(X)
     joblib.dump(extractor, tmp_path / "extractor.joblib")
@@ -114,13 +114,13 @@ def test_a_frozen_black_box_travels(extractor, tmp_path):
         assert other.fit(X).rules_ == extractor.rules_
 
 
-def test_a_frozen_black_box_needs_no_second_class_in_y(extractor):
+def test_frozen_black_box_needs_no_second_class_in_y(extractor):
     extractor.set_params(estimator=FrozenEstimator(GaussianNB().fit(X, y)))
     rules = extractor.fit(X).rules_
     assert extractor.fit(X, np.zeros(len(X), dtype=int)).rules_ == rules
 
 
-def test_an_unfitted_frozen_black_box(extractor):
+def test_unfitted_frozen_black_box_is_rejected(extractor):
     extractor.set_params(estimator=FrozenEstimator(GaussianNB()))
     with pytest.raises(ValueError, match=r"is not fitted yet.*Pass fit\(X, y\), or a fitted"):
         extractor.fit(X)
@@ -131,7 +131,7 @@ def test_an_unfitted_frozen_black_box(extractor):
 # --- fitted, not frozen ---
 
 
-def test_a_fitted_black_box_is_used_as_it_is_without_y(extractor):
+def test_fitted_black_box_is_used_without_y(extractor):
     fits = []
     model = Counting(fits).fit(X, y)
     extractor.set_params(estimator=model).fit(X[:100])
@@ -140,7 +140,7 @@ def test_a_fitted_black_box_is_used_as_it_is_without_y(extractor):
     assert extractor.classes_.tolist() == [0, 1, 2]  # of the black box, not of the rows
 
 
-def test_a_fitted_black_box_is_fitted_again_with_y(extractor):
+def test_fitted_black_box_is_refitted_with_y(extractor):
     fits = []
     model = Counting(fits).fit(X, y)
     extractor.set_params(estimator=model).fit(X[50:], y[50:])
@@ -150,7 +150,7 @@ def test_a_fitted_black_box_is_fitted_again_with_y(extractor):
     assert extractor.classes_.tolist() == [1, 2]
 
 
-def test_an_unfitted_black_box_needs_y(extractor):
+def test_unfitted_black_box_needs_y(extractor):
     with pytest.raises(
         ValueError,
         match=r"requires y to be passed, but the target y is None: the black box "
@@ -159,7 +159,7 @@ def test_an_unfitted_black_box_needs_y(extractor):
         extractor.fit(X)
 
 
-def test_a_clone_of_a_fitted_black_box_needs_y(extractor):
+def test_clone_of_fitted_black_box_needs_y(extractor):
     extractor.set_params(estimator=DecisionTreeClassifier().fit(X, y)).fit(X)
     with pytest.raises(ValueError, match="DecisionTreeClassifier is not fitted yet"):
         clone(extractor).fit(X)
@@ -178,7 +178,7 @@ COMPOSED = [
 
 @pytest.mark.parametrize("model", COMPOSED, ids=lambda m: type(m).__name__)
 @pytest.mark.parametrize("frame", [False, True])
-def test_composed_black_boxes(extractor, model, frame):
+def test_composed_black_boxes_equal_frozen_ones(extractor, model, frame):
     rows = pd.DataFrame(X, columns=["a", "b", "c", "d"]) if frame else X
     extractor.set_params(estimator=model).fit(rows, y)
     reference = clone(model).fit(rows, y)
@@ -192,7 +192,7 @@ def test_composed_black_boxes(extractor, model, frame):
     assert fitted.rules_ == second_fitted.rules_
 
 
-def test_a_regression_pipeline(extractor):
+def test_pipeline_of_regressor_gives_regression_rules(extractor):
     X, y = make_friedman1(200, random_state=0)
     model = make_pipeline(StandardScaler(), DecisionTreeRegressor(random_state=0))
     extractor.set_params(estimator=model).fit(X, y)
@@ -205,7 +205,7 @@ def test_a_regression_pipeline(extractor):
 
 @pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler((-3, 5))])
 @pytest.mark.parametrize("frame", [False, True])
-def test_rules_of_a_pipeline_are_in_the_units_of_its_input(extractor, scaler, frame):
+def test_rules_of_pipeline_use_units_of_its_input(extractor, scaler, frame):
     names = ["sepal length", "sepal width", "petal length", "petal width"]
     rows = pd.DataFrame(X, columns=names) if frame else X
     if frame:
@@ -233,7 +233,7 @@ def test_pipeline_with_frozen_black_box_needs_no_y(extractor):
     assert np.mean(pipeline.predict(X) == y) > 0.85
 
 
-def test_a_search_over_parameters_of_extractor_and_black_box(extractor):
+def test_search_tunes_extractor_and_black_box(extractor):
     grid = {"estimator__var_smoothing": [1e-9, 10.0], "uncovered": ["default", "nearest"]}
     search = GridSearchCV(extractor, grid, cv=3).fit(X, y)
     best = search.best_estimator_
@@ -241,7 +241,7 @@ def test_a_search_over_parameters_of_extractor_and_black_box(extractor):
     np.testing.assert_array_equal(search.predict(X), best.predict(X))
 
 
-def test_a_transformed_target():
+def test_extractors_work_with_a_transformed_target():
     X, y = make_friedman1(300, random_state=0)
     y = np.exp(y / 5)
     for inner in (
@@ -254,7 +254,7 @@ def test_a_transformed_target():
         np.testing.assert_allclose(model.predict(X), np.exp(on_logarithms.predict(X)))
 
 
-def test_an_extractor_explains_an_extractor():
+def test_extractor_explains_an_extractor():
     inner = CARTExtractor(
         RandomForestClassifier(10, random_state=0), max_leaf_nodes=8, random_state=0
     )
@@ -262,7 +262,7 @@ def test_an_extractor_explains_an_extractor():
     assert outer.fidelity(X) == 1.0
 
 
-def test_a_regressor_gives_rules_with_numbers():
+def test_regressor_gives_rules_with_numbers():
     forest = RandomForestRegressor(5, random_state=0)
     for extractor in (CARTExtractor(forest), GridExExtractor(forest, depth=1)):
         extractor.fit(X, y)
@@ -285,7 +285,7 @@ def test_fit_parameters_need_routing(extractor):
 
 
 @pytest.mark.usefixtures("routing")
-def test_weights_reach_the_black_box_by_routing(extractor):
+def test_routing_passes_weights_to_black_box(extractor):
     weights = np.where(y == 1, 0.0, 1.0)
     model = DecisionTreeClassifier(random_state=0).set_fit_request(sample_weight=True)
     extractor.set_params(estimator=model).fit(X, y, sample_weight=weights)
@@ -298,7 +298,7 @@ def test_weights_reach_the_black_box_by_routing(extractor):
 
 
 @pytest.mark.usefixtures("routing")
-def test_weights_reach_fit_and_score_in_cross_validation(extractor):
+def test_cross_validation_routes_weights_to_fit_and_score(extractor):
     weights = np.where(y == 1, 0.0, 1.0)
     model = DecisionTreeClassifier(random_state=0).set_fit_request(sample_weight=True)
     extractor.set_params(estimator=model).set_score_request(sample_weight=True)
@@ -312,7 +312,7 @@ def test_weights_reach_fit_and_score_in_cross_validation(extractor):
 
 
 @pytest.mark.usefixtures("routing")
-def test_fit_parameters_are_of_no_use_to_a_fitted_black_box(extractor):
+def test_fitted_black_box_rejects_fit_parameters(extractor):
     model = DecisionTreeClassifier().fit(X, y)
     with pytest.raises(ValueError, match=r"\['check_input'\] for a black box that is already"):
         extractor.set_params(estimator=model).fit(X, check_input=True)

@@ -40,7 +40,7 @@ def answers_like_its_tree(extractor, rows):
     classification=st.booleans(),
 )
 @pytest.mark.filterwarnings("ignore:max_leaf_nodes=. is less than", "ignore:The black box predicts")
-def test_rules_predict_like_the_tree(seed, options, classification):
+def test_cart_rules_predict_like_the_tree(seed, options, classification):
     random = np.random.default_rng(seed)
     X = random.integers(-5, 6, (60, 3)) * random.choice([1.0, 0.1, 1e6])
 
@@ -69,7 +69,7 @@ def test_rules_predict_like_the_tree(seed, options, classification):
         assert (rules.match(rows).sum(axis=1) == 1).all()
 
 
-def test_the_tree_learns_the_black_box_with_the_given_parameters():
+def test_cart_fits_its_tree_with_given_parameters():
     model = KNeighborsClassifier(9)
     extractor = CARTExtractor(
         model,
@@ -96,7 +96,7 @@ def test_the_tree_learns_the_black_box_with_the_given_parameters():
     )
 
 
-def test_regression():
+def test_cart_of_regressor_equals_tree():
     X, y = load_diabetes(return_X_y=True)
     model = KNeighborsRegressor(9)
     for criterion in (None, "squared_error", "poisson"):
@@ -131,7 +131,7 @@ def test_simplified_list_drops_redundant_conditions():
             assert c.upper in (np.inf, of_leaf[c.feature].upper)
 
 
-def test_half_of_an_interval_is_dropped_where_it_is_implied():
+def test_simplify_drops_implied_half_of_an_interval():
     # The leaf in the middle is 4.5 < x0 <= 6.5, but what is up to 4.5 has been answered.
     X = np.arange(9.0)[:, None]
     words = np.array(["a"] * 5 + ["b"] * 2 + ["c"] * 2)
@@ -143,7 +143,7 @@ def test_half_of_an_interval_is_dropped_where_it_is_implied():
     assert [r.premise_text() for r in alone] == ["x0 ≤ 4.5", "4.5 < x0 ≤ 6.5", "x0 > 6.5"]
 
 
-def test_leaves_and_depth_are_bounded():
+def test_max_leaf_nodes_and_max_depth_limit_rules():
     X, y = make_classification(300, 5, n_informative=4, n_redundant=0, random_state=0)
     model = DecisionTreeClassifier(random_state=0)
     sizes = [
@@ -158,7 +158,7 @@ def test_leaves_and_depth_are_bounded():
     assert CARTExtractor(model, max_leaf_nodes=None).fit(X, y).fidelity(X) == 1.0
 
 
-def test_depth_or_leaves_alone_limit_the_tree():
+def test_max_leaf_nodes_default_depends_on_max_depth():
     rows = np.random.default_rng(0).uniform(size=(600, 2))
     for n_classes, leaves in ((2, 6), (7, 7), (30, 8)):
         black_box = CallableClassifier(lambda r, n=n_classes: (np.arange(len(r)) % n).astype(int))
@@ -184,7 +184,7 @@ def test_equal_rows_give_one_rule():
     assert extractor.completeness_ == 1.0
 
 
-def test_classes_that_the_rows_do_not_show_have_no_share():
+def test_classes_absent_from_rows_get_no_share():
     model = DecisionTreeClassifier(random_state=0).fit(IRIS, SPECIES)
     extractor = CARTExtractor(model, random_state=0).fit(IRIS[50:])
     assert extractor.classes_.tolist() == [0, 1, 2]

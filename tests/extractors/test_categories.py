@@ -60,7 +60,7 @@ def fitted(request) -> BaseExtractor:
     return extractor.fit(X, concept(X))
 
 
-def test_the_concept_is_found_in_terms_of_the_values(fitted):
+def test_categories_appear_by_name_in_rules(fitted):
     X = frame(500, seed=1)
     assert fitted.score(X, concept(X)) == 1.0
     text = str(fitted.rules_)
@@ -83,7 +83,7 @@ def test_predictions_do_not_depend_on_container(fitted):
     assert fitted.rules_.predict(X[["shape", "size", "color"]]).tolist() == expected
 
 
-def test_rules_travel(fitted):
+def test_rules_with_categories_survive_json_and_pickle(fitted):
     X = frame(50, seed=2)
     assert RuleSet.from_json(fitted.rules_.to_json()) == fitted.rules_
     copied = pickle.loads(pickle.dumps(fitted.set_params(estimator=None)))
@@ -97,14 +97,14 @@ def test_unseen_categories_get_predictions(fitted):
     np.testing.assert_allclose(fitted.predict_proba(X).sum(axis=1), 1)
 
 
-def test_a_text_where_training_had_numbers(fitted):
+def test_text_in_column_of_numbers_is_rejected(fitted):
     X = frame(20).astype({"size": object})
     X.loc[3, "size"] = "large"
     with pytest.raises(ValueError, match=r"column 'size' holds 'large' in row 3"):
         clone(fitted).fit(X, concept(X))
 
 
-def test_frames_of_polars_reach_the_black_box_as_such(fitted):
+def test_black_box_receives_polars_frames(fitted):
     X = polars.DataFrame(frame().astype({"shape": str}))
 
     def asks_polars(rows: Any) -> np.ndarray:
@@ -116,7 +116,7 @@ def test_frames_of_polars_reach_the_black_box_as_such(fitted):
 
 
 @pytest.mark.parametrize("name", EXTRACTORS)
-def test_categories_are_named_and_in_no_linear_model(name):
+def test_categories_are_named_and_have_no_slope(name):
     X = frame()
     regression = "classification" not in extractor_class(name).tasks
     tasks = ("regression",) if regression else extractor_class(name).tasks
@@ -142,7 +142,7 @@ def test_categories_are_named_and_in_no_linear_model(name):
 
 @pytest.mark.parametrize("dtype", ["bool", "boolean"])
 @pytest.mark.parametrize("name", EXTRACTORS)
-def test_truth_values_are_categories(name, dtype):
+def test_booleans_are_categories(name, dtype):
     random = np.random.default_rng(0)
     X = pd.DataFrame({"member": random.uniform(size=200) < 0.5, "age": random.normal(size=200)})
     X["member"] = X["member"].astype(dtype)
@@ -158,7 +158,7 @@ def test_truth_values_are_categories(name, dtype):
     assert all(isinstance(c, OneOf) and set(c.values) <= {True, False} for c in conditions)
 
 
-def test_a_search_over_columns_of_names():
+def test_search_accepts_categories():
     X = frame()
     black_box = encoded(RandomForestClassifier(10, random_state=0))
     search = ExtractorSearchCV(
@@ -167,7 +167,7 @@ def test_a_search_over_columns_of_names():
     assert search.score(X, concept(X)) > 0.95
 
 
-def test_a_column_that_no_rule_uses_is_never_checked(fitted):
+def test_unused_column_is_not_checked_beside_categories(fitted):
     X = frame(50, seed=2)
     expected = fitted.predict(X).tolist()
     assert 1 not in fitted.rules_.used_features
@@ -175,7 +175,7 @@ def test_a_column_that_no_rule_uses_is_never_checked(fitted):
         assert fitted.predict(X.assign(size=values)).tolist() == expected
 
 
-def test_a_column_of_numbers_that_no_rule_uses_is_never_checked():
+def test_unused_column_of_numbers_is_not_checked():
     X = pd.DataFrame(np.random.default_rng(0).uniform(size=(60, 3)), columns=["a", "b", "c"])
     tree = CARTExtractor(CallableClassifier(lambda rows: rows["b"] > 0.5)).fit(X)
     expected = tree.predict(X).tolist()
@@ -205,7 +205,7 @@ def test_cart_writes_sets_of_values():
     assert extractor.completeness_ == 1.0
 
 
-def test_cart_on_numbers_that_are_declared_categories():
+def test_cart_treats_declared_numbers_as_categories():
     X = pd.DataFrame({"code": pd.Categorical([3, 1, 2, 3, 1, 2] * 5)})
     y = np.where(X["code"].astype(int) == 2, "two", "other")
     extractor = CARTExtractor(
@@ -225,7 +225,7 @@ def test_cart_on_numbers_that_are_declared_categories():
         st.tuples(st.integers(0, 9), st.integers(0, 9)).filter(any), min_size=2, max_size=6
     )
 )
-def test_a_threshold_in_the_order_is_the_best_of_all_sets(shares):
+def test_category_order_contains_best_split_of_all_sets(shares):
     """Breiman et al. 1984, theorem 4.5: for two classes no other set of values is purer."""
     codes = np.repeat(np.arange(len(shares)), [a + b for a, b in shares])
     answers = np.concatenate([[0] * a + [1] * b for a, b in shares]).astype(int)
@@ -249,7 +249,7 @@ def test_a_threshold_in_the_order_is_the_best_of_all_sets(shares):
     assert by_order == pytest.approx(by_hand, abs=1e-9)
 
 
-def test_the_order_of_values_by_numbers_and_by_three_classes():
+def test_category_order_sorts_by_mean_or_class_shares():
     codes = np.array([0, 0, 1, 1, 2, 2])
     assert category_order(codes, np.array([5.0, 5, 1, 1, 3, 3]), 3, None).tolist() == [1, 2, 0]
     order = category_order(codes, np.array([0, 0, 0, 1, 2, 2]), 3, 3).tolist()
@@ -259,7 +259,7 @@ def test_the_order_of_values_by_numbers_and_by_three_classes():
 # --- the encoder ---
 
 
-def test_points_are_shown_in_the_types_of_the_training_frame():
+def test_encoder_decodes_to_types_of_training_frame():
     X = frame(30)
     encoder = CategoryEncoder(X)
     coded = encoder.codes(X)
@@ -282,7 +282,7 @@ def test_encoder_rejects_invalid_columns(values, message):
         CategoryEncoder(pd.DataFrame({"c": values}))
 
 
-def test_text_is_a_name_only_where_all_of_it_is():
+def test_encoder_takes_only_pure_text_columns():
     columns = {
         "names": ["a", "b", "1"],
         "slip": pd.Series([1.5, "a", 2.5], dtype=object),

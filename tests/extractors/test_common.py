@@ -47,7 +47,7 @@ EXPORTED = {
 }
 
 
-def test_every_extractor_is_exported_registered_and_tested_here():
+def test_registry_lists_all_exported_extractors():
     ours = {
         c
         for c in subclasses(BaseExtractor)
@@ -73,11 +73,11 @@ LIMITS = {
         if ("classification" if is_classifier(black_box) else "regression") in spec.tasks
     ],
 )
-def test_scikit_learn_checks(estimator, check):
+def test_extractors_pass_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-def test_the_contract(extractor, check):
+def test_extractors_keep_the_contract(extractor, check):
     check(extractor)
 
 
@@ -126,7 +126,7 @@ def fitted(known, name, task, data, unfitted):
 # --- parameters ---
 
 
-def test_parameters_are_keywords_stored_as_they_come(cls):
+def test_parameters_are_keywords_stored_unchanged(cls):
     parameters = dict(inspect.signature(cls).parameters)
     assert next(iter(parameters)) == "estimator"
     parameters.pop("estimator")
@@ -141,7 +141,7 @@ def test_parameters_are_keywords_stored_as_they_come(cls):
 # --- what fit leaves ---
 
 
-def test_attributes_after_fit(data, fitted):
+def test_fit_sets_documented_attributes(data, fitted):
     X, _ = data
     assert fitted.n_rules_ >= 2
     assert fitted.rules_.feature_names == tuple(f"x{j}" for j in range(X.shape[1]))
@@ -152,7 +152,7 @@ def test_attributes_after_fit(data, fitted):
     assert fitted.estimator_ is not fitted.estimator
 
 
-def test_the_domain_holds_the_rows_closely(data, fitted):
+def test_domain_encloses_rows_closely(data, fitted):
     X, _ = data
     lower, upper = np.array(fitted.rules_.domain.lower), np.array(fitted.rules_.domain.upper)
     assert (lower <= X.min(axis=0)).all()
@@ -221,7 +221,7 @@ def test_outputs_summarize_black_box_predictions(data, unfitted, task, monkeypat
             assert rule.statistics.standard_deviation == pytest.approx(inside.std(), abs=1e-9)
 
 
-def test_fallback_describes_the_rows_without_a_rule(data, fitted, task):
+def test_fallback_describes_uncovered_rows(data, fitted, task):
     X, y = data
     predictions = clone(fitted.estimator).fit(X, y).predict(X)
     uncovered = ~fitted.covers(X)
@@ -255,7 +255,7 @@ def test_fidelity_reuses_predictions_of_fit(data, unfitted):
     [(name, "both") for name, spec in EXTRACTORS.items() if len(spec.tasks) == 2],
     ids=lambda case: case[0],
 )
-def test_a_second_fit_leaves_nothing_of_the_first(make):
+def test_second_fit_forgets_first(make):
     X, y = data_of("classification")
     extractor = make(KNeighborsClassifier(5)).fit(X, y)
     other_X, other_y = data_of("regression")
@@ -266,7 +266,7 @@ def test_a_second_fit_leaves_nothing_of_the_first(make):
     assert extractor.oracle_.n_rows == fresh.oracle_.n_rows
 
 
-def test_travels_by_pickle(data, fitted):
+def test_extractors_survive_pickle(data, fitted):
     X, _ = data
     other = pickle.loads(pickle.dumps(fitted))
     assert other.rules_ == fitted.rules_

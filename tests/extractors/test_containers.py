@@ -103,7 +103,7 @@ def test_nameless_black_box_gets_the_container_of_fit(make, frame):
     ],
     ids=lambda m: type(m).__name__,
 )
-def test_a_scikit_learn_black_box_never_warns_of_names(make, frame, model):
+def test_named_black_box_never_warns_of_names(make, frame, model):
     # Warnings are errors in these tests; scikit-learn warns of arrays shown to such a model.
     extractor = make(model).fit(frame, y)
     np.testing.assert_array_equal(extractor.covers(frame), extractor.rules_.covers(X))
@@ -111,7 +111,7 @@ def test_a_scikit_learn_black_box_never_warns_of_names(make, frame, model):
     assert set(extractor.predict(frame)) == {"setosa", "versicolor", "virginica"}
 
 
-def test_arrays_give_the_same_rules_but_for_the_names(make, frame):
+def test_arrays_and_frames_give_the_same_rules(make, frame):
     of_array = make(DecisionTreeClassifier(random_state=0)).fit(X, y).rules_
     of_frame = make(DecisionTreeClassifier(random_state=0)).fit(frame, y).rules_
     assert of_array.replace(feature_names=NAMES) == of_frame
@@ -151,7 +151,7 @@ def test_frozen_box_of_arrays_gets_arrays_for_frames(make, frame):
     assert real.fidelity(frame) > 0.8
 
 
-def test_columns_of_several_types_become_one_array_of_floats(make):
+def test_columns_of_several_types_become_floats(make):
     mixed = PANDAS.assign(flag=PANDAS["petal width"] > 1, count=np.arange(150))
     model = ArraysOnly().fit(mixed.to_numpy(dtype=float), y)
     extractor = make(FrozenEstimator(model)).fit(mixed)
@@ -181,7 +181,7 @@ def other_order(frame):
     return frame[NAMES[::-1]]
 
 
-def test_the_black_box_gets_its_own_order_of_columns(make, frame):
+def test_black_box_gets_its_own_order_of_columns(make, frame):
     # Rules must mean the same, whichever way round the extractor gets the columns: in the points
     # that GridEx draws as well.
     model = FrozenEstimator(DecisionTreeClassifier(random_state=0).fit(PANDAS, y))
@@ -206,14 +206,14 @@ class NamedFrames(FramesOnly):
         return super().fit(X, y)
 
 
-def test_the_black_box_may_know_fewer_columns(make, frame):
+def test_black_box_may_use_fewer_columns(make, frame):
     model = FrozenEstimator(DecisionTreeClassifier(random_state=0).fit(PANDAS[NAMES[2:]], y))
     extractor = make(model).fit(frame)
     assert extractor.rules_.feature_names == tuple(NAMES)
     assert extractor.fidelity(frame) > 0.8
 
 
-def test_the_black_box_was_fitted_on_other_columns(make, frame):
+def test_black_box_of_other_columns_is_rejected(make, frame):
     model = FrozenEstimator(DecisionTreeClassifier(random_state=0).fit(PANDAS, y))
     columns = ["a", "b", *NAMES[2:]]
     renamed = frame.rename(
@@ -228,7 +228,7 @@ def test_the_black_box_was_fitted_on_other_columns(make, frame):
         make(model).fit(renamed)
 
 
-def test_the_black_box_was_fitted_on_more_columns(make):
+def test_black_box_of_more_columns_is_rejected(make):
     model = FrozenEstimator(DecisionTreeClassifier(random_state=0).fit(PANDAS, y))
     with pytest.raises(ValueError, match=r"must have one column for each of \['sepal length'"):
         make(model).fit(X[:, :3])
@@ -255,7 +255,7 @@ def test_rows_with_other_columns_are_rejected(make, use):
 # --- what else comes as rows ---
 
 
-def test_row_labels_of_a_frame_do_not_matter(make):
+def test_index_of_frame_does_not_change_rules(make):
     # Whole numbers in floats: a frame could take 0.0:50.0 for labels.
     labeled = PANDAS.set_axis(np.arange(150)[::-1] * 1.0)
     plain = make(DecisionTreeClassifier(random_state=0)).fit(PANDAS, y)
@@ -277,7 +277,7 @@ def test_row_labels_of_a_frame_do_not_matter(make):
     ],
     ids=["list", "fortran", "object", "strided", "numbered columns", "Float64", "pyarrow"],
 )
-def test_containers_give_one_and_the_same_rules(make, container):
+def test_all_containers_give_the_same_rules(make, container):
     expected = make(DecisionTreeClassifier(random_state=0)).fit(X, y)
     extractor = make(DecisionTreeClassifier(random_state=0)).fit(container(X), y)
     names = extractor.rules_.feature_names
@@ -286,7 +286,7 @@ def test_containers_give_one_and_the_same_rules(make, container):
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int64, np.uint16, np.float32, bool])
-def test_numbers_of_any_kind(make, kind):
+def test_numeric_types_give_the_same_rules(make, kind):
     rows = (X.mean(axis=0) < X) if kind is bool else np.round(10 * X).astype(kind)
     model = DecisionTreeClassifier(random_state=0)
     extractor = make(model).fit(rows, y)
@@ -298,12 +298,12 @@ def test_numbers_of_any_kind(make, kind):
 @pytest.mark.parametrize(
     "labels", [y.tolist(), pd.Series(y), pd.Series(y, index=range(150, 0, -1)), pl.Series(y)]
 )
-def test_labels_in_any_container(make, labels):
+def test_label_containers_give_the_same_rules(make, labels):
     expected = make(DecisionTreeClassifier(random_state=0)).fit(PANDAS, y).rules_
     assert make(DecisionTreeClassifier(random_state=0)).fit(PANDAS, labels).rules_ == expected
 
 
-def test_a_fit_on_an_array_forgets_the_names_of_a_frame_before(make):
+def test_refit_on_array_forgets_feature_names(make):
     frame = pd.DataFrame(np.arange(40.0).reshape(20, 2) % 7, columns=["a", "b"])
     model = FrozenEstimator(DecisionTreeClassifier().fit(frame.to_numpy(), [0, 1] * 10))
     extractor = make(model).fit(frame)

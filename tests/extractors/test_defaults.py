@@ -86,7 +86,7 @@ def test_defaults_are_readable_and_faithful(name, table):
 
 @pytest.mark.parametrize("max_rules", [1, 2, 3, 7, 16])
 @pytest.mark.parametrize("name", ["gridex", "gridrex", "iter"])
-def test_no_more_rules_than_allowed(name, max_rules):
+def test_extractors_respect_max_rules(name, max_rules):
     X, y = TABLES["friedman1"]()
     extractor = extractor_class(name)(LinearRegression(), max_rules=max_rules, random_state=0)
     extractor.set_params(threshold=0.01)  # nothing is ever pure
@@ -97,7 +97,7 @@ def test_no_more_rules_than_allowed(name, max_rules):
         assert extractor.coverage_ == extractor.completeness_ == 1
 
 
-def test_boxes_are_cut_where_it_helps_most():
+def test_gridex_cuts_useful_features():
     X = np.random.default_rng(0).uniform(size=(400, 3))
     black_box = CallableClassifier(lambda rows: (rows[:, 1] < 0.5) * 2 + (rows[:, 2] < 0.25))
     rules = GridExExtractor(black_box).fit(X).rules_
@@ -155,7 +155,7 @@ def test_important_features_are_selected():
     assert len(important_features(X[:, :20], parity.astype(int), "classification", 7)) == 7
 
 
-def test_a_category_counts_by_its_values():
+def test_important_features_count_categories_once():
     codes = np.arange(400) % 40
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(400, 9))).add_prefix("x")
     X.insert(0, "code", pd.Categorical(codes))
@@ -167,7 +167,7 @@ def test_a_category_counts_by_its_values():
 
 
 @pytest.mark.parametrize(("name", "options"), [("gridrex", {}), ("cream", {"output": "linear"})])
-def test_terms_are_limited_and_counted(name, options):
+def test_max_terms_limits_linear_terms(name, options):
     X, y = TABLES["friedman1"]()
     for most in (1, 3, None):
         extractor = extractor_class(name)(

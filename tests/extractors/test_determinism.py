@@ -43,7 +43,7 @@ def test_workers_give_the_same_rules(backend):
     assert [fitted.rules_ for fitted in result] == expected * 3
 
 
-def test_searches_give_the_same_result_with_any_number_of_jobs(extractor):
+def test_searches_do_not_depend_on_n_jobs(extractor):
     grid = {"random_state": [0, 1], "uncovered": ["default", "nearest"]}
     with parallel_config(backend="threading"):
         one, two = (
@@ -74,7 +74,7 @@ def test_fitting_touches_no_global_generator(extractor):
     assert clone(extractor).fit(X).rules_ == one
 
 
-def test_a_generator_as_random_state_gives_other_rules_each_time(extractor):
+def test_generator_as_random_state_gives_other_rules_each_time(extractor):
     extractor.set_params(random_state=np.random.RandomState(0))
     drawn = {extractor.fit(X).rules_ for _ in range(5)}
     assert len(drawn) > 1
@@ -124,14 +124,14 @@ def points_of(random_state, **options):
     return np.vstack(queries[1:])
 
 
-def test_other_seeds_draw_other_points():
+def test_seeds_decide_drawn_points():
     one, again, other = points_of(0), points_of(0), points_of(1)
     np.testing.assert_array_equal(one, again)
     assert len(one) > 100
     assert not np.isin(one, other).any()
 
 
-def test_no_seed_means_other_points_each_time():
+def test_points_differ_without_a_seed():
     assert not np.isin(points_of(None), points_of(None)).any()
 
 
@@ -155,7 +155,7 @@ def test_points_of_a_cell_do_not_depend_on_other_cells():
     assert {tuple(p) for p in more} - {tuple(p) for p in extra} == {tuple(p) for p in few}
 
 
-def test_without_points_the_seed_does_not_matter():
+def test_seed_does_not_matter_without_drawn_points():
     tree = DecisionTreeClassifier(random_state=0)
     one, other, none = (
         GridExExtractor(tree, n_slices=3, random_state=seed).fit(X, y).rules_

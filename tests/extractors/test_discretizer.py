@@ -25,7 +25,7 @@ from skescore.rules import Interval
         Discretizer("given", cut_points={0: [0.0, 1.0]}),
     ]
 )
-def test_scikit_learn_checks(estimator, check):
+def test_discretizer_passes_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
@@ -37,7 +37,7 @@ def cuts_of(values, y=None, **parameters):
 # --- quantiles ---
 
 
-def test_quantiles_without_ties_make_equal_bins():
+def test_quantile_bins_are_equal_without_ties():
     values = np.random.default_rng(0).permutation(40)
     assert cuts_of(values, n_bins=4) == [9.5, 19.5, 29.5]
 
@@ -79,7 +79,7 @@ def test_quantile_cuts_are_midpoints_of_large_bins(values, n_bins, share):
     ],
     ids=["constant", "two values", "ties"],
 )
-def test_ties_are_never_cut(strategy, values, cuts):
+def test_cuts_never_split_ties(strategy, values, cuts):
     labels = [str(v) for v in values]
     assert cuts_of(values, labels, strategy=strategy) == cuts
 
@@ -95,7 +95,7 @@ def test_neighboring_floats_are_separated():
 # --- trees ---
 
 
-def test_iris_is_cut_where_its_published_tree_is():
+def test_tree_cuts_of_iris_equal_published_thresholds():
     """The thresholds 0.8 and 1.75 of petal width: scikit-learn's user guide, "Decision Trees"."""
     X, y = load_iris(return_X_y=True, as_frame=True)
     cuts = Discretizer("tree", n_bins=3).fit(X, y).cut_points_[3]
@@ -131,7 +131,7 @@ def gini_of_cut(values, labels, cut):
     return total
 
 
-def test_one_cut_is_the_best_of_all():
+def test_single_tree_cut_is_the_best_of_all():
     random = np.random.default_rng(5)
     values = random.normal(size=80)
     labels = (values + random.normal(size=80) > 0.3).astype(int)
@@ -142,7 +142,7 @@ def test_one_cut_is_the_best_of_all():
     assert gini_of_cut(values, labels, cut) == pytest.approx(best, abs=1e-9)
 
 
-def test_cuts_among_very_many_values_are_exact():
+def test_tree_cuts_of_many_values_are_exact():
     random = np.random.default_rng(0)
     values = random.permutation(20_000) / 7.0
     labels = np.digitize(values, [700.05, 1900.01])
@@ -153,7 +153,7 @@ def test_cuts_among_very_many_values_are_exact():
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3])
-def test_grouped_values_give_as_many_cuts(share):
+def test_tree_cuts_of_grouped_values_are_exact(share):
     n_rows = 10_000  # more values than a tree first tells apart
     values = np.random.default_rng(2).normal(size=n_rows)
     labels = np.digitize(values, [-0.4, 0.9])
@@ -180,7 +180,7 @@ def checkerboard(n_rows=400):
 
 
 @pytest.mark.parametrize("target", [bool, str, float])
-def test_joint_cuts_serve_features_that_matter_together(target):
+def test_joint_cuts_find_interacting_features(target):
     X, y = checkerboard()
     joint = Discretizer("tree", n_bins=2, joint=True).fit(X, y.astype(target))
     alone = Discretizer("tree", n_bins=2).fit(X, y.astype(target))
@@ -194,7 +194,7 @@ def test_joint_cuts_serve_features_that_matter_together(target):
         assert np.bincount(codes, minlength=joint.n_bins_[j]).all()  # no bin without rows
 
 
-def test_joint_cuts_are_the_thresholds_of_one_tree():
+def test_joint_cuts_contain_thresholds_of_one_tree():
     X, y = load_iris(return_X_y=True)
     tree = DecisionTreeClassifier(max_leaf_nodes=32, random_state=0).fit(X, y).tree_
     joint = Discretizer("tree", joint=True).fit(X, y)
@@ -207,7 +207,7 @@ def test_joint_cuts_are_the_thresholds_of_one_tree():
         np.testing.assert_allclose(joint.cut_points_[j], expected, rtol=1e-6)
 
 
-def test_joint_cuts_look_at_some_of_many_rows():
+def test_joint_cuts_sample_many_rows():
     X, y = checkerboard(40_000)
     many = Discretizer("tree", joint=True).fit(X, y)
     fitted = Discretizer("tree", joint=True).fit(X[::2], y[::2])
@@ -226,7 +226,7 @@ def test_cut_points_scale_with_features(factor, joint):
         np.testing.assert_array_equal(cuts * factor, other)
 
 
-def test_labels_may_be_of_any_kind():
+def test_tree_cuts_do_not_depend_on_label_type():
     X, y = load_iris(return_X_y=True)
     numbers = Discretizer("tree").fit(X, y)
     names = Discretizer("tree").fit(X, np.array(["a", "b", "c"], dtype=object)[y])
@@ -247,7 +247,7 @@ def test_labels_may_be_of_any_kind():
     ],
     ids=["names", "both", "indices", "sequence"],
 )
-def test_given_cuts(cut_points):
+def test_given_cut_points_define_codes(cut_points):
     X = pd.DataFrame({"age": [18.0, 19.0, 70.0], "weight": [1, 2, 3], "size": [0.0, 0.1, -1]})
     discretizer = Discretizer("given", cut_points=cut_points).fit(X)
     assert [c.tolist() for c in discretizer.cut_points_] == [[18, 65.5], [], [0.0]]
@@ -271,7 +271,7 @@ def test_given_cuts(cut_points):
         (3, TypeError, "mapping from features.*got 3"),
     ],
 )
-def test_cuts_that_cannot_be(cut_points, error, text):
+def test_cut_points_reject_invalid_values(cut_points, error, text):
     X = pd.DataFrame({"a": [1.0, 2.0], "b": [1.0, 2.0]})
     with pytest.raises(error, match=text):
         Discretizer("given", cut_points=cut_points).fit(X)
@@ -299,7 +299,7 @@ def test_codes_match_intervals(cuts, values):
         assert codes[i] == sum(value > cut for cut in cuts)
 
 
-def test_intervals_by_name_and_the_open_ends():
+def test_intervals_accept_feature_names():
     X, y = load_iris(return_X_y=True, as_frame=True)
     discretizer = Discretizer("tree", n_bins=3).fit(X, y)
     low, high = discretizer.cut_points_[3]
@@ -334,7 +334,7 @@ def test_set_output_returns_frame():
         ({"cut_points": {}}, ValueError, "and for no other, got strategy='quantile'"),
     ],
 )
-def test_bad_parameters(parameters, error, text):
+def test_parameters_reject_invalid_values(parameters, error, text):
     with pytest.raises(error, match=text):
         Discretizer(**parameters).fit([[1.0], [2.0]])
 
@@ -344,7 +344,7 @@ def test_tree_strategy_requires_y():
         Discretizer("tree").fit([[1.0], [2.0]])
 
 
-def test_text_columns_are_refused_by_name():
+def test_text_columns_are_rejected_by_name():
     X = pd.DataFrame({"size": [1.0, 2.0], "color": ["red", "blue"]})
     with pytest.raises(ValueError, match="Discretizer needs numbers, but column 'color'"):
         Discretizer().fit(X)

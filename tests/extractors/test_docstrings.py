@@ -57,7 +57,7 @@ def defaults_of(kind: str, n_names: int) -> list[Any] | None:
     return [float(v) if v in ("inf", "-inf", "NaN") else v for v in values]
 
 
-def test_there_is_something_to_check():
+def test_documented_names_include_main_classes():
     assert {"skescore.GridExExtractor", "skescore.CARTExtractor", "skescore.ice_score"} <= set(
         DOCUMENTED
     )
@@ -106,7 +106,7 @@ def test_public_names_have_a_docstring():
             assert inspect.getdoc(getattr(skescore, name)), name
 
 
-def test_the_check_itself_finds_faults():
+def test_docstring_checker_finds_faults():
     def function(a, b=2, *, c=None):
         """Do nothing.
 

@@ -25,7 +25,7 @@ def used(rules) -> set[int]:
 
 
 @pytest.mark.parametrize("case", CLASSIFYING, ids=lambda case: case[0])
-def test_rules_use_only_the_chosen_features(make) -> None:
+def test_features_parameter_limits_features_of_rules(make) -> None:
     shapes = set()
 
     def decide(rows: np.ndarray) -> np.ndarray:
@@ -43,7 +43,7 @@ def test_rules_use_only_the_chosen_features(make) -> None:
     assert clone(extractor).features == [1, 3]
 
 
-def test_outputs_and_regression() -> None:
+def test_features_parameter_limits_linear_terms() -> None:
     black_box = CallableRegressor(lambda rows: 2 * rows[:, 2] + rows[:, 1])
     extractor = extractor_class("gridrex")(black_box, features=[2], random_state=0).fit(X)
     lines = {j for rule in extractor.rules_.rules for j, _ in rule.output.terms}
@@ -51,7 +51,7 @@ def test_outputs_and_regression() -> None:
     assert extractor.fidelity(X) > 0.6
 
 
-def test_names_and_categories_of_a_frame() -> None:
+def test_features_parameter_accepts_names_and_categories() -> None:
     frame = pd.DataFrame(X[:, :2], columns=["a", "b"])
     frame["c"] = np.where(X[:, 2] > 0.5, "high", "low")
     frame["d"] = np.where(X[:, 3] > 0.5, "up", "down")
@@ -69,7 +69,7 @@ def test_names_and_categories_of_a_frame() -> None:
         assert (extractor.predict(frame) == decide(frame)).mean() > 0.7
 
 
-def test_features_that_change_no_prediction() -> None:
+def test_features_without_influence_are_reported() -> None:
     twins = np.column_stack([X[:, 0], X[:, 0], X[:, 1]])
 
     def decide(rows: np.ndarray) -> np.ndarray:
@@ -116,7 +116,7 @@ def test_features_that_change_probabilities_have_influence() -> None:
     assert copied.features_without_influence(twins) == ["x2"]
 
 
-def test_outputs_of_black_boxes_respect_batches() -> None:
+def test_query_outputs_respects_batches() -> None:
     y = (X[:, 0] > 0.5).astype(int)
     model = _Sure().fit(X, y)
     oracle = Oracle(FrozenEstimator(model), batch_size=7)
@@ -148,7 +148,7 @@ def test_other_features_come_from_nearest_row(n_features: int) -> None:
     )
 
 
-def test_first_of_equally_near_rows_gives_the_other_features() -> None:
+def test_first_of_equally_near_rows_gives_other_features() -> None:
     rng = np.random.default_rng(2)
     rows = np.column_stack([rng.integers(0, 2, (60, 12)).astype(float), np.arange(60.0)])
     queried: list[np.ndarray] = []

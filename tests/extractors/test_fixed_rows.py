@@ -74,7 +74,7 @@ def outcome(extractor, X: pd.DataFrame | np.ndarray, X_test: pd.DataFrame | np.n
 
 
 @pytest.mark.parametrize("kind", ["array", "frame", "text and missing values"])
-def test_candidates_share_checks_of_rows(make, name, able, kind):
+def test_fixed_rows_keep_results_of_candidates(make, name, able, kind):
     if kind.startswith("text") and not extractor_class(name).takes_categories:
         pytest.skip(f"{name} takes numbers only")
     X = table(kind)
@@ -92,7 +92,7 @@ def test_candidates_share_checks_of_rows(make, name, able, kind):
     assert pickle.dumps((X, X_test)) == before
 
 
-def test_invalid_rows_still_raise_errors():
+def test_fixed_rows_still_reject_invalid_rows():
     X = table("frame")
     bad_rows = X.assign(weight=np.inf)
     shared = fitted_black_box(X, "classification")
@@ -112,7 +112,7 @@ def fixed_rows():
     return fitted_black_box(table("array"), "regression").fixed_rows
 
 
-def test_other_rows_are_not_shared():
+def test_fixed_rows_do_not_share_other_rows():
     X = np.array([[1.0], [2.0]])
     fixed = fixed_rows()
     fixed.add(X)
@@ -123,7 +123,7 @@ def test_other_rows_are_not_shared():
     assert fixed.once(other, "sum", lambda: -1.0) == -1.0
 
 
-def test_copies_and_pickles_hold_no_rows():
+def test_fixed_rows_copies_hold_no_rows():
     X = np.zeros((100_000, 2))
     fixed = fixed_rows()
     fixed.add(X)

@@ -90,7 +90,7 @@ def test_feature_equal_to_target_has_importance_one():
 
 @settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1))
-def test_perfect_features_are_all_perfect(seed):
+def test_importances_of_perfect_features_are_one(seed):
     random = np.random.default_rng(seed)
     line, groups = random.normal(size=50), np.r_[0, 1, 2, random.integers(0, 3, 47)]
     factors, shifts = random.normal(size=(2, 20)) * 10.0 ** random.integers(-2, 3, (2, 20))
@@ -120,7 +120,7 @@ def test_importances_do_not_depend_on_units():
         )
 
 
-def test_two_rows():
+def test_importances_accept_two_rows():
     X = np.array([[0.0, 1.0], [1.0, 1.0]])
     for task in ("classification", "regression"):
         result = feature_importances(X, np.array([0, 1]), task)

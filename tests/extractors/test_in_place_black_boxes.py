@@ -158,7 +158,7 @@ MEASURES = {
 
 @pytest.mark.parametrize("is_frame", [False, True])
 @pytest.mark.parametrize("measure", MEASURES)
-def test_measures_give_the_black_box_its_own_rows(measure: str, is_frame: bool) -> None:
+def test_measures_copy_rows_for_black_box(measure: str, is_frame: bool) -> None:
     values = np.column_stack([np.linspace(0, 1, 11), np.linspace(1, 0, 11) ** 2])
     X = pd.DataFrame(values.copy(), columns=["x", "y"]) if is_frame else values.copy()
     result = MEASURES[measure](centering, X)

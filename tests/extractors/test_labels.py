@@ -51,7 +51,7 @@ LABELS = {
 
 
 @pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
-def test_labels_of_every_kind(extractor, labels):
+def test_extractors_accept_labels_of_every_kind(extractor, labels):
     labels = np.asarray(labels)
     y = labels[GROUP]
     extractor.fit(X, y)
@@ -74,7 +74,7 @@ def assert_same_but_for_labels(extractor, labels):
     assert [labels[r.output] for r in plain.rules_] == [r.output for r in extractor.rules_]
 
 
-def test_probabilities(extractor):
+def test_predict_proba_agrees_with_predict(extractor):
     labels = np.array(["middle", "low", "high"])
     extractor.fit(X, labels[GROUP])
     points = random.uniform(-0.2, 1.2, size=(500, 3))
@@ -87,7 +87,7 @@ def test_probabilities(extractor):
     np.testing.assert_array_equal(extractor.predict(points), expected)
 
 
-def test_many_classes(extractor):
+def test_extractors_accept_many_classes(extractor):
     y = np.minimum((X[:, 0] * 30).astype(int), 29)
     names = np.array([f"class {i:02d}" for i in range(30)])
     if isinstance(extractor, GridExExtractor):
@@ -141,7 +141,7 @@ def test_single_predicted_class_gives_warning(extractor):
     assert extractor.score(X, ["low"] * 240) == 1.0
 
 
-def test_a_tree_with_fewer_leaves_than_classes_warns():
+def test_cart_warns_of_fewer_leaves_than_classes():
     extractor = CARTExtractor(DecisionTreeClassifier(), max_leaf_nodes=2)
     with pytest.warns(UserWarning, match="max_leaf_nodes=2 is less than the 3 classes"):
         extractor.fit(X, GROUP)
@@ -160,7 +160,7 @@ def corners(**options):
     return whole_grid(model, n_slices=2, depth=1, **options).fit(CORNERS, CORNER_LABELS)
 
 
-def test_uncovered_by_default_gives_the_majority():
+def test_uncovered_default_predicts_majority():
     extractor = corners()
     assert extractor.n_rules_ == 2
     assert extractor.covers(EMPTY).tolist() == [False] * 3
@@ -203,7 +203,7 @@ def test_uncovered_abstain_counts_as_error():
         (["yes", "no"], -1, -1),
     ],
 )
-def test_abstain_labels(labels, abstain_label, answer):
+def test_abstain_label_is_predicted_and_scored_as_error(labels, abstain_label, answer):
     y = np.array(labels)[(CORNER_LABELS == "far").astype(int)]
     extractor = whole_grid(
         DecisionTreeClassifier(random_state=0),
@@ -230,13 +230,13 @@ def test_abstain_labels(labels, abstain_label, answer):
         ([False, True], False, "abstain_label must be none of the classes, got False"),
     ],
 )
-def test_abstain_labels_that_are_classes(extractor, labels, abstain_label, message):
+def test_abstain_label_rejects_classes(extractor, labels, abstain_label, message):
     extractor.set_params(uncovered="abstain", abstain_label=abstain_label)
     with pytest.raises(ValueError, match=message):
         extractor.fit(X, np.array(labels)[np.minimum(GROUP, 1)])
 
 
-def test_uncovered_in_regression():
+def test_uncovered_options_differ_in_regression():
     X, y = make_friedman1(100, random_state=0)
     model = FrozenEstimator(KNeighborsRegressor(3).fit(X, y))
     answers = model.predict(X)
@@ -263,7 +263,7 @@ def test_uncovered_in_regression():
 
 
 @pytest.mark.parametrize("name", ["iter", "real"])
-def test_default_is_the_most_frequent_class_among_uncovered_rows(name):
+def test_fallback_is_the_majority_of_uncovered_rows(name):
     X, y = load_iris(return_X_y=True)
     rows = np.r_[0:50, 50:80, 100:120]  # half of them are setosa
     extractor = extractor_class(name)(KNeighborsClassifier(5), max_rules=1).fit(X[rows], y[rows])
@@ -277,7 +277,7 @@ def test_default_is_the_most_frequent_class_among_uncovered_rows(name):
     assert (extractor.predict(X[rows])[uncovered] == counts.argmax()).all()
 
 
-def test_default_is_the_mean_of_uncovered_rows():
+def test_fallback_is_the_mean_of_uncovered_rows():
     X, y = make_friedman1(200, random_state=0)
     extractor = ITERExtractor(KNeighborsRegressor(3), max_rules=1, random_state=0).fit(X, y)
     uncovered = ~extractor.covers(X)

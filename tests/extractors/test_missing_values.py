@@ -68,7 +68,7 @@ def fitted(cls: Any, task: str) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize(("cls", "task"), BOTH, ids=IDS)
-def test_rules_follow_the_black_box(cls: Any, task: str) -> None:
+def test_rules_follow_black_box_despite_missing_values(cls: Any, task: str) -> None:
     extractor, X = fitted(cls, task)
     y_black_box = extractor.oracle_.query(X)
     guess = 0.0 if task == "regression" else pd.Series(y_black_box).value_counts(True).max()
@@ -84,7 +84,7 @@ def test_rules_follow_the_black_box(cls: Any, task: str) -> None:
 
 
 @pytest.mark.parametrize(("cls", "task"), BOTH, ids=IDS)
-def test_the_same_again(cls: Any, task: str) -> None:
+def test_fit_is_reproducible_with_missing_values(cls: Any, task: str) -> None:
     first, X = fitted(cls, task)
     assert fitted.__wrapped__(cls, task)[0].rules_ == first.rules_
     pd.testing.assert_series_equal(
@@ -93,7 +93,7 @@ def test_the_same_again(cls: Any, task: str) -> None:
 
 
 @pytest.mark.parametrize("cls", [c for c in EVERY if "classification" in c.tasks])
-def test_a_concept_that_is_a_gap(cls: Any) -> None:
+def test_missing_value_concept_is_found(cls: Any) -> None:
     X = table()[["fare", "age"]]
     concept = CallableClassifier(lambda rows: np.isnan(np.asarray(rows)[:, 1]).astype(int))
     extractor = made(cls, concept).fit(X.to_numpy(), X["age"].isna().astype(int))
@@ -103,7 +103,7 @@ def test_a_concept_that_is_a_gap(cls: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [np.nan, None, pd.NA])
-def test_gaps_of_all_kinds(value: Any) -> None:
+def test_kinds_of_missing_values_give_the_same_rules(value: Any) -> None:
     X = table()[["fare", "age"]]
     y = np.where(X["age"].isna() | (X["age"] < 30), "yes", "no")
     expected = CARTExtractor(HistGradientBoostingClassifier(random_state=0), random_state=0)
@@ -120,7 +120,7 @@ def test_gaps_of_all_kinds(value: Any) -> None:
     np.testing.assert_array_equal(fitted.predict(objects), expected.predict(X))
 
 
-def test_frames_of_polars() -> None:
+def test_missing_values_of_polars_give_the_same_rules() -> None:
     X = table()[["fare", "age"]]
     y = np.where(X["age"].isna() | (X["age"] < 30), "yes", "no")
     black_box = HistGradientBoostingClassifier(random_state=0).fit(X.to_numpy(), y)
@@ -133,7 +133,7 @@ def test_frames_of_polars() -> None:
     np.testing.assert_array_equal(fitted.predict(frame), expected.predict(X.to_numpy()))
 
 
-def test_gaps_where_training_had_none_satisfy_no_condition() -> None:
+def test_unexpected_missing_values_satisfy_no_condition() -> None:
     X = table()[["fare", "age"]].dropna()
     y = (X["age"] < 40).astype(int)
     tree = DecisionTreeClassifier(max_depth=1)
@@ -149,7 +149,7 @@ def test_error_of_black_box_on_missing_values_is_raised() -> None:
         CARTExtractor(LogisticRegression()).fit(X, X["fare"] > 30)
 
 
-def test_columns_that_no_rule_uses_are_never_checked() -> None:
+def test_unused_columns_are_not_checked() -> None:
     X = table()[["fare", "age"]]
     y = (X["fare"] < 30).astype(int)
     black_box = HistGradientBoostingClassifier(random_state=0)
@@ -177,7 +177,7 @@ class Given(BaseExtractor):
 
 
 @given(data=st.data())
-def test_rules_hold_for_the_rows_that_they_were_made_for(data: Any) -> None:
+def test_rules_match_the_rows_that_they_were_built_on(data: Any) -> None:
     X = table(60, 3)
 
     def condition(extraction: Any) -> Any:
@@ -223,7 +223,7 @@ def test_rules_hold_for_the_rows_that_they_were_made_for(data: Any) -> None:
     pd.testing.assert_frame_equal(extractor.seen_.decode(inner), X, check_dtype=False)
 
 
-def test_sets_and_gaps_are_written_as_they_are_meant() -> None:
+def test_sets_with_missing_values_are_readable() -> None:
     def rules(extraction: Any) -> list[Rule]:
         a, b, *_, gap = extraction.categories[3]
         column = extraction.X.shape[1] - 1  # whether the age is missing

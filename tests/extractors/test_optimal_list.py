@@ -38,7 +38,7 @@ def test_optimal_list_equals_the_optimum_over_all_cuts(iris) -> None:
         assert errors == extractor.frontier_.upper[size - 1]
 
 
-def test_optimal_list_with_few_cuts_has_those_of_cart(iris) -> None:
+def test_optimal_list_uses_cuts_of_cart(iris) -> None:
     X, _, forest = iris
     few = OptimalListExtractor(forest, max_rules=3, cuts_per_feature=1).fit(X)
     tree = CARTExtractor(forest, max_leaf_nodes=3, random_state=0).fit(X)
@@ -58,7 +58,7 @@ def test_optimal_list_warns_of_a_gap_with_both_bounds(iris) -> None:
 
 
 @pytest.mark.slow
-def test_optimal_list_status_names_trees_it_cannot_express() -> None:
+def test_optimal_list_status_names_inexpressible_trees() -> None:
     # Three tests per leaf, and every class occurs in one leaf only.
     rng = np.random.default_rng(0)
     X = rng.integers(0, 2, (200, 3)).astype(float)
@@ -129,7 +129,9 @@ def test_optimal_list_cuts_important_features_only() -> None:
 
 
 @pytest.mark.parametrize("criterion", ["squared_error", "absolute_error"])
-def test_optimal_list_of_numbers(criterion: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_optimal_list_minimizes_errors_of_numbers(
+    criterion: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(OptimalListExtractor, "readable_bounds", False)  # shortens numbers
     X, y = load_diabetes(return_X_y=True)
     X, y = X[:60, [2, 8]], y[:60]

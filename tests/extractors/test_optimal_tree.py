@@ -39,7 +39,7 @@ def test_optimal_tree_equals_the_optimum_over_all_cuts(iris: Any) -> None:
         assert (rules.predict(X) != predictions).sum() == frontier.upper[size - 1]
 
 
-def test_optimal_tree_needs_the_cuts_of_cart() -> None:
+def test_optimal_tree_uses_cuts_of_cart() -> None:
     X, y = load_iris(return_X_y=True)
     X, y = X[::5], y[::5]
     forest = RandomForestClassifier(20, random_state=0).fit(X, y)
@@ -117,7 +117,7 @@ def test_optimal_tree_supports_categories_and_missing_values() -> None:
 
 
 @pytest.mark.parametrize("criterion", ["squared_error", "absolute_error"])
-def test_optimal_tree_of_numbers(criterion: str) -> None:
+def test_optimal_tree_minimizes_errors_of_numbers(criterion: str) -> None:
     X, y = load_diabetes(return_X_y=True)
     X, y = X[:60, [2, 8]], y[:60]
     box = KNeighborsRegressor(5).fit(X, y)

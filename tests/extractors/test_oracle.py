@@ -52,7 +52,7 @@ class Recorder:
 # --- the oracle by itself ---
 
 
-def test_counts_and_memory():
+def test_oracle_counts_queries_and_caches_rows():
     function = Recorder()
     oracle = Oracle(CallableRegressor(function))
     assert (oracle.n_calls, oracle.n_rows, oracle.n_rows_cached, oracle.seconds) == (0, 0, 0, 0)
@@ -82,7 +82,7 @@ def test_counts_and_memory():
         pd.DataFrame(X, columns=list("abcd")),
     ],
 )
-def test_other_rows_are_not_taken_for_known_ones(other):
+def test_oracle_does_not_confuse_other_rows(other):
     function = Recorder()
     oracle = Oracle(CallableRegressor(function))
     oracle.query(X)
@@ -90,7 +90,7 @@ def test_other_rows_are_not_taken_for_known_ones(other):
     assert function.sizes == [300, 300]
 
 
-def test_cache_separates_texts_from_numbers():
+def test_oracle_cache_separates_texts_from_numbers():
     oracle = Oracle(CallableRegressor(lambda X: [float(isinstance(v, str)) for v in X["a"]]))
     for row, text in ((["1", 1], 1.0), ([1, "1"], 0.0), ([1, 1], 0.0), (["1", "1"], 1.0)):
         frame = pd.DataFrame([row], columns=["a", "b"], dtype=object)
@@ -98,7 +98,7 @@ def test_cache_separates_texts_from_numbers():
 
 
 @pytest.mark.parametrize("form", ["text", "category", "mixed", "array", "polars"])
-def test_codes_that_are_equal_as_numbers_are_other_rows(form):
+def test_oracle_separates_codes_that_equal_as_numbers(form):
     codes = [1, "1", "a"] if form == "mixed" else ["1", "01", "1.0", "nan", None]
     forms = {
         "category": lambda rows: pd.DataFrame({"code": pd.Categorical(rows)}),
@@ -125,7 +125,7 @@ def test_texts_stay_texts_for_array_models():
     assert CARTExtractor(FrozenEstimator(box)).fit(frame).predict(frame).tolist() == [0, 1, 2] * 2
 
 
-def test_equal_bytes_in_another_shape_or_type_are_other_rows():
+def test_oracle_separates_shapes_types_and_names():
     oracle = Oracle(CallableRegressor(Recorder()))
     zeros = np.zeros((4, 2))
     assert len(oracle.query(zeros)) == 4
@@ -141,7 +141,7 @@ def test_equal_bytes_in_another_shape_or_type_are_other_rows():
 
 @pytest.mark.parametrize("size", [1, 7, 299, 300, 301, None])
 @pytest.mark.parametrize("frame", [False, True])
-def test_batches(size, frame):
+def test_oracle_queries_in_batches(size, frame):
     rows = pd.DataFrame(X, columns=list("abcd"), index=np.arange(300)[::-1]) if frame else X
     function = Recorder()
     oracle = Oracle(CallableRegressor(function), like=rows, batch_size=size)
@@ -152,7 +152,7 @@ def test_batches(size, frame):
     np.testing.assert_array_equal(np.vstack(function.shown), X)
 
 
-def test_a_pickle_leaves_the_cache_behind():
+def test_oracle_pickle_omits_cache():
     oracle = Oracle(DecisionTreeRegressor(max_depth=1).fit(X, y))
     empty = len(pickle.dumps(oracle))
     for shift in range(10):
@@ -169,7 +169,7 @@ class TwoOutputs:
         return np.zeros((len(rows), 2))
 
 
-def test_query_rejects_several_outputs():
+def test_oracle_rejects_several_outputs():
     with pytest.raises(
         ValueError, match=r"TwoOutputs must predict one label or number per row, .*shape \(300, 2\)"
     ):
@@ -249,7 +249,7 @@ def test_gridex_stops_queries_at_final_boxes():
     assert extractor.n_rules_ == 2
 
 
-def test_cells_never_outnumber_rows():
+def test_gridex_cells_never_outnumber_rows():
     # A grid of 2**40 cells, of which only those with rows may be made.
     rows = np.random.default_rng(0).normal(size=(120, 40))
     for black_box in (
@@ -280,7 +280,7 @@ def test_cached_black_box_is_queried_once():
     assert sorted(function.sizes) == [200, 200, 200, 300]
 
 
-def test_a_cached_black_box_is_frozen():
+def test_cached_black_box_is_frozen():
     tree = KNeighborsClassifier().fit(X, y)
     model = CachedBlackBox(tree)
     assert clone(model) is model
@@ -292,13 +292,13 @@ def test_a_cached_black_box_is_frozen():
     np.testing.assert_array_equal(other.predict(X), tree.predict(X))
 
 
-def test_a_cached_black_box_has_the_tags_of_a_frozen_one():
+def test_cached_black_box_has_tags_of_frozen_estimator():
     for model in (DecisionTreeClassifier(), DecisionTreeRegressor().fit([[0.0], [1.0]], [0, 1])):
         assert get_tags(CachedBlackBox(model)) == get_tags(FrozenEstimator(model))
         assert not get_tags(model)._skip_test
 
 
-def test_a_cached_black_box_shows_frames_to_a_model_of_frames():
+def test_cached_black_box_accepts_frames_and_arrays():
     frame = pd.DataFrame(X, columns=list("abcd"))
     model = CachedBlackBox(KNeighborsClassifier().fit(frame, y))
     # scikit-learn would warn of rows without names, which is an error here.
@@ -306,7 +306,7 @@ def test_a_cached_black_box_shows_frames_to_a_model_of_frames():
     whole_grid(model, min_examples=20, random_state=0).fit(X)
 
 
-def test_points_of_small_questions_do_not_push_out_the_rows():
+def test_oracle_keeps_rows_in_cache_despite_many_points():
     queries = []
 
     class BlackBox(BaseEstimator):
@@ -329,7 +329,7 @@ def test_points_of_small_questions_do_not_push_out_the_rows():
 
 
 @pytest.mark.parametrize("dtype", ["object", "bool", "boolean"])
-def test_drawn_points_are_shown_with_values_that_occurred(dtype):
+def test_oracle_restores_booleans_of_drawn_points(dtype):
     flags = pd.Series([True, False, True], dtype=dtype)
     frame = pd.DataFrame({"flag": flags, "size": [1.0, 2.0, 3.0]})
     shown = []
@@ -346,7 +346,7 @@ def test_drawn_points_are_shown_with_values_that_occurred(dtype):
 
 
 @pytest.mark.parametrize("name", ["iter", "real", "trepan"])
-def test_columns_of_truth_values_as_objects(name):
+def test_extractors_accept_booleans_as_objects(name):
     random = np.random.default_rng(1)
     X = pd.DataFrame(
         {"smoker": np.array([True, False] * 60, dtype=object), "n": random.normal(size=120)}
@@ -372,7 +372,7 @@ class FrameKeeper(BaseEstimator):
     st.lists(st.sampled_from([0.0, 1.0, -3.0, 0.5, np.nan, np.inf, 2.0**53]), max_size=4),
     st.integers(0, 2**32),
 )
-def test_points_in_a_frame_have_the_types_of_the_rows(kinds, values, seed):
+def test_oracle_gives_points_the_types_of_rows(kinds, values, seed):
     rng = np.random.default_rng(seed)
     names = [f"column {j}" for j in range(len(kinds))]
     like = pd.DataFrame(

@@ -50,7 +50,7 @@ X, y = load_iris(return_X_y=True, as_frame=True)
         EllipticEnvelope(random_state=0),
     ],
 )
-def test_labels_of_unsupervised_models_are_classes(model):
+def test_unsupervised_labels_are_classes(model):
     fitted = clone(model).fit(X)
     expected = fitted.predict(X)
     assert black_box_task(model) == "classification"
@@ -63,7 +63,7 @@ def test_labels_of_unsupervised_models_are_classes(model):
         assert np.mean(extractor.predict(X) == expected) > 0.85
 
 
-def test_clusterers_that_cannot_predict():
+def test_clusterers_without_predict_are_rejected():
     with pytest.raises(TypeError, match=r"which DBSCAN lacks\. Its labels of the rows .* can be"):
         CARTExtractor(DBSCAN()).fit(X)
 
@@ -71,7 +71,7 @@ def test_clusterers_that_cannot_predict():
 # --- several outputs ---
 
 
-def test_one_output_of_several_numbers():
+def test_select_output_selects_numbers():
     Y = np.column_stack([X["petal length (cm)"] * 2, X["sepal width (cm)"]])
     model = LinearRegression().fit(X, Y)
     assert select_output(model, 1).predict(X) == pytest.approx(Y[:, 1])
@@ -86,7 +86,7 @@ def test_one_output_of_several_numbers():
     "model",
     [RandomForestClassifier(5, random_state=0), MultiOutputClassifier(KNeighborsClassifier())],
 )
-def test_one_output_of_several_labels(model):
+def test_select_output_selects_labels(model):
     Y = np.column_stack([y.map("kind {}".format), np.where(X["sepal width (cm)"] > 3, "a", "b")])
     model.fit(X.to_numpy(), Y)
     chosen = select_output(model, "kind", names=["kind", "width"])
@@ -97,7 +97,7 @@ def test_one_output_of_several_labels(model):
     assert (chosen.predict(X) == chosen.predict(X.to_numpy())).all()  # without a warning
 
 
-def test_outputs_that_there_are_not():
+def test_select_output_rejects_unknown_outputs():
     model = LinearRegression().fit(X, np.column_stack([y, y]))
     with pytest.raises(ValueError, match=r"output must be .*'a'.*'b'.*got 'c'"):
         select_output(model, "c", names=["a", "b"])
@@ -114,7 +114,7 @@ def test_outputs_that_there_are_not():
 # --- one score for two classes ---
 
 
-def test_a_threshold_makes_labels_of_one_score():
+def test_threshold_turns_scores_into_labels():
     model = LogisticRegression(max_iter=1000).fit(X, y == 2)
     odds = CallableClassifier(model.decision_function, classes=["no", "yes"], threshold=0.0)
     share = CallableClassifier(
@@ -145,7 +145,7 @@ def command(program):
     return CommandFunction([sys.executable, "-c", program])
 
 
-def test_a_model_behind_a_command():
+def test_command_function_queries_a_program():
     rows = X[["sepal width (cm)"]].set_axis(["wide or not"], axis=1)
     black_box = CallableClassifier(command(PROGRAM), classes=["slim", "unknown", "wide"])
     expected = np.where(rows["wide or not"] > 3, "wide", "slim")
@@ -159,7 +159,7 @@ def test_a_model_behind_a_command():
     assert (second_data.predict(rows) == expected).all()
 
 
-def test_command_output_is_parsed():
+def test_command_function_parses_output():
     rows = np.array([[1.0, 2.0], [3.0, 4.5]])
     total = "import sys; [print(sum(map(float, r.split(',')))) for r in [*sys.stdin][1:]]"
     assert CallableRegressor(command(total)).predict(rows).tolist() == [3.0, 7.5]
@@ -180,7 +180,7 @@ class Service(BaseHTTPRequestHandler):
         pass
 
 
-def test_a_model_behind_http():
+def test_black_box_behind_http_works_as_in_guide():
     """As the guide does it, with a service that is there."""
     page = (Path(__file__).parents[2] / "docs" / "guide" / "python.md").read_text(encoding="utf-8")
     source = page[page.index("def over_http") : page.index("service = ")]
@@ -194,7 +194,7 @@ def test_a_model_behind_http():
     assert extractor.predict(X).tolist() == ["yes" if v > 5.5 else "no" for v in X.iloc[:, 0]]
 
 
-def test_frames_of_polars():
+def test_command_function_accepts_polars_frames():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"wide or not": [1.0, 4.0, None]})
     assert command(PROGRAM)(frame).tolist() == ["slim", "wide", "unknown"]
@@ -206,7 +206,7 @@ def refuse(rows):
     raise RuntimeError("no")
 
 
-def test_commands_that_fail():
+def test_command_function_reports_failures():
     rows = np.zeros((3, 2))
     with pytest.raises(ValueError, match=r"1 lines for 3 rows"):
         command("print(1)")(rows)
@@ -222,7 +222,7 @@ def test_commands_that_fail():
 # --- what takes no missing values ---
 
 
-def test_refusal_of_missing_values_names_the_remedy():
+def test_error_on_missing_values_names_the_remedy():
     lacking = X.where(X != 5.1)
     message = (
         r"The black box LogisticRegression failed on rows with missing values \(in "
@@ -239,12 +239,12 @@ def test_refusal_of_missing_values_names_the_remedy():
         Oracle(KNeighborsClassifier().fit(X.to_numpy(), y)).query(lacking.to_numpy())
 
 
-def test_fit_keeps_unrelated_errors():
+def test_fit_black_box_keeps_unrelated_errors():
     with pytest.raises(ValueError, match=r"^could not convert string to float"):
         fit_black_box(LogisticRegression(), pd.DataFrame({"a": ["x", "y"]}), [0, 1])
 
 
-def test_texts_of_labels_are_the_labels():
+def test_command_labels_match_declared_classes():
     rows = np.array([[1.0], [3.0]])
     words = command("print(False); print(True)")
     assert CallableClassifier(words, classes=[False, True]).predict(rows).tolist() == [False, True]

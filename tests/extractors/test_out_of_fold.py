@@ -18,7 +18,7 @@ from skescore.extractors._sampling import draw_seed
 X, Y = load_breast_cancer(return_X_y=True)
 
 
-def test_rules_use_out_of_fold_labels():
+def test_out_of_fold_labels_define_rules():
     # A nearest neighbor repeats the label of every training row.
     black_box = KNeighborsClassifier(1)
     extractor = CARTExtractor(
@@ -45,7 +45,7 @@ def test_out_of_fold_labels_weigh_as_repeated_rows():
     assert rules.conclusions.class_counts.sum() == len(rows)
 
 
-def test_out_of_fold_regression_with_categories():
+def test_out_of_fold_accepts_regression():
     table = load_diabetes(as_frame=True)
     frame = table.data.assign(sex=np.where(table.data["sex"] > 0, "a", "b"))
     black_box = RandomForestRegressor(5, random_state=0)
@@ -55,7 +55,7 @@ def test_out_of_fold_regression_with_categories():
     assert np.isfinite(rules.conclusions.outputs.astype(float)).all()
 
 
-def test_out_of_fold_predictions_of_rare_classes():
+def test_out_of_fold_predictions_accept_rare_classes():
     y = np.array(["a"] * 9 + ["b"])
     rows = pd.DataFrame({"x": np.arange(10.0)})
     labels = out_of_fold_predictions(

@@ -153,7 +153,7 @@ def check_scores(record: dict[str, Any], extractor: Any, others: pd.DataFrame, y
         assert measured == pytest.approx(published, rel=1e-5)
 
 
-def test_the_records_are_all_there():
+def test_parity_records_are_complete():
     assert len(GRIDEX) == 31
     assert len(CART) == 11
     assert len(SCORES_ONLY) == 19
@@ -163,7 +163,7 @@ def test_the_records_are_all_there():
 
 
 @pytest.mark.parametrize("index", range(len(GRIDEX)), ids=[name_of(r) for r in GRIDEX])
-def test_gridex_is_identical_with_psykes_rounding(index, psyke_rounding):
+def test_gridex_equals_psyke_with_its_rounding(index, psyke_rounding):
     record = GRIDEX[index]
     _, rows, others, y = black_box(record["dataset"], record["seed"])
     extractor = extracted(index, psyke_rounding)
@@ -235,7 +235,7 @@ def n_on_edge(record: dict[str, Any], rows: pd.DataFrame) -> int:
 
 @pytest.mark.parametrize("simplify", [True, False])
 @pytest.mark.parametrize("index", range(len(CART)), ids=[name_of(r) for r in CART])
-def test_cart_is_identical(index, simplify):
+def test_cart_equals_psyke(index, simplify):
     record = CART[index]
     model, rows, others, y = black_box(record["dataset"], record["seed"])
     extractor = CARTExtractor(

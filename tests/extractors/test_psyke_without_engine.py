@@ -84,27 +84,27 @@ def test_missing_engine_error_states_both_commands():
         ("cart", {"uncovered": "sometimes"}, "uncovered must be one of"),
     ],
 )
-def test_parameters_are_checked_first(algorithm, given, text):
+def test_parameters_are_checked_before_engine(algorithm, given, text):
     with pytest.raises((TypeError, ValueError)) as caught:
         PSyKEExtractor(Unasked(), algorithm, **given).fit(X, y)
     assert text in str(caught.value)
 
 
-def test_a_regression_needs_an_algorithm_for_it():
+def test_regression_needs_an_algorithm_for_it():
     with pytest.raises(
         ValueError, match="but the black box DecisionTreeRegressor is for regression"
     ):
         PSyKEExtractor(DecisionTreeRegressor(), "divine").fit(X, X[:, 0])
 
 
-def test_level_strategies_are_refused_with_the_reason():
+def test_level_strategies_are_rejected_with_the_reason():
     """PSyKE forgets what a level cuts that another leaves whole."""
     extractor = PSyKEExtractor(Unasked(), level_strategies=[{"n_slices": 2}])
     with pytest.raises(ValueError, match="its rules are wrong then; GridExExtractor does it right"):
         extractor.fit(X, y)
 
 
-def test_the_constructor_checks_nothing_and_adds_nothing():
+def test_constructor_checks_and_adds_nothing():
     """scikit-learn's conventions; its checks of a whole fit need the engine."""
     check_no_attributes_set_in_init("PSyKEExtractor", made())
     check_do_not_raise_errors_in_init_or_set_params("PSyKEExtractor", made())
@@ -146,13 +146,13 @@ def test_set_params_accepts_parameters_of_algorithms():
     assert extractor.params == {"threshold": 0.2}
 
 
-def test_set_params_does_not_reach_into_clones():
+def test_set_params_does_not_change_original_of_clone():
     first = made("cart", max_leaves=3)
     second = clone(first).set_params(max_leaves=5)
     assert (first.params, second.params) == ({"max_leaves": 3}, {"max_leaves": 5})
 
 
-def test_parts_of_a_discretizer():
+def test_set_params_reaches_discretizer():
     extractor = made("real", discretizer=Discretizer(n_bins=3))
     assert extractor.get_params()["discretizer__n_bins"] == 3
     assert "discretizer__n_bins" not in extractor.get_params(deep=False)
@@ -165,7 +165,7 @@ def test_parts_of_a_discretizer():
         made("real").set_params(discretizer__n_bins=5)
 
 
-def test_clone_and_pickle_keep_the_very_values():
+def test_clone_and_pickle_keep_parameters():
     slices = [2, 3]  # clone must hand on an equal list, and keep it as it is
     extractor = made(n_slices=slices, importance_threshold=[0.3, 0.6], random_state=4)
     for copied in (clone(extractor), pickle.loads(pickle.dumps(extractor))):
@@ -184,7 +184,7 @@ def test_repr_shows_set_parameters():
     assert "max_leaves=4" in repr(Pipeline([("rules", extractor)]))
 
 
-def test_pipelines_reach_parameters_of_the_algorithm():
+def test_pipelines_reach_parameters_of_algorithm():
     pipeline = Pipeline([("rules", made("cart", max_leaves=4))])
     assert pipeline.get_params()["rules__max_leaves"] == 4
     pipeline.set_params(rules__max_leaves=2, rules__max_depth=1)

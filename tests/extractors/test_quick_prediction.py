@@ -46,7 +46,7 @@ def _unseen(seed):
 
 @pytest.mark.parametrize("kind", ["classification", "regression"])
 @pytest.mark.parametrize("name", ["random-forest", "hist-gradient-boosting"])
-def test_built_in_black_boxes_on_text_gaps_and_values_never_seen(name, kind):
+def test_oracle_equals_built_in_black_boxes_on_unseen_values(name, kind):
     X = _table(200, 0)
     y = _target(X)[kind == "regression"]
     params = {} if name.startswith("hist") else {"n_estimators": 12}
@@ -71,7 +71,7 @@ def test_built_in_black_boxes_on_text_gaps_and_values_never_seen(name, kind):
     ],
 )
 @pytest.mark.parametrize("container", [np.asarray, pd.DataFrame])
-def test_forests_on_numbers(forest, container):
+def test_oracle_equals_forests_on_numbers(forest, container):
     rng = np.random.default_rng(0)
     X, new = (container(rng.normal(size=(n, 3)).round(2)) for n in (150, 300))
     if isinstance(X, pd.DataFrame):
@@ -93,7 +93,7 @@ def test_forests_on_numbers(forest, container):
         OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
     ],
 )
-def test_encoders_of_the_callers_own(encoder):
+def test_oracle_equals_forests_behind_custom_encoders(encoder):
     X = _table(200, 0)
     some = make_column_transformer(
         (encoder, ["town", "paid"]), ("passthrough", [1]), verbose_feature_names_out=False
@@ -105,7 +105,7 @@ def test_encoders_of_the_callers_own(encoder):
 
 @pytest.mark.parametrize("gaps", [(None, np.nan), (None, None), (np.nan, np.nan)])
 @pytest.mark.parametrize("dtype", [object, "category"])
-def test_kinds_of_missing_text_stay_distinct(gaps, dtype):
+def test_oracle_keeps_kinds_of_missing_text_distinct(gaps, dtype):
     towns = [pd.Series(["a", gap, "b", np.nan] * 30, dtype=dtype) for gap in (*gaps, None, pd.NA)]
     encoder = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), ["town"]))
     model = make_pipeline(encoder, RandomForestClassifier(5, random_state=0))
@@ -121,7 +121,7 @@ def test_kinds_of_missing_text_stay_distinct(gaps, dtype):
             np.testing.assert_array_equal(Oracle(model).query(X), expected)
 
 
-def test_quick_prediction_keeps_errors_of_forests():
+def test_oracle_keeps_errors_of_forests():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(50, 2))
     forest = RandomForestClassifier(3, random_state=0).fit(X, X[:, 0] > 0)
@@ -131,7 +131,7 @@ def test_quick_prediction_keeps_errors_of_forests():
         Oracle(forest).query(X[:, :1])
 
 
-def test_a_forest_fitted_again_predicts_anew():
+def test_oracle_follows_refitted_forest():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 2))
     forest = RandomForestRegressor(3, random_state=0).fit(X, X[:, 0])

@@ -234,7 +234,7 @@ def test_printed_rules_predict_like_predict(extracted, name, task):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "task"), CASES)
-def test_100_000_rows(extracted, name, task):
+def test_printed_rules_predict_like_predict_on_100_000_rows(extracted, name, task):
     X, extractor = extracted(name, task)
     rows = random_rows(X, extractor.rules_, 100_000)
     assert differing(extractor.rules_, rows) == 0
@@ -246,7 +246,7 @@ def test_100_000_rows(extracted, name, task):
 
 
 @pytest.mark.parametrize(("name", "task"), CASES)
-def test_bounds_are_short_and_no_training_row_changes_sides(extracted, name, task, monkeypatch):
+def test_bounds_are_short_and_keep_sides_of_training_rows(extracted, name, task, monkeypatch):
     X, extractor = extracted(name, task)
     for rule in extractor.rules_:
         for condition in rule.intervals:
@@ -290,13 +290,13 @@ def test_printed_wine_rules_predict_like_predict():
     assert differing(rules.with_class_names(["a", "b", "c"]), random_rows(X, rules, 500)) == 0
 
 
-def test_whole_columns_get_whole_bounds():
+def test_integer_columns_get_integer_bounds():
     X = pd.DataFrame({"age": [20, 25, 30, 31, 40, 50]})
     rules = tree_of(X, ["a", "a", "a", "b", "b", "b"]).rules_
     assert str(rules).startswith("1. IF age ≤ 30 THEN a")
 
 
-def test_two_valued_columns_are_named():
+def test_binary_columns_get_conditions_on_values():
     X = pd.DataFrame({"smoker": [0, 1, 0, 1, 0, 1], "age": [1.5, 2, 3, 4, 5, 6]})
     rules = tree_of(X, ["a", "b", "a", "b", "a", "b"], simplify=False).rules_
     assert [rule.conditions for rule in rules] == [(OneOf(0, [0]),), (OneOf(0, [1]),)]
@@ -318,7 +318,7 @@ def test_last_rules_have_different_outputs():
     assert (rules.predict(X) == extractor.classes_[extractor.tree_.predict(X.to_numpy())]).all()
 
 
-def test_similar_columns_are_not_converted():
+def test_binary_columns_of_decimals_keep_intervals():
     X = pd.DataFrame({"x": [0.1, 0.7, 0.1, 0.7, 0.1, 0.7]})
     rules = tree_of(X, ["a", "b", "a", "b", "a", "b"]).rules_
     assert isinstance(rules[0].conditions[0], Interval)

@@ -38,7 +38,7 @@ def fitted_model(X: pd.DataFrame, border: float):
 
 @settings(max_examples=6, deadline=None)
 @given(st.integers(0, 1000), st.sets(st.integers(0, 5)), st.booleans(), st.integers(1, 4))
-def test_other_rules_and_their_rows_stay(seed, numbers, simplify, size) -> None:
+def test_revision_keeps_other_rules_and_their_rows(seed, numbers, simplify, size) -> None:
     """A loop over the rows compares the rule before with the rule after."""
     old, new = rows(300, seed), rows(250, seed + 1)
     earlier = CARTExtractor(
@@ -68,7 +68,7 @@ def test_other_rules_and_their_rows_stay(seed, numbers, simplify, size) -> None:
     assert statistics == np.bincount(revised.assign(new), minlength=len(revised)).tolist()
 
 
-def test_overlapping_rules_become_an_ordered_list() -> None:
+def test_revision_turns_overlapping_rules_into_ordered_list() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=0.6)], "yes"), Rule([OneOf(1, ["a", "b"])], "no")],
         ["x", "kind"],
@@ -90,7 +90,7 @@ def test_overlapping_rules_become_an_ordered_list() -> None:
     assert agreement.mean() > 0.9
 
 
-def test_revised_regression_keeps_the_fallback() -> None:
+def test_revision_of_regression_keeps_fallback() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=0.5)], 1.0)], ["x"], task="regression", fallback=Fallback(7.0)
     )

@@ -79,7 +79,7 @@ CANDIDATES = st.tuples(st.just(REALExtractor), REAL) | st.tuples(st.just(TrepanE
 @settings(max_examples=10)
 @given(st.lists(CANDIDATES, min_size=2, max_size=8))
 @pytest.mark.filterwarnings("ignore:max_leaf_nodes")
-def test_results_are_bit_identical_with_and_without_sharing(max_bytes, candidates):
+def test_sharing_keeps_results_bit_identical(max_bytes, candidates):
     shared = CachedBlackBox(CallableClassifier(classes_of))
     shared.cache.max_bytes = max_bytes
     for cls, parameters in candidates:
@@ -100,7 +100,7 @@ def test_other_rows_share_nothing(cls):
 
 
 @pytest.mark.parametrize("cls", [REALExtractor, TrepanExtractor])
-def test_codes_of_categories_are_not_mixed_up(cls):
+def test_sharing_separates_codes_of_categories(cls):
     options = {"random_state": 0} if cls is TrepanExtractor else {}
     values = np.where(ROWS[:, 0] > 0.6, "high", np.where(ROWS[:, 0] > 0.3, "middle", "low"))
 
@@ -115,7 +115,7 @@ def test_codes_of_categories_are_not_mixed_up(cls):
 
 
 @pytest.mark.slow
-def test_tables_with_categories_and_gaps_are_shared_as_well():
+def test_sharing_supports_categories_and_missing_values():
     level = np.where(ROWS[:, 0] > 0.6, "high", np.where(ROWS[:, 0] > 0.3, "middle", "low"))
     frame = pd.DataFrame({"level": level, "x": ROWS[:, 1], "y": ROWS[:, 2]})
     frame.loc[::7, "level"], frame.loc[::5, "x"] = np.nan, np.nan
@@ -143,7 +143,7 @@ def test_tables_with_categories_and_gaps_are_shared_as_well():
 
 
 @pytest.mark.parametrize("cls", [REALExtractor, TrepanExtractor])
-def test_threads_may_share(cls):
+def test_threads_share_one_cache(cls):
     shared = CachedBlackBox(CallableClassifier(classes_of))
     if cls is REALExtractor:
         options = [{"max_rules": m, "min_precision": p} for m in (1, 3, None) for p in (0.9, 1)] * 3
@@ -155,7 +155,7 @@ def test_threads_may_share(cls):
         assert [learned(each) for each in result] == expected
 
 
-def test_real_fits_after_shared_rules_ended(monkeypatch):
+def test_real_continues_from_shared_rules(monkeypatch):
     fits = []
     fit = Discretizer.fit
     monkeypatch.setattr(Discretizer, "fit", lambda *given: fits.append(given) or fit(*given))

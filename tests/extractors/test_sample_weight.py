@@ -69,7 +69,7 @@ def test_integer_weights_equal_repeated_rows_in_regression(make) -> None:
 
 
 @pytest.mark.parametrize("case", CASES["classification"], ids=lambda case: case[0])
-def test_rows_are_counted_by_their_exact_weights(make) -> None:
+def test_statistics_count_exact_weights(make) -> None:
     weights = np.where(Y == "yes", 1.54, 1.0)  # the rules are learned from 5 and 3 copies
     extractor = make(KNeighborsClassifier(3)).fit(X, Y, sample_weight=weights)
     rules, labels = extractor.rules_, extractor.oracle_.query(X)
@@ -114,20 +114,20 @@ def test_extreme_weights_are_divided_by_the_largest(weight) -> None:
 
 
 @pytest.mark.parametrize("case", CASES["classification"], ids=lambda case: case[0])
-def test_equal_weights_give_the_statistics_of_the_extractor(make) -> None:
+def test_equal_weights_keep_statistics(make) -> None:
     extractor = make(KNeighborsClassifier(3)).fit(X, Y)
     labels = extractor.oracle_.query(X)
     assert with_row_weights(extractor.rules_, X, labels, np.ones(len(X))) == extractor.rules_
 
 
-def test_order_of_rows_does_not_matter_to_iter_and_cream() -> None:
+def test_row_order_does_not_matter_to_iter_and_cream() -> None:
     order = RNG.permutation(len(X))
     black_box = KNeighborsClassifier(3).fit(X, Y)
     for name in ("iter", "cream"):
         assert made(name, black_box).fit(X).rules_ == made(name, black_box).fit(X[order]).rules_
 
 
-def test_frames_and_black_boxes_that_are_fitted_already() -> None:
+def test_weights_work_with_frames_and_fitted_black_boxes() -> None:
     frame = pd.DataFrame(X, columns=list("abc"))
     frame["kind"] = np.where(X[:, 2] > 0.5, "u", "v")
     tree = DecisionTreeClassifier(random_state=0).fit(X, Y)
@@ -146,7 +146,7 @@ def test_frames_and_black_boxes_that_are_fitted_already() -> None:
     assert weighted.rules_ == repeated.rules_
 
 
-def test_other_weights_are_rounded_to_rows() -> None:
+def test_repeated_rows_rounds_weights() -> None:
     weights = np.array([0.5, 0.25, 0.0, 1e-9])
     counts = np.bincount(repeated_rows(weights, 4), minlength=4)
     assert counts.tolist() == [11, 5, 0, 1]
@@ -156,7 +156,7 @@ def test_other_weights_are_rounded_to_rows() -> None:
             repeated_rows(wrong, 2)
 
 
-def test_the_lightest_row_is_not_lost_in_rounding() -> None:
+def test_repeated_rows_keeps_the_lightest_row() -> None:
     """Half a row would round to none, and with it all differences between rows."""
     assert np.bincount(repeated_rows([0.5, 7.5], 2)).tolist() == [1, 15]
 
@@ -165,7 +165,7 @@ def test_the_lightest_row_is_not_lost_in_rounding() -> None:
     arrays(float, st.integers(1, 60), elements=st.floats(0, 9, allow_subnormal=False)),
     st.integers(-9, 9),
 )
-def test_the_error_of_rounding_is_bounded(weights: np.ndarray, exponent: int) -> None:
+def test_repeated_rows_bounds_the_rounding_error(weights: np.ndarray, exponent: int) -> None:
     weights = np.ldexp(weights, exponent)
     assume(weights.any() and (weights != np.round(weights)).any())
     n_rows = len(weights)
@@ -181,7 +181,7 @@ def test_the_error_of_rounding_is_bounded(weights: np.ndarray, exponent: int) ->
     assert least * weights.sum() <= 8 * n_rows * (1 + 1e-12)
 
 
-def test_weights_are_a_parameter_as_in_scikit_learn() -> None:
+def test_sample_weight_is_a_fit_parameter_as_in_scikit_learn() -> None:
     tree = DecisionTreeClassifier(max_depth=4, random_state=0)
     for name in ("cart", "cream"):
         extractor = made(name, tree)
@@ -193,7 +193,7 @@ def test_weights_are_a_parameter_as_in_scikit_learn() -> None:
     assert boosted.fit(X, Y).score(X, Y) > 0.7
 
 
-def test_a_search_weighs_black_box_extraction_and_scores() -> None:
+def test_search_weights_black_box_extraction_and_scores() -> None:
     def search_of(**options) -> ExtractorSearchCV:
         black_box = DecisionTreeClassifier(max_depth=4, random_state=0)
         return ExtractorSearchCV(
@@ -215,7 +215,7 @@ def test_a_search_weighs_black_box_extraction_and_scores() -> None:
     assert plain.leaderboard_["score"].tolist() != weighted.leaderboard_["score"].tolist()
 
 
-def test_balanced_classes_weigh_the_same() -> None:
+def test_class_weight_balances_classes() -> None:
     rare = np.where(X[:, 0] > 0.93, "rare", "usual")
     common = {"extractors": ("cart",), "n_trials": 2, "cv": 2, "random_state": 0}
     black_box = DecisionTreeClassifier(max_depth=3, random_state=0)

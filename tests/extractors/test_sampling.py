@@ -101,7 +101,7 @@ def test_generated_rows_ignore_the_order_of_rows(n_rows, n_features, seed, sampl
     assert (one <= X.max(axis=0)).all()
 
 
-def test_uniform_whole_numbers_are_equally_likely():
+def test_uniform_integers_are_equally_likely():
     X = np.array([[1.0], [2.0], [3.0], [4.0]])
     rows = generate_rows(X, 8000, "uniform", random_state=0)[:, 0]
     shares = np.unique(rows, return_counts=True)[1] / len(rows)
@@ -128,7 +128,7 @@ def test_extractors_query_and_count_training_rows(name):
     assert extractor.fidelity(X) > 0.9
 
 
-def test_rules_explain_the_model_between_the_rows():
+def test_sampling_finds_the_boundary_between_rows():
     # Two rows per side say nothing about the cut at 0.3; the model does.
     X = np.repeat([[0.0, 0.0], [0.1, 1.0], [0.9, 0.0], [1.0, 1.0]], 5, axis=0)
     black_box = CallableClassifier(lambda rows: (rows[:, 0] > 0.3).astype(int))
@@ -140,7 +140,7 @@ def test_rules_explain_the_model_between_the_rows():
     assert cuts["uniform"] == pytest.approx(0.3, abs=0.01)
 
 
-def test_user_function_generates_rows():
+def test_sampling_accepts_a_function():
     X = messy_table()
     black_box = CallableClassifier(lambda rows: rows["count"].to_numpy() > 7)
     seen = []
@@ -154,14 +154,14 @@ def test_user_function_generates_rows():
     assert extractor.oracle_.n_rows == 90
 
 
-def test_user_function_gets_a_frame_with_its_columns():
+def test_sampling_function_gets_a_frame_with_its_columns():
     X = pd.DataFrame({"a": [1, 2, 3, 4], "b": [0.5, 1.5, 2.5, 3.5]})
     black_box = CallableClassifier(lambda rows: rows["a"].to_numpy() > 2)
     extractor = CARTExtractor(black_box, sampling=lambda X, n, seed: X[X["a"] > 1])
     assert extractor.fit(X).oracle_.n_rows == 7
 
 
-def test_user_function_with_an_unknown_category_is_rejected():
+def test_sampling_function_with_unknown_category_is_rejected():
     X = messy_table()
     black_box = CallableClassifier(lambda rows: rows["count"].to_numpy() > 7)
     extractor = CARTExtractor(black_box, sampling=lambda X, n, seed: X.assign(color="pink"))
@@ -177,7 +177,7 @@ def test_user_function_with_an_unknown_category_is_rejected():
         (lambda X, n, seed: X + np.inf, "finite"),
     ],
 )
-def test_user_function_with_bad_rows_is_rejected(draw, message):
+def test_sampling_function_with_invalid_rows_is_rejected(draw, message):
     X = np.random.default_rng(0).uniform(size=(20, 2))
     black_box = CallableClassifier(lambda rows: (rows[:, 0] > 0.5).astype(int))
     with pytest.raises(ValueError, match=message):

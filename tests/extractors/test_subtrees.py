@@ -55,7 +55,7 @@ def test_first_leaves_equals_a_smaller_fit(seed, n_rows, n_classes, n_leaves, ki
 
 @settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10**6), st.integers(4, 80), st.integers(2, 4))
-def test_merged_siblings_predict_the_same(seed, n_rows, n_classes):
+def test_without_equal_siblings_keeps_predictions(seed, n_rows, n_classes):
     X, y = table(seed, n_rows, n_classes)
     tree = DecisionTreeClassifier(max_leaf_nodes=20, random_state=0).fit(X, y)
     merged = without_equal_siblings(tree)
@@ -89,7 +89,7 @@ def test_merge_leaves_saves_rules_without_changing_predictions(simplify):
     assert len(merged.rules_) <= len(plain.rules_)
 
 
-def test_one_leaf_is_the_constant():
+def test_single_leaf_gives_one_rule():
     X, y = table(3, 40, 2)
     X = np.nan_to_num(X)
     extractor = CARTExtractor(DecisionTreeClassifier(), max_leaf_nodes=1, random_state=0)

@@ -21,7 +21,7 @@ IRIS = load_iris(as_frame=True)
 NAMES = IRIS.target_names[IRIS.target]
 
 
-def test_rules_predict_like_the_learner():
+def test_surrogate_predicts_like_the_learner():
     X, box = IRIS.data, KNeighborsClassifier(9).fit(IRIS.data, NAMES)
     tree = DecisionTreeClassifier(max_leaf_nodes=5)
     extractor = SurrogateExtractor(FrozenEstimator(box), tree, random_state=3).fit(X)
@@ -32,7 +32,7 @@ def test_rules_predict_like_the_learner():
     assert not hasattr(tree, "tree_")  # a clone was fitted
 
 
-def test_regression():
+def test_surrogate_supports_regression():
     X, y = load_diabetes(return_X_y=True)
     box = LinearRegression().fit(X, y)
     learner = {"regression": DecisionTreeRegressor(max_leaf_nodes=4, random_state=0)}
@@ -43,7 +43,7 @@ def test_regression():
         SurrogateExtractor(KNeighborsClassifier(), learner).fit(IRIS.data, NAMES)
 
 
-def test_classes_that_the_black_box_never_predicts():
+def test_surrogate_keeps_classes_that_are_never_predicted():
     box = CallableClassifier(lambda X: np.where(X[:, 2] < 3, "a", "c"), classes=["a", "b", "c"])
     extractor = SurrogateExtractor(box, DecisionTreeClassifier()).fit(IRIS.data.to_numpy())
     rules = extractor.rules_
@@ -52,7 +52,7 @@ def test_classes_that_the_black_box_never_predicts():
     assert [rule.statistics.class_counts for rule in rules] == [(50, 0, 0), (0, 0, 100)]
 
 
-def test_rules_about_some_columns_keep_their_names():
+def test_surrogate_keeps_names_of_columns():
     box = FrozenEstimator(KNeighborsClassifier(9).fit(IRIS.data, NAMES))
 
     def learner(X, y, random_state):
@@ -69,7 +69,7 @@ def test_rules_about_some_columns_keep_their_names():
         SurrogateExtractor(box, nameless).fit(IRIS.data)
 
 
-def test_labels_that_are_none_of_y_are_rejected():
+def test_surrogate_rejects_labels_not_in_y():
     rules = RuleSet(
         [Rule([Interval(2, upper=2.5)], -1), Rule([], 1)],
         ["x0", "x1", "x2", "x3"],
@@ -79,7 +79,7 @@ def test_labels_that_are_none_of_y_are_rejected():
         SurrogateExtractor(KNeighborsClassifier(9), lambda *_: rules).fit(IRIS.data, NAMES)
 
 
-def test_one_prediction_is_one_rule():
+def test_surrogate_of_constant_predictions_is_one_rule():
     box = DummyClassifier().fit(IRIS.data, NAMES)
     with pytest.warns(UserWarning, match="only one rule"):
         extractor = SurrogateExtractor(FrozenEstimator(box)).fit(IRIS.data)
@@ -105,7 +105,7 @@ def test_categories_and_missing_values_match_table():
     assert set(extractor.rules_.used_features) == set(cart.rules_.used_features)
 
 
-def test_weights_of_rules_that_vote_are_kept():
+def test_surrogate_keeps_weights_of_voting_rules():
     def learn(X, y, random_state):
         rules = [Rule([Interval(0, upper=0.5)], 0, weight=3.0), Rule([], 1, weight=2.0)]
         return RuleSet(rules, list(X.columns), task="classification", ordered=False, voting="votes")
@@ -125,7 +125,7 @@ def test_surrogate_rejects_invalid_learner(learner):
         SurrogateExtractor(KNeighborsClassifier(), learner).fit(IRIS.data, NAMES)
 
 
-def test_rules_for_another_task_are_rejected():
+def test_surrogate_rejects_rules_for_another_task():
     def learn(X, y, random_state):
         return DecisionTreeRegressor(max_depth=1).fit(X, y)
 
@@ -133,7 +133,7 @@ def test_rules_for_another_task_are_rejected():
         SurrogateExtractor(KNeighborsClassifier(), learn).fit(IRIS.data, NAMES)
 
 
-def test_a_rule_that_holds_for_no_category_is_left_out():
+def test_surrogate_drops_rules_without_categories():
     def learn(X, y, random_state):
         rules = [Rule([Interval(0, upper=-0.5)], 1), Rule([Interval(0, upper=0.5)], 0), Rule([], 1)]
         return RuleSet(rules, list(X.columns), task="classification")
@@ -148,7 +148,7 @@ def test_a_rule_that_holds_for_no_category_is_left_out():
 
 
 @pytest.mark.parametrize("part", ["output", "weight"])
-def test_a_category_is_not_multiplied(part):
+def test_surrogate_rejects_slopes_of_categories(part):
     def learn(X, y, random_state):
         linear = LinearOutput(1.0, ((1, 2.0), (0, 0.5)))
         if part == "output":

@@ -18,7 +18,7 @@ X, Y = load_iris(return_X_y=True)
 BLACK_BOX = KNeighborsClassifier(9).fit(X, Y)
 
 
-def test_an_extraction_is_stopped_between_two_queries() -> None:
+def test_time_limit_stops_between_two_queries() -> None:
     queries = []
 
     def slow(rows: np.ndarray) -> np.ndarray:
@@ -34,13 +34,13 @@ def test_an_extraction_is_stopped_between_two_queries() -> None:
     assert not hasattr(extractor, "rules_")
 
 
-def test_pruning_is_stopped() -> None:
+def test_time_limit_stops_pruning() -> None:
     rules = as_ruleset(CARTExtractor(BLACK_BOX, simplify=False, max_leaf_nodes=None).fit(X, Y))
     with time_limit(0), pytest.raises(ExtractionTimeoutError):
         prune(rules, X, BLACK_BOX.predict(X))
 
 
-def test_the_earlier_of_two_limits_holds_and_none_is_left_behind() -> None:
+def test_time_limit_uses_the_earlier_of_two_limits() -> None:
     with time_limit(0), time_limit(60), pytest.raises(ExtractionTimeoutError):
         CARTExtractor(BLACK_BOX).fit(X, Y)
     with time_limit(60), time_limit(None):
@@ -48,7 +48,7 @@ def test_the_earlier_of_two_limits_holds_and_none_is_left_behind() -> None:
     assert len(CARTExtractor(BLACK_BOX).fit(X, Y).rules_) > 1
 
 
-def test_a_clock_that_is_set_back_does_not_move_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_time_limit_ignores_changes_of_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     with time_limit(0):
         monkeypatch.setattr(time, "time", lambda: 0.0)
         with pytest.raises(ExtractionTimeoutError):

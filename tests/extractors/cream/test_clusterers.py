@@ -19,7 +19,7 @@ CLUSTERERS = [CREAMClusterer, ExACTClusterer]
 
 
 @parametrize_with_checks([CREAMClusterer(), ExACTClusterer()])
-def test_scikit_learn_checks(estimator, check):
+def test_clusterers_pass_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
@@ -35,7 +35,7 @@ def assign_slowly(rules: RuleSet, X: np.ndarray) -> list[int]:
     return [next(i for i, rule in enumerate(rules) if holds(rule, row)) for row in X]
 
 
-def test_clusters_of_labels_are_the_rules_in_order(cls):
+def test_cluster_labels_index_rules_in_order(cls):
     X, y = load_iris(return_X_y=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     clusterer = cls(depth=2, random_state=0)
@@ -53,7 +53,7 @@ def test_clusters_of_labels_are_the_rules_in_order(cls):
     assert not clusterer.rules_[-1].conditions
 
 
-def test_fit_predict_looks_at_the_target(cls):
+def test_fit_predict_uses_target(cls):
     X = np.random.default_rng(0).uniform(size=(200, 2))
     y = (X[:, 0] > 0.5).astype(int)
     clusterer = cls(random_state=0)
@@ -72,7 +72,7 @@ def test_clusterers_find_clusters_without_target():
     assert adjusted_rand_score(truth == 2, chain.labels_) == 1.0
 
 
-def test_clusters_of_numbers_conclude_their_mean(cls):
+def test_clusters_of_numbers_predict_their_mean(cls):
     X = np.random.default_rng(0).uniform(size=(300, 2))
     y = np.where(X[:, 0] > 0.5, 10.0, 2.0)
     clusterer = cls(random_state=0).fit(X, y)
@@ -82,7 +82,7 @@ def test_clusters_of_numbers_conclude_their_mean(cls):
     assert np.abs(clusterer.rules_.predict(X) - y).mean() < 0.4
 
 
-def test_linear_models_are_in_the_units_of_the_features():
+def test_linear_outputs_use_units_of_features():
     random = np.random.default_rng(0)
     X = random.uniform(size=(400, 2)) * [1000, 1e-3]
     y = 3 + 0.02 * X[:, 0] - 5000 * X[:, 1]
@@ -98,34 +98,34 @@ def test_linear_models_are_in_the_units_of_the_features():
     [lambda y: y, lambda y: y == 1, lambda y: np.array(["a", "b"])[y], lambda y: y * 7 - 3],
     ids=["ints", "bools", "strings", "other ints"],
 )
-def test_labels_of_any_kind_give_the_same_clusters(cls, relabel):
+def test_clusters_do_not_depend_on_label_type(cls, relabel):
     X = np.random.default_rng(0).uniform(size=(150, 2))
     y = (X.sum(axis=1) > 1).astype(int)
     expected = cls(random_state=0).fit(X, y).labels_
     np.testing.assert_array_equal(cls(random_state=0).fit(X, relabel(y)).labels_, expected)
 
 
-def test_the_task_may_be_said():
+def test_task_parameter_overrides_inference():
     X = np.random.default_rng(0).uniform(size=(150, 2))
     y = (X[:, 0] > 0.5).astype(int)
     assert CREAMClusterer(task="regression").fit(X, y).rules_.task == "regression"
     assert CREAMClusterer(task="classification").fit(X, y / 2).rules_.classes == (0.0, 0.5)
 
 
-def test_frames_give_their_names(cls):
+def test_clusterers_keep_names_of_data_frames(cls):
     frame = pd.DataFrame({"width": np.arange(60.0) % 30, "height": np.arange(60.0)})
     clusterer = cls(random_state=0).fit(frame, np.arange(60) < 30)
     assert clusterer.rules_.feature_names == ("width", "height")
     np.testing.assert_array_equal(clusterer.predict(frame), clusterer.labels_)
 
 
-def test_rows_far_outside_have_a_cluster(cls):
+def test_predict_assigns_clusters_to_distant_rows(cls):
     X, y = load_iris(return_X_y=True)
     clusterer = cls(random_state=0).fit(X, y)
     assert (clusterer.predict(X * 1000 - 500) >= 0).all()
 
 
-def test_constant_features_and_equal_rows_do_not_matter(cls):
+def test_clusterers_handle_constant_features_and_equal_rows(cls):
     X, y = load_iris(return_X_y=True)
     more = np.column_stack([X, np.full(150, 3.0)])
     one, other = cls(random_state=0).fit(X, y), cls(random_state=0).fit(more, y)
@@ -135,7 +135,7 @@ def test_constant_features_and_equal_rows_do_not_matter(cls):
     assert same.rules_[0].statistics.class_counts == (10, 10)
 
 
-def test_features_to_ignore_follow_the_clusters_without_a_target(cls):
+def test_ignore_threshold_uses_clusters_without_target(cls):
     random = np.random.default_rng(0)
     X = np.column_stack([np.repeat([0.0, 50.0], 60) + random.normal(size=120), np.zeros(120)])
     X[:, 1] = random.normal(size=120)
@@ -171,18 +171,18 @@ def test_clusterers_reject_invalid_parameters(cls, options, y, message):
         cls(**options).fit(X, y)
 
 
-def test_numbers_that_would_overflow_are_named(cls):
+def test_clusterers_reject_overflowing_numbers(cls):
     with pytest.raises(ValueError, match="Feature 'x1' holds numbers up to"):
         cls().fit(np.array([[0, 1e200], [1, 0], [2, 3]]))
 
 
-def test_nothing_can_be_queried_before_fit(cls):
+def test_clusterers_reject_queries_before_fit(cls):
     for query in (lambda c: c.predict([[0.0]]), lambda c: c.explain(), lambda c: c.n_clusters_):
         with pytest.raises(NotFittedError):
             query(cls())
 
 
-def test_parameters_are_keywords_and_documented(cls):
+def test_clusterer_parameters_are_documented_keywords(cls):
     text = inspect.getdoc(cls)
     for name, parameter in inspect.signature(cls).parameters.items():
         assert parameter.kind is parameter.KEYWORD_ONLY

@@ -45,7 +45,7 @@ def iris():
     st.sampled_from(["labels", "constant", "linear"]),
 )
 @settings(max_examples=40)
-def test_a_list_is_complete_and_every_rule_of_use(seed, n_rows, depth, cls, kind):
+def test_rules_cover_all_rows_without_useless_rules(seed, n_rows, depth, cls, kind):
     random = np.random.default_rng(seed)
     X = random.integers(0, 5, size=(n_rows, 3)).astype(float)
     y = random.integers(0, 3, n_rows)
@@ -72,7 +72,7 @@ def test_a_list_is_complete_and_every_rule_of_use(seed, n_rows, depth, cls, kind
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_the_boxes_of_exact_contain_each_other(depth):
+def test_exact_nests_boxes(depth):
     X, y = make_friedman1(300, 5, random_state=0)
     boxes = (
         ExACTExtractor(KNeighborsRegressor(5), depth=depth, random_state=0).fit(X, y).rules_.boxes
@@ -82,7 +82,7 @@ def test_the_boxes_of_exact_contain_each_other(depth):
     assert (boxes.upper[1:] >= boxes.upper[:-1]).all()
 
 
-def test_a_deeper_list_splits_the_same_boxes_further():
+def test_deeper_lists_refine_the_same_boxes():
     # The first box is that of depth 1: what is drawn for a node depends on its place alone.
     X, y = make_friedman1(400, 5, random_state=0)
     options = {"max_samples": 100, "random_state": 0}
@@ -98,7 +98,7 @@ def test_a_deeper_list_splits_the_same_boxes_further():
         np.testing.assert_array_equal(boxes[3].lower[2 * place + 1], boxes[2].lower[place])
 
 
-def test_fidelity_on_iris_reaches_published_value():
+def test_fidelity_reaches_published_value_on_iris():
     # PSyKE, all of iris, depth 2, two components: 3 rules that agree with the
     # nine nearest neighbors on 97.3 % of the rows.
     X, y = iris()
@@ -108,7 +108,7 @@ def test_fidelity_on_iris_reaches_published_value():
         assert extractor.fidelity(X) >= 146 / 150
 
 
-def test_fidelity_on_wine_exceeds_published_value():
+def test_fidelity_exceeds_published_value_on_wine():
     # PSyKE on the same half: 0.53 (CREAM) and 0.64 (ExACT) with 3 rules.
     X, y = load_wine(return_X_y=True)
     train, test, y_train, _ = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
@@ -142,7 +142,7 @@ def test_irrelevant_features_are_rarely_used(cls):
 
 
 @pytest.mark.slow
-def test_looking_at_few_rows_costs_little(cls):
+def test_max_samples_costs_little_fidelity(cls):
     random = np.random.default_rng(0)
     X, fresh = random.uniform(size=(2, 3000, 5))
     target = np.digitize(2 * X[:, 0] + X[:, 1] ** 2, [1.0, 1.8])
@@ -179,7 +179,7 @@ def test_statistics_cover_all_rows_with_max_samples(cls):
     assert sum(rule.statistics.n_rows for rule in extractor.rules_) == 3000
 
 
-def test_ignored_features_are_not_mentioned_and_outputs_follow(cls):
+def test_ignored_features_are_in_no_rule(cls):
     X, y = iris()
     black_box = KNeighborsClassifier(9)
     extractor = cls(black_box, depth=2, ignore_threshold=0.9, random_state=0).fit(X, y)
@@ -202,7 +202,7 @@ def test_fit_without_useful_features_returns_one_rule(cls):
     assert rules[0].statistics.n_rows == 150
 
 
-def test_linear_models_are_fitted_where_the_rule_holds(cls):
+def test_linear_outputs_fit_rows_of_their_rule(cls):
     X = np.random.default_rng(0).uniform(size=(400, 2))
     black_box = CallableRegressor(lambda Z: np.where(Z[:, 0] > 0.5, 20 + Z[:, 1], -3 * Z[:, 1]))
     black_box = FrozenEstimator(black_box.fit(X, X[:, 0]))
@@ -219,7 +219,7 @@ def test_linear_models_are_fitted_where_the_rule_holds(cls):
     assert extractor.fidelity(X) > 0.99
 
 
-def test_a_linear_black_box_is_one_linear_model(cls):
+def test_linear_black_box_gives_one_linear_rule(cls):
     X, y = make_friedman1(200, 5, random_state=0)
     rules = (
         cls(LinearRegression(), output="linear", max_terms=None, random_state=0).fit(X, y).rules_
@@ -230,12 +230,12 @@ def test_a_linear_black_box_is_one_linear_model(cls):
     assert [c for _, c in rules[0].output.terms] == pytest.approx(black_box.coef_)
 
 
-def test_linear_models_are_for_numbers(cls):
+def test_linear_output_requires_regression(cls):
     with pytest.raises(ValueError, match="output='linear' is for regression"):
         cls(KNeighborsClassifier(3), output="linear").fit(*iris())
 
 
-def test_a_threshold_stops_splitting(cls):
+def test_error_threshold_stops_splitting(cls):
     X, y = iris()
     counts = [
         cls(KNeighborsClassifier(9), error_threshold=t, random_state=0).fit(X, y).n_rules_
@@ -252,12 +252,12 @@ def test_labels_follow_pruned_rules(cls):
 
 
 @pytest.mark.parametrize("option", [{"depth": 0}, {"criterion": "aic"}, {"max_samples": 3}])
-def test_parameters_are_checked(cls, option):
+def test_parameters_reject_invalid_values(cls, option):
     with pytest.raises(ValueError, match=next(iter(option))):
         cls(KNeighborsClassifier(9), **option).fit(*iris())
 
 
-def test_numbers_that_would_overflow_are_named(cls):
+def test_fit_rejects_overflowing_numbers(cls):
     X = np.arange(20.0)[:, None]
     with pytest.raises(ValueError, match="Feature 'x0' holds numbers up to"):
         cls(KNeighborsRegressor(3)).fit(X * 1e101, X[:, 0])

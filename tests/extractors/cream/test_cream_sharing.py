@@ -67,7 +67,7 @@ def candidates(outputs):
 @pytest.mark.parametrize("max_bytes", [32 * 2**20, 10_000, 0])
 @settings(max_examples=3)
 @given(st.data())
-def test_results_are_bit_identical_with_and_without_sharing(kind, max_bytes, data):
+def test_sharing_keeps_results_bit_identical(kind, max_bytes, data):
     wrapper, function, outputs = KINDS[kind]
     shared = CachedBlackBox(wrapper(function))
     shared.cache.max_bytes = max_bytes
@@ -89,7 +89,7 @@ def test_other_rows_share_nothing():
 
 
 @pytest.mark.slow
-def test_threads_may_share():
+def test_threads_share_one_cache():
     shared = CachedBlackBox(CallableClassifier(classes_of))
     options = [{"depth": d, "gauss_components": m} for d in (2, 3) for m in (2, 4)] * 4
     alone = [
@@ -115,7 +115,7 @@ def fitted(monkeypatch):
     return results
 
 
-def test_depth_threshold_and_output_repeat_no_work_of_cream(fitted):
+def test_sharing_repeats_no_work_across_parameters_of_cream(fitted):
     shared = CachedBlackBox(CallableRegressor(numbers_of))
     options = {"random_state": 0, "error_threshold": 0.0}
     CREAMExtractor(shared, depth=3, **options).fit(ROWS)
@@ -129,14 +129,14 @@ def test_depth_threshold_and_output_repeat_no_work_of_cream(fitted):
     assert len(fitted) == 8
 
 
-def test_more_components_fit_only_the_mixtures_that_are_new(fitted):
+def test_sharing_fits_only_new_mixtures(fitted):
     shared = CachedBlackBox(CallableClassifier(classes_of))
     for most in (2, 3, 5, 4):
         CREAMExtractor(shared, depth=1, gauss_components=most, random_state=0).fit(ROWS)
     assert fitted == [2, 3, 4, 5]
 
 
-def test_depths_of_exact_share_the_first_mixtures(fitted):
+def test_exact_shares_first_mixtures_between_depths(fitted):
     shared = CachedBlackBox(CallableClassifier(classes_of))
     ExACTExtractor(shared, depth=3, error_threshold=0.6, random_state=0).fit(ROWS)
     ExACTExtractor(shared, depth=1, random_state=0).fit(ROWS)
@@ -150,7 +150,7 @@ def test_cream_and_exact_draw_rows_in_different_orders(fitted):
     assert fitted == [2, 2]
 
 
-def test_an_ordinary_black_box_shares_nothing(fitted):
+def test_ordinary_black_box_shares_nothing(fitted):
     for _ in range(2):
         CREAMExtractor(CallableClassifier(classes_of), depth=1, random_state=0).fit(ROWS)
     assert fitted == [2, 2]

@@ -64,7 +64,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("longest", [8, 120])
-def test_random_curves(shape, longest):
+def test_knee_of_equals_reference_on_random_curves(shape, longest):
     random = np.random.default_rng(0)
     for _ in range(100):
         curve = np.sort(SHAPES[shape](random, random.integers(3, longest)))[::-1]
@@ -74,19 +74,19 @@ def test_random_curves(shape, longest):
 
 @given(st.lists(st.integers(0, 6) | st.floats(0, 1e6), min_size=3, max_size=12))
 @settings(max_examples=120)
-def test_any_curve(heights):
+def test_knee_of_equals_reference_on_any_curve(heights):
     curve = np.sort(np.array(heights, dtype=float))[::-1]
     if curve[0] > curve[-1]:
         assert knee_of(curve) == elsewhere(curve)
 
 
 @pytest.mark.parametrize("curve", [[], [1.0], [2.0, 1.0], [3.0, 3.0, 3.0], [3.0, 2.0, 1.0]])
-def test_curves_without_a_knee(curve):
+def test_knee_of_returns_none_without_knee(curve):
     assert knee_of(np.array(curve)) is None
 
 
 @pytest.mark.slow
-def test_plots_are_not_imported():
+def test_cream_does_not_import_matplotlib():
     program = "import sys, skescore.extractors.cream; assert 'matplotlib' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True)
 
@@ -123,12 +123,12 @@ def test_densest_cluster_equals_search_over_radii(seed):
     np.testing.assert_array_equal(result, slowly_densest(points, 0.2, most_labels))
 
 
-def test_a_radius_that_starts_too_small_still_finds_a_cluster():
+def test_densest_cluster_enlarges_radius_that_is_too_small():
     points = np.repeat(np.arange(20.0)[:, None], 6, axis=0)  # DBSCAN gives 20 clusters below 1
     assert densest_cluster(points, 1e-6, 2).all()
 
 
-def test_too_few_rows_for_a_cluster_are_taken_all():
+def test_densest_cluster_takes_all_of_too_few_rows():
     assert densest_cluster(np.arange(4.0)[:, None] * 100, 0.1, 2).all()
 
 
@@ -142,7 +142,7 @@ def test_densest_cluster_excludes_noise():
 
 
 @pytest.mark.parametrize("n_features", [1, 3])
-def test_the_first_radius_is_a_distance_of_neighbors(n_features):
+def test_first_radius_is_a_mean_distance_of_neighbors(n_features):
     table = points_of(0, 120, n_features)
     distances = np.sqrt(((table[:, None] - table[None]) ** 2).sum(axis=2))
     means = np.sort(distances, axis=1)[:, : 2 * n_features].mean(axis=1)
@@ -151,7 +151,7 @@ def test_the_first_radius_is_a_distance_of_neighbors(n_features):
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 7])
-def test_equal_rows_have_a_least_radius(n_rows):
+def test_first_radius_of_equal_rows_is_positive(n_rows):
     assert first_radius(np.zeros((n_rows, 2)), 3.0) == 0.003
 
 
@@ -202,7 +202,7 @@ def test_mixture_components_minimize_criterion():
     assert mixture_components(table, 6, "bic/m", 3)[0] == min(bic, key=lambda m: bic[m] / m)
 
 
-def test_rows_that_no_mixture_fits_have_no_parts():
+def test_dense_parts_is_empty_if_no_mixture_fits():
     assert mixture_components(np.zeros((1, 2)), 5, "bic", 0) is None
     assert dense_parts(np.zeros((1, 2)), 2, 5, "bic", 0, 1.0) == []
 
@@ -226,7 +226,7 @@ def scattering(target, X, lower, upper, inner_weight: float) -> float:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", ["labels", "numbers"])
-def test_no_other_interval_of_a_feature_would_be_much_better(seed, kind):
+def test_face_mover_finds_nearly_optimal_intervals(seed, kind):
     random = np.random.default_rng(seed)
     X = random.integers(0, 9, size=(150, 3)).astype(float)
     if kind == "labels":
@@ -251,7 +251,7 @@ def test_no_other_interval_of_a_feature_would_be_much_better(seed, kind):
                 assert scattering(target, X, *other, weight) >= result - 3 * least
 
 
-def test_faces_that_do_nothing_are_taken_away():
+def test_face_mover_removes_useless_faces():
     X = np.random.default_rng(0).uniform(size=(400, 4))
     target = LabelTarget((X[:, 1] > 0.5).astype(int), 2)
     mover = FaceMover(X, target.moments(np.arange(400)), target.scatter, 1.0)
@@ -260,7 +260,7 @@ def test_faces_that_do_nothing_are_taken_away():
     assert np.flatnonzero((lower > -np.inf) | (upper < np.inf)).tolist() == [1]
 
 
-def test_moved_faces_keep_rows_on_both_sides():
+def test_face_mover_keeps_rows_on_both_sides():
     X = np.repeat([[0.0, 0.0], [1.0, 5.0]], 20, axis=0)  # the second column says the same
     target = LabelTarget(np.repeat([0, 1], 20), 2)
     mover = FaceMover(X, target.moments(np.arange(40)), target.scatter, 1.0)
@@ -277,7 +277,7 @@ def test_moved_faces_keep_rows_on_both_sides():
 
 @given(st.integers(0, 10**6), st.integers(2, 30))
 @settings(max_examples=30)
-def test_a_box_has_its_faces_half_way_to_the_next_row(seed, n_rows):
+def test_box_around_has_faces_halfway_to_next_rows(seed, n_rows):
     random = np.random.default_rng(seed)
     rows = random.integers(0, 6, size=(n_rows, 3)).astype(float)
     part = np.flatnonzero(random.random(n_rows) < 0.5)
@@ -291,7 +291,7 @@ def test_a_box_has_its_faces_half_way_to_the_next_row(seed, n_rows):
         assert upper[j] == ((high + min(above)) / 2 if above else 9.0)
 
 
-def test_box_between_neighboring_floats_excludes_one():
+def test_box_around_separates_neighboring_floats():
     rows = np.array([[1.0], [np.nextafter(1.0, 2)]])
     for part in (0, 1):
         lower, upper = _boxes._box_around(
@@ -301,7 +301,7 @@ def test_box_between_neighboring_floats_excludes_one():
         assert inside[:, 0].tolist() == [part == 0, part == 1]
 
 
-def test_moments_of_columns_keep_their_digits():
+def test_column_moments_keep_their_precision():
     X = np.random.default_rng(0).normal(size=(1000, 3)) * [1, 1e-8, 0] + [0, 1e3, 0.1]
     rows = np.arange(0, 1000, 3)
     mean, deviation = column_moments(X, rows)
@@ -310,7 +310,7 @@ def test_moments_of_columns_keep_their_digits():
     assert deviation[2] == 0.0
 
 
-def test_linear_models_are_least_squares():
+def test_linear_model_equals_least_squares():
     random = np.random.default_rng(1)
     X = random.normal(size=(80, 4)) * [1, 1e6, 1e-3, 1] + [0, 5e6, 0, 3]
     X[:, 3] = 7.0  # constant
@@ -323,7 +323,7 @@ def test_linear_models_are_least_squares():
     assert slopes[3] == 0.0
 
 
-def test_linear_models_of_few_rows_are_shrunk():
+def test_linear_model_shrinks_slopes_of_few_rows():
     X = np.random.default_rng(2).normal(size=(6, 5))
     values = np.array([1.0, -1, 1, -1, 1, -1])
     intercept, slopes = fit_linear_model(X, values, np.arange(6))
@@ -348,7 +348,7 @@ def chain_parameters(**changes) -> BoxParameters:
     return BoxParameters.of(extractor.set_params(**{"depth": 1} | changes), split_outside=False)
 
 
-def test_the_box_that_leaves_least_impurity_is_chosen(monkeypatch):
+def test_box_grower_selects_box_with_least_impurity(monkeypatch):
     X = np.arange(12.0)[:, None]
     codes = np.array([0] * 4 + [1] * 8)
     parts = [np.arange(6, 12), np.arange(4), np.arange(2)]
@@ -371,7 +371,7 @@ def chosen_face(monkeypatch, codes: list[int], parts: list[int], weighted: bool)
     return float(grower.grow()[1][0, 0])
 
 
-def test_weights_of_the_impurities(monkeypatch):
+def test_box_grower_weights_impurities(monkeypatch):
     # Two rows leave errors of 0/2 and 4/18, eight leave 2/8 and 0/12.
     codes = [1, 1, 1, 1, 0, 0, 1, 1] + [0] * 12
     assert chosen_face(monkeypatch, codes, [2, 8], weighted=True) == 7.5
@@ -379,13 +379,13 @@ def test_weights_of_the_impurities(monkeypatch):
 
 
 @pytest.mark.parametrize("parts", [[2, 4], [4, 2]])
-def test_of_equally_good_boxes_the_smallest_is_chosen(monkeypatch, parts):
+def test_box_grower_prefers_smallest_of_equal_boxes(monkeypatch, parts):
     # One error of twelve is left either way; sums of rounded shares would not be equal.
     codes = [1, 1, 0, 1] + [0] * 8
     assert chosen_face(monkeypatch, codes, parts, weighted=True) == 1.5
 
 
-def test_the_largest_box_of_use_is_chosen(monkeypatch):
+def test_box_grower_of_chains_selects_largest_useful_box(monkeypatch):
     X = np.arange(12.0)[:, None]
     codes = np.array([0] * 4 + [1] * 8)
     parts = [np.arange(4), np.arange(11), np.arange(5)]
@@ -396,7 +396,7 @@ def test_the_largest_box_of_use_is_chosen(monkeypatch):
     assert upper[0, 0] == 4.5
 
 
-def test_worse_linear_models_are_not_fitted(monkeypatch):
+def test_box_grower_rejects_worse_linear_models(monkeypatch):
     # Halves of 8 rows with 4 coefficients: 8 / (8 - 4) times what is left, against 16 / (16 - 4).
     random = np.random.default_rng(0)
     X = random.uniform(size=(16, 3))

@@ -107,7 +107,7 @@ def test_rules_are_disjoint_and_cover_all_rows(X, n_slices, depth, min_examples,
 
 @pytest.mark.parametrize("n_slices", [2, 3, 5])
 @pytest.mark.parametrize("base", [1.0, 1e8, -3.0])
-def test_rows_as_near_as_floats_can_be(n_slices, base):
+def test_cells_separate_neighboring_floats(n_slices, base):
     steps = [base]
     for _ in range(3):
         steps.append(np.nextafter(steps[-1], np.inf))
@@ -126,7 +126,7 @@ def test_rows_as_near_as_floats_can_be(n_slices, base):
 # One of five values of 0.125 has a standard deviation of exactly 0.05.
 @example(seed=1916, n_slices=3, threshold=0.05)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 4), st.sampled_from([0.05, 0.2, 0.5]))
-def test_the_order_of_rows_does_not_matter(seed, n_slices, threshold):
+def test_rules_do_not_depend_on_row_order(seed, n_slices, threshold):
     random = np.random.default_rng(seed)
     X = random.uniform(size=(60, 3))
 
@@ -176,7 +176,7 @@ def test_outer_faces_are_open_beyond_training_rows():
     assert extractor.predict(far).tolist() == ["left", "left", "right", "right"]
 
 
-def test_joining_stays_inside_the_box_that_was_cut():
+def test_joining_stays_inside_the_parent_box():
     # The answers change at 0.75 only: the left half is final after the first level, the right one
     # is cut once more, and its left part must not join the left half.
     step = CallableClassifier(lambda rows: np.where(rows[:, 0] < 0.75, "low", "high"))
@@ -198,7 +198,7 @@ def test_threshold_limits_joining_of_numbers_only():
         assert numbers.n_rules_ == n_rules
 
 
-def test_the_pair_with_the_least_diverse_union_joins_first():
+def test_joining_starts_with_least_diverse_union():
     # Cells of 0, 1 and 1.5: the second pair is nearer, and joined it is too far from the first.
     X = np.array([[0.0], [0.501], [1.0]])
     answers = np.array([0.0, 1.0, 1.5])
@@ -210,7 +210,7 @@ def test_the_pair_with_the_least_diverse_union_joins_first():
     assert sorted(rule.output for rule in rules) == [0.5, 2.0]
 
 
-def test_cells_without_rows_are_not_made():
+def test_cells_without_rows_are_omitted():
     X = np.array([[0.1, 0.1], [0.9, 0.9], [0.0, 0.0], [1.0, 1.0]])
     extractor = grid(SUM, threshold=0).fit(X)
     assert extractor.n_rules_ == 2
@@ -222,7 +222,7 @@ def test_cells_without_rows_are_not_made():
 
 
 @pytest.mark.parametrize("threshold", [0.1, 0.2, 0.3, 0.4, 0.5])
-def test_a_box_stops_strictly_below_the_threshold(threshold):
+def test_refinement_stops_strictly_below_threshold(threshold):
     # Of the 10 rows in the first slice, the share of the rarer class is the threshold exactly.
     n_other = round(10 * threshold)
     X = np.linspace(0, 1, 20)[:, None]
@@ -239,7 +239,7 @@ def test_a_box_stops_strictly_below_the_threshold(threshold):
     assert fitted(np.nextafter(threshold, 1)).n_rules_ == 2
 
 
-def test_the_first_level_always_cuts():
+def test_first_level_always_cuts():
     constant = CallableRegressor(lambda rows: np.ones(len(rows)))
     # Nothing is below 0, so nothing joins either.
     assert grid(constant, threshold=0, n_slices=3).fit(SQUARE).n_rules_ == 9
@@ -303,7 +303,7 @@ def test_constant_features_are_never_cut():
     assert extractor.completeness_ == plain.completeness_ == 1.0
 
 
-def test_duplicate_columns():
+def test_duplicate_columns_keep_predictions():
     twice = np.column_stack([SQUARE[:, 0], SQUARE[:, 0]])
     extractor = grid(FIRST, n_slices=4, threshold=0).fit(twice)
     single = grid(FIRST, n_slices=4, threshold=0).fit(SQUARE[:, :1])
@@ -379,12 +379,12 @@ def test_adaptive_strategy_cuts_important_features_only():
     assert len(faces(fitted, 1)) == 1
 
 
-def test_nothing_is_important_enough():
+def test_unimportant_features_give_one_rule():
     extractor = grid(SUM, importance_threshold=0.5, importances=[0.1, 0.2]).fit(SQUARE)
     assert extractor.n_rules_ == 1
 
 
-def test_each_level_may_have_a_strategy_of_its_own():
+def test_level_strategies_differ_between_levels():
     # One feature per level, which must not drop the other one from the rules.
     X, y = load_iris(return_X_y=True)
     extractor = whole_grid(
@@ -408,7 +408,7 @@ def test_each_level_may_have_a_strategy_of_its_own():
     )
 
 
-def test_a_tree_on_a_grid_is_found_exactly():
+def test_gridex_recovers_a_tree_on_a_grid():
     random = np.random.default_rng(3)
     X = random.uniform(size=(500, 2))
     X[0], X[1] = 0, 1  # the edges are at round numbers then
@@ -430,7 +430,7 @@ def test_numbers_that_would_overflow_are_rejected():
         grid(CallableRegressor(lambda rows: rows[:, 0] * 1e200)).fit(X)
 
 
-def test_the_default_threshold_follows_the_target():
+def test_default_threshold_follows_target():
     X = random.uniform(size=(300, 2))
 
     def rules(scale, **options):

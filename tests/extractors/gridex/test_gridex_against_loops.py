@@ -253,7 +253,7 @@ def problems(draw):
 @settings(max_examples=40)
 @pytest.mark.filterwarnings("ignore:The black box predicts")
 @given(problems())
-def test_same_boxes_and_outputs(problem):
+def test_gridex_equals_plain_loops(problem):
     X, answers, classes, threshold, importances, levels = problem
     extractor = fast(
         X,

@@ -28,7 +28,7 @@ class Asked:
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("black_box", ["classifier", "regressor"])
-def test_statistics_count_rows_and_all_points_inside(depth, black_box):
+def test_statistics_count_rows_and_points_inside(depth, black_box):
     function = Asked(lambda r: ((r[:, 0] * 3).astype(int) + (r[:, 1] > r[:, 2]) * 2) * 1.0)
     adapter = {"classifier": CallableClassifier, "regressor": CallableRegressor}[black_box]
     X = np.random.default_rng(1).uniform(size=(60, 3))

@@ -80,7 +80,7 @@ GRIDREX = st.tuples(
 @pytest.mark.slow
 @settings(max_examples=25)
 @given(st.lists(GRIDEX, min_size=2, max_size=8))
-def test_classes_are_bit_identical_with_and_without_sharing(candidates):
+def test_sharing_keeps_classes_bit_identical(candidates):
     shared = CachedBlackBox(CallableClassifier(classes_of))
     for kind, parameters in candidates:
         alone = fitted(kind, CallableClassifier(classes_of), parameters)
@@ -90,7 +90,7 @@ def test_classes_are_bit_identical_with_and_without_sharing(candidates):
 @pytest.mark.slow
 @settings(max_examples=20)
 @given(st.lists(GRIDEX | GRIDREX, min_size=2, max_size=6))
-def test_numbers_are_bit_identical_with_and_without_sharing(candidates):
+def test_sharing_keeps_numbers_bit_identical(candidates):
     shared = CachedBlackBox(CallableRegressor(numbers_of))
     for kind, parameters in candidates:
         alone = fitted(kind, CallableRegressor(numbers_of), parameters)
@@ -99,7 +99,7 @@ def test_numbers_are_bit_identical_with_and_without_sharing(candidates):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("load", [load_wine, load_breast_cancer])
-def test_paths_of_thresholds_on_real_data(load):
+def test_sharing_keeps_paths_of_thresholds_on_real_data(load):
     X, y = load(return_X_y=True, as_frame=True)
     tree = DecisionTreeClassifier(random_state=0).fit(X, y)
     shared = CachedBlackBox(tree)
@@ -121,7 +121,7 @@ def test_paths_of_thresholds_on_real_data(load):
     assert len(sizes) > 3  # the thresholds made a difference
 
 
-def test_a_cache_without_room_changes_nothing_but_the_time():
+def test_small_cache_changes_no_result():
     shared = CachedBlackBox(CallableRegressor(numbers_of))
     for most in (0, 3000, 30000):
         shared.cache.max_bytes = most
@@ -133,7 +133,7 @@ def test_a_cache_without_room_changes_nothing_but_the_time():
             assert shared.cache.n_bytes <= most
 
 
-def test_threads_may_share():
+def test_threads_share_one_cache():
     shared = CachedBlackBox(CallableClassifier(classes_of))
     candidates = [{"n_slices": n, "threshold": t} for n in (2, 3) for t in (0.05, 0.2)] * 4
     alone = [
@@ -169,7 +169,7 @@ def test_drawn_points_are_queried_once_for_all_candidates():
 # --- nothing is shared that differs --------------------------------------------------------------
 
 
-def test_rows_that_differ_share_nothing():
+def test_different_rows_share_nothing():
     shared = CachedBlackBox(CallableClassifier(classes_of))
     other = ROWS.copy()
     other[3, 1] = np.nextafter(other[3, 1], 0)
@@ -180,7 +180,7 @@ def test_rows_that_differ_share_nothing():
         assert learned(fitted(GridExExtractor, shared, parameters, rows)) == learned(alone)
 
 
-def test_rows_changed_in_place_are_other_rows():
+def test_rows_changed_in_place_share_nothing():
     shared = CachedBlackBox(CallableClassifier(classes_of))
     rows = ROWS.copy()
     fitted(GridExExtractor, shared, {}, rows)
@@ -202,7 +202,7 @@ def test_shared_state_survives_changes_of_results():
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda box: pickle.loads(pickle.dumps(box))])
-def test_copies_start_with_an_empty_cache_and_give_the_same(copied):
+def test_copies_start_with_an_empty_cache(copied):
     X, y = load_wine(return_X_y=True)
     forest = RandomForestRegressor(5, random_state=0).fit(X, y)
     shared = CachedBlackBox(forest)
@@ -243,7 +243,7 @@ class SlowCache:
     st.lists(st.tuples(st.booleans(), st.integers(0, 7), st.integers(0, 2000)), max_size=60),
     st.integers(0, 12000),
 )
-def test_the_cache_against_a_slow_one(steps, most):
+def test_result_cache_equals_slow_cache(steps, most):
     cache, slow = ResultCache(most), SlowCache(most)
     for putting, key, size in steps:
         if putting:

@@ -87,7 +87,7 @@ def check_scores(extractor: Any, record: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("rounding", [True, False])
 @pytest.mark.parametrize("record", DATA["records"], ids=lambda r: r["dataset"])
-def test_published_records_are_reproduced(record, rounding, psyke_rounding):
+def test_gridrex_reproduces_published_records(record, rounding, psyke_rounding):
     model, rows, *_ = black_box(record["dataset"])
     with psyke_rounding() if rounding else nullcontext():
         extractor = whole_grid(model, **record["parameters"]).fit(rows)
@@ -135,7 +135,7 @@ def cut_four_of_ten(n: int) -> tuple[GridRExExtractor, pd.DataFrame, np.ndarray]
 
 @pytest.mark.parametrize("rounding", [True, False])
 @pytest.mark.parametrize("record", DATA["tree"], ids=lambda r: str(r["n"]))
-def test_sixteen_cells_join_as_psyke_joins_them(record, rounding, psyke_rounding):
+def test_sixteen_cells_join_as_in_psyke(record, rounding, psyke_rounding):
     extractor, rows, fresh = cut_four_of_ten(record["n"])
     with psyke_rounding() if rounding else nullcontext():
         extractor.fit(rows)
@@ -161,7 +161,7 @@ def test_sixteen_cells_join_as_psyke_joins_them(record, rounding, psyke_rounding
 
 
 @pytest.mark.parametrize("record", DATA["random"], ids=lambda r: r["dataset"])
-def test_no_worse_than_published_records_with_random_points(record):
+def test_random_points_reach_published_fidelity(record):
     model, rows, others, _ = black_box(record["dataset"])
     for seed in range(3):
         extractor = whole_grid(model, **record["parameters"], random_state=seed).fit(rows)
@@ -266,7 +266,7 @@ class SlowGridREx:
     st.integers(1, 2),
     st.sampled_from([0.0, 0.02, 0.1, 0.3]),
 )
-def test_same_boxes_and_planes_as_plain_loops(seed, n_rows, slices, others, depth, threshold):
+def test_gridrex_equals_plain_loops(seed, n_rows, slices, others, depth, threshold):
     random = np.random.default_rng(seed)
     X = random.uniform(size=(n_rows, len(slices))) * 10.0 ** random.integers(-3, 3, len(slices))
     z = np.abs(X[:, 0] / np.ptp(X[:, 0]) - 0.4) + random.normal(size=n_rows) * 0.1
@@ -306,7 +306,7 @@ def test_same_boxes_and_planes_as_plain_loops(seed, n_rows, slices, others, dept
 # --- planes ---
 
 
-def test_a_plane_black_box_is_one_rule_in_the_users_units():
+def test_plane_gives_one_rule_in_units_of_user():
     random = np.random.default_rng(0)
     rows = pd.DataFrame(
         {"metres": random.uniform(1e6, 2e6, 300), "share": random.uniform(0, 1e-3, 300)}
@@ -321,7 +321,7 @@ def test_a_plane_black_box_is_one_rule_in_the_users_units():
     assert extractor.fidelity_loss_ == 0.0
 
 
-def test_a_kink_is_two_rules_where_constants_need_many():
+def test_kink_gives_two_rules():
     X = np.linspace(0, 1, 401)[:, None]
     extractor = whole_grid(answering(np.abs(X[:, 0] - 0.5)), n_slices=2, depth=3).fit(X)
     assert extractor.n_rules_ == 2
@@ -353,7 +353,7 @@ def test_level_planes_are_plain_numbers():
     assert 0 < same.threshold_ < 1e-300
 
 
-def test_the_default_threshold_follows_the_target():
+def test_default_threshold_follows_target():
     random = np.random.default_rng(0)
     X = random.uniform(size=(500, 2))
     z = np.sin(6 * X[:, 0]) + X[:, 1]
@@ -368,7 +368,7 @@ def test_the_default_threshold_follows_the_target():
     assert plane.threshold_ == pytest.approx(0.01 * np.std(2 * X[:, 0]))
 
 
-def test_far_and_tiny_features_are_well_conditioned():
+def test_distant_and_tiny_features_are_well_conditioned():
     random = np.random.default_rng(0)
     unit = random.uniform(size=(400, 3))
     z = np.abs(unit[:, 0] - 0.5) + 0.3 * unit[:, 1] - unit[:, 2]
@@ -386,7 +386,7 @@ def test_far_and_tiny_features_are_well_conditioned():
 
 
 @pytest.mark.filterwarnings("ignore:The black box predicts")
-def test_features_without_a_measurable_range_take_no_part():
+def test_features_without_measurable_range_have_no_slope():
     X = np.array([[0.0, 5e-324], [0.0, 0.0], [1.0, 1e-310], [2.0, 0.0], [3.0, 5e-324]] * 3)
     extractor = whole_grid(answering(X[:, 0]), n_slices=1, depth=1).fit(X)
     intercept, slopes = plane_of(extractor.rules_[0].output, 2)
@@ -397,7 +397,7 @@ def test_features_without_a_measurable_range_take_no_part():
 # --- coefficients left out ---
 
 
-def test_small_effects_are_left_out_and_their_cost_is_measured():
+def test_small_coefficients_are_dropped_and_their_loss_measured():
     random = np.random.default_rng(0)
     X = random.uniform(size=(1000, 3)) * [10, 1, 1]
     z = np.where(X[:, 0] < 5, 3 * X[:, 0] + 2 * X[:, 1], 40 - X[:, 0] + 0.1 * X[:, 2])
@@ -443,7 +443,7 @@ def test_small_effects_are_left_out_and_their_cost_is_measured():
 @pytest.mark.parametrize(
     ("value", "wrong"), [(-0.1, ValueError), (np.nan, ValueError), ("0", TypeError)]
 )
-def test_bad_tolerance(value, wrong):
+def test_coefficient_tolerance_rejects_invalid_values(value, wrong):
     X = np.arange(10.0)[:, None]
     with pytest.raises(wrong, match="coefficient_tolerance"):
         whole_grid(answering(X[:, 0]), coefficient_tolerance=value).fit(X)
@@ -545,7 +545,7 @@ def test_joined_boxes_touch_neighbors(psyke_rounding):
         assert extractor.fit(X).n_rules_ == 12
 
 
-def test_small_cells_do_not_look_perfect():
+def test_small_cells_keep_residuals_above_zero():
     # In each cell are two rows: a line through them has no residual, and all would be final.
     random = np.random.default_rng(0)
     X = np.concatenate([np.array([i + 0.3, i + 0.7]) for i in range(10)])[:, None]
@@ -558,7 +558,7 @@ def test_small_cells_do_not_look_perfect():
 
 @settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 4), st.sampled_from([0.02, 0.1, None]))
-def test_the_order_of_rows_and_the_batches_do_not_matter(seed, n_slices, threshold):
+def test_rules_do_not_depend_on_row_order_or_batches(seed, n_slices, threshold):
     random = np.random.default_rng(seed)
     X = random.uniform(size=(80, 3))
     function = CallableRegressor(lambda r: np.abs(r[:, 0] - 0.4) + r[:, 1] * r[:, 2])

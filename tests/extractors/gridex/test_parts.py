@@ -96,7 +96,7 @@ def test_fits_and_residuals_equal_least_squares(sizes, n_features, order):
         )
 
 
-def test_residuals_of_several_planes_and_groups_in_any_order():
+def test_absolute_residuals_accept_groups_in_any_order():
     points, X, z, box = some_points(0, [700, 5, 0, 60], 2)
     random = np.random.default_rng(1)
     vectors = random.normal(size=(4, 4))
@@ -115,7 +115,7 @@ def test_residuals_of_several_planes_and_groups_in_any_order():
 
 @settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5), st.integers(1, 40), st.integers(1, 40))
-def test_moments_add_up(seed, n_features, n, m):
+def test_moments_of_unions_equal_sums(seed, n_features, n, m):
     points, *_ = some_points(seed, [n, m], n_features)
     apart = Fits.collect(points, points.by_box)
     together = Fits.collect(points, Groups.of([np.arange(n + m)]))
@@ -139,7 +139,7 @@ def test_planes_are_exact_for_correlated_features():
         assert abs(intercepts[0]) < 1e-12 / noise**2
 
 
-def test_copies_share_their_slope_and_constants_have_none():
+def test_ridge_slopes_split_over_copies_and_skip_constants():
     random = np.random.default_rng(0)
     x = random.uniform(size=100)
     X = np.column_stack([x, np.full(100, 7.0), x])
@@ -153,7 +153,7 @@ def test_copies_share_their_slope_and_constants_have_none():
     assert intercepts[0] == pytest.approx(1)
 
 
-def test_few_points_never_look_perfect():
+def test_ridge_residuals_of_few_points_stay_above_zero():
     for n_features in (2, 10):
         for n in (2, 3, n_features, n_features + 1, n_features + 2, 2 * n_features + 3):
             points, _, z, _ = some_points(n, [n], n_features)
@@ -164,7 +164,7 @@ def test_few_points_never_look_perfect():
             assert residual > 0.15 * np.abs(z - z.mean()).sum()
 
 
-def test_pairs_and_unions_rank_by_all_residuals():
+def test_linear_table_ranks_pairs_and_unions_by_all_residuals():
     sizes = [1, 2, 30, 5, 8, 700, 4000, 600, 3]
     points, X, z, box = some_points(3, sizes, 2)
     table = LinearTable(points, 0.0, None)
@@ -242,7 +242,7 @@ def grid_of(seed: int, n_features: int, n_slices: int, n_parents: int) -> dict[i
 )
 @settings(max_examples=25)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3))
-def test_neighbors_equal_pairwise_comparison(n_features, n_slices, seed, n_parents):
+def test_adjacent_cells_equal_pairwise_comparison(n_features, n_slices, seed, n_parents):
     boxes = grid_of(seed, n_features, n_slices, n_parents)
     parent = np.array([box[0] for box in boxes.values()])
     low, high = (np.array([box[k] for box in boxes.values()]) for k in (1, 2))
@@ -278,7 +278,7 @@ def test_neighbors_equal_pairwise_comparison(n_features, n_slices, seed, n_paren
         expected |= {(k, union) for k in neighbors}
 
 
-def test_forward_selection_equals_plain_loop():
+def test_sparse_slopes_equal_plain_loop():
     random = np.random.default_rng(1)
     grams, n = [], np.array([50, 30, 80])
     for rows in n:

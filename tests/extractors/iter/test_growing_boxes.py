@@ -192,7 +192,7 @@ def run(growth, answers, steps, each):
 
 @settings(max_examples=40, deadline=None)
 @given(problems(), st.sampled_from([0.1, 0.3, 0.5]), st.sampled_from([0, 3]), st.integers(1, 3))
-def test_all_that_is_kept_is_true_after_every_step(problem, min_update, min_examples, n_points):
+def test_growth_state_equals_loops_after_every_step(problem, min_update, min_examples, n_points):
     X, answers, task = problem
     growth, _ = start(
         X, answers, task, min_update=min_update, min_examples=min_examples, n_points=n_points
@@ -202,7 +202,7 @@ def test_all_that_is_kept_is_true_after_every_step(problem, min_update, min_exam
 
 @settings(max_examples=40, deadline=None)
 @given(problems(), st.sampled_from([0.0, 0.2, 0.6]))
-def test_the_step_taken_is_the_one_that_loops_choose(problem, threshold):
+def test_growth_takes_the_step_that_loops_choose(problem, threshold):
     X, answers, task = problem
     growth, _ = start(X, answers, task, threshold=threshold)
 
@@ -232,7 +232,7 @@ def test_the_step_taken_is_the_one_that_loops_choose(problem, threshold):
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(problems())
-def test_forgotten_codes_are_worked_out_again(problem):
+def test_growth_recomputes_evicted_codes(problem):
     X, answers, task = problem
     kept, _ = start(X, answers, task, min_examples=2)
     forgetful, _ = start(X, answers, task, min_examples=2)
@@ -341,7 +341,7 @@ def test_strip_is_shortened_where_it_meets_a_box():
     check_state(growth, answers)
 
 
-def test_faces_that_are_as_good_as_one_become_one():
+def test_nearly_equal_faces_merge():
     X = np.array([[0.15, 0.15], [0.45, 0.85]])
     almost = 0.3 + 1e-12
     growth, _ = laid(X, [((almost, 0.8), (0.5, 0.9)), ((0.1, 0.1), (0.2, 0.2))])
@@ -394,7 +394,7 @@ def test_seed_is_nearest_to_middle_of_predictions():
     assert middle == pytest.approx([3.0])
 
 
-def test_seeds_are_spread_over_predictions():
+def test_seeds_spread_over_predictions():
     X = np.arange(11.0)[:, None]
     answers = np.array([0.0, 9, 4, 6, 1, 10, 2, 5, 10, 0, 7])
     # Targets 0, 5 and 10; rows 0, 7 and 5 (the first of the largest) are nearest.
@@ -405,7 +405,7 @@ def test_seeds_are_spread_over_predictions():
     ]
 
 
-def test_seeds_that_would_meet_are_fewer():
+def test_seeds_that_would_meet_are_omitted():
     X = np.arange(11.0)[:, None]
     answers = X[:, 0].copy()
     lengths = [len(grow(X, answers, n, 0.09)) for n in (1, 2, 3, 5, 6, 7, 11, 1000)]
@@ -521,7 +521,7 @@ def test_points_of_earlier_strips_do_not_bias_outputs():
     assert looked_again > 20
 
 
-def test_little_memory_for_points_gives_all_strips_their_turn(monkeypatch):
+def test_small_point_memory_still_covers_all_rows(monkeypatch):
     square = np.random.default_rng(0).uniform(size=(300, 2))
     monkeypatch.setattr("skescore.extractors.iter._MOST_NUMBERS", 20 * 2)
     extractor = ITERExtractor(

@@ -55,14 +55,14 @@ def test_boxes_grow_while_predictions_are_similar():
     assert extractor.fidelity(SQUARE) > 0.95
 
 
-def test_a_larger_threshold_gives_fewer_rules():
+def test_larger_threshold_gives_fewer_rules():
     numbers = [iterate(threshold=t).fit(SQUARE).n_rules_ for t in (0.05, 0.2, 0.5, 2.0)]
     assert numbers == sorted(numbers, reverse=True)
     assert numbers[0] > 10
     assert numbers[-1] == 1
 
 
-def test_the_default_threshold_follows_the_target():
+def test_default_threshold_follows_target():
     one = iterate().fit(SQUARE)
     other = iterate(CallableRegressor(lambda rows: 1000 * rows.sum(axis=1))).fit(SQUARE)
     assert one.n_rules_ > 2
@@ -91,13 +91,13 @@ def test_ignored_dimensions_are_in_no_rule(ignored):
     assert {c.feature for rule in rules for c in rule.conditions} == {0}
 
 
-def test_all_dimensions_ignored_leave_one_rule_for_all():
+def test_ignoring_all_dimensions_leaves_one_rule():
     rules = iterate(ignore_dimensions=[0, 1]).fit(SQUARE).rules_
     assert [rule.conditions for rule in rules] == [()]
     assert rules[0].output == pytest.approx(SQUARE.sum(axis=1).mean())
 
 
-def test_constant_features_are_in_no_rule_and_change_nothing():
+def test_constant_features_are_in_no_rule():
     wide = np.column_stack([np.full(300, 7.0), SQUARE, np.full(300, 1e9)])
     black_box = CallableRegressor(lambda rows: rows[:, 1] + rows[:, 2])
     rules = iterate(black_box).fit(wide).rules_
@@ -105,7 +105,7 @@ def test_constant_features_are_in_no_rule_and_change_nothing():
     assert {c.feature for rule in rules for c in rule.conditions} == {1, 2}
 
 
-def test_no_more_steps_than_allowed():
+def test_iter_respects_max_iterations():
     rows = np.array([[0.0, 0.0], [1.0, 1.0], [0.95, 1.0], [0.5, 0.0]])
     black_box = CallableRegressor(lambda r: np.round(r[:, 0] * 3) + np.round(r[:, 1] * 7))
     few, many = (iterate(black_box, threshold=0.1, max_iterations=n).fit(rows) for n in (2, 600))
@@ -188,7 +188,7 @@ def test_boxes_share_exact_faces():
 # --- queries ---
 
 
-def test_batches_of_any_size_give_the_same_rules():
+def test_rules_do_not_depend_on_batch_size():
     full_fitted = iterate(threshold=0.2).fit(SQUARE)
     parts = iterate(threshold=0.2, batch_size=7).fit(SQUARE)
     assert full_fitted.rules_ == parts.rules_
@@ -196,7 +196,7 @@ def test_batches_of_any_size_give_the_same_rules():
     assert full_fitted.oracle_.n_calls < parts.oracle_.n_calls
 
 
-def test_seeds_decide_about_points_and_nothing_else():
+def test_random_state_changes_only_drawn_points():
     fits = [iterate(threshold=0.1, min_examples=3, random_state=s).fit(SQUARE) for s in (0, 0, 1)]
     assert fits[0].rules_ == fits[1].rules_
     assert fits[0].rules_ != fits[2].rules_
@@ -280,7 +280,7 @@ def test_numbers_that_would_overflow_are_rejected(where):
         ("ignore_dimensions", ["x7"], ValueError, r"'x7' is none of \['x0', 'x1'\]"),
     ],
 )
-def test_parameters_that_cannot_be_used(parameter, value, wrong, message):
+def test_parameters_reject_invalid_values(parameter, value, wrong, message):
     with pytest.raises(wrong, match=message):
         iterate(**{parameter: value}).fit(SQUARE)
 
@@ -301,7 +301,7 @@ def record_data(name):
 
 
 @pytest.mark.parametrize("record", RECORDS["records"], ids=lambda r: f"{r['data']}-{r['seed']}")
-def test_no_more_rules_than_psyke_and_as_faithful(record):
+def test_iter_needs_no_more_rules_than_psyke(record):
     X, y, model = record_data(record["data"])
     train, test, y_train, y_test = X, X, y, y
     if record["seed"] is not None:
@@ -331,7 +331,7 @@ def test_no_more_rules_than_psyke_and_as_faithful(record):
         assert measure(y_test, extractor.predict(test)) >= record["truth"] - 1e-6
 
 
-def test_thirty_features_need_a_bounded_number_of_queries():
+def test_iter_limits_queries_for_thirty_features():
     X, y = load_breast_cancer(return_X_y=True)
     tree = DecisionTreeClassifier(random_state=0)
     options = {"n_points": 1, "threshold": 0.3, "n_features_to_select": None}
@@ -342,6 +342,6 @@ def test_thirty_features_need_a_bounded_number_of_queries():
     assert extractor.score(X, y) > 0.85
 
 
-def test_a_clone_gives_the_same_rules():
+def test_clone_gives_the_same_rules():
     extractor = iterate(SIDES, threshold=0.2, n_points=2).fit(SQUARE)
     assert clone(extractor).fit(SQUARE).rules_ == extractor.rules_

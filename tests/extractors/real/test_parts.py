@@ -43,7 +43,7 @@ def feature_of(n_codes: int, *, ordered: bool = True, counts=None) -> CodedFeatu
     st.lists(st.integers(-5, 5), min_size=1, max_size=30),
     st.lists(st.integers(-12, 12), max_size=6, unique=True),
 )
-def test_bins_hold_rows_and_are_shown_by_their_middle_row(values, cuts):
+def test_bins_are_represented_by_their_middle_row(values, cuts):
     column, cuts = np.array(values, dtype=float), np.sort(np.array(cuts, dtype=float)) / 2
     codes, feature = code_numbers(column, cuts)
     assert set(feature.cuts) <= set(cuts)
@@ -60,7 +60,7 @@ def test_bins_hold_rows_and_are_shown_by_their_middle_row(values, cuts):
     ) == (len(feature.cuts) + 2)
 
 
-def test_conditions_of_codes():
+def test_condition_of_codes_is_interval_or_set():
     _, size = code_numbers(np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.5, 1.5, 2.5]))
     assert size.condition(4, np.array([1, 1, 0, 0], bool)) == Interval(4, upper=1.5)
     assert size.condition(4, np.array([0, 1, 1, 0], bool)) == Interval(4, 0.5, 2.5)
@@ -70,7 +70,7 @@ def test_conditions_of_codes():
 
 
 @pytest.mark.parametrize("largest_key", [2**62, 50])
-def test_distinct_rows_are_counted(monkeypatch, largest_key):
+def test_distinct_rows_equal_counter(monkeypatch, largest_key):
     monkeypatch.setattr(_codes, "_LARGEST_KEY", largest_key)  # 50: keys must be renumbered
     random = np.random.default_rng(0)
     codes = random.integers(0, 3, (4, 200)).astype(np.uint8)
@@ -91,7 +91,7 @@ def test_distinct_rows_are_counted(monkeypatch, largest_key):
     assert (np.diff(keys[order]) >= 0).all()
 
 
-def test_variants_move_every_feature_to_each_other_code_first():
+def test_variants_start_with_all_single_changes():
     features = [feature_of(3), feature_of(1), feature_of(4, ordered=False)]
     row = np.array([1, 0, 3], dtype=np.uint8)
     changed, differs = variants(row, features, 45)
@@ -113,7 +113,7 @@ def test_variants_move_every_feature_to_each_other_code_first():
     np.testing.assert_array_equal(changed, again)
 
 
-def test_variants_draw_codes_as_often_as_rows_have_them():
+def test_variants_draw_codes_in_proportion_to_rows():
     features = [feature_of(2), feature_of(3, counts=[70, 0, 30])]
     changed, _ = variants(np.array([0, 0]), features, 8003)
     drawn = np.bincount(changed[3:, 1], minlength=3)
@@ -124,7 +124,7 @@ def test_variants_draw_codes_as_often_as_rows_have_them():
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=5), st.integers(0, 60), st.data())
-def test_variants_equal_those_of_plain_loops(sizes, n_most, data):
+def test_variants_equal_plain_loops(sizes, n_most, data):
     features = [feature_of(n, counts=np.arange(1, n + 1)) for n in sizes]
     row = np.array([data.draw(st.integers(0, n - 1)) for n in sizes], dtype=np.uint8)
     key = np.uint64(0)
@@ -318,7 +318,7 @@ def changed(premise, j, codes):
 
 @settings(max_examples=80, deadline=None)
 @given(evidences(), st.sampled_from([0.6, 0.9, 1.0]), st.sampled_from([1, 2, 128]))
-def test_grower_returns_the_premise_of_plain_loops(made, least, most_packed):
+def test_grower_equals_plain_loops(made, least, most_packed):
     features, rows, queried = made
     row, output = rows.codes[:, 0], int(rows.labels[0])
     with pytest.MonkeyPatch.context() as patch:
@@ -333,7 +333,7 @@ def test_grower_returns_the_premise_of_plain_loops(made, least, most_packed):
 
 @settings(max_examples=40, deadline=None)
 @given(evidences(), st.sampled_from([0.6, 0.9, 1.0]))
-def test_a_grown_rule_is_precise_and_cannot_be_widened(made, least):
+def test_grown_rules_are_precise_and_cannot_be_widened(made, least):
     features, rows, queried = made
     layout, packed_rows, packed_queried = packed(features, rows, queried)
     grower = PremiseGrower(layout, packed_rows, least)
@@ -368,7 +368,7 @@ def test_a_grown_rule_is_precise_and_cannot_be_widened(made, least):
 
 
 @pytest.mark.parametrize("min_precision", [0.8, 0.95, 1.0])
-def test_every_rule_that_is_made_is_precise_on_the_rows(monkeypatch, min_precision):
+def test_grown_rules_are_precise_on_rows(monkeypatch, min_precision):
     made = []
     grow = PremiseGrower.grow
 
@@ -391,7 +391,7 @@ def test_every_rule_that_is_made_is_precise_on_the_rows(monkeypatch, min_precisi
         assert agreeing >= (min_precision - 1e-12) * (against + agreeing)
 
 
-def test_many_categories_make_one_set():
+def test_grower_handles_many_categories():
     random = np.random.default_rng(1)
     codes = random.integers(0, 500, (1, 4000)).astype(np.uint16)
     features = [
@@ -427,7 +427,7 @@ def test_subsumption_equals_set_inclusion():
         assert is_subsumed[i] == expected
 
 
-def test_subsumed_rules_can_be_kept(monkeypatch):
+def test_subsumption_parameter_keeps_subsumed_rules(monkeypatch):
     seen = []
     monkeypatch.setattr(_real, "subsumed", lambda *a: seen.append(a) or subsumed(*a))
     X, y = load_iris(return_X_y=True)

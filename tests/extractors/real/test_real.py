@@ -46,7 +46,7 @@ def made_by(function, X, **options):
     return precise(CallableClassifier(function, classes=["no", "yes"]), **options).fit(X)
 
 
-def test_a_conjunction_is_found_exactly():
+def test_real_finds_a_conjunction_exactly():
     def black_box(X):
         return np.where((X[:, 0] > 0) & (X[:, 2] <= 0.5), "yes", "no")
 
@@ -62,7 +62,7 @@ def test_a_conjunction_is_found_exactly():
     assert extractor.coverage_ == extractor.completeness_ == 1.0
 
 
-def test_an_interval_in_the_middle_and_a_union():
+def test_real_finds_middle_interval_and_union_exactly():
     def black_box(X):
         return np.where(np.abs(X[:, 1]) <= 0.5, "yes", "no")
 
@@ -122,7 +122,7 @@ def test_predictions_come_from_first_matching_rule():
         (load_breast_cancer, DecisionTreeClassifier(random_state=0), 0.92),
     ],
 )
-def test_few_short_rules_are_true_to_the_black_box(load, black_box, fidelity):
+def test_rules_are_few_short_and_faithful(load, black_box, fidelity):
     X, y = load(return_X_y=True)
     shares, coverages = [], []
     for seed in range(3):
@@ -151,7 +151,7 @@ class Counting(DecisionTreeClassifier):
 
 
 @pytest.mark.parametrize("n_variants", [0, 20, 300])
-def test_one_call_per_rule(n_variants):
+def test_fit_queries_once_per_rule(n_variants):
     X, y = load_breast_cancer(return_X_y=True)
     Counting.calls = 0
     extractor = precise(Counting(random_state=0), n_variants=n_variants).fit(X, y)
@@ -161,7 +161,7 @@ def test_one_call_per_rule(n_variants):
     assert extractor.n_rules_ <= extractor.n_rules_made_
 
 
-def test_batches_change_nothing_but_the_calls():
+def test_batch_size_changes_only_number_of_calls():
     X, y = load_iris(return_X_y=True)
     whole = precise(KNeighborsClassifier(9)).fit(X, y)
     parts = precise(KNeighborsClassifier(9), batch_size=7).fit(X, y)
@@ -172,7 +172,7 @@ def test_batches_change_nothing_but_the_calls():
 # --- parameters ---
 
 
-def test_rules_and_tolerance_are_kept_to():
+def test_max_rules_and_tolerance_limit_rules():
     X, y = load_wine(return_X_y=True)
     full = precise(KNeighborsClassifier(9), tolerance=0.0, max_rules=None, max_candidates=None).fit(
         X, y
@@ -189,7 +189,7 @@ def test_rules_and_tolerance_are_kept_to():
     assert loose.n_rules_ < full.n_rules_
 
 
-def test_the_discretizer_is_cloned():
+def test_fit_clones_discretizer():
     given = Discretizer("quantile", n_bins=3)
     X, y = load_iris(return_X_y=True)
     extractor = precise(KNeighborsClassifier(9), discretizer=given).fit(X, y)
@@ -201,7 +201,7 @@ def test_the_discretizer_is_cloned():
     assert extractor.discretizer_.n_bins_.tolist() == [3] * 4
 
 
-def test_bins_that_are_not_of_one_mind_get_no_rule():
+def test_imprecise_bins_get_no_rule():
     X = np.arange(10.0)[:, None]
     extractor = precise(
         CallableClassifier(lambda X: (X[:, 0] > 5.5).astype(int), classes=[0, 1]),
@@ -215,7 +215,7 @@ def test_bins_that_are_not_of_one_mind_get_no_rule():
     assert blind.predict(X).tolist() == [0] * 10  # the fallback
 
 
-def test_a_black_box_of_one_mind_needs_one_rule():
+def test_constant_black_box_gives_one_rule():
     X = grid_rows(30, 2)
     model = CallableClassifier(lambda X: np.zeros(len(X), dtype=int), classes=[0, 1])
     with pytest.warns(UserWarning, match="only one rule"):
@@ -236,13 +236,13 @@ def test_a_black_box_of_one_mind_needs_one_rule():
         ({"subsumption": "yes"}, TypeError, "subsumption must be True or False"),
     ],
 )
-def test_bad_parameters(parameters, error, text):
+def test_parameters_reject_invalid_values(parameters, error, text):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(error, match=text):
         precise(KNeighborsClassifier(9), **parameters).fit(X, y)
 
 
-def test_regression_is_rejected():
+def test_fit_rejects_regression():
     X = grid_rows(20, 2)
     with pytest.raises(ValueError, match=r"rules for classification only.*LinearRegression"):
         REALExtractor(LinearRegression()).fit(X, X[:, 0])
@@ -303,7 +303,7 @@ def test_cut_points_are_matched_by_name():
     assert extractor.discretizer_.feature_names_in_.tolist() == ["width"]
 
 
-def test_categories_alone_need_no_discretizer():
+def test_categories_need_no_discretizer():
     X, _ = shirts()
     X = X[["color", "cloth"]]
     y = np.where((X["color"] == "red") & (X["cloth"] == "silk"), 1, 0)

@@ -52,7 +52,7 @@ def black_box(function):
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2), st.integers(0, 2)), max_size=12))
-def test_collapsed_leaves_are_counted_while_a_tree_grows(splits):
+def test_collapsed_leaves_equal_full_recount(splits):
     """Beside a tree that is collapsed anew after each split."""
     labels, children = [0], [()]
 
@@ -113,7 +113,7 @@ def test_leaf_with_largest_gain_is_split_first(monkeypatch):
         assert not by_rows[60].children
 
 
-def test_splits_come_in_order_of_reach_times_infidelity(monkeypatch):
+def test_splits_are_ordered_by_reach_times_infidelity(monkeypatch):
     tree, _ = grown(
         IRIS,
         lambda X: KNeighborsClassifier(9).fit(IRIS, SPECIES).predict(X),
@@ -155,7 +155,7 @@ def test_small_nodes_are_filled_with_queries(monkeypatch):
         assert sum(rule.statistics.class_counts) >= 500
 
 
-def test_siblings_that_conclude_the_same_are_joined(monkeypatch):
+def test_siblings_with_equal_output_are_joined(monkeypatch):
     tree, extractor = grown(
         IRIS,
         lambda X: KNeighborsClassifier(9).fit(IRIS, SPECIES).predict(X),
@@ -178,7 +178,7 @@ def test_siblings_that_conclude_the_same_are_joined(monkeypatch):
     assert sum(rows[leaf] for leaf in tree.paths()) == 150
 
 
-def test_nodes_make_models_of_their_own_only_where_rows_differ(monkeypatch):
+def test_nodes_fit_own_models_only_where_rows_differ(monkeypatch):
     models = []
     find_children = trees.TreeGrower._children
 
@@ -199,7 +199,7 @@ def test_nodes_make_models_of_their_own_only_where_rows_differ(monkeypatch):
         assert models == [expected]
 
 
-def test_a_node_does_not_depend_on_when_it_was_split(monkeypatch):
+def test_nodes_do_not_depend_on_split_order(monkeypatch):
     """Instances are keyed by the path, so a larger tree holds the smaller one unchanged."""
 
     def nodes(**options):
@@ -251,7 +251,7 @@ def rounded_data(seed, n=60, n_features=3, n_classes=3):
 # --- cuts and gains ---
 
 
-def test_information_gain_of_a_textbook():
+def test_information_gain_equals_textbook_values():
     # 14 days, 9 of them fit for tennis: by wind 6 of 8 and 3 of 6 (T. Mitchell: Machine Learning,
     # 1997, section 3.4.1.2), by humidity 3 of 7 and 6 of 7.
     x_log_x = np.array([0, *(x * math.log2(x) for x in range(1, 15))])
@@ -260,7 +260,7 @@ def test_information_gain_of_a_textbook():
 
 
 @given(seed=st.integers(0, 10**6), n=st.integers(2, 40), n_classes=st.integers(1, 4))
-def test_no_cut_is_better_than_the_best_one_found(seed, n, n_classes):
+def test_find_cuts_contains_the_best_cut(seed, n, n_classes):
     random = np.random.default_rng(seed)
     values = random.integers(0, 12, n) * 0.1
     labels = random.integers(0, n_classes, n)
@@ -281,14 +281,14 @@ def test_find_cuts_returns_class_changes():
     assert find_cuts(values, labels).tolist() == [2.5, 3.5, 4.5]
 
 
-def test_a_cut_between_neighboring_floats_parts_them():
+def test_find_cuts_separates_neighboring_floats():
     low = 1.0
     for values in ([low, np.nextafter(low, 2)], [-5e-324, 0.0], [1e308, 1.7e308]):
         (cut,) = find_cuts(np.array(values), np.array([0, 1]))
         assert values[0] <= cut < values[1]
 
 
-def test_many_cuts_are_thinned_evenly():
+def test_find_cuts_thins_many_cuts_evenly():
     values = np.arange(5000.0)
     cuts = find_cuts(values, np.arange(5000) % 2)
     assert len(cuts) == MOST_BINS - 1
@@ -327,7 +327,7 @@ def test_ranked_columns_bin_like_loops(seed, n, n_numbers, data):
 
 
 @given(seed=st.integers(0, 10**6), n_rows=st.integers(0, 30), block=st.sampled_from([1, 2**19]))
-def test_tables_count_as_loops_do(seed, n_rows, block):
+def test_binned_tables_count_like_loops(seed, n_rows, block):
     X, labels = rounded_data(seed, 30)
     X[:, 2] %= 3
     data = binned(X, labels, {2: 3}, n_rows)
@@ -366,7 +366,7 @@ def test_best_test_equals_search_over_all_cuts(seed, min_samples_leaf):
 
 
 @given(seed=st.integers(0, 10**6))
-def test_with_two_classes_the_best_set_of_categories_is_found(seed):
+def test_best_test_finds_best_set_of_categories(seed):
     random = np.random.default_rng(seed)
     codes = random.integers(0, 6, 50).astype(float)
     labels = (random.random(50) < random.random(6)[codes.astype(int)]).astype(np.intp)
@@ -389,11 +389,11 @@ def test_with_two_classes_the_best_set_of_categories_is_found(seed):
         (np.array([[0, 0], [0, 1], [1, 0], [1, 1.0]]), np.array([0, 1, 1, 0])),  # no gain
     ],
 )
-def test_without_gain_there_is_no_test(X, labels):
+def test_best_test_is_none_without_gain(X, labels):
     assert MofNSearch().best_test(binned(X, labels)) is None
 
 
-def test_a_test_must_gain_more_than_min_gain():
+def test_best_test_must_gain_more_than_min_gain():
     X, labels = np.arange(8.0)[:, None], np.repeat([0, 1], 4)
     assert MofNSearch(min_gain=0.999).best_test(binned(X, labels)) is not None
     assert MofNSearch(min_gain=1.0).best_test(binned(X, labels)) is None
@@ -504,7 +504,7 @@ def every_literal(X, used):
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6), min_samples_leaf=st.sampled_from([0, 4]))
-def test_an_extension_is_the_best_of_all(seed, min_samples_leaf):
+def test_extension_is_the_best_of_all(seed, min_samples_leaf):
     X, labels = rounded_data(seed, 80)
     data = binned(X, labels)
     search = MofNSearch(2, 1, significance=0.9, min_samples_leaf=min_samples_leaf)
@@ -526,7 +526,7 @@ def test_an_extension_is_the_best_of_all(seed, min_samples_leaf):
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10**6))
-def test_an_extension_by_a_set_of_categories_is_the_best_of_all(seed):
+def test_extension_by_categories_is_the_best_of_all(seed):
     random = np.random.default_rng(seed)
     X = np.column_stack([random.integers(0, 2, 80), random.integers(0, 5, 80)]).astype(float)
     chance = random.random((2, 5))[X[:, 0].astype(int), X[:, 1].astype(int)]
@@ -547,7 +547,7 @@ def test_an_extension_by_a_set_of_categories_is_the_best_of_all(seed):
 
 
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 5])
-def test_m_of_5_is_found_as_one_test(m):
+def test_best_test_finds_m_of_5(m):
     random = np.random.default_rng(0)
     X = random.integers(0, 2, (500, 7)).astype(float)
     labels = (X[:, :5].sum(axis=1) >= m).astype(np.intp)
@@ -555,7 +555,7 @@ def test_m_of_5_is_found_as_one_test(m):
     assert test == Test(m, tuple(Literal(j, 0.5, opposite=True) for j in range(5)))
 
 
-def test_numbers_and_categories_are_counted_together():
+def test_best_test_combines_numbers_and_categories():
     random = np.random.default_rng(1)
     X = np.column_stack(
         [random.integers(0, 4, 600), random.normal(size=600), random.integers(0, 3, 600)]
@@ -567,7 +567,7 @@ def test_numbers_and_categories_are_counted_together():
     assert (test.m, len(test.literals)) == (2, 3)
 
 
-def test_an_extension_needs_a_significant_gain():
+def test_extension_needs_a_significant_gain():
     extended = {0.001: 0, 0.05: 0, 1.0: 0}
     for seed in range(40):
         random = np.random.default_rng(seed)
@@ -599,7 +599,7 @@ def test_wider_beam_finds_better_tests():
     assert max(changes) > 1e-3
 
 
-def test_features_of_tests_further_up_are_left_alone():
+def test_extension_skips_features_of_ancestors():
     random = np.random.default_rng(0)
     X = random.integers(0, 2, (500, 5)).astype(float)
     labels = (X[:, :3].sum(axis=1) >= 2).astype(np.intp)
@@ -612,7 +612,7 @@ def test_features_of_tests_further_up_are_left_alone():
 
 
 @given(seed=st.integers(0, 10**6), width=st.integers(1, 3))
-def test_no_feature_is_counted_twice(seed, width):
+def test_tests_use_each_feature_once(seed, width):
     X, labels = rounded_data(seed, 80, 5)
     test = MofNSearch(4, width, 0.9).best_test(binned(X, labels))
     if test is not None:
@@ -719,7 +719,7 @@ def test_region_holds_where_all_tests_hold(seed):
 
 
 @given(seed=st.integers(0, 10**6))
-def test_the_false_side_is_the_complement(seed):
+def test_negated_test_is_the_complement(seed):
     random = np.random.default_rng(seed)
     X = rows_of(seed)
     *_, test = random_tests(random, X)
@@ -727,7 +727,7 @@ def test_the_false_side_is_the_complement(seed):
     assert test.negated().negated() == test
 
 
-def test_conjunctions_go_into_the_box():
+def test_region_turns_conjunctions_into_bounds():
     low, high = Literal(0, 2.0), Literal(1, 5.0, opposite=True)
     everything = Region.everything(3, {})
     both = everything.after([Test(2, (low, high))])
@@ -817,7 +817,7 @@ def test_generated_rows_satisfy_region(seed):
             assert np.isin(points[:, 2], X[:, 2]).all()
 
 
-def test_conditional_draws_are_distributed_like_those_that_fit():
+def test_conditional_draws_follow_conditional_distribution():
     X = rows_of(3, 60)
     model = model_of(X, N_CATEGORIES)
     counted = (
@@ -861,7 +861,7 @@ def test_densities_are_truncated_normal_kernels():
     assert stats.kstest(drawn, lambda x: cdf(x, 0.5, 1.5)).pvalue > 1e-3
 
 
-def test_far_tails_are_drawn_exactly():
+def test_distant_tails_are_drawn_exactly():
     X = np.concatenate([np.linspace(-1, 1, 400), [60.0]])[:, None]
     model = model_of(X)
     for low, high in ((20.0, 30.0), (-0.9, -0.8), (8.0, 59.99)):
@@ -871,7 +871,7 @@ def test_far_tails_are_drawn_exactly():
         assert len(np.unique(drawn)) > 1000
 
 
-def test_values_of_lists_come_as_often_as_in_the_rows():
+def test_listed_values_are_drawn_as_often_as_in_rows():
     X = rows_of(0, 1000)
     drawn = model_of(X, N_CATEGORIES).draw(Region.everything(4, N_CATEGORIES), KEY, 20_000)
     for j in (2, 3):
@@ -966,7 +966,7 @@ def test_features_are_drawn_like_single_numbers(seed, block):
     np.testing.assert_allclose(points, slow, rtol=1e-7, atol=1e-9)
 
 
-def test_draws_depend_on_the_key_and_nothing_else():
+def test_draws_depend_on_the_key_only():
     """Fault 6: the global generator is left alone."""
     X = rows_of(0)
     region = Region.everything(4, N_CATEGORIES).after(
@@ -981,7 +981,7 @@ def test_draws_depend_on_the_key_and_nothing_else():
     assert model_of(X, N_CATEGORIES).draw(region, KEY, 0).shape == (0, 4)
 
 
-def test_many_rows_are_thinned_evenly():
+def test_thinned_selects_rows_evenly():
     rows = np.arange(100, 1100)
     assert thinned(rows, KEY, 1000) is rows
     few = thinned(rows, KEY, 100)
@@ -1034,7 +1034,7 @@ def test_model_fits_rows_that_tests_select():
 
 
 @pytest.mark.parametrize("dependent", [1, 2, 3])
-def test_a_model_does_not_suit_rows_that_depend_on_the_tests(dependent):
+def test_model_differs_from_rows_that_depend_on_tests(dependent):
     region = Region.everything(4, N_CATEGORIES).after([Test(1, (Literal(0, 0.0),))])
     for seed in range(10):
         X = rows_of(seed, 300)
@@ -1045,14 +1045,14 @@ def test_a_model_does_not_suit_rows_that_depend_on_the_tests(dependent):
         assert model_of(X, N_CATEGORIES).differs(X[region.holds(X)], region, 0.05)
 
 
-def test_few_rows_never_make_a_model():
+def test_model_is_kept_for_few_rows():
     X = rows_of(0)
     region = Region.everything(4, N_CATEGORIES)
     assert not model_of(X, N_CATEGORIES).differs(X[:1], region, 0.05)
     assert not model_of(X, N_CATEGORIES).differs(X, region, 0.05)  # all of the model's own rows
 
 
-def test_few_values_among_few_rows_are_numbers_all_the_same():
+def test_features_treat_few_values_as_numbers():
     few = np.array([[1.0], [2.0], [3.0], [4.0], [5.0]])
     assert Features.of(few, few[0], few[-1], {}).values == {}
     twice = np.repeat(few, 2, axis=0)
@@ -1061,7 +1061,7 @@ def test_few_values_among_few_rows_are_numbers_all_the_same():
     assert Features.of(late, late[0], late[-1], {}).values == {}
 
 
-def test_trepan_looks_for_the_test_of_a_node_once(monkeypatch):
+def test_trepan_searches_the_test_of_a_node_once(monkeypatch):
     rows = np.random.default_rng(0).uniform(size=(150, 3)) * [1.0, 10.0, 0.1]
 
     def products(rows):

@@ -79,7 +79,7 @@ def test_refined_stump_is_the_most_accurate_one(seed):
     assert np.count_nonzero(refined.predict(X) != labels) == fewest
 
 
-def test_refinement_mends_a_greedy_first_test():
+def test_refinement_improves_a_greedy_first_test():
     # The best first test of exclusive or is an accident of the sample; four leaves suffice.
     rng = np.random.default_rng(3)
     X = rng.uniform(-1, 1, size=(400, 2))
@@ -96,7 +96,7 @@ def test_refinement_mends_a_greedy_first_test():
     assert wrong[1] < wrong[0]
 
 
-def test_refined_rules_do_not_depend_on_the_order_of_rows():
+def test_refined_rules_do_not_depend_on_row_order():
     X = make_table(5)
     shuffled = X.sample(frac=1.0, random_state=1)
     options = OPTIONS | {"max_leaf_nodes": 6, "refinement_passes": 5}
@@ -109,7 +109,7 @@ def test_refined_rules_do_not_depend_on_the_order_of_rows():
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=5),
     st.tuples(st.integers(0, 5), st.integers(1, 5)),
 )
-def test_accuracy_gain_counts_rows_decided_right(inside, outside):
+def test_accuracy_gain_counts_additional_correct_rows(inside, outside):
     counts = np.array(inside).T
     total = counts.max(axis=1) + np.array(outside)
     expected = []

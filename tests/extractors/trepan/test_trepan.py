@@ -58,7 +58,7 @@ def buys(frame):
 # --- what is found ---
 
 
-def test_3_of_5_is_one_test():
+def test_three_of_five_is_one_test():
     """The textbook case of M-of-N: a tree of ordinary tests needs 20 leaves for it."""
     rows = bits(200, 5)
     extractor = TrepanExtractor(
@@ -76,7 +76,7 @@ def test_3_of_5_is_one_test():
     assert not any(rule.non_intervals for rule in ordinary.rules_)
 
 
-def test_two_of_three_facts_of_two_kinds_are_one_test():
+def test_two_of_three_mixed_facts_are_one_test():
     rows, labels = shop()
     model = make_pipeline(
         make_column_transformer((OneHotEncoder(), ["color", "size"]), remainder="passthrough"),
@@ -98,7 +98,7 @@ def test_two_of_three_facts_of_two_kinds_are_one_test():
 
 
 @pytest.mark.parametrize("simplify", [True, False])
-def test_one_of_one_and_n_of_n_are_plain_conditions(simplify):
+def test_trivial_m_of_n_tests_are_plain_conditions(simplify):
     rows = np.random.default_rng(0).random((300, 3))
     extractor = TrepanExtractor(
         black_box(lambda X: (X[:, 0] > 0.5) & (X[:, 1] > 0.5)), random_state=0, simplify=simplify
@@ -151,7 +151,7 @@ def test_fidelity_exceeds_that_of_a_tree_of_equal_size():
 # --- the tree ---
 
 
-def test_without_samples_only_the_rows_are_queried():
+def test_min_sample_of_zero_queries_rows_only():
     extractor = TrepanExtractor(KNeighborsClassifier(9), min_sample=0, max_nodes=None)
     extractor.fit(IRIS, SPECIES)
     assert (extractor.oracle_.n_calls, extractor.oracle_.n_rows) == (1, 150)
@@ -162,7 +162,7 @@ def test_without_samples_only_the_rows_are_queried():
 
 
 @pytest.mark.parametrize("options", [{}, {"max_nodes": 3}, {"max_depth": 2}, {"max_leaf_nodes": 4}])
-def test_the_black_box_is_queried_once_per_split(options):
+def test_trepan_queries_black_box_once_per_split(options):
     """Fault 8: one call per row, cell or merge."""
     extractor = TrepanExtractor(KNeighborsClassifier(9), random_state=0, **options)
     extractor.fit(IRIS, SPECIES)
@@ -173,7 +173,7 @@ def test_the_black_box_is_queried_once_per_split(options):
     assert fitted.oracle_.n_calls == 1
 
 
-def test_instances_of_a_node_are_drawn_below_its_tests():
+def test_instances_of_a_node_satisfy_its_tests():
     queries = []
 
     def answer(rows):
@@ -212,7 +212,7 @@ def test_joined_leaves_count_as_one(simplify):
     assert any(n_splits > n_rules - 1 for n_rules, n_splits in sizes.values())
 
 
-def test_limits_of_the_tree():
+def test_limits_bound_the_tree():
     def fit(**options):
         return TrepanExtractor(KNeighborsClassifier(9), random_state=0, **options).fit(
             IRIS, SPECIES
@@ -319,7 +319,7 @@ def test_lists_predict_like_leaves(seed, options):
         assert RuleSet.from_json(rules.to_json()) == rules
 
 
-def test_rules_concern_the_values_that_the_frame_holds():
+def test_conditions_use_values_of_the_frame():
     rows, _ = shop()
     rows["size"] = pd.Categorical(rows["size"].map({"S": 10, "M": 20, "L": 30}).astype(int))
     large = CallableClassifier(lambda X: (X["size"].astype(int) == 30).to_numpy().astype(int))
@@ -332,7 +332,7 @@ def test_rules_concern_the_values_that_the_frame_holds():
 
 
 @pytest.mark.slow
-def test_batches_do_not_matter():
+def test_batches_change_no_rule():
     full_fitted = TrepanExtractor(KNeighborsClassifier(9), random_state=0).fit(IRIS, SPECIES)
     parts = clone(full_fitted).set_params(batch_size=37).fit(IRIS, SPECIES)
     assert parts.rules_ == full_fitted.rules_
@@ -380,25 +380,25 @@ def test_constant_features_never_occur_in_rules():
 
 
 @pytest.mark.filterwarnings("ignore:The black box predicts 1 for all")
-def test_a_black_box_of_one_class_gives_one_rule():
+def test_constant_black_box_gives_one_rule():
     extractor = TrepanExtractor(black_box(lambda X: np.ones(len(X)))).fit(IRIS)
     assert str(extractor.rules_) == (
         "1. ALWAYS 1   [150 rows, 100 % of 1000 points agree with the model]"
     )
 
 
-def test_too_few_leaves_for_classes_give_warning():
+def test_few_leaves_for_many_classes_give_warning():
     """Fault 19: three leaves whatever the number of classes."""
     with pytest.warns(UserWarning, match="max_leaf_nodes=2 is less than the 3 classes"):
         TrepanExtractor(KNeighborsClassifier(9), max_leaf_nodes=2).fit(IRIS, SPECIES)
 
 
-def test_regression_is_rejected():
+def test_fit_rejects_regression():
     with pytest.raises(ValueError, match="TrepanExtractor extracts rules for classification only"):
         TrepanExtractor(LinearRegression()).fit(IRIS, SPECIES)
 
 
-def test_numbers_beyond_all_distances_are_rejected():
+def test_fit_rejects_numbers_beyond_all_distances():
     rows = IRIS.copy()
     rows[0, 2] = -1e305
     with pytest.raises(ValueError, match=r"Feature 'x2' holds numbers up to 1e\+305.*Scale"):
@@ -427,12 +427,12 @@ def test_numbers_beyond_all_distances_are_rejected():
         ("random_state", -1, ValueError),
     ],
 )
-def test_bad_parameters_are_named(name, value, error):
+def test_parameters_reject_invalid_values(name, value, error):
     with pytest.raises(error, match=f"{name} must be .*got {value!r}"):
         TrepanExtractor(KNeighborsClassifier(9), **{name: value}).fit(IRIS, SPECIES)
 
 
-def test_nothing_is_printed_and_no_state_is_left_behind(capsys):
+def test_fit_prints_nothing_and_forgets_earlier_fits(capsys):
     """Fault 11: what an earlier extraction found piled up in the object."""
     extractor = TrepanExtractor(KNeighborsClassifier(9), random_state=0, max_nodes=4)
     first = extractor.fit(IRIS, SPECIES).rules_
@@ -441,7 +441,7 @@ def test_nothing_is_printed_and_no_state_is_left_behind(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_memory_stays_within_that_of_the_rows():
+def test_fit_needs_little_memory():
     rows = np.random.default_rng(0).normal(size=(100_000, 8))
     extractor = TrepanExtractor(
         black_box(lambda X: X[:, 0] + X[:, 1] * X[:, 2] > 0.5), max_nodes=3, random_state=0
