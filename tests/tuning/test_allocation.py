@@ -35,7 +35,7 @@ def spend(
     raise AssertionError("it never ends")
 
 
-def test_rounds_halve_the_extractors() -> None:
+def test_allocation_halves_extractors_in_rounds() -> None:
     values = {"a": [0.5], "b": [0.9], "c": [0.7], "d": [0.1]}
     allocation = Allocation(list(values), 40, None, "halving")
     # Rounds of 26 and 13 trials: 6 for each of four, 6 for each of two, and two are left over.
@@ -46,13 +46,13 @@ def test_rounds_halve_the_extractors() -> None:
     }
 
 
-def test_ties_go_to_the_first_extractor() -> None:
+def test_allocation_breaks_ties_by_order_of_extractors() -> None:
     values = {name: [0.5] for name in "zyxw"}
     started = spend(Allocation(list(values), 40, None, "halving"), values)
     assert started == {"z": 14, "y": 14, "x": 6, "w": 6}
 
 
-def test_extractor_that_cannot_win_is_stopped() -> None:
+def test_allocation_stops_extractor_that_cannot_win() -> None:
     values = {"a": [0.5], "b": [0.9], "c": [0.8]}
     allocation = Allocation(list(values), 30, None, "halving")
     started = spend(allocation, values, bound=0.85)
@@ -63,7 +63,7 @@ def test_extractor_that_cannot_win_is_stopped() -> None:
     )
 
 
-def test_reasons_distinguish_scores_that_are_nearly_equal() -> None:
+def test_stop_reasons_distinguish_nearly_equal_scores() -> None:
     values = {"a": [0.5], "b": [0.9], "c": [0.8]}
     allocation = Allocation(list(values), 30, None, "halving")
     spend(allocation, values, bound=0.89999)
@@ -71,7 +71,7 @@ def test_reasons_distinguish_scores_that_are_nearly_equal() -> None:
     assert allocation.stop_reasons["c"].endswith("together would score 0.89999")
 
 
-def test_extractor_without_score_is_stopped() -> None:
+def test_allocation_stops_extractor_without_score() -> None:
     values = {"a": [0.5], "b": [-math.inf], "c": [0.4]}
     allocation = Allocation(list(values), 18, None, "halving")
     assert spend(allocation, values) == {"a": 7, "b": 4, "c": 7}
@@ -81,14 +81,14 @@ def test_extractor_without_score_is_stopped() -> None:
     )
 
 
-def test_late_trials_do_not_change_earlier_rounds() -> None:
+def test_allocation_ignores_late_trials_of_earlier_rounds() -> None:
     values = {"a": [0.5], "b": [0.1, 0.1, 0.1, 0.1, 1.0], "c": [0.4]}
     started = spend(Allocation(list(values), 18, None, "halving"), values)
     assert started == {"a": 7, "b": 4, "c": 7}
 
 
 @pytest.mark.parametrize(("n_trials", "policy"), [(11, "even"), (3, "even"), (4, "halving")])
-def test_even_shares_and_budgets_too_small_to_judge(n_trials: int, policy: str) -> None:
+def test_allocation_is_even_on_request_or_for_small_budgets(n_trials: int, policy: str) -> None:
     values = {"a": [0.1], "b": [0.9], "c": [0.5]}
     allocation = Allocation(list(values), n_trials, None, policy)
     assert spend(allocation, values) == {
@@ -98,7 +98,7 @@ def test_even_shares_and_budgets_too_small_to_judge(n_trials: int, policy: str) 
 
 
 @pytest.mark.parametrize(("n_names", "n_trials"), [(5, 4), (8, 9), (3, 3), (3, 4), (7, 9)])
-def test_small_budgets_stop_no_extractor(n_names: int, n_trials: int) -> None:
+def test_allocation_stops_no_extractor_of_small_budgets(n_names: int, n_trials: int) -> None:
     values = {f"e{place}": [0.1 * place] for place in range(n_names)}
     allocation = Allocation(list(values), n_trials, None, "halving")
     assert max(spend(allocation, values).values()) <= n_trials // n_names + 1
@@ -106,7 +106,7 @@ def test_small_budgets_stop_no_extractor(n_names: int, n_trials: int) -> None:
 
 
 @pytest.mark.parametrize(("n_names", "n_trials"), [(5, 10), (8, 16), (3, 6), (3, 7)])
-def test_first_round_may_be_a_single_trial_each(n_names: int, n_trials: int) -> None:
+def test_allocation_starts_with_single_trials_if_needed(n_names: int, n_trials: int) -> None:
     values = {f"e{place}": [0.1 * place] for place in range(n_names)}
     allocation = Allocation(list(values), n_trials, None, "halving")
     started = spend(allocation, values)
@@ -117,7 +117,7 @@ def test_first_round_may_be_a_single_trial_each(n_names: int, n_trials: int) -> 
     assert max(started.values()) == max(numbers) <= min(numbers) + 1
 
 
-def test_rounds_without_trials_are_skipped() -> None:
+def test_allocation_skips_rounds_without_trials() -> None:
     values = {f"e{place}": [0.1 * place] for place in range(7)}
     allocation = Allocation(list(values), 13, None, "halving")
     # 7 for all; of the six that are left there is none for each of four, three for each of two.
@@ -135,7 +135,7 @@ def test_rounds_without_trials_are_skipped() -> None:
     st.sampled_from(["halving", "even"]),
     st.floats(-1, 1) | st.just(math.inf),
 )
-def test_budget_is_spent_exactly(
+def test_allocation_spends_the_budget_exactly(
     values: list[list[float]], n_trials: int, policy: str, bound: float
 ) -> None:
     named = {f"e{index}": result for index, result in enumerate(values)}
@@ -149,7 +149,7 @@ def test_budget_is_spent_exactly(
     assert max(started.values()) == max(started[name] for name in going)
 
 
-def test_trials_of_excluded_extractors_are_reallocated() -> None:
+def test_allocation_reallocates_trials_of_excluded_extractors() -> None:
     def judge(names: Sequence[str], first: int | None) -> dict[str, tuple[float, float]]:
         return dict.fromkeys(names, (0.5, math.inf))
 
@@ -163,7 +163,7 @@ def test_trials_of_excluded_extractors_are_reallocated() -> None:
     assert allocation.next_trials(standings, judge, excluded={"a", "b"}) == {}
 
 
-def test_time_is_allocated_by_rounds() -> None:
+def test_allocation_divides_time_into_rounds() -> None:
     best = {"a": 0.5, "b": 0.9, "c": 0.7, "d": 0.1}
 
     def judge(names: Sequence[str], first: int | None) -> dict[str, tuple[float, float]]:
@@ -182,7 +182,7 @@ def test_time_is_allocated_by_rounds() -> None:
     assert allocation.next_trials(standings, judge, 100.0) == {}
 
 
-def test_trials_and_timeout_are_combined() -> None:
+def test_allocation_combines_trials_and_timeout() -> None:
     allocation = Allocation(["a"], 5, 10.0, "halving")
 
     def judge(names: Sequence[str], first: int | None) -> dict[str, tuple[float, float]]:
@@ -193,7 +193,7 @@ def test_trials_and_timeout_are_combined() -> None:
     assert allocation.next_trials({"a": TrialUsage(5)}, judge, 1.0) == {}
 
 
-def test_order_for_worker_priorities() -> None:
+def test_order_for_worker_follows_priorities() -> None:
     allowed = {"short": 9, "long": 2, "middle": 5, "unknown": 1}
     seconds = {"short": 0.1, "long": 3.0, "middle": 1.0, "unknown": math.inf}
 

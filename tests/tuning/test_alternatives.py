@@ -45,7 +45,7 @@ def test_alternatives_have_their_roles():
     assert choices(1) == {"best": 1, "shortest": 1, "most faithful": 3}
 
 
-def test_most_faithful_list_keeps_the_limit():
+def test_most_faithful_list_respects_max_rules():
     assert choices(0, max_rules=3)["most faithful"] == 2
     assert choices(0, max_rules=30)["most faithful"] == 4
 
@@ -58,7 +58,7 @@ def test_gain_compares_with_next_better_size():
     assert best.next_candidate is None
 
 
-def test_candidates_with_equal_rules_are_one_list():
+def test_make_alternatives_merges_equal_rules():
     chosen = choose_alternatives(CANDIDATES, ("cart", 0), max_rules=8)
     rules = {n: RuleSet([Rule([], n)], ["x"], task="classification") for n in ("a", "b")}
     lists = make_alternatives(chosen, lambda one: rules["a" if one.trial < 2 else "b"])
@@ -67,7 +67,7 @@ def test_candidates_with_equal_rules_are_one_list():
     assert lists[0].correctness == pytest.approx(0.61)
 
 
-def test_alternatives_without_candidates_are_none():
+def test_choose_alternatives_accepts_no_candidates():
     assert choose_alternatives(Candidates([]), ("cart", 0), max_rules=8) == []
 
 

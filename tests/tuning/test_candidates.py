@@ -121,14 +121,14 @@ def test_candidates_keep_order_of_studies() -> None:
     assert Candidates.from_studies([first])[0].params == {"max_leaf_nodes": 3}
 
 
-def test_a_trial_that_changes_later_changes_no_candidate() -> None:
+def test_candidates_do_not_share_params_with_trials() -> None:
     study = study_of(a_trial(2))
     candidates = Candidates.from_studies({"cart": study})
     candidates[0].params["max_leaf_nodes"] = 9
     assert study.trials[0].params == {"max_leaf_nodes": 2}
 
 
-def test_other_numbers_of_folds_cannot_be_compared() -> None:
+def test_candidates_reject_different_numbers_of_folds() -> None:
     study = study_of(a_trial(2), a_trial(3, n_folds=3))
     with pytest.raises(ValueError, match=r"same folds.*\[2, 3\]. Compare candidates of one search"):
         Candidates.from_studies({"cart": study})
@@ -195,7 +195,7 @@ def ice_by_hand(fold: dict[str, Any], phi: float, rho: float, kind: str) -> floa
     st.floats(0.1, 5),
     st.sampled_from(["volume", "instances"]),
 )
-def test_scores_are_the_formulas_of_the_papers(
+def test_scores_equal_formulas_of_papers(
     results: list[list[dict[str, Any]]], psi: float, phi: float, rho: float, kind: str
 ) -> None:
     candidates = candidates_of(results)
@@ -231,7 +231,7 @@ def judged_by_hand(
     st.lists(st.none() | st.just({"failure": "ValueError"}) | a_fold, min_size=5, max_size=5),
     st.sampled_from(["volume", "instances"]),
 )
-def test_scores_with_all_rows_weigh_their_parts(
+def test_scores_with_all_rows_weight_their_parts(
     results: list[list[dict[str, Any]]], on_all_rows: list[dict[str, Any] | None], kind: str
 ) -> None:
     candidates = Candidates(
@@ -268,7 +268,7 @@ def test_scores_with_all_rows_need_own_parts_only() -> None:
 
 
 @given(some_candidates)
-def test_measures_and_means(results: list[list[dict[str, Any]]]) -> None:
+def test_candidates_report_measures_and_means(results: list[list[dict[str, Any]]]) -> None:
     candidates = candidates_of(results)
     table = candidates.table()
     for name in RULE_QUANTITIES:
@@ -284,7 +284,7 @@ def test_measures_and_means(results: list[list[dict[str, Any]]]) -> None:
     assert table.columns.tolist() == ["extractor", *RULE_QUANTITIES, "params", "trial"]
 
 
-def test_weights_that_differ_put_candidates_in_another_order() -> None:
+def test_scores_rank_candidates_by_weights() -> None:
     exact, short = FOLD | {"loss": 0.05, "size": 9}, FOLD | {"loss": 0.3, "size": 2}
     candidates = candidates_of([[exact], [short]])
     # 0.05 * 9 * 9**0.05 = 0.502 against 0.3 * 2 * 2**0.05 = 0.621, then 0.056 against 0.311.
@@ -292,7 +292,7 @@ def test_weights_that_differ_put_candidates_in_another_order() -> None:
     assert candidates.scores("fire", psi=9).ravel() == pytest.approx([0.05581, 0.31058], abs=1e-5)
 
 
-def test_a_part_of_them_is_candidates_too() -> None:
+def test_candidates_slice_to_candidates() -> None:
     candidates = candidates_of([[FOLD], [FOLD | {"loss": 0.3}], [FOLD]])
     part = candidates[1:]
     assert isinstance(part, Candidates)
@@ -320,7 +320,7 @@ def test_empty_candidates_have_empty_results() -> None:
         ({"rho": math.inf}, "rho"),
     ],
 )
-def test_scores_that_are_rejected(options: dict[str, Any], message: str) -> None:
+def test_scores_reject_invalid_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         candidates_of([[FOLD]]).scores(**options)
 
@@ -371,7 +371,7 @@ def choose(scores: np.ndarray, sizes: list[float], standard_errors: float) -> in
     return choose_winner(scores, np.array(sizes), np.zeros(len(sizes)), standard_errors)
 
 
-def test_the_rule_by_hand() -> None:
+def test_choose_winner_applies_standard_errors() -> None:
     # Differences to the best 0.1, 0.3, 0.2: mean 0.2, standard error 0.1 / sqrt(3) = 0.0577.
     scores = np.array([[0.9, 0.9, 0.9], [0.8, 0.6, 0.7]])
     assert choose(scores, [5, 2], 3.4) == 0  # 3.4 * 0.0577 = 0.196
@@ -382,7 +382,7 @@ def test_the_rule_by_hand() -> None:
     assert choose(np.array([[0.9, 0.9], [0.8, 0.8]]), [5, 2], 3.4) == 0
 
 
-def test_size_weighs_most_and_unknown_questions_are_the_most() -> None:
+def test_choose_winner_compares_size_then_queries() -> None:
     scores = np.zeros((4, 3))
     sizes, asked = np.array([3.0, 2.0, 2.0, 2.0]), np.array([0.0, math.nan, 50.0, 50.0])
     assert choose_winner(scores, sizes, asked, 0) == 2
@@ -391,17 +391,17 @@ def test_size_weighs_most_and_unknown_questions_are_the_most() -> None:
     assert choose_winner(scores[1:], sizes[1:], np.array([0.0, 0.0, 99.0]), 100.0) == 2
 
 
-def test_of_equally_small_ones_near_the_best_the_best_mean_wins() -> None:
+def test_choose_winner_breaks_ties_by_mean() -> None:
     scores = np.array([[1.0, 0.0], [0.5, 0.25], [0.0, 0.5]])
     assert choose(scores, [9, 2, 2], 1.0) == 1
     assert choose(scores, [2, 2, 2], 1.0) == 0
 
 
-def test_with_one_fold_only_the_best_counts() -> None:
+def test_choose_winner_takes_the_best_of_one_fold() -> None:
     assert choose(np.array([[0.9], [0.9], [0.89]]), [3, 2, 1], 100.0) == 1
 
 
-def test_rounding_of_sums_makes_no_difference() -> None:
+def test_choose_winner_ignores_rounding_of_sums() -> None:
     scores = np.array([[0.1, 0.2, 0.3], [0.3, 0.2, 0.1], [0.2, 0.2, 0.2]])
     assert len(set(scores.mean(axis=1))) > 1  # equal but for the last bit
     for order in itertools.permutations(range(3)):
@@ -410,7 +410,7 @@ def test_rounding_of_sums_makes_no_difference() -> None:
         assert order[choose(scores[list(order)], sizes, 0)] == 2
 
 
-def test_held_out_rows_and_all_rows_are_weighed() -> None:
+def test_mixed_weights_held_out_and_all_rows() -> None:
     held_out, on_all_rows = np.array([[0.9, 0.7], [0.8, 0.8]]), np.array([[0.5], [1.0]])
     # 0.632 * 0.9 + 0.368 * 0.5 = 0.7528, and so on.
     result = mixed(held_out, on_all_rows)
@@ -418,7 +418,7 @@ def test_held_out_rows_and_all_rows_are_weighed() -> None:
 
 
 @given(st.floats(-1e6, 1), st.floats(-1e6, 1), st.floats(1, 1e6), st.floats(1, 1e6))
-def test_weighed_values_stay_within_range(a: float, b: float, c: float, d: float) -> None:
+def test_mixed_values_stay_within_range(a: float, b: float, c: float, d: float) -> None:
     # To the last bit: a performance above 1 would be refused.
     performance, size = mixed(np.array([a, c]), np.array([b, d]))
     assert performance <= 1 <= size
@@ -445,7 +445,7 @@ def test_rules_on_folds_do_not_outrank_final_rules() -> None:
     assert result == pytest.approx(np.array([[0.467856 - 3, 0.467856 - 3]]))
 
 
-def test_candidates_are_judged_by_both() -> None:
+def test_judged_uses_scores_with_all_rows() -> None:
     scores, both = np.array([[0.9, 0.7], [0.8, 0.8]]), np.array([[0.6, 0.5], [0.9, 0.7]])
     assert judged(scores, both).tolist() == both.tolist()
 
@@ -454,7 +454,7 @@ def test_candidates_are_judged_by_both() -> None:
 UNKNOWN, NONE = [math.nan, math.nan], [-math.inf, -math.inf]
 
 
-def test_scores_without_all_rows_are_unchanged() -> None:
+def test_judged_keeps_scores_without_all_rows() -> None:
     scores = np.array([[0.9, 0.7], [0.8, 0.8], [0.8, 0.7]])
     # The last is equalled on every fold by the first: it does not win ...
     both = np.array([[0.8, 0.6], [0.9, 0.9], UNKNOWN])
@@ -478,7 +478,7 @@ def test_candidate_without_rules_never_wins() -> None:
     assert choose(np.array([NONE] * 2), [1, 1], 0.5) == 0
 
 
-def test_infinite_scores_do_not_take_all_rows_from_the_others() -> None:
+def test_judged_isolates_infinite_scores() -> None:
     # As a score of one's own may be where candidates break a rule.
     scores = np.array([[-math.inf, 0.9], [-math.inf, 0.8], [0.5, 0.5], [0.6, 0.4], [math.inf, 1]])
     both = np.array([[-math.inf, 0.9], UNKNOWN, [0.6, 0.6], [0.8, 0.5], [math.inf, 1]])
@@ -487,7 +487,7 @@ def test_infinite_scores_do_not_take_all_rows_from_the_others() -> None:
     assert choose(result, [1, 1, 2, 2, 1], 0.0) == 3
 
 
-def test_candidates_of_a_table_are_scored_by_its_figures() -> None:
+def test_from_table_scores_candidates_by_their_figures() -> None:
     table = pd.DataFrame(
         {"performance": [0.9, 0.6], "n_rules": [5, 2], "completeness": [0.8, 1.0]}, ["a", "b"]
     )
@@ -501,7 +501,7 @@ def test_candidates_of_a_table_are_scored_by_its_figures() -> None:
     assert losses.scores("fire").ravel() == pytest.approx([fire_score(12, 5), fire_score(3, 2)])
 
 
-def test_winning_regions_take_a_table() -> None:
+def test_winning_regions_accept_a_table() -> None:
     table = pd.DataFrame({"performance": [0.99, 0.7], "n_rules": [12, 2]}, ["long", "short"])
     regions = winning_regions(table, "ice")
     assert {regions.winner(phi=9, rho=0.1).extractor, regions.winner(phi=0.1, rho=9).extractor} == {
@@ -520,6 +520,6 @@ def test_winning_regions_take_a_table() -> None:
         ({"performance": [0.5], "n_rules": [float("nan")]}, r"candidates\['n_rules'\] must be"),
     ],
 )
-def test_candidates_reject_a_bad_table(columns: dict[str, list[float]], match: str) -> None:
+def test_from_table_rejects_invalid_columns(columns: dict[str, list[float]], match: str) -> None:
     with pytest.raises(ValueError, match=match):
         Candidates.from_table(pd.DataFrame(columns))

@@ -50,7 +50,7 @@ def test_search_reports_conflicts_before_trials() -> None:
     assert caught.value.conflict.labels == ("forbidden: mean radius", "required: mean radius")
 
 
-def test_search_without_constraints_has_no_further_column() -> None:
+def test_search_without_constraints_omits_n_repaired() -> None:
     search = ExtractorSearchCV(
         KNeighborsClassifier(9), extractors=("cart",), n_trials=2, cv=2, random_state=0
     ).fit(X, Y)

@@ -39,7 +39,7 @@ def _quiet_studies() -> Iterator[None]:
 # --- descriptions --------------------------------------------------------------------------------
 
 
-def test_a_study_of_one_score() -> None:
+def test_describe_study_names_a_single_score() -> None:
     study = optuna.create_study(direction="maximize")
     describe_study(
         study, scoring="ice", extractor="cart", task="classification", data="iris", X=X, cv=5
@@ -54,7 +54,7 @@ def test_a_study_of_one_score() -> None:
     }
 
 
-def test_scorers_splitters_and_lists() -> None:
+def test_describe_study_accepts_scorers_splitters_and_lists() -> None:
     study = optuna.create_study()
     describe_study(study, scoring=make_ice_scorer(phi=3), X=[[1, 2]] * 7, cv=KFold(4, shuffle=True))
     assert study.metric_names == ["ice"]
@@ -67,7 +67,7 @@ def test_scorers_splitters_and_lists() -> None:
     assert len(study.user_attrs["data"]) == 200
 
 
-def test_known_attributes_are_written_once(tmp_path: Path) -> None:
+def test_describe_study_writes_attributes_once(tmp_path: Path) -> None:
     path = tmp_path / "a.journal"
     study = optuna.create_study(storage=open_storage(path))
     describe_study(study, scoring="ice", data="iris", cv=5)
@@ -79,7 +79,7 @@ def test_known_attributes_are_written_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scoring", ["ice", ("loss", "n_rules", "size")])
-def test_every_objective_needs_a_name(scoring: Any) -> None:
+def test_describe_study_needs_a_name_per_objective(scoring: Any) -> None:
     study = optuna.create_study(directions=["minimize"] * 2)
     with pytest.raises(ValueError, match="must name each of the study's 2 objectives, got"):
         describe_study(study, scoring=scoring)
@@ -163,7 +163,7 @@ def run_studies(storage: Any) -> None:
         )
 
 
-def test_names_attributes_values_and_directions_are_shown(ask: Any) -> None:
+def test_dashboard_shows_names_values_and_directions(ask: Any) -> None:
     listed = json.loads(ask("/api/studies"))["study_summaries"]
     assert [study["study_name"] for study in listed] == ["iris/cart", "iris/cart/trade-off"]
     assert [study["directions"] for study in listed] == [["maximize"], ["minimize"] * 3]
@@ -212,7 +212,7 @@ def test_names_attributes_values_and_directions_are_shown(ask: Any) -> None:
     }
 
 
-def test_its_table_has_names_for_the_values(ask: Any) -> None:
+def test_dashboard_table_names_values(ask: Any) -> None:
     listed = json.loads(ask("/api/studies"))["study_summaries"]
     rows = list(csv.DictReader(io.StringIO(ask(f"/csv/{listed[1]['study_id']}"))))
     assert len(rows) == 3
@@ -220,5 +220,5 @@ def test_its_table_has_names_for_the_values(ask: Any) -> None:
     assert {row["UserAttribute extractor"] for row in rows} == {"cart"}
 
 
-def test_its_pages_are_there(ask: Any) -> None:
+def test_dashboard_serves_its_page(ask: Any) -> None:
     assert "<html" in ask("/dashboard/")

@@ -71,7 +71,7 @@ def search() -> GridSearchCV:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_a_grid_search_on_a_cluster_gives_the_same_scores(cluster: list[int]) -> None:
+def test_grid_search_gives_the_same_scores_on_a_cluster(cluster: list[int]) -> None:
     X, y = load_iris(return_X_y=True)
     fitted = search().fit(X, y)
     with joblib.parallel_backend("dask"):
@@ -91,7 +91,7 @@ def test_a_grid_search_on_a_cluster_gives_the_same_scores(cluster: list[int]) ->
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_a_scorer_of_all_scores_on_a_cluster(cluster: list[int]) -> None:
+def test_knowledge_scorer_gives_the_same_scores_on_a_cluster(cluster: list[int]) -> None:
     X, y = load_iris(return_X_y=True)
     there = search().set_params(scoring=knowledge, refit="neg_q")
     fitted = search().set_params(scoring=knowledge, refit="neg_q").fit(X, y)

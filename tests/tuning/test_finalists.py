@@ -70,7 +70,7 @@ def choose_of_two(second_scores, standard_errors=0.5, **measures):
     return compare_finalists(finalists, lambda _: results, objective, standard_errors)[0]
 
 
-def test_compare_finalists_prefers_the_more_faithful_of_ties():
+def test_compare_finalists_prefers_fidelity_in_ties():
     nearly_equal, worse = (0.91, 0.685, 0.91, 0.69), (0.88, 0.68, 0.88, 0.69)
     assert choose_of_two(nearly_equal) == 0
     assert choose_of_two(nearly_equal, fidelity=0.95) == 1
@@ -90,7 +90,7 @@ def test_compare_finalists_skips_one_that_fails():
 
 
 @pytest.mark.slow
-def test_finalists_have_scores_on_the_repeated_folds():
+def test_search_scores_finalists_on_repeated_folds():
     search = make_search()
     board = search.leaderboard_
     finalists = board[board["score_repeated"].notna()]
@@ -117,7 +117,7 @@ def test_search_without_repeats_has_no_repeated_scores():
 
 
 @pytest.mark.slow
-def test_finalists_are_the_same_in_two_processes():
+def test_search_has_the_same_finalists_in_two_processes():
     first, second = make_search(), make_search(n_jobs=2)
     assert first.best_params_ == second.best_params_
     scores = [s.leaderboard_["score_repeated"].to_numpy() for s in (first, second)]

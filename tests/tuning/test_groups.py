@@ -40,7 +40,7 @@ def test_search_keeps_groups_together(cv):
     assert scores.mean() == pytest.approx(board.iloc[0]["score"])
 
 
-def test_regression_keeps_groups_together():
+def test_search_of_regression_keeps_groups_together():
     black_box = DecisionTreeRegressor(max_depth=3, random_state=0)
     assert_groups_are_whole(make_search(black_box).fit(X[:, :3], X[:, 3], groups=GROUPS))
 
@@ -60,7 +60,7 @@ class RecordingSearch(GridSearchCV):
         return super().fit(X, y, **params)
 
 
-def test_black_box_that_tunes_itself_gets_groups():
+def test_search_passes_groups_to_black_box():
     RecordingSearch.seen.clear()
     black_box = RecordingSearch(
         DecisionTreeClassifier(random_state=0), {"max_depth": [2]}, cv=GroupKFold(2)
@@ -72,7 +72,7 @@ def test_black_box_that_tunes_itself_gets_groups():
 
 
 @pytest.mark.parametrize("cv", [3, GroupKFold(3)])
-def test_groups_are_routed_through_a_pipeline(cv):
+def test_pipeline_routes_groups_to_search(cv):
     with sklearn.config_context(enable_metadata_routing=True):
         search = make_search(cv=cv)
         if cv == 3:
@@ -82,7 +82,7 @@ def test_groups_are_routed_through_a_pipeline(cv):
 
 
 @pytest.mark.slow
-def test_groups_are_routed_by_cross_validation():
+def test_cross_validation_routes_groups_to_search():
     with sklearn.config_context(enable_metadata_routing=True):
         search = make_search(cv=GroupKFold(3))
         scores = cross_val_score(search, X, LABELS, cv=GroupKFold(2), params={"groups": GROUPS})

@@ -68,7 +68,7 @@ def check_winner(search: Any, space: SearchSpace) -> None:
     assert search.best_score_ == pytest.approx(score)
 
 
-def test_a_grid_search_tries_each_candidate_of_the_grid() -> None:
+def test_grid_search_tries_each_candidate_of_the_grid() -> None:
     space = gridex_space().fixed(sampling=None)
     grid = space.param_grid(2)
     search = GridSearchCV(gridex(), grid, scoring=ICE, cv=3, error_score="raise").fit(*IRIS)
@@ -80,7 +80,7 @@ def test_a_grid_search_tries_each_candidate_of_the_grid() -> None:
     check_winner(search, space)
 
 
-def test_a_random_search_draws_from_the_space() -> None:
+def test_random_search_draws_from_the_space() -> None:
     space = gridex_space()
     search = RandomizedSearchCV(
         gridex(),
@@ -99,7 +99,7 @@ def test_a_random_search_draws_from_the_space() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [HalvingGridSearchCV, HalvingRandomSearchCV])
-def test_halving_searches_give_the_winner_all_rows(kind: Any) -> None:
+def test_halving_search_gives_the_winner_all_rows(kind: Any) -> None:
     space = search_space("cart", *IRIS).without("criterion").fixed(max_depth=4)
     if kind is HalvingGridSearchCV:
         search = kind(
@@ -131,7 +131,7 @@ def test_halving_searches_give_the_winner_all_rows(kind: Any) -> None:
     assert search.best_score_ > 0.9
 
 
-def test_a_space_reaches_a_step_of_a_pipeline() -> None:
+def test_param_grid_reaches_a_step_of_a_pipeline() -> None:
     space = search_space("cart", *IRIS).without("criterion", "min_samples_leaf")
     space = space.fixed(sampling=None)
     pipeline = Pipeline(
@@ -144,7 +144,7 @@ def test_a_space_reaches_a_step_of_a_pipeline() -> None:
     assert len(search.best_estimator_["rules"].rules_) == 3
 
 
-def test_optunas_own_search_takes_our_distributions() -> None:
+def test_optuna_search_accepts_distributions() -> None:
     space = search_space("cart", *IRIS)
     with warnings.catch_warnings():
         # Their package calls what Optuna 5 has deprecated, and calls itself experimental.
@@ -168,7 +168,7 @@ def test_optunas_own_search_takes_our_distributions() -> None:
     check_winner(search, space)
 
 
-def test_extractor_parameters_of_an_outer_estimator() -> None:
+def test_param_grid_reaches_parameters_of_nested_extractors() -> None:
     # Names are no estimators, but a pipeline's last step may be any of them.
     steps = [make_extractor(name, KNeighborsClassifier(9)) for name in ("cart", "gridex")]
     pipeline = Pipeline([("rules", steps[0])])
@@ -217,9 +217,7 @@ SAMPLERS = {
 
 
 @pytest.mark.parametrize("name", list(SAMPLERS))
-def test_any_sampler_searches_a_space_with_conditions(
-    name: str, objective: ExtractorObjective
-) -> None:
+def test_samplers_search_a_space_with_conditions(name: str, objective: ExtractorObjective) -> None:
     if name == "evolution":
         pytest.importorskip("cmaes")
     with warnings.catch_warnings():
@@ -243,7 +241,7 @@ def test_any_sampler_searches_a_space_with_conditions(
     assert study.best_value >= study.trials[0].value > 0.6
 
 
-def test_grid_sampling_visits_each_candidate_once() -> None:
+def test_grid_sampler_visits_each_candidate_once() -> None:
     space = SearchSpace(
         {
             "depth": IntDistribution(1, 2),
@@ -273,7 +271,7 @@ def test_grid_sampling_visits_each_candidate_once() -> None:
     assert keys(trial.params for trial in study.trials) == keys(grid)
 
 
-def test_a_plain_dict_of_distributions_is_a_space_as_before() -> None:
+def test_search_accepts_a_dict_of_distributions() -> None:
     space = {"max_leaf_nodes": IntDistribution(3, 5), "max_depth": IntDistribution(4, 4)}
     objective = ExtractorObjective(
         DecisionTreeClassifier(random_state=0), *IRIS, extractor="cart", cv=2, space=space
@@ -292,7 +290,7 @@ def test_a_plain_dict_of_distributions_is_a_space_as_before() -> None:
     assert set(search.best_params_) == set(space)
 
 
-def test_a_search_of_ours_honors_conditions_and_changed_spaces() -> None:
+def test_search_respects_conditions_of_changed_spaces() -> None:
     space = gridex_space().with_(depth=IntDistribution(1, 2))
     search = ExtractorSearchCV(
         DecisionTreeClassifier(random_state=0),
@@ -312,7 +310,7 @@ def test_a_search_of_ours_honors_conditions_and_changed_spaces() -> None:
 
 
 @pytest.mark.parametrize("name", suitable_extractors("classification"))
-def test_all_extractors_explain_the_same_study_code(name: str) -> None:
+def test_search_space_works_in_a_study_of_the_user(name: str) -> None:
     """Define-by-run, as a user writes it: no objective of ours at all."""
     X, y = load_wine(return_X_y=True)
     X, y = X[::3, :4], y[::3]
@@ -375,7 +373,7 @@ def test_nested_search_never_sees_scored_rows() -> None:
     assert scores.mean() > 0.85
 
 
-def test_labels_that_mean_nothing_score_as_such() -> None:
+def test_search_of_random_labels_scores_low() -> None:
     # A search that scored on the rows it learned from would find rules for these as well.
     random = np.random.default_rng(0)
     X, y = random.normal(size=(120, 3)), random.integers(2, size=120)

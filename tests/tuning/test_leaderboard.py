@@ -58,7 +58,7 @@ def order_of(board: Any) -> list[tuple[str, int]]:
     return list(zip(board["extractor"], board["trial"], strict=True))
 
 
-def test_the_winner_comes_first_then_the_best_scores() -> None:
+def test_leaderboard_puts_the_winner_before_best_scores() -> None:
     trials = {
         "cart": [a_trial(0, [0.9, 0.5], size=9), a_trial(1, [0.5, 0.7], size=3)],
         "gridex": [a_trial(0, [0.4, 0.1], size=1), a_trial(1, [0.8, 0.6], size=4)],
@@ -83,13 +83,13 @@ def test_leaderboard_prefers_fewer_queries() -> None:
     assert order_of(leaderboard(trials, OBJECTIVE, [], {}, 0))[0] == ("cart", 0)
 
 
-def test_of_full_ties_the_first_named_and_the_earliest_wins() -> None:
+def test_leaderboard_breaks_ties_by_extractor_and_trial() -> None:
     trials = {name: [a_trial(n, [0.5, 0.5]) for n in range(3)] for name in ("real", "cart")}
     expected = [(name, n) for name in ("real", "cart") for n in range(3)]
     assert order_of(leaderboard(trials, OBJECTIVE, [], {}, 1)) == expected
 
 
-def test_trials_without_a_score_are_last_and_never_win() -> None:
+def test_leaderboard_puts_trials_without_score_last() -> None:
     trials = {
         "cart": [
             a_failure(0),
@@ -106,7 +106,7 @@ def test_trials_without_a_score_are_last_and_never_win() -> None:
     assert leaderboard({"cart": [a_failure(0)]}, OBJECTIVE, [], {}, 1)["state"].tolist() == ["fail"]
 
 
-def test_further_measures_are_columns() -> None:
+def test_leaderboard_has_columns_for_further_measures() -> None:
     trials = {"cart": [a_trial(0, [0.5], mean_rule_c2=0.25), a_trial(1, [0.4])]}
     board = leaderboard(trials, OBJECTIVE, ["mean_rule_c2"], {}, 0)
     assert board.columns.tolist().index("mean_rule_c2") < board.columns.tolist().index("seconds")
@@ -114,7 +114,7 @@ def test_further_measures_are_columns() -> None:
     assert math.isnan(board["mean_rule_c2"].tolist()[1])
 
 
-def test_candidate_without_score_can_be_complete() -> None:
+def test_leaderboard_completes_candidates_without_score() -> None:
     objective = SearchObjective.of(("loss", "n_rules"))
     undefined = a_trial(0, [math.nan, 0.5])
     trials = {"cart": [undefined, a_failure(1), a_trial(2, [0.5, 0.5])]}
@@ -123,7 +123,7 @@ def test_candidate_without_score_can_be_complete() -> None:
     assert board["state"].tolist() == ["complete", "complete", "fail"]
 
 
-def test_an_empty_table_has_its_columns() -> None:
+def test_leaderboard_without_trials_has_its_columns() -> None:
     # A search that was interrupted before its first trial asks for them.
     board = leaderboard({"cart": []}, OBJECTIVE, ["mean_rule_c2"], {}, 1)
     assert len(board) == 0
@@ -131,7 +131,7 @@ def test_an_empty_table_has_its_columns() -> None:
 
 
 @pytest.mark.parametrize("standard_errors", [0.0, 1.0])
-def test_an_order_of_trials_that_differs_changes_no_winner(standard_errors: float) -> None:
+def test_leaderboard_winner_does_not_depend_on_order(standard_errors: float) -> None:
     rng = np.random.default_rng(0)
     trials = [a_trial(n, rng.uniform(0.7, 0.8, 4).tolist(), size=n % 5) for n in range(12)]
     expected = leaderboard({"cart": trials}, OBJECTIVE, [], {}, standard_errors).iloc[0]

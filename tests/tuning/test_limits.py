@@ -35,7 +35,7 @@ def kept(search: ExtractorSearchCV, limits: SearchLimits) -> list[tuple[str, int
     "limits",
     [{"max_rules": 3}, {"min_performance": 0.93}, {"max_rules": 4, "min_performance": 0.9}],
 )
-def test_the_best_within_limits(plain, limits) -> None:
+def test_best_for_returns_the_best_within_limits(plain, limits) -> None:
     best_row = plain.best_for(**limits)
     allowed = kept(plain, SearchLimits(**limits))
     assert 0 < len(allowed) < len(plain.candidates_)
@@ -51,7 +51,7 @@ def test_the_best_within_limits(plain, limits) -> None:
     ("scoring", "max_rules", "leaves"),
     [("ice", 6, 3), ("accuracy", 6, 6), ("accuracy", None, 32), (("loss", "n_rules"), 6, 3)],
 )
-def test_largest_tree_comes_first_if_size_is_free(scoring, max_rules, leaves) -> None:
+def test_first_trial_has_the_largest_tree_if_size_is_free(scoring, max_rules, leaves) -> None:
     # An extractor by name has baselines instead, which include all useful sizes.
     cart = CARTExtractor(None, random_state=0)
     search = search_of(extractors=(cart,), n_trials=1, scoring=scoring, max_rules=max_rules)
@@ -60,12 +60,12 @@ def test_largest_tree_comes_first_if_size_is_free(scoring, max_rules, leaves) ->
     assert search.leaderboard_["params"][0]["max_leaf_nodes"] == leaves
 
 
-def test_irrelevant_limits_keep_the_winner(plain) -> None:
+def test_best_for_keeps_the_winner_within_wide_limits(plain) -> None:
     best_row = plain.best_for(max_rules=1000)
     assert (best_row["extractor"], best_row["params"]) == (plain.best_name_, plain.best_params_)
 
 
-def test_limits_that_nothing_keeps_to(plain) -> None:
+def test_search_warns_of_limits_that_cannot_be_met(plain) -> None:
     with pytest.raises(ValueError, match=r"No candidate has a performance of at least 2: .*Allow"):
         plain.best_for(min_performance=2)
     with pytest.warns(UserWarning, match=r"No candidate has at most 1 rule and a performance of"):
@@ -77,7 +77,7 @@ def test_limits_that_nothing_keeps_to(plain) -> None:
             search_of(**wrong).fit(X, Y)
 
 
-def test_the_search_keeps_to_limits_and_its_samplers_know() -> None:
+def test_search_tells_samplers_of_limits() -> None:
     search = search_of(max_rules=3).fit(X, Y)
     assert len(search.rules_) <= 3
     assert search.leaderboard_["within_limits"].iloc[0]
@@ -94,7 +94,7 @@ def test_the_search_keeps_to_limits_and_its_samplers_know() -> None:
             assert tuple(told) == expected
 
 
-def test_another_row_may_be_chosen(plain) -> None:
+def test_choose_selects_another_row(plain) -> None:
     search = search_of(n_trials=6).fit(X, Y)
     assert not search.picked_
     row = search.pareto_front_.iloc[-1]

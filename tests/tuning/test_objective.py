@@ -87,7 +87,7 @@ def test_objective_equals_cross_val_score(scorer: Any) -> None:
     assert value == pytest.approx(by_sklearn.mean(), rel=1e-12)
 
 
-def test_the_value_in_regression() -> None:
+def test_objective_equals_cross_val_score_in_regression() -> None:
     rows, target = (part[:80] for part in load_diabetes(return_X_y=True))
     black_box = DecisionTreeRegressor(max_depth=3, random_state=0)
     params = {
@@ -110,7 +110,7 @@ def test_the_value_in_regression() -> None:
     assert study_objective(FixedTrial(params)) == pytest.approx(expected.mean(), rel=1e-12)
 
 
-def test_any_callable_may_score() -> None:
+def test_objective_accepts_any_callable() -> None:
     def negated_size(model: Any, X: Any, y: Any) -> np.float64:
         return -np.float64(len(model.rules_))
 
@@ -119,7 +119,7 @@ def test_any_callable_may_score() -> None:
     assert objective(scoring=negated_size)(FixedTrial(PARAMS)) == by_sklearn.mean() < -3
 
 
-def test_trial_stores_measured_values() -> None:
+def test_objective_stores_measured_values() -> None:
     trial = FixedTrial(PARAMS)
     value = objective()(trial)
     kept = trial.user_attrs
@@ -161,7 +161,7 @@ def test_stored_values_determine_other_scores() -> None:
     assert np.mean(afterwards) == pytest.approx(objective(scoring=scorer)(FixedTrial(PARAMS)))
 
 
-def test_fidelity_is_kept_where_fidelity_is_scored() -> None:
+def test_objective_stores_fidelity_if_it_is_scored() -> None:
     trial = FixedTrial(PARAMS)
     value = objective(scoring=make_ice_scorer(reference="black_box"))(trial)
     folds = trial.user_attrs["folds"]
@@ -215,7 +215,7 @@ def counting() -> Counting:
     return kind(5)
 
 
-def test_black_box_is_fitted_and_queried_once_per_fold() -> None:
+def test_objective_fits_and_queries_once_per_fold() -> None:
     black_box = counting()
     study_objective = ExtractorObjective(
         black_box,
@@ -238,7 +238,7 @@ def unseen_rows_of(rows: np.ndarray, number: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("given_y", [True, False])
-def test_a_fitted_black_box_is_never_fitted(given_y: bool) -> None:
+def test_objective_never_fits_a_fitted_black_box(given_y: bool) -> None:
     black_box = counting().fit(X, LABELS)
     black_box.fits.clear()
     model = FrozenEstimator(black_box) if given_y else black_box
@@ -258,7 +258,7 @@ def test_a_fitted_black_box_is_never_fitted(given_y: bool) -> None:
     assert value == pytest.approx(np.mean(expected))
 
 
-def test_a_function_may_be_the_black_box() -> None:
+def test_objective_accepts_a_function_as_black_box() -> None:
     black_box = CallableClassifier(lambda rows: np.where(rows[:, 2] < 2.5, "small", "large"))
     folds = KFold(3, shuffle=True, random_state=0)
     study_objective = ExtractorObjective(black_box, X, None, cv=folds, random_state=0)
@@ -277,7 +277,7 @@ def test_a_function_may_be_the_black_box() -> None:
 # --- the extractor and its space -----------------------------------------------------------------
 
 
-def test_parameters_outside_of_the_space_are_kept() -> None:
+def test_objective_keeps_parameters_outside_of_the_space() -> None:
     sizes = []
 
     def spy(model: CARTExtractor, X: Any, y: Any) -> float:
@@ -305,7 +305,7 @@ def test_parameters_outside_of_the_space_are_kept() -> None:
     assert prototype.random_state == 7
 
 
-def test_registered_instance_has_its_search_space() -> None:
+def test_objective_uses_space_of_registered_instance() -> None:
     by_name = objective(extractor="gridex")
     by_instance = objective(extractor=GridExExtractor(BLACK_BOX))
     assert by_instance.name == by_name.name == "gridex"
@@ -344,14 +344,14 @@ def test_objective_rejects_invalid_options(
         objective(**options)
 
 
-def test_the_black_box_must_predict() -> None:
+def test_objective_needs_a_black_box_that_predicts() -> None:
     with pytest.raises(TypeError, match=r"detector, got StandardScaler.*CallableClassifier"):
         ExtractorObjective(StandardScaler(), X, LABELS)
     with pytest.raises(NotFittedError):
         ExtractorObjective(KNeighborsClassifier(), X, None)
 
 
-def test_a_scorer_that_gives_a_dict_is_named() -> None:
+def test_objective_rejects_scorers_of_a_dict() -> None:
     study_objective = objective(scoring=lambda model, X, y: {"one": 1.0})
     with pytest.raises(TypeError, match="one number per candidate, but <function"):
         study_objective(FixedTrial(PARAMS))
@@ -364,7 +364,7 @@ def nan_for_two_rules(model: Any, X: Any, y: Any) -> float:
     return math.nan if len(model.rules_) == 2 else 1.0
 
 
-def test_undefined_score_prunes_the_trial_only() -> None:
+def test_objective_prunes_trials_with_undefined_score() -> None:
     space = {"max_leaf_nodes": CategoricalDistribution([2, 3])}
     study_objective = objective(scoring=nan_for_two_rules, space=space)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0), direction="maximize")
@@ -396,7 +396,7 @@ def test_objective_states_why_score_is_undefined() -> None:
         study_objective(FixedTrial({"max_leaf_nodes": 2}))
 
 
-def test_a_trial_that_repeats_another_is_not_extracted_again(
+def test_objective_extracts_repeated_trials_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     fits = []
@@ -416,7 +416,7 @@ def test_a_trial_that_repeats_another_is_not_extracted_again(
     assert [t.user_attrs.get("same_as") for t in second.trials] == [None, 0]
 
 
-def test_a_failing_extraction_raises_its_own_error() -> None:
+def test_objective_raises_errors_of_extraction() -> None:
     study_objective = objective(space={"max_leaf_nodes": IntDistribution(0, 0)})
     with pytest.raises(ValueError, match="max_leaf_nodes must be an integer of 1 or more"):
         study_of(study_objective, 1)
@@ -437,7 +437,7 @@ def storage_at(kind: str, folder: Path) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "journal"])
-def test_a_stored_study_keeps_all_and_can_be_continued(kind: str, tmp_path: Path) -> None:
+def test_stored_study_can_be_continued(kind: str, tmp_path: Path) -> None:
     study_objective = objective(extractor="gridex")
     study = optuna.create_study(
         storage=storage_at(kind, tmp_path),
@@ -470,7 +470,7 @@ def test_a_stored_study_keeps_all_and_can_be_continued(kind: str, tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "journal"])
-def test_undefined_scores_can_be_stored(kind: str, tmp_path: Path) -> None:
+def test_storages_keep_undefined_scores(kind: str, tmp_path: Path) -> None:
     study_objective = objective(
         scoring=nan_for_two_rules, space={"max_leaf_nodes": IntDistribution(2, 2)}
     )
@@ -506,7 +506,7 @@ def test_objective_keeps_models_and_random_state() -> None:
     assert states == (random.getstate(), np.random.get_state()[1].tolist())
 
 
-def test_a_study_that_minimizes_is_rejected() -> None:
+def test_objective_rejects_a_study_that_minimizes() -> None:
     # The direction that Optuna takes by itself would look for the worst rules.
     with pytest.raises(ValueError, match="study must maximize the score"):
         optuna.create_study().optimize(objective(), n_trials=1)

@@ -61,32 +61,32 @@ def test_pareto_mask_of_many_points_equals_definition(n_objectives: int) -> None
 
 @settings(max_examples=50)
 @given(tables(least=1), st.randoms(use_true_random=False))
-def test_the_order_of_points_only_decides_between_equals(losses: np.ndarray, random: Any) -> None:
+def test_pareto_mask_does_not_depend_on_order(losses: np.ndarray, random: Any) -> None:
     order = list(range(len(losses)))
     random.shuffle(order)
     front, shuffled = losses[pareto_mask(losses)], losses[order][pareto_mask(losses[order])]
     assert sorted(map(tuple, front)) == sorted(map(tuple, shuffled))
 
 
-def test_of_equal_points_the_first_is_kept() -> None:
+def test_pareto_mask_keeps_the_first_of_equal_points() -> None:
     assert pareto_mask([[1, 2], [1, 2], [0, 3], [0, 3]]).tolist() == [True, False, True, False]
     assert pareto_mask([[0.0, 1.0], [-0.0, 1.0]]).tolist() == [True, False]
     assert pareto_mask([[3.0], [1.0], [1.0]]).tolist() == [False, True, False]
 
 
-def test_infinite_losses_are_worst() -> None:
+def test_pareto_mask_treats_infinite_losses_as_worst() -> None:
     losses = [[np.inf, 1], [1, np.inf], [2, 2], [np.inf, np.inf]]
     assert pareto_mask(losses).tolist() == [True, True, True, False]
 
 
-def test_no_points_have_an_empty_front() -> None:
+def test_pareto_mask_and_hypervolume_accept_no_points() -> None:
     for n_objectives in (1, 2, 3):
         assert pareto_mask(np.empty((0, n_objectives))).tolist() == []
         assert hypervolume(np.empty((0, n_objectives)), np.ones(n_objectives)) == 0.0
 
 
 @pytest.mark.parametrize("function", [pareto_mask, knee, lambda rows: hypervolume(rows, [9, 9])])
-def test_losses_that_cannot_be_compared_are_rejected(function: Any) -> None:
+def test_invalid_losses_are_rejected(function: Any) -> None:
     with pytest.raises(ValueError, match=r"losses must not hold NaN.*\(1 of 2 rows\)"):
         function([[1, 2], [np.nan, 0]])
     with pytest.raises(ValueError, match=r"losses must be a table .* got shape \(2,\)"):
@@ -133,7 +133,7 @@ def test_hypervolume_equals_optuna(n_objectives: int) -> None:
 
 @settings(max_examples=50)
 @given(tables(least=1, objectives=(2, 3)), st.data())
-def test_another_point_never_makes_the_volume_smaller(losses: np.ndarray, data: Any) -> None:
+def test_hypervolume_never_decreases_with_another_point(losses: np.ndarray, data: Any) -> None:
     reference = np.full(losses.shape[1], 7.0)
     point = np.array(data.draw(st.lists(st.integers(0, 8), min_size=len(reference))))
     point = point[: len(reference)].astype(float)
@@ -145,7 +145,7 @@ def test_another_point_never_makes_the_volume_smaller(losses: np.ndarray, data: 
     assert (after > before) == is_new
 
 
-def test_volumes_by_hand() -> None:
+def test_hypervolume_equals_manual_results() -> None:
     assert hypervolume([[1.0], [3.0]], [4]) == 3.0
     assert hypervolume([[0, 0]], [2, 3]) == 6.0
     assert hypervolume([[0, 1], [1, 0]], [2, 2]) == 3.0
@@ -154,7 +154,7 @@ def test_volumes_by_hand() -> None:
     assert hypervolume([[np.inf, 0], [1, 1]], [2, 2]) == 1.0
 
 
-def test_volumes_that_have_no_number_are_rejected() -> None:
+def test_hypervolume_rejects_invalid_references() -> None:
     for reference in ([1], [1, 2, 3], [1, np.inf], [1, np.nan], 3.0):
         with pytest.raises(ValueError, match="reference must be 2 finite numbers"):
             hypervolume([[0, 0]], reference)
@@ -184,13 +184,13 @@ def knee_by_definition(losses: np.ndarray) -> int:
 
 @settings(max_examples=80)
 @given(tables(least=1))
-def test_the_knee_is_nearest_to_the_ideal(losses: np.ndarray) -> None:
+def test_knee_is_nearest_to_the_ideal(losses: np.ndarray) -> None:
     assert knee(losses) == knee_by_definition(losses)
 
 
 @settings(max_examples=50)
 @given(tables(least=1, objectives=(1, 3)), st.data())
-def test_the_knee_depends_on_no_units(losses: np.ndarray, data: Any) -> None:
+def test_knee_does_not_depend_on_units(losses: np.ndarray, data: Any) -> None:
     scale = st.lists(st.sampled_from([1e-6, 0.3, 7.0, 1e6]), min_size=3, max_size=3)
     factors = np.array(data.draw(scale))[: losses.shape[1]]
     offsets = np.array(data.draw(scale))[: losses.shape[1]]
@@ -198,7 +198,7 @@ def test_the_knee_depends_on_no_units(losses: np.ndarray, data: Any) -> None:
     assert knee(losses * factors + offsets) == knee(losses)
 
 
-def test_knees_by_hand() -> None:
+def test_knee_equals_manual_results() -> None:
     assert knee([[4.0, 2.0]]) == 0
     assert knee([[0.3, 2], [0.1, 8]]) == 1  # two ends: the better first objective
     assert knee([[0.3, 2], [0.1, 8], [0.11, 3]]) == 2
@@ -209,7 +209,7 @@ def test_knees_by_hand() -> None:
     assert knee([[0.1, 4, 1e-16 + 1], [0.5, 1, 1.0], [0.15, 2, 1 + 2e-16]]) == 2
 
 
-def test_no_knee() -> None:
+def test_knee_rejects_empty_and_infinite_losses() -> None:
     with pytest.raises(ValueError, match="at least one point and finite values to have a knee"):
         knee(np.empty((0, 2)))
     with pytest.raises(ValueError, match="finite values to have a knee"):
@@ -244,7 +244,7 @@ FOUND = Candidates(
 )
 
 
-def test_the_front_of_candidates_by_hand() -> None:
+def test_pareto_front_equals_manual_result() -> None:
     front = pareto_front(FOUND)
     assert front.columns.tolist() == [
         "extractor",
@@ -273,7 +273,7 @@ def test_the_front_of_candidates_by_hand() -> None:
     assert front["knee"].tolist() == [False, False, True, False]
 
 
-def test_objectives_may_be_chosen() -> None:
+def test_pareto_front_accepts_other_objectives() -> None:
     # By rows nothing is left uncovered, so that ITER's two rules are best in everything.
     front = pareto_front(FOUND, completeness="instances")
     assert front["extractor"].tolist() == ["iter"]
@@ -298,7 +298,7 @@ def test_objectives_may_be_chosen() -> None:
         max_size=12,
     )
 )
-def test_everything_is_dominated_by_the_front_or_on_it(measured: list[tuple[int, ...]]) -> None:
+def test_pareto_front_contains_undominated_candidates(measured: list[tuple[int, ...]]) -> None:
     candidates = Candidates(
         candidate(
             "cart",
@@ -317,7 +317,7 @@ def test_everything_is_dominated_by_the_front_or_on_it(measured: list[tuple[int,
         assert front["knee"].sum() == bool(measured)
 
 
-def test_the_front_of_a_real_study() -> None:
+def test_pareto_front_of_a_study_equals_its_trials() -> None:
     from sklearn.datasets import load_iris
     from sklearn.neighbors import KNeighborsClassifier
 
@@ -339,7 +339,7 @@ def test_the_front_of_a_real_study() -> None:
     assert best == pytest.approx(min(trial.user_attrs["loss"] for trial in whole))
 
 
-def test_no_candidates_have_an_empty_front() -> None:
+def test_pareto_front_of_no_candidates_is_empty() -> None:
     front = pareto_front(Candidates([]))
     assert len(front) == 0
     assert {"extractor", "loss", "n_rules", "knee"} <= set(front.columns)
@@ -349,12 +349,12 @@ def test_no_candidates_have_an_empty_front() -> None:
 @pytest.mark.parametrize(
     "objectives", ["loss", (), ("loss", "loss"), ("performance",), ("loss", 3), None, {"loss": 1}]
 )
-def test_objectives_that_are_not_minimized_are_rejected(objectives: Any) -> None:
+def test_pareto_front_rejects_invalid_objectives(objectives: Any) -> None:
     with pytest.raises(ValueError, match=r"objectives must be .* take 'loss' for performance"):
         pareto_front(FOUND, objectives)
 
 
-def test_known_objectives_pass() -> None:
+def test_pareto_front_accepts_all_known_objectives() -> None:
     names = [
         quantity.complement or quantity.name
         for quantity in measured_quantities().values()

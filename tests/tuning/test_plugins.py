@@ -118,7 +118,7 @@ def test_plugin_is_found_by_name(plugin: Path) -> None:
     assert registered_name(make_extractor("cart", BLACK_BOX)) == "cart"
 
 
-def test_defaults_are_the_same_on_every_machine(plugin: Path) -> None:
+def test_default_extractors_exclude_plugins(plugin: Path) -> None:
     assert set(suitable_extractors("regression")) <= set(EXTRACTORS)
     asked = suitable_extractors("regression", plugins=True)
     assert asked == (*suitable_extractors("regression"), "their-name")
@@ -142,7 +142,7 @@ def test_plugin_declares_space_and_starting_points(plugin: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_a_search_finds_it(plugin: Path, n_jobs: int) -> None:
+def test_search_finds_plugin(plugin: Path, n_jobs: int) -> None:
     search = ExtractorSearchCV(
         BLACK_BOX,
         extractors=("cart", "their-name"),
@@ -166,7 +166,7 @@ def test_a_search_finds_it(plugin: Path, n_jobs: int) -> None:
     assert alone.rules_.feature_names == ("x0", "x1", "x2", "x3")
 
 
-def test_an_objective_finds_it(plugin: Path) -> None:
+def test_objective_finds_plugin(plugin: Path) -> None:
     objective = ExtractorObjective(BLACK_BOX, X, LABELS, extractor="their-name", cv=3)
     assert objective.name == "their-name"
     assert objective(optuna.trial.FixedTrial({"n_bands": 4})) > 0.9
@@ -176,7 +176,7 @@ def test_an_objective_finds_it(plugin: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_line_finds_it(installed: Path) -> None:
+def test_command_line_finds_plugin(installed: Path) -> None:
     command = [sys.executable, "-m", "skescore", "tune", "iris", "--extractors", "their-name"]
     command += ["--trials", "2", "--cv", "2", "--black-box", "decision-tree", "--format", "json"]
     run = subprocess.run(
@@ -232,7 +232,7 @@ json.dump([names, early, late, kind.__name__], sys.stdout)
         ("x = 1", r"\(AttributeError: .*Extractor"),
     ],
 )
-def test_one_that_cannot_be_imported_is_named(
+def test_plugin_with_import_error_is_named(
     install: Callable[..., Path], code: str, message: str
 ) -> None:
     install("their-broken", code, broken="their_broken:Extractor")
@@ -276,7 +276,7 @@ GOOD = """
         (GOOD + "        tasks = 'regression'", "must declare its tasks .* got 'regression'"),
     ],
 )
-def test_one_that_is_no_extractor_is_named(
+def test_plugin_that_is_no_extractor_is_named(
     install: Callable[..., Path], code: str, message: str
 ) -> None:
     install("their-broken", code, broken="their_broken:Extractor")
@@ -284,7 +284,7 @@ def test_one_that_is_no_extractor_is_named(
         extractor_class("broken")
 
 
-def test_no_package_takes_a_name_of_ours(install: Callable[..., Path]) -> None:
+def test_plugin_cannot_take_a_built_in_name(install: Callable[..., Path]) -> None:
     install("their-thief", GOOD, gridex="their_thief:Extractor", thief="their_thief:Extractor")
     for name in ("gridex",):
         with pytest.raises(
@@ -298,7 +298,7 @@ def test_no_package_takes_a_name_of_ours(install: Callable[..., Path]) -> None:
     assert registered_name(make_extractor("thief", BLACK_BOX)) == "thief"
 
 
-def test_two_packages_of_one_name_are_both_named(install: Callable[..., Path]) -> None:
+def test_plugins_with_one_name_are_both_named(install: Callable[..., Path]) -> None:
     install("their-first", GOOD, twice="their_first:Extractor")
     install("other-second", GOOD, twice="other_second:Extractor", once="other_second:Extractor")
     with pytest.raises(ValueError, match=r"Several packages register .* 'twice'") as caught:
@@ -316,7 +316,7 @@ def test_entry_point_may_name_extra_and_nested_class(install: Callable[..., Path
     assert registered_name(extractor) == "nested"
 
 
-def test_missing_space_is_replaced_by_the_callers(
+def test_plugin_without_space_needs_one_from_caller(
     install: Callable[..., Path],
 ) -> None:
     install("their-plain", GOOD, plain="their_plain:Extractor")
@@ -336,7 +336,7 @@ def test_missing_space_is_replaced_by_the_callers(
     assert search.best_name_ == "plain"
 
 
-def test_a_search_takes_one_without_our_base_class(install: Callable[..., Path]) -> None:
+def test_search_accepts_plugin_without_base_class(install: Callable[..., Path]) -> None:
     code = (PLUGIN.parent / "testing" / "duck_extractor.py").read_text(encoding="utf-8")
     install("their-duck", code, duck="their_duck:OneCut")
     search = ExtractorSearchCV(
@@ -356,7 +356,7 @@ def test_a_search_takes_one_without_our_base_class(install: Callable[..., Path])
         ExtractorSearchCV(BLACK_BOX, extractors=("duck",)).fit(X, LABELS[:-1])
 
 
-def test_a_space_that_is_none_is_rejected(install: Callable[..., Path]) -> None:
+def test_plugin_with_invalid_space_is_rejected(install: Callable[..., Path]) -> None:
     code = GOOD + (
         "        @staticmethod\n        def search_space(n_rows, y, task):\n"
         "            return {'max_leaf_nodes': (2, 8)}\n"
@@ -366,7 +366,7 @@ def test_a_space_that_is_none_is_rejected(install: Callable[..., Path]) -> None:
         search_space("space", X, LABELS)
 
 
-def test_a_task_that_it_does_not_do(install: Callable[..., Path]) -> None:
+def test_plugin_that_does_not_do_the_task_is_rejected(install: Callable[..., Path]) -> None:
     install("their-task", GOOD + "        tasks = ('regression',)", task="their_task:Extractor")
     with pytest.raises(ValueError, match=r"'task' does regression only, but .* classification"):
         ExtractorSearchCV(BLACK_BOX, extractors=("task",)).fit(X, LABELS)
@@ -393,16 +393,14 @@ def points_of(space: dict[str, BaseDistribution]) -> st.SearchStrategy[dict[str,
 @pytest.mark.parametrize(("name", "task"), SPACES)
 @settings(max_examples=25)
 @given(data=st.data())
-def test_every_point_of_psykes_spaces_is_accepted(
-    name: str, task: str, data: st.DataObject
-) -> None:
+def test_psyke_spaces_contain_valid_points(name: str, task: str, data: st.DataObject) -> None:
     n_rows = data.draw(st.sampled_from([6, 150]))
     space = search_space(name, X[:n_rows], TARGETS[task][:n_rows], task=task)
     check_parameters(name.removeprefix("psyke:"), data.draw(points_of(space)), task)
 
 
 @pytest.mark.parametrize(("name", "task"), SPACES)
-def test_psykes_spaces_hold_their_starting_points(name: str, task: str) -> None:
+def test_psyke_spaces_contain_their_starting_points(name: str, task: str) -> None:
     y = TARGETS[task]
     space = search_space(name, X, y, task=task)
     points = starting_points(name, space, y, task)
@@ -422,7 +420,7 @@ def test_objective_uses_named_algorithm(name: str, task: str) -> None:
 @pytest.mark.parametrize(
     "name", ["psyke:cart", pytest.param("psyke:gridex", marks=pytest.mark.slow)]
 )
-def test_a_search_finds_the_real_platform(name: str) -> None:
+def test_search_finds_psyke(name: str) -> None:
     search = ExtractorSearchCV(BLACK_BOX, extractors=(name,), n_trials=1, cv=2, random_state=0)
     search.fit(X, LABELS)
     assert set(search.leaderboard_["extractor"]) == {name}

@@ -61,7 +61,7 @@ def test_progress_counts_trees_and_trials(capsys: pytest.CaptureFixture[str]) ->
     assert told.startswith("1 tree of CART and 1 of 5 trials after 0 s; CART, best ICE 0.5\n")
 
 
-def test_progress_of_interrupted_search(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_of_interrupted_search_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
     def interrupted() -> None:
         with SearchProgress(5, "ICE", 1) as progress:
             trials(progress, "cart", [0.25])
@@ -80,7 +80,7 @@ def test_progress_disabled_is_silent(capsys: pytest.CaptureFixture[str]) -> None
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
-def test_progress_in_an_executed_notebook() -> None:
+def test_progress_updates_an_executed_notebook() -> None:
     nbformat, nbclient = map(pytest.importorskip, ("nbformat", "nbclient"))
     code = (
         "import time\nfrom types import SimpleNamespace\nimport optuna\n"

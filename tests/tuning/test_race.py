@@ -73,7 +73,7 @@ def is_dominated(folds: list[dict[str, Any]], rival: list[dict[str, Any]], n_row
 # --- the race ------------------------------------------------------------------------------------
 
 
-def test_dominated_trials_are_pruned_and_no_others() -> None:
+def test_race_prunes_dominated_trials_only() -> None:
     search = search_of(n_trials=16).fit(X, Y)
     complete = [t for t in trials_of(search) if t.state == TrialState.COMPLETE]
     rivals = [t.user_attrs["folds"] for t in complete if "all_rows" in t.user_attrs]
@@ -90,7 +90,7 @@ def test_dominated_trials_are_pruned_and_no_others() -> None:
     assert len(pruned) == len(complete)
 
 
-def test_shortest_candidate_is_not_pruned_for_its_errors() -> None:
+def test_race_keeps_the_shortest_candidate() -> None:
     box = CategoricalDistribution([1])
     search = search_of(spaces={"gridex": {"n_slices": box}}, scoring="accuracy", n_trials=4)
     search.fit(X, Y)
@@ -155,7 +155,7 @@ def test_race_keeps_undominated_candidates(options: dict[str, Any]) -> None:
 # --- baselines -----------------------------------------------------------------------------------
 
 
-def test_callback_stops_the_study_during_baselines() -> None:
+def test_callback_stops_study_during_baselines() -> None:
     recorded = []
 
     def stop(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
@@ -201,7 +201,7 @@ def test_failed_baselines_are_not_repeated(tmp_path: Path) -> None:
     assert len(board) == 3 + len(baselines_of(first))
 
 
-def test_two_workers_count_each_baseline_once(tmp_path: Path) -> None:
+def test_workers_count_each_baseline_once(tmp_path: Path) -> None:
     """Both evaluate the same baseline at the same time; one of them stores it."""
     path, numbers = tmp_path / "s.journal", itertools.count()
     searches: list[ExtractorSearchCV] = []
@@ -222,12 +222,12 @@ def test_two_workers_count_each_baseline_once(tmp_path: Path) -> None:
         assert all(params.count(str(point)) >= 1 for point in expected)
 
 
-def test_baselines_end_with_the_time() -> None:
+def test_timeout_of_zero_starts_no_baseline() -> None:
     with pytest.raises(ValueError, match="No trial was started within timeout=0"):
         search_of(timeout=0).fit(X, Y)
 
 
-def test_samplers_know_the_limits_of_baselines() -> None:
+def test_samplers_receive_limits_of_baselines() -> None:
     search = search_of(max_rules=3, n_trials=4).fit(X, Y)
     baselines = [t for t in trials_of(search) if "baseline" in t.user_attrs]
     assert len(baselines) > 1

@@ -158,7 +158,7 @@ def test_stop_reason_names_the_upper_bound() -> None:
 
 
 @pytest.mark.parametrize("n_trials", [2, 9, 13])
-def test_the_budget_is_spent_exactly(n_trials: int) -> None:
+def test_search_spends_the_budget_exactly(n_trials: int) -> None:
     search = search_of(
         n_trials=n_trials, extractors=["cart", "gridex"], spaces=LEAVES, refit=False
     ).fit(X, Y)
@@ -169,7 +169,7 @@ def test_the_budget_is_spent_exactly(n_trials: int) -> None:
     assert even.stopped_ == {}
 
 
-def test_search_with_timeout_only() -> None:
+def test_timeout_limits_search_without_n_trials() -> None:
     def three_each(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         if trial.number == 2:
             study.stop()
@@ -413,7 +413,7 @@ def test_storage_does_not_change_results(
     pd.testing.assert_frame_equal(second_data.leaderboard_, search.leaderboard_)
 
 
-def test_existing_trials_count(opened: Callable[[], Any]) -> None:
+def test_resumed_search_counts_existing_trials(opened: Callable[[], Any]) -> None:
     options = {"extractors": ["cart"], "spaces": LEAVES}
     first = search_of(storage=opened(), n_trials=5, **options).fit(X, Y)
     begun = [trial.params for trial in trials_of(first)]
@@ -458,7 +458,7 @@ def test_callbacks_can_enqueue_trials(opened: Callable[[], Any]) -> None:
     assert [trial.params["n_slices"] for trial in queued] == [2]
 
 
-def test_long_queue_starts_in_batches(opened: Callable[[], Any]) -> None:
+def test_queued_trials_start_in_batches(opened: Callable[[], Any]) -> None:
     """What is known of the first decides which of the next are extracted from all rows."""
     first = search_of(
         storage=opened(),
@@ -503,7 +503,7 @@ def test_new_worker_is_detected_before_extraction(
 @pytest.mark.parametrize(
     "error", [BreakdownError("no more paper"), KeyboardInterrupt()], ids=["error", "interrupt"]
 )
-def test_resume_between_batches(
+def test_resume_between_batches_gives_the_same_result(
     opened: Callable[[], Any], unbroken: ExtractorSearchCV, error: BaseException
 ) -> None:
     search = search_of(storage=opened(), callbacks=[raising(error, "gridex", 2)])
@@ -558,7 +558,7 @@ def check_like(unbroken: ExtractorSearchCV, path: Path, broken: object) -> None:
 # Fault: a search that was killed when a trial was in the storage, but no sign of its worker's life,
 # went on as if another worker were there: it waited two minutes, and had other trials.
 @pytest.mark.slow
-def test_resume_after_kill_at_trial_creation(
+def test_resume_after_kill_at_trial_creation_is_exact(
     journal_of_the_dead: list[bytes], unbroken: ExtractorSearchCV, tmp_path: Path
 ) -> None:
     creates = [n for n, line in enumerate(journal_of_the_dead) if b'"op_code":4,' in line]
@@ -570,7 +570,7 @@ def test_resume_after_kill_at_trial_creation(
 
 
 @pytest.mark.slow
-def test_resume_after_kill_at_any_line(
+def test_resume_after_kill_at_any_line_is_exact(
     journal_of_the_dead: list[bytes], unbroken: ExtractorSearchCV, tmp_path: Path
 ) -> None:
     every = 1 if os.environ.get("SKESCORE_HOSTILE") else 31
@@ -604,7 +604,7 @@ def break_off(path: Path, number: int, how: str) -> None:
 # Fault: one that was interrupted as it gave a trial its hyperparameters tried some twice
 # and others never. These are the lines after which the fourth trial and the ninth exist.
 @pytest.mark.parametrize("number", [83, 210])
-def test_resume_after_interrupt_at_trial_creation(
+def test_resume_after_interrupt_at_trial_creation_is_exact(
     number: int, unbroken: ExtractorSearchCV, tmp_path: Path
 ) -> None:
     path = tmp_path / "s.journal"
@@ -613,7 +613,7 @@ def test_resume_after_interrupt_at_trial_creation(
 
 
 @pytest.mark.slow
-def test_resume_after_random_interruptions(
+def test_resume_after_random_interruptions_is_exact(
     of_the_dead: Callable[[Path], bytes], unbroken: ExtractorSearchCV, tmp_path: Path
 ) -> None:
     for case in range(int(os.environ.get("SKESCORE_HOSTILE", "0")) // 50 or 8):
@@ -630,7 +630,7 @@ def test_resume_after_random_interruptions(
 
 # Fault: a trial that was tried again had a later number, by which the sampler and ties go.
 @pytest.mark.slow
-def test_resume_with_renumbered_trials(tmp_path: Path) -> None:
+def test_resume_with_renumbered_trials_is_exact(tmp_path: Path) -> None:
     of = functools.partial(search_of, extractors=("cart",), n_trials=24)
     first = open_storage(tmp_path / "first.journal")
     with pytest.raises(BreakdownError):
@@ -693,7 +693,7 @@ def test_callback_error_leaves_no_running_trial(
 
 
 @pytest.mark.parametrize("n_calls", [1, 2, 5])
-def test_error_of_an_evaluation_leaves_no_partial_trial(
+def test_evaluation_error_leaves_no_partial_trial(
     n_calls: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that ends while a candidate has been evaluated on some folds only."""
@@ -761,7 +761,7 @@ def test_other_search_of_same_name_is_rejected(
     assert len(other.fit(rows, Y).leaderboard_) == 4
 
 
-def test_other_rows_are_rejected(
+def test_search_on_other_rows_is_rejected(
     tmp_path: Path,
 ) -> None:
     frozen = FrozenEstimator(DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, Y))
@@ -873,7 +873,7 @@ print(sum("baseline" not in trial.user_attrs for trial in search.studies_["cart"
 
 
 @pytest.mark.slow
-def test_resume_with_unpicklable_black_box(
+def test_resume_accepts_an_unpicklable_black_box(
     tmp_path: Path,
 ) -> None:
     results = [
@@ -998,7 +998,7 @@ ExtractorSearchCV(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_asked", [14, 15, 17, 19])
-def test_resume_within_a_batch(n_asked: int, tmp_path: Path) -> None:
+def test_resume_within_a_batch_is_exact(n_asked: int, tmp_path: Path) -> None:
     path = tmp_path / "s.journal"
     command = [sys.executable, "-c", DYING, str(path), str(n_asked)]
     assert subprocess.run(command, capture_output=True).returncode == 9

@@ -34,7 +34,7 @@ def n_rows_of_trials(search: ExtractorSearchCV) -> set[int]:
 
 
 @pytest.mark.slow
-def test_trials_use_the_sample_and_the_winner_all_rows() -> None:
+def test_search_samples_rows_for_trials_but_not_for_winner() -> None:
     search = search_of().fit(X, Y)
     assert search.n_rows_sampled_ == 300
     assert n_rows_of_trials(search) == {200.0}
@@ -48,7 +48,7 @@ def test_trials_use_the_sample_and_the_winner_all_rows() -> None:
     assert search.score(X, Y) == pytest.approx(finalists.iloc[0])
 
 
-def test_the_sample_has_each_class_in_its_share() -> None:
+def test_sample_preserves_class_shares() -> None:
     recorded = []
 
     class Noting(DummyClassifier):
@@ -66,14 +66,14 @@ def test_the_sample_has_each_class_in_its_share() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("options", [{"max_rows": None}, {"max_rows": 900}, {"cv": SPLITS}])
-def test_otherwise_trials_use_all_rows(options) -> None:
+def test_search_without_sample_uses_all_rows(options) -> None:
     search = search_of(**options).fit(X, Y)
     assert search.n_rows_sampled_ is None
     assert max(n_rows_of_trials(search)) > 300
 
 
 @pytest.mark.slow
-def test_regression_and_a_number_of_rows_that_is_none() -> None:
+def test_max_rows_supports_regression_and_rejects_few_rows() -> None:
     search = search_of(KNeighborsRegressor(5)).fit(X, X[:, 0])
     assert search.n_rows_sampled_ == 300
     with pytest.raises(ValueError, match=r"max_rows must be .*got 3"):

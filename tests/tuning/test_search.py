@@ -93,7 +93,7 @@ def test_best_score_equals_cross_validation_of_winner(fitted: ExtractorSearchCV)
     assert fitted.best_score_ == pytest.approx(np.mean(by_hand), rel=1e-12)
 
 
-def test_the_winner_is_fitted_on_all_rows(fitted: ExtractorSearchCV) -> None:
+def test_winner_is_fitted_on_all_rows(fitted: ExtractorSearchCV) -> None:
     best = fitted.best_extractor_
     kind = {"cart": CARTExtractor, "gridex": GridExExtractor}[fitted.best_name_]
     assert type(best) is kind
@@ -125,7 +125,7 @@ def test_score_uses_scoring_parameter(fitted: ExtractorSearchCV) -> None:
     assert fidelity.score(X) == fidelity.score(X, LABELS[::-1]) > 0.9
 
 
-def test_the_black_boxs_own_quality(fitted: ExtractorSearchCV) -> None:
+def test_black_box_quality_equals_cross_validation(fitted: ExtractorSearchCV) -> None:
     quality = fitted.black_box_quality_
     answers = cross_val_predict(BLACK_BOX, X, LABELS, cv=FOLDS)
     parts = [(LABELS[test], answers[test]) for _, test in FOLDS.split(X, LABELS)]
@@ -136,7 +136,7 @@ def test_the_black_boxs_own_quality(fitted: ExtractorSearchCV) -> None:
 
 @pytest.mark.filterwarnings("ignore:The best candidate by .* is a constant:UserWarning")
 @pytest.mark.parametrize("scoring", ["ice", "fire", "q"])
-def test_regression(scoring: str) -> None:
+def test_search_of_regression_equals_cross_validation(scoring: str) -> None:
     search = search_of(REGRESSOR, scoring=scoring, n_trials=4).fit(X_NUMBERS, Y_NUMBERS)
     scorer = {"ice": ice, "fire": neg_fire, "q": neg_q}[scoring]
     by_hand = cross_val_score(
@@ -152,7 +152,7 @@ def test_regression(scoring: str) -> None:
 
 
 @pytest.mark.parametrize("scoring", ["neg_fire", neg_fire, make_ice_scorer(rho=5), None])
-def test_scoring_decides(scoring: Any) -> None:
+def test_scoring_decides_the_winner(scoring: Any) -> None:
     calls = []
 
     def most_rules(model: Any, X: Any, y: Any) -> int:
@@ -173,7 +173,7 @@ def test_scoring_decides(scoring: Any) -> None:
 # --- what it records -----------------------------------------------------------------------------
 
 
-def test_the_leaderboard_has_every_trial_the_best_first(fitted: ExtractorSearchCV) -> None:
+def test_leaderboard_has_every_trial_with_the_best_first(fitted: ExtractorSearchCV) -> None:
     board = fitted.leaderboard_
     assert board.columns.tolist() == [
         "extractor",
@@ -220,7 +220,7 @@ def test_the_leaderboard_has_every_trial_the_best_first(fitted: ExtractorSearchC
     assert best["score"] == fitted.best_score_
 
 
-def test_of_equal_scores_fewer_rules_win_then_the_first_named() -> None:
+def test_leaderboard_breaks_ties_by_rules_then_extractor() -> None:
     search = search_of(scoring=lambda *_: 1.0, n_trials=8, extractors=("gridex", "cart"))
     with pytest.warns(UserWarning, match="is a constant"):  # as it has the fewest rules
         board = search.fit(X, LABELS).leaderboard_
@@ -233,7 +233,7 @@ def test_of_equal_scores_fewer_rules_win_then_the_first_named() -> None:
 
 
 @pytest.mark.slow
-def test_trials_are_shared_out_and_studies_are_named() -> None:
+def test_search_divides_trials_and_names_studies() -> None:
     search = search_of(n_trials=5).fit(X, LABELS)
     # After one trial each, the one that is ahead gets the others.
     numbers = {name: len(budgeted_trials(study)) for name, study in search.studies_.items()}
@@ -247,7 +247,7 @@ def test_trials_are_shared_out_and_studies_are_named() -> None:
     assert search.search_seconds_ > 0
 
 
-def test_promising_candidates_come_first() -> None:
+def test_starting_points_come_first() -> None:
     # CART by name has baselines instead of promising candidates.
     extractors = (CARTExtractor(None), "gridex")
     options = {"extractors": extractors, "allocation": "even"}
@@ -279,7 +279,7 @@ def test_repeated_candidates_are_marked() -> None:
 BROKEN = {"gridex": {"n_slices": CategoricalDistribution([0])}}
 
 
-def test_failed_candidates_are_on_record_and_last() -> None:
+def test_failed_candidates_are_listed_last() -> None:
     spaces = BROKEN | {"cart": {"max_leaf_nodes": CategoricalDistribution([3])}}
     search = search_of(n_trials=4, spaces=spaces, allocation="even")
     board = search.fit(X, LABELS).leaderboard_
@@ -311,7 +311,7 @@ def test_search_raises_first_error_if_all_fail() -> None:
         search_of(extractors=["gridex"], n_trials=2, spaces=BROKEN).fit(X, LABELS)
 
 
-def test_callbacks_see_every_trial_and_may_stop_a_study() -> None:
+def test_callbacks_see_every_trial_and_stop_a_study() -> None:
     seen = []
 
     def note(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
@@ -334,7 +334,7 @@ def test_callbacks_see_every_trial_and_may_stop_a_study() -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The best candidate by ice is a constant")
-def test_after_the_timeout_no_trial_starts() -> None:
+def test_timeout_starts_no_further_trial() -> None:
     def dawdle(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         time.sleep(2.1)
 
@@ -345,7 +345,7 @@ def test_after_the_timeout_no_trial_starts() -> None:
         search_of(timeout=0).fit(X, LABELS)
 
 
-def test_spaces_of_ones_own() -> None:
+def test_spaces_replace_default_spaces() -> None:
     spaces = {
         "gridex": {
             "n_slices": IntDistribution(3, 4),
@@ -369,7 +369,7 @@ def test_spaces_of_ones_own() -> None:
 # --- refit ---------------------------------------------------------------------------------------
 
 
-def test_without_refit_there_is_a_leaderboard_and_no_winner() -> None:
+def test_refit_false_gives_leaderboard_without_winner() -> None:
     search = search_of(refit=False, n_trials=2, pruner=None).fit(X, LABELS)
     assert search.best_params_
     assert search.leaderboard_["score"].notna().all()
@@ -382,7 +382,7 @@ def test_without_refit_there_is_a_leaderboard_and_no_winner() -> None:
 
 
 @pytest.mark.slow
-def test_another_fit_forgets_the_first() -> None:
+def test_second_fit_forgets_first() -> None:
     search = search_of(n_trials=2).fit(pd.DataFrame(X, columns=list("abcd")), LABELS)
     assert search.feature_names_in_.tolist() == list("abcd")
     search.set_params(refit=False).fit(X, LABELS)
@@ -394,7 +394,7 @@ def test_another_fit_forgets_the_first() -> None:
 
 
 @pytest.mark.parametrize("method", ["predict", "predict_proba", "covers", "score"])
-def test_methods_before_fit_raise_not_fitted_error(method: str) -> None:
+def test_methods_raise_not_fitted_error_before_fit(method: str) -> None:
     with pytest.raises(NotFittedError):
         getattr(search_of(), method)(X)
     with pytest.raises(NotFittedError):
@@ -449,7 +449,7 @@ def test_black_box_is_fitted_and_queried_once_per_fold() -> None:
 
 
 @pytest.mark.slow
-def test_a_frozen_black_box_is_used_as_it_is() -> None:
+def test_frozen_black_box_is_not_refitted() -> None:
     black_box = counting().fit(X, LABELS)
     black_box.fits.clear()
     search = search_of(FrozenEstimator(black_box), n_trials=2).fit(X, LABELS)
@@ -460,7 +460,7 @@ def test_a_frozen_black_box_is_used_as_it_is() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("frozen", [False, True])
-def test_a_fitted_black_box_needs_no_y(frozen: bool) -> None:
+def test_fitted_black_box_needs_no_y(frozen: bool) -> None:
     black_box = counting().fit(X, LABELS)
     black_box.fits.clear()
     model = FrozenEstimator(black_box) if frozen else black_box
@@ -486,7 +486,7 @@ def test_fit_without_y_keeps_feature_names() -> None:
     assert search.rules_.n_features == 4
 
 
-def test_functions_as_black_boxes() -> None:
+def test_functions_serve_as_black_boxes() -> None:
     def label(rows: Any) -> np.ndarray:
         return np.where(np.asarray(rows)[:, 2] < 2.5, "small", "large")
 
@@ -499,7 +499,7 @@ def test_functions_as_black_boxes() -> None:
     assert r2_score(2 * X[:, 0], search.predict(X)) > 0.5
 
 
-def test_the_black_box_of_the_caller_is_left_alone() -> None:
+def test_search_does_not_change_the_black_box() -> None:
     black_box = DecisionTreeClassifier(max_depth=3)
     search = search_of(black_box, n_trials=2).fit(X, LABELS)
     assert not hasattr(black_box, "tree_")
@@ -538,7 +538,7 @@ def test_containers_give_the_same_rules(container: str) -> None:
 
 
 @pytest.mark.parametrize("labels", [Y, Y == 0, Y.astype(float), np.array([3, 7, 9])[Y]], ids=repr)
-def test_labels_of_any_type(labels: np.ndarray) -> None:
+def test_labels_of_any_type_are_accepted(labels: np.ndarray) -> None:
     search = search_of(n_trials=2).fit(X, labels)
     assert search.classes_.tolist() == np.unique(labels).tolist()
     assert search.predict(X).dtype == labels.dtype
@@ -557,14 +557,14 @@ def test_search_can_be_pickled(fitted: ExtractorSearchCV) -> None:
 # --- among scikit-learn's tools ------------------------------------------------------------------
 
 
-def test_a_fitted_search_is_scored_as_the_rules_that_it_found(fitted: ExtractorSearchCV) -> None:
+def test_scorers_score_a_search_like_its_rules(fitted: ExtractorSearchCV) -> None:
     for scorer in (ice, neg_fire, neg_q, make_ice_scorer(reference="black_box")):
         assert scorer(fitted, X, LABELS) == scorer(fitted.best_extractor_, X, LABELS)
     assert knowledge(fitted, X, LABELS)["n_rules"] == len(fitted.rules_)
 
 
 @pytest.mark.slow
-def test_searches_are_cross_validated() -> None:
+def test_search_can_be_cross_validated() -> None:
     inner = search_of(n_trials=2, cv=2)
     scores = cross_val_score(inner, X, LABELS, scoring=ice, cv=FOLDS, error_score="raise")
     own = cross_val_score(inner, X, LABELS, cv=FOLDS, error_score="raise")
@@ -575,7 +575,7 @@ def test_searches_are_cross_validated() -> None:
 
 
 @pytest.mark.slow
-def test_a_search_in_a_pipeline_and_in_a_grid_search() -> None:
+def test_search_works_in_pipeline_and_grid_search() -> None:
     pipeline = make_pipeline(StandardScaler(), search_of(n_trials=2, cv=2))
     grid = {"extractorsearchcv__estimator__max_depth": [1, 4]}
     outer = GridSearchCV(pipeline, grid, scoring=ice, cv=FOLDS, error_score="raise")
@@ -588,7 +588,7 @@ def test_a_search_in_a_pipeline_and_in_a_grid_search() -> None:
 # --- the same again ------------------------------------------------------------------------------
 
 
-def test_the_same_seed_gives_the_same_search(fitted: ExtractorSearchCV) -> None:
+def test_same_seed_gives_the_same_search(fitted: ExtractorSearchCV) -> None:
     again = search_of(cv=FOLDS, n_trials=8, pruner=None).fit(X, LABELS)
     pd.testing.assert_frame_equal(
         without_times(again.leaderboard_), without_times(fitted.leaderboard_)
@@ -603,7 +603,7 @@ def test_the_same_seed_gives_the_same_search(fitted: ExtractorSearchCV) -> None:
 
 
 @pytest.mark.slow
-def test_the_number_of_processes_changes_nothing(fitted: ExtractorSearchCV) -> None:
+def test_n_jobs_does_not_change_the_result(fitted: ExtractorSearchCV) -> None:
     two = search_of(cv=FOLDS, n_trials=8, pruner=None, n_jobs=2).fit(X, LABELS)
     pd.testing.assert_frame_equal(
         without_times(two.leaderboard_), without_times(fitted.leaderboard_)
@@ -630,7 +630,7 @@ print(json.dumps([json.loads(board), search.rules_.to_json()]))
 
 
 @pytest.mark.slow
-def test_the_hash_seed_changes_nothing() -> None:
+def test_hash_seed_does_not_change_the_result() -> None:
     runs = [
         subprocess.Popen(
             [sys.executable, "-c", PROGRAM],
@@ -648,7 +648,7 @@ def test_the_hash_seed_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("level", [optuna.logging.DEBUG, optuna.logging.WARNING])
-def test_global_states_are_left_as_they_were(level: int, capfd: pytest.CaptureFixture[str]) -> None:
+def test_search_keeps_global_states(level: int, capfd: pytest.CaptureFixture[str]) -> None:
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(level)
     random.seed(1)
@@ -699,7 +699,7 @@ def test_global_states_are_left_as_they_were(level: int, capfd: pytest.CaptureFi
         ({"estimator": "forest"}, TypeError, "must be .*got 'forest'"),
     ],
 )
-def test_parameters_that_cannot_be_used(
+def test_parameters_reject_invalid_values(
     options: dict[str, Any], kind: type[Exception], message: str
 ) -> None:
     black_box = counting()
@@ -710,13 +710,13 @@ def test_parameters_that_cannot_be_used(
     assert black_box.fits == []  # nothing costly has been done
 
 
-def test_a_callable_that_gives_a_dict_is_named() -> None:
+def test_scoring_that_returns_a_dict_is_rejected() -> None:
     with pytest.raises(ValueError, match=r"None of .* TypeError: scoring must return one number"):
         search_of(scoring=lambda *_: {"a": 1.0}, n_trials=2).fit(X, LABELS)
 
 
 @pytest.mark.slow
-def test_an_extractor_that_does_not_do_the_task(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsuitable_extractor_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = EXTRACTORS["gridex"]._replace(tasks=("regression",))
     monkeypatch.setitem(EXTRACTORS, "gridex", spec)
     with pytest.raises(ValueError, match=r"'gridex' does regression only, but .* classification"):
@@ -736,13 +736,13 @@ def test_an_extractor_that_does_not_do_the_task(monkeypatch: pytest.MonkeyPatch)
         (pd.DataFrame({"a": ["x", 1.5] * 4, "b": range(8)}), [0, 1] * 4, "'a' holds 'x' in row 0"),
     ],
 )
-def test_data_that_cannot_be_used(rows: Any, target: Any, message: str) -> None:
+def test_fit_rejects_invalid_data(rows: Any, target: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         search_of().fit(rows, target)
 
 
 @pytest.mark.slow
-def test_by_default_all_extractors_are_tried_that_suit_task_and_columns() -> None:
+def test_search_tries_all_suitable_extractors_by_default() -> None:
     def tried(black_box: Any, X: Any, y: Any, n_trials: int = 20) -> tuple[str, ...]:
         search = ExtractorSearchCV(
             black_box, n_trials=n_trials, cv=2, random_state=0, allocation="even"
@@ -775,7 +775,7 @@ def test_groups_reach_the_splitter() -> None:
     assert len(folds) == 4
 
 
-def test_search_has_methods_of_extractors(fitted: ExtractorSearchCV) -> None:
+def test_search_has_the_attributes_of_extractors(fitted: ExtractorSearchCV) -> None:
     winner = fitted.best_extractor_
     assert fitted.n_rules_ == winner.n_rules_ == len(fitted.rules_)
     assert fitted.coverage_ == winner.coverage_
@@ -806,7 +806,7 @@ def test_cv_results_equal_leaderboard(fitted: ExtractorSearchCV) -> None:
 
 
 @pytest.mark.slow
-def test_extractors_are_names_classes_or_instances() -> None:
+def test_extractors_accept_names_classes_and_instances() -> None:
     given = (CARTExtractor(None, criterion="entropy", max_depth=5), GridExExtractor, "iter")
     search = ExtractorSearchCV(
         KNeighborsClassifier(), extractors=given, n_trials=9, cv=2, random_state=0
@@ -847,7 +847,7 @@ class WithASpace(CARTExtractor):
         return {"max_leaf_nodes": IntDistribution(2, 5)}
 
 
-def test_an_extractor_of_ones_own_needs_no_name() -> None:
+def test_unregistered_extractor_class_is_accepted() -> None:
     search = ExtractorSearchCV(
         KNeighborsClassifier(), extractors=(WithASpace,), n_trials=3, cv=2, random_state=0
     ).fit(X, LABELS)

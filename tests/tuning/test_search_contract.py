@@ -22,7 +22,7 @@ SEARCHES = [
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @parametrize_with_checks(SEARCHES)
-def test_scikit_learns_checks(estimator: Any, check: Callable[[Any], None]) -> None:
+def test_search_passes_scikit_learn_checks(estimator: Any, check: Callable[[Any], None]) -> None:
     check(estimator)
 
 

@@ -67,7 +67,7 @@ def own_score(model: Any, X: Any, y: Any) -> float:
         (own_score, "own_score"),
     ],
 )
-def test_one_score_is_maximized(scoring: Any, name: str) -> None:
+def test_objective_maximizes_one_score(scoring: Any, name: str) -> None:
     objective = SearchObjective.of(scoring)
     assert (objective.name, objective.minimized) == (name, ())
     assert objective.directions == ["maximize"]
@@ -84,13 +84,13 @@ def test_nameless_scorer_is_called_score() -> None:
     assert SearchObjective.of(Nameless()).name == "score"
 
 
-def test_the_settings_of_a_scorer_stay() -> None:
+def test_objective_keeps_settings_of_scorers() -> None:
     scorer = make_fire_scorer(psi=3, size="conditions")
     assert SearchObjective.of(scorer).scorer is scorer
     assert SearchObjective.of("neg_fire").scorer.measure is neg_fire.measure
 
 
-def test_an_undefined_fold_makes_the_value_undefined() -> None:
+def test_objective_is_undefined_if_a_fold_is() -> None:
     assert math.isnan(
         SearchObjective.of("ice").values(results_of([*FOLDS, FOLDS[0] | {"score": math.nan}]))[0]
     )
@@ -99,7 +99,7 @@ def test_an_undefined_fold_makes_the_value_undefined() -> None:
 # --- several measures ----------------------------------------------------------------------------
 
 
-def test_several_measures_are_minimized_in_their_order() -> None:
+def test_objective_minimizes_several_measures_in_order() -> None:
     objective = SearchObjective.of(["n_rules", "loss", "incompleteness"])
     assert objective.minimized == ("n_rules", "loss", "incompleteness")
     assert objective.directions == ["minimize"] * 3
@@ -110,7 +110,7 @@ def test_several_measures_are_minimized_in_their_order() -> None:
     assert SearchObjective.of(("loss", "n_rules"), own_score).scorer is own_score
 
 
-def test_every_measure_is_a_mean_over_the_folds() -> None:
+def test_objective_averages_measures_over_folds() -> None:
     expected = {
         "loss": 0.375,
         "loss_q": 0.375,
@@ -132,7 +132,7 @@ def test_every_measure_is_a_mean_over_the_folds() -> None:
 # --- the best that any rules can have ------------------------------------------------------------
 
 
-def test_the_best_possible_scores() -> None:
+def test_best_possible_equals_manual_results() -> None:
     # The loss is zero at best; ICE is greatest for one flawless rule over the whole space.
     for scorer in (neg_fire, make_fire_scorer(psi=0.5), make_q_scorer(size="literals")):
         assert SearchObjective.of(scorer).best_possible == 0.0
@@ -148,14 +148,14 @@ def test_the_best_possible_scores() -> None:
     assert SearchObjective.of(own).best_possible == pytest.approx(limit, rel=1e-9)
 
 
-def test_an_undefined_score_may_be_the_best_of_all() -> None:
+def test_best_possible_includes_undefined_score() -> None:
     assert SearchObjective.of(make_fire_scorer(undefined=3.0)).best_possible == 3.0
     assert SearchObjective.of(make_fire_scorer(undefined=-3.0)).best_possible == 0.0
     assert SearchObjective.of(make_ice_scorer(undefined=3.0)).best_possible == 3.0
 
 
 @pytest.mark.parametrize("scoring", [own_score, "mean_rule_c2", "accuracy", make_rule_scorer("c2")])
-def test_of_other_scores_the_best_is_not_known(scoring: Any) -> None:
+def test_best_possible_is_none_for_other_scores(scoring: Any) -> None:
     assert SearchObjective.of(scoring).best_possible is None
 
 
@@ -168,7 +168,7 @@ def test_of_other_scores_the_best_is_not_known(scoring: Any) -> None:
     st.floats(0.01, 50),
     st.floats(0.01, 50),
 )
-def test_no_score_is_above_the_best_possible(
+def test_best_possible_bounds_all_scores(
     performance: float, loss: float, size: int, share: float, phi: float, rho: float, psi: float
 ) -> None:
     def best(scorer: Any) -> float:
@@ -182,7 +182,7 @@ def test_no_score_is_above_the_best_possible(
     assert -q_score(loss, size, share) <= best(make_q_scorer())
 
 
-def test_the_best_possible_is_reached() -> None:
+def test_best_possible_is_reached() -> None:
     assert SearchObjective.of(make_ice_scorer(phi=3, rho=0.5)).best_possible == ice_score(
         1.0, 1, 1.0, phi=3, rho=0.5
     )
@@ -212,7 +212,7 @@ FORMULAS: list[tuple[Any, Any]] = [
 
 
 @pytest.mark.parametrize(("scoring", "formula"), FORMULAS)
-def test_parts_of_scores_are_weighed(scoring: Any, formula: Any) -> None:
+def test_scores_with_all_rows_weight_parts(scoring: Any, formula: Any) -> None:
     folds = [fold | {"score": formula(fold)} for fold in PARTS]
     for size in (7, 8, 20):
         rest = ALL_ROWS | {"size": size}
@@ -238,7 +238,9 @@ def test_parts_of_scores_are_weighed(scoring: Any, formula: Any) -> None:
         (make_fire_scorer(undefined=-9.0), {"size": 0, "loss": math.nan}),
     ],
 )
-def test_other_scores_are_weighed_as_a_whole(scoring: Any, change: dict[str, float]) -> None:
+def test_scores_with_all_rows_weight_other_scores_as_a_whole(
+    scoring: Any, change: dict[str, float]
+) -> None:
     expected = [0.632 * 0.5 + 0.368 * 0.25, 0.632 * 0.75 + 0.368 * 0.25]
     for folds, all_rows in (
         ([fold | change for fold in PARTS], ALL_ROWS),
@@ -248,7 +250,7 @@ def test_other_scores_are_weighed_as_a_whole(scoring: Any, change: dict[str, flo
         assert found.tolist() == pytest.approx(expected, rel=1e-12)
 
 
-def test_each_fold_is_weighed_as_it_can_be() -> None:
+def test_scores_with_all_rows_weight_each_fold_separately() -> None:
     score = FORMULAS[0][1]
     objective = SearchObjective.of(make_ice_scorer(phi=2, rho=0.5, undefined=0.5))
     folds = [PARTS[0] | {"performance": math.nan}, PARTS[1] | {"score": score(PARTS[1])}]
@@ -268,7 +270,7 @@ def test_infinite_custom_scores_stay_infinite() -> None:
     assert found == [-math.inf, -math.inf, -math.inf]
 
 
-def test_all_rows_may_be_unknown_or_without_rules() -> None:
+def test_scores_with_all_rows_handle_missing_results() -> None:
     objective = SearchObjective.of("ice")
     assert np.isnan(scores_with_all_rows(objective, PARTS, None)).tolist() == [True, True]
     for none in ({"failure": "ValueError: no rules"}, ALL_ROWS | {"score": math.nan}):
@@ -314,7 +316,7 @@ def test_scorer_of_several_measures_is_checked() -> None:
 # --- what scores leave out as an axis ------------------------------------------------------------
 
 
-def test_losses_of_rule_sets_are_axes() -> None:
+def test_objective_minimizes_losses_of_rule_sets() -> None:
     objective = SearchObjective.of(("loss", "negative_overlap", "instability"))
     assert list(objective.measures) == ["neg_negative_overlap", "stability"]
     folds = [
@@ -330,7 +332,7 @@ def test_losses_of_rule_sets_are_axes() -> None:
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:max_leaf_nodes")
-def test_a_search_trades_errors_for_stability() -> None:
+def test_search_trades_errors_for_stability() -> None:
     X, y = load_iris(return_X_y=True)
     box = FrozenEstimator(DecisionTreeClassifier(random_state=0).fit(X, y))
     search = ExtractorSearchCV(

@@ -145,7 +145,7 @@ def front_by_hand(losses: dict[tuple[str, int], Any]) -> set[tuple[float, ...]]:
     }
 
 
-def test_several_measures_are_minimized(by_several: ExtractorSearchCV) -> None:
+def test_scoring_minimizes_several_measures(by_several: ExtractorSearchCV) -> None:
     losses = losses_of(by_several, SEVERAL)
     for name, study in by_several.studies_.items():
         assert [direction.name for direction in study.directions] == ["MINIMIZE"] * 3
@@ -175,7 +175,7 @@ def test_pareto_front_equals_pairwise_comparison(by_several: ExtractorSearchCV) 
     assert losses[knee["extractor"], knee["trial"]] == pytest.approx(nearest)
 
 
-def test_of_several_measures_the_knee_wins(by_several: ExtractorSearchCV) -> None:
+def test_knee_wins_among_several_measures(by_several: ExtractorSearchCV) -> None:
     knee, first = by_several.knee_, by_several.leaderboard_.iloc[0]
     assert (first["extractor"], first["trial"]) == (knee["extractor"], knee["trial"])
     assert (by_several.best_name_, by_several.best_params_) == (knee["extractor"], knee["params"])
@@ -193,7 +193,7 @@ def test_of_several_measures_the_knee_wins(by_several: ExtractorSearchCV) -> Non
 @pytest.mark.parametrize(
     ("refit", "scorer"), [("ice", ice), ("neg_fire", neg_fire), (neg_q, neg_q)]
 )
-def test_refit_names_the_score_that_chooses_among_several_measures(
+def test_refit_names_the_score_that_selects_the_winner(
     by_several: ExtractorSearchCV, refit: Any, scorer: Any
 ) -> None:
     search = search_of(scoring=SEVERAL, refit=refit).fit(X, Y)
@@ -207,7 +207,7 @@ def test_refit_names_the_score_that_chooses_among_several_measures(
     assert search.score(X, Y) == scorer(search.best_extractor_, X, Y)
 
 
-def test_two_measures_without_refit() -> None:
+def test_refit_false_keeps_the_knee_of_two_measures() -> None:
     search = search_of(scoring=["n_rules", "loss"], refit=False, n_trials=8).fit(X, Y)
     assert not hasattr(search, "best_extractor_")
     assert search.best_params_ == search.knee_["params"]
@@ -216,7 +216,7 @@ def test_two_measures_without_refit() -> None:
 
 
 @pytest.mark.slow
-def test_several_measures_of_a_regression_by_the_default_sampler_in_rounds() -> None:
+def test_scoring_minimizes_measures_of_regression() -> None:
     black_box = DecisionTreeRegressor(max_depth=3, random_state=0)
     search = search_of(
         black_box, scoring=SEVERAL, cv=3, sampler=None, allocation="halving", spaces=None
@@ -321,7 +321,7 @@ def test_best_for_without_candidates_raises() -> None:
     ],
     ids=repr,
 )
-def test_weights_that_are_rejected(
+def test_best_for_rejects_invalid_weights(
     by_ice: ExtractorSearchCV, weights: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
@@ -331,7 +331,7 @@ def test_weights_that_are_rejected(
 # --- the winner and other candidates -------------------------------------------------------------
 
 
-def test_every_row_of_the_leaderboard_can_be_made_again() -> None:
+def test_make_candidate_rebuilds_every_leaderboard_row() -> None:
     extractors = ("cart", "trepan")  # the second draws rows at random
     spaces = {
         "cart": {"max_leaf_nodes": IntDistribution(2, 6)},
@@ -353,7 +353,7 @@ def test_every_row_of_the_leaderboard_can_be_made_again() -> None:
     assert len(made.rules_) == 5
 
 
-def test_a_seed_that_is_searched_is_the_winners_own() -> None:
+def test_searched_random_state_is_used_by_the_winner() -> None:
     spaces = {"cart": {"random_state": CategoricalDistribution([7, 8])}}
     search = search_of(extractors=["cart"], spaces=spaces, n_trials=2).fit(X, Y)
     row = search.leaderboard_.iloc[0]
@@ -370,7 +370,7 @@ def test_a_seed_that_is_searched_is_the_winners_own() -> None:
         ({"scoring": "accuracy", "max_rules": 4, "standard_errors": 1}, 1.0),
     ],
 )
-def test_the_best_wins_where_a_limit_settles_the_size(
+def test_standard_errors_default_depends_on_size_limit(
     options: dict[str, Any], expected: float
 ) -> None:
     options = {"standard_errors": None} | options
@@ -465,7 +465,7 @@ def test_equal_candidates_are_refitted_once(
 
 
 @pytest.mark.slow
-def test_a_sampler_is_copied_for_each_study_and_left_alone() -> None:
+def test_sampler_is_copied_for_each_study() -> None:
     sampler = optuna.samplers.RandomSampler(seed=5)
     before = copy.deepcopy(sampler)._rng.rng.get_state()[1].tolist()
     search = search_of(sampler=sampler, n_trials=10)
@@ -503,7 +503,7 @@ class Noting(optuna.samplers.RandomSampler):
         return super().sample_independent(*arguments)
 
 
-def test_studies_of_ones_own_keep_their_sampler_and_their_trials() -> None:
+def test_studies_keep_their_sampler_and_trials() -> None:
     sampler = Noting()
     study = optuna.create_study(study_name="mine", direction="maximize", sampler=sampler)
     objective = ExtractorObjective(
@@ -538,7 +538,7 @@ def test_studies_of_ones_own_keep_their_sampler_and_their_trials() -> None:
     assert sampler.asked == drawn > 0
 
 
-def test_studies_with_trials_of_something_else_are_rejected() -> None:
+def test_studies_with_foreign_trials_are_rejected() -> None:
     foreign = optuna.create_study(direction="maximize")
     foreign.optimize(lambda trial: trial.suggest_int("max_leaf_nodes", 2, 8), n_trials=2)
     with pytest.raises(ValueError, match=r"studies\['cart'\] holds trials that were not measured"):
@@ -561,7 +561,7 @@ def test_studies_of_another_direction_are_rejected() -> None:
 # --- further measures ----------------------------------------------------------------------------
 
 
-def test_measures_are_the_means_of_their_scorers_on_the_folds() -> None:
+def test_measures_are_means_over_folds() -> None:
     own = make_rule_scorer("precision", aggregate="min")
 
     def hits(model: Any, X: Any, y: Any) -> int:
@@ -583,7 +583,7 @@ def test_measures_are_the_means_of_their_scorers_on_the_folds() -> None:
     assert board["mean_rule_c2"].nunique() == len({str(params) for params in board["params"]}) == 2
 
 
-def test_measures_on_the_folds_are_weighed_where_they_take_weights() -> None:
+def test_measures_use_weights_if_they_accept_them() -> None:
     """Of predictions, of others' scorers and beside another reference; not only of rule sets."""
 
     def length(model: Any, X: Any, y: Any) -> int:
@@ -615,7 +615,7 @@ def test_measures_on_the_folds_are_weighed_where_they_take_weights() -> None:
 # --- as any other estimator ----------------------------------------------------------------------
 
 
-def test_clones_and_parameters() -> None:
+def test_clone_keeps_parameters() -> None:
     study = optuna.create_study(direction="maximize")
     search = search_of(studies={"cart": study}, measures=("mean_rule_c2",), callbacks=[print])
     again = clone(search)
@@ -629,7 +629,7 @@ def test_clones_and_parameters() -> None:
         search.set_params(n_trial=3)
 
 
-def test_a_search_can_be_pickled_with_its_trade_off(by_several: ExtractorSearchCV) -> None:
+def test_search_of_several_measures_can_be_pickled(by_several: ExtractorSearchCV) -> None:
     again = pickle.loads(pickle.dumps(by_several))
     pd.testing.assert_frame_equal(again.pareto_front_, by_several.pareto_front_)
     pd.testing.assert_series_equal(again.best_for(psi=3), by_several.best_for(psi=3))
@@ -637,7 +637,7 @@ def test_a_search_can_be_pickled_with_its_trade_off(by_several: ExtractorSearchC
 
 
 @pytest.mark.slow
-def test_searches_of_a_cross_validation_do_not_learn_from_each_other() -> None:
+def test_searches_of_cross_validation_are_independent() -> None:
     search = search_of(n_trials=4)
     scores = cross_val_score(search, X, Y, scoring=ice, cv=FOLDS, error_score="raise")
     for (train, test), score in list(zip(FOLDS.split(X, Y), scores, strict=True))[1:]:
@@ -648,7 +648,7 @@ def test_searches_of_a_cross_validation_do_not_learn_from_each_other() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_a_frozen_black_box_without_y(task: str) -> None:
+def test_frozen_black_box_needs_no_y(task: str) -> None:
     if task == "classification":
         model: Any = DecisionTreeClassifier(max_depth=4, random_state=0).fit(X, Y)
         rows = X
@@ -728,7 +728,7 @@ def own_score(model: Any, X: Any, y: Any) -> float:
     # Functions would bring their addresses along, which differ between processes.
     ids=lambda value: re.sub(r" at 0x\w+", "", str(value))[:60],
 )
-def test_parameters_that_cannot_be_used(
+def test_parameters_reject_invalid_values(
     options: dict[str, Any], kind: type[Exception], message: str
 ) -> None:
     with pytest.raises(kind, match=message):
@@ -743,7 +743,7 @@ def test_measure_with_existing_name_is_rejected() -> None:
         search_of(measures=[loss]).fit(X, Y)
 
 
-def test_failed_trials_are_in_no_trade_off() -> None:
+def test_failed_trials_are_not_on_the_pareto_front() -> None:
     spaces = SPACES | {"gridex": {"n_slices": CategoricalDistribution([0])}}
     search = search_of(scoring=SEVERAL, spaces=spaces, n_trials=8).fit(X, Y)
     assert set(search.pareto_front_["extractor"]) == {"cart"}

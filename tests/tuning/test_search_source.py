@@ -48,7 +48,7 @@ def make_search(**options) -> ExtractorSearchCV:
     return ExtractorSearchCV(black_box, **(settings | options))
 
 
-def test_search_chooses_the_best_finalist_on_all_rows(folder) -> None:
+def test_search_selects_the_best_finalist_on_all_rows(folder) -> None:
     search = make_search().fit(DataSource(folder, "kind"))
     assert len(search.data_) == 150
     rows = iris_rows()
@@ -81,7 +81,7 @@ def test_search_on_a_source_equals_the_command_line(folder, capsys, reference) -
 @pytest.mark.parametrize(
     "options", [{"scoring": ("loss", "n_rules")}, {"class_weight": "balanced"}]
 )
-def test_search_keeps_the_winner_that_counts_cannot_judge(options) -> None:
+def test_search_keeps_winner_if_counts_cannot_judge(options) -> None:
     search = make_search(n_trials=2, **options).fit(DataSource([iris_rows()], "kind"))
     assert search.finalists_ is None
     assert len(search.rules_)
@@ -119,7 +119,7 @@ def test_fit_rejects_labels_with_source(argument) -> None:
         make_search().fit(DataSource([iris_rows()], "kind"), **{argument: np.ones(600)})
 
 
-def test_fit_needs_a_source_with_a_target_and_enough_rows() -> None:
+def test_fit_needs_a_source_with_target_and_enough_rows() -> None:
     with pytest.raises(ValueError, match="target"):
         make_search().fit(DataSource([iris_rows()]))
     with pytest.raises(ValueError, match=r"sample_rows.*got 3"):

@@ -74,7 +74,7 @@ def test_tree_path_of_integers_equals_floats():
     assert {point["max_leaf_nodes"] for point in paths[0]} >= {1, 2}
 
 
-def test_tree_path_stays_within_a_limit_of_rules():
+def test_tree_path_respects_max_rules():
     folds = folds_of(load_wine, RandomForestClassifier)
     prototype = CARTExtractor(RandomForestClassifier(), random_state=0)
     points = tree_path(prototype, folds, (None, "permute"), reference="black_box", max_rules=3)
@@ -121,7 +121,7 @@ def test_search_is_never_behind_a_tuned_tree_on_its_folds(scoring):
 
 
 @pytest.mark.slow
-def test_given_model_is_explained_on_unseen_rows():
+def test_search_explains_a_given_model_on_unseen_rows():
     X, y = load_wine(return_X_y=True)
     forest = RandomForestClassifier(20, random_state=0).fit(X[::2], y[::2])
     search = ExtractorSearchCV(
@@ -134,7 +134,7 @@ def test_given_model_is_explained_on_unseen_rows():
     assert not np.isnan(best["correctness"])
 
 
-def test_generator_that_fails_is_reported():
+def test_tree_path_reports_a_failing_generator():
     folds = folds_of(load_iris, RandomForestClassifier)
     prototype = CARTExtractor(RandomForestClassifier(), random_state=0)
 

@@ -165,7 +165,7 @@ def make_chains(plans: list[tuple[int, int, int, float]]) -> list[Chain]:
 
 
 @given(chain_plans(), st.integers(0, 2), st.sampled_from([0, 0.003]))
-def test_shared_chains_have_the_results_of_a_loop(
+def test_batch_gives_the_results_of_a_loop(
     plans: list[tuple[int, int, int, float]], n_helpers: int, delay: float
 ) -> None:
     made: list[tuple[int, int]] = []
@@ -191,7 +191,7 @@ def test_shared_chains_have_the_results_of_a_loop(
 
 
 @pytest.mark.parametrize("fails_here", [True, False])
-def test_errors_of_any_worker_end_a_batch(fails_here: bool) -> None:
+def test_batch_raises_errors_of_any_worker(fails_here: bool) -> None:
     def here(chain: Chain, number: int) -> int:
         if fails_here:
             raise KeyboardInterrupt
@@ -212,7 +212,7 @@ def test_errors_of_any_worker_end_a_batch(fails_here: bool) -> None:
 
 
 @pytest.mark.parametrize("n_before", [0, 1, 3])
-def test_calls_of_a_broken_helper_are_made_by_others(n_before: int) -> None:
+def test_batch_reassigns_calls_of_a_broken_helper(n_before: int) -> None:
     n_made = 0
 
     def there(number: int) -> int:
@@ -235,7 +235,7 @@ def test_calls_of_a_broken_helper_are_made_by_others(n_before: int) -> None:
 
 
 @pytest.mark.slow
-def test_search_continues_without_a_killed_process() -> None:
+def test_workers_continue_without_a_killed_process() -> None:
     evaluator = evaluator_of()
     candidate = CARTExtractor(BLACK_BOX, max_leaf_nodes=3, random_state=0)
     tasks = [(candidate, fold) for fold in (0, 1, 2)] * 40
@@ -253,7 +253,7 @@ def test_search_continues_without_a_killed_process() -> None:
         assert not any(helper.is_broken for helper in workers._helpers)
 
 
-def test_calls_return_to_the_worker_that_made_them() -> None:
+def test_batch_returns_calls_to_the_same_worker() -> None:
     homes: dict[Any, int] = {("a", 0): 1, ("a", 1): 1, ("b", 0): 0, ("b", 1): 0}
     made: dict[int, list[str]] = {0: [], 1: []}
 
@@ -332,7 +332,7 @@ def test_workers_receive_code_of_the_caller(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("n_jobs", "own", "n_threads"), [(2, None, 2), (2, 1, 1), (None, None, 1)])
-def test_black_boxes_are_fitted_by_the_threads_of_the_search(
+def test_search_fits_black_box_with_its_n_jobs(
     n_jobs: int | None, own: int | None, n_threads: int
 ) -> None:
     forest = ForestOfThreads(3, n_jobs=own, random_state=0)
@@ -351,7 +351,7 @@ def _grow(n_bytes: int) -> int:
 
 
 @pytest.mark.slow
-def test_helper_may_keep_large_tables() -> None:
+def test_helper_keeps_large_tables() -> None:
     helper = Helper(1)
     try:
         numbers = set()

@@ -58,7 +58,7 @@ def points_of(space: dict[str, BaseDistribution]) -> st.SearchStrategy[dict[str,
 
 
 @pytest.mark.parametrize(("name", "task"), CASES)
-def test_search_space_of_every_extractor(name: str, task: str) -> None:
+def test_search_space_exists_for_every_extractor(name: str, task: str) -> None:
     space = search_space(name, X, TARGETS[task], task=task)
     assert space
     extractor = extractor_class(name)(BLACK_BOXES[task])
@@ -70,7 +70,7 @@ def test_search_space_of_every_extractor(name: str, task: str) -> None:
 @pytest.mark.parametrize(("name", "task"), CASES)
 @settings(max_examples=6)
 @given(data=st.data())
-def test_starting_points_can_be_fitted(name: str, task: str, data: st.DataObject) -> None:
+def test_search_space_points_can_be_fitted(name: str, task: str, data: st.DataObject) -> None:
     n_rows = data.draw(st.sampled_from([6, 40]))  # spaces depend on the number of rows
     rows, target = X[:n_rows], TARGETS[task][:n_rows]
     space = search_space(name, rows, target, task=task)
@@ -142,7 +142,7 @@ def test_starting_points_include_the_defaults(name: str, task: str) -> None:
 
 @pytest.mark.parametrize("max_rules", [1, 5, 16, math.inf])
 @pytest.mark.parametrize("name", ["cart", "trepan"])
-def test_starting_points_with_max_rules(name: str, max_rules: float) -> None:
+def test_starting_points_respect_max_rules(name: str, max_rules: float) -> None:
     y = np.arange(200) % 3
     space = search_space(name, np.zeros((200, 2)), y)
     points = starting_points(name, space, y, "classification", max_rules=max_rules)
@@ -201,7 +201,7 @@ def test_starting_points_drop_other_parameters() -> None:
 
 
 @pytest.mark.parametrize("factor", [1e-3, 1000.0])
-def test_thresholds_scale_with_the_target(factor: float) -> None:
+def test_thresholds_scale_with_target(factor: float) -> None:
     y = TARGETS["regression"]
     one, other = (search_space("gridex", X, values)["threshold"] for values in (y, factor * y))
     assert isinstance(one, FloatDistribution)
@@ -218,7 +218,7 @@ def test_thresholds_of_classes_are_shares() -> None:
         assert 0 < threshold.low < threshold.high <= 0.5
 
 
-def test_sizes_depend_on_the_data() -> None:
+def test_sizes_depend_on_data() -> None:
     few, many = (search_space("cart", np.zeros((n, 1)), np.arange(n) % 2) for n in (10, 1000))
     assert (few["max_leaf_nodes"].high, many["max_leaf_nodes"].high) == (5, 32)
     assert (few["min_samples_leaf"].high, many["min_samples_leaf"].high) == (1, 50)
@@ -256,13 +256,13 @@ def test_task_defaults_to_that_of_the_target() -> None:
         assert "gini" in search_space("cart", X, labels)["criterion"].choices
 
 
-def test_search_space_of_constant_target() -> None:
+def test_search_space_accepts_constant_target() -> None:
     threshold = search_space("gridex", X, np.full(40, 2.5))["threshold"]
     assert isinstance(threshold, FloatDistribution)
     assert 0 < threshold.low < threshold.high
 
 
-def test_search_space_can_be_changed() -> None:
+def test_search_space_returns_a_new_object() -> None:
     y = TARGETS["classification"]
     search_space("cart", X, y).clear()
     assert search_space("cart", X, y)
@@ -472,7 +472,7 @@ def test_log_integers_match_optuna() -> None:
         assert theirs[k] == pytest.approx(ours[k], abs=150)
 
 
-def test_space_is_printed_as_a_table() -> None:
+def test_space_prints_a_table() -> None:
     assert str(NESTED) == (
         "nested\n"
         "parameter  values                scale   active if\n"
@@ -500,7 +500,7 @@ def test_space_has_a_title() -> None:
     assert str(space).startswith("gridex for regression: 40 rows, 3 features\nparameter")
 
 
-def test_changes_return_copies() -> None:
+def test_space_changes_return_copies() -> None:
     before = str(NESTED)
     other = NESTED.with_(depth=IntDistribution(1, 2), new=IntDistribution(0, 1))
     assert other["depth"] == IntDistribution(1, 2)
@@ -639,7 +639,7 @@ def test_as_search_space_accepts_dicts() -> None:
 
 
 @pytest.mark.parametrize(("name", "task"), CASES)
-def test_param_grids_can_be_fitted(name: str, task: str) -> None:
+def test_param_grids_contain_valid_candidates(name: str, task: str) -> None:
     space = search_space(name, X, TARGETS[task], task=task)
     extractor = extractor_class(name)(BLACK_BOXES[task])
     candidates = list(ParameterGrid(space.param_grid(2)))

@@ -121,7 +121,7 @@ def test_retry_stale_ignores_ids_of_other_machines(
     assert "no heartbeat for more than 10 s" in study.trials[0].user_attrs["error"]
 
 
-def test_new_heartbeat_restarts_the_grace_period(study: optuna.Study, clock: Clock) -> None:
+def test_retry_stale_restarts_grace_period_on_heartbeat(study: optuna.Study, clock: Clock) -> None:
     trial = killed(study, **ELSEWHERE)
     beat = study.trials[0].user_attrs["heartbeat"]
     for count in range(5):
@@ -133,7 +133,7 @@ def test_new_heartbeat_restarts_the_grace_period(study: optuna.Study, clock: Clo
     assert retry_stale(study, grace=10) == [0]
 
 
-def test_each_process_has_its_own_grace_period(
+def test_retry_stale_keeps_a_grace_period_per_process(
     study: optuna.Study, clock: Clock, tmp_path: Path
 ) -> None:
     killed(study, **ELSEWHERE)
@@ -157,7 +157,7 @@ def test_retry_stale_separates_studies(study: optuna.Study, clock: Clock) -> Non
     assert retry_stale(other, grace=10) == []
 
 
-def test_retry_stale_of_worker_without_heartbeat(study: optuna.Study, clock: Clock) -> None:
+def test_retry_stale_handles_workers_without_heartbeat(study: optuna.Study, clock: Clock) -> None:
     killed(study)
     study.enqueue_trial({"x": 0.25})
     study.ask()  # and nothing more
@@ -170,7 +170,7 @@ def test_retry_stale_of_worker_without_heartbeat(study: optuna.Study, clock: Clo
 
 
 @pytest.mark.parametrize("is_repetition", [False, True])
-def test_retry_stale_when_all_announced_workers_ended(
+def test_retry_stale_fails_trials_if_all_workers_ended(
     study: optuna.Study, ended: int, is_repetition: bool
 ) -> None:
     announce_worker(study)
@@ -225,7 +225,7 @@ def test_retry_stale_keeps_finished_trials(
     assert after[0].state == TrialState.COMPLETE
 
 
-def test_retry_stale_in_several_workers(opened: Open, ended: int) -> None:
+def test_retry_stale_repeats_trials_once_in_several_workers(opened: Open, ended: int) -> None:
     first = optuna.create_study(study_name="study", storage=opened())
     dead = [killed(first, process=ended).number for _ in range(6)]
     other_items = [optuna.load_study(study_name="study", storage=opened()) for _ in range(4)]
@@ -350,7 +350,7 @@ def test_heartbeat_in_memory_is_not_recorded() -> None:
 
 
 @pytest.mark.parametrize("value", [0, -1, math.nan, math.inf, "60", None, True])
-def test_seconds_must_be_positive(value: Any) -> None:
+def test_heartbeat_times_must_be_positive(value: Any) -> None:
     study = optuna.create_study()
     with pytest.raises(ValueError, match="interval must be a positive number of seconds, got"):
         Heartbeat(study.ask(), interval=value)

@@ -56,7 +56,7 @@ def numbers(result: dict[str, Any]) -> list[tuple[str, int]]:
     return sorted((row["extractor"], row["trial"]) for row in result["leaderboard"])
 
 
-def test_search_survives_the_end_of_a_machine(
+def test_shared_search_survives_the_end_of_a_machine(
     postgresql: Any, commands: Any, tmp_path: Path
 ) -> None:
     url = postgresql.new_database()
@@ -130,7 +130,7 @@ def test_search_survives_the_end_of_a_machine(
         assert secret not in path.read_text()
 
 
-def test_other_search_is_rejected_without_password(
+def test_shared_search_rejects_other_search_without_password(
     postgresql: Any, commands: Any, tmp_path: Path
 ) -> None:
     url = postgresql.new_database()
@@ -149,7 +149,7 @@ def test_other_search_is_rejected_without_password(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("more", [(), ("--workers", 2)], ids=["alone", "two workers"])
-def test_search_survives_a_server_restart(
+def test_shared_search_survives_a_server_restart(
     more: tuple[Any, ...], restartable: tuple[str, Any, Any], commands: Any, tmp_path: Path
 ) -> None:
     words = (

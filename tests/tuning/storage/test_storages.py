@@ -45,7 +45,7 @@ def test_open_storage_accepts_none_and_storages() -> None:
 @pytest.mark.parametrize(
     "form", ["study.log", "study.journal", "journal:///study.any", "sqlite:///study.db"]
 )
-def test_relative_and_absolute_paths(
+def test_open_storage_accepts_relative_and_absolute_paths(
     form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -88,7 +88,7 @@ def close(storage: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_workers_can_create_one_database(
+def test_open_storage_lets_workers_create_one_database(
     kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     url = f"sqlite:///{tmp_path}/a.db"
@@ -134,7 +134,7 @@ def test_copied_sqlite_storage_still_locks(tmp_path: Path) -> None:
         one.engine.dispose()
 
 
-def test_optuna_heartbeats_are_disabled(tmp_path: Path) -> None:
+def test_open_storage_disables_optuna_heartbeats(tmp_path: Path) -> None:
     storage: Any = open_storage(f"sqlite:///{tmp_path}/a.db")
     optuna.create_study(storage=storage).ask()  # without a warning that asking has no heartbeat
     assert storage.get_heartbeat_interval() is None
@@ -171,7 +171,7 @@ def test_journal_with_incomplete_line_is_repaired(tmp_path: Path, rest: str) -> 
     assert all(json.loads(line) for line in path.read_text().splitlines())
 
 
-def test_journal_with_incomplete_first_line(tmp_path: Path) -> None:
+def test_journal_with_incomplete_first_line_is_repaired(tmp_path: Path) -> None:
     path = tmp_path / "a.journal"
     path.write_text('{"op_code":0,"worker')
     assert 0 <= one_trial(open_storage(path)) <= 1
@@ -306,13 +306,13 @@ def test_postgresql_uses_an_installed_driver(
         open_storage("postgresql://a:topsecret@b/c")
 
 
-def test_proxy_without_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_storage_names_missing_packages_of_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "grpc", None)
     with pytest.raises(ImportError, match=r"The storage 'grpc://h:1' needs .*pip install .*grpcio"):
         open_storage("grpc://h:1")
 
 
-def test_unreachable_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_storage_reports_unreachable_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("grpc")
 
     def not_ready(self: Any, timeout: float) -> None:
@@ -331,7 +331,7 @@ def everything_shown(error: BaseException) -> str:
     return "".join(traceback.format_exception(error)) + repr(error)
 
 
-def test_error_hides_wrong_password(postgresql: Any) -> None:
+def test_open_storage_hides_wrong_password(postgresql: Any) -> None:
     for secret in ("top/secret@{word}", "topsecret"):
         with pytest.raises(ConnectionError, match=r"cannot be opened: .*password auth") as caught:
             open_storage(postgresql.url("postgres", secret))
@@ -341,13 +341,13 @@ def test_error_hides_wrong_password(postgresql: Any) -> None:
         assert f"postgresql://anna:***@127.0.0.1:{postgresql.port}/postgres" in shown
 
 
-def test_unreachable_database(postgresql: Any) -> None:
+def test_open_storage_reports_missing_database(postgresql: Any) -> None:
     with pytest.raises(ConnectionError, match='database "none" does not exist') as caught:
         open_storage(postgresql.url("none"))
     assert postgresql.password not in everything_shown(caught.value)
 
 
-def test_open_database_hides_password(postgresql: Any) -> None:
+def test_open_storage_hides_password_of_open_database(postgresql: Any) -> None:
     url = postgresql.new_database()
     storage: Any = open_storage(url)
     assert isinstance(storage, RDBStorage)

@@ -46,7 +46,7 @@ def repeated_rows(estimator: Any, X: Any, y: Any, scorer: Any, n: int, seed: int
     ["ice", "fire", "q", make_fire_scorer(3), make_ice_scorer(2, completeness="instances")],
     ids=lambda scoring: getattr(scoring, "name", scoring),
 )
-def test_sample_weight_equals_repeated_rows(scoring: Any) -> None:
+def test_score_interval_equals_repeated_rows(scoring: Any) -> None:
     model = tree(4)
     interval = score_interval(
         model,
@@ -65,7 +65,7 @@ def test_sample_weight_equals_repeated_rows(scoring: Any) -> None:
     assert (interval.n_resamples, interval.n_undefined, interval.confidence_level) == (25, 0, 0.8)
 
 
-def test_regression_extractors_and_pipelines() -> None:
+def test_score_interval_accepts_regression_and_pipelines() -> None:
     data, target = load_diabetes(return_X_y=True)
     rows = slice(0, 120)
     model = DecisionTreeRegressor(max_leaf_nodes=5, random_state=0).fit(data[120:], target[120:])
@@ -85,7 +85,7 @@ def test_regression_extractors_and_pipelines() -> None:
     assert interval.low <= interval.score <= interval.high
 
 
-def test_bootstrap_depends_on_the_seed() -> None:
+def test_score_interval_depends_on_the_seed() -> None:
     model = tree(3)
     first, same, other = (
         score_interval(model, X[TEST], Y[TEST], n_resamples=20, random_state=seed)
@@ -104,7 +104,7 @@ def narrow_rules(high: float) -> RuleSet:
     )
 
 
-def test_undefined_resamples_are_counted() -> None:
+def test_score_interval_counts_undefined_resamples() -> None:
     # Of 20 rows two are covered: none of them is drawn with a chance of (18 / 20)**20 = 0.12.
     rows, labels = np.arange(20.0)[:, None], np.array([0] * 10 + [1] * 10)
     with warnings.catch_warnings():
@@ -119,7 +119,7 @@ def test_undefined_resamples_are_counted() -> None:
         score_interval(narrow_rules(1.5), rows[2:], labels[2:], n_resamples=10)
 
 
-def test_interval_is_nan_with_undefined_resamples() -> None:
+def test_score_interval_rejects_many_undefined_resamples() -> None:
     def loss(y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
         # Defined where a row is drawn five times, about one time in four.
         return math.nan if sample_weight is not None and sample_weight.max() < 5 else 0.1
@@ -135,7 +135,7 @@ def test_interval_is_nan_with_undefined_resamples() -> None:
         )
 
 
-def test_comparison_is_paired() -> None:
+def test_compare_scores_pairs_resamples() -> None:
     models = {"two": tree(2), "three": tree(3), "four": tree(4)}
     table = compare_scores(models, X[TEST], Y[TEST], n_resamples=60, random_state=0)
     scorer = get_rule_scorer("ice")
@@ -159,7 +159,7 @@ def test_comparison_is_paired() -> None:
     assert (alone.low, alone.high) == (table.loc["four", "low"], table.loc["four", "high"])
 
 
-def test_equal_candidates_share_probability() -> None:
+def test_compare_scores_shares_probability_of_ties() -> None:
     table = compare_scores(
         {"a": tree(3), "b": tree(3)}, X[TEST], Y[TEST], n_resamples=10, random_state=0
     )
@@ -182,7 +182,7 @@ def measured(place: int, losses: list[float], rules: float = 3) -> Candidate:
 @pytest.mark.parametrize(
     ("score", "weights"), [("ice", {"phi": 2, "rho": 0.5}), ("fire", {"psi": 2}), ("q", {})]
 )
-def test_few_folds_are_enumerated(score: str, weights: dict[str, float]) -> None:
+def test_win_probability_enumerates_few_folds(score: str, weights: dict[str, float]) -> None:
     random = np.random.default_rng(0)
     candidates = Candidates(
         measured(i, random.uniform(0.05, 0.2, size=4).tolist(), int(random.integers(3, 5)))
@@ -201,7 +201,7 @@ def test_few_folds_are_enumerated(score: str, weights: dict[str, float]) -> None
     )
 
 
-def test_weights_of_another_score_are_rejected() -> None:
+def test_win_probability_rejects_weights_of_other_scores() -> None:
     candidates = [measured(0, [0.1, 0.2]), measured(1, [0.2, 0.1])]
     with pytest.raises(ValueError, match="psi weighs 'fire', not 'ice', got psi=3"):
         win_probability(candidates, psi=3)
@@ -209,7 +209,7 @@ def test_weights_of_another_score_are_rejected() -> None:
         win_probability(candidates, "q", phi=1, rho=1)
 
 
-def test_many_folds_are_sampled() -> None:
+def test_win_probability_samples_many_folds() -> None:
     # The second wins whenever its one good fold is drawn: 1 - (9 / 10)**10.
     results = [measured(0, [0.1] * 10), measured(1, [0.0] + [0.1001] * 9)]
     table = win_probability(results, "q", random_state=0)
@@ -218,7 +218,7 @@ def test_many_folds_are_sampled() -> None:
     assert table.equals(win_probability(results, "q", random_state=0))
 
 
-def test_equal_means_go_to_fewer_rules() -> None:
+def test_win_probability_breaks_ties_by_rules() -> None:
     results = [measured(0, [0.0, 0.0], 4), measured(1, [0.0, 0.0], 2)]
     assert win_probability(results, "fire")["candidate"].tolist() == [1, 0]
     assert win_probability(results, "fire")["probability"].tolist() == [1.0, 0.0]
@@ -237,14 +237,14 @@ def test_equal_means_go_to_fewer_rules() -> None:
         ({"estimator": KNeighborsClassifier().fit(X, Y)}, TypeError, "no rule set to score"),
     ],
 )
-def test_bootstrap_rejects_invalid_parameters(
+def test_score_interval_rejects_invalid_parameters(
     change: dict[str, Any], error: type[Exception], text: str
 ) -> None:
     with pytest.raises(error, match=text):
         score_interval(**{"estimator": tree(3), "X": X, "y": Y, "n_resamples": 5} | change)
 
 
-def test_compare_scores_needs_two_estimators() -> None:
+def test_comparisons_need_candidates_and_a_known_score() -> None:
     with pytest.raises(ValueError, match=r"one at least, got \{\}"):
         compare_scores({}, X, Y)
     with pytest.raises(ValueError, match="score must be one of"):

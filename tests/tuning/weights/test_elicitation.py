@@ -183,7 +183,7 @@ def candidate(place: int, p: float, r: float, c: float = 1.0) -> Candidate:
     return Candidate.from_measures("cart", {}, place, (fold,))
 
 
-def test_question_text() -> None:
+def test_question_describes_both_candidates() -> None:
     four, one = candidate(0, 0.95, 4), candidate(1, 0.75, 1, 0.9)
     question = WeightElicitation([four, one]).next_question()
     assert str(question) == (

@@ -142,7 +142,7 @@ def test_fire_breakpoints_ignore_float_noise() -> None:
     assert regions.winner_index(psi=0.7) == row["candidate"] != regions.winner_index(psi=0.6999)
 
 
-def test_greatest_psi_can_be_an_interval() -> None:
+def test_fire_region_may_be_a_single_point() -> None:
     # ceil(3 / psi) falls to 1 at psi = 3, where the range ends.
     table = winning_regions(
         [measured((0.85, 1, 1)), measured((0.9, 3, 1))], "fire", within=(1.5, 3)
@@ -183,7 +183,7 @@ def test_ice_raster_matches_scores(n: int, n_folds: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize(("n", "n_folds", "seed"), [(20, 3, 1), (60, 5, 4)])
-def test_shares_are_known_to_a_thousandth(n: int, n_folds: int, seed: int) -> None:
+def test_ice_shares_are_accurate_to_a_thousandth(n: int, n_folds: int, seed: int) -> None:
     candidates = random_candidates(n, n_folds, seed)
     coarse, fine = (
         winning_regions(candidates, resolution=resolution).table.set_index("candidate")["share"]
@@ -227,7 +227,7 @@ def test_intervals_match_a_dense_scan(seed: int, n_folds: int, name: str, data: 
                 )
 
 
-def test_interval_ends_at_known_boundary() -> None:
+def test_intervals_end_at_known_boundary() -> None:
     # The second's completeness makes both equal at phi = 2, rho = 0.5.
     equal = (ice_performance(0.7, phi=2.0) * ice_readability(3, rho=0.5)) / (
         ice_performance(0.95, phi=2.0) * ice_readability(14, rho=0.5)
@@ -294,7 +294,7 @@ def test_perfect_candidates_tie_at_zero_loss() -> None:
     assert winning_regions(results, "fire").table["candidate"].tolist() == [1]
 
 
-def test_winning_regions_of_zero_scores() -> None:
+def test_winning_regions_accept_zero_scores() -> None:
     nothing = [measured((0.9, 5, 0.0)), measured((-math.inf, 3, 1.0)), measured((0.5, 4, 0.0))]
     regions = winning_regions(nothing)
     assert regions.table["candidate"].tolist() == [1]  # the fewest rules of three zeros
@@ -308,13 +308,13 @@ def test_winning_regions_of_zero_scores() -> None:
         )
 
 
-def test_completeness_by_rows() -> None:
+def test_winning_regions_use_completeness_by_rows() -> None:
     results = [measured((0.9, 4, 0.2)), measured((0.8, 4, 0.9))]
     assert winning_regions(results).winner_index(phi=1, rho=1) == 1
     assert winning_regions(results, completeness="instances").winner_index(phi=1, rho=1) == 0
 
 
-def test_ranges_of_each_weight() -> None:
+def test_winning_regions_limit_weights() -> None:
     candidates = random_candidates(10, 2, 7)
     regions = winning_regions(candidates, within={"phi": (1, 3)})
     assert regions.within == {"phi": (1.0, 3.0), "rho": (0.1, 10.0)}
@@ -328,7 +328,7 @@ class Search:
     candidates_ = Candidates([measured((0.9, 3, 1))])
 
 
-def test_a_search_has_candidates() -> None:
+def test_winning_regions_accept_a_search() -> None:
     assert winning_regions(Search()).winner(phi=1, rho=1) is Search.candidates_[0]
 
 
