@@ -73,7 +73,7 @@ def usage_error(capsys, *words):
     return capsys.readouterr().err
 
 
-def test_tables_ranks_and_verdict(run, cache):
+def test_bench_prints_tables_ranks_and_verdict(run, cache):
     code, out, err = run(*SMALL)
     assert code == 0
     assert out.startswith("bench: 3 data sets × 1 black box × 2 extractors, 1 seed × 2 folds: 8 ro")
@@ -87,7 +87,7 @@ def test_tables_ranks_and_verdict(run, cache):
     assert list(cache.iterdir()) == []  # nothing stays behind
 
 
-def test_further_measures_are_columns(run, tmp_path):
+def test_measures_are_columns_of_bench(run, tmp_path):
     words = [
         "bench",
         "--data",
@@ -113,7 +113,7 @@ def test_further_measures_are_columns(run, tmp_path):
 
 
 @pytest.mark.slow
-def test_means_match_the_rows(run, tmp_path):
+def test_bench_means_equal_means_of_rows(run, tmp_path):
     _, out, _ = run(*SMALL, "--output", str(tmp_path / "out"), "--format", "json")
     result = json.loads(out)
     rows = read_rows(tmp_path / "out" / "rows.csv")
@@ -134,7 +134,7 @@ def test_means_match_the_rows(run, tmp_path):
 
 
 @pytest.mark.slow
-def test_csv_and_markdown(run, measured):
+def test_bench_writes_csv_and_markdown(run, measured):
     _, out, _ = run(*SMALL, "--output", str(measured), "--format", "csv", "--quiet")
     assert out.encode() == (measured / "rows.csv").read_bytes()
     assert len(list(csv.DictReader(io.StringIO(out)))) == 8
@@ -143,7 +143,7 @@ def test_csv_and_markdown(run, measured):
     assert err == ""
 
 
-def test_failures_are_shown(run, tmp_path):
+def test_bench_shows_failures(run, tmp_path):
     path = tmp_path / "bench.toml"
     path.write_text(
         "data = ['iris']\nblack_boxes = ['decision-tree']\nfolds = 2\n"
@@ -162,7 +162,7 @@ def test_failures_are_shown(run, tmp_path):
 
 
 @pytest.mark.slow
-def test_plots_and_parquet_are_written(run, measured):
+def test_bench_writes_plots_and_parquet(run, measured):
     pytest.importorskip("matplotlib")
     code, _, err = run(*SMALL, "--output", str(measured), "--plots", "--parquet")
     assert code == 0
@@ -175,7 +175,7 @@ def test_plots_and_parquet_are_written(run, measured):
 
 
 @pytest.mark.slow
-def test_a_report(run, measured):
+def test_bench_writes_a_report(run, measured):
     pytest.importorskip("jinja2")
     code, _, _ = run(*SMALL, "--output", str(measured), "--report", "--quiet")
     assert code == 0
@@ -190,7 +190,7 @@ def test_a_report(run, measured):
     assert (measured / "later.html").read_text() == page
 
 
-def test_quick_run_with_custom_methods(run, tmp_path):
+def test_bench_runs_methods_of_a_file_quickly(run, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
         "from sklearn.tree import DecisionTreeClassifier\n"
@@ -215,7 +215,7 @@ def test_keep_rules_needs_output(capsys):
     )
 
 
-def test_data_files_and_rule_files(run, tmp_path, capsys):
+def test_bench_accepts_data_files(run, tmp_path, capsys):
     rows = ["length,width,kind"] + [f"{i},{i % 7},{'a' if i < 20 else 'b'}" for i in range(40)]
     (tmp_path / "mine.csv").write_text("\n".join(rows) + "\n")
     words = ["bench", "--data", f"{tmp_path / 'mine.csv'},iris", "--black-boxes", "knn"]
@@ -225,7 +225,7 @@ def test_data_files_and_rule_files(run, tmp_path, capsys):
     assert "mine (40 rows, 2 features)" in out
 
 
-def test_options_of_data_files(run, tmp_path):
+def test_bench_applies_options_of_data_files(run, tmp_path):
     rows = ["id,length,color,kind"]
     rows += [f"n{i},{i},{'red' if i % 3 else 'blue'},{'a' if i < 20 else 'b'}" for i in range(40)]
     rows[7] = "n6,,red,a"
@@ -242,7 +242,7 @@ def test_options_of_data_files(run, tmp_path):
     assert "8 of 8 rows" in err  # all extractors read columns of names
 
 
-def test_black_box_from_file(run, tmp_path):
+def test_bench_accepts_black_box_from_file(run, tmp_path):
     iris = load_dataset("iris")
     path = tmp_path / "mine.joblib"
     joblib.dump(DecisionTreeClassifier(max_depth=2, random_state=0).fit(iris.X, iris.y), path)
@@ -276,12 +276,12 @@ def test_black_box_from_file(run, tmp_path):
         (["--data", "iris", "--report"], "--report: name a file, or a folder with --output"),
     ],
 )
-def test_wrong_usage(capsys, words, says):
+def test_bench_rejects_wrong_usage(capsys, words, says):
     assert says in usage_error(capsys, "bench", *words)
 
 
 @pytest.mark.slow
-def test_other_bench_in_folder_is_rejected(run, measured):
+def test_bench_rejects_folder_of_another_bench(run, measured):
     code, out, err = run(*SMALL, "--seeds", "1", "--output", str(measured))
     assert (code, out) == (1, "")
     assert "holds another bench: seeds is [0] in the folder and [1] now" in err
@@ -357,7 +357,7 @@ def test_killed_bench_is_resumed(tmp_path, cache, whole, kept_in_cache, n_jobs):
         assert list(cache.iterdir()) == []
 
 
-def test_narrow_terminal_splits_tables(run, measured, monkeypatch):
+def test_bench_splits_tables_on_narrow_terminal(run, measured, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = run(*SMALL, "--output", str(measured), "--quiet")
     assert max(map(len, out.splitlines())) <= 80
@@ -368,7 +368,7 @@ def test_narrow_terminal_splits_tables(run, measured, monkeypatch):
     assert heads[1] == ["extractor", *labels.split(), "fidelity", "seconds"]
 
 
-def test_errors_of_methods_are_whole(run, tmp_path):
+def test_bench_prints_whole_errors_of_methods(run, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(
         "class Mine:\n    def fit(self, X, y):\n        return self\n"
@@ -383,7 +383,7 @@ def test_errors_of_methods_are_whole(run, tmp_path):
     assert "..." not in "".join(errors)
 
 
-def test_long_error_of_a_method_is_whole(run, tmp_path, monkeypatch):
+def test_bench_prints_whole_long_errors(run, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "70")
     path = tmp_path / "mine.py"
     path.write_text(

@@ -96,7 +96,7 @@ class Foreign(LogisticRegression):
 # By name ------------------------------------------------------------------------------------------
 
 
-def test_the_names_of_the_command_line():
+def test_black_box_names_are_complete():
     retained = {"random-forest", "gradient-boosting", "mlp", "svm", "knn", "decision-tree"}
     assert {*retained, "hist-gradient-boosting", *BOOSTING} == set(BLACK_BOXES)
     assert BLACK_BOXES["gradient-boosting"] is BLACK_BOXES["hist-gradient-boosting"]
@@ -104,7 +104,7 @@ def test_the_names_of_the_command_line():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_classifiers_learn_iris(name, iris):
+def test_make_black_box_makes_classifiers_that_learn_iris(name, iris):
     model = make_black_box(name, "classification", 0)
     assert is_classifier(model)
     with pytest.raises(NotFittedError):
@@ -117,7 +117,7 @@ def test_classifiers_learn_iris(name, iris):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_regressors_do_not_mind_the_units_of_the_target(name):
+def test_regressors_do_not_depend_on_units_of_target(name):
     dataset = load_dataset("friedman1")
     X, y = dataset.X.iloc[:300], dataset.y.iloc[:300]
     rest = dataset.X.iloc[300:600], dataset.y.iloc[300:600]
@@ -130,7 +130,7 @@ def test_regressors_do_not_mind_the_units_of_the_target(name):
 
 
 @pytest.mark.parametrize("name", ["mlp", "svm", "knn"])
-def test_models_of_distance_do_not_mind_the_units_of_a_feature(name, iris):
+def test_distance_models_do_not_depend_on_units_of_features(name, iris):
     stretched = iris.X.copy()
     stretched["sepal width (cm)"] *= 1e5
     model = make_black_box(name, "classification", 0)
@@ -142,7 +142,7 @@ def test_models_of_distance_do_not_mind_the_units_of_a_feature(name, iris):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_seed_decides(name, iris):
+def test_seed_determines_predictions(name, iris):
     rows = iris.X.iloc[::5]
     first, again = (
         make_black_box(name, "classification", 7).fit(rows, iris.y.iloc[::5]).predict(iris.X)
@@ -155,7 +155,7 @@ def test_the_seed_decides(name, iris):
     "name", ["random-forest", "hist-gradient-boosting", "mlp", "decision-tree"]
 )
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_the_seed_reaches_every_model_that_draws(name, task):
+def test_seed_reaches_every_random_model(name, task):
     parameters = make_black_box(name, task, 7).get_params()
     assert [value for key, value in parameters.items() if key.endswith("random_state")] == [7]
 
@@ -175,7 +175,7 @@ def ragged():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_missing_values_and_categories(name, ragged):
+def test_make_black_box_handles_missing_values_and_categories(name, ragged):
     X, y, rows = ragged
     model = clone(make_black_box(name, "regression", 0, ["sex"])).fit(X, y)
     assert model.score(X, y) > 0.6
@@ -186,7 +186,7 @@ def test_missing_values_and_categories(name, ragged):
     assert set(model.predict(rows)) == {"yes", "no"}
 
 
-def test_boosting_on_histograms_sees_categories_as_such(ragged):
+def test_hist_gradient_boosting_receives_categories(ragged):
     X, y, _ = ragged
     model = make_black_box("hist-gradient-boosting", "regression", 0, ["sex"]).fit(X, y)
     assert model[-1].is_categorical_.tolist() == [False, True, False]
@@ -202,7 +202,7 @@ def test_imputer_adds_indicator_columns(ragged):
     assert (filled[:, 2] == rows["age"].isna()).all()
 
 
-def test_frames_of_polars(ragged):
+def test_make_black_box_accepts_polars_frames(ragged):
     polars = pytest.importorskip("polars")
     X, y, _ = ragged
     columns = {n: [None if pd.isna(v) else v for v in X[n]] for n in X}
@@ -212,14 +212,14 @@ def test_frames_of_polars(ragged):
     assert clone(model).fit(frame, y).predict(frame) == pytest.approx(expected)
 
 
-def test_categories_are_found_by_name(ragged):
+def test_make_black_box_finds_categories_by_name(ragged):
     X, y, _ = ragged
     model = make_black_box("gradient-boosting", "regression", 0, ["sex"])
     with pytest.raises(BlackBoxError, match=r"\('sex'\) .*pass a data frame, got"):
         model.fit(X.to_numpy(), y)
 
 
-def test_a_package_that_is_not_installed(monkeypatch):
+def test_missing_package_error_states_command(monkeypatch):
     def without(module):
         raise ModuleNotFoundError(f"No module named {module!r}", name=module)
 
@@ -230,14 +230,14 @@ def test_a_package_that_is_not_installed(monkeypatch):
         make_black_box("xgboost", "classification")
 
 
-def test_unknown_names():
+def test_make_black_box_rejects_unknown_names():
     with pytest.raises(ValueError, match=r"got 'random_forest'. Did you mean 'random-forest'?"):
         make_black_box("random_forest", "classification", 0)
     with pytest.raises(BlackBoxError, match=r"task must be .* got 'ranking'"):
         make_black_box("svm", "ranking", 0)
 
 
-def test_parameters_and_units_of_a_named_model(iris):
+def test_make_black_box_sets_parameters_and_scaling(iris):
     plain = make_black_box("knn", "classification", scaled=False, params={"n_neighbors": 9})
     assert [type(step) for step in plain] == [SimpleImputer, KNeighborsClassifier]
     assert plain[-1].get_params() == KNeighborsClassifier(9).get_params()
@@ -251,7 +251,7 @@ def test_parameters_and_units_of_a_named_model(iris):
 # skops files --------------------------------------------------------------------------------------
 
 
-def test_skops_file_of_trusted_types(dump, logistic, iris):
+def test_load_black_box_reads_trusted_skops_types(dump, logistic, iris):
     loaded = load_black_box(dump(logistic))
     assert isinstance(loaded, FrozenEstimator)
     assert (loaded.predict(iris.X) == logistic.predict(iris.X)).all()
@@ -261,7 +261,7 @@ def test_skops_file_of_trusted_types(dump, logistic, iris):
     ]
 
 
-def test_skops_file_of_untrusted_types(dump, iris):
+def test_load_black_box_needs_trust_for_other_skops_types(dump, iris):
     path = dump(KNeighborsClassifier(3).fit(iris.X, iris.y))
     with pytest.raises(BlackBoxError) as caught:
         load_black_box(path)
@@ -273,7 +273,7 @@ def test_skops_file_of_untrusted_types(dump, iris):
     assert load_black_box(path, trust=True).predict(iris.X[:1]).tolist() == ["setosa"]
 
 
-def test_code_of_a_foreign_type_runs_only_when_trusted(dump, iris, tmp_path):
+def test_foreign_code_runs_only_if_trusted(dump, iris, tmp_path):
     model = Foreign(max_iter=1000).fit(iris.X, iris.y)
     model.marker = str(tmp_path / "marker")
     path = dump(model)
@@ -286,7 +286,7 @@ def test_code_of_a_foreign_type_runs_only_when_trusted(dump, iris, tmp_path):
     assert (tmp_path / "marker").exists()
 
 
-def test_load_model_reads_checked_bytes(dump, logistic, iris, monkeypatch):
+def test_load_black_box_reads_checked_bytes(dump, logistic, iris, monkeypatch):
     skops = pytest.importorskip("skops.io")
     path = dump(logistic)
     other = skops.dumps(LinearRegression().fit(iris.X, np.arange(150)))
@@ -302,7 +302,7 @@ def test_load_model_reads_checked_bytes(dump, logistic, iris, monkeypatch):
 
 
 @pytest.mark.parametrize("content", [b"garbage", b"PK\x03\x04garbage", pickle.dumps([1])])
-def test_garbage_in_a_skops_file(tmp_path, content):
+def test_load_black_box_rejects_garbage_in_skops_file(tmp_path, content):
     pytest.importorskip("skops")
     path = tmp_path / "model.skops"
     path.write_bytes(content)
@@ -310,7 +310,7 @@ def test_garbage_in_a_skops_file(tmp_path, content):
         load_black_box(path)
 
 
-def test_a_zip_without_a_model(tmp_path):
+def test_load_black_box_rejects_zip_without_model(tmp_path):
     pytest.importorskip("skops")
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
@@ -320,7 +320,7 @@ def test_a_zip_without_a_model(tmp_path):
         load_black_box(tmp_path / "model.skops", trust=True)
 
 
-def test_load_model_rejects_skops_bomb_before_unpacking(tmp_path):
+def test_load_black_box_rejects_skops_bomb_before_unpacking(tmp_path):
     pytest.importorskip("skops")
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -330,7 +330,7 @@ def test_load_model_rejects_skops_bomb_before_unpacking(tmp_path):
         load_black_box(tmp_path / "model.skops")
 
 
-def test_skops_not_installed(dump, logistic, monkeypatch):
+def test_missing_skops_error_states_command(dump, logistic, monkeypatch):
     path = dump(logistic)
 
     def without_skops(module):
@@ -346,7 +346,7 @@ def test_skops_not_installed(dump, logistic, monkeypatch):
 
 @pytest.mark.parametrize("ending", [".pkl", ".pickle", ".joblib", ".PKL"])
 @pytest.mark.parametrize("save", ["pickle", "joblib"])
-def test_a_pickled_program_runs_only_when_trusted(tmp_path, ending, save):
+def test_pickle_runs_code_only_if_trusted(tmp_path, ending, save):
     marker, path = tmp_path / "marker", tmp_path / f"model{ending}"
     with path.open("wb") as file:
         {"pickle": pickle, "joblib": joblib}[save].dump(Maker(marker), file)
@@ -365,7 +365,7 @@ def test_a_pickled_program_runs_only_when_trusted(tmp_path, ending, save):
 
 @pytest.mark.parametrize("ending", [".pkl", ".pickle", ".joblib"])
 @pytest.mark.parametrize("compress", [0, 3])
-def test_trusted_pickles(tmp_path, tree, iris, ending, compress):
+def test_load_black_box_reads_trusted_pickles(tmp_path, tree, iris, ending, compress):
     path = tmp_path / f"model{ending}"
     joblib.dump(tree, path, compress=compress)
     loaded = load_black_box(str(path), trust=True)
@@ -376,7 +376,7 @@ def test_trusted_pickles(tmp_path, tree, iris, ending, compress):
 
 
 @pytest.mark.parametrize("content", [b"garbage", b"\x80\x05", b"csome.module\nthing\n."])
-def test_garbage_in_a_pickle(tmp_path, content):
+def test_load_black_box_rejects_garbage_in_pickle(tmp_path, content):
     path = tmp_path / "model.pkl"
     path.write_bytes(content)
     with pytest.raises(BlackBoxError, match=r"model\.pkl cannot be loaded"):
@@ -398,7 +398,9 @@ def test_garbage_in_a_pickle(tmp_path, content):
         (Wordless(), "Wordless, which is not a scikit-learn estimator"),
     ],
 )
-def test_objects_that_are_no_fitted_model(tmp_path, model, part, monkeypatch):
+def test_load_black_box_rejects_objects_that_are_no_fitted_model(
+    tmp_path, model, part, monkeypatch
+):
     monkeypatch.setattr(joblib, "load", lambda _: model)
     path = tmp_path / "model.joblib"
     path.write_bytes(b"stands for the model")
@@ -406,13 +408,13 @@ def test_objects_that_are_no_fitted_model(tmp_path, model, part, monkeypatch):
         load_black_box(path, trust=True)
 
 
-def test_a_frozen_model_is_not_wrapped_twice(tmp_path, tree):
+def test_load_black_box_wraps_frozen_model_once(tmp_path, tree):
     path = tmp_path / "model.pkl"
     path.write_bytes(pickle.dumps(FrozenEstimator(tree)))
     assert isinstance(load_black_box(path, trust=True).estimator, DecisionTreeClassifier)
 
 
-def test_files_that_cannot_be_read(tmp_path):
+def test_load_black_box_reports_unreadable_files(tmp_path):
     (tmp_path / "forest.skops").write_bytes(b"")
     with pytest.raises(BlackBoxError, match=r"forest\.skops is empty"):
         load_black_box(tmp_path / "forest.skops")
@@ -426,7 +428,7 @@ def test_files_that_cannot_be_read(tmp_path):
 
 @pytest.mark.parametrize("ending", [".pt", ".h5", ""])
 @pytest.mark.parametrize("trust", [False, True])
-def test_other_kinds_of_files(tmp_path, ending, trust):
+def test_load_black_box_rejects_other_file_types(tmp_path, ending, trust):
     path = tmp_path / f"model{ending}"
     path.write_bytes(b"model")
     with pytest.raises(BlackBoxError) as caught:
@@ -444,7 +446,7 @@ def write(tmp_path, frame: pd.DataFrame):
     return load_dataset(tmp_path / "data.csv", target="species")
 
 
-def test_missing_and_extra_columns(tmp_path, iris, tree):
+def test_check_matches_names_missing_and_extra_columns(tmp_path, iris, tree):
     frame = iris.X.assign(species=iris.y)
     data = write(tmp_path, frame.rename(columns={"sepal width (cm)": "width"}).assign(age=1.0))
     with pytest.raises(BlackBoxError) as caught:
@@ -455,7 +457,7 @@ def test_missing_and_extra_columns(tmp_path, iris, tree):
     assert "--drop" in text
 
 
-def test_order_of_columns(tmp_path, iris, tree):
+def test_check_matches_requires_order_of_columns(tmp_path, iris, tree):
     check_matches(FrozenEstimator(tree), write(tmp_path, iris.X.assign(species=iris.y)))
     data = write(tmp_path, iris.X[iris.X.columns[[0, 2, 1, 3]]].assign(species=iris.y))
     with pytest.raises(
@@ -464,7 +466,7 @@ def test_order_of_columns(tmp_path, iris, tree):
         check_matches(FrozenEstimator(tree), data)
 
 
-def test_number_of_features_without_names(iris):
+def test_check_matches_requires_number_of_features(iris):
     three = DecisionTreeClassifier().fit(iris.X.to_numpy()[:, :3], iris.y)
     with pytest.raises(BlackBoxError, match="trained on 3 features, but iris has 4"):
         check_matches(FrozenEstimator(three), iris)
@@ -472,7 +474,7 @@ def test_number_of_features_without_names(iris):
     check_matches(FrozenEstimator(four), iris)
 
 
-def test_other_task(iris, tree):
+def test_check_matches_rejects_another_task(iris, tree):
     friedman = load_dataset("friedman2")
     with pytest.raises(BlackBoxError, match="for classification, but friedman2 is for regression"):
         check_matches(FrozenEstimator(tree), friedman)
@@ -484,7 +486,7 @@ def test_other_task(iris, tree):
         check_matches(FrozenEstimator(groups), iris)
 
 
-def test_classes_that_are_not_shared(iris):
+def test_check_matches_requires_a_shared_class(iris):
     codes = pd.factorize(iris.y)[0]
     coded = DecisionTreeClassifier().fit(iris.X, codes)
     with pytest.raises(BlackBoxError, match="classes 0, 1, 2, but the target 'species'"):
@@ -518,7 +520,7 @@ def save(tmp_path):
         ),
     ],
 )
-def test_labels_of_a_clusterer_are_explained(model, labels, iris, save, tmp_path, capsys):
+def test_tune_explains_labels_of_clusterers(model, labels, iris, save, tmp_path, capsys):
     box = save(model.fit(iris.X))
     table, run = tmp_path / "flowers.csv", tmp_path / "run"
     iris.X.assign(more=range(150)).to_csv(table, index=False)
@@ -541,7 +543,7 @@ def test_labels_of_a_clusterer_are_explained(model, labels, iris, save, tmp_path
 
 
 @pytest.mark.slow
-def test_labels_need_no_target_and_no_names(iris, save, tmp_path, capsys):
+def test_tune_needs_no_target_for_labels_of_clusterers(iris, save, tmp_path, capsys):
     box = save(KMeans(2, n_init=1, random_state=0).fit(iris.X.to_numpy()))
     table = tmp_path / "flowers.csv"
     iris.X.assign(species=iris.y).to_csv(table, index=False)
@@ -562,7 +564,7 @@ def test_labels_need_no_target_and_no_names(iris, save, tmp_path, capsys):
     assert "is neither a built-in data set nor an existing file" in capsys.readouterr().err
 
 
-def test_one_output_of_several_is_explained(iris, save, tmp_path, capsys):
+def test_tune_explains_one_of_several_outputs(iris, save, tmp_path, capsys):
     Y = np.column_stack([iris.y, np.where(iris.X["petal width (cm)"] > 1, "wide", "narrow")])
     table, run = tmp_path / "flowers.csv", tmp_path / "run"
     iris.X.assign(kind=Y[:, 0], size=Y[:, 1]).to_csv(table, index=False)
@@ -588,7 +590,7 @@ def test_one_output_of_several_is_explained(iris, save, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_a_command_is_a_black_box(tmp_path, capsys):
+def test_tune_explains_a_command(tmp_path, capsys):
     program, table, run = tmp_path / "answer.py", tmp_path / "shop.csv", tmp_path / "run"
     program.write_text(
         "import csv, sys\n"
@@ -612,7 +614,7 @@ def test_a_command_is_a_black_box(tmp_path, capsys):
     assert "it is a command, which is not run again" in capsys.readouterr().err
 
 
-def test_a_command_that_fails(tmp_path, capsys):
+def test_tune_reports_a_failing_command(tmp_path, capsys):
     words = ["tune", "iris", "--black-box", "command:no-such-program", "--extractors", "cart"]
     assert main([*words, "--trials", "1", "--cv", "2"]) != 0
     assert "'no-such-program' cannot be run" in capsys.readouterr().err

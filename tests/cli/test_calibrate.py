@@ -157,7 +157,7 @@ def test_calibrate_reports_wrong_usage(rules: RuleSet, capsys, words, text) -> N
     assert text in capsys.readouterr().err
 
 
-def test_intervals_need_a_format_with_numbers(rules: RuleSet, capsys) -> None:
+def test_rules_rejects_formats_without_numbers_for_intervals(rules: RuleSet, capsys) -> None:
     main([*CALIBRATE, "--output", "calibrated.json"])
     capsys.readouterr()
     if rules.classes is not None:

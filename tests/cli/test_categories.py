@@ -43,7 +43,7 @@ def run(capsys):
     return run
 
 
-def test_from_a_table_to_rules_and_back(houses, run, tmp_path):
+def test_tune_and_score_round_trip_categories(houses, run, tmp_path):
     words = ("tune", houses, "--target", "price", "--category", "color", "--cv", 2)
     search = ("--black-box", "decision-tree", "--trials", 3, "--extractors", "cart")
     code, out, _ = run(*words, *search, "--output", tmp_path / "run")
@@ -60,7 +60,7 @@ def test_from_a_table_to_rules_and_back(houses, run, tmp_path):
     assert scores["completeness_volume"] == 1.0
 
 
-def test_text_is_read_as_categories_unless_it_is_to_be_numbers(houses, run):
+def test_numeric_option_overrides_categories(houses, run):
     search = ("--cv", 2, "--black-box", "decision-tree", "--trials", 1, "--extractors", "cart")
     code, out, _ = run("tune", houses, "--target", "price", *search)
     assert code == 0
@@ -69,7 +69,7 @@ def test_text_is_read_as_categories_unless_it_is_to_be_numbers(houses, run):
     assert code == 1 or "color" in err
 
 
-def test_every_extractor_of_ours_reads_categories(houses, run):
+def test_extractors_accept_categories(houses, run):
     words = ("tune", houses, "--target", "price", "--cv", 2, "--black-box", "decision-tree")
     code, out, _ = run(*words, "--extractors", "gridex", "--trials", 3)
     assert code == 0
@@ -81,7 +81,7 @@ def test_every_extractor_of_ours_reads_categories(houses, run):
 
 
 @pytest.mark.slow
-def test_identifiers_are_noted(tmp_path, run):
+def test_tune_notes_identifiers(tmp_path, run):
     path = tmp_path / "people.csv"
     names = [f"p{i:03}" for i in range(60)]
     pd.DataFrame({"name": names, "x": np.arange(60) % 7 / 7, "y": ["a", "b"] * 30}).to_csv(
@@ -99,7 +99,7 @@ def test_identifiers_are_noted(tmp_path, run):
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
 @pytest.mark.parametrize("name", EVERY_BLACK_BOX)
-def test_every_black_box_reads_names(name, task):
+def test_black_boxes_accept_categories(name, task):
     X = pd.DataFrame({"color": ["red", "blue", "green"] * 10, "size": np.arange(30.0)})
     y = np.where(X["color"] == "red", 1.0, 0.0)
     model = make_black_box(name, task, 0, categories=("color",))
@@ -108,7 +108,7 @@ def test_every_black_box_reads_names(name, task):
     assert model.predict(other).shape == (1,)
 
 
-def test_the_registry_knows_who_reads_categories():
+def test_registry_states_support_of_categories():
     for name, spec in EXTRACTORS.items():
         assert spec.takes_categories == extractor_class(name).takes_categories
         assert spec.tasks == extractor_class(name).tasks

@@ -54,7 +54,7 @@ def run(capsys):
     return call
 
 
-def test_a_search_ends_with_a_certificate(folder):
+def test_tune_writes_a_certificate(folder):
     text = (folder / "certificate.json").read_text(encoding="utf-8")
     certificate = Certificate.from_json(text)
     assert certificate.kinds == ("tree", "list")
@@ -65,7 +65,7 @@ def test_a_search_ends_with_a_certificate(folder):
     assert "On held-out rows, the best" in told[-1]
 
 
-def test_a_certificate_is_made_and_checked(folder, run, tmp_path):
+def test_certify_writes_and_checks_a_certificate(folder, run, tmp_path):
     file = tmp_path / "certificate.json"
     code, out, _ = run(
         "certify", folder / "rules.json", "iris", "--scoring", "fire", *FAST, "--output", file
@@ -84,7 +84,7 @@ def test_a_certificate_is_made_and_checked(folder, run, tmp_path):
     assert json.loads(out)["verdict"] == "rejected"
 
 
-def test_as_json_it_can_be_read_again(folder, run):
+def test_certify_prints_readable_json(folder, run):
     words = ["certify", folder / "rules.json", "iris", *FAST, "--kinds", "tree", "--phi", "3"]
     code, out, _ = run(*words, "--format", "json")
     assert code == 0
@@ -159,7 +159,7 @@ def test_certify_check_uses_class_weights(run, tmp_path):
     assert "On these 178 rows with their weights" in out
 
 
-def test_other_files_are_no_certificates(folder, run):
+def test_certify_check_rejects_other_files(folder, run):
     code, _, err = run("certify", "--check", folder / "rules.json", "iris")
     assert code == 1
     assert "is no certificate" in " ".join(err.split())

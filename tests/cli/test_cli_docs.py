@@ -30,7 +30,7 @@ def test_documented_options_match_parsers(writer, monkeypatch):
         assert writer.filled(PAGE) == PAGE, "run: python docs/cli_options.py"
 
 
-def test_every_command_has_a_section(writer):
+def test_cli_docs_have_a_section_per_command(writer):
     described = re.findall(r"<!-- options of (.+?) -->", PAGE)
     assert sorted(described) == sorted(writer.parsers())
     headings = re.findall(r"^#+ (skescore.*)$", PAGE, flags=re.MULTILINE)
@@ -38,7 +38,7 @@ def test_every_command_has_a_section(writer):
     assert {f"skescore {name}" for name in COMMANDS} < set(described)
 
 
-def test_every_option_is_described_in_its_section(writer):
+def test_cli_docs_describe_every_option(writer):
     for prog, parser in writer.parsers().items():
         section = PAGE.partition(f"<!-- options of {prog} -->")[2].partition("<!-- end -->")[0]
         for action in parser._actions:
@@ -49,12 +49,12 @@ def test_every_option_is_described_in_its_section(writer):
                 assert "%" not in line or "% " in line, line  # placeholders are filled in
 
 
-def test_every_value_has_a_name():
+def test_cli_docs_name_every_value():
     assert not re.findall(r"^- `.*`{?}?`:", PAGE, flags=re.MULTILINE)
     assert "- `--name` `NAME`: python, javascript" in PAGE  # argparse makes it of the option
 
 
-def test_every_environment_variable_is_described():
+def test_cli_docs_describe_every_environment_variable():
     package = Path(skescore.__file__).parent
     text = "".join(path.read_text(encoding="utf-8") for path in package.rglob("*.py"))
     read = set(re.findall(r"environ(?:\.get\(|\[)\"([A-Z_]+)\"", text))
@@ -63,11 +63,11 @@ def test_every_environment_variable_is_described():
 
 
 @pytest.mark.parametrize("code", [0, 1, 2])
-def test_exit_codes_are_described(code):
+def test_cli_docs_describe_exit_codes(code):
     assert re.search(rf"^\| {code} \| \w+", PAGE, flags=re.MULTILINE)
 
 
-def test_the_configuration_of_a_bench_is_understood(tmp_path):
+def test_cli_docs_show_a_valid_bench_configuration(tmp_path):
     (source,) = re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL)
     for name in ("houses.csv", "model.skops", "rules.json"):
         (tmp_path / name).touch()

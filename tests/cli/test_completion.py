@@ -78,7 +78,7 @@ def complete(folder):
         (["nonsense", "--t"], set()),
     ],
 )
-def test_bash_completes(words, found, complete):
+def test_bash_completes_words(words, found, complete):
     assert complete(*words) == found
 
 
@@ -102,7 +102,7 @@ def test_bash_completes_all_data_sets(complete):
         ("skescore reproduce fire --psy", {"--psyke"}),
     ],
 )
-def test_fish_completes(line, found, folder, capsys):
+def test_fish_completes_words(line, found, folder, capsys):
     assert main(["completion", "fish"]) == 0
     (folder / "script.fish").write_text(capsys.readouterr().out)
     ask = f"source script.fish; complete -C '{line}'"
@@ -121,7 +121,7 @@ def test_completion_offers_data_sets_and_files(shell, capsys):
 
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_commands_are_described_in_a_line(shell, capsys):
+def test_completion_describes_commands_in_a_line(shell, capsys):
     """Menus of these shells show it beside the name."""
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out.replace("'\"'\"'", "'").replace("\\'", "'")
@@ -130,7 +130,7 @@ def test_commands_are_described_in_a_line(shell, capsys):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "tcsh"])
-def test_every_shell_has_a_script(shell, capsys):
+def test_completion_supports_every_shell(shell, capsys):
     assert main(["completion", shell]) == 0
     out, err = capsys.readouterr()
     assert err == ""
@@ -142,7 +142,7 @@ def test_every_shell_has_a_script(shell, capsys):
     assert out.endswith("\n")
 
 
-def test_parsers_are_left_as_they_were(capsys):
+def test_completion_keeps_parsers(capsys):
     main(["completion", "bash"])
     with pytest.raises(SystemExit):
         main(["tune", "iris", "--scoring", "nonsense"])

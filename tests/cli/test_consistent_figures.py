@@ -331,7 +331,7 @@ def test_printed_figures_equal_recomputed_ones(name, files, tmp_path, capsys):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SLOW)
-def test_printed_figures_of_more_searches(name, files, tmp_path, capsys):
+def test_printed_figures_of_more_searches_equal_recomputed_ones(name, files, tmp_path, capsys):
     check_case(SLOW[name], files, tmp_path, capsys)
 
 

@@ -101,7 +101,7 @@ def test_doctor_states_commands_for_problems(site):
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00 nonsense", b"Requires-Dist: ((("])
-def test_damaged_metadata_are_said_without_a_traceback(content, site):
+def test_doctor_reports_damaged_metadata_without_traceback(content, site):
     (site / "skescore-1.0.dist-info").mkdir()
     (site / "skescore-1.0.dist-info" / "METADATA").write_bytes(content)
     assert "Run: pip install --force-reinstall skescore" in " ".join(doctor(site, 1))

@@ -172,7 +172,7 @@ def test_edit_prices_constraints(files, capsys) -> None:
         (["--add", "income<3"], "CONDITION"),
     ],
 )
-def test_edit_explains_wrong_edits(files, arguments: list[str], message: str, capsys) -> None:
+def test_edit_explains_invalid_edits(files, arguments: list[str], message: str, capsys) -> None:
     assert edit(files, *arguments) == 1
     assert message in capsys.readouterr().err
 

@@ -148,7 +148,7 @@ def test_imported_rules_predict_like_model(make, wine, write, imported):
     assert rules == as_ruleset(getattr(model, "estimator", model) if make is frozen_tree else model)
 
 
-def test_voting_rules_can_be_scored(wine, write, imported, run, tmp_path):
+def test_score_accepts_imported_voting_rules(wine, write, imported, run, tmp_path):
     model = forest(wine.X, wine.y)
     rules, _ = imported(write(model, "forest.pkl"), "--trust", "--data", "wine")
     assert rules.voting == "probabilities"
@@ -160,7 +160,7 @@ def test_voting_rules_can_be_scored(wine, write, imported, run, tmp_path):
     assert data["n_rules"] == len(rules)
 
 
-def test_sums_of_rules_can_be_scored(write, imported, run, tmp_path):
+def test_score_accepts_imported_sums_of_rules(write, imported, run, tmp_path):
     data = load_dataset("diabetes")
     model = GradientBoostingRegressor(n_estimators=3, max_depth=2, random_state=0)
     model.fit(data.X, data.y)
@@ -172,7 +172,7 @@ def test_sums_of_rules_can_be_scored(write, imported, run, tmp_path):
     assert result == pytest.approx(r2_score(data.y, model.predict(data.X)))
 
 
-def test_skops_files_are_checked_as_black_boxes_are(wine, run, tmp_path):
+def test_import_checks_skops_files(wine, run, tmp_path):
     skops = pytest.importorskip("skops.io")
     path = tmp_path / "tree.skops"
     skops.dump(DecisionTreeClassifier(max_depth=2).fit(wine.X, wine.y), path)
@@ -185,7 +185,7 @@ def test_skops_files_are_checked_as_black_boxes_are(wine, run, tmp_path):
     assert out.startswith(f"{path} (DecisionTreeClassifier): ")
 
 
-def test_a_pickled_program_runs_only_when_trusted(run, tmp_path):
+def test_import_runs_code_of_pickle_only_if_trusted(run, tmp_path):
     path = tmp_path / "model.pkl"
     path.write_bytes(pickle.dumps(Maker(tmp_path / "marker")))
     code, _, err = run("import", path)
@@ -206,7 +206,7 @@ def test_a_pickled_program_runs_only_when_trusted(run, tmp_path):
         ("psyke", "pip install --no-deps --ignore-requires-python psyke==1.0.4"),
     ],
 )
-def test_a_missing_engine_is_named_with_its_command(module, command, run, tmp_path):
+def test_import_names_missing_engine_with_its_command(module, command, run, tmp_path):
     if importlib.util.find_spec(module) is not None:
         pytest.skip(f"{module} is installed")
     path = tmp_path / "model.pkl"
@@ -217,7 +217,7 @@ def test_a_missing_engine_is_named_with_its_command(module, command, run, tmp_pa
     assert command in err
 
 
-def test_a_model_without_rules(wine, write, run):
+def test_import_rejects_a_model_without_rules(wine, write, run):
     path = write(LogisticRegression(max_iter=9999).fit(wine.X[["alcohol"]], wine.y), "model.joblib")
     code, _, err = run("import", path, "--trust")
     assert code == 1
@@ -233,7 +233,7 @@ def numbered_tree(wine, write):
     return write(tree.fit(wine.X.to_numpy(), wine.y), "array.joblib")
 
 
-def test_columns_of_an_array_get_the_names_of_the_data(numbered_tree, wine, imported):
+def test_import_names_columns_of_arrays_by_data(numbered_tree, wine, imported):
     rules, notes = imported(numbered_tree, "--trust", "--data", "wine")
     assert rules.feature_names == tuple(wine.X.columns)
     assert notes == [
@@ -243,7 +243,7 @@ def test_columns_of_an_array_get_the_names_of_the_data(numbered_tree, wine, impo
     assert rules.domain == Domain.around(wine.X.to_numpy(dtype=float))
 
 
-def test_columns_of_an_array_get_the_names_given(numbered_tree, wine, imported):
+def test_feature_names_option_names_columns_of_arrays(numbered_tree, wine, imported):
     names = ",".join(f'"{name}, here"' for name in wine.X.columns)
     rules, _ = imported(numbered_tree, "--trust", "--feature-names", names)
     assert rules.feature_names == tuple(f"{name}, here" for name in wine.X.columns)
@@ -252,7 +252,7 @@ def test_columns_of_an_array_get_the_names_given(numbered_tree, wine, imported):
     assert (rules.predict(renamed) == joblib.load(numbered_tree).predict(wine.X.to_numpy())).all()
 
 
-def test_columns_are_found_by_name_in_any_order(wine, write, imported):
+def test_import_matches_columns_by_name(wine, write, imported):
     tree = DecisionTreeClassifier(max_depth=2).fit(wine.X, wine.y)
     table = wine.X[wine.X.columns[::-1]].assign(note="text", target=wine.y)
     words = ("--trust", "--data", write(table, "table.csv"), "--target", "target")
@@ -284,7 +284,7 @@ def rules_file(rules, write):
     return write(rules.to_json(), "rules.json")
 
 
-def test_a_domain_that_the_rules_bring_is_kept(write, imported):
+def test_import_keeps_domain_of_rules(write, imported):
     own_rules = RuleSet(
         [Rule((Interval(0, upper=1.0),), "a")],
         ["size"],
@@ -327,7 +327,7 @@ def tables():
 
 
 @pytest.mark.parametrize(("name", "content"), tables(), ids=lambda value: value[:12])
-def test_tables_of_conditions(name, content, write, imported):
+def test_import_reads_tables_of_conditions(name, content, write, imported):
     rules, _ = imported(write(content, name), "--feature-names", "size,color")
     assert rules == RuleSet(
         [
@@ -351,7 +351,7 @@ otherwise;;;;3,5
 """
 
 
-def test_a_table_with_decimal_commas_between_semicolons(write, imported):
+def test_import_reads_decimal_commas_between_semicolons(write, imported):
     rules, _ = imported(write("\ufeff" + DECIMAL_COMMAS.replace("\n", "\r\n"), "excel.csv"))
     assert rules == RuleSet(
         [
@@ -365,14 +365,14 @@ def test_a_table_with_decimal_commas_between_semicolons(write, imported):
 
 
 @pytest.mark.parametrize("number", ["1.000,5", "2.5", "1.000.000"])
-def test_mixed_decimal_signs_are_rejected(number, write, run):
+def test_import_rejects_mixed_decimal_signs(number, write, run):
     path = write(DECIMAL_COMMAS.replace(",5;mittel", f"{number};mittel"), "excel.csv")
     code, _, err = run("import", path)
     assert code == 1
     assert f"decimal commas, but '{number}' has a point" in err
 
 
-def test_commas_in_texts_between_commas_are_texts(write, imported):
+def test_import_keeps_commas_in_quoted_texts(write, imported):
     table = 'rule,feature,operator,value,class\n1,code,=,"2,5",a\notherwise,,,,b\n'
     rules, _ = imported(write(table, "codes.csv"))
     assert rules[0].conditions == (OneOf(0, ("2,5",)),)
@@ -387,7 +387,7 @@ def test_wrong_encoding_error_states_remedy(run, tmp_path):
     assert "'CSV UTF-8'" in err
 
 
-def test_a_table_in_parquet(write, imported, tmp_path):
+def test_import_reads_tables_in_parquet(write, imported, tmp_path):
     pytest.importorskip("pyarrow")
     rows = _cells(CONDITIONS)
     path = tmp_path / "conditions.parquet"
@@ -396,7 +396,7 @@ def test_a_table_in_parquet(write, imported, tmp_path):
     assert answers(rules) == ["yes", "no", "no", "yes", "no", "yes"]
 
 
-def test_weights_of_a_table_need_a_voting(write, imported, run):
+def test_weights_of_a_table_need_voting(write, imported, run):
     table = write("rule,feature,operator,value,number,weight\n1,a,<=,2,1.5,2\n2,,,,3,1\n", "w.csv")
     code, _, err = run("import", table)
     assert code == 1
@@ -405,7 +405,7 @@ def test_weights_of_a_table_need_a_voting(write, imported, run):
     assert rules.predict([[1.0], [5.0]]).tolist() == [2.0, 3.0]  # (2 * 1.5 + 3) / 3 and 3
 
 
-def test_names_of_things_reach_the_score(write, imported, run, tmp_path):
+def test_import_matches_categories_of_data(write, imported, run, tmp_path):
     data = write(DATA, "data.csv")
     rules, _ = imported(write(CONDITIONS, "c.csv"), "--data", data, "--target", "y", "--drop", "id")
     assert rules.domain.values_of(rules.feature_names.index("color")) == (
@@ -427,7 +427,7 @@ def test_names_of_things_reach_the_score(write, imported, run, tmp_path):
     assert scored["completeness_volume"] == pytest.approx(share)
 
 
-def test_rules_without_a_domain_are_scored_on_names_of_things(write, imported, run, tmp_path):
+def test_score_reads_categories_for_rules_without_domain(write, imported, run, tmp_path):
     imported(write(CONDITIONS, "c.csv"))
     # Numbers to a reader of tables, but the rules ask for the text "7".
     data = write(DATA.assign(color=[7, 8, 9, 7, 8, 9]), "data.csv")
@@ -437,7 +437,7 @@ def test_rules_without_a_domain_are_scored_on_names_of_things(write, imported, r
     assert json.loads(out)["rows_covered"] == 3
 
 
-def test_text_of_rulekit(write, imported):
+def test_import_reads_text_of_rulekit(write, imported):
     words = ("--data", write(DATA, "data.csv"), "--target", "y", "--drop", "id")
     rules, _ = imported(write(RULEKIT, "rulekit.txt"), *words)
     assert rules.voting == "votes"
@@ -446,13 +446,13 @@ def test_text_of_rulekit(write, imported):
     assert answers(rules) == ["yes", "no", "no", "no", "no", "yes"]
 
 
-def test_text_of_rulekit_needs_the_features(write, run):
+def test_text_of_rulekit_needs_feature_names(write, run):
     code, _, err = run("import", write(RULEKIT, "rulekit.rules"))
     assert code == 1
     assert "add --data DATA, or --feature-names" in err
 
 
-def test_json_of_decision_rules(write, imported):
+def test_import_reads_json_of_decision_rules(write, imported):
     def condition(attribute, **more):
         return {"attributes": [attribute], "negated": False, **more}
 
@@ -485,7 +485,7 @@ def test_json_of_decision_rules(write, imported):
     assert answers(rules) == ["yes", "yes", "no", "yes", "no", "yes"]
 
 
-def test_our_own_rules_are_checked_and_written_anew(write, imported, run):
+def test_import_checks_and_rewrites_rules_json(write, imported, run):
     rules = RuleSet([Rule((Interval(0, upper=CUT),), 1.5)], ["a"], task="regression")
     assert imported(write(rules.to_json(indent=None), "own.json"))[0] == rules
     broken = rules.to_json().replace('"regression"', '"guessing"')
@@ -518,7 +518,7 @@ def test_our_own_rules_are_checked_and_written_anew(write, imported, run):
         ("a.csv", "rule,feature,operator,value,class\n", "holds no row"),
     ],
 )
-def test_files_that_are_something_else(name, content, part, write, run):
+def test_import_rejects_unknown_files(name, content, part, write, run):
     path = write(content, name)
     code, out, err = run("import", path)
     assert (code, out) == (1, "")
@@ -557,7 +557,7 @@ def test_import_prints_rules(write, run):
     ]
 
 
-def test_long_rule_sets_are_cut_short_where_they_are_shown(write, run):
+def test_import_truncates_printed_rules(write, run):
     rules = RuleSet(
         [Rule((Interval(0, k, k + 1.0),), float(k)) for k in range(100)], ["a"], task="regression"
     )
@@ -592,13 +592,13 @@ def test_existing_file_needs_overwrite(write, run, tmp_path):
         (("--data", "wine"), 1, "none of the feature_names"),
     ],
 )
-def test_wrong_usage(words, code, part, write, run):
+def test_import_rejects_wrong_usage(words, code, part, write, run):
     result, out, err = run("import", write(CONDITIONS, "c.csv"), *words)
     assert (result, out) == (code, "")
     assert part in err
 
 
-def test_features_that_do_not_fit(wine, numbered_tree, write, run):
+def test_import_rejects_features_that_do_not_match(wine, numbered_tree, write, run):
     named = write(DecisionTreeClassifier().fit(wine.X, wine.y), "named.joblib")
     data = write(DATA, "data.csv")
     for words, part in (
@@ -612,7 +612,7 @@ def test_features_that_do_not_fit(wine, numbered_tree, write, run):
         assert part in err
 
 
-def test_a_file_that_is_not_there(run, tmp_path):
+def test_import_reports_missing_files_and_folders(run, tmp_path):
     assert "There is no file" in run("import", tmp_path / "gone.skops")[2]
     assert "is a folder" in run("import", tmp_path)[2]
 

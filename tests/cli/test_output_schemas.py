@@ -103,7 +103,7 @@ def run(folder, run_in):
     return run_in(folder)
 
 
-def test_every_command_has_a_schema():
+def test_schemas_exist_for_every_command():
     assert set(SCHEMAS) == set(COMMANDS) - WITHOUT_SCHEMA
     for schema in SCHEMAS.values():
         jsonschema.Draft202012Validator.check_schema(schema)
@@ -159,7 +159,7 @@ def test_converted_rules_satisfy_their_schema(folder, capsys):
         assert not validator("rules").is_valid(json.loads(text) | change)
 
 
-def test_predictions_as_json_equal_the_csv(folder, run, capsys):
+def test_predictions_in_json_equal_the_csv(folder, run, capsys):
     records = json.loads(run("predict", "rules.json", "data.csv"))["predictions"]
     assert main(["predict", "rules.json", "data.csv", "--output", "p.csv"]) == 0
     table = pd.read_csv(folder / "p.csv")

@@ -72,7 +72,7 @@ def test_number_above_rejects_other_texts(text):
 
 
 @given(st.integers(), st.integers(-5, 5))
-def test_integers_are_taken_within_their_bounds_only(value, minimum):
+def test_integer_respects_bounds(value, minimum):
     reader = integer(minimum, 100)
     if minimum <= value <= 100:
         assert reader(str(value)) == value
@@ -88,27 +88,27 @@ def test_integer_rejects_other_texts(text):
 
 
 @pytest.mark.parametrize(("text", "value"), [("1", 1), ("8", 8), ("-1", -1)])
-def test_jobs_are_counted_as_joblib_counts_them(text, value):
+def test_jobs_accepts_counts_of_joblib(text, value):
     assert jobs(text) == value
 
 
 @pytest.mark.parametrize("text", ["0", "all", "1.5"])
-def test_no_jobs_at_all_are_rejected(text):
+def test_jobs_rejects_other_texts(text):
     assert "at least 1, or -1" in refused(jobs, text)
     assert repr(text) in refused(jobs, text)
 
 
-def test_names_are_separated_by_commas_and_counted_once():
+def test_names_of_splits_at_commas_and_removes_duplicates():
     read = names_of(("cart", "gridex"), "extractor")
     assert read("gridex, cart,gridex,") == ("gridex", "cart")
 
 
 @pytest.mark.parametrize("text", ["", " , "])
-def test_no_names_are_rejected(text):
+def test_names_of_rejects_empty_lists(text):
     assert refused(names_of(("cart",), "extractor"), text) == "needs at least one extractor"
 
 
-def test_unknown_name_gets_the_nearest_one():
+def test_names_of_suggests_nearest_name():
     message = refused(names_of(("cart", "gridex"), "extractor"), "cart,gridx")
     assert message == ("there is no extractor 'gridx'. Did you mean 'gridex'? Known: cart, gridex.")
 
@@ -122,7 +122,7 @@ def commands():
     return {"": parser, **choice.choices}
 
 
-def test_the_commands():
+def test_commands_are_listed_in_order():
     assert list(commands()) == ["", *COMMANDS]
     assert list(COMMANDS) == [
         "tune",
@@ -207,7 +207,7 @@ def options(**changes):
     return argparse.Namespace(**given | changes)
 
 
-def test_scorer_has_the_weights_of_the_options():
+def test_scorer_from_uses_weights_of_options():
     ice = scorer_from(options())
     assert (ice.name, ice.reference) == ("ice", "data")
     assert (ice.settings["phi"], ice.settings["rho"]) == (3.0, 4.0)
@@ -218,7 +218,7 @@ def test_scorer_has_the_weights_of_the_options():
     assert (q.name, q.settings["completeness"]) == ("neg_q", "instances")
 
 
-def test_all_scores_at_once_have_the_same_weights():
+def test_knowledge_scorer_from_uses_weights_of_options():
     settings = knowledge_scorer_from(options()).settings
     assert settings["fire"]["psi"] == 2.0
     assert (settings["ice"]["phi"], settings["ice"]["rho"]) == (3.0, 4.0)
@@ -228,7 +228,7 @@ def test_all_scores_at_once_have_the_same_weights():
 # Features -----------------------------------------------------------------------------------------
 
 
-def test_nothing_but_constant_columns_is_an_error():
+def test_check_features_rejects_constant_columns():
     X = pd.DataFrame({"one": np.ones(40), "two": np.full(40, 2)})
     y = pd.Series(["a", "b"] * 20, name="y")
     with pytest.raises(ValueError, match=r"data: every feature is constant \('one', 'two'\)"):
@@ -236,7 +236,7 @@ def test_nothing_but_constant_columns_is_an_error():
 
 
 @pytest.mark.parametrize("quiet", [False, True])
-def test_findings_are_one_message(quiet, capsys):
+def test_notes_join_findings_into_one_message(quiet, capsys):
     notes = Notes(quiet=quiet)
     notes.add_findings("data", [])
     notes.add_findings("data", ["first", "second"])
@@ -266,7 +266,7 @@ def test_splitter_stratifies_despite_rare_classes(tmp_path):
     ]
 
 
-def test_only_rare_classes_are_split_without_strata():
+def test_splitter_uses_no_strata_for_rare_classes_only():
     table = pd.DataFrame({"a": np.arange(6) ** 2, "y": list("xyxyxy")})
     dataset = load_dataset(table, target="y")
     assert isinstance(splitter(dataset, 5, 0, Notes()), KFold)
@@ -299,7 +299,7 @@ def test_find_kind_detects_file_types(name, content, kind, tmp_path):
     assert find_kind(path) == kind
 
 
-def test_the_domain_of_rows():
+def test_domain_of_covers_rows():
     rows = pd.DataFrame(
         {
             "number": [1.5, np.nan, -2.5],
@@ -324,7 +324,7 @@ def test_the_domain_of_rows():
     ("text", "names"),
     [("a,b", ["a", "b"]), (" a , b c", ["a", "b c"]), ('"a,b",c', ["a,b", "c"]), ("a", ["a"])],
 )
-def test_names_are_separated_by_commas(text, names):
+def test_names_from_splits_at_commas_outside_quotes(text, names):
     assert names_from(text) == names
 
 
@@ -332,7 +332,7 @@ def test_names_are_separated_by_commas(text, names):
 
 
 @pytest.mark.slow
-def test_worker_that_fails_is_noted(capsys):
+def test_workers_note_a_failing_worker(capsys):
     notes = Notes()
     options = SimpleNamespace(
         workers=2, storage="kept.journal", command_line=["skescore", "tune", "nowhere.csv"]
@@ -346,7 +346,7 @@ def test_worker_that_fails_is_noted(capsys):
 
 
 @pytest.mark.parametrize("joined", [False, True])
-def test_no_password_is_shown(joined):
+def test_shown_command_line_hides_password_of_storage(joined):
     url = "postgresql://anna:geheim@db.example.org/studies?password=geheim"
     words = [f"--storage={url}"] if joined else ["--storage", url]
     shown = shown_command_line(["skescore", "tune", "iris", *words, "--cv", "3"])
@@ -356,7 +356,7 @@ def test_no_password_is_shown(joined):
     assert " ".join(shown[3:-2]).replace("=", " ", int(joined)) == f"--storage {hidden}"
 
 
-def test_no_password_of_a_table_is_shown():
+def test_shown_command_line_hides_password_of_table():
     shown = shown_command_line(["skescore", "tune", "postgresql://anna:geheim@host/db?table=t"])
     assert shown == ["skescore", "tune", "postgresql://anna:***@host/db?table=t"]
 
@@ -387,12 +387,12 @@ def test_no_password_of_a_table_is_shown():
         (-math.inf, 3, "-inf"),
     ],
 )
-def test_numbers_in_tables(value, digits, text):
+def test_number_formats_values(value, digits, text):
     assert number(value, digits) == text
 
 
 @given(st.floats(-1e9, 1e9), st.integers(2, 5))
-def test_numbers_in_tables_are_right_to_the_digits_shown(value, digits):
+def test_number_rounds_correctly(value, digits):
     size = abs(value)
     unit = 10.0**-digits
     if size >= 1e6 or size < unit:
@@ -403,11 +403,11 @@ def test_numbers_in_tables_are_right_to_the_digits_shown(value, digits):
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False).filter(lambda value: value != 0))
-def test_small_numbers_are_not_printed_as_zero(value):
+def test_number_never_prints_small_values_as_zero(value):
     assert float(number(value)) != 0
 
 
-def test_one_thing_is_no_plural():
+def test_plural_keeps_singular_of_one():
     assert [plural(n, "rule") for n in (0, 1, 2)] == ["0 rules", "1 rule", "2 rules"]
 
 
@@ -442,12 +442,12 @@ def test_to_json_converts_other_types():
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_floats_travel_through_json_unchanged(value):
+def test_to_json_keeps_floats_exactly(value):
     assert json.loads(to_json({"v": np.float64(value)}))["v"] == value
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii", "cp1252"])
-def test_json_is_valid_in_every_encoding(encoding, monkeypatch):
+def test_json_for_stdout_is_valid_in_every_encoding(encoding, monkeypatch):
     value = {"name": "Länge ≤ 花弁 \N{GRINNING FACE} \udcff"}
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding, errors="skescore.plain")
@@ -499,13 +499,13 @@ def test_printer_table_aligns_wide_characters():
     assert len(set(ends)) == 1
 
 
-def test_table_without_known_width_has_one_line_per_row():
+def test_printer_table_has_one_line_per_row_without_width():
     printer = made()
     printer.table(("a", "b"), [["x" * 300, "y" * 300]])
     assert len(printer.text().splitlines()) == 2
 
 
-def test_last_column_goes_below_where_there_is_no_room(monkeypatch):
+def test_printer_table_moves_last_column_below(monkeypatch):
     printer = made(width=40, monkeypatch=monkeypatch)
     long = "alpha=1, beta=2, gamma=3, delta=4, epsilon=5"
     printer.table(("n", "params"), [["1", long], ["2", "short"]], left=("params",))
@@ -516,7 +516,7 @@ def test_last_column_goes_below_where_there_is_no_room(monkeypatch):
     assert max(map(len, lines)) <= 40
 
 
-def test_rows_become_sentences_on_a_very_narrow_terminal(monkeypatch):
+def test_printer_table_prints_sentences_on_narrow_terminal(monkeypatch):
     printer = made(width=40, monkeypatch=monkeypatch)
     columns = ["", "extractor", "score", "spread", "performance", "more"]
     printer.table(columns, [["1", "cart", "0.9751", "0.0006", "0.946", "x=1"]])
@@ -527,7 +527,7 @@ def test_rows_become_sentences_on_a_very_narrow_terminal(monkeypatch):
     assert max(map(len, lines)) <= 40
 
 
-def test_markdown_table_keeps_its_cells_apart():
+def test_printer_table_separates_cells_in_markdown():
     printer = made(markdown=True)
     printer.table(COLUMNS, ROWS, left=("name", "more"))
     assert printer.text() == (
@@ -538,7 +538,7 @@ def test_markdown_table_keeps_its_cells_apart():
     )
 
 
-def test_markdown_blocks_are_separated():
+def test_printer_separates_markdown_blocks():
     printer = made(markdown=True)
     printer.line("one")
     printer.line("two")
@@ -553,13 +553,13 @@ def test_printer_escapes_markdown_outside_words():
     assert printer.text() == r"\*a\* \[b\] \<c> \`d\` \_e\_ max_leaf_nodes x\|y \\" + "\n\n"
 
 
-def test_code_block_cannot_be_ended_by_its_content():
+def test_printer_lengthens_fences_around_backticks():
     printer = made(markdown=True)
     printer.verbatim("THEN ```x")
     assert printer.text() == "````text\nTHEN ```x\n````\n\n"
 
 
-def test_sentences_are_wrapped_only_where_the_width_is_known(monkeypatch):
+def test_printer_wraps_sentences_at_known_width_only(monkeypatch):
     text = "word " * 40 + "end"
     free = made()
     free.line(text)
@@ -571,7 +571,7 @@ def test_sentences_are_wrapped_only_where_the_width_is_known(monkeypatch):
     assert " ".join(lines) == text
 
 
-def test_verbatim_text_is_never_wrapped(monkeypatch):
+def test_printer_never_wraps_verbatim_text(monkeypatch):
     printer = made(width=40, monkeypatch=monkeypatch)
     text = "1. IF " + "a < 1 AND " * 20 + "b\n2. ELSE c"
     printer.verbatim(text)
@@ -579,7 +579,7 @@ def test_verbatim_text_is_never_wrapped(monkeypatch):
 
 
 @pytest.mark.parametrize("markdown", [False, True])
-def test_terminal_does_not_obey_names_of_columns(markdown):
+def test_printer_escapes_control_characters(markdown):
     printer = made(markdown)
     printer.line("a\x1b[31mb\nc\td\x9be")
     printer.heading("h\x1b]0;title\x07")
@@ -590,7 +590,7 @@ def test_terminal_does_not_obey_names_of_columns(markdown):
     assert r"\n" in printer.text().splitlines()[0]
 
 
-def test_headings_are_bold_on_a_terminal_only(monkeypatch):
+def test_printer_prints_bold_headings_on_a_terminal_only(monkeypatch):
     monkeypatch.setenv("TERM", "xterm")
     for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.delenv(name, raising=False)
@@ -609,7 +609,7 @@ def test_headings_are_bold_on_a_terminal_only(monkeypatch):
 # Notes --------------------------------------------------------------------------------------------
 
 
-def test_equal_warnings_are_noted_once_with_their_number(capsys):
+def test_notes_count_equal_warnings(capsys):
     notes = Notes()
     with notes.instead_of_warnings("not .* this") as further:
         for _ in range(5):
@@ -638,7 +638,7 @@ def test_notes_show_few_warnings_and_keep_all(capsys):
     ]
 
 
-def test_warnings_before_an_error_are_not_lost(capsys):
+def test_notes_keep_warnings_before_an_error(capsys):
     notes = Notes()
 
     def fails():
@@ -652,7 +652,7 @@ def test_warnings_before_an_error_are_not_lost(capsys):
     assert capsys.readouterr().err == "skescore: note: look out\n"
 
 
-def test_quiet_notes_are_only_kept(capsys):
+def test_quiet_notes_are_not_printed(capsys):
     notes = Notes(quiet=True)
     notes.add("a note")
     with notes.instead_of_warnings():
@@ -663,7 +663,7 @@ def test_quiet_notes_are_only_kept(capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_model_that_a_run_of_strangers_names_is_no_device():
+def test_model_of_a_run_rejects_devices():
     messages = {"name": "/dev/zero", "checksum_sha256": "0"}
     with pytest.raises(ValueError, match="a device or a pipe"):
         _model(argparse.Namespace(trust=False), messages)

@@ -33,7 +33,7 @@ def files(tmp_path):
     return str(tmp_path / "rules.json"), str(tmp_path / "rows.csv")
 
 
-def test_predictions_with_the_numbers_of_their_rules(files, capsys, tmp_path) -> None:
+def test_predict_prints_predictions_and_rule_numbers(files, capsys, tmp_path) -> None:
     assert main(["predict", *files]) == 0
     result = list(csv.reader(io.StringIO(capsys.readouterr().out)))
     assert result == [
@@ -51,7 +51,7 @@ def test_predictions_with_the_numbers_of_their_rules(files, capsys, tmp_path) ->
     assert "--overwrite" in capsys.readouterr().err
 
 
-def test_unencodable_labels_are_rejected(tmp_path, monkeypatch, capsys):
+def test_predict_rejects_unencodable_labels(tmp_path, monkeypatch, capsys):
     rules = RuleSet([Rule([], "größer")], ["x"], task="classification")
     (tmp_path / "rules.json").write_text(rules.to_json(), encoding="utf-8")
     (tmp_path / "rows.csv").write_text("x\n1\n", encoding="utf-8")
@@ -64,7 +64,7 @@ def test_unencodable_labels_are_rejected(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("value", [" red", "red ", "", "nan"])
-def test_texts_that_no_cell_is_read_as_are_rejected(value, files, tmp_path, capsys) -> None:
+def test_predict_rejects_values_that_no_cell_can_hold(value, files, tmp_path, capsys) -> None:
     rules = RULES.replace(rules=[Rule([OneOf(1, [value])], "warm"), *RULES.rules])
     (tmp_path / "rules.json").write_text(rules.to_json(), encoding="utf-8")
     for command in (["predict"], ["score", "--target", "more"]):
@@ -73,7 +73,7 @@ def test_texts_that_no_cell_is_read_as_are_rejected(value, files, tmp_path, caps
 
 
 @pytest.mark.parametrize("columns", ["1", "0", "2"])
-def test_terminals_of_no_width(columns, files, monkeypatch, capsys):
+def test_predict_ignores_terminals_without_width(columns, files, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", columns)
     assert main(["predict", *files]) == 0
     assert capsys.readouterr().out.startswith("prediction,rule\n")
@@ -129,7 +129,7 @@ def test_predict_reports_words_read_as_missing(files, capsys, tmp_path) -> None:
         assert "'n.n.' in column 'length' is read as missing (1 row)" in err
 
 
-def test_wrong_options_of_tables(files, capsys) -> None:
+def test_predict_rejects_wrong_options_of_tables(files, capsys) -> None:
     rules, rows = files
     assert main(["predict", rules, rows, "--drop", "color"]) == 1
     assert "--drop leaves out 'color', which the rules in" in capsys.readouterr().err
@@ -140,7 +140,7 @@ def test_wrong_options_of_tables(files, capsys) -> None:
     assert "--category: goes with --shorten" in capsys.readouterr().err
 
 
-def test_rules_that_vote_have_no_number(tmp_path, capsys) -> None:
+def test_predict_leaves_rule_number_of_voting_rules_empty(tmp_path, capsys) -> None:
     together = RuleSet(
         [Rule([Interval(0, upper=3)], 1.0), Rule([Interval(0, lower=1)], 3.0)],
         ["length"],
@@ -155,7 +155,7 @@ def test_rules_that_vote_have_no_number(tmp_path, capsys) -> None:
     assert capsys.readouterr().out == "prediction,rule\n2.0,\n3.0,\n"
 
 
-def test_explanations_of_rows_by_their_numbers(files, capsys) -> None:
+def test_explain_prints_rows_by_number(files, capsys) -> None:
     assert main(["explain", *files, "--row", "2"]) == 0
     explanation = RULES.explain({"length": 4.5, "color": "red"})
     assert capsys.readouterr().out == f"{explanation}\n"
@@ -172,7 +172,7 @@ def test_explanations_of_rows_by_their_numbers(files, capsys) -> None:
         main(["explain", *files, "--row", "0"])
 
 
-def test_a_batch_is_explained_row_by_row() -> None:
+def test_explain_explains_each_row_of_a_batch() -> None:
     frame = pd.DataFrame(
         {"length": [1, 4.5, np.nan, 1, np.nan], "color": ["red", "red", "blue", "red", "blue"]}
     )
@@ -186,7 +186,7 @@ def test_a_batch_is_explained_row_by_row() -> None:
         RULES.explain(frame[:0])
 
 
-def test_columns_of_another_case_are_suggested(tmp_path, capsys):
+def test_predict_suggests_columns_of_another_case(tmp_path, capsys):
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], "a"), Rule([], "b")], ["bwt"], task="classification"
     )

@@ -99,7 +99,7 @@ def test_report_equals_page_of_search(made, folder, report) -> None:
     assert report(folder, "--quiet") == (0, "")  # its own file is replaced
 
 
-def test_other_candidates_rules_are_left_out_if_no_time_is_given(folder, report) -> None:
+def test_report_omits_rules_of_other_candidates_without_time(folder, report) -> None:
     report(folder, "--time-limit", 0, "--output", folder / "short.html")
     content = content_of(folder / "short.html")
     (group,) = content["groups"]
@@ -108,7 +108,7 @@ def test_other_candidates_rules_are_left_out_if_no_time_is_given(folder, report)
     assert content["rows"]["total"] == 150
 
 
-def test_data_may_come_from_a_file(folder, report, tmp_path) -> None:
+def test_data_option_replaces_rows_of_the_run(folder, report, tmp_path) -> None:
     iris = load_dataset("iris")
     path = tmp_path / "some.csv"
     iris.X.assign(more=1.0, species=iris.y).iloc[::3].to_csv(path, index=False)
@@ -122,7 +122,7 @@ def test_data_may_come_from_a_file(folder, report, tmp_path) -> None:
     assert any("not of the data of the search" in note for note in content["notes"])
 
 
-def test_files_and_folders_that_cannot_be_used(folder, report, tmp_path) -> None:
+def test_report_rejects_unusable_files_and_folders(folder, report, tmp_path) -> None:
     page = tmp_path / "page.html"
     assert report(folder, "--output", page)[0] == 0
     code, err = report(folder, "--output", page)
@@ -137,7 +137,7 @@ def test_files_and_folders_that_cannot_be_used(folder, report, tmp_path) -> None
     assert report(folder, "--time-limit", "-1")[0] == 2
 
 
-def test_two_runs_become_one_page(made, folder, report) -> None:
+def test_report_compares_two_runs_on_one_page(made, folder, report) -> None:
     code, err = report(made, folder)
     assert (code, "comparison.html" in err) == (0, True)
     page = made / "comparison.html"
@@ -149,7 +149,7 @@ def test_two_runs_become_one_page(made, folder, report) -> None:
     assert (code, "argument --data: goes with one folder" in err) == (2, True)
 
 
-def test_a_black_box_in_a_file_is_read_again_or_not(folder, report, tmp_path) -> None:
+def test_report_notes_missing_or_changed_black_box(folder, report, tmp_path) -> None:
     path = folder / "run.json"
     run = json.loads(path.read_text())
     run["black_box"] |= {
@@ -165,7 +165,7 @@ def test_a_black_box_in_a_file_is_read_again_or_not(folder, report, tmp_path) ->
     assert "it has changed since the run" in report(folder)[1]
 
 
-def test_report_of_tune_needs_a_folder_and_respects_files(run, tmp_path) -> None:
+def test_report_option_needs_a_folder_and_respects_files(run, tmp_path) -> None:
     code, err = run("tune", *SHORT, "--report")
     assert code == 2
     assert "argument --report: shows the files in the folder of --output" in err

@@ -59,7 +59,7 @@ def without_run(value):
 
 
 @pytest.mark.slow
-def test_fire_json_matches_the_function(run):
+def test_reproduce_fire_json_equals_the_function(run):
     code, out, err = run(*SHORT_FIRE, "--seed", "5", "--format", "json", "--quiet")
     assert (code, err) == (0, "")
     data = json.loads(out)
@@ -68,7 +68,7 @@ def test_fire_json_matches_the_function(run):
     assert {"python", "skescore", "scikit-learn"} <= set(data["run"]["versions"])
 
 
-def test_ice_json_matches_the_function(run):
+def test_reproduce_ice_json_equals_the_function(run):
     code, out, err = run(*SHORT_ICE, "--phi", "1", "--rho", "2", "--format", "json", "--quiet")
     assert (code, err) == (0, "")
     expected = reproduce_ice(
@@ -82,7 +82,7 @@ def cells_of(text, start):
     return [cell.strip() for cell in line.strip("|").split("|")]
 
 
-def test_fire_markdown_compares_with_printed(run):
+def test_reproduce_fire_markdown_compares_with_printed(run):
     code, out, err = run(*SHORT_FIRE, "--format", "markdown")
     assert code == 0
     for row in reproduce_fire(n_splits=1)["rows"]:
@@ -104,7 +104,7 @@ def test_fire_markdown_compares_with_printed(run):
     assert " of 4: " not in out
 
 
-def test_ice_text_compares_with_printed(run):
+def test_reproduce_ice_text_compares_with_printed(run):
     code, out, err = run(*SHORT_ICE)
     assert code == 0
     lines = out.splitlines()
@@ -137,7 +137,7 @@ def test_ice_text_compares_with_printed(run):
     assert "±" not in out  # one split has no spread
 
 
-def test_output_files_are_written(run, tmp_path):
+def test_reproduce_writes_output_files(run, tmp_path):
     folder = tmp_path / "new" / "tables"
     code, out, _ = run(*SHORT_ICE, "--output", folder, "--format", "json")
     assert code == 0
@@ -154,7 +154,7 @@ def test_output_files_are_written(run, tmp_path):
     )
 
 
-def test_repeated_command_reuses_results(run, tmp_path):
+def test_reproduce_reuses_results_of_repeated_command(run, tmp_path):
     first = run(*SHORT_ICE, "--output", tmp_path, "--format", "json")
     second_outcome = run(*SHORT_ICE, "--output", tmp_path, "--format", "json")
     assert without_run(json.loads(first[1])) == without_run(json.loads(second_outcome[1]))
@@ -168,7 +168,7 @@ def test_repeated_command_reuses_results(run, tmp_path):
 
 
 @pytest.mark.slow
-def test_killed_run_is_resumed(run, tmp_path):
+def test_killed_reproduce_run_is_resumed(run, tmp_path):
     path = tmp_path / "fire.cells.jsonl"
     words = ["reproduce", "fire", "--splits", "40", "--output", str(tmp_path), "--quiet"]
     process = subprocess.Popen([sys.executable, "-m", "skescore", *words])
@@ -208,7 +208,7 @@ def test_reproduce_rejects_invalid_options(words, code, told, run):
     assert told in err
 
 
-def test_psyke_must_be_installed(run, monkeypatch):
+def test_reproduce_needs_installed_psyke(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "psyke", None)
     code, out, err = run("fire", "--psyke", "--quick", "--quiet")
     assert (code, out) == (1, "")

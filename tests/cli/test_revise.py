@@ -114,7 +114,7 @@ def test_revised_rules_satisfy_constraints(folder: Path, capsys) -> None:
 
 
 @pytest.mark.slow
-def test_revised_rules_are_shown_watched_and_revised_again(folder: Path, capsys) -> None:
+def test_revised_rules_can_be_reported_watched_and_revised(folder: Path, capsys) -> None:
     since = ["--time", "when", "--since", "20.02.2026"]
     words = ["tune", "all.csv", "--from", "run", *since, "--keep-cost", "0.05", "--report"]
     assert main([*words, "--output", "revised"]) == 0
@@ -131,7 +131,7 @@ def test_revised_rules_are_shown_watched_and_revised_again(folder: Path, capsys)
 
 
 @pytest.mark.slow
-def test_rules_that_cost_too_much_become_new(folder: Path, capsys) -> None:
+def test_revision_replaces_rules_that_cost_too_much(folder: Path, capsys) -> None:
     """No alarm asks for new rules, but no cost is allowed, so new rules replace all."""
     baseline = json.loads(Path("run/baseline.json").read_text())
     counts = baseline["counts"]

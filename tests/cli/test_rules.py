@@ -96,7 +96,7 @@ def written(run, save):
 # Forms --------------------------------------------------------------------------------------------
 
 
-def test_text_is_the_default(written):
+def test_rules_prints_text_by_default(written):
     assert written(RULES) == str(RULES) + "\n" == written(RULES, "--to", "text")
 
 
@@ -104,11 +104,11 @@ def test_text_is_the_default(written):
     ("form", "method"),
     [("sentences", "to_sentences"), ("tree", "to_tree_text"), ("markdown", "to_markdown")],
 )
-def test_forms_for_people(form, method, written):
+def test_rules_prints_formats_for_people(form, method, written):
     assert written(RULES, "--to", form) == getattr(RULES, method)().rstrip("\n") + "\n"
 
 
-def test_html_is_a_whole_page_that_names_all(written):
+def test_html_is_a_whole_page_with_all_names(written):
     class Reader(HTMLParser):
         tags, text = (), ""
 
@@ -127,7 +127,7 @@ def test_html_is_a_whole_page_that_names_all(written):
     assert "größe" in reader.text
 
 
-def test_json_is_the_same_rules_again(written):
+def test_json_restores_equal_rules(written):
     assert RuleSet.from_json(written(RULES, "--to", "json")) == RULES
 
 
@@ -162,7 +162,7 @@ def test_sql_for_columns_without_nan_is_plain(written):
     assert RULES.to_sql(exact=True) != RULES.to_sql()
 
 
-def test_the_rows_of_each_rule_are_counted_where_they_are(written, database):
+def test_sql_counts_rows_of_each_rule(written, database):
     ROWS.to_sql("rows", database, index=False)
     words = ("--to", "sql", "--dialect", "sqlite", "--kind", "assign", "--table", "main.rows")
     counted = f"SELECT rule, COUNT(*) FROM ({written(RULES, *words)}) GROUP BY rule ORDER BY rule"
@@ -185,11 +185,11 @@ def test_the_rows_of_each_rule_are_counted_where_they_are(written, database):
         ('5" tubes.a', ['5" tubes', "a"]),
     ],
 )
-def test_a_table_may_have_a_path(table, path, written):
+def test_table_option_accepts_a_path(table, path, written):
     assert written(RULES, "--to", "sql", "--table", table) == RULES.to_sql(table=path) + "\n"
 
 
-def test_columns_may_be_boolean(written):
+def test_boolean_option_casts_columns(written):
     words = ("--to", "sql", "--boolean", "a")
     assert written(NUMBERS, *words) == NUMBERS.to_sql(booleans=["a"]) + "\n"
     words = ("--to", "dbt", "--table", "t", "--boolean", "a")
@@ -197,7 +197,7 @@ def test_columns_may_be_boolean(written):
     assert "CAST" in written(NUMBERS, *words)
 
 
-def test_other_atoms_may_be_missing(written):
+def test_missing_option_sets_atoms_of_prolog(written):
     colors = [OneOf(0, ("null", "red"))]
     ruleset = RuleSet([Rule(colors, 1), Rule([], 2)], ("color",), task="classification")
     theory = written(ruleset, "--to", "prolog", "--missing", "none", "--missing", "nan")
@@ -213,14 +213,14 @@ def test_exported_python_predicts_like_rules(words, name, written):
 
 
 @pytest.mark.parametrize(("words", "name"), [((), "prediction"), (("--name", "risk"), "risk")])
-def test_prolog_is_the_theory_of_the_rules(words, name, written):
+def test_prolog_equals_theory_of_the_rules(words, name, written):
     theory = written(RULES, "--to", "prolog", *words)
     assert theory == RULES.to_prolog(predicate=name).rstrip("\n") + "\n"
     assert f"\n{name}(" in theory
 
 
 @pytest.mark.parametrize("ruleset", [RULES, NUMBERS])
-def test_a_table_of_conditions_is_read_back(ruleset, written):
+def test_csv_export_restores_conditions(ruleset, written):
     table = pd.read_csv(
         io.StringIO(written(ruleset, "--to", "csv")), dtype=str, keep_default_na=False
     )
@@ -256,7 +256,7 @@ def digits(ruleset):
 
 
 @pytest.mark.parametrize("form", ["csv", "html", "json", "prolog", "python", "sql"])
-def test_numbers_are_shortened_in_every_form(form, written, tmp_path):
+def test_shorten_option_shortens_numbers_in_every_format(form, written, tmp_path):
     path = tmp_path / "data.csv"
     path.write_text("größe,y,color\n0.1,1,red\n,2,blue\n0.2,3,7\n4,4,\n", encoding="utf-8")
     assert "0.12345" not in written(RULES, "--to", form, "--shorten", path)
@@ -264,7 +264,7 @@ def test_numbers_are_shortened_in_every_form(form, written, tmp_path):
         assert "0.12345" in written(RULES, "--to", form)
 
 
-def test_shortened_rules_hold_for_the_same_rows_as_before(written, tmp_path):
+def test_shorten_option_keeps_matched_rows(written, tmp_path):
     random = np.random.default_rng(0)
     rows = pd.DataFrame(
         {
@@ -280,7 +280,7 @@ def test_shortened_rules_hold_for_the_same_rows_as_before(written, tmp_path):
     assert (short.match(rows) == RULES.match(rows)).all()
 
 
-def test_numeric_names_stay_names(written, tmp_path):
+def test_shorten_option_keeps_categories_that_look_numeric(written, tmp_path):
     """A column of 7s is read as numbers, but the rules ask for the text "7"."""
     rules = RuleSet(
         [Rule((AtLeast(1, (OneOf(1, ("7",)), Interval(0, upper=CUT))),), "yes")],
@@ -297,7 +297,7 @@ def test_numeric_names_stay_names(written, tmp_path):
     assert (short.match(rows) == rules.match(rows)).all()
 
 
-def test_built_in_data_shorten_as_well(written):
+def test_shorten_option_accepts_built_in_data(written):
     rules = RuleSet(
         [Rule((Interval(2, upper=2.4500000476837163),), "setosa")],
         ("sepal length (cm)", "sepal width (cm)", "petal length (cm)", "petal width (cm)"),
@@ -330,7 +330,7 @@ def test_output_file_needs_overwrite(run, save, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["rules.json", "rules.py"]
 
 
-def test_a_file_that_cannot_be_made(run, save, tmp_path):
+def test_output_option_reports_unwritable_paths(run, save, tmp_path):
     for path, reason in (
         (tmp_path, "is a folder"),
         (tmp_path / "no" / "x", "there is no folder"),
@@ -354,7 +354,7 @@ def in_ascii(monkeypatch, *words):
 
 
 @pytest.mark.parametrize("form", ["python", "sql", "prolog", "csv", "json", "html", "markdown"])
-def test_no_sign_of_a_program_is_replaced_silently(form, save, monkeypatch):
+def test_export_never_replaces_characters_silently(form, save, monkeypatch):
     code, out, err = in_ascii(monkeypatch, save(RULES), "--to", form)
     if code == 0:  # a form that writes every sign in ASCII by itself
         assert b"?" not in out
@@ -364,13 +364,13 @@ def test_no_sign_of_a_program_is_replaced_silently(form, save, monkeypatch):
         assert "--output FILE, or set PYTHONIOENCODING=utf-8" in err
 
 
-def test_text_replaces_signs_that_cannot_be_encoded(save, monkeypatch):
+def test_text_replaces_unencodable_characters(save, monkeypatch):
     code, out, err = in_ascii(monkeypatch, save(NUMBERS))
     assert (code, err) == (0, "")
     assert out.startswith(b"1. IF a <= 0.12345678901234568 THEN 1.5")
 
 
-def test_a_table_is_pointed_to_the_import(run, tmp_path):
+def test_rules_refers_tables_to_import(run, tmp_path):
     path = tmp_path / "by hand.csv"
     path.write_text("rule,feature,operator,value,class\n1,a,<,2,yes\n")
     code, out, err = run(path)
@@ -445,18 +445,18 @@ def test_binary_formats_need_a_file(run, save, tmp_path):
     assert output.read_bytes()[:2] == b"PK"
 
 
-def test_java_takes_its_names(written):
+def test_java_export_uses_given_names(written):
     source = written(RULES, "--to", "java", "--name", "Risk", "--package", "com.example")
     assert source.startswith("package com.example;\n")
     assert "public final class Risk {" in source
 
 
-def test_dbt_takes_the_table(written):
+def test_dbt_export_uses_given_table(written):
     text = written(RULES, "--to", "dbt", "--table", "shop.orders")
     assert text.endswith("from {{ source('shop', 'orders') }}\n")
 
 
-def test_programs_need_the_prepared_table(tmp_path, monkeypatch, capsys):
+def test_rules_notes_that_programs_need_the_prepared_table(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("HOME", str(tmp_path))
     words = ["Oslo", " Oslo", "n/a", "Rome"]
     days = pd.date_range("2024-01-01", periods=60, freq="5D").strftime("%d.%m.%Y")

@@ -133,7 +133,7 @@ def scored(run, *words):
 
 
 @pytest.mark.parametrize("completeness", ["volume", "instances"])
-def test_scores_of_classes_are_the_formulas_of_the_papers(completeness, rules, kinds, run):
+def test_scores_of_classes_equal_formulas_of_papers(completeness, rules, kinds, run):
     weights = ("--psi", "0.5", "--phi", "2", "--rho", "3", "--completeness", completeness)
     score = scored(run, rules, kinds, *weights)
     truth, answers = KINDS["y"].to_numpy(), np.where(A < 5, "low", "high")
@@ -155,7 +155,7 @@ def test_scores_of_classes_are_the_formulas_of_the_papers(completeness, rules, k
     assert score["scores"]["q"] == pytest.approx((1 - f1) * 2 * (2 - share))
 
 
-def test_scores_of_numbers_are_the_formulas_of_the_papers(write, run):
+def test_scores_of_numbers_equal_formulas_of_papers(write, run):
     score = scored(run, write(NUMBERS, "r.json"), write(VALUES, "values.csv"), "--psi", 2)
     truth, answers = VALUES["y"].to_numpy(), np.where(A < 5, 1.0, 3.0)
     # On all rows, those without a rule are answered by the mean that the rules remember.
@@ -182,7 +182,7 @@ def test_scores_of_numbers_are_the_formulas_of_the_papers(write, run):
     )
 
 
-def test_rules_of_a_search_score_on_its_data_as_its_winner_does(tmp_path, run, capsys):
+def test_score_equals_figures_of_the_search(tmp_path, run, capsys):
     words = ["tune", "iris", "--black-box", "decision-tree", "--trials", "4", "--cv", "2"]
     assert main([*words, "--output", str(tmp_path), "--format", "json"]) == 0
     tuned = json.loads(capsys.readouterr().out)
@@ -213,7 +213,7 @@ def _rows(text, sign):
 
 
 @pytest.mark.parametrize(("form", "sign"), [("text", " "), ("markdown", "|")])
-def test_text_and_markdown_show_the_figures_of_the_json(form, sign, rules, kinds, run):
+def test_text_and_markdown_equal_figures_of_json(form, sign, rules, kinds, run):
     score = scored(run, rules, kinds)
     code, out, err = run(rules, kinds, "--target", "y", "--format", form)
     assert (code, err) == (0, "")
@@ -241,7 +241,7 @@ def test_score_states_source_and_checksum(rules, kinds, run):
 # The tables of users ------------------------------------------------------------------------------
 
 
-def test_order_of_columns_and_further_columns_do_not_matter(rules, write, kinds, run):
+def test_score_ignores_column_order_and_further_columns(rules, write, kinds, run):
     wider = KINDS[["y", "b", "a"]].assign(id=range(8), note="text", hole=np.nan)
     score = scored(run, rules, write(wider, "wider.csv"))
     expected = scored(run, rules, kinds)
@@ -261,7 +261,7 @@ def test_missing_drop_omits_rows(rules, write, run):
     assert "on 7 rows of holes (1 row with missing values dropped)" in out
 
 
-def test_classes_that_the_rules_do_not_know_are_wrong_and_noted(rules, write, run):
+def test_unknown_classes_count_as_wrong_and_are_noted(rules, write, run):
     table = KINDS.assign(y=KINDS["y"].where(KINDS.index != 4, "middle"))
     words = (rules, write(table, "t.csv"), "--target", "y", "--format", "json")
     code, out, err = run(*words)
@@ -272,7 +272,7 @@ def test_classes_that_the_rules_do_not_know_are_wrong_and_noted(rules, write, ru
     assert data["notes"] == ["1 row of classes that the rules do not know: 'middle'"]
 
 
-def test_rules_that_cover_no_row_have_no_scores_but_a_reason(write, kinds, run):
+def test_rules_without_covered_rows_have_no_scores(write, kinds, run):
     nowhere = CLASSES.replace(rules=[Rule((interval(0, lower=9.5),), "high")])
     code, out, err = run(write(nowhere, "r.json"), kinds, "--target", "y", "--format", "json")
     assert code == 0
@@ -348,7 +348,7 @@ RULES_FILES = {
 
 
 @pytest.mark.parametrize("name", RULES_FILES)
-def test_file_that_holds_no_usable_rules_is_named(name, write, kinds, run):
+def test_rules_file_without_usable_rules_is_named(name, write, kinds, run):
     content, told = RULES_FILES[name]
     path = write(content, "broken.json")
     err = failed(run, path, kinds, "--target", "y")
@@ -357,7 +357,7 @@ def test_file_that_holds_no_usable_rules_is_named(name, write, kinds, run):
         assert text in err
 
 
-def test_rules_file_must_be_there_and_be_a_file(tmp_path, kinds, run):
+def test_rules_file_must_exist(tmp_path, kinds, run):
     err = failed(run, tmp_path / "none.json", kinds, "--target", "y")
     assert f"There is no file {tmp_path / 'none.json'}" in err
     err = failed(run, tmp_path, kinds, "--target", "y")
@@ -378,7 +378,7 @@ def test_rules_file_that_cannot_be_read_is_named(rules, kinds, monkeypatch, run)
     assert "Permission denied" in err
 
 
-def test_missing_columns_are_named_with_the_rules_that_need_them(rules, write, run):
+def test_missing_columns_are_named_with_a_suggestion(rules, write, run):
     path = write(KINDS.rename(columns={"b": "B"}), "t.csv")
     err = failed(run, rules, path, "--target", "y")
     for text in ["'b'", "Did you mean 'B'?", "'a', 'B', 'y'", f"those of the rules in {rules}"]:
@@ -393,13 +393,13 @@ def test_missing_columns_are_named_with_the_rules_that_need_them(rules, write, r
         ({"y": ["LOW", "HIGH"] * 4}, ["'HIGH', 'LOW'", "('high', 'low')"]),
     ],
 )
-def test_data_that_do_not_fit_the_rules_are_rejected(changes, told, rules, write, run):
+def test_score_rejects_unsuitable_data(changes, told, rules, write, run):
     err = failed(run, rules, write(KINDS.assign(**changes), "t.csv"), "--target", "y")
     for text in told:
         assert text in err
 
 
-def test_rows_of_one_class_are_scored(rules, write, run):
+def test_score_accepts_rows_of_one_class(rules, write, run):
     path = write(KINDS.assign(y="low"), "t.csv")
     accuracy = scored(run, rules, path)["prediction"]["accuracy"]
     is_low = CLASSES.predict(KINDS[["a", "b"]]) == "low"
@@ -416,7 +416,7 @@ def test_rows_of_one_class_are_scored(rules, write, run):
         (["x", "1"], ["'x' in column 'b' is read as missing (4 rows)"]),
     ],
 )
-def test_missing_values_are_scored_unless_refused(cells, told, rules, write, run):
+def test_score_accepts_missing_values_unless_forbidden(cells, told, rules, write, run):
     path = write(KINDS.assign(b=cells * 4), "t.csv")
     code, out, _ = run(rules, path, "--target", "y", "--format", "json")
     assert code == 0
@@ -427,21 +427,21 @@ def test_missing_values_are_scored_unless_refused(cells, told, rules, write, run
     assert "--missing drop" in err or "infinite" in err
 
 
-def test_rules_for_another_task_are_rejected(rules, kinds, run):
+def test_score_rejects_rules_for_another_task(rules, kinds, run):
     err = failed(run, rules, "diabetes")
     assert f"rules in {rules} are for classification, but diabetes is for regression" in err
     err = failed(run, rules, kinds, "--target", "y", "--task", "regression")
     assert f"rules in {rules} are for classification, but --task is for regression" in err
 
 
-def test_rules_need_a_target_to_be_compared_with(rules, kinds, run):
+def test_score_needs_a_target(rules, kinds, run):
     assert "target is missing" in failed(run, rules, kinds)
     err = failed(run, rules, kinds, "--target", "z")
     assert "target must be among the columns, got 'z'" in err
     assert "'nothing.csv' is neither" in failed(run, rules, "nothing.csv", "--target", "y")
 
 
-def test_linear_outputs_are_scored(write, run):
+def test_score_accepts_linear_outputs(write, run):
     steep = NUMBERS.replace(rules=[Rule((), LinearOutput(0.0, ((0, 1.0),)))])
     score = scored(run, write(steep, "r.json"), write(VALUES, "v.csv"))
     expected = mean_absolute_error(VALUES["y"], A)
@@ -459,7 +459,7 @@ def test_linear_outputs_are_scored(write, run):
         (["r.json", "iris", "--missing", "fill"], "--missing: invalid choice: 'fill'"),
     ],
 )
-def test_wrong_usage_exits_with_two(words, told, run):
+def test_score_exits_with_two_on_wrong_usage(words, told, run):
     code, out, err = run(*words)
     assert (code, out) == (2, "")
     assert told in err
@@ -488,7 +488,7 @@ def test_characteristics_equal_library(rules, kinds, run):
 
 
 @pytest.mark.parametrize("words", ["all", "c2, all", " all "])
-def test_all_measures_by_one_word(words, rules, kinds, run):
+def test_measures_option_accepts_all(words, rules, kinds, run):
     score = scored(run, rules, kinds, "--measures", words)
     assert score["measures"] == list(RULE_MEASURES)
     assert set(RULE_MEASURES) <= set(score["rules_by_themselves"][0])
@@ -506,7 +506,7 @@ def test_undefined_measures_are_null_and_a_dash(write, kinds, run):
 
 
 @pytest.mark.parametrize(("form", "sign"), [("text", " "), ("markdown", "|")])
-def test_tables_of_rules_go_by_their_numbers(form, sign, rules, kinds, run):
+def test_measures_are_tabulated_by_rule_number(form, sign, rules, kinds, run):
     code, out, err = run(
         rules, kinds, "--target", "y", "--measures", "precision,c2", "--format", form
     )
@@ -524,7 +524,7 @@ def test_tables_of_rules_go_by_their_numbers(form, sign, rules, kinds, run):
     assert result["conflicts"][0] == "0"
 
 
-def test_all_measures_fit_a_terminal_and_none_is_lost(rules, kinds, monkeypatch, run):
+def test_tables_of_all_measures_fit_a_terminal(rules, kinds, monkeypatch, run):
     monkeypatch.setenv("COLUMNS", "100")
     code, out, _ = run(rules, kinds, "--target", "y", "--measures", "all")
     assert code == 0
@@ -555,7 +555,7 @@ def test_assigned_rows_option_rejects_voting_rules(write, kinds, run):
     assert f"those in {votes} predict together (voting 'votes'). Leave the option out." in err
 
 
-def test_rules_of_numbers_by_themselves(write, run):
+def test_measures_of_regression_rules_equal_library(write, run):
     words = (write(NUMBERS, "r.json"), write(VALUES, "v.csv"))
     score = scored(run, *words, "--measures", "precision")
     report = rule_report(NUMBERS, VALUES[["a", "b"]], VALUES["y"])
@@ -567,7 +567,7 @@ def test_rules_of_numbers_by_themselves(write, run):
     assert "within a standard deviation" in out
 
 
-def test_measures_that_do_not_exist_are_a_wrong_usage(rules, kinds, run):
+def test_measures_option_rejects_unknown_names(rules, kinds, run):
     for words, told in [
         (["--measures", "c2,presicion"], "no measure of rules 'presicion'. Did you mean 'prec"),
         (["--measures", ","], "needs at least one measure of rules"),
@@ -597,7 +597,7 @@ def days(tmp_path):
 
 
 @pytest.mark.parametrize("source", ["folder", "glob", "file"])
-def test_rows_in_place_have_the_numbers_of_rows_in_memory(run, write, tmp_path, days, source):
+def test_score_in_place_equals_score_in_memory(run, write, tmp_path, days, source):
     folder, frame = days
     rules = write(CLASSES, "rules.json")
     table = write(frame.drop(columns=["number", "weight"]), "all.csv")
@@ -624,7 +624,7 @@ def test_rows_in_place_have_the_numbers_of_rows_in_memory(run, write, tmp_path, 
     pd.testing.assert_frame_equal(*numbers, rtol=1e-11)
 
 
-def test_weights_of_rows_in_place(run, write, days):
+def test_score_in_place_uses_weights(run, write, days):
     folder, frame = days
     words = [write(CLASSES, "rules.json"), folder, "--target", "class", "--weight", "weight"]
     code, out, _ = run(*words, "--format", "json")
@@ -636,7 +636,7 @@ def test_weights_of_rows_in_place(run, write, days):
 
 
 @pytest.mark.slow
-def test_black_box_of_file_predicts_rows(run, write, days, tmp_path):
+def test_black_box_of_file_predicts_rows_in_place(run, write, days, tmp_path):
     folder, frame = days
     X = frame[list(NAMES)]
     labels = np.where(CLASSES.covers(X), frame["class"], CLASSES.classes[0])
@@ -669,7 +669,7 @@ def test_black_box_of_file_predicts_rows(run, write, days, tmp_path):
         (["duckdb:///none.db?table=t", "--target", "class"], "no database 'none.db'"),
     ],
 )
-def test_rows_in_place_that_cannot_be_counted(run, write, days, words, message):
+def test_score_in_place_rejects_uncountable_rows(run, write, days, words, message):
     rules = write(CLASSES, "rules.json")
     code, out, err = run(rules, *(word.format(folder=days[0]) for word in words))
     assert code in (1, 2)
@@ -714,7 +714,7 @@ def test_more_option_adds_measures(rules, kinds, run):
 
 
 @pytest.mark.parametrize(("form", "sign"), [("text", " "), ("markdown", "|")])
-def test_a_model_adds_how_well_rules_agree_with_it(form, sign, write, model, run):
+def test_black_box_option_adds_fidelity_measures(form, sign, write, model, run):
     seen = CLASSES.replace(
         rules=[replace(rule, statistics=RuleStatistics(4, (3, 1))) for rule in CLASSES.rules]
     )
@@ -756,7 +756,7 @@ def test_a_model_adds_how_well_rules_agree_with_it(form, sign, write, model, run
     assert sign in out
 
 
-def test_numbers_have_no_boundary_and_no_classes(write, tmp_path, run):
+def test_more_option_omits_class_measures_in_regression(write, tmp_path, run):
     path = tmp_path / "model.joblib"
     joblib.dump(DecisionTreeRegressor(random_state=0).fit(VALUES[["a", "b"]], VALUES["y"]), path)
     score = scored(
@@ -772,7 +772,7 @@ def test_numbers_have_no_boundary_and_no_classes(write, tmp_path, run):
     assert score["more"]["fidelity_gap"] >= 0
 
 
-def test_many_rules_that_vote_are_not_tried_one_by_one(write, kinds, run):
+def test_more_option_skips_ablation_of_many_voting_rules(write, kinds, run):
     rule = CLASSES[0]
     votes = CLASSES.replace(rules=[rule] * 600, ordered=False, disjoint=False, voting="votes")
     result = scored(run, write(votes, "votes.json"), kinds, "--more")["more"]
@@ -791,13 +791,13 @@ def test_many_rules_that_vote_are_not_tried_one_by_one(write, kinds, run):
         (["--more", "--in-place"], "--more and --group need every row"),
     ],
 )
-def test_more_is_refused_where_it_means_nothing(words, told, rules, kinds, run):
+def test_more_option_rejects_useless_options(words, told, rules, kinds, run):
     code, out, err = run(rules, kinds, "--target", "y", *words)
     assert (code, out) == (2, "")
     assert told in err
 
 
-def test_a_model_of_other_columns_is_rejected(rules, kinds, tmp_path, run):
+def test_score_rejects_a_model_of_other_columns(rules, kinds, tmp_path, run):
     path = tmp_path / "model.joblib"
     joblib.dump(DecisionTreeClassifier().fit(KINDS[["a"]], KINDS["y"]), path)
     assert run(rules, kinds, "--target", "y", "--black-box", path)[0] == 1

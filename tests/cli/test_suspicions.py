@@ -64,7 +64,7 @@ def test_tune_reports_repeated_groups_first(visits, tmp_path, capsys, monkeypatc
 
 
 @pytest.mark.slow
-def test_misspelled_class_needs_no_more_rules(tmp_path, capsys):
+def test_misspelled_class_adds_no_rule(tmp_path, capsys):
     random = np.random.default_rng(0)
     table = pd.DataFrame(random.normal(size=(300, 2)).round(3), columns=["x", "z"])
     table["kind"] = np.where(table.sum(axis=1) + random.normal(0, 0.5, 300) > 0, "bad", "benign")
@@ -77,7 +77,7 @@ def test_misspelled_class_needs_no_more_rules(tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_remedies_can_be_run_as_printed(tmp_path, capsys, monkeypatch):
+def test_remedies_run_as_printed(tmp_path, capsys, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)  # lines are not wrapped
     random = np.random.default_rng(0)
     table = pd.DataFrame(random.normal(size=(120, 2)).round(3), columns=["x", "z"])
@@ -102,7 +102,7 @@ def test_remedies_can_be_run_as_printed(tmp_path, capsys, monkeypatch):
     assert "Good" not in out
 
 
-def test_rules_are_scored_with_the_names_of_their_run(tmp_path, capsys):
+def test_score_uses_labels_of_the_run(tmp_path, capsys):
     random = np.random.default_rng(0)
     table = pd.DataFrame(random.normal(size=(120, 2)).round(3), columns=["x", "z"])
     table["kind"] = np.where(table["x"] > 0, "bad", "good")
@@ -123,7 +123,7 @@ def test_rules_are_scored_with_the_names_of_their_run(tmp_path, capsys):
         (["--labels", "Good"], "'Good' is not a pair"),
     ],
 )
-def test_labels_that_cannot_be(labels, told, capsys):
+def test_labels_option_rejects_invalid_names(labels, told, capsys):
     with pytest.raises(SystemExit):
         main(["tune", "iris", *labels])
     assert told in capsys.readouterr().err
@@ -245,7 +245,7 @@ def test_predict_reports_other_units(visits, rules, tmp_path, capsys, has_run):
     assert "--strict: rows of" in err
 
 
-def test_predict_suggests_the_column_that_is_meant(visits, rules, tmp_path, capsys):
+def test_predict_suggests_columns_of_another_case(visits, rules, tmp_path, capsys):
     table = pd.read_csv(visits).rename(columns={"sugar": "SUGAR", "age": "Age"})
     table.to_csv(tmp_path / "caps.csv", index=False)
     capsys.readouterr()
@@ -254,7 +254,7 @@ def test_predict_suggests_the_column_that_is_meant(visits, rules, tmp_path, caps
 
 
 @pytest.mark.slow
-def test_remedies_for_test_rows(tmp_path, capsys, monkeypatch):
+def test_remedies_for_test_rows_run_as_printed(tmp_path, capsys, monkeypatch):
     """The printed commands remove training rows from the test, or the test itself."""
     monkeypatch.delenv("COLUMNS", raising=False)
     random = np.random.default_rng(0)
@@ -284,7 +284,7 @@ def test_remedies_for_test_rows(tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.slow
-def test_test_rows_of_one_class(tmp_path, capsys):
+def test_tune_scores_test_rows_of_one_class(tmp_path, capsys):
     random = np.random.default_rng(0)
     table = pd.DataFrame(random.normal(size=(200, 2)).round(3), columns=["a", "b"])
     table["y"] = np.where(table["a"] > 0, "yes", "no")

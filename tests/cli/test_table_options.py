@@ -57,7 +57,7 @@ def write(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_german_table_and_its_rules_on_other_rows(shop, write, run, tmp_path):
+def test_tune_and_other_commands_read_a_german_table(shop, write, run, tmp_path):
     path, later = write(shop.iloc[:200]), write(shop.iloc[200:], "later.csv")
     code, out, err = run(
         "tune", path, "--target", "gut", *SEARCH, "--test", later, "--output", tmp_path / "run"
@@ -106,7 +106,7 @@ def test_a_german_table_and_its_rules_on_other_rows(shop, write, run, tmp_path):
 
 
 @pytest.mark.slow
-def test_rows_to_test_on_are_read_before_the_search(shop, write, run):
+def test_tune_reads_test_rows_before_the_search(shop, write, run):
     path = write(shop)
     code, out, err = run("tune", path, "--target", "gut", *SEARCH, "--test", path.parent / "no.csv")
     assert (code, out) == (1, "")
@@ -126,7 +126,7 @@ def test_rows_to_test_on_are_read_before_the_search(shop, write, run):
 
 
 @pytest.mark.slow
-def test_options_take_lists_and_are_repeated(shop, write, run):
+def test_options_accept_lists_and_repetition(shop, write, run):
     words = ("tune", write(shop), "--target", "gut", *SEARCH, "--format", "json")
     code, out, _ = run(*words, "--drop", "Tag,Preis", "--category", "Nr", "--drop=Ort")
     assert code == 0
@@ -158,14 +158,14 @@ def test_options_take_lists_and_are_repeated(shop, write, run):
         (("--missing", "guess"), "invalid choice"),
     ],
 )
-def test_wrong_usage(words, told, shop, write, capsys):
+def test_table_options_reject_wrong_usage(words, told, shop, write, capsys):
     with pytest.raises(SystemExit) as caught:
         main(["tune", str(write(shop)), "--target", "gut", *words])
     assert caught.value.code == 2
     assert told in capsys.readouterr().err
 
 
-def test_a_model_trained_elsewhere_is_given_its_own_columns(shop, write, run, tmp_path):
+def test_tune_passes_original_columns_to_trained_model(shop, write, run, tmp_path):
     table = shop.assign(size=np.arange(240) % 17, id=np.arange(240))
     columns = make_column_transformer(
         (OneHotEncoder(handle_unknown="error"), ["Ort"]), remainder="passthrough"

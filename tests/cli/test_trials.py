@@ -211,7 +211,7 @@ def test_interrupt_during_baselines_counts_no_trial(commands, tmp_path):
     assert len(budgeted(commands.run(tmp_path, *SHORT).result)) == BUDGET
 
 
-def test_interrupt_before_anything_is_done_has_nothing_to_show(commands, tmp_path):
+def test_interrupt_before_any_trial_prints_no_results(commands, tmp_path):
     command = commands.start(tmp_path, *SHORT, "--output", "run", wait_at=1).until_it_waits()
     command.end(signal.SIGINT)
     assert (command.code, command.out) == (1, "")
@@ -222,7 +222,7 @@ def test_interrupt_before_anything_is_done_has_nothing_to_show(commands, tmp_pat
     assert not (tmp_path / "run").exists()
 
 
-def test_fresh_forgets_an_earlier_run(commands, unbroken, tmp_path):
+def test_fresh_option_discards_an_earlier_run(commands, unbroken, tmp_path):
     for folder in ((), ("--output", "run")):
         commands.start(tmp_path, *SHORT, *folder, wait_at=LATE).until_it_waits().end(signal.SIGKILL)
         second_outcome = commands.run(tmp_path, *SHORT, *folder, "--fresh")
@@ -239,13 +239,13 @@ def test_fresh_forgets_an_earlier_run(commands, unbroken, tmp_path):
         ("--features", "petal width (cm)"),
     ],
 )
-def test_a_search_in_the_cache_does_not_hinder_another(other, commands, tmp_path):
+def test_cached_search_does_not_affect_another(other, commands, tmp_path):
     assert "--pick 99" in commands.run(tmp_path, *SHORT, "--pick", "99").err  # its trials are kept
     command = commands.run(tmp_path, *SHORT, *other)
     assert command.code == 0, command.err
 
 
-def test_less_to_do_than_was_done_ends_at_once(commands, tmp_path):
+def test_smaller_budget_than_stored_trials_ends_at_once(commands, tmp_path):
     words = ("--storage", "kept.journal")
     command = commands.start(tmp_path, *SHORT, *words, wait_at=LATE).until_it_waits()
     command.end(signal.SIGKILL)  # with a trial that is to be repeated, for which there is no room
@@ -270,7 +270,7 @@ def test_larger_budget_resumes_stored_trials(commands, tmp_path):
 # In a folder --------------------------------------------------------------------------------------
 
 
-def test_folder_of_a_killed_run_is_gone_on_with(commands, unbroken, tmp_path):
+def test_folder_of_a_killed_run_is_resumed(commands, unbroken, tmp_path):
     words = (*SHORT, "--output", "run")
     folder = tmp_path / "run"
     commands.start(tmp_path, *words, wait_at=LATE).until_it_waits().end(signal.SIGKILL)
@@ -303,7 +303,7 @@ def test_output_folder_of_interrupted_run_is_resumed(commands, tmp_path):
     assert len(lines) == 1 + N_BASELINES + BUDGET
 
 
-def test_killed_run_that_was_to_replace_another_is_gone_on_with(commands, tmp_path):
+def test_killed_run_with_overwrite_is_resumed(commands, tmp_path):
     words = (*SHORT, "--output", "run", "--overwrite")
     assert commands.run(tmp_path, *words).code == 0
     commands.start(tmp_path, *words, wait_at=LATE).until_it_waits().end(signal.SIGKILL)
@@ -379,7 +379,7 @@ def test_killed_search_is_resumed_next_to_another(commands, tmp_path):
     assert len(budgeted(second.result)) == BUDGET
 
 
-def test_pick_uses_the_trials_of_a_finished_run(commands, tmp_path):
+def test_pick_option_uses_trials_of_a_finished_run(commands, tmp_path):
     def n_stored(command):
         notes = [note for note in command.result["notes"] if note.startswith("resuming after")]
         return sum(int(note.split()[2]) for note in notes)
@@ -448,7 +448,7 @@ def test_old_cache_files_are_deleted(commands, tmp_path):
         ("--drop", "petal width (cm)"),
     ],
 )
-def test_another_search_of_the_same_name_is_an_error(other, commands, tmp_path, searched):
+def test_another_search_of_the_same_name_is_rejected(other, commands, tmp_path, searched):
     command = commands.run(
         searched.parent, *SHORT, "--storage", searched.name, "--study", "a", *other
     )
@@ -478,7 +478,7 @@ def searched(commands, tmp_path_factory):
         (("--workers", "-1"), "--workers: must be an integer of at least 0, got '-1'"),
     ],
 )
-def test_wrong_usage_exits_with_two(words, told, commands, tmp_path):
+def test_tune_exits_with_two_on_wrong_usage(words, told, commands, tmp_path):
     command = commands.run(tmp_path, *SHORT, *words)
     assert (command.code, command.out) == (2, "")
     assert told in command.err
@@ -501,7 +501,7 @@ def test_study_name_separates_searches_in_one_storage(commands, tmp_path):
 # Several workers ----------------------------------------------------------------------------------
 
 
-def test_two_commands_share_a_search_and_both_show_all_of_it(commands, tmp_path):
+def test_tune_shares_a_search_between_commands(commands, tmp_path):
     words = (*SHORT, "--storage", "kept.journal")
     first = commands.start(tmp_path, *words, wait_at=1).until_it_waits()
     second = commands.start(tmp_path, *words, wait_at=2).until_it_waits()
@@ -549,7 +549,7 @@ def test_search_resumes_next_to_orphaned_workers(commands, tmp_path):
 
 
 @pytest.mark.slow
-def test_workers_of_one_command_and_the_death_of_one(commands, tmp_path):
+def test_tune_repeats_the_trial_of_a_killed_worker(commands, tmp_path):
     """The main process waits at its first trial until its worker has begun one."""
     words = (*SHORT, "--output", "run", "--workers", 2)
     command = commands.start(tmp_path, *words, wait_at=1).until_it_waits()
@@ -581,7 +581,7 @@ def test_workers_of_one_command_and_the_death_of_one(commands, tmp_path):
 
 
 @pytest.mark.slow
-def test_workers_need_no_storage_that_is_named(commands, tmp_path):
+def test_workers_option_needs_no_named_storage(commands, tmp_path):
     command = commands.run(tmp_path, *SHORT, "--workers", 2)
     assert command.code == 0
     assert len(budgeted(command.result)) in {BUDGET, BUDGET + 1}
@@ -605,7 +605,7 @@ FoldEvaluator.__call__ = waiting
 
 
 @pytest.mark.slow
-def test_interrupt_reaches_the_workers(commands, tmp_path):
+def test_interrupt_reaches_workers(commands, tmp_path):
     words = (*SEARCH, "--trials", 100_000, "--output", "run", "--workers", 2)
     # Both are in the middle of a trial when the interrupt comes, however busy the machine is.
     reached, program = tmp_path / "reached", tmp_path / "program" / "sitecustomize.py"
@@ -637,7 +637,7 @@ def test_interrupt_reaches_the_workers(commands, tmp_path):
 # Passwords ----------------------------------------------------------------------------------------
 
 
-def test_database_out_of_reach_is_an_error_without_a_password(capsys):
+def test_unreachable_database_error_hides_password(capsys):
     words = ["tune", "iris", "--black-box", "decision-tree", "--trials", "12"]
     code = main([*words, "--storage", "postgresql://anna:geheim@127.0.0.1:1/studies"])
     captured = capsys.readouterr()
@@ -646,7 +646,7 @@ def test_database_out_of_reach_is_an_error_without_a_password(capsys):
     assert "geheim" not in captured.err
 
 
-def test_commands_of_remedies_hide_passwords(tmp_path, capsys):
+def test_remedies_hide_passwords(tmp_path, capsys):
     table = pd.DataFrame({"a": range(20), "y": ["no", "yes"] * 10})
     table.to_csv(tmp_path / "few.csv", index=False)
     words = ["tune", str(tmp_path / "few.csv"), "--target", "y", "--trials", "12"]

@@ -153,7 +153,7 @@ def by_hand(dataset, name="decision-tree", *, scoring=None, cv=2, trials=4, seed
     ],
 )
 @pytest.mark.filterwarnings("ignore:The best candidate by .* is a constant:UserWarning")
-def test_json_agrees_with_the_search_by_hand(data, options, scoring, result):
+def test_tune_json_equals_search_in_python(data, options, scoring, result):
     found = result(data, *SHORT, *options)
     dataset = load_dataset(data)
     search = by_hand(dataset, scoring=scoring)
@@ -175,7 +175,7 @@ def test_json_agrees_with_the_search_by_hand(data, options, scoring, result):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EVERY_BLACK_BOX)
-def test_quality_of_every_black_box_is_its_own_cross_validation(name, iris, result):
+def test_quality_of_black_boxes_equals_cross_validation(name, iris, result):
     model = make_black_box(name, "classification", 0)
     folds = StratifiedKFold(2, shuffle=True, random_state=0)
     with threadpool_limits(1):  # more threads than cores make gradient boosting very slow
@@ -187,7 +187,7 @@ def test_quality_of_every_black_box_is_its_own_cross_validation(name, iris, resu
 
 
 @pytest.mark.slow
-def test_quality_of_a_regressor_is_its_own_cross_validation(result):
+def test_quality_of_regressors_equals_cross_validation(result):
     found = result("diabetes", "--black-box", "svm", "--trials", 2, "--cv", 3, "--seed", 7)
     dataset = load_dataset("diabetes")
     folds = KFold(3, shuffle=True, random_state=7)
@@ -200,7 +200,7 @@ def _cells(line):
     return re.split(r" {2,}", line.strip())
 
 
-def test_text_shows_the_figures_of_the_json(run, result):
+def test_text_equals_figures_of_json(run, result):
     found = result("iris", *SHORT)
     code, out, err = run("tune", "iris", *SHORT)
     assert code == 0
@@ -271,7 +271,7 @@ def test_text_shows_the_figures_of_the_json(run, result):
 
 
 @pytest.mark.slow
-def test_losses_are_shown_as_in_the_papers_less_is_better(run, result):
+def test_losses_are_printed_without_sign(run, result):
     options = ("diabetes", *SHORT, "--scoring", "fire")
     found = result(*options)
     score = found["best"]["score"]
@@ -293,7 +293,7 @@ def test_output_states_reference_of_scores(run):
 
 
 @pytest.mark.slow
-def test_markdown_has_the_rows_and_rules_of_the_text(run):
+def test_markdown_equals_rows_and_rules_of_text(run):
     code, text, _ = run("tune", "iris", *SHORT)
     assert code == 0
     code, markdown, _ = run("tune", "iris", *SHORT, "--format", "markdown")
@@ -312,7 +312,7 @@ def test_markdown_has_the_rows_and_rules_of_the_text(run):
 
 
 @pytest.mark.slow
-def test_only_the_ten_best_different_outcomes_are_shown(run):
+def test_leaderboard_prints_the_ten_best_outcomes(run):
     _, out, _ = run("tune", "iris", "--black-box", "knn", "--trials", 40, "--cv", 2)
     heading = re.search(
         r"leaderboard: \d+ candidates, .*the best 10 of (\d+) different outcomes by ICE", out
@@ -326,14 +326,14 @@ def test_only_the_ten_best_different_outcomes_are_shown(run):
     assert scores == sorted(scores, reverse=True)
 
 
-def test_search_can_be_limited_to_some_extractors(result):
+def test_extractors_option_limits_the_search(result):
     found = result("iris", *SHORT, "--extractors", "gridex")
     assert {row["extractor"] for row in found["leaderboard"]} == {"gridex"}
     assert found["search"]["extractors"] == ["gridex"]
 
 
 @pytest.mark.slow
-def test_number_of_jobs_does_not_change_the_result(run, result):
+def test_n_jobs_option_does_not_change_the_result(run, result):
     alone = result("iris", *SHORT)
     code, out, err = run("tune", "iris", *SHORT, "--n-jobs", 2, "--format", "json")
     assert code == 0
@@ -394,7 +394,7 @@ def test_timeout_reports_trials_not_started(monkeypatch, run):
     assert data["best"]["extractor"] == "cart"
 
 
-def test_no_time_at_all_is_an_error(run):
+def test_tiny_timeout_is_an_error(run):
     code, out, err = run("tune", "iris", *SHORT, "--timeout", "1e-9")
     assert (code, out) == (1, "")
     assert "timeout=1e-09 seconds; allow more time" in err
@@ -413,7 +413,7 @@ def test_scoring_option_accepts_other_measures(scoring, result):
 
 
 @pytest.mark.slow
-def test_text_offers_the_alternatives_of_the_json(run, result):
+def test_text_offers_alternatives_of_json(run, result):
     found = result("titanic", *SHORT)["alternatives"]
     assert found["measure"] == "accuracy"
     rows = {"rows": "held-out rows, 2 folds", "weighted": False}
@@ -437,7 +437,7 @@ def test_text_offers_the_alternatives_of_the_json(run, result):
 
 
 @pytest.mark.slow
-def test_rows_of_each_black_box_are_stated(run, tmp_path):
+def test_tune_states_the_sample_of_rows(run, tmp_path):
     numbers = np.random.default_rng(0).normal(size=(5100, 2)).round(3)
     table = pd.DataFrame(numbers, columns=["a", "b"])
     table["label"] = np.where(table["a"] > 0.3, "yes", "no")
@@ -450,14 +450,14 @@ def test_rows_of_each_black_box_are_stated(run, tmp_path):
     assert re.search(rf"{start}{ready}(.*\n)*{later}\d+\.\d s\n", err)
 
 
-def test_constant_is_not_shown_alone(run):
+def test_tune_offers_alternatives_to_a_constant(run):
     _, out, _ = run("tune", "iris", *SHORT, "--extractors", "cart", "--rho", 8)
     assert "1. ALWAYS setosa" in out
     offered = out.partition("to choose from, by correctness or by fidelity:\n")[2]
     assert "1. IF petal " in offered
 
 
-def test_fidelity_ignores_the_target(run, result):
+def test_fidelity_scoring_ignores_the_target(run, result):
     found = result("iris", *SHORT, "--scoring", "fidelity", "--max-rules", 4)
     assert found["search"]["scoring"] == "fidelity"
     assert found["search"]["reference"] == "black-box"
@@ -525,7 +525,7 @@ def test_output_holds_rules_leaderboard_and_run(write, flowers, tmp_path, run):
     assert about["notes"] == []
 
 
-def test_every_option_is_recorded(result):
+def test_run_records_every_option(result):
     options = build_parser(["tune"]).parse_args(["tune", "iris"])
     given = ("--labels", "setosa=s", "--repeats", "2", "--max-disagreement", "0.9", "--witnesses")
     recorded = result("iris", *SHORT, *given)["run"]["options"]
@@ -547,7 +547,7 @@ def test_checksum_of_built_in_data_equals_csv(iris, result):
 
 
 @pytest.mark.slow
-def test_same_seed_writes_the_same_files_but_for_times(tmp_path, run):
+def test_same_seed_writes_the_same_files_except_for_times(tmp_path, run):
     def files(name, seed):
         words = ("tune", "diabetes", *SHORT, "--quiet", "--seed", seed, "--output", tmp_path / name)
         assert run(*words)[0] == 0
@@ -567,7 +567,7 @@ def test_same_seed_writes_the_same_files_but_for_times(tmp_path, run):
     assert other[1] != first[1]  # other folds, other scores
 
 
-def test_earlier_files_need_overwrite(tmp_path, run):
+def test_output_with_earlier_files_needs_overwrite(tmp_path, run):
     words = ("tune", "iris", *SHORT, "--output", tmp_path)
     (tmp_path / "run.json").write_text("precious", encoding="utf-8")
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
@@ -583,7 +583,7 @@ def test_earlier_files_need_overwrite(tmp_path, run):
     assert sorted(p.name for p in tmp_path.iterdir()) == sorted([*FILES, KEPT, "notes.txt"])
 
 
-def test_output_must_be_a_folder_that_can_be_made(tmp_path, write, run):
+def test_output_must_be_a_writable_folder(tmp_path, write, run):
     path = write("x", "file")
     for folder, told in [(path, "is a file"), (path / "run", "cannot be written to")]:
         code, out, err = run("tune", "iris", *SHORT, "--output", folder)
@@ -592,7 +592,7 @@ def test_output_must_be_a_folder_that_can_be_made(tmp_path, write, run):
         assert "ame another folder" in err or "name a folder" in err
 
 
-def test_failure_leaves_no_empty_folder_behind(tmp_path, write, run):
+def test_failed_tune_leaves_no_empty_folder(tmp_path, write, run):
     folder = tmp_path / "run"
     assert run("tune", "nothing", *SHORT, "--output", folder)[0] == 1
     assert not folder.exists()
@@ -617,7 +617,7 @@ def test_failure_leaves_no_empty_folder_behind(tmp_path, write, run):
         ),
     ],
 )
-def test_labels_of_all_kinds_survive(kind, classes, separator, write, flowers, tmp_path, run):
+def test_labels_of_all_types_survive(kind, classes, separator, write, flowers, tmp_path, run):
     table = flowers.assign(kind=kind(flowers["kind"])).rename(columns={"pl": "Blütenlänge ≥ 0"})
     path = write(table, sep=separator)
     folder = tmp_path / "run"
@@ -635,7 +635,7 @@ def test_labels_of_all_kinds_survive(kind, classes, separator, write, flowers, t
     assert json.loads(out)["prediction"]["accuracy"]["all_rows"] > 0.9
 
 
-def test_number_to_predict_and_columns_to_leave_out(write, flowers, result):
+def test_target_may_be_numeric_and_columns_dropped(write, flowers, result):
     table = flowers.assign(id=range(1, 151))
     found = result(write(table), "--target", "pw", "--drop", "id", "--drop", "kind", *SHORT)
     assert found["data"]["task"] == "regression"
@@ -645,7 +645,7 @@ def test_number_to_predict_and_columns_to_leave_out(write, flowers, result):
 
 
 @pytest.mark.slow
-def test_task_can_be_forced(write, flowers, result):
+def test_task_option_overrides_inference(write, flowers, result):
     table = flowers.assign(count=np.arange(150) % 7).drop(columns="kind")
     path = write(table)
     assert result(path, "--target", "count", *SHORT)["data"]["task"] == "classification"
@@ -664,7 +664,7 @@ def test_missing_drop_omits_rows(write, flowers, run, result):
 
 
 @pytest.mark.slow
-def test_doubtful_columns_are_noted_and_kept_in_the_result(write, flowers, run):
+def test_doubtful_columns_are_noted_and_recorded(write, flowers, run):
     table = flowers.assign(one=1, copy=flowers["sl"], id=range(150))
     words = ("tune", write(table), "--target", "kind", *SHORT, "--format", "json")
     code, out, err = run(*words)
@@ -681,7 +681,7 @@ def test_doubtful_columns_are_noted_and_kept_in_the_result(write, flowers, run):
     assert json.loads(run(*words, "--quiet")[1])["notes"] == notes
 
 
-def test_warnings_of_the_black_box_become_one_note(monkeypatch, run, tmp_path):
+def test_warnings_of_black_box_become_one_note(monkeypatch, run, tmp_path):
     def hasty(name, task, seed, categories):
         return make_pipeline(StandardScaler(), MLPClassifier(max_iter=2, random_state=seed))
 
@@ -769,7 +769,7 @@ def model(iris):
 
 
 @pytest.mark.slow
-def test_skops_model_is_explained_as_it_is(model, iris, tmp_path, run, result):
+def test_skops_model_is_explained_without_training(model, iris, tmp_path, run, result):
     skops = pytest.importorskip("skops.io")
     path = tmp_path / "model.skops"
     path.write_bytes(skops.dumps(model))
@@ -801,7 +801,7 @@ def test_given_model_is_the_default_reference(model, tmp_path, run, result):
     assert "compared with the black box's predictions" in out
 
 
-def test_joblib_model_is_opened_only_when_trusted(model, tmp_path, run):
+def test_joblib_model_is_opened_only_if_trusted(model, tmp_path, run):
     path = tmp_path / "model.joblib"
     joblib.dump(model, path)
     words = ("tune", "iris", "--black-box", path, *SHORT[2:])
@@ -889,7 +889,7 @@ def test_missing_error_rejects_missing_values(name, write, run):
         (("--target", "knd", "--drop=slx"), "--target kind --drop=sl"),
     ],
 )
-def test_errors_end_with_a_finished_command(words, mended, write, flowers, run):
+def test_errors_end_with_a_corrected_command(words, mended, write, flowers, run):
     path = write(flowers)
     code, out, err = run("tune", path, *words)
     assert (code, out) == (1, "")
@@ -897,7 +897,7 @@ def test_errors_end_with_a_finished_command(words, mended, write, flowers, run):
     assert err.strip().endswith(f"Try: skescore tune {path} {mended}")
 
 
-def test_words_among_numbers_can_be_pasted_as_missing(write, flowers, run):
+def test_words_among_numbers_give_na_values_options(write, flowers, run):
     table = flowers.astype({"sl": object})
     table.loc[:9, "sl"] = ["too long", "long"] * 5
     words = ("tune", write(table), "--target", "kind", *SHORT)
@@ -905,7 +905,7 @@ def test_words_among_numbers_can_be_pasted_as_missing(write, flowers, run):
     assert err.strip().endswith("'--na-values=too long' --na-values=long")
 
 
-def test_the_table_without_its_faults_is_fine(write, run):
+def test_valid_table_is_accepted(write, run):
     words = ("tune", write(GOOD), "--target", "y", "--black-box", "knn", "--cv", 2, "--trials", 2)
     assert run(*words)[0] == 0
 
@@ -957,7 +957,7 @@ def test_unreadable_file_ends_with_an_error(write, monkeypatch, run):
     assert f"{path} cannot be read: Permission denied. Check its name and its access rights" in err
 
 
-def test_search_without_any_rules_ends_with_an_error(monkeypatch, run):
+def test_search_without_rules_ends_with_an_error(monkeypatch, run):
     def never(*_):
         raise ValueError("There are no rules, so ICE is undefined.")
 
@@ -1024,7 +1024,7 @@ def test_model_error_has_no_traceback_by_default(monkeypatch, run):
         (["tune", "iris", "--format", "xml"], "--format: invalid choice: 'xml'"),
     ],
 )
-def test_wrong_usage_exits_with_two(words, told, run):
+def test_main_exits_with_two_on_wrong_usage(words, told, run):
     code, out, err = run(*words)
     assert (code, out) == (2, "")
     assert told in err
@@ -1056,7 +1056,7 @@ def process():
 
 
 @pytest.mark.slow
-def test_installed_command_and_module_are_the_same(process):
+def test_installed_command_equals_module(process):
     assert SCRIPT.exists()
     out, err = process("--version").communicate(timeout=60)
     assert (out.decode().strip(), err) == (f"skescore {skescore.__version__}", b"")
@@ -1077,7 +1077,7 @@ def test_rules_are_printed_in_ascii(process):
 
 
 @pytest.mark.slow
-def test_reader_that_has_gone_is_a_failure_without_text(process):
+def test_closed_pipe_is_a_failure_without_message(process):
     reading, writing = os.pipe()
     os.close(reading)
     started = process("tune", "iris", *SHORT, "--quiet", stdout=writing)
@@ -1088,7 +1088,7 @@ def test_reader_that_has_gone_is_a_failure_without_text(process):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
-def test_results_that_cannot_be_written_are_a_failure(process):
+def test_full_standard_output_is_a_failure(process):
     with open("/dev/full", "wb") as full:
         started = process("tune", "iris", *SHORT, "--quiet", stdout=full)
         _, err = started.communicate(timeout=60)
@@ -1100,7 +1100,7 @@ def test_results_that_cannot_be_written_are_a_failure(process):
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such signals")
-def test_interrupt_ends_without_traceback_and_without_a_folder(write, flowers, tmp_path, process):
+def test_interrupt_leaves_neither_traceback_nor_folder(write, flowers, tmp_path, process):
     path = write(flowers.assign(one=1))
     folder = tmp_path / "run"
     words = ("tune", path, "--target", "kind", "--trials", 100_000, "--output", folder)
@@ -1140,7 +1140,7 @@ def test_progress_is_written_to_terminal_only(process):
 
 
 @pytest.mark.slow
-def test_limits_and_another_row_of_the_trade_off(run):
+def test_limits_and_pick_select_another_row(run):
     settings = (
         "iris",
         "--black-box",
@@ -1250,7 +1250,7 @@ def test_completeness_by_rows_ignores_class_weights(run, tmp_path):
 
 
 @pytest.mark.slow
-def test_scores_take_another_performance(run):
+def test_performance_option_changes_scores(run):
     settings = ("wine", *SHORT, "--format", "json")
     plain, balanced = (
         json.loads(run("tune", *settings, *more)[1])["leaderboard"][0]
@@ -1262,7 +1262,7 @@ def test_scores_take_another_performance(run):
 
 
 @pytest.mark.slow
-def test_rules_on_named_columns_only(run, flowers, tmp_path):
+def test_features_option_limits_columns_of_rules(run, flowers, tmp_path):
     flowers.to_csv(tmp_path / "flowers.csv", index=False)
     common = (tmp_path / "flowers.csv", "--target", "kind", *SHORT, "--format", "json")
     code, out, _ = run("tune", *common, "--features", "sl, pw")
@@ -1322,7 +1322,7 @@ def test_unused_columns_are_reported(run, tmp_path):
         (["iris", "--max-rules", 2], "is the best that satisfies --max-rules"),
     ],
 )
-def test_why_the_first_row_is_not_the_one_with_the_best_score(run, options, why):
+def test_leaderboard_explains_an_unexpected_first_row(run, options, why):
     _, out, err = run(
         "tune",
         "--black-box",
@@ -1436,7 +1436,7 @@ def test_database_needs_target_as_reference(run, tmp_path):
     assert "a database hands over no rows" in err
 
 
-def test_limits_that_nothing_keeps_fail_also_quietly(run):
+def test_unmet_limits_fail_with_and_without_quiet(run):
     words = ("tune", "iris", "--black-box", "decision-tree", "--extractors", "cart")
     words = (*words, "--trials", 1, "--cv", 2, "--max-rules", 1, "--min-fidelity", 0.9)
     code, out, err = run(*words, "--quiet")
@@ -1450,7 +1450,7 @@ def test_limits_that_nothing_keeps_fail_also_quietly(run):
     assert "that satisfies" not in out
 
 
-def test_features_of_another_case_are_suggested(run):
+def test_features_option_suggests_names_of_another_case(run):
     code, _, err = run("tune", "titanic", "--features", "Sex", "--black-box", "decision-tree")
     assert code == 1
     assert "--features must name features of titanic, got 'Sex'. Did you mean 'sex'?" in err

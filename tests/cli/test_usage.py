@@ -99,7 +99,7 @@ def test_messages_hide_passwords(words, capsys):
     assert "secret" not in err
 
 
-def test_no_password_in_the_error_of_a_data_file(capsys):
+def test_data_file_error_hides_password(capsys):
     assert main(["tune", URL, "--target", "y"]) == 1
     _, err = capsys.readouterr()
     assert "postgresql://host/studies" in err
@@ -108,7 +108,7 @@ def test_no_password_in_the_error_of_a_data_file(capsys):
 
 @pytest.mark.parametrize("scheme", ["postgresql", "mysql+pymysql", "grpc"])
 @pytest.mark.parametrize("password", ["<p:a/s@s>", "'p\"w'", "ä ö"])
-def test_passwords_of_any_signs_are_hidden(password, scheme, wrong):
+def test_messages_hide_passwords_with_any_characters(password, scheme, wrong):
     line = wrong("tune", "iris", f"--storge={scheme}://anna:{password}@host/db", "x")
     assert password not in line
     line = wrong("tune", "iris", f"{scheme}://anna:{password}@host/db")
@@ -118,11 +118,11 @@ def test_passwords_of_any_signs_are_hidden(password, scheme, wrong):
 @pytest.mark.parametrize(
     "text", ["sqlite:///study.db", "grpc://host:13000", "postgresql://anna@host/db", "a:b@c"]
 )
-def test_texts_without_passwords_stay(text, wrong):
+def test_messages_keep_texts_without_passwords(text, wrong):
     assert text in wrong("tune", "iris", text)
 
 
-def test_passwords_among_the_options_of_a_url(wrong):
+def test_messages_hide_passwords_in_queries_of_urls(wrong):
     line = wrong("tune", "iris", "postgresql://host/db?user=anna&password=secret&ssl=1")
     assert "postgresql://host/db?user=anna&password=***&ssl=1" in line
 
@@ -155,7 +155,7 @@ def test_usage_lists_command_and_summary(columns, monkeypatch):
 
 
 @pytest.mark.parametrize("prog", PROGS)
-def test_examples_are_understood(prog):
+def test_examples_can_be_parsed(prog):
     (parser,) = [parser for parser in parsers() if parser.prog == prog]
     lines = parser.epilog.splitlines()
     examples = [line for line in lines if line.startswith("  skescore ")]
@@ -171,7 +171,7 @@ def test_examples_are_understood(prog):
 
 
 @pytest.mark.parametrize("words", [[], ["tune"], ["reproduce"], ["reproduce", "ice"]])
-def test_help_as_a_command_is_the_option(words, capsys):
+def test_help_command_equals_help_option(words, capsys):
     texts = []
     for arguments in (["help", *words], [*words, "--help"]):
         with pytest.raises(SystemExit) as stop:
@@ -182,7 +182,7 @@ def test_help_as_a_command_is_the_option(words, capsys):
     assert texts[0].startswith(" ".join(["usage: skescore", *words]))
 
 
-def test_every_command_is_listed_with_its_own_line():
+def test_help_lists_every_command_with_its_summary():
     text = build_parser([]).format_help()
     for name, (_, summary) in COMMANDS.items():
         assert f"    {name}" in text
@@ -205,7 +205,7 @@ print(json.dumps([codes, [name for name in {heavy!r} if name in sys.modules]]))
 """
 
 
-def test_help_wrong_usage_and_missing_files_import_nothing_heavy(tmp_path: Path) -> None:
+def test_help_and_usage_errors_import_nothing_heavy(tmp_path: Path) -> None:
     codes = {
         "tune --help": 0,
         "tune iris --trails 5": 2,
@@ -268,7 +268,7 @@ def test_help_wrong_usage_and_missing_files_import_nothing_heavy(tmp_path: Path)
         assert part in line
 
 
-def test_errors_command_no_terminal(tmp_path, capsys):
+def test_errors_escape_control_characters(tmp_path, capsys):
     """Names out of a file are shown with their control signs as escapes."""
     path = tmp_path / "data.csv"
     path.write_text("a\x1b]0;owned\x07,b\u202e,y\n" + "1,2,0\n" * 5 + "1,x,1\n" * 5)
@@ -297,7 +297,7 @@ def test_storage_error_lists_known_forms(capsys):
         assert form in told
 
 
-def test_measures_of_a_search_are_of_rules_or_of_rule_sets():
+def test_measures_option_accepts_rules_and_rule_sets():
     words = ["tune", "iris", "--measures", "c2,overlap, neg_redundant_rules,min_rule_c2,stability"]
     assert build_parser().parse_args(words).measures == (
         "mean_rule_c2",
@@ -315,7 +315,7 @@ def test_measures_of_a_search_are_of_rules_or_of_rule_sets():
 @pytest.mark.skipif(os.name != "posix", reason="needs a shell")
 @pytest.mark.parametrize("command", ["doctor", "--version"])
 @pytest.mark.parametrize(("output", "told"), [(">&-", "standard output is closed"), ("| true", "")])
-def test_output_that_cannot_be_written_is_an_error(command: str, output: str, told: str) -> None:
+def test_unwritable_output_is_an_error(command: str, output: str, told: str) -> None:
     if command == "--version" and not told:
         pytest.skip("argparse writes the version")
     script = f"set -o pipefail; {shlex.quote(sys.executable)} -m skescore {command} {output}"

@@ -65,7 +65,7 @@ def test_verify_writes_json_that_check_confirms(files, capsys) -> None:
     assert "is not the JSON of `skescore verify --format json`" in capsys.readouterr().err
 
 
-def test_witnesses_need_a_limit(capsys):
+def test_witnesses_option_needs_max_disagreement(capsys):
     with pytest.raises(SystemExit):
         main(["tune", "iris", "--witnesses"])
     assert "--witnesses: needs --max-disagreement" in capsys.readouterr().err

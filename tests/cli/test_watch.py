@@ -234,7 +234,7 @@ def test_watch_rejects_the_state_of_other_rules(folder: Path, capsys) -> None:
 
 
 @pytest.mark.slow
-def test_killed_updates_lose_and_repeat_nothing(folder: Path) -> None:
+def test_killed_updates_neither_lose_nor_repeat_rows(folder: Path) -> None:
     rows = table(20_000, 8)
     for part in range(2):
         rows.iloc[part * 10_000 : (part + 1) * 10_000].to_csv(f"rows{part}.csv", index=False)
