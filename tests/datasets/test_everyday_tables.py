@@ -21,7 +21,7 @@ def table(request) -> EverydayTable:
     return TABLES[request.param]
 
 
-def test_everyday_table_is_read_as_it_is(table, tmp_path):
+def test_load_dataset_reads_everyday_table_as_it_is(table, tmp_path):
     dataset = load_dataset(table.write(tmp_path), target=table.target)
     assert set(table.features) <= set(dataset.X)
     assert {name.partition(": days")[0] for name in dataset.X} <= {
@@ -36,7 +36,7 @@ def test_everyday_table_is_read_as_it_is(table, tmp_path):
 
 
 @pytest.mark.slow
-def test_everyday_table_is_tuned_as_it_is(table, tmp_path, capsys):
+def test_tune_accepts_everyday_table_as_it_is(table, tmp_path, capsys):
     path = table.write(tmp_path)
     assert main(["tune", str(path), "--target", table.target, *SHORT]) == 0
     out, err = capsys.readouterr()

@@ -55,7 +55,7 @@ def read_staff(rows: list[list[str]], folder: Path) -> tuple[list[float], str]:
     st.booleans(),
     st.sampled_from([("Total of {}", sum), ("{} Subtotal", sum), ("Average {}", mean)]),
 )
-def test_totals_after_blocks_are_the_only_rows_left_out(tmp_path, seed, sizes, has_kind, form):
+def test_read_table_omits_totals_after_blocks_only(tmp_path, seed, sizes, has_kind, form):
     label, statistic = form
     rows, staff = [], []
     for number, size in enumerate(sizes):
@@ -73,7 +73,7 @@ def test_totals_after_blocks_are_the_only_rows_left_out(tmp_path, seed, sizes, h
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.integers(0, 2**32 - 1), st.integers(5, 40), st.sampled_from(["Total", "Sum", "Mean"]))
-def test_data_named_like_a_total_is_kept(tmp_path, seed, n_rows, name):
+def test_read_table_keeps_data_named_like_a_total(tmp_path, seed, n_rows, name):
     rows = make_rows(n_rows, seed)
     rows[-1][3] = rows[0][3]  # a word that another row has in the same column
     rows[seed % n_rows][0] = name
@@ -83,7 +83,7 @@ def test_data_named_like_a_total_is_kept(tmp_path, seed, n_rows, name):
 
 
 @pytest.mark.parametrize("is_last_sum", [True, False])
-def test_sums_without_a_label_are_left_out(tmp_path, is_last_sum):
+def test_load_dataset_omits_sums_without_a_label(tmp_path, is_last_sum):
     numbers = np.random.default_rng(0).normal(20, 5, 40).round(2)
     rows = [f"{kind},{number}" for kind, number in zip("ab" * 20, numbers, strict=True)]
     path = tmp_path / "sums.csv"
@@ -96,7 +96,7 @@ def test_sums_without_a_label_are_left_out(tmp_path, is_last_sum):
 
 
 @pytest.mark.parametrize(("separator", "suffix"), [(",", "csv"), (";", "csv"), ("\t", "tsv")])
-def test_subtotals_are_left_out(separator, suffix, tmp_path):
+def test_load_dataset_omits_subtotals(separator, suffix, tmp_path):
     blocks = [make_rows(12, seed) for seed in range(3)]
     plain, printed = [NAMES], [NAMES]
     for number, block in enumerate(blocks):
@@ -119,7 +119,7 @@ def test_subtotals_are_left_out(separator, suffix, tmp_path):
     assert "left out among" not in findings[0]
 
 
-def test_headings_of_groups_are_left_out(tmp_path):
+def test_read_table_omits_headings_of_groups(tmp_path):
     rows = [["North", "", "", ""], *make_rows(6, 0), ["South", "", "", ""], *make_rows(6, 1)]
     kept, finding = read_staff(rows, tmp_path)
     assert kept == [int(row[1]) for row in rows if row[1]]
@@ -129,7 +129,7 @@ def test_headings_of_groups_are_left_out(tmp_path):
 
 
 @pytest.mark.parametrize("is_merged", [False, True])
-def test_labels_of_blocks_are_repeated(tmp_path, is_merged):
+def test_load_dataset_repeats_labels_of_blocks(tmp_path, is_merged):
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     book.active.append(["region", *NAMES])
@@ -147,7 +147,7 @@ def test_labels_of_blocks_are_repeated(tmp_path, is_merged):
     assert expected in dataset.findings[0]
 
 
-def test_merged_cells_are_repeated_in_any_column(tmp_path):
+def test_load_dataset_repeats_merged_cells_in_any_column(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     sheet = book.active
@@ -171,7 +171,7 @@ def test_merged_cells_are_repeated_in_any_column(tmp_path):
     ]
 
 
-def test_error_names_the_sheet_that_is_read(tmp_path):
+def test_error_names_the_sheet(tmp_path):
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     book.active.title = "cover"
@@ -184,7 +184,7 @@ def test_error_names_the_sheet_that_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("form", ["csv", "xlsx"])
-def test_rows_of_years_are_totals_if_they_are_sums(tmp_path, form):
+def test_load_dataset_omits_rows_of_years_that_are_sums(tmp_path, form):
     rng = np.random.default_rng(0)
     rows = []
     for branch in "ABCD":
@@ -205,7 +205,7 @@ def test_rows_of_years_are_totals_if_they_are_sums(tmp_path, form):
     assert len(load_dataset(path, target="y").X) == 28
 
 
-def test_oil_companies_are_no_totals(tmp_path):
+def test_read_table_keeps_company_named_total(tmp_path):
     path = tmp_path / "oil.csv"
     rows = [
         f"{name},{kind},{i + 3}"

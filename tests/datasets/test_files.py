@@ -51,7 +51,7 @@ def refusal(path, **options) -> str:
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("name", ["data.csv", "data.tsv", "data.csv.gz", "DATA.CSV", "data.txt"])
-def test_any_separator_under_any_name(write, name, separator):
+def test_load_dataset_detects_any_separator(write, name, separator):
     dataset = load_dataset(write(GOOD.replace(",", separator), name), target="y")
     assert dataset.X.to_dict("list") == {"a": [1.5, 0.5, 2.5], "b": [2, 3, 4]}
     assert dataset.y.tolist() == ["no", "yes", "no"]
@@ -59,7 +59,7 @@ def test_any_separator_under_any_name(write, name, separator):
     assert dataset.name.lower() == "data"
 
 
-def test_separator_is_the_one_that_header_and_rows_share(write):
+def test_separator_is_shared_by_header_and_rows(write):
     path = write("length, cm;width, cm;y\n1.5;2;a\n3;4;b\n")
     assert load_dataset(path, target="y").X.columns.tolist() == ["length, cm", "width, cm"]
     path = write('"a;b",c,y\n1,2,p\n3,4,q\n')
@@ -69,7 +69,7 @@ def test_separator_is_the_one_that_header_and_rows_share(write):
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("separator", [",", ";"])
 @pytest.mark.parametrize("start", ["", "\ufeff", "\n", "  \n"])
-def test_line_ends_blank_lines_blanks_and_byte_order_mark(write, start, separator, end):
+def test_load_dataset_accepts_any_line_ends_and_byte_order_mark(write, start, separator, end):
     lines = ["a, b, y", "1, 2, é", "", "3, 4, ü"]
     content = (start + end.join(lines)).replace(",", separator)
     dataset = load_dataset(write(content), target="y")
@@ -77,14 +77,14 @@ def test_line_ends_blank_lines_blanks_and_byte_order_mark(write, start, separato
     assert dataset.y.tolist() == ["é", "ü"]
 
 
-def test_checksum_and_source_of_a_file(write):
+def test_dataset_has_checksum_and_source_of_file(write):
     path = write(GOOD)
     dataset = load_dataset(str(path), target="y")
     assert dataset.checksum == hashlib.sha256(GOOD.encode()).hexdigest()
     assert dataset.source == str(path)
 
 
-def test_home_folder_is_expanded(write, tmp_path, monkeypatch):
+def test_load_dataset_expands_home_folder(write, tmp_path, monkeypatch):
     write(GOOD)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
@@ -105,7 +105,7 @@ def test_home_folder_is_expanded(write, tmp_path, monkeypatch):
     ).filter(lambda rows: len({row[3] for row in rows}) > 1),
     separator=st.sampled_from([",", ";", "\t", "|"]),
 )
-def test_written_files_are_read_back(tmp_path, rows, separator):
+def test_load_dataset_restores_written_files(tmp_path, rows, separator):
     path = tmp_path / "round.csv"
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, delimiter=separator).writerows([["f", "i", "b", "y"], *rows])
@@ -125,7 +125,7 @@ def test_written_files_are_read_back(tmp_path, rows, separator):
     ),
     missing=st.sampled_from(["keep", "error", "drop"]),
 )
-def test_any_bytes_give_a_sound_data_set_or_a_refusal(tmp_path, content, missing):
+def test_load_dataset_reads_or_rejects_any_bytes(tmp_path, content, missing):
     path = tmp_path / "any.csv"
     path.write_bytes(content)
     try:
@@ -166,11 +166,11 @@ def test_any_bytes_give_a_sound_data_set_or_a_refusal(tmp_path, content, missing
         (b"PK\x03\x04rest", "is a zip archive or a spreadsheet"),
     ],
 )
-def test_refused_files(write, content, part):
+def test_load_dataset_rejects_invalid_files(write, content, part):
     assert part in refusal(write(content))
 
 
-def test_encoding_far_into_a_long_file(write):
+def test_load_dataset_detects_encoding_late_in_a_long_file(write):
     rows = b"".join(b"%d,p\n%d,q\n" % (i, i) for i in range(20_000))
     path = write(b"a,y\n" + rows + b"7,\xfc\n")
     assert load_dataset(path, target="y").y.iloc[-1] == "ü"
@@ -179,7 +179,7 @@ def test_encoding_far_into_a_long_file(write):
     assert "--encoding cp1252" in text
 
 
-def test_damaged_gzip(write, tmp_path):
+def test_load_dataset_rejects_damaged_gzip(write, tmp_path):
     path = tmp_path / "cut.csv.gz"
     path.write_bytes(gzip.compress(GOOD.encode() * 2000)[:-20])
     assert "damaged" in refusal(path)
@@ -187,7 +187,7 @@ def test_damaged_gzip(write, tmp_path):
     assert "damaged" in refusal(path)
 
 
-def test_folder_and_forbidden_file(write, tmp_path, monkeypatch):
+def test_load_dataset_rejects_folders_and_forbidden_files(write, tmp_path, monkeypatch):
     assert "is a folder" in refusal(tmp_path)
     path = write(GOOD)
 
@@ -198,7 +198,7 @@ def test_folder_and_forbidden_file(write, tmp_path, monkeypatch):
     assert "cannot be read: Permission denied" in refusal(path)
 
 
-def test_unknown_ending(write):
+def test_load_dataset_rejects_unknown_file_types(write):
     text = refusal(write(GOOD, "data.ods"))
     assert "unknown ending '.ods'" in text
     assert "Save the table as CSV" in text
@@ -207,7 +207,7 @@ def test_unknown_ending(write):
 # Parquet ------------------------------------------------------------------------------------------
 
 
-def test_parquet_types(save):
+def test_parquet_types_become_numbers_and_labels(save):
     frame = pd.DataFrame(
         {
             "whole": pd.array([1, 2, 3], dtype="Int64"),
@@ -236,7 +236,7 @@ def test_parquet_digit_texts_stay_texts(save):
     assert dataset.y.tolist() == ["1", "2", "1"]
 
 
-def test_parquet_booleans_with_holes(save):
+def test_parquet_booleans_may_be_missing(save):
     frame = pd.DataFrame({"x": [1, 2, 3], "y": pd.array([True, None, False], dtype="boolean")})
     path = save(frame)
     assert "the target column 'y' 1 (first in data row 2)" in refusal(path, missing="error")
@@ -254,7 +254,7 @@ def test_parquet_booleans_with_holes(save):
         pd.Series(pd.to_datetime(["2024-01-30", "2024-02-01"])).dt.date,
     ],
 )
-def test_parquet_dates(save, values):
+def test_parquet_dates_are_split_into_parts(save, values):
     path = save(pd.DataFrame({"when": values, "x": [1, 2], "y": ["p", "q"]}))
     assert load_dataset(path, target="y").X.to_dict("list") == {
         "when: month": [1, 2],
@@ -265,13 +265,13 @@ def test_parquet_dates(save, values):
     assert "target 'when' holds dates" in refusal(path, target="when", drop="y")
 
 
-def test_parquet_spans_of_time_are_days(save):
+def test_parquet_time_spans_become_days(save):
     spans = pd.to_timedelta([12, 36], unit="h")
     path = save(pd.DataFrame({"span": spans, "y": ["p", "q"]}))
     assert load_dataset(path, target="y").X["span"].tolist() == [0.5, 1.5]
 
 
-def test_parquet_index(save):
+def test_parquet_named_index_becomes_a_column(save):
     frame = pd.DataFrame({"x": [1, 2], "y": ["p", "q"]})
     named = frame.set_index(pd.Index([5, 6], name="key"))
     assert load_dataset(save(named), target="y").X.to_dict("list") == {"key": [5, 6], "x": [1, 2]}
@@ -279,13 +279,13 @@ def test_parquet_index(save):
     assert load_dataset(save(unnamed), target="y").X.to_dict("list") == {"x": [1, 2]}
 
 
-def test_parquet_in_a_folder_named_like_a_partition(save, tmp_path):
+def test_parquet_ignores_partition_like_folder_names(save, tmp_path):
     (tmp_path / "year=2020").mkdir()
     path = save(pd.DataFrame({"x": [1, 2], "y": ["p", "q"]}), "year=2020/data.parquet")
     assert load_dataset(path, target="y").X.columns.tolist() == ["x"]
 
 
-def test_parquet_duplicate_names(tmp_path):
+def test_parquet_duplicate_names_are_rejected(tmp_path):
     pa = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "twice.parquet"
@@ -293,7 +293,7 @@ def test_parquet_duplicate_names(tmp_path):
     assert "duplicate column names 'a'" in refusal(path)
 
 
-def test_damaged_parquet(write, save):
+def test_parquet_files_with_damage_are_rejected(write, save):
     assert "is not a Parquet file" in refusal(write(GOOD, "data.parquet"))
     assert "damaged Parquet file" in refusal(write(b"PAR1" + b"garbage" * 10, "data.parquet"))
     path = save(pd.DataFrame({"x": [1, 2], "y": ["p", "q"]}))
@@ -301,7 +301,7 @@ def test_damaged_parquet(write, save):
     assert "damaged Parquet file" in refusal(path)
 
 
-def test_parquet_with_damaged_notes_for_pandas(tmp_path):
+def test_parquet_metadata_with_damage_is_rejected(tmp_path):
     pa = pytest.importorskip("pyarrow")
     parquet = pytest.importorskip("pyarrow.parquet")
     table = pa.Table.from_pandas(pd.DataFrame({"x": [1.5, 2.0], "y": ["p", "q"]}))
@@ -311,7 +311,7 @@ def test_parquet_with_damaged_notes_for_pandas(tmp_path):
     assert "damaged Parquet file" in refusal(path)
 
 
-def test_parquet_without_pyarrow(write, monkeypatch):
+def test_parquet_without_pyarrow_states_command(write, monkeypatch):
     def without_pyarrow(module):
         raise ModuleNotFoundError(f"No module named {module!r}", name="pyarrow")
 

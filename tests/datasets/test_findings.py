@@ -20,7 +20,7 @@ def found(columns: dict, **options) -> list[str]:
     return of_table
 
 
-def test_sound_features_need_no_finding():
+def test_findings_of_sound_features_are_empty():
     counts = RANDOM.poisson(5, size=40)
     fractions = np.arange(40) + 0.5  # in order, but no row numbers
     twice = np.repeat(np.arange(20), 2)
@@ -29,26 +29,26 @@ def test_sound_features_need_no_finding():
     assert found(columns) == []
 
 
-def test_constant_columns_are_noted_together():
+def test_findings_join_constant_columns():
     (note,) = found({"m": MEASURED, "one": np.ones(40), "two": ["same"] * 40})
     assert note.startswith("2 columns with a single value")
     assert note.endswith("'one', 'two'")
 
 
-def test_equal_columns_are_noted_with_the_way_out():
+def test_findings_name_option_for_equal_columns():
     (note,) = found({"m": MEASURED, "other": -MEASURED, "my copy": MEASURED.copy()})
     assert "'m' and 'my copy' are equal" in note
     assert note.endswith("--drop 'my copy'")
 
 
-def test_note_equal_ignores_type_and_sign_of_zero():
+def test_findings_ignore_type_and_sign_of_zero():
     whole = RANDOM.integers(0, 9, size=40)
     floats = np.where(whole == 0, -0.0, whole)
     (note,) = found({"whole": whole, "floats": floats})
     assert "'whole' and 'floats' are equal" in note
 
 
-def test_renamed_categories_are_reported_as_equal():
+def test_findings_report_renamed_categories_as_equal():
     codes = RANDOM.integers(0, 3, size=40)
     columns = {"m": MEASURED, "a": np.array(["x", "y", "z"])[codes]}
     (note,) = found({**columns, "b": np.array(["p", "q", "r"])[codes]})
@@ -58,7 +58,7 @@ def test_renamed_categories_are_reported_as_equal():
 @pytest.mark.parametrize("start", [0, 1, 1000])
 @pytest.mark.parametrize("shuffled", [False, True])
 @pytest.mark.parametrize("name", ["id", "PassengerId", "row_names", "Kundennummer", "Unnamed: 0"])
-def test_named_row_numbers_are_left_out(start, shuffled, name):
+def test_named_row_numbers_are_omitted(start, shuffled, name):
     numbers = np.arange(start, start + 40)
     numbers = RANDOM.permutation(numbers) if shuffled else numbers
     (note,) = found({"m": MEASURED, name: numbers})
@@ -68,20 +68,20 @@ def test_named_row_numbers_are_left_out(start, shuffled, name):
     ).X.columns.tolist() == ["m"]
 
 
-def test_other_row_numbers_are_noted_with_the_way_out():
+def test_findings_name_option_for_other_row_numbers():
     for numbers in (np.arange(1, 41), np.arange(1950, 1990), RANDOM.permutation(40)):
         (note,) = found({"m": MEASURED, "step": numbers})
         assert "'step' looks like row numbers" in note
         assert note.endswith("--drop step")
 
 
-def test_categories_too_many_to_be_grouped_are_left_out():
+def test_categories_that_hardly_repeat_are_omitted():
     many = [f"n{i // 2}" for i in range(2000)]
     (note,) = found({"m": RANDOM.normal(size=2000), "plane": many})
     assert note.startswith("left out: 'plane' (categories that hardly ever repeat)")
 
 
-def test_few_rows_can_be_in_a_row_by_chance():
+def test_findings_ignore_consecutive_values_of_few_rows():
     assert found({"m": MEASURED[:8], "level": np.arange(8)}) == []
 
 
@@ -96,7 +96,7 @@ def test_named_columns_are_kept():
     assert table.findings[0].startswith("column 'name' has 40 categories; the 20 most frequent")
 
 
-def test_nothing_is_left_out_where_nothing_else_would_be_left():
+def test_identifiers_are_kept_if_nothing_else_remains():
     names = pd.DataFrame({"name": [f"n{i}" for i in range(15)], "y": [0, 1, 1] * 5})
     assert load_dataset(names, target="y").X.columns.tolist() == ["name"]
 
@@ -112,7 +112,7 @@ def test_nothing_is_left_out_where_nothing_else_would_be_left():
         (999, [0, 1, 0, 1], False),
     ],
 )
-def test_sentinels(mark, others, noted):
+def test_findings_report_sentinels(mark, others, noted):
     column = [mark, mark, *others * 5]
     findings = read_table(pd.DataFrame({"x": column, "m": MEASURED[: len(column)]})).findings
     assert bool(findings) is noted

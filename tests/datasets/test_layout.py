@@ -72,7 +72,7 @@ def assert_is_data(path: Path, name: str, **options: object) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("name", SHEETS)
-def test_excel_exports_are_read_as_they_are(name, tmp_path):
+def test_read_table_reads_excel_exports(name, tmp_path):
     above, below = SHEETS[name]
     merged = ["A1:B1"] if name == "merged" else []
     path = write_sheet(tmp_path / "export.xlsx", [*above, *DATA, *below], merged)
@@ -81,13 +81,13 @@ def test_excel_exports_are_read_as_they_are(name, tmp_path):
 
 @pytest.mark.parametrize("separator", [";", ",", "\t"])
 @pytest.mark.parametrize("name", SHEETS)
-def test_text_exports_are_read_as_they_are(name, separator, tmp_path):
+def test_read_table_reads_text_exports(name, separator, tmp_path):
     above, below = SHEETS[name]
     path = write_text(tmp_path / "export.csv", [*above, *DATA, *below], separator)
     assert assert_is_data(path, name)
 
 
-def test_titles_need_no_separators(tmp_path):
+def test_titles_without_separators_are_omitted(tmp_path):
     rows = [["Clinic report, of all wards"], [], ["age", "weight", "outcome"], *DATA, ["Total", 3]]
     findings = assert_is_data(write_text(tmp_path / "export.csv", rows), "titles")
     assert "row above the header left out: 'Clinic report, of all wards'" in findings[0]
@@ -137,7 +137,7 @@ LEVELS = {
 }
 
 
-def test_units_below_a_stated_header_are_left_out(tmp_path):
+def test_units_below_a_stated_header_are_omitted(tmp_path):
     rows = [["table 3"], ["age", "weight"], ["[years]", "[kg]"], *[["41", "70.5"]] * 6]
     table = read_table(write_text(tmp_path / "stated.csv", rows), header=2)
     assert table.frame["weight"].tolist() == [70.5] * 6
@@ -185,7 +185,7 @@ GROUP_ENDS = {
 
 
 @pytest.mark.parametrize("name", GROUP_ENDS)
-def test_names_of_groups_in_text_end_by_evidence(name, tmp_path):
+def test_group_names_in_text_end_by_evidence(name, tmp_path):
     upper, lower, names = GROUP_ENDS[name]
     rows = [[i % 7, a, w, 2 * a, w / 2, label] for i, (a, w, label) in enumerate(DATA)]
     path = write_text(tmp_path / "ends.csv", [upper, lower, *rows])
@@ -207,7 +207,7 @@ def test_names_of_groups_in_text_end_by_evidence(name, tmp_path):
         ([], UNIQUE),
     ],
 )
-def test_names_of_merged_cells_fill_their_columns(merged, names, tmp_path):
+def test_group_names_of_merged_cells_fill_their_columns(merged, names, tmp_path):
     upper = ["", "Blood", "", "Urine", "", ""]
     rows = [[i % 7, a, w, 2 * a, w / 2, label] for i, (a, w, label) in enumerate(DATA)]
     path = write_sheet(tmp_path / "ends.xlsx", [upper, UNIQUE, *rows], merged)
@@ -224,14 +224,14 @@ def test_names_of_merged_cells_fill_their_columns(merged, names, tmp_path):
         ["Ward report", "", "", "", "", ""],
     ],
 )
-def test_titles_are_no_names_of_groups(above, tmp_path):
+def test_titles_do_not_become_group_names(above, tmp_path):
     header = ["No.", "Na", "K", "Ca", "Mg", "kind"]
     rows = [[i % 7, a, w, 2 * a, w / 2, kind] for i, (a, w, kind) in enumerate(DATA)]
     table = read_table(write_text(tmp_path / "titled.csv", [above, header, *rows]))
     assert list(table.frame) == header
 
 
-def test_header_is_stated_by_its_rows(tmp_path):
+def test_header_parameter_states_rows(tmp_path):
     above = [["a", "b", "c"], ["1", "2", "3"], ["age", "weight", "outcome"]]
     path = write_text(tmp_path / "export.csv", [*above, *DATA])
     assert_is_data(path, "titles", header=3)
@@ -255,7 +255,7 @@ def test_header_is_stated_by_its_rows(tmp_path):
         "a,b,c\nx,,\ny,,\nz,,1\n",
     ],
 )
-def test_plain_tables_are_not_changed(text, tmp_path):
+def test_read_table_does_not_change_plain_tables(text, tmp_path):
     path = tmp_path / "plain.csv"
     path.write_text(text, encoding="utf-8")
     expected = pd.read_csv(path)

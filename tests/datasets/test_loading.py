@@ -38,7 +38,7 @@ def write(tmp_path):
 
 
 @pytest.mark.parametrize("name", BUILT_IN)
-def test_every_built_in_data_set_is_checked_data(name):
+def test_built_in_datasets_are_valid(name):
     dataset = load_dataset(name)
     assert dataset.name == name
     assert dataset.task == BUILT_IN[name].task
@@ -70,13 +70,13 @@ def test_every_built_in_data_set_is_checked_data(name):
         ("circles", (1000, 2), {"inner": 500, "outer": 500}),
     ],
 )
-def test_sizes_and_classes(name, shape, counts):
+def test_built_in_datasets_have_expected_sizes_and_classes(name, shape, counts):
     dataset = load_dataset(name)
     assert dataset.X.shape == shape
     assert dataset.class_counts == counts
 
 
-def test_titanic_has_the_counts_of_the_inquiry():
+def test_titanic_equals_counts_of_the_inquiry():
     """Totals as R. Dawson, Journal of Statistics Education 3(3), 1995, prints them."""
     people = load_dataset("titanic")
     saved = people.y == "yes"
@@ -108,7 +108,7 @@ def test_friedman1_equals_formula_plus_noise():
     assert abs(noise.mean()) < 0.06
 
 
-def test_diabetes_keeps_the_units_of_the_measurements():
+def test_diabetes_keeps_units_of_measurements():
     X = load_dataset("diabetes").X
     assert X["age"].between(18, 80).all()
     assert X["bmi"].between(15, 45).all()
@@ -126,7 +126,7 @@ def test_checksum_of_built_in_data_equals_csv():
     assert load_dataset("iris", drop="sepal width (cm)").checksum == load_dataset("iris").checksum
 
 
-def test_built_in_name_wins_over_a_file_and_a_path_does_not(tmp_path, monkeypatch):
+def test_built_in_name_wins_over_a_file_but_not_over_a_path(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("iris").write_text(GOOD)
     assert len(load_dataset("iris").X) == 150
@@ -136,7 +136,7 @@ def test_built_in_name_wins_over_a_file_and_a_path_does_not(tmp_path, monkeypatc
         load_dataset(Path("iris"), target="y")
 
 
-def test_built_in_options():
+def test_built_in_datasets_check_options():
     assert load_dataset("iris", target="species", drop=("sepal width (cm)",)).X.shape == (150, 3)
     with pytest.raises(DatasetError, match=r"target must be 'species' or left out .* got 'y'"):
         load_dataset("iris", target="y")
@@ -146,7 +146,7 @@ def test_built_in_options():
         load_dataset("iris", drop="petal")
 
 
-def test_constant_columns_of_digits():
+def test_constant_columns_of_digits_are_listed():
     dataset = load_dataset("digits")
     spread = dataset.X.max() - dataset.X.min()
     assert dataset.constant_columns == tuple(spread.index[spread == 0])
@@ -164,7 +164,7 @@ def test_dataset_is_frozen_and_survives_pickle():
     assert "sepal" not in repr(dataset)
 
 
-def test_built_in_features_by_name():
+def test_features_parameter_selects_built_in_columns():
     dataset = load_dataset("wine", features=["proline", "alcohol"])
     assert dataset.X.columns.tolist() == ["proline", "alcohol"]
     assert dataset.checksum == load_dataset("wine").checksum
@@ -197,7 +197,7 @@ def test_unknown_file_error_suggests_similar_files(write, tmp_path):
         load_dataset("https://example.org/flowers.csv", target="y")
 
 
-def test_parameters_are_checked(write):
+def test_load_dataset_rejects_invalid_parameters(write):
     path = write(GOOD)
     with pytest.raises(DatasetError, match=r"task must be one of 'auto', .* got 'cluster'"):
         load_dataset(path, target="y", task="cluster")
@@ -209,12 +209,12 @@ def test_parameters_are_checked(write):
         load_dataset([[1, 2]], target="a")
 
 
-def test_errors_carry_the_name_of_the_public_module():
+def test_errors_state_the_public_module():
     # It shows in every traceback, so it should be the name to import from.
     assert DatasetError.__module__ == DatasetNotFoundError.__module__ == "skescore.datasets"
 
 
-def test_a_data_frame_is_checked_like_a_file(write):
+def test_load_dataset_checks_data_frames_like_files(write):
     path = write(GOOD)
     read = load_dataset(path, target="y")
     frame = pd.read_csv(path).set_index(pd.Index(range(5, 5 + len(read.X))))
@@ -230,7 +230,7 @@ def test_a_data_frame_is_checked_like_a_file(write):
 # Speed --------------------------------------------------------------------------------------------
 
 
-def test_good_data_are_read_without_a_loop_over_rows(write):
+def test_load_dataset_needs_no_loop_over_rows(write):
     def calls(n_rows: int) -> int:
         rows = "".join(f"{i},{i / 7},{bool(i % 2)},{'pq'[i % 2]}\n" for i in range(n_rows))
         path = write("a,b,c,y\n" + rows, f"{n_rows}.csv")
@@ -252,7 +252,7 @@ def test_good_data_are_read_without_a_loop_over_rows(write):
     assert calls(5000) < calls(101) + 1000
 
 
-def test_dataset_can_be_made_by_hand():
+def test_dataset_accepts_its_fields():
     X = pd.DataFrame({"a": [1, 1], "b": [2, 3]})
     dataset = Dataset(X, pd.Series([True, False], name="y"), "classification", "n", "s", "c")
     assert dataset.constant_columns == ("a",)
@@ -281,21 +281,21 @@ def test_declared_categories_are_text(tmp_path):
         ({"categories": "colour", "drop": "colour"}, "drop must not name the target"),
     ],
 )
-def test_categories_that_cannot_be(tmp_path, options, message):
+def test_categories_parameter_rejects_invalid_columns(tmp_path, options, message):
     path = tmp_path / "houses.csv"
     path.write_text("colour,price\nred,10.5\nblue,11.25\n")
     with pytest.raises(DatasetError, match=message):
         load_dataset(path, target="price", **options)
 
 
-def test_floats_that_are_names_lose_their_point(tmp_path):
+def test_categories_of_floats_lose_their_point(tmp_path):
     path = tmp_path / "houses.csv"
     path.write_text("zone,price\n1,10.5\n2,11.25\n,9.5\n")
     houses = load_dataset(path, target="price", categories="zone", missing="drop")
     assert houses.X["zone"].tolist() == ["1", "2"]
 
 
-def test_classes_of_one_new_name_become_one(write):
+def test_labels_parameter_merges_classes_of_one_name(write):
     path = write("a,y\n1.5,Well\n2,well\n3,ill\n4,\n")
     data = load_dataset(path, target="y", labels={"Well": "well"})
     assert data.y.tolist() == ["well", "well", "ill"]
@@ -304,7 +304,7 @@ def test_classes_of_one_new_name_become_one(write):
     assert (data.y.tolist(), data.task) == (["no", "yes", "no"], "classification")
 
 
-def test_unknown_class_cannot_be_renamed(write):
+def test_labels_parameter_rejects_unknown_classes(write):
     path = write("a,y\n1.5,well\n2,ill\n")
     with pytest.raises(DatasetError, match=r"no class 'wel' .*\. Did you mean 'well'"):
         load_dataset(path, target="y", labels={"wel": "well"})
@@ -315,7 +315,7 @@ def test_unknown_class_cannot_be_renamed(write):
     assert later.y.tolist() == ["well", "ill"]  # a rare class may be absent from later rows
 
 
-def test_quantities_and_joined_classes_cannot_be_renamed(write):
+def test_labels_parameter_rejects_quantities_and_single_class(write):
     path = write("a,y\n1.5,1.25\n2,2.5\n3,3.75\n")
     with pytest.raises(DatasetError, match="'y' is a quantity"):
         load_dataset(path, target="y", labels={"1.25": "7"})
@@ -324,19 +324,19 @@ def test_quantities_and_joined_classes_cannot_be_renamed(write):
         load_dataset(path, target="y", labels={"well": "ill"})
 
 
-def test_one_of_two_numbers_can_be_renamed(write):
+def test_labels_parameter_renames_one_of_two_numbers(write):
     path = write("a,y\n1.5,0\n2,1\n3,0\n4,\n")
     assert load_dataset(path, target="y", labels={"0": "no"}).y.tolist() == ["no", "1", "no"]
 
 
-def test_later_rows_get_the_names_of_the_training_rows(write):
+def test_preparation_renames_classes_of_later_rows(write):
     path = write("a,y\n1.5,Well\n2,well\n3,ill\n")
     first = load_dataset(path, target="y", labels={"Well": "well"})
     stored = Preparation.from_dict(first.preparation.to_dict())
     assert load_dataset(path, target="y", preparation=stored).y.tolist() == ["well", "well", "ill"]
 
 
-def test_duplicates_are_left_out_with_their_groups(write):
+def test_drop_duplicates_removes_rows_with_their_groups(write):
     path = write("who,a,b,y\np,1.5,x,no\nq,2,x,yes\nr,1.5,x,no\ns,1.5,x,yes\nt,,x,no\nu,,x,no\n")
     data = load_dataset(path, target="y", groups="who", drop_duplicates=True)
     assert data.X["a"].tolist()[:3] == [1.5, 2.0, 1.5]

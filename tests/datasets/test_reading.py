@@ -61,12 +61,12 @@ def column(cells, **options) -> list:
         (["ca. 51 m²", "83 m²", "about 90"], [51, 83, 90]),
     ],
 )
-def test_numbers_written_as_text(cells, numbers):
+def test_read_table_reads_numbers_written_as_text(cells, numbers):
     np.testing.assert_array_equal(column(cells), numbers)
 
 
 @pytest.mark.parametrize("decimal", [".", ","])
-def test_a_decimal_sign_can_be_said(decimal):
+def test_decimal_parameter_sets_the_decimal_sign(decimal):
     expected = [1234, 5678] if decimal == "." else [1.234, 5.678]
     assert column(["1,234", "5,678"], decimal=decimal) == expected
 
@@ -77,7 +77,7 @@ def test_a_decimal_sign_can_be_said(decimal):
     style=st.sampled_from([(",", "."), (".", ","), (" ", ","), ("'", ".")]),
     mark=st.sampled_from(["{}", "${}", "{} €", "{}%"]),
 )
-def test_numbers_in_any_style_are_read_back(values, style, mark):
+def test_read_table_restores_numbers_of_any_style(values, style, mark):
     thousands, decimal = style
     signs = str.maketrans({",": thousands, ".": decimal})
     # One that leaves no doubt about the style.
@@ -85,7 +85,7 @@ def test_numbers_in_any_style_are_read_back(values, style, mark):
     assert column(cells)[:-1] == values
 
 
-def test_fractions_of_one_sign_are_numbers():
+def test_read_table_reads_fractions_of_one_character():
     texts = pd.DataFrame({"dose": ["½", "1 ½", "2¼", "3", "-⅛"] * 6, "x": range(30)})
     assert read_table(texts).frame["dose"].tolist() == [0.5, 1.5, 2.25, 3.0, -0.125] * 6
     decimal_commas = pd.DataFrame({"dose": ["1½", "2,5", "1,25"] * 6, "x": range(18)})
@@ -130,7 +130,7 @@ def test_dates_of_mixed_formats_are_read(formats):
         (["%m/%d/%Y"], "and no other cell shows which; read with the month first"),
     ],
 )
-def test_days_that_may_be_months_are_reported(formats, reason):
+def test_ambiguous_days_and_months_are_reported(formats, reason):
     days = pd.date_range("2024-01-02", periods=120, freq="3D")
     if len(formats) == 1:
         days = days[days.day <= 12]
@@ -143,7 +143,7 @@ def test_days_that_may_be_months_are_reported(formats, reason):
     assert finding.endswith(reason)
 
 
-def test_days_that_other_cells_prove_are_not_reported():
+def test_unambiguous_days_and_months_are_not_reported():
     days = pd.date_range("2024-01-02", periods=120, freq="3D")
     for form in ("%d/%m/%Y", "%d.%m.%Y"):
         findings = read_table(pd.DataFrame({"on": days.strftime(form)})).findings
@@ -173,7 +173,7 @@ def test_decimal_comma_texts_become_numbers():
     )
 
 
-def test_times_are_hours():
+def test_times_become_hours():
     table = read_table(pd.DataFrame({"took": ["0:30", "1:45", "12:00:36"] * 5}))
     assert table.frame["took"].tolist() == [0.5, 1.75, 12.01] * 5
     assert table.findings == ("column 'took' holds times such as '0:30', read as hours (0.5)",)
@@ -197,20 +197,20 @@ def test_missing_words_and_blanks_of_categories_are_reported():
     )
 
 
-def test_left_out_texts_are_not_offered_as_numbers():
+def test_omitted_texts_are_not_offered_as_numbers():
     texts = [f"{row}/{row + 30}" for row in range(40)]
     (finding,) = read_table(pd.DataFrame({"pressure": texts, "x": [1.5, 2] * 20})).findings
     assert finding == "left out: 'pressure' (identifiers); to keep one: --category NAME"
 
 
-def test_units_that_differ_are_noted():
+def test_different_units_are_noted():
     table = read_table(pd.DataFrame({"x": ["$1", "€2", "3"]}))
     assert table.findings == (
         "column 'x' holds numbers in several units, read as they stand: $, € and without",
     )
 
 
-def test_separators_that_may_be_decimal_signs_are_noted():
+def test_ambiguous_separators_are_noted():
     frame = pd.DataFrame({"x": ["€ 1.234", "€ 567.890", "€ 12.000", "€ 950"], "n": [1, 5, 2, 3]})
     (note,) = read_table(frame).findings
     assert "'€ 1.234', in which '.' is read as the separator of thousands" in note
@@ -220,7 +220,7 @@ def test_separators_that_may_be_decimal_signs_are_noted():
     assert read_table(certain).findings == ()
 
 
-def test_numbers_that_are_not_exact_are_noted():
+def test_inexact_numbers_are_noted():
     (note,) = read_table(pd.DataFrame({"x": ["ca. 51", "83", "90"]})).findings
     assert (
         note == "column 'x' holds numbers that are not exact, such as 'ca. 51', read as the number"
@@ -228,7 +228,7 @@ def test_numbers_that_are_not_exact_are_noted():
 
 
 @pytest.mark.parametrize("stray", ["03,04.2023 10:15", "soon"])
-def test_few_strays_among_dates_are_missing(stray):
+def test_strays_among_dates_are_missing(stray):
     days = [f"{day:02d}.03.2023 {day % 24:02d}:15" for day in range(1, 29)]
     iso = [f"2023-05-{day:02d}" for day in range(1, 5)]
     table = read_table(pd.DataFrame({"at": [*days, stray, *iso]}))
@@ -253,7 +253,7 @@ def test_spellings_of_categories_are_noted():
     assert read_table(frame.replace({"basic": "Basic", "PRO ": "Pro"})).findings == ()
 
 
-def test_a_file_with_decimal_commas(write):
+def test_read_table_reads_decimal_commas(write):
     path = write("a;b;c;y\n1,5;1.200;7;p\n2,25;1.500.000;8;q\n3;12;9;p\n")
     dataset = load_dataset(path, target="y")
     assert dataset.X.to_dict("list") == {
@@ -303,7 +303,7 @@ def test_numbers_below_one_have_no_thousands(write):
     assert read_table(write('a,b\n"0,376",1\n')).frame["a"].tolist() == [0.376]
 
 
-def test_a_target_in_dollars_with_gaps(write):
+def test_target_in_dollars_may_be_missing(write):
     path = write('x,y\n1,"$1,000.50"\n2,?\n3,$20\n4,$30.25\n')
     dataset = load_dataset(path, target="y")
     assert (dataset.task, dataset.y.tolist()) == ("regression", [1000.5, 20.0, 30.25])
@@ -312,7 +312,7 @@ def test_a_target_in_dollars_with_gaps(write):
     assert "1 of 4 rows are left out, because the target 'y' is missing there" in dataset.findings
 
 
-def test_a_class_that_is_not_known_is_no_class(write):
+def test_missing_class_is_no_class(write):
     dataset = load_dataset(write("x,y\n1,a\n2,?\n3,b\n4,none\n"), target="y")
     assert dataset.class_counts == {"a": 1, "b": 1, "none": 1}
     assert dataset.findings[0] == "'?' in column 'y' is read as missing (1 row)"
@@ -336,7 +336,7 @@ def test_a_class_that_is_not_known_is_no_class(write):
         "%Y/%m/%d",
     ],
 )
-def test_dates_in_many_forms(form):
+def test_dates_are_read_in_many_formats(form):
     days = pd.to_datetime(["2023-12-30", "2024-01-15", "2024-05-31"])
     table = read_table(pd.DataFrame({"on": days.strftime(form)}))
     assert table.frame.to_dict("list") == {
@@ -348,7 +348,7 @@ def test_dates_in_many_forms(form):
     assert "column 'on' holds dates" in table.findings[0]
 
 
-def test_only_parts_that_differ_are_made():
+def test_dates_give_only_parts_that_differ():
     hours = pd.date_range("2024-03-04 06:00", periods=5, freq="3h").astype(str)
     assert list(read_table(pd.DataFrame({"t": hours})).frame) == ["t: hour"]
     months = pd.date_range("2024-01-01", periods=5, freq="MS").astype(str)
@@ -360,7 +360,7 @@ def test_only_parts_that_differ_are_made():
     assert list(read_table(pd.DataFrame({"t": years})).frame) == ["t: year"]
 
 
-def test_dates_with_gaps_and_words():
+def test_dates_may_be_missing():
     frame = pd.DataFrame({"on": ["2024-01-30", "unknown", None, "2024-02-01"]})
     table = read_table(frame)
     np.testing.assert_array_equal(table.frame["on: month"], [1, NAN, NAN, 2])
@@ -397,20 +397,20 @@ TEXT = "größe,farbe\n1,grün\n2,weiß\n3,grün\n"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252", "iso-8859-1"])
-def test_encodings_are_found_out(write, encoding):
+def test_encodings_are_detected(write, encoding):
     table = read_table(write(TEXT, encoding=encoding))
     assert table.frame.to_dict("list") == {"größe": [1, 2, 3], "farbe": ["grün", "weiß", "grün"]}
     assert bool(table.findings) == (encoding not in ("utf-8", "utf-8-sig"))
 
 
-def test_an_encoding_can_be_said(write):
+def test_encoding_parameter_sets_the_encoding(write):
     path = write("x,y\nж,1\nю,2\n", encoding="cp1251")
     assert read_table(path, encoding="cp1251").frame["x"].tolist() == ["ж", "ю"]
     with pytest.raises(DatasetError, match="encoding must be one that Python knows"):
         read_table(path, encoding="cp-klingon")
 
 
-def test_separators_can_be_said_and_blanks_are_found_out(write):
+def test_separators_are_detected_or_set(write):
     assert list(read_table(write("a b  c\n1 2   3\n4   5 6\n")).frame) == ["a", "b", "c"]
     path = write("a:b\n1:2\n3:4\n")
     assert list(read_table(path, sep=":").frame) == ["a", "b"]
@@ -425,13 +425,13 @@ def test_duplicate_headers_are_numbered(write):
     assert "the header has 'a' more than once" in table.findings[0]
 
 
-def test_copies_under_the_same_name_are_left_out(write):
+def test_copies_with_the_same_name_are_omitted(write):
     dataset = load_dataset(write("y,a,a,y,b\np,1,1,p,3\nq,2,2,q,5\np,2,2,p,1\n"), target="y")
     assert dataset.X.columns.tolist() == ["a", "b"]
     assert "left out: 'a.1', 'y.1' (copies under the same name)" in dataset.findings[1]
 
 
-def test_an_unnamed_index_and_empty_columns_are_left_out(write):
+def test_unnamed_index_and_empty_columns_are_omitted(write):
     table = read_table(write(",a,\n0,1,\n1,2,\n2,2,\n"))
     assert list(table.frame) == ["a"]
     assert table.findings == (
@@ -440,7 +440,7 @@ def test_an_unnamed_index_and_empty_columns_are_left_out(write):
     )
 
 
-def test_excel(tmp_path):
+def test_read_table_reads_excel_workbooks(tmp_path):
     pytest.importorskip("openpyxl")
     frame = pd.DataFrame(
         {
@@ -465,7 +465,7 @@ def test_excel(tmp_path):
         read_table(path)
 
 
-def test_a_sample_of_the_rows(write):
+def test_sample_parameter_draws_rows(write):
     path = write("x,y\n" + "".join(f"{i},{'ab'[i % 2]}\n" for i in range(500)))
     first, second = (load_dataset(path, target="y", sample=50) for _ in range(2))
     assert len(first.X) == 50
@@ -490,7 +490,7 @@ SHOP = pd.DataFrame(
 )
 
 
-def test_other_rows_are_read_in_the_same_way():
+def test_preparation_reads_other_rows_in_the_same_way():
     table = read_table(SHOP)
     restored = Preparation.from_dict(json.loads(json.dumps(table.preparation.to_dict())))
     assert restored == table.preparation
@@ -512,13 +512,13 @@ def test_feature_names_determine_reading_of_new_rows():
     pd.testing.assert_frame_equal(again[list(table.frame)], table.frame)
 
 
-def test_prepared_columns_are_taken_as_they_are():
+def test_preparation_keeps_prepared_columns():
     table = read_table(SHOP)
     again = read_table(table.frame, preparation=table.preparation).frame
     pd.testing.assert_frame_equal(again[list(table.frame)], table.frame)
 
 
-def test_unseen_cells_of_other_rows():
+def test_preparation_handles_unseen_values():
     preparation = read_table(SHOP).preparation
     later = SHOP.iloc[:2].assign(town=["Rome", None], weight=["heavy", "7"])
     table = read_table(later, preparation=preparation)
@@ -557,12 +557,12 @@ def test_pandas_dtypes_are_read_reproducibly():
     pd.testing.assert_frame_equal(second_table.frame, table.frame)
 
 
-def test_a_damaged_record_is_rejected():
+def test_preparation_rejects_a_damaged_record():
     with pytest.raises(DatasetError, match="record of how a table was read is damaged"):
         Preparation.from_dict({"columns": [{"name": "a", "sort": "number"}]})
 
 
-def test_parts_of_dates_can_be_named_as_features():
+def test_features_parameter_accepts_parts_of_dates():
     frame = SHOP.assign(y=["a", "b"] * 30)
     dataset = load_dataset(frame, target="y", features=["when: hour", "price"])
     assert dataset.X.columns.tolist() == ["when: hour", "price"]
@@ -579,7 +579,7 @@ def test_parts_of_dates_can_be_named_as_features():
         max_size=9,
     ).filter(lambda cells: any(cell[-1:].isdigit() for cell in cells))
 )
-def test_numbers_and_gaps_cell_by_cell(write, cells):
+def test_read_table_reads_numbers_and_gaps_cell_by_cell(write, cells):
     path = write("x,y\n" + "".join(f"{cell},1\n" for cell in cells))
     expected = [float(cell) if cell[-1:].isdigit() else NAN for cell in cells]
     np.testing.assert_array_equal(read_table(path, numeric="x").frame["x"], expected)
@@ -587,7 +587,7 @@ def test_numbers_and_gaps_cell_by_cell(write, cells):
 
 
 @pytest.mark.slow
-def test_texts_are_read_where_there_is_no_home_to_write_to(write, tmp_path):
+def test_read_table_needs_no_writable_home_folder(write, tmp_path):
     """As in containers: skrub, which finds dates, makes a folder there as it is imported."""
     path = write("day,word\n2024-01-02,a\n2024-02-03,b\n")
     read = f"from skescore.datasets import read_table; print(*read_table({str(path)!r})[0])"
@@ -625,7 +625,7 @@ NULLS = [
 
 
 @pytest.mark.parametrize("text", [*NULLS, "#N/A N/A", "", "  "])
-def test_texts_of_missing_values(text):
+def test_texts_for_missing_values_are_missing(text):
     colors = ["red", "blue", text] * 5
     frame = read_table(pd.DataFrame({"color": colors, "x": range(15)})).frame
     assert frame["color"].isna().tolist() == [color == text for color in colors]
@@ -642,7 +642,7 @@ def test_missing_texts_equal_skrub():
 
 
 @pytest.mark.parametrize("word", ["none", "a", "x-1", "N.A", "#1", "*", "for free"])
-def test_texts_of_categories(word):
+def test_texts_of_categories_are_kept(word):
     colors = ["red", "blue", word] * 5
     frame = read_table(pd.DataFrame({"color": colors, "x": range(15)})).frame
     assert frame["color"].tolist() == colors
@@ -652,7 +652,7 @@ def test_texts_of_categories(word):
     "date_format",
     ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%y", "%Y-%m-%dT%H:%M:%S", "%b %d, %Y", "%d-%b-%Y", "%B %Y"],
 )
-def test_dates_are_found(date_format):
+def test_dates_are_detected(date_format):
     days = pd.date_range("2001-02-03", periods=60, freq="47D").strftime(date_format)
     frame = read_table(pd.DataFrame({"day": days, "x": range(60)})).frame
     assert frame["day: year"].tolist()[:2] == [2001, 2001]
@@ -710,7 +710,7 @@ def test_words_like_weekdays_are_no_dates():
     assert read_table(texts).frame["place"].tolist() == texts["place"].tolist()
 
 
-def test_plain_words_and_dates_are_read_without_skrub():
+def test_read_table_needs_no_skrub_for_plain_words_and_dates():
     program = (
         "import sys, pandas as pd; from skescore.datasets import read_table; "
         "frame = pd.DataFrame({'x': ['for free', '?', 'none', '*'] * 5, 'y': range(20)}); "
@@ -722,7 +722,7 @@ def test_plain_words_and_dates_are_read_without_skrub():
     assert (outcome.stdout, outcome.returncode) == ("False False\n", 0), outcome.stderr
 
 
-def test_names_that_begin_with_a_tilde_are_names(write, tmp_path, monkeypatch):
+def test_file_names_may_begin_with_a_tilde(write, tmp_path, monkeypatch):
     """Such as those that Office gives its locks; there is no user called so."""
     write("x,y\n1,2\n3,4\n", "~$rows.csv")
     monkeypatch.chdir(tmp_path)
@@ -732,7 +732,7 @@ def test_names_that_begin_with_a_tilde_are_names(write, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("date_format", ["%Y-%m-%d", "%Y-%m-%d %H:%M:%S"])
-def test_dates_without_ambiguity_have_the_format_of_skrub(date_format):
+def test_unambiguous_dates_have_the_format_of_skrub(date_format):
     from skrub import Cleaner
 
     texts = pd.Series(pd.date_range("2001-02-03", periods=60, freq="47h").strftime(date_format))
@@ -750,7 +750,7 @@ def test_years_of_two_digits_end_in_2040(others):
     assert frame["born: year"].tolist() == years
 
 
-def test_words_for_missing_and_blanks_of_a_file_are_reported(write):
+def test_missing_words_and_blanks_of_a_file_are_reported(write):
     rows = ["n/a,1", "Rome,2", " Rome,3", "Oslo,4", "NULL,5", "Oslo,6"]
     content = "city,x,y\n" + "".join(f"{row},{'ab'[i % 2]}\n" for i, row in enumerate(rows * 4))
     dataset = load_dataset(write(content), target="y")

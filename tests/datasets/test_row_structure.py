@@ -29,7 +29,7 @@ def visits() -> pd.DataFrame:
     return table.sample(frac=1, random_state=1).reset_index(drop=True)
 
 
-def test_groups_are_no_feature_but_belong_to_rows(visits):
+def test_groups_are_kept_but_are_no_feature(visits):
     dataset = load_dataset(visits, target="ill", groups="patient")
     assert dataset.groups.tolist() == visits["patient"].tolist()
     assert "patient" not in dataset.X
@@ -44,7 +44,7 @@ def test_rows_without_a_group_are_groups_of_their_own(visits):
     assert any("2 rows have no 'patient'" in text for text in dataset.findings)
 
 
-def test_time_orders_rows_and_leaves_the_trend_out(visits):
+def test_time_parameter_sorts_rows_and_removes_the_trend(visits):
     dataset = load_dataset(visits, target="ill", time="day")
     order = pd.to_datetime(visits["day"], format="%d.%m.%Y").sort_values(kind="stable").index
     assert dataset.X["age"].tolist() == visits.loc[order, "age"].tolist()
@@ -52,14 +52,14 @@ def test_time_orders_rows_and_leaves_the_trend_out(visits):
     assert list(dataset.X) == ["patient", "day: weekday", "age"] or "day: month" not in dataset.X
 
 
-def test_rows_without_a_time_are_left_out(visits):
+def test_rows_without_a_time_are_omitted(visits):
     visits.loc[5, "day"] = None
     dataset = load_dataset(visits, target="ill", time="day")
     assert len(dataset.X) == 119
     assert any("their time ('day') is missing" in text for text in dataset.findings)
 
 
-def test_numbers_are_times_and_texts_are_rejected(visits):
+def test_time_parameter_accepts_numbers_and_rejects_texts(visits):
     visits["step"] = np.arange(120)[::-1]
     dataset = load_dataset(visits, target="ill", time="step")
     assert dataset.times.tolist() == list(range(120))
@@ -110,7 +110,7 @@ def test_bench_splits_keep_groups_and_time(visits, folds):
 
 
 @pytest.mark.parametrize("style", ["%d.%m.%Y", "%m/%d/%Y", "%Y-%m-%d", "%d.%m.%Y %H:%M", "number"])
-def test_rows_before_since_are_left_out(style: str) -> None:
+def test_since_parameter_omits_earlier_rows(style: str) -> None:
     """Compared with a loop; dates are written like those of the column, or with the year first."""
     days = pd.date_range("2026-01-15", periods=60)
     frame = pd.DataFrame({"x": range(60), "y": ["no", "yes"] * 30})
@@ -135,7 +135,7 @@ def test_rows_before_since_are_left_out(style: str) -> None:
         ({"since": "soon", "time": "x"}, "since must be a number"),
     ],
 )
-def test_since_is_checked(options: dict[str, str], text: str) -> None:
+def test_since_parameter_rejects_invalid_values(options: dict[str, str], text: str) -> None:
     frame = pd.DataFrame({"x": range(10), "y": ["no", "yes"] * 5})
     frame["day"] = pd.date_range("2026-01-15", periods=10).strftime("%d.%m.%Y")
     with pytest.raises(DatasetError, match=text):

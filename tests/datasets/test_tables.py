@@ -49,7 +49,7 @@ def refusal(path, **options) -> str:
         (["1", "low", "high"], "classification", ["1", "low", "high"]),
     ],
 )
-def test_inferred_task_and_type_of_labels(write, labels, task, values):
+def test_load_dataset_infers_task_and_type_of_labels(write, labels, task, values):
     path = write("x,y\n" + "".join(f"{i},{label}\n" for i, label in enumerate(labels)))
     dataset = load_dataset(path, target="y")
     assert dataset.task == task
@@ -57,7 +57,7 @@ def test_inferred_task_and_type_of_labels(write, labels, task, values):
     assert [type(value) for value in dataset.y.tolist()] == [type(value) for value in values]
 
 
-def test_task_overrides_the_guess(write):
+def test_task_parameter_overrides_inference(write):
     counts = write("x,y\n" + "".join(f"{i},{i % 7}\n" for i in range(30)))
     assert load_dataset(counts, target="y").task == "classification"
     as_numbers = load_dataset(counts, target="y", task="regression")
@@ -69,7 +69,7 @@ def test_task_overrides_the_guess(write):
     assert load_dataset(codes, target="y", task="classification").class_counts[24] == 2
 
 
-def test_task_that_the_target_does_not_bear(write):
+def test_task_parameter_must_fit_the_target(write):
     text = refusal(write("x,y\n1,2\n2,0.5\n3,4\n"), task="classification")
     assert "not whole, first 0.5 in data row 2 " in text
     assert "--task regression" in text
@@ -80,7 +80,7 @@ def test_task_that_the_target_does_not_bear(write):
     assert "text in 1 of 3 rows, first 'low' in data row 2 " in text
 
 
-def test_numbers_with_a_slip_are_not_taken_for_classes(write):
+def test_numbers_with_a_typo_are_not_taken_for_classes(write):
     path = write("x,y\n1,2.5\n2,7\n3,1O\n4,9\n")
     text = refusal(path)
     assert (
@@ -100,13 +100,13 @@ def test_dates_are_classes_on_request_only(write, dates):
     assert load_dataset(mixed, target="y").class_counts == {dates[0]: 2, "never": 1}
 
 
-def test_small_classes_are_allowed_and_shown(write):
+def test_singleton_classes_are_allowed_and_listed(write):
     dataset = load_dataset(write("x,y\n1,a\n2,a\n3,b\n4,c\n"), target="y")
     assert dataset.class_counts == {"a": 2, "b": 1, "c": 1}
     assert dataset.singleton_classes == ("b", "c")
 
 
-def test_an_identifier_is_no_class(write):
+def test_target_rejects_identifiers(write):
     rows = "".join(f"{i},id{i}\n" for i in range(21))
     text = refusal(write(f"x,y\n{rows}"))
     assert "a class of its own in each of the 21 rows, such as 'id0'" in text
@@ -116,7 +116,7 @@ def test_an_identifier_is_no_class(write):
 # Features -----------------------------------------------------------------------------------------
 
 
-def test_booleans_become_zero_and_one_and_constants_are_listed(write):
+def test_booleans_become_integers_and_constants_are_listed(write):
     path = write("flag,same,twin,x,y\nTrue,7,1,1,a\nFalse,7,2,2,b\nTrue,7,3,3,a\n")
     dataset = load_dataset(path, target="y")
     assert dataset.X["flag"].tolist() == [1, 0, 1]
@@ -125,13 +125,13 @@ def test_booleans_become_zero_and_one_and_constants_are_listed(write):
     assert dataset.X.shape == (3, 4)
 
 
-def test_drop_takes_a_name_or_several(write):
+def test_drop_parameter_accepts_one_or_more_names(write):
     path = write("name,a,b,y\nAnn,1,2,p\nBob,3,4,q\n")
     assert load_dataset(path, target="y", drop="name").X.columns.tolist() == ["a", "b"]
     assert load_dataset(path, target="y", drop=["name", "b"]).X.columns.tolist() == ["a"]
 
 
-def test_numbers_too_long_for_an_integer_are_read(write):
+def test_numbers_beyond_64_bits_are_read(write):
     dataset = load_dataset(write(f"x,y\n{10**30},a\n3,b\n"), target="y")
     assert dataset.X["x"].tolist() == [1e30, 3.0]
 
@@ -139,7 +139,7 @@ def test_numbers_too_long_for_an_integer_are_read(write):
 HOLES = "a,b,y\n1,,p\n2,5,q\n,,p\n4,7,\n5,8,p\n"
 
 
-def test_missing_cells_are_counted_and_placed(write):
+def test_missing_error_counts_and_locates_cells(write):
     text = refusal(write(HOLES), missing="error")
     # An obvious count, cell by cell, as the judge.
     rows = list(csv.DictReader(io.StringIO(HOLES)))
@@ -151,7 +151,7 @@ def test_missing_cells_are_counted_and_placed(write):
     assert "3 of 5 rows" in text
 
 
-def test_missing_rows_are_dropped_and_counted(write):
+def test_missing_drop_omits_and_counts_rows(write):
     dataset = load_dataset(write(HOLES), target="y", missing="drop")
     assert dataset.n_rows_dropped == 3
     assert dataset.X.to_dict("list") == {"a": [2, 5], "b": [5, 8]}
@@ -159,7 +159,7 @@ def test_missing_rows_are_dropped_and_counted(write):
     assert dataset.X.index.tolist() == dataset.y.index.tolist() == [0, 1]
 
 
-def test_holes_in_dropped_columns_do_not_count(write):
+def test_missing_drop_ignores_dropped_columns(write):
     path = write("a,b,y\n1,,p\n2,,q\n")
     dataset = load_dataset(path, target="y", drop="b", missing="drop")
     assert dataset.n_rows_dropped == 0
@@ -167,24 +167,24 @@ def test_holes_in_dropped_columns_do_not_count(write):
     assert load_dataset(path, target="y", missing="drop").X.columns.tolist() == ["a"]
 
 
-def test_rows_keep_their_numbers_after_others_are_dropped(write):
+def test_missing_drop_keeps_row_numbers_of_errors(write):
     text = refusal(write("a,y\n,p\n1,q\nz,p\n3,q\n"), missing="drop")
     assert "first 'z' in data row 3 " in text
 
 
-def test_dropping_everything_is_rejected(write):
+def test_missing_drop_rejects_too_few_rows(write):
     text = refusal(write("a,b,y\n1,,p\n,2,q\n3,4,p\n"), missing="drop")
     assert "would leave 1 of 3 rows, at least 2 are needed" in text
 
 
 @pytest.mark.parametrize("word", ["NA", "NaN", "null", "None", "n/a", ""])
-def test_words_for_missing(write, word):
+def test_missing_error_finds_words_for_missing(write, word):
     path = write(f"a,y\n1,p\n{word},q\n")
     assert "column 'a' 1 (first in data row 2)" in refusal(path, missing="error")
     np.testing.assert_array_equal(load_dataset(path, target="y").X["a"], [1, np.nan])
 
 
-def test_many_holed_columns_are_summed_up(write):
+def test_missing_error_truncates_long_lists_of_columns(write):
     names = [f"c{i}" for i in range(20)]
     lines = [",".join([*names, "y"]), "," * 20 + "p", ",".join(["1"] * 20) + ",q", "," * 20 + "p"]
     text = refusal(write("\n".join(lines)), missing="error")
@@ -193,7 +193,7 @@ def test_many_holed_columns_are_summed_up(write):
     assert "'c12'" not in text
 
 
-def test_infinite_values(write):
+def test_infinite_values_are_missing_or_rejected(write):
     path = write("a,y\n1,p\n-inf,q\ninf,p\n")
     text = refusal(path, missing="error")
     assert "column 'a' has 2 infinite values, first -inf in data row 2 " in text
@@ -203,7 +203,7 @@ def test_infinite_values(write):
     assert "infinite" in refusal(write("a,y\n1,2.5\n2,inf\n3,1\n"))
 
 
-def test_text_in_a_numeric_column(write):
+def test_text_in_a_numeric_column_is_rejected(write):
     path = write("a b,y\n1,p\n2,q\nabc,p\n4,q\nxyz,q\n")
     text = refusal(path)
     assert "column 'a b' should be numbers but has text in 2 of 5 rows" in text
@@ -233,7 +233,7 @@ def test_error_lists_all_faults_and_options(write):
 # Columns and rows ---------------------------------------------------------------------------------
 
 
-def test_target_is_required_and_columns_are_listed(write):
+def test_target_is_required(write):
     text = refusal(write("a,b,y\n1.5,2,no\n0.5,3,yes\n"), target=None)
     assert "target is missing" in text
     assert "target='y' (on the command line: --target y)" in text
@@ -241,7 +241,7 @@ def test_target_is_required_and_columns_are_listed(write):
     assert "looks like data" not in text
 
 
-def test_unknown_target(write):
+def test_unknown_target_gets_a_suggestion(write):
     path = write("length,width,species\n1,2,a\n2,3,b\n")
     text = refusal(path, target="specie")
     assert "target must be among the columns, got 'specie'. Did you mean 'species'?" in text
@@ -255,14 +255,14 @@ def test_unknown_target(write):
     )
 
 
-def test_wide_tables_are_not_listed_in_full(write):
+def test_errors_truncate_long_lists_of_columns(write):
     names = ",".join(f"c{i}" for i in range(500))
     text = refusal(write(f"{names}\n" + (",".join(["1"] * 500) + "\n") * 2))
     assert "'c11' and 488 more" in text
     assert len(text) < 500
 
 
-def test_lost_header_is_noticed(write):
+def test_missing_header_is_detected(write):
     lines = "5.1,3.5,1.4,Iris-setosa\n4.9,3.0,1.3,Iris-setosa\n7.0,3.2,4.7,Iris-versicolor\n"
     assert "The first line looks like data, not names" in refusal(write(lines), target="species")
     assert "The first line looks like data" in refusal(write("5.1,5.1,a\n1,2,b\n"), target="y")
@@ -281,16 +281,16 @@ def test_lost_header_is_noticed(write):
         ("a,y\n1,1.5\n2,1.5\n", "is 1.5 in every row, so there is nothing to predict"),
     ],
 )
-def test_refused_tables(write, content, part):
+def test_load_dataset_rejects_invalid_tables(write, content, part):
     assert part in refusal(write(content))
 
 
-def test_one_class_after_dropping_rows(write):
+def test_missing_drop_rejects_a_single_class(write):
     path = write("a,y\n1,p\n2,p\n,q\n")
     assert "only one class, 'p', in all 2 rows" in refusal(path, missing="drop")
 
 
-def test_unnamed_column_may_be_dropped(write):
+def test_drop_parameter_accepts_an_unnamed_column(write):
     path = write(",a,y\n0,1,p\n1,2,q\n")
     assert load_dataset(path, target="y", drop="Unnamed: 0").X.columns.tolist() == ["a"]
 
@@ -314,7 +314,7 @@ def test_load_dataset_checks_named_features_in_order(write):
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(chosen=st.permutations("abcde").flatmap(lambda p: st.integers(1, 5).map(lambda n: p[:n])))
-def test_naming_features_is_dropping_the_others_and_sorting(write, chosen):
+def test_features_parameter_equals_drop_and_sort(write, chosen):
     path = write("a,b,y,c,d,e\n1,2,p,3,4,5\n6,7,q,8,9,10\n")
     other_items = [name for name in "abcde" if name not in chosen]
     expected = load_dataset(path, target="y", drop=other_items)
@@ -324,7 +324,7 @@ def test_naming_features_is_dropping_the_others_and_sorting(write, chosen):
     assert dataset.checksum == expected.checksum
 
 
-def test_features_that_are_not_there_are_named(write):
+def test_features_parameter_names_unknown_columns(write):
     path = write("length,width,y\n1,2,a\n2,3,b\n")
     text = refusal(path, features=["length", "Width"])
     assert "features must be among the columns, got 'Width'. Did you mean 'width'?" in text
@@ -347,7 +347,7 @@ def test_load_dataset_rejects_invalid_features(write):
     assert dataset.X.columns.tolist() == ["a"]
 
 
-def test_faults_of_the_features_named_are_not_to_be_dropped(write):
+def test_errors_of_named_features_do_not_suggest_drop(write):
     path = write(WIDE)
     text = refusal(path, features=["a", "gaps"], missing="error")
     assert "missing values in column 'gaps' 1 (first in data row 1)" in text
@@ -356,7 +356,7 @@ def test_faults_of_the_features_named_are_not_to_be_dropped(write):
     assert load_dataset(empty, target="y", features=["b"]).X["b"].isna().all()
 
 
-def test_only_holes_in_the_features_named_cost_a_row(write):
+def test_missing_drop_ignores_columns_that_are_not_named(write):
     path = write("a,b,y\n1,,p\n,2,q\n3,,q\n4,5,\n")
     dataset = load_dataset(path, target="y", features=["a"], missing="drop")
     assert dataset.X.to_dict("list") == {"a": [1, 3]}

@@ -25,20 +25,20 @@ def codes(tmp_path: Path) -> Path:
     return path
 
 
-def test_declared_columns_keep_their_leading_zeros(codes: Path) -> None:
+def test_declared_columns_keep_leading_zeros(codes: Path) -> None:
     assert read_table(codes, categories="zip").frame["zip"].tolist() == ZIPS
     whole = read_table(codes, categories=["zip"], decimal=",").frame
     assert whole["zip"].tolist() == ZIPS
 
 
-def test_labels_with_leading_zeros_are_classes_of_their_own(codes: Path) -> None:
+def test_labels_with_leading_zeros_are_distinct_classes(codes: Path) -> None:
     data = load_dataset(codes, target="y", categories="zip")
     assert data.class_counts == {"001": 8, "01": 8, "1": 16}
     plain = load_dataset(codes, target="code", drop="y", categories="zip")
     assert plain.y.dtype == "int64"  # numbers stay what they were
 
 
-def test_codes_compared_as_texts_are_read_as_texts(codes: Path) -> None:
+def test_preparation_reads_codes_of_texts_as_texts(codes: Path) -> None:
     preparation = Preparation.for_features(["x", "zip"], {"zip": ["00501", "01234"]})
     assert read_table(codes, preparation=preparation).frame["zip"].tolist() == ZIPS
     trained = read_table(codes, categories="zip").preparation
@@ -71,7 +71,7 @@ def test_lost_leading_zeros_are_reported(codes: Path) -> None:
     )
 
 
-def test_workbooks_keep_codes_that_are_text_in_them(tmp_path: Path) -> None:
+def test_workbooks_keep_codes_that_are_texts(tmp_path: Path) -> None:
     pytest.importorskip("openpyxl")
     path = tmp_path / "codes.xlsx"
     pd.DataFrame({"zip": ZIPS, "x": range(len(ZIPS))}).to_excel(path, index=False)
@@ -79,7 +79,7 @@ def test_workbooks_keep_codes_that_are_text_in_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["cart", "trepan", "real"])
-def test_a_declared_column_of_number_codes_is_explained(name: str, codes: Path) -> None:
+def test_extractors_explain_declared_number_codes(name: str, codes: Path) -> None:
     data = load_dataset(codes, target="y", categories=["zip", "code"])
     assert data.categories == ("zip", "code")
     black_box = make_black_box("decision-tree", data.task, 0, data.categories)
@@ -88,7 +88,7 @@ def test_a_declared_column_of_number_codes_is_explained(name: str, codes: Path) 
     assert {v for rule in extractor.rules_ for c in rule.conditions for v in c.values} <= {*ZIPS}
 
 
-def test_pipes_and_devices_are_refused_as_data(tmp_path: Path) -> None:
+def test_load_dataset_rejects_pipes_and_devices(tmp_path: Path) -> None:
     if not hasattr(os, "mkfifo"):
         pytest.skip("there are no pipes with names")
     os.mkfifo(tmp_path / "data.csv")
