@@ -65,7 +65,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         ("number", OneOf(0, [0]), 1),
     ],
 )
-def test_values_are_compared_as_in_memory(
+def test_count_source_compares_values_as_in_memory(
     name: str, condition: Any, expected: int, url: str
 ) -> None:
     rules = RuleSet([Rule([condition], "yes")], [name], task="classification")
@@ -74,14 +74,14 @@ def test_values_are_compared_as_in_memory(
     assert set(counts.classes.labels) == {"yes", "Yes", "YES"}
 
 
-def test_labels_stay_distinct_in_samples(url: str) -> None:
+def test_sample_source_keeps_labels_distinct(url: str) -> None:
     sample = sample_source(url, "label", features=["kind"])
     assert {label: n for label, (_, n) in sample.strata.items()} == {"YES": 1, "Yes": 1, "yes": 2}
     assert set(sample.frame["kind"]) == {"a", "A", "a ", "á"}
 
 
 @pytest.mark.parametrize("name", ["sqlite", "duckdb"])
-def test_infinite_labels_are_sampled(name: str, tmp_path: Path) -> None:
+def test_sample_source_accepts_infinite_labels(name: str, tmp_path: Path) -> None:
     infinity = {"sqlite": "9e999", "duckdb": "CAST('inf' AS DOUBLE)"}[name]
     store = in_sqlite if name == "sqlite" else in_duckdb
     table = "CREATE TABLE folded (x DOUBLE, label DOUBLE)"
@@ -95,13 +95,13 @@ def test_infinite_labels_are_sampled(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "condition"), [("kind", Interval(0, 0)), ("big", OneOf(0, ["1"]))]
 )
-def test_columns_of_other_kinds_are_rejected(name: str, condition: Any, url: str) -> None:
+def test_count_source_rejects_columns_of_other_types(name: str, condition: Any, url: str) -> None:
     rules = RuleSet([Rule([condition], "yes")], [name], task="classification")
     with pytest.raises(ValueError, match=rf"{name}' .*(holds|must hold).*[Cc]onvert"):
         count_source(rules, url, "label")
 
 
-def test_samples_of_sqlite_depend_on_the_seed(tmp_path: Path) -> None:
+def test_sample_source_depends_on_the_seed(tmp_path: Path) -> None:
     numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) "
     url = in_sqlite(tmp_path, f"CREATE TABLE folded AS {numbers} SELECT i, i % 2 AS label FROM n")
     first, again, other = (
@@ -112,7 +112,7 @@ def test_samples_of_sqlite_depend_on_the_seed(tmp_path: Path) -> None:
     assert len(first) == 300
 
 
-def test_all_queries_of_sqlite_see_one_snapshot(
+def test_count_source_reads_one_snapshot_of_sqlite(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between any two queries, another process replaces every row by others."""
@@ -152,7 +152,7 @@ TEXTS = RuleSet([Rule([Interval(0, upper=3)], "a")], ["x"], task="classification
 
 
 @pytest.mark.parametrize("text", ["1", "nan"])
-def test_texts_of_intervals_are_refused_everywhere(text: str, tmp_path: Path) -> None:
+def test_count_source_rejects_texts_of_intervals(text: str, tmp_path: Path) -> None:
     command = f"CREATE TABLE folded AS SELECT '{text}' AS x, 'a' AS label"
     for source in (
         pd.DataFrame({"x": [text], "label": ["a"]}),

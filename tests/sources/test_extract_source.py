@@ -226,7 +226,7 @@ LINEAR_GRIDS: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("settings", LINEAR_GRIDS)
-def test_grids_with_equations_equal_rows_in_memory(settings: dict[str, Any]) -> None:
+def test_linear_grids_equal_rows_in_memory(settings: dict[str, Any]) -> None:
     rng = np.random.default_rng(1)
     X = pd.DataFrame(rng.uniform(0, 16, (900, 3)), columns=["a", "b", "c"])
     X.loc[[0, 1]] = [[0.0] * 3, [16.0] * 3]  # so that cuts of the grid are cuts of the bins
@@ -257,7 +257,7 @@ def test_grids_with_equations_equal_rows_in_memory(settings: dict[str, Any]) -> 
     assert extraction.n_passes < 3 * len(extraction.rules) + 4
 
 
-def test_equations_are_about_numbers_that_all_rows_have() -> None:
+def test_linear_grids_use_numbers_that_all_rows_have() -> None:
     frame = table_of("regression")
     extractor = GridRExExtractor(None, max_rules=6, max_terms=None)
     extraction = extract_source(extractor, frame, "label", cuts=8, sample_weight="weight")
@@ -290,7 +290,7 @@ def test_equations_are_about_numbers_that_all_rows_have() -> None:
 
 
 @pytest.mark.parametrize("case", ["one row", "constant label", "no numbers", "gaps alone"])
-def test_grids_with_equations_of_little(case: str) -> None:
+def test_linear_grids_accept_little_data(case: str) -> None:
     frame = table_of("regression", 60).drop(columns="weight")
     if case == "one row":
         frame = frame[["age", "whole", "label"]][3:4]
@@ -314,7 +314,7 @@ def test_grids_with_equations_of_little(case: str) -> None:
 
 @TASKS
 @pytest.mark.parametrize("place", range(len(SETTINGS)))
-def test_rules_equal_the_bins_in_memory(place: int, task: str) -> None:
+def test_extract_source_equals_bins_in_memory(place: int, task: str) -> None:
     settings = SETTINGS[place]
     if task == "regression" and "criterion" in settings:
         settings = settings | {"criterion": "squared_error"}
@@ -333,7 +333,7 @@ def test_rules_equal_the_bins_in_memory(place: int, task: str) -> None:
     assert (extraction.extractor.predict(X) == extraction.rules.predict(X)).all()
 
 
-def test_the_domain_equals_the_rows() -> None:
+def test_extract_source_domain_equals_rows() -> None:
     frame = table_of("classification")
     extraction = extract_source(CARTExtractor(None), frame, "label")
     black_box = CallableClassifier(lambda _: frame["label"].to_numpy())
@@ -341,7 +341,7 @@ def test_the_domain_equals_the_rows() -> None:
     assert extraction.rules.domain == fitted.rules_.domain
 
 
-def test_one_look_for_each_level() -> None:
+def test_extract_source_reads_once_per_level() -> None:
     frame = table_of("classification", gaps=False)
     looked = []
 
@@ -356,7 +356,7 @@ def test_one_look_for_each_level() -> None:
     assert extraction.cuts["age"] == (1000.0, 2000.0)
 
 
-def test_weights_are_repeated_rows() -> None:
+def test_extract_source_weights_equal_repeated_rows() -> None:
     frame = table_of("regression")
     frame["weight"] = np.floor(frame["weight"])
     cuts = {"size": [-1, 0, 1], "age": [500, 1000, 2000, 3000], "whole": [2.5, 5.5, 7.5]}
@@ -367,7 +367,7 @@ def test_weights_are_repeated_rows() -> None:
     same(weighted.rules, extract_source(extractor, repeated, "label", **options).rules)
 
 
-def test_a_black_box_predicts_batch_by_batch() -> None:
+def test_extract_source_queries_black_box_in_batches() -> None:
     frame = table_of("classification", gaps=False)[["size", "age", "label"]]
     black_box = DecisionTreeClassifier(max_depth=2).fit(frame[["size", "age"]], frame["label"])
     extractor = CARTExtractor(black_box, features=["size", "age"])
@@ -376,7 +376,7 @@ def test_a_black_box_predicts_batch_by_batch() -> None:
     same(extraction.rules, extract_source(extractor, labeled, "label").rules)
 
 
-def test_labels_far_from_zero_keep_their_digits() -> None:
+def test_labels_far_from_zero_keep_their_precision() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=300)
     label = 1e9 + np.where(x > 0.5, 3.5, 1.25) + rng.choice([-0.5, 0.5], 300)
@@ -415,7 +415,7 @@ def test_cuts_are_round_and_near_quantiles(case: str) -> None:
         assert cuts == {"constant": (), "two": (0.4,)}[case]
 
 
-def test_bins_of_numbers_at_and_next_to_cuts() -> None:
+def test_bins_separate_numbers_next_to_cuts() -> None:
     """However close the cuts are, and however large, a number equal to one is below it."""
     rng = np.random.default_rng(0)
     sets: list[list[float]] = [
@@ -442,7 +442,7 @@ def test_bins_of_numbers_at_and_next_to_cuts() -> None:
         assert (rules.predict(frame[["x"]]) == bins).all()
 
 
-def test_batches_of_polars_and_labels_that_are_decimals() -> None:
+def test_extract_source_accepts_polars_and_decimals() -> None:
     frame = pd.DataFrame({"x": [0.5, 1.5, 2.5, 3.5], "label": [0.1, 0.1, 2.0, 2.0]})
     expected = extract_source(CARTExtractor(None), frame, "label", task="classification").rules
     exact = frame.assign(label=[Decimal("0.10")] * 2 + [Decimal("2.00")] * 2)
@@ -537,7 +537,7 @@ def test_extract_source_optimal_tree_equals_memory(name: str, task: str, tmp_pat
     assert extraction.n_passes == (2 if task == "classification" else 4)
 
 
-def test_too_many_cells_are_rejected() -> None:
+def test_extract_source_rejects_too_many_cells() -> None:
     rng = np.random.default_rng(0)
     wide = pd.DataFrame(rng.normal(size=(30, 16)), columns=[f"x{j}" for j in range(16)])
     frame = wide.assign(label=np.where(wide["x0"] > 0, "a", "b"))
@@ -548,7 +548,7 @@ def test_too_many_cells_are_rejected() -> None:
 
 
 @TASKS
-def test_other_extractors_learn_from_a_sample(task: str, tmp_path: Path) -> None:
+def test_extract_source_uses_a_sample_for_other_extractors(task: str, tmp_path: Path) -> None:
     frame = table_of(task, 3000, gaps=False).drop(columns=["color", "weight"])
     source = SOURCES["folder"](frame, tmp_path)
     kind = DecisionTreeClassifier if task == "classification" else DecisionTreeRegressor
@@ -567,7 +567,7 @@ def test_other_extractors_learn_from_a_sample(task: str, tmp_path: Path) -> None
     assert score_source(extraction.rules, source, "label").counts.n_rows[0] == 3000
 
 
-def test_samples_that_cannot_be_drawn() -> None:
+def test_extract_source_rejects_invalid_samples() -> None:
     frame = table_of("classification")
     with pytest.raises(ValueError, match=r"OptimalListExtractor needs more than sums.*estimator"):
         extract_source(OptimalListExtractor(None), frame, "label")
@@ -619,7 +619,7 @@ def test_extract_source_rejects_invalid_input() -> None:
 
 
 @pytest.mark.parametrize("name", ["folder", "list of frames"])
-def test_dates_are_no_labels(name: str, tmp_path: Path) -> None:
+def test_dates_are_rejected_as_labels(name: str, tmp_path: Path) -> None:
     frame = table_of("classification")
     frame["label"] = pd.to_datetime("2024-01-01") + pd.to_timedelta(frame["whole"], "D")
     source = SOURCES[name](frame, tmp_path)
@@ -628,7 +628,7 @@ def test_dates_are_no_labels(name: str, tmp_path: Path) -> None:
             extract_source(CARTExtractor(None), source, "label", **options)
 
 
-def test_categories_of_pandas_on_arrow() -> None:
+def test_extract_source_accepts_arrow_categories_of_pandas() -> None:
     frame = table_of("classification")
     table = pa.table(
         {
@@ -644,7 +644,7 @@ def test_categories_of_pandas_on_arrow() -> None:
 
 
 @pytest.mark.parametrize("name", ["folder", "duckdb", "sqlite", "list of frames"])
-def test_rows_without_labels_or_weights_are_an_error(name: str, tmp_path: Path) -> None:
+def test_missing_labels_and_invalid_weights_are_rejected(name: str, tmp_path: Path) -> None:
     frame = table_of("classification")
     cases: list[tuple[str, Any]] = [("label", None), ("weight", -1.0)]
     for index, (column, value) in enumerate(cases):
@@ -659,7 +659,7 @@ def test_rows_without_labels_or_weights_are_an_error(name: str, tmp_path: Path) 
             extract_source(CARTExtractor(None), source, "label", sample_weight="weight")
 
 
-def test_a_table_that_changes_is_an_error() -> None:
+def test_extract_source_detects_a_changed_table() -> None:
     frame, calls = table_of("classification"), []
 
     def batches() -> Any:
@@ -671,14 +671,14 @@ def test_a_table_that_changes_is_an_error() -> None:
         extract_source(CARTExtractor(None), batches, "label", cuts=cuts)
 
 
-def test_a_file_that_vanishes_is_an_error(tmp_path: Path) -> None:
+def test_extract_source_detects_a_deleted_file(tmp_path: Path) -> None:
     source = pa.dataset.dataset(SOURCES["folder"](table_of("classification"), tmp_path))
     (tmp_path / "part2.parquet").unlink()
     with pytest.raises(SourceError, match="no part of it was: FileNotFoundError"):
         extract_source(CARTExtractor(None), source, "label")
 
 
-def test_a_file_that_is_listed_but_gone_is_an_error(tmp_path: Path) -> None:
+def test_extract_source_and_sample_source_detect_dangling_links(tmp_path: Path) -> None:
     folder = SOURCES["folder"](table_of("classification"), tmp_path)
     (folder / "part9.parquet").symlink_to(folder / "gone.parquet")
     calls: list[Any] = [
@@ -690,12 +690,12 @@ def test_a_file_that_is_listed_but_gone_is_an_error(tmp_path: Path) -> None:
             call()
 
 
-def test_an_iterator_cannot_be_gone_through_again() -> None:
+def test_extract_source_rejects_iterators() -> None:
     with pytest.raises(SourceError, match="several times"):
         extract_source(CARTExtractor(None), iter([table_of("classification")]), "label")
 
 
-def test_types_of_a_database(tmp_path: Path) -> None:
+def test_extract_source_respects_types_of_a_database(tmp_path: Path) -> None:
     """Decimals are numbers, flags categories, dates neither."""
     with duckdb.connect(str(tmp_path / "some.db")) as connection:
         connection.execute(
@@ -713,7 +713,7 @@ def test_types_of_a_database(tmp_path: Path) -> None:
     assert {rules.feature_names[j] for j in rules.used_features} == {"price", "flag"}
 
 
-def test_codes_that_are_equal_as_numbers_are_other_values() -> None:
+def test_extract_source_separates_codes_that_equal_as_numbers() -> None:
     codes = pd.DataFrame({"code": ["01", "1", "2", "02"] * 2, "kind": ["a", "b", "b", "a"] * 2})
     flags = pd.DataFrame({"code": [True, False] * 2, "kind": ["a", "b"] * 2})
     for rows in (flags, codes):
@@ -723,7 +723,7 @@ def test_codes_that_are_equal_as_numbers_are_other_values() -> None:
     assert first.predict(codes[["code"]]).tolist() == codes["kind"].tolist()
 
 
-def test_large_labels_are_distinguished() -> None:
+def test_large_labels_stay_distinct() -> None:
     rows = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "kind": 2**53 + np.array([0, 0, 1, 1])})
     rules = extract_source(
         CARTExtractor(None), [rows, rows], "kind", cuts=4, task="classification"

@@ -51,7 +51,7 @@ def test_file_names_are_literal(name: str, reader: str, tmp_path: Path) -> None:
     assert covered(str(path)) == (2, 1)
 
 
-def test_folders_hold_the_files_that_pyarrow_finds(reader: str, tmp_path: Path) -> None:
+def test_folders_contain_the_files_that_pyarrow_finds(reader: str, tmp_path: Path) -> None:
     folder = tmp_path / "_data"
     names = ["a.parquet", "b.PARQUET", "part-0001", "c.parq", "deep/er/d.parquet", "x=5/e.parquet"]
     names += [".b.parquet", "_b.parquet", "_temporary/f.parquet", ".hidden/g.parquet", "deep/_h"]
@@ -82,7 +82,7 @@ def test_globs_skip_hidden_names_unless_spelled_out(reader: str, tmp_path: Path)
     assert covered(f"{tmp_path}/_*.parquet") == (0b10, 0)
 
 
-def test_names_of_columns_are_case_sensitive(reader: str, tmp_path: Path) -> None:
+def test_column_names_are_case_sensitive(reader: str, tmp_path: Path) -> None:
     columns = {"x": [1.0, -1.0, -1.0], "X": [1.0, 1.0, -1.0], "x_1": [1.0, 1.0, 1.0]}
     path = write(tmp_path / "a.parquet", **columns, label=[1, 0, 0])
     for name, values in columns.items():
@@ -169,7 +169,7 @@ def test_differing_columns_are_rejected(reader: str, tmp_path: Path) -> None:
             covered(tmp_path)
 
 
-def test_texts_are_no_numbers(reader: str, tmp_path: Path) -> None:
+def test_texts_are_not_compared_with_numbers(reader: str, tmp_path: Path) -> None:
     texts = ["1", "01", "1.0", " 1", "x"]
     path = write(tmp_path / "a.parquet", x=texts, label=[1] * 5)
     rules = RuleSet([Rule([OneOf(0, [1])], 1)], ["x"], task="classification", classes=[0, 1])
@@ -185,7 +185,7 @@ def test_texts_are_no_numbers(reader: str, tmp_path: Path) -> None:
         covered(numbers, rules.replace(rules=[Rule([OneOf(0, ["1"])], 1)]))
 
 
-def test_files_that_change_are_an_error(reader: str, tmp_path: Path) -> None:
+def test_changed_files_are_an_error(reader: str, tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", x=[1.0], label=[1])
     with (
         pytest.raises(SourceError, match=r"a.parquet changed while it was read"),
@@ -194,7 +194,7 @@ def test_files_that_change_are_an_error(reader: str, tmp_path: Path) -> None:
         write(path, x=[1.0, 2.0], label=[1, 1])
 
 
-def test_decimals_and_dates(reader: str, tmp_path: Path) -> None:
+def test_decimals_are_read_and_dates_rejected(reader: str, tmp_path: Path) -> None:
     decimals = pa.array(["0.10000000000000000001", "5.00000000000000000001", "-1", None])
     path = write(
         tmp_path / "a.parquet",

@@ -137,7 +137,7 @@ def test_count_source_equals_count_rows(name: str, ruleset: RuleSet, tmp_path: P
 
 
 @pytest.mark.parametrize("ruleset", [CLASSES, NUMBERS], ids=["classes", "numbers"])
-def test_parquet_without_duckdb(
+def test_count_source_reads_parquet_without_duckdb(
     ruleset: RuleSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = importlib.util.find_spec
@@ -188,7 +188,7 @@ KEEP = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @settings(KEEP, max_examples=12)
 @given(data=st.data())
 @pytest.mark.parametrize("name", ["folder"])
-def test_any_rules_on_any_rows(name: str, data: Any, tmp_path: Path) -> None:
+def test_count_source_equals_rows_for_any_rules(name: str, data: Any, tmp_path: Path) -> None:
     check_any_rules(data, tmp_path, SOURCES[name])
 
 
@@ -196,14 +196,14 @@ def test_any_rules_on_any_rows(name: str, data: Any, tmp_path: Path) -> None:
 @settings(KEEP, max_examples=CASES or 70)
 @given(data=st.data())
 @pytest.mark.parametrize("name", ["file", "duckdb", "arrow dataset", "polars lazy frame"])
-def test_many_rules_on_many_rows(name: str, data: Any, tmp_path: Path) -> None:
+def test_count_source_equals_rows_for_many_rules(name: str, data: Any, tmp_path: Path) -> None:
     check_any_rules(data, tmp_path, SOURCES[name])
 
 
 # --- what is counted ------------------------------------------------------------------------------
 
 
-def test_more_rules_than_one_number_has_bits(tmp_path: Path) -> None:
+def test_count_source_accepts_more_rules_than_bits(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     ends = np.sort(rng.normal(size=(130, 2)), axis=1)
     rules = [Rule([Interval(0, *pair)], i % 3) for i, pair in enumerate(ends.tolist())]
@@ -213,7 +213,7 @@ def test_more_rules_than_one_number_has_bits(tmp_path: Path) -> None:
     same_numbers(ruleset, counts, frame[["x"]], frame["label"])
 
 
-def test_rules_of_which_no_two_hold_together(tmp_path: Path) -> None:
+def test_count_source_accepts_many_disjoint_rules(tmp_path: Path) -> None:
     rules = [Rule([Interval(0, i, i + 1)], i % 3) for i in range(70)]
     ruleset = RuleSet(
         rules, ["x"], task="classification", disjoint=True, domain=Domain([0.0], [70.0])
@@ -225,7 +225,9 @@ def test_rules_of_which_no_two_hold_together(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("fallback", [Fallback(0.25), Fallback(-1e22), None])
-def test_labels_far_from_what_rules_predict(fallback: Fallback | None, tmp_path: Path) -> None:
+def test_count_source_accepts_labels_far_from_predictions(
+    fallback: Fallback | None, tmp_path: Path
+) -> None:
     ruleset, frame = NUMBERS.replace(fallback=fallback), table_of(NUMBERS)
     frame["label"] = 1e6 + frame["label"] * 1e-3
     for source in (parquet(frame, tmp_path), [frame]):
@@ -233,7 +235,7 @@ def test_labels_far_from_what_rules_predict(fallback: Fallback | None, tmp_path:
         same_numbers(ruleset, counts, frame[["size", "color"]], frame["label"])
 
 
-def test_labels_of_covered_rows_far_from_the_others(tmp_path: Path) -> None:
+def test_count_source_accepts_distant_labels_of_uncovered_rows(tmp_path: Path) -> None:
     ruleset, frame = NUMBERS.replace(fallback=None), table_of(NUMBERS)
     frame.loc[~ruleset.covers(frame[["size", "color"]]), "label"] = 1e7
     for source in (parquet(frame, tmp_path), [frame]):
@@ -241,7 +243,7 @@ def test_labels_of_covered_rows_far_from_the_others(tmp_path: Path) -> None:
         same_numbers(ruleset, counts, frame[["size", "color"]], frame["label"])
 
 
-def test_black_box_is_queried_in_batches(tmp_path: Path) -> None:
+def test_count_source_queries_black_box_in_batches(tmp_path: Path) -> None:
     sizes = []
 
     def black_box(X: Any) -> Any:
@@ -259,7 +261,7 @@ def test_black_box_is_queried_in_batches(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_black_boxes_predict_in_processes(tmp_path: Path) -> None:
+def test_count_source_queries_black_box_in_processes(tmp_path: Path) -> None:
     def from_size(X: pd.DataFrame) -> Any:
         return np.where(X["size"] > 0.25, "yes", "no")
 
@@ -286,7 +288,7 @@ def test_black_boxes_predict_in_processes(tmp_path: Path) -> None:
         count_source(CLASSES, in_processes, black_box=from_size)
 
 
-def test_rows_belong_together_by_position() -> None:
+def test_sample_source_joins_columns_by_position() -> None:
     """Categories of Arrow have no index, and those of other columns may be in any order."""
     frame = pd.DataFrame({"size": [1.0, 2.0, 3.0, 4.0], "label": ["a", "b", "c", "d"]})
     colors = pa.array(["red", "blue", "green", "gray"]).dictionary_encode()
@@ -298,7 +300,7 @@ def test_rows_belong_together_by_position() -> None:
             assert drawn[name].tolist() == frame[name].tolist()
 
 
-def test_scores_and_reports(tmp_path: Path) -> None:
+def test_score_source_equals_scores_of_rows(tmp_path: Path) -> None:
     frame = table_of(CLASSES)
     scored_source = score_source(CLASSES, parquet(frame, tmp_path), "label", psi=2.0)
     expected = knowledge(CLASSES, frame[["size", "color"]], frame["label"])
@@ -308,7 +310,7 @@ def test_scores_and_reports(tmp_path: Path) -> None:
     assert scored_source.characteristics()["n_rules"] == 2
 
 
-def test_an_iterator_is_gone_through_once() -> None:
+def test_score_source_reads_an_iterator_once() -> None:
     frame = table_of(NUMBERS)
     expected = knowledge(NUMBERS, frame[["size", "color"]], frame["label"])
     result = score_source(NUMBERS, iter([frame]), "label", rule_measures=False).scores
@@ -321,7 +323,7 @@ def test_an_iterator_is_gone_through_once() -> None:
 
 
 @pytest.mark.parametrize("name", ["folder", "arrow dataset", "duckdb"])
-def test_a_row_without_a_label_or_weight_is_an_error(name: str, tmp_path: Path) -> None:
+def test_count_source_rejects_missing_labels_and_weights(name: str, tmp_path: Path) -> None:
     for index, (column, value) in enumerate(
         [("label", np.nan), ("weight", np.nan), ("weight", -1.0), ("weight", np.inf)]
     ):
@@ -340,7 +342,7 @@ def test_a_row_without_a_label_or_weight_is_an_error(name: str, tmp_path: Path) 
 
 @pytest.mark.parametrize("look", [count_source, sample_source, extract_source])
 @pytest.mark.parametrize("name", ["folder", "arrow dataset", "duckdb"])
-def test_the_label_nan_is_no_class(name: str, look: Callable[..., Any], tmp_path: Path) -> None:
+def test_nan_is_rejected_as_a_label(name: str, look: Callable[..., Any], tmp_path: Path) -> None:
     ruleset = RuleSet([Rule([Interval(0, upper=0)], 1), Rule([], 2)], ["x"], task="classification")
     frame = pd.DataFrame({"x": [-1.0, 1.0, 2.0, 3.0], "label": [1.0, 2.0, 2.0, np.nan]})
     source = SOURCES[name](frame, tmp_path)  # every other gap is NULL, and this one is not
@@ -351,7 +353,7 @@ def test_the_label_nan_is_no_class(name: str, look: Callable[..., Any], tmp_path
 
 
 @pytest.mark.parametrize("column", ["size", "label", "weight"])
-def test_texts_that_sqlite_takes_for_numbers_are_rejected(column: str, tmp_path: Path) -> None:
+def test_texts_among_numbers_of_sqlite_are_rejected(column: str, tmp_path: Path) -> None:
     source = in_sqlite(table_of(NUMBERS), tmp_path)
     with sqlite3.connect(tmp_path / "some.sqlite") as connection:  # as .import leaves gaps
         connection.execute(f"UPDATE some_rows SET {column} = '' WHERE rowid = 4")
@@ -367,13 +369,13 @@ def test_texts_that_sqlite_takes_for_numbers_are_rejected(column: str, tmp_path:
             sample_source(source, task="regression", **options)
 
 
-def test_numbers_that_sqlite_keeps_as_texts_are_rejected(tmp_path: Path) -> None:
+def test_count_source_rejects_numbers_stored_as_texts(tmp_path: Path) -> None:
     source = in_sqlite(table_of(CLASSES).astype({"size": str}), tmp_path)
     with pytest.raises(ValueError, match=r"'size' of .* must hold numbers, but"):
         count_source(CLASSES, source, "label")
 
 
-def test_no_rows_are_an_error(tmp_path: Path) -> None:
+def test_count_source_rejects_empty_sources(tmp_path: Path) -> None:
     frame = table_of(CLASSES)
     for source in (parquet(frame[:0], tmp_path), [frame[:0]]):
         with pytest.raises(SourceError, match="at least one row"):
@@ -383,7 +385,7 @@ def test_no_rows_are_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_a_column_that_is_not_there_is_named(name: str, tmp_path: Path) -> None:
+def test_count_source_names_missing_columns(name: str, tmp_path: Path) -> None:
     source = SOURCES[name](table_of(CLASSES), tmp_path)
     with pytest.raises((ValueError, SourceError), match="target 'lable'"):
         count_source(CLASSES, source, "lable")
@@ -410,7 +412,7 @@ def test_count_source_rejects_missing_columns(tmp_path: Path) -> None:
         count_source(CLASSES, "duckdb:///some.db?table=t", black_box=len)
 
 
-def test_a_file_that_vanishes_is_an_error_not_a_part(tmp_path: Path) -> None:
+def test_count_source_detects_a_deleted_file(tmp_path: Path) -> None:
     folder = parquet(table_of(CLASSES), tmp_path, 3)
     source = pa.dataset.dataset(folder)
     (folder / "part2.parquet").unlink()
@@ -423,7 +425,7 @@ WHOLES = pd.DataFrame({"length": [0, 1, 2, 3], "price": [0, 0, 2, 2]})
 
 
 @pytest.mark.parametrize("first", [0, 1], ids=["whole numbers first", "fractions first"])
-def test_files_are_not_turned_into_the_types_of_the_first(first: int, tmp_path: Path) -> None:
+def test_score_source_keeps_types_of_each_file(first: int, tmp_path: Path) -> None:
     parts = [WHOLES, HALVES] if first == 0 else [HALVES, WHOLES]
     for index, part in enumerate(parts):
         part.to_parquet(tmp_path / f"{index}.parquet")
@@ -448,7 +450,7 @@ def test_files_are_not_turned_into_the_types_of_the_first(first: int, tmp_path: 
     assert scored_source.scores == pytest.approx(there.scores)
 
 
-def test_files_that_hold_texts_and_numbers_are_rejected(tmp_path: Path) -> None:
+def test_score_source_rejects_files_of_texts_and_numbers(tmp_path: Path) -> None:
     HALVES.to_parquet(tmp_path / "0.parquet")
     HALVES.astype({"length": str}).to_parquet(tmp_path / "1.parquet")
     ruleset = RuleSet([Rule([Interval(0, upper=1)], 0.0)], ["length"], task="regression")
@@ -460,14 +462,14 @@ def test_files_that_hold_texts_and_numbers_are_rejected(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "weights", [["1", "2"], pd.to_datetime(["2024-01-01"] * 2), pd.to_timedelta([1, 2], unit="s")]
 )
-def test_weights_of_frames_must_be_numbers(weights: Any) -> None:
+def test_count_source_requires_numeric_weights(weights: Any) -> None:
     rules = RuleSet([Rule([], "a")], ["x"], task="classification")
     frame = pd.DataFrame({"x": [1.0, 2.0], "label": "a", "weight": weights})
     with pytest.raises(ValueError, match=r"weights 'weight' of .* must be numbers"):
         count_source(rules, frame, target="label", sample_weight="weight")
 
 
-def test_nulls_among_arrow_categories_are_missing() -> None:
+def test_count_source_treats_null_categories_as_missing() -> None:
     column = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 0]), pa.array(["a", None]))
     table = pa.table({"x": column, "label": ["a"] * 4})
     rules = RuleSet([Rule([Missing(0)], "a")], ["x"], task="classification")
