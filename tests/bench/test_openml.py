@@ -83,7 +83,7 @@ def test_openml_sets_target_and_categories(weather):
     assert data.checksum == load_dataset("openml:7", missing="drop", drop="windy").checksum
 
 
-def test_openml_target_and_drop(weather):
+def test_openml_accepts_target_and_drop(weather):
     data = load_dataset("openml:7", target="humidity", drop=["windy", "temperature"])
     assert (data.task, data.y.tolist()) == ("classification", [70, 80, 60, 65, 90])
     assert data.X.columns.tolist() == ["play"]
@@ -95,7 +95,7 @@ def test_openml_target_and_drop(weather):
 
 
 @pytest.mark.slow
-def test_openml_without_network(weather):
+def test_openml_without_network_states_the_cause(weather):
     with pytest.raises(DatasetError, match=r"openml:8 cannot be fetched from OpenML: .*refused"):
         load_dataset("openml:8")
 

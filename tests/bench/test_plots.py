@@ -32,7 +32,7 @@ def test_plot_joins_groups_by_bars():
     assert high - low == pytest.approx(comparison.critical_difference)
 
 
-def test_plot_without_significant_difference():
+def test_plot_without_significant_difference_has_one_bar():
     comparison = compared([[1.0, 2.0, 3.0, 4.0], [4.0, 3.0, 2.0, 1.0]])
     ax = critical_difference_plot(comparison)
     assert len(bars(ax)) == 1

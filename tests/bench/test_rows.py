@@ -33,7 +33,7 @@ def write(path, *rows):
     return path
 
 
-def test_row_file_round_trip(tmp_path):
+def test_row_file_restores_rows(tmp_path):
     table = read_rows(str(write(tmp_path / "rows.csv", ROW, BAD)))
     assert tuple(table.columns) == row_columns()
     first, second = table.to_dict("records")

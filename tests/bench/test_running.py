@@ -101,7 +101,7 @@ def test_row_matches_scikit_learn_and_formulas(whole):
         assert json.loads(row["params"]) == {"max_leaf_nodes": 4}
 
 
-def test_regression_rows(tmp_path):
+def test_regression_rows_match_scikit_learn(tmp_path):
     config = config_from(
         BASE | {"data": ["diabetes"], "extractors": ["cart", "gridrex"], "seeds": [2], "folds": 2}
     )
@@ -242,7 +242,7 @@ def test_run_bench_notes_other_versions(whole, tmp_path):
 
 
 @pytest.mark.slow
-def test_run_bench_with_rule_file_and_search(whole, tmp_path):
+def test_run_bench_accepts_rule_files_and_searches(whole, tmp_path):
     iris = load_dataset("iris")
     cart = CARTExtractor(KNeighborsClassifier(), max_leaf_nodes=3, random_state=0).fit(
         iris.X, iris.y
@@ -295,7 +295,7 @@ def test_untrainable_black_box_fails_its_rows(tmp_path):
     assert rows["black_box_quality"].isna().all()
 
 
-def test_folds_zero_and_one(tmp_path):
+def test_folds_zero_and_one_split_rows(tmp_path):
     for folds, asked in ((0, 150), (1, 75)):
         config = config_from(BASE | {"folds": folds, "seeds": [0], "extractors": ["cart"]})
         rows = run_bench(config, tmp_path / str(folds)).rows

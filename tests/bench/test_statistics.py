@@ -28,18 +28,18 @@ C45 = np.array([3.143, 2.000, 2.893, 1.964])
 
 
 @pytest.mark.parametrize("alpha", QUANTILES)
-def test_nemenyi_critical_values(alpha):
+def test_nemenyi_difference_equals_published_quantiles(alpha):
     for k, quantile in enumerate(QUANTILES[alpha], start=2):
         error = math.sqrt(k * (k + 1) / (6 * 20))
         assert nemenyi_difference(k, 20, alpha) / error == pytest.approx(quantile, abs=1.5e-3)
 
 
-def test_nemenyi_difference_of_demsar_example():
+def test_nemenyi_difference_equals_demsar_example():
     assert nemenyi_difference(4, 14, 0.05) == pytest.approx(1.25, abs=0.005)
     assert nemenyi_difference(4, 14, 0.10) == pytest.approx(1.12, abs=0.005)
 
 
-def test_holm_of_demsar_example():
+def test_holm_against_equals_demsar_example():
     # There: z of 2.416, 2.342 and .512, and p of .016, .019 and .607.
     p_values, adjusted = holm_against(C45, 14)
     assert p_values == pytest.approx([0.019, 0.607, 0.016], abs=2e-3)
@@ -47,7 +47,7 @@ def test_holm_of_demsar_example():
     assert list(p_values < [0.05 / 2, 0.05, 0.05 / 3]) == [True, False, True]
 
 
-def test_nemenyi_p_value_at_critical_difference():
+def test_nemenyi_p_value_equals_alpha_at_critical_difference():
     difference = nemenyi_difference(5, 12)
     p_values = nemenyi_p_values(np.array([1.0, 1.0 + difference, 3.0, 3.0, 4.0]), 12)
     assert p_values[0, 1] == pytest.approx(0.05, abs=1e-6)
@@ -115,7 +115,7 @@ def test_groups_are_maximal(n_data, k, seed):
         assert (pair.difference >= limit) == (pair.p_value <= 0.05 + 1e-9)
 
 
-def test_verdict_with_significant_winner():
+def test_verdict_names_a_significant_winner():
     comparison = compare_ranks(frame(*[[1, 2, 3, 4]] * 9))
     assert comparison.significant
     assert comparison.verdict == (
@@ -128,13 +128,13 @@ def test_verdict_with_significant_winner():
     assert compare_ranks(frame(*[[1, 2, 3, 4]] * 10)).caveat == ""
 
 
-def test_verdict_without_significance():
+def test_verdict_states_missing_significance():
     comparison = compare_ranks(frame([1, 2, 3], [3, 2, 1], [2, 3, 1], [2, 1, 3]))
     assert not comparison.significant
     assert comparison.verdict.startswith("No extractor is significantly better")
 
 
-def test_verdict_without_significant_pair():
+def test_verdict_without_significant_pair_asks_for_data():
     ranks = [[1.5, 1.5, 3.5, 3.5]] * 4 + [[1.5, 3.5, 1.5, 3.5]] * 3
     comparison = compare_ranks(frame(*ranks))
     assert comparison.significant
@@ -146,7 +146,7 @@ def test_verdict_without_significant_pair():
     assert "by at most 5" in few.caveat
 
 
-def test_verdict_with_single_extractor_or_data_set():
+def test_verdict_explains_single_extractor_or_data_set():
     alone = compare_ranks(frame([1.0, 2.0]))
     assert math.isnan(alone.p_value)
     assert not alone.significant

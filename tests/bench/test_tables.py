@@ -135,7 +135,7 @@ def test_rank_extractors_ties_up_to_rounding():
     assert ranking.table.set_index("extractor")["wins"].to_dict() == {"a": 1, "b": 1, "c": 0}
 
 
-def test_rank_extractors_by_task():
+def test_rank_extractors_separates_tasks():
     table = rows(
         ("iris", "a", 0.3),
         ("iris", "b", 0.2),
