@@ -179,7 +179,7 @@ def test_page_hash_is_sha256(browser: Any, cases: ModuleType, tmp_path: Path) ->
     assert browser.run("return canonicalJson(arguments[0])", numbers) == canonical_json(numbers)
 
 
-def test_page_is_edited_by_its_fields(browser: Any, tmp_path: Path) -> None:
+def test_editor_fields_change_rules(browser: Any, tmp_path: Path) -> None:
     X = pd.DataFrame({"age": np.arange(10.0, 70.0), "income": np.arange(60.0) % 7})
     y = np.where(X["age"] > 40, "yes", "no")
     rules = RuleSet(

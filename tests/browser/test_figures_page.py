@@ -44,11 +44,13 @@ def test_page_figures_equal_recomputed_ones(name, browser, files, tmp_path) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SLOW)
-def test_page_figures_of_more_searches(name, browser, files, tmp_path) -> None:
+def test_page_figures_of_more_searches_equal_recomputed_ones(
+    name, browser, files, tmp_path
+) -> None:
     check_page(SLOW[name], browser, files, tmp_path / "run")
 
 
-def test_serious_warnings_come_first(browser, runs, tmp_path) -> None:
+def test_page_shows_serious_warnings_first(browser, runs, tmp_path) -> None:
     folder = runs.write_run(tmp_path)
     record = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     record.setdefault("best", {})["shortcomings"] = ["the rules never predict 'a'"]
@@ -63,7 +65,7 @@ def test_serious_warnings_come_first(browser, runs, tmp_path) -> None:
     assert browser.violations() == []
 
 
-def test_different_runs_are_not_compared_by_score(browser, runs, tmp_path) -> None:
+def test_comparison_of_different_runs_omits_scores(browser, runs, tmp_path) -> None:
     one = runs.write_run(tmp_path / "a")
     two = runs.write_run(tmp_path / "b", search={"reference": "black-box"})
     assert main(["report", str(one), str(two), "--quiet"]) == 0
@@ -100,14 +102,14 @@ def test_else_row_picture_marks_failed_conditions(browser, tmp_path) -> None:
     assert browser.run(outside)
 
 
-def test_row_is_pictured_on_its_conditions(usual) -> None:
+def test_row_picture_marks_row_on_its_conditions(usual) -> None:
     marks = usual.run("return document.querySelectorAll('.row-picture .mark').length")
     tracks = usual.run("return document.querySelectorAll('.row-picture .inside').length")
     assert marks == tracks > 0
     assert usual.text(".row-path .step.holds").endswith("✓")
 
 
-def test_all_failing_parts_of_conditions_are_pictured(browser, tmp_path) -> None:
+def test_row_picture_shows_all_failing_parts(browser, tmp_path) -> None:
     two_of_three = AtLeast(2, [Interval(j, lower=5.0) for j in range(3)])
     rules = RuleSet(
         [Rule([two_of_three], "a"), Rule([], "b")],
@@ -152,7 +154,7 @@ def test_short_lists_show_row_next_to_rules(opened, runs, n_rules) -> None:
     assert page.violations() == []
 
 
-def test_nearly_equal_errors_are_plotted(opened, runs) -> None:
+def test_plot_shows_nearly_equal_errors(opened, runs) -> None:
     loss = 0.1 + 0.2  # 0.30000000000000004
     candidates = Candidates(
         replace(one, folds=tuple(fold.replace(loss=loss if k else 0.3) for fold in one.folds))
@@ -163,7 +165,7 @@ def test_nearly_equal_errors_are_plotted(opened, runs) -> None:
     assert page.complaints() == []
 
 
-def test_score_named_like_a_measure_is_shown(opened, runs) -> None:
+def test_page_shows_score_named_like_a_measure(opened, runs) -> None:
     candidates = Candidates(
         replace(one, folds=tuple(fold.replace(score=0.8, fidelity=0.8) for fold in one.folds))
         for one in runs.random_candidates(4)

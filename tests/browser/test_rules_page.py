@@ -218,7 +218,7 @@ def test_page_explains_rows_like_python(name, usual) -> None:
     assert counterfactuals > 5
 
 
-def test_typed_row_is_predicted_and_explained(usual, runs) -> None:
+def test_page_predicts_and_explains_a_typed_row(usual, runs) -> None:
     browser, rules = usual, runs.iris_rules()
     assert browser.texts("#row-form label") == ["petal length (cm)", "petal width (cm)"]
     length, width = (browser.element(f"#value-{j}") for j in (2, 3))
@@ -344,9 +344,7 @@ def cells_of_first(browser: Any, i: int) -> str:
         ((2**53, 2**53 + 1), ["9007199254740992", "9007199254740993"]),
     ],
 )
-def test_right_rows_are_not_called_wrong_whatever_labels_are(
-    labels, texts, browser, tmp_path
-) -> None:
+def test_page_compares_labels_of_any_type(labels, texts, browser, tmp_path) -> None:
     X = np.array([[1.0], [2.0], [3.0], [math.inf], [-math.inf]])
     below, above = labels
     rules = RuleSet(
@@ -398,7 +396,7 @@ def test_quality_section_compares_classes_and_models(usual, runs) -> None:
     assert usual.text(".tile strong") == str(round(100 * (1 - loss)))
 
 
-def test_copied_texts_are_the_exports_of_python(usual, runs) -> None:
+def test_copied_texts_equal_exports_of_python(usual, runs) -> None:
     browser, rules = usual, runs.iris_rules()
     browser.command("Browser.grantPermissions", permissions=["clipboardReadWrite"])
     browser.run("document.querySelectorAll('#exports details').forEach((d) => { d.open = true; })")
@@ -473,7 +471,7 @@ def test_names_cannot_become_code(opened, runs) -> None:
     assert browser.run("return document.querySelectorAll('main img, main b').length") == 0
 
 
-def test_many_rules_open_on_demand_and_print_fully(opened, runs) -> None:
+def test_page_expands_many_rules_on_demand_and_for_print(opened, runs) -> None:
     names = list(load_dataset("iris").X.columns)
     many = RuleSet(
         [
@@ -497,7 +495,7 @@ def test_many_rules_open_on_demand_and_print_fully(opened, runs) -> None:
     assert browser.run(seen) == 31
 
 
-def test_disjunctions_are_bracketed(browser, tmp_path) -> None:
+def test_page_brackets_disjunctions(browser, tmp_path) -> None:
     young, short = Interval(0, upper=2, missing=True), OneOf(2, ["blue", "red"])
     rules = RuleSet(
         [Rule([young, short, Interval(3, 1)], "x"), Rule([young], "y")],
@@ -515,7 +513,7 @@ def test_disjunctions_are_bracketed(browser, tmp_path) -> None:
     assert browser.texts("#cards .premise b") == ["a", "d", "color", "a"]
 
 
-def test_rules_alone_and_two_runs_are_pages_too(browser, runs, tmp_path) -> None:
+def test_page_shows_rules_alone_and_two_runs(browser, runs, tmp_path) -> None:
     iris, rules = load_dataset("iris"), runs.iris_rules()
     browser.open(write_report(rules, iris.X, iris.y, path=tmp_path / "rules.html"))
     right = (rules.predict(iris.X) == iris.y).sum()

@@ -204,7 +204,7 @@ def lab(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.slow
-def test_widget_in_jupyterlab(browser: Any, lab: str) -> None:
+def test_widget_works_in_jupyterlab(browser: Any, lab: str) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 

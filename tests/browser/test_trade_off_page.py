@@ -46,7 +46,7 @@ def python_ranking(candidates: Candidates, settings: dict) -> tuple[np.ndarray, 
     return scores.mean(axis=1), order.tolist(), int(order[best])
 
 
-def test_many_slider_positions_give_the_numbers_of_python(opened, runs) -> None:
+def test_slider_positions_give_the_scores_of_python(opened, runs) -> None:
     candidates = runs.random_candidates(60)
     browser = opened(candidates)
     random = np.random.default_rng(1)
@@ -133,7 +133,7 @@ def test_scores_for_extreme_weights_equal_python(usual, runs) -> None:
         np.testing.assert_allclose(scores, expected, rtol=1e-9, atol=1e-300)
 
 
-def test_candidates_are_judged_by_the_numbers_of_python(usual, runs) -> None:
+def test_page_judges_candidates_like_python(usual, runs) -> None:
     candidates, browser = runs.random_candidates(20), usual
     queries = [
         {"score": score, "psi": psi, "phi": psi, "rho": 0.5, "completeness": completeness}
@@ -161,7 +161,7 @@ def test_candidates_are_judged_by_the_numbers_of_python(usual, runs) -> None:
         assert not np.isclose(by[known], signed[known]).all()
 
 
-def test_the_page_starts_with_the_weights_of_the_search(opened, runs) -> None:
+def test_page_starts_with_the_weights_of_the_search(opened, runs) -> None:
     search = {
         "scoring": "neg_fire",
         "weights": {"psi": 3.0, "phi": 1.0, "rho": 2.0},
@@ -199,7 +199,7 @@ def test_the_page_starts_with_the_weights_of_the_search(opened, runs) -> None:
     assert browser.run("return byId('psi-number').getAttribute('aria-invalid')") == "false"
 
 
-def test_keys_move_the_sliders(usual) -> None:
+def test_sliders_move_by_keys(usual) -> None:
     from selenium.webdriver.common.keys import Keys
 
     browser = usual
@@ -215,7 +215,7 @@ def test_keys_move_the_sliders(usual) -> None:
     assert browser.settled("//then return page.tradeOff.settings.phi") == 0.1
 
 
-def test_one_slider_leads_from_fewer_rules_to_fewer_errors(usual, runs) -> None:
+def test_slider_leads_from_fewer_rules_to_fewer_errors(usual, runs) -> None:
     candidates, browser = runs.random_candidates(20), usual
     for position in (-1, -0.4, 0.35, 1):
         settled_weights = browser.settled(
@@ -273,7 +273,7 @@ def test_rules_exist_for_all_slider_positions(browser, tmp_path) -> None:
     assert len(shown) > 1
 
 
-def test_limits_restrict_whom_the_page_chooses_as_in_python(usual, runs) -> None:
+def test_page_applies_limits_like_python(usual, runs) -> None:
     candidates, browser = runs.random_candidates(20), usual
     for most, least in ((12, None), (None, 0.6), (20, 0.55)):
         settled_weights = browser.settled(
@@ -304,7 +304,7 @@ def test_limits_restrict_whom_the_page_chooses_as_in_python(usual, runs) -> None
     assert "No candidate keeps to these limits" in browser.text("#beyond")
 
 
-def test_every_control_can_be_reached_by_tab_and_shows_its_focus(usual) -> None:
+def test_tab_reaches_every_control_and_shows_focus(usual) -> None:
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.keys import Keys
 
@@ -341,7 +341,7 @@ def test_every_control_can_be_reached_by_tab_and_shows_its_focus(usual) -> None:
     assert any("point" in name for name in recorded)
 
 
-def test_arrows_choose_candidates_in_the_picture(usual, runs) -> None:
+def test_arrow_keys_select_candidates_in_the_plot(usual, runs) -> None:
     from selenium.webdriver.common.keys import Keys
 
     browser, means = usual, runs.random_candidates(20)
@@ -362,7 +362,7 @@ def test_arrows_choose_candidates_in_the_picture(usual, runs) -> None:
     assert f"{100 * (1 - loss[front[1]]):.0f} of 100 right" in active.get_attribute("aria-label")
 
 
-def test_the_leaderboard_sorts_by_any_column(usual, runs) -> None:
+def test_leaderboard_sorts_by_any_column(usual, runs) -> None:
     candidates, browser = runs.random_candidates(20), usual
     loss = candidates.means("loss")
     for turn in (1, -1):
@@ -446,7 +446,7 @@ def test_page_has_accessible_structure(usual) -> None:
 
 
 @pytest.mark.parametrize("width", [1400, 768, 400])
-def test_axe_finds_nothing_in_light_and_dark_at_three_widths(width, usual) -> None:
+def test_axe_finds_no_violations_in_any_theme_or_width(width, usual) -> None:
     browser, papers = usual, set()
     browser.command(
         "Emulation.setDeviceMetricsOverride",
@@ -471,7 +471,7 @@ def test_axe_finds_nothing_in_light_and_dark_at_three_widths(width, usual) -> No
     assert len(papers) == 2
 
 
-def test_paper_is_white_whatever_the_screen(usual) -> None:
+def test_printed_page_is_white(usual) -> None:
     usual.command(
         "Emulation.setEmulatedMedia",
         media="print",
@@ -483,7 +483,7 @@ def test_paper_is_white_whatever_the_screen(usual) -> None:
     assert (paper, text) == ("rgb(255, 255, 255)", "rgb(0, 0, 0)")
 
 
-def test_a_narrow_screen_needs_no_scrolling_sideways(usual) -> None:
+def test_narrow_page_needs_no_horizontal_scrolling(usual) -> None:
     for width in (768, 390, 320):
         usual.command(
             "Emulation.setDeviceMetricsOverride",
@@ -507,7 +507,7 @@ def test_a_narrow_screen_needs_no_scrolling_sideways(usual) -> None:
         assert wide <= width
 
 
-def test_the_policy_stops_whatever_would_call_home(usual) -> None:
+def test_content_policy_blocks_external_requests(usual) -> None:
     browser = usual
     assert (
         browser.run("return document.querySelectorAll('[src], link[rel=stylesheet]').length") == 0
@@ -527,7 +527,7 @@ def test_the_policy_stops_whatever_would_call_home(usual) -> None:
     assert refused == [["connect-src", "img-src", "script-src-elem"], None]
 
 
-def test_bench_is_averaged_by_data_and_black_box(browser, tmp_path) -> None:
+def test_page_averages_bench_by_data_and_black_box(browser, tmp_path) -> None:
     import pandas as pd
 
     random = np.random.default_rng(0)
@@ -636,7 +636,7 @@ def test_points_without_errors_have_no_spread(browser, tmp_path) -> None:
     assert browser.complaints() == []
 
 
-def test_picked_candidate_is_not_the_choice_of_the_search(opened) -> None:
+def test_page_states_that_a_candidate_was_picked(opened) -> None:
     browser = opened(winner=3, picked=True)
     rank = browser.run("return page.tradeOff.ranking.scored[3].rank")
     assert rank > 1
@@ -692,7 +692,7 @@ def test_recorded_score_ranks_like_the_search(opened, runs) -> None:
         assert browser.run("return page.tradeOff.chosen") == index
 
 
-def test_a_score_without_a_formula_is_shown_as_recorded(opened, runs, monkeypatch) -> None:
+def test_page_shows_recorded_score_without_formula(opened, runs, monkeypatch) -> None:
     terse = ScoreSpec(
         "terse",
         lambda loss, size: loss + 0.1 * size,
@@ -724,7 +724,7 @@ def test_a_score_without_a_formula_is_shown_as_recorded(opened, runs, monkeypatc
     assert set(outcome["formulas"]) == set(SCORE_SPECS) - {"terse"}
 
 
-def test_the_corridor_follows_the_weights_as_in_python(browser, runs, tmp_path) -> None:
+def test_corridor_follows_the_weights_like_python(browser, runs, tmp_path) -> None:
     iris = load_dataset("iris")
     rules = runs.iris_rules()
     certificate = certify(
