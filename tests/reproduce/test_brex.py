@@ -55,7 +55,7 @@ def small_run() -> BrexRun:
 # --- what the paper prints -----------------------------------------------------------------------
 
 
-def test_printed_figures() -> None:
+def test_brex_tables_match_the_paper() -> None:
     # arXiv:2509.09982: the abstract names B-ReX's 0.072; the others are cells of Tables 1 to 5.
     assert BREX_TABLES[3]["B-ReX"]["10"] == 0.072
     assert BREX_TABLES[4]["B-ReX"]["10"] == 0.046
@@ -71,7 +71,7 @@ def test_printed_figures() -> None:
             assert all(0 <= figure <= 1 for figure in figures.values())
 
 
-def test_every_method_has_a_reason_for_differences() -> None:
+def test_brex_methods_give_reasons_for_differences() -> None:
     for table in BREX_TITLES:
         for method in BREX_METHODS.values():
             assert method.why_different(table).endswith(".")
@@ -81,7 +81,7 @@ def test_every_method_has_a_reason_for_differences() -> None:
 # --- formulas ------------------------------------------------------------------------------------
 
 
-def test_formulas_match_the_paper() -> None:
+def test_benchmark_formulas_match_the_paper() -> None:
     created = {unit.key: unit for unit in benchmark_formulas([4], 2, 16, 0, [1, 2, 3, 4, 5])}
     assert len(created) == 2 * 2 + 2 + 4
     assert str(created["chain", "non-monotone", "4", 0].formula) == "((x1 ^ x2) & x3) ^ x4"
@@ -95,7 +95,7 @@ def test_formulas_match_the_paper() -> None:
         assert len(np.unique(unit.inputs, axis=0)) == 16
 
 
-def test_all_assignments_are_taken_once() -> None:
+def test_benchmark_formula_takes_all_assignments_once() -> None:
     unit = BenchmarkFormula("random", "monotone", "3", 0, 0, 9999)
     assert len(np.unique(unit.inputs, axis=0)) == 4096 == len(unit.inputs)
     assert {tuple(row) for row in unit.inputs.tolist()} == {
@@ -103,7 +103,7 @@ def test_all_assignments_are_taken_once() -> None:
     }
 
 
-def test_formulas_are_independent_of_the_run(small_run: BrexRun) -> None:
+def test_benchmark_formulas_do_not_depend_on_the_run(small_run: BrexRun) -> None:
     more = reproduce_brex(**{**SMALL, "arities": [5], "formulas": 3, "methods": CHEAP[1:]})
     known = {row.key: row for row in small_run.rows}
     pair = [row for row in more.rows if row.key in known]
@@ -134,7 +134,7 @@ def test_figures_match_manual_results(small_run: BrexRun) -> None:
     assert row.queries == 2 ** int(row.column)
 
 
-def test_lines_are_means_over_formulas(small_run: BrexRun) -> None:
+def test_table_lines_are_means_over_formulas(small_run: BrexRun) -> None:
     lines = table_lines(small_run)
     assert list(lines) == [1, 2, 3, 4, 5]
     line = next(one for one in lines[4] if one.method == "shapley-sampled")
@@ -155,7 +155,7 @@ def test_lines_are_means_over_formulas(small_run: BrexRun) -> None:
     assert lines[5][0].values == dict(BREX_TABLES[5]["B-ReX"])
 
 
-def test_rows_without_attributions_can_be_excluded() -> None:
+def test_table_lines_can_exclude_rows_without_attributions() -> None:
     rows = [
         BrexRow(
             3,
@@ -184,7 +184,7 @@ def test_rows_without_attributions_can_be_excluded() -> None:
 
 
 @pytest.mark.slow
-def test_brex_and_its_certified_variant() -> None:
+def test_brex_certified_improves_on_brex() -> None:
     run = reproduce_brex(
         arities=[3, 6],
         formulas=4,
@@ -221,7 +221,7 @@ def by_orders(worth: NDArray[np.float64], n_players: int) -> list[float]:
     return [value / math.factorial(n_players) for value in total]
 
 
-def test_shapley_of_tables_matches_all_orders() -> None:
+def test_shapley_of_tables_equals_all_orders() -> None:
     worth = np.random.default_rng(0).normal(size=(6, 16))
     values = shapley_of_tables(worth)
     for game in range(len(worth)):
@@ -229,14 +229,14 @@ def test_shapley_of_tables_matches_all_orders() -> None:
     assert values.sum(axis=1) == pytest.approx(worth[:, -1] - worth[:, 0])
 
 
-def test_shapley_of_a_known_game() -> None:
+def test_shapley_of_tables_solves_a_known_game() -> None:
     # Two pairs of gloves: one left glove, two right ones (Shapley 1953: 2/3, 1/6, 1/6).
     worth = np.array([[0, 0, 0, 1, 0, 1, 0, 1]], dtype=float)
     assert shapley_of_tables(worth)[0] == pytest.approx([2 / 3, 1 / 6, 1 / 6])
 
 
 @pytest.mark.parametrize("formula", [XOR, random_formula(4, n_inputs=5, random_state=3)], ids=str)
-def test_shapley_of_formulas_matches_queries(formula: Formula) -> None:
+def test_shapley_of_formulas_equals_all_orders(formula: Formula) -> None:
     n = formula.n_inputs
     X = np.array(list(product([False, True], repeat=n)))[::3]
     kleene, completed = kleene_shapley(formula, X), completion_shapley(formula, X)
@@ -314,7 +314,7 @@ def test_results_of_other_settings_are_not_mixed(tmp_path: Path) -> None:
     ],
     ids=["arities", "tables", "formulas", "seed", "methods", "no methods"],
 )
-def test_wrong_parameters(options: dict[str, Any], message: str) -> None:
+def test_reproduce_brex_rejects_invalid_parameters(options: dict[str, Any], message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         reproduce_brex(**{**SMALL, **options})
 
@@ -375,7 +375,7 @@ def test_kernel_shap_is_near_exact_values() -> None:
     assert 1000 < explanation.queries < 4096
 
 
-def test_networks_with_inputs_of_zero_and_one() -> None:
+def test_networks_accept_inputs_of_zero_and_one() -> None:
     needs("captum")
     from skescore.reproduce import captum_maps, train_network
 
@@ -387,7 +387,7 @@ def test_networks_with_inputs_of_zero_and_one() -> None:
     assert (maps[unit.inputs] != 0).any()
 
 
-def test_attributions_of_a_trained_network() -> None:
+def test_captum_maps_of_a_network_are_reproducible() -> None:
     needs("captum")
     import torch
 
@@ -419,7 +419,7 @@ def test_attributions_of_a_trained_network() -> None:
     assert torch.get_num_threads() == before[1]
 
 
-def test_figure_2_shows_the_lines_of_the_tables(small_run: BrexRun) -> None:
+def test_plot_divergence_shows_lines_of_tables(small_run: BrexRun) -> None:
     pytest.importorskip("matplotlib")
     from matplotlib.figure import Figure
 
@@ -463,7 +463,7 @@ def on_the_command_line(capsys: pytest.CaptureFixture[str]) -> Any:
 FEW = ("--arity", "3,5", "--formulas", "2", "--assignments", "12", "--methods", ",".join(CHEAP))
 
 
-def test_tables_on_the_command_line(
+def test_command_prints_tables(
     tmp_path: Path, on_the_command_line: Any, small_run: BrexRun
 ) -> None:
     out, err = on_the_command_line(*FEW, "--format", "json", "--output", str(tmp_path))
@@ -498,7 +498,7 @@ def test_tables_on_the_command_line(
     ],
     ids=["arity", "range", "table", "count", "method"],
 )
-def test_wrong_usage(
+def test_command_rejects_wrong_usage(
     arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as left:
@@ -507,7 +507,7 @@ def test_wrong_usage(
     assert message in capsys.readouterr().err
 
 
-def test_patience_finds_more_with_few_queries() -> None:
+def test_brex_patient_finds_more_with_few_queries() -> None:
     run = reproduce_brex(
         arities=[10], tables=[1], methods=["brex-certified", "brex-patient"], assignments=40
     )

@@ -76,7 +76,7 @@ def test_printed_table_matches_the_paper():
 
 
 @pytest.mark.parametrize("name", FIRE_TABLE)
-def test_losses_that_fit_match_a_dense_grid(name):
+def test_losses_that_fit_equal_a_dense_grid(name):
     printed = FIRE_TABLE[name]
     losses = 1 - np.linspace(*rounding_interval(printed.accuracy), 20_001)
     fits = np.ones(len(losses), dtype=bool)
@@ -141,7 +141,7 @@ def test_rows_name_the_errors_of_their_scores(name, told, rows):
         ("GridEx, 4 x 4 slices", 0.966667, 7, 0.390625),
     ],
 )
-def test_rows_match_psyke(name, accuracy, n_rules, completeness, rows):
+def test_rows_equal_psyke(name, accuracy, n_rules, completeness, rows):
     measured = rows[name]["all"]
     assert measured["accuracy"] == pytest.approx(accuracy, abs=1e-6)
     assert measured["n_rules"] == n_rules
@@ -250,7 +250,7 @@ def test_recomputed_scores_use_printed_inputs(rows):
     assert [name for name in rows if not rows[name]["printed_follows"]] == [row["row"]]
 
 
-def test_the_frame_has_a_row_per_row(table):
+def test_fire_frame_has_a_row_per_row(table):
     frame = as_frame(table)
     assert frame["row"].tolist() == list(FIRE_TABLE)
     assert frame["printed.fire.2"].tolist() == [row.fire[1] for row in FIRE_TABLE.values()]
@@ -307,7 +307,7 @@ def test_cells_of_other_settings_are_not_mixed(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["hello\n", "[1]\n", '{"settings": 3}\n', "\x00\n"])
-def test_other_files_are_rejected(content, tmp_path):
+def test_measure_cells_rejects_other_files(content, tmp_path):
     path = tmp_path / "cells"
     path.write_text(content)
     with pytest.raises(ValueError, match="is no file of this command"):
@@ -315,7 +315,7 @@ def test_other_files_are_rejected(content, tmp_path):
     assert path.read_text() == content
 
 
-def test_cells_before_an_error_are_stored(tmp_path):
+def test_measure_cells_stores_cells_before_an_error(tmp_path):
     path, done = tmp_path / "cells", []
 
     def measure(key):

@@ -79,7 +79,7 @@ def test_printed_table_matches_the_paper():
 
 
 @pytest.mark.parametrize(("data", "extractor"), COLUMNS)
-def test_all_printed_scores_follow_from_the_printed_inputs(data, extractor):
+def test_printed_scores_follow_from_printed_inputs(data, extractor):
     row = ICE_TABLE[data, extractor]
     single, together = ice_follows(row)
     assert all(single.values())
@@ -119,7 +119,7 @@ def test_ice_follows_checks_scores_together():
 @pytest.mark.slow
 @pytest.mark.parametrize("extractor", ["gridex", "cart"])
 @pytest.mark.parametrize("split", [None, 1])
-def test_searches_match_manual_results(extractor, split, rows):
+def test_ice_searches_equal_manual_results(extractor, split, rows):
     data = load_dataset("wine")
     train = test = (data.X, data.y)
     everything = np.arange(len(data.X))
@@ -171,7 +171,7 @@ def test_searches_match_manual_results(extractor, split, rows):
             assert summary["std"] == pytest.approx((summary["max"] - summary["min"]) / 2**0.5)
 
 
-def test_the_black_box_is_an_unbounded_tree(table):
+def test_black_box_is_an_unlimited_tree(table):
     box = table["black_boxes"]["wine"]
     assert box["in_sample"] == 1.0
     data = load_dataset("wine")
@@ -197,7 +197,7 @@ def test_reproduced_columns_are_labeled(rows):
     assert text in rows["cart"]["difference"]
 
 
-def test_remaining_time_ends_at_zero():
+def test_progress_ends_with_no_remaining_time():
     messages = []
     reproduce_ice(
         data=["wine"],
@@ -250,14 +250,14 @@ def test_column_with_six_scores_is_reproduced():
         }
 
 
-def test_one_split_has_no_rounding_interval():
+def test_single_split_has_no_deviation():
     result = reproduce_ice(data=["wine"], extractors=["cart"], n_trials=2, n_splits=1)
     row = result["rows"][0]["held_out"]
     assert row["f1"]["std"] == 0.0
     assert row["f1"]["min"] == row["f1"]["mean"] == row["f1"]["max"]
 
 
-def test_the_frame_has_a_row_per_column_of_the_paper(table):
+def test_ice_frame_has_a_row_per_column_of_the_paper(table):
     frame = as_frame(table)
     assert frame["extractor"].tolist() == ["gridex", "cart"]
     assert frame["printed.ice_1_3"].tolist() == ["0.607", "0.898"]
@@ -278,5 +278,5 @@ def test_reproduce_ice_rejects_invalid_parameters(options, told):
         reproduce_ice(**options)
 
 
-def test_names_match_the_paper():
+def test_ice_data_names_match_the_paper():
     assert list(ICE_DATA.values()) == ["Wine", "WBC"]
