@@ -43,7 +43,7 @@ def test_restored_candidates_have_equal_scores(runs) -> None:
         np.testing.assert_array_equal(restored.candidates.means(name), candidates.means(name))
 
 
-def test_numpy_and_odd_parameters_are_written_readably(runs) -> None:
+def test_candidates_json_writes_unusual_parameters_readably(runs) -> None:
     fold = dict(
         runs.random_candidates(1)[0].folds[0].to_dict(), black_box_rows=np.nan, size=np.float64(3)
     )
@@ -70,7 +70,7 @@ def test_numpy_and_odd_parameters_are_written_readably(runs) -> None:
     ],
     ids=["format", "version", "measure", "number", "empty", "params", "list"],
 )
-def test_damaged_files_are_refused_with_the_place(change, message, runs) -> None:
+def test_read_candidates_rejects_damaged_files(change, message, runs) -> None:
     text = candidates_json(runs.random_candidates(3), winner=None, standard_errors=1.0)
     with pytest.raises(ValueError, match=message):
         read_candidates(json.dumps(change(json.loads(text))))

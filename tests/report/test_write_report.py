@@ -71,7 +71,7 @@ def folder(search, tmp_path, runs):
     return tmp_path
 
 
-def test_the_page_needs_nothing_from_elsewhere(runs, tmp_path) -> None:
+def test_report_page_needs_no_other_files(runs, tmp_path) -> None:
     path = write_report(runs.write_run(tmp_path))
     assert path == tmp_path / "report.html"
     text = path.read_text(encoding="utf-8")
@@ -97,7 +97,7 @@ def test_report_of_500_candidates_is_below_2_megabytes(runs, tmp_path) -> None:
     assert path.stat().st_size < 2_000_000
 
 
-def test_names_are_escaped_everywhere(runs, tmp_path) -> None:
+def test_report_escapes_names_everywhere(runs, tmp_path) -> None:
     nasty = "</script><script>alert(1)</script><!-- \" ' & \u2028"
     path = write_report(
         runs.write_run(tmp_path, about={"name": nasty, "target": nasty, "source": nasty})
@@ -108,7 +108,7 @@ def test_names_are_escaped_everywhere(runs, tmp_path) -> None:
     assert content_of(path)["groups"][0]["name"] == nasty
 
 
-def test_rules_of_the_front_are_made_again_as_the_search_would(search, folder) -> None:
+def test_report_rebuilds_rules_of_the_front_like_the_search(search, folder) -> None:
     iris = load_dataset("iris")
     path = write_report(folder, data=iris, black_box=KNeighborsClassifier(9))
     content = content_of(path)
@@ -133,7 +133,7 @@ def test_rules_of_the_front_are_made_again_as_the_search_would(search, folder) -
     assert RuleSet.from_json(json.dumps(content["views"][str(winner)]["set"])) == search.rules_
 
 
-def test_another_black_box_is_found_out(folder) -> None:
+def test_report_detects_another_black_box(folder) -> None:
     fitted = FrozenEstimator(
         DecisionTreeClassifier(max_depth=1).fit(*(lambda d: (d.X, d.y))(load_dataset("iris")))
     )
@@ -153,7 +153,7 @@ def test_report_states_time_limit(folder) -> None:
         write_report(folder, time_limit=-1)
 
 
-def test_measures_of_rules_are_counted_on_the_rows(runs, tmp_path) -> None:
+def test_report_counts_measures_of_rules_on_rows(runs, tmp_path) -> None:
     iris, rules = load_dataset("iris"), runs.iris_rules()
     content = content_of(write_report(runs.write_run(tmp_path)))
     assert "its black box" in content["notes"][0]
@@ -172,7 +172,7 @@ def test_measures_of_rules_are_counted_on_the_rows(runs, tmp_path) -> None:
         assert rows["columns"][at] == iris.X[name].iloc[[n - 1 for n in rows["numbers"]]].tolist()
 
 
-def test_data_that_changed_are_not_taken_for_those_of_the_run(runs, tmp_path) -> None:
+def test_report_does_not_use_changed_data(runs, tmp_path) -> None:
     run = runs.write_run(tmp_path, about={"checksum_sha256": "0" * 64})
     content = content_of(write_report(run))
     assert content["rows"] is None
@@ -190,7 +190,7 @@ def test_report_states_missing_data_file(runs, tmp_path) -> None:
     assert "pass --data" in content["notes"][0]
 
 
-def test_folders_that_are_no_run_are_rejected(runs, tmp_path) -> None:
+def test_report_rejects_folders_without_a_run(runs, tmp_path) -> None:
     with pytest.raises(FileNotFoundError, match="There is no folder"):
         write_report(tmp_path / "nothing")
     with pytest.raises(ValueError, match="is not the folder of a run"):
@@ -214,14 +214,14 @@ def test_folders_that_are_no_run_are_rejected(runs, tmp_path) -> None:
         write_report(run)
 
 
-def test_a_missing_package_is_named_with_its_extra(runs, tmp_path, monkeypatch) -> None:
+def test_report_names_missing_package_with_its_extra(runs, tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(ImportError, match=r"pip install .*jinja2"):
         write_report(runs.write_run(tmp_path))
 
 
 @pytest.mark.slow
-def test_a_search_writes_itself_with_and_without_its_rows(search, folder, tmp_path) -> None:
+def test_search_report_works_with_and_without_rows(search, folder, tmp_path) -> None:
     iris = load_dataset("iris")
     page = search.report(path=tmp_path / "search.html", title="Irises & more")
     content = content_of(page)
@@ -249,7 +249,7 @@ def test_a_search_writes_itself_with_and_without_its_rows(search, folder, tmp_pa
 
 
 @pytest.mark.slow
-def test_the_score_that_was_searched_for_is_the_one_shown(tmp_path) -> None:
+def test_report_shows_the_score_of_the_search(tmp_path) -> None:
     iris = load_dataset("iris")
     search = ExtractorSearchCV(
         KNeighborsClassifier(9),
@@ -268,7 +268,7 @@ def test_the_score_that_was_searched_for_is_the_one_shown(tmp_path) -> None:
     np.testing.assert_array_equal(shown, retained)
 
 
-def test_rules_alone_are_counted_on_rows(runs, tmp_path) -> None:
+def test_report_of_rules_counts_rows(runs, tmp_path) -> None:
     iris, rules = load_dataset("iris"), runs.iris_rules()
     content = content_of(write_report(rules, iris.X, iris.y, path=tmp_path / "rules.html"))
     assert content["kind"] == "rules"
@@ -287,7 +287,7 @@ def test_rules_alone_are_counted_on_rows(runs, tmp_path) -> None:
 
 
 @pytest.mark.slow
-def test_a_certificate_is_shown_with_its_corridor(runs, tmp_path) -> None:
+def test_report_shows_a_certificate_with_its_corridor(runs, tmp_path) -> None:
     iris = load_dataset("iris")
     rules = runs.iris_rules()
     certificate = certify(
@@ -355,7 +355,7 @@ def test_report_of_two_runs_states_agreement(runs, tmp_path) -> None:
         write_report([one, two, one])
 
 
-def test_the_worst_parts_of_the_data_are_found() -> None:
+def test_rule_view_finds_the_worst_segments() -> None:
     random = np.random.default_rng(0)
     X = pd.DataFrame(
         {
@@ -469,7 +469,7 @@ def bench_rows() -> pd.DataFrame:
     )
 
 
-def test_a_bench_becomes_groups_of_candidates(tmp_path) -> None:
+def test_report_of_a_bench_has_groups_of_candidates(tmp_path) -> None:
     rows = bench_rows()
     rows.loc[3, ["state", "error", "loss"]] = ["failed", "no rules", np.nan]
     rows.to_csv(tmp_path / "rows.csv", index=False)
@@ -484,7 +484,7 @@ def test_a_bench_becomes_groups_of_candidates(tmp_path) -> None:
     assert groups[0]["task"] == "regression"
 
 
-def test_an_empty_or_foreign_bench_is_rejected(tmp_path) -> None:
+def test_report_rejects_an_empty_or_foreign_bench(tmp_path) -> None:
     bench_rows().iloc[:0].to_csv(tmp_path / "rows.csv", index=False)
     with pytest.raises(ValueError, match="without any rows"):
         write_report(tmp_path)
@@ -493,7 +493,7 @@ def test_an_empty_or_foreign_bench_is_rejected(tmp_path) -> None:
         write_report(tmp_path)
 
 
-def test_ranks_of_a_bench_are_shown_as_they_come(tmp_path) -> None:
+def test_report_of_a_bench_shows_given_ranks(tmp_path) -> None:
     bench_rows().to_csv(tmp_path / "rows.csv", index=False)
     assert "Ranks over the data sets" not in write_report(tmp_path).read_text(encoding="utf-8")
     ranking = {
@@ -520,7 +520,7 @@ def test_ranks_of_a_bench_are_shown_as_they_come(tmp_path) -> None:
     assert "<b> is best. Without ITER, not measured on all" in text
 
 
-def test_bench_page_shows_rules_and_rank_plots(tmp_path) -> None:
+def test_report_of_a_bench_shows_rules_and_rank_plots(tmp_path) -> None:
     rows = bench_rows().iloc[[0, 1]].assign(ice=[0.25, 0.75], extractor=["cart", "<mine>"])
     rows.loc[len(rows)] = {**rows.iloc[0], "seed": 5, "state": "failed", "error": "too slow"}
     rows.to_csv(tmp_path / "rows.csv", index=False)
@@ -552,7 +552,7 @@ def test_bench_page_shows_rules_and_rank_plots(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("label", ["NA", "-none", "it\u2028 is", "\x85"])
-def test_any_label_of_a_bench_is_shown_with_its_rules(label, tmp_path) -> None:
+def test_report_of_a_bench_shows_any_label_with_its_rules(label, tmp_path) -> None:
     rows = bench_rows().iloc[[0, 4]].assign(extractor=label, ice=0.5)
     rows.assign(extractor=f"'{label}" if label[0] == "-" else label).to_csv(
         tmp_path / "rows.csv", index=False
@@ -572,7 +572,7 @@ def test_any_label_of_a_bench_is_shown_with_its_rules(label, tmp_path) -> None:
         write_report(tmp_path)
 
 
-def test_the_command_can_be_pasted(runs, tmp_path) -> None:
+def test_report_command_can_be_pasted(runs, tmp_path) -> None:
     folder = runs.write_run(tmp_path / "run")
     run = json.loads((folder / "run.json").read_text())
     run["run"]["command_line"] = ["skescore", "tune", "my data.csv", "--target", "it's"]
@@ -624,7 +624,7 @@ def test_page_compares_by_sample_weights(task, tmp_path):
         write_report(search, X, y, path=tmp_path / "page.html")
 
 
-def test_report_of_a_run_weighs_rows_by_class(folder, tmp_path) -> None:
+def test_report_of_a_run_weights_rows_by_class(folder, tmp_path) -> None:
     copy = tmp_path / "run"
     shutil.copytree(folder, copy)
     run = json.loads((copy / "run.json").read_text(encoding="utf-8"))
@@ -660,7 +660,7 @@ def test_page_starts_with_the_limits_of_the_search(runs, tmp_path):
     assert "min_fidelity" not in content["start"]
 
 
-def test_target_of_each_rule_is_counted(runs, tmp_path):
+def test_report_counts_the_target_of_each_rule(runs, tmp_path):
     iris, rules = load_dataset("iris"), runs.iris_rules()
     view = content_of(write_report(rules, iris.X, iris.y, path=tmp_path / "a.html"))["views"]["-1"]
     assigned = rules.assign(iris.X)
@@ -671,7 +671,7 @@ def test_target_of_each_rule_is_counted(runs, tmp_path):
 
 
 @pytest.mark.slow
-def test_weighted_black_boxes_are_made_again(tmp_path):
+def test_report_rebuilds_weighted_black_boxes(tmp_path):
     command = ["tune", "titanic", "--black-box", "decision-tree", "--extractors", "cart"]
     command += ["--trials", "1", "--cv", "2", "--class-weight", "balanced", "--quiet"]
     assert main([*command, "--output", str(tmp_path / "run"), "--report"]) == 0
@@ -731,7 +731,7 @@ def test_page_of_a_search_begins_with_its_suspicions(tmp_path) -> None:
 
 
 @pytest.mark.slow
-def test_a_verification_is_shown_with_bars_and_witnesses(search, folder, tmp_path) -> None:
+def test_report_shows_a_verification_with_bars_and_witnesses(search, folder, tmp_path) -> None:
     iris = load_dataset("iris")
     model = search.best_extractor_.estimator_
     result = verify(search.rules_, model, iris.X, limits=VerificationLimits(max_samples=2000))
