@@ -77,13 +77,13 @@ def test_edits_keep_only_valid_statistics(cases: ModuleType, kind: str) -> None:
     assert n_remaining > 15 or kind in ("unordered", "voting")
 
 
-def test_statistics_of_votes_remain(cases: ModuleType) -> None:
+def test_edits_keep_statistics_of_votes(cases: ModuleType) -> None:
     rules, _, _ = cases.rule_set(np.random.default_rng(3), "voting")
     edited = apply_edit(rules, {"action": "drop", "number": 1})
     assert [r.statistics for r in edited] == [r.statistics for r in rules[1:]]
 
 
-def test_edits_of_lists_predict_as_by_hand(cases: ModuleType) -> None:
+def test_edits_of_lists_predict_like_a_loop(cases: ModuleType) -> None:
     for seed in range(2):
         random = np.random.default_rng(seed)
         rules, X, _ = cases.rule_set(random, "list")
@@ -168,7 +168,7 @@ def test_split_names_missing_values_that_can_occur() -> None:
     assert "missing" in apply_edit(rules, edit).to_text()
 
 
-def test_bound_of_tree_moves_the_split() -> None:
+def test_set_bound_moves_the_split_of_a_tree() -> None:
     random = np.random.default_rng(0)
     X = pd.DataFrame(random.normal(size=(200, 2)), columns=["a", "b"])
     y = np.where(X["a"] > 0.3, "x", np.where(X["b"] > 0, "y", "z"))
@@ -191,7 +191,7 @@ def test_bound_of_tree_moves_the_split() -> None:
     assert (edited.predict(X) != rules.predict(X)).any()
 
 
-def test_tree_that_overlaps_becomes_a_list() -> None:
+def test_set_bound_turns_overlapping_tree_into_a_list() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=1)], "a"), Rule([Interval(0, lower=1)], "b")],
         ["x"],
@@ -233,7 +233,7 @@ def test_edits_change_named_parts() -> None:
     assert fallback == Fallback("no")
 
 
-def test_merge_is_the_smallest_rule_around_both() -> None:
+def test_merge_returns_the_smallest_rule_around_both() -> None:
     rules = RuleSet(
         [
             Rule([Interval(0, 1, 2), OneOf(1, ["red"])], "a"),
@@ -283,7 +283,9 @@ def test_merge_keeps_what_rules_say_of_missing_values(one, other, merged) -> Non
         ({"action": "split", "number": 1, "feature": "age", "bound": 30.0}, "empty"),
     ],
 )
-def test_impossible_edits_name_the_remedy(edit: dict[str, Any], match: str) -> None:
+def test_apply_edit_rejects_impossible_edits_with_a_remedy(
+    edit: dict[str, Any], match: str
+) -> None:
     with pytest.raises(ValueError, match=match):
         apply_edit(ADULT, edit)
 

@@ -36,7 +36,7 @@ def editor() -> RuleEditor:
     return RuleEditor(as_ruleset(tree), X, y, model, held_out=(X_new, y_new), author="Ann")
 
 
-def test_figures_equal_scikit_learn(editor: RuleEditor) -> None:
+def test_effect_figures_equal_scikit_learn(editor: RuleEditor) -> None:
     before = editor.rules_
     effect = editor.merge(*same_output(before))
     after = editor.rules_
@@ -76,7 +76,7 @@ def test_recount_changes_statistics_only(editor: RuleEditor) -> None:
 
 
 @pytest.mark.parametrize("n_rows", [1, 9])
-def test_interval_of_shares_covers_exactly(n_rows: int) -> None:
+def test_difference_of_shares_covers_exactly(n_rows: int) -> None:
     # All outcomes of pairs (gained, lost), with their probabilities: no simulation.
     intervals = {}
     for gained in range(n_rows + 1):
@@ -96,7 +96,7 @@ def test_interval_of_shares_covers_exactly(n_rows: int) -> None:
         assert covered >= 0.95 - 1e-9
 
 
-def test_interval_of_shares_uses_pairs() -> None:
+def test_difference_of_shares_uses_pairs() -> None:
     before = np.arange(400) < 300
     after = np.arange(400) < 320
     difference = difference_of_shares(before, after)
@@ -105,7 +105,7 @@ def test_interval_of_shares_uses_pairs() -> None:
     assert difference.p_value == pytest.approx(2 * 0.5**20)
 
 
-def test_interval_of_means_is_students() -> None:
+def test_difference_of_means_equals_paired_t_test() -> None:
     before, after = np.array([1.0, 2.0, 4.0, 8.0]), np.array([1.5, 2.0, 3.0, 9.0])
     expected = stats.ttest_rel(after, before).confidence_interval()
     difference = difference_of_means(before, after)
@@ -195,7 +195,7 @@ def test_unreachable_rules_respect_domain_without_missing() -> None:
         assert unreachable_rules(rules.replace(domain=domain)) == expected
 
 
-def test_contradictions_are_of_unordered_rules() -> None:
+def test_contradictions_concern_unordered_rules_only() -> None:
     rules = [
         Rule([Interval(0, upper=3)], "a"),
         Rule([Interval(0, lower=2)], "b"),

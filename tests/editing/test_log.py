@@ -48,7 +48,7 @@ def test_log_replays_to_the_last_bit(cases: ModuleType) -> None:
     assert total > 100
 
 
-def test_undo_leads_back_to_the_start(cases: ModuleType) -> None:
+def test_undo_restores_the_initial_rules(cases: ModuleType) -> None:
     rules, X, y = cases.rule_set(np.random.default_rng(1), "list")
     editor = RuleEditor(rules, X, y)
     editor.drop(1)
@@ -168,7 +168,7 @@ def test_log_rejects_other_files(text: str, match: str) -> None:
     )
 )
 @settings(max_examples=30)
-def test_canonical_json_means_the_same(value: Any) -> None:
+def test_canonical_json_keeps_values(value: Any) -> None:
     # Texts do not distinguish whole floats from integers.
     assert json.loads(canonical_json(value), parse_int=float) == value
 

@@ -223,7 +223,7 @@ def test_price_of_regression_uses_isotonic_outputs() -> None:
     assert result.lower > 0.04
 
 
-def test_price_contains_those_of_other_scores() -> None:
+def test_price_is_exact_for_ice_of_accuracy() -> None:
     X, y = load_iris(return_X_y=True, as_frame=True)
     wish = Constraints(forbidden=["petal length (cm)", "petal width (cm)"])
     scorer = make_ice_scorer(performance="accuracy")
@@ -237,7 +237,7 @@ def test_price_contains_those_of_other_scores() -> None:
     assert errors[0] < errors[1]
 
 
-def test_price_explains_unusable_wishes() -> None:
+def test_price_rejects_unusable_constraints() -> None:
     X, y = pd.DataFrame({"a": [0.0, 1.0, 2.0]}), np.array(["x", "y", "x"])
     with pytest.raises(ValueError, match="feature 'b'"):
         price(Constraints(forbidden=["b"]), X, y)

@@ -77,7 +77,7 @@ def test_repair_satisfies_constraints(cancer: tuple) -> None:
         RuleEditor(rules, X, y, model).repair()
 
 
-def test_suggestions_restore_what_they_state(cancer: tuple) -> None:
+def test_suggestions_restore_the_stated_rows(cancer: tuple) -> None:
     rules, X, y, model = cancer
     editor = RuleEditor(rules, X, y, model)
     editor.set_output(1, next(c for c in rules.classes if c != rules[0].output))
@@ -104,7 +104,7 @@ def test_suggestions_are_empty_without_loss(cancer: tuple) -> None:
     assert RuleEditor(rules, X, y, model).suggestions() == []
 
 
-def test_refit_of_categories_and_numbers(cases: ModuleType) -> None:
+def test_reoptimize_accepts_categories_and_regression(cases: ModuleType) -> None:
     random = np.random.default_rng(4)
     X = cases.table(random, 150)
     y = cases.labels(random, X, numeric=False)
