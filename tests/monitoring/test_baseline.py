@@ -164,7 +164,7 @@ def test_baseline_of_a_regression_search_has_tolerances() -> None:
     assert 0.05 <= baseline.counts.n_errors.sum() / baseline.counts.n_labeled.sum() <= 0.2
 
 
-def test_baseline_of_a_search_is_the_same_from_a_copy() -> None:
+def test_baseline_of_a_pickled_search_is_the_same() -> None:
     """Copies make the folds again."""
     import pickle
 

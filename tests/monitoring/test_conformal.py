@@ -86,7 +86,7 @@ def test_conformal_rank_is_the_smallest_valid_one() -> None:
             assert rank / (n + 1) >= level - 1e-12 > (rank - 1) / (n + 1) - 1e-9
 
 
-def test_sets_equal_those_of_sorted_scores() -> None:
+def test_calibrated_sets_equal_sorted_scores() -> None:
     X, y = rows(CLASSIFICATION, 500)
     calibrated = CalibratedRules.fit(CLASSIFICATION, X, y, level=0.8)
     assert calibrated.sets is not None

@@ -119,7 +119,7 @@ def test_baseline_e_value_grows_with_the_rate() -> None:
 
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.5, 0.9])
 @pytest.mark.parametrize("trials", [0, 1, 7])
-def test_false_alarms_are_rare_exactly(rate: float, trials: int) -> None:
+def test_rate_monitors_rarely_give_false_alarms(rate: float, trials: int) -> None:
     """All baselines and all streams of eight rows, each with its exact probability."""
     length = 8
     streams = np.array(list(product([0, 1], repeat=length)))
@@ -161,7 +161,7 @@ def test_monitor_without_baseline_has_no_evidence() -> None:
     assert monitors.max_log_evidence[0] <= 0.0
 
 
-def test_tolerance_is_part_of_the_null_hypothesis() -> None:
+def test_rate_monitors_include_tolerance_in_null_hypothesis() -> None:
     monitors = RateMonitors([1000] * 2, [10_000] * 2, [0.0, 0.1])
     for _ in range(100):
         monitors.update([18] * 2, [100] * 2)

@@ -79,7 +79,7 @@ def test_monitor_notices_changed_rows(column: np.ndarray, kind: str) -> None:
         assert all((c.rate > c.baseline_rate) == (c.direction == "increase") for c in changes)
 
 
-def test_alarm_stands_after_the_rate_has_returned() -> None:
+def test_alarm_persists_after_the_rate_has_returned() -> None:
     watch = monitor()
     watch.update(*rows(1000, 1, (0.5, 0.1, 0.1, 0.1)))
     assert not watch.changes()[0].has_returned

@@ -80,7 +80,7 @@ def test_revision_replaces_the_changed_rule_only(search, baseline) -> None:
     assert "rule 3 is extracted again, as rules" in str(revision)
 
 
-def test_rules_that_cost_too_much_are_not_kept(search, baseline) -> None:
+def test_revision_rejects_rules_that_cost_too_much(search, baseline) -> None:
     """Without known changes all rules are kept, which costs what the oracle says."""
     revision = revise_rules(search, RULES, changes=[], max_cost=0.01)
     X, y = search.data_.X, np.asarray(search.data_.target)
@@ -95,7 +95,7 @@ def test_rules_that_cost_too_much_are_not_kept(search, baseline) -> None:
 
 
 @pytest.mark.slow
-def test_adopted_rules_are_the_winner_of_the_search(baseline) -> None:
+def test_adopt_makes_revised_rules_the_winner(baseline) -> None:
     tree = DecisionTreeClassifier(min_samples_leaf=20, random_state=0)
     search = ExtractorSearchCV(tree, extractors=["cart"], n_trials=2, cv=3, random_state=0)
     search.fit(*rows(900, 1, is_new=True))
@@ -125,7 +125,7 @@ def test_revision_needs_changes_or_a_baseline(search) -> None:
         revise_rules(search, RULES)
 
 
-def test_limit_of_rules_holds_for_revised_rules(search, baseline) -> None:
+def test_revision_respects_max_rules(search, baseline) -> None:
     assert not revise_rules(search, RULES, baseline).is_limited
     search.set_params(max_rules=4)
     try:
