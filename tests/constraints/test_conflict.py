@@ -152,7 +152,7 @@ def test_conflict_is_the_minimal_subset(name: str) -> None:
         assert not result.is_rejected, (label, str(result))
 
 
-def test_pinned_rules_that_keep_a_direction_do_not_conflict() -> None:
+def test_pinned_rules_in_a_direction_do_not_conflict() -> None:
     pinned = [pin([Interval(1, upper=15)], "no"), pin([Interval(1, lower=25)], "yes")]
     constraints = Constraints(pinned=pinned, monotone={"income": "+", "age": "-"})
     assert find_conflict(constraints, RULES, X, Y) is None
@@ -170,7 +170,7 @@ def test_extractors_report_conflicts_before_extraction() -> None:
     assert copy.conflict == caught.value.conflict
 
 
-def test_numbers_need_a_free_rule_for_required_features() -> None:
+def test_required_features_of_regression_need_a_free_rule() -> None:
     rules = RuleSet([], list(X.columns), task="regression")
     pinned = PinnedRule(Rule([Interval(0, upper=20)], 0.5), list(X.columns))
     conflict = find_conflict(
@@ -183,6 +183,6 @@ def test_numbers_need_a_free_rule_for_required_features() -> None:
     assert find_conflict(free, rules) is None
 
 
-def test_categories_have_no_direction() -> None:
+def test_monotone_rejects_categories() -> None:
     with pytest.raises(ValueError, match="'color' has categories"):
         find_conflict(Constraints(monotone={"color": "+"}), RULES, X, Y)

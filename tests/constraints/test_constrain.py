@@ -43,7 +43,7 @@ CONSTRAINTS = Constraints(
 
 
 @pytest.mark.parametrize("name", [name for name in EXTRACTORS if name != "gridrex"])
-def test_extractors_of_classes_satisfy_constraints(name: str) -> None:
+def test_classification_extractors_satisfy_constraints(name: str) -> None:
     extractor = make_extractor(name, CLASSIFIER, **EXTRACTORS[name])
     result = constrain(extractor, CONSTRAINTS, X)
     assert result.ruleset is not None
@@ -55,14 +55,14 @@ def test_extractors_of_classes_satisfy_constraints(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["cart", "gridrex", "iter"])
-def test_extractors_of_numbers_satisfy_constraints(name: str) -> None:
+def test_regression_extractors_satisfy_constraints(name: str) -> None:
     extractor = make_extractor(name, REGRESSOR, **EXTRACTORS[name])
     result = constrain(extractor, CONSTRAINTS, X)
     assert result.ruleset is not None
     assert broken(result.ruleset, CONSTRAINTS, X, REGRESSOR.predict(X)) == set()
 
 
-def test_trees_keep_directions_and_steps_themselves() -> None:
+def test_cart_satisfies_directions_and_thresholds_natively() -> None:
     extractor = CARTExtractor(CLASSIFIER, max_leaf_nodes=8, random_state=0)
     constraints = Constraints(
         monotone={"income": "+", "debt": "-"}, thresholds={"*": {"decimals": 0}}
@@ -102,7 +102,7 @@ def test_clones_and_pickles_keep_constraints() -> None:
     assert fitted.rules_ == CARTExtractor(CLASSIFIER, max_leaf_nodes=5).fit(X).rules_
 
 
-def test_models_are_repaired() -> None:
+def test_constrain_repairs_models() -> None:
     tree = DecisionTreeClassifier(max_leaf_nodes=12, random_state=0).fit(X, Y)
     constraints = Constraints(monotone={"income": "+"}, max_rules=6, class_order=["no", "yes"])
     result = constrain(tree, constraints, X, black_box=tree)
@@ -111,14 +111,14 @@ def test_models_are_repaired() -> None:
     assert np.mean(result.ruleset.predict(X) == tree.predict(X)) > 0.85
 
 
-def test_satisfied_rules_are_returned_unchanged() -> None:
+def test_constrain_returns_satisfied_rules_unchanged() -> None:
     rules = CARTExtractor(CLASSIFIER, max_leaf_nodes=3, random_state=0).fit(X).rules_
     result = constrain(rules, Constraints(max_rules=3), X, Y)
     assert result.ruleset is rules
     assert result.outcomes == {"max_rules: 3": "satisfied"}
 
 
-def test_conditions_of_trepan_are_rewritten() -> None:
+def test_constrain_rewrites_conditions_of_trepan() -> None:
     inner = [Interval(0, upper=33.3), Interval(1, lower=44.4), Interval(2, upper=1.23)]
     rules = RuleSet(
         [Rule([AtLeast(2, inner)], "yes")],
@@ -136,7 +136,7 @@ def test_conditions_of_trepan_are_rewritten() -> None:
     )
 
 
-def test_conditions_on_one_feature_are_split_together() -> None:
+def test_repair_splits_conditions_on_one_feature_together() -> None:
     frame = pd.DataFrame({"size": range(8), "color": ["red", "green", "blue", "pink"] * 2})
     labels = np.array(list("abbaabba"))
     conditions = [OneOf(1, ["blue"], negated=True), OneOf(1, ["green"], negated=True)]
@@ -159,7 +159,7 @@ def test_conditions_on_one_feature_are_split_together() -> None:
 GROUPED = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], "sex": list("ffmfmmfm")})
 
 
-def test_gap_counts_rows_without_prediction_as_no_class() -> None:
+def test_max_gap_counts_missing_predictions_as_no_class() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=2)], "n"), Rule([Interval(0, lower=5)], "p")],
         ["a", "sex"],
@@ -176,7 +176,7 @@ def test_gap_counts_rows_without_prediction_as_no_class() -> None:
     assert "0.5 for sex = f and 0 for sex = m" in violation.evidence
 
 
-def test_gap_leaves_out_numbers_without_prediction() -> None:
+def test_max_gap_omits_missing_predictions_of_regression() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=3)], 1.0), Rule([Interval(0, lower=6)], 4.0)],
         ["a", "sex"],
@@ -190,7 +190,7 @@ def test_gap_leaves_out_numbers_without_prediction() -> None:
 
 
 @pytest.mark.parametrize("limit", [0.25, 0.1])
-def test_constrain_gap_of_rules_without_fallback(limit: float) -> None:
+def test_constrain_limits_gap_of_rules_without_fallback(limit: float) -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=2)], "n"), Rule([Interval(0, lower=5)], "p")],
         ["a", "sex"],
@@ -234,7 +234,7 @@ def test_repair_separates_values_that_do_not_occur(group: list[str]) -> None:
     assert result.ruleset.predict(unseen).tolist() == ["p", "p"]
 
 
-def test_gap_between_groups_is_bounded() -> None:
+def test_constrain_limits_gap_between_groups() -> None:
     frame = X.assign(group=np.where(X["age"] > 50, "old", "young"))
     model = FrozenEstimator(RandomForestClassifier(20, random_state=0).fit(X, Y))
     rules = CARTExtractor(model, max_leaf_nodes=6, random_state=0).fit(X).rules_
@@ -245,7 +245,7 @@ def test_gap_between_groups_is_bounded() -> None:
     assert broken(result.ruleset, tight, frame, Y) == set()
 
 
-def test_numbers_of_groups_are_balanced() -> None:
+def test_constrain_balances_numbers_of_groups() -> None:
     frame = pd.DataFrame({"size": range(30), "color": ["red", "green", "blue"] * 10})
     numbers = np.where(frame["color"] == "red", 5.0, np.arange(30) / 10)
     pinned = [

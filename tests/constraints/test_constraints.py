@@ -33,7 +33,7 @@ def test_json_keeps_generated_constraints(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 2**32))
-def test_parts_together_are_the_whole(seed: int) -> None:
+def test_parts_add_up_to_the_constraints(seed: int) -> None:
     constraints = make_constraints(seed)
     labels = list(constraints.parts())
     whole = constraints.only(labels)
@@ -43,7 +43,7 @@ def test_parts_together_are_the_whole(seed: int) -> None:
         assert label not in constraints.without(label).parts()
 
 
-def test_json_keeps_every_kind_of_pinned_rule() -> None:
+def test_json_keeps_pinned_rules_of_every_kind() -> None:
     conditions = [
         AtLeast(1, [Interval(0, 1, 2, True), OneOf(1, ["a"], True)]),
         Linear([(0, 1.5), (2, -1)], upper=3),
@@ -82,7 +82,7 @@ def test_json_keeps_every_kind_of_pinned_rule() -> None:
         ('{"version": 2}', "version 2"),
     ],
 )
-def test_json_names_the_fault(text: str, match: str) -> None:
+def test_json_errors_name_the_fault(text: str, match: str) -> None:
     with pytest.raises(ValueError, match=match):
         Constraints.from_json(text)
 
@@ -131,7 +131,7 @@ def test_options_extend_a_file(tmp_path: Path) -> None:
         {"max_gap": ["sex:much"]},
     ],
 )
-def test_options_name_the_option(options: dict[str, Any]) -> None:
+def test_option_errors_name_the_option(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="--" + next(iter(options)).replace("_", "-")):
         Constraints.from_options(**options)
 
@@ -146,7 +146,7 @@ def test_options_name_the_option(options: dict[str, Any]) -> None:
         ),
     ),
 )
-def test_near_thresholds_are_allowed_and_next(value: float, allowed: Any) -> None:
+def test_near_thresholds_are_allowed_and_adjacent(value: float, allowed: Any) -> None:
     near = allowed.near(value)
     assert all(map(allowed.allows, near))
     if isinstance(allowed, Cutoffs):
@@ -160,7 +160,7 @@ def test_near_thresholds_are_allowed_and_next(value: float, allowed: Any) -> Non
     assert high - low <= digits * (1 + 1e-6) + 1e-14 * abs(value)
 
 
-def test_names_are_checked_with_suggestions() -> None:
+def test_check_names_suggests_names() -> None:
     constraints = Constraints(forbidden=["incone"])
     with pytest.raises(ValueError, match="Did you mean 'income'"):
         constraints.check_names(["income", "age"], ["no", "yes"])
@@ -172,7 +172,7 @@ def test_names_are_checked_with_suggestions() -> None:
         Constraints(max_rules_per_class={"maybe": 1}).check_names(["age"], ["no", "yes"])
 
 
-def test_constraints_cannot_be_changed() -> None:
+def test_constraints_are_immutable() -> None:
     constraints = Constraints(forbidden=["age"])
     with pytest.raises(AttributeError):
         constraints.forbidden = ()  # type: ignore[misc]

@@ -13,14 +13,14 @@ N_SLOW = int(os.environ.get("SKESCORE_HOSTILE", "300"))
 UNDECIDED = 0.01
 
 
-def test_some_cases_satisfy_all_constraints() -> None:
+def test_constrain_satisfies_generated_constraints() -> None:
     outcomes = [check_case(seed) for seed in range(15)]
     assert {make_case(seed).name for seed in range(40)} == EXTRACTORS.keys()
     assert {"satisfied", "conflict"} == set(outcomes)
 
 
 @pytest.mark.slow
-def test_many_cases_satisfy_all_constraints() -> None:
+def test_constrain_satisfies_many_generated_constraints() -> None:
     outcomes = [check_case(seed) for seed in range(24, N_SLOW)]
     assert outcomes.count("undecided") <= UNDECIDED * len(outcomes)
     assert outcomes.count("conflict") > 0.1 * len(outcomes)

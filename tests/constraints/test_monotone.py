@@ -76,7 +76,7 @@ def rulesets(draw: st.DrawFn, task: str = "classification") -> RuleSet:
 
 @settings(max_examples=80)
 @given(ruleset=rulesets(), feature=st.integers(0, 1), direction=st.sampled_from("+-"))
-def test_breaches_exist_iff_cells_break_the_order(
+def test_monotonicity_breaches_equal_enumeration(
     ruleset: RuleSet, feature: int, direction: str
 ) -> None:
     ranked = ("low", "mid", "high")
@@ -86,7 +86,7 @@ def test_breaches_exist_iff_cells_break_the_order(
 
 @settings(max_examples=50)
 @given(ruleset=rulesets("regression"), feature=st.integers(0, 1), direction=st.sampled_from("+-"))
-def test_affine_breaches_exist_iff_cells_break_the_order(
+def test_monotonicity_breaches_of_affine_rules_equal_enumeration(
     ruleset: RuleSet, feature: int, direction: str
 ) -> None:
     breaches = list(monotonicity_breaches(ruleset, feature, direction, None))

@@ -18,7 +18,7 @@ relations = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=6
     costs=st.lists(st.lists(st.integers(0, 5), min_size=3, max_size=3), min_size=5, max_size=5),
     relation=relations,
 )
-def test_labels_are_the_cheapest_in_order(
+def test_ordered_labels_are_the_cheapest(
     costs: list[list[int]], relation: list[tuple[int, int]]
 ) -> None:
     array = np.array(costs, dtype=float)
