@@ -330,7 +330,7 @@ def test_check_rejects_null_without_error() -> None:
     assert case.check(data).verdict == "rejected"
 
 
-def test_check_looks_between_bounds_of_trusted_part() -> None:
+def test_check_examines_cells_between_bounds_of_trusted_part() -> None:
     """A trusted part may begin inside a cell in which rules and model disagree."""
     case = case_of("step")
     data = copy.deepcopy(case.data)

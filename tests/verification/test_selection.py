@@ -43,7 +43,7 @@ def search() -> ExtractorSearchCV:
 
 
 @pytest.mark.slow
-def test_first_candidate_within_the_limit_becomes_the_winner(search) -> None:
+def test_choose_verified_selects_first_candidate_within_limit(search) -> None:
     """The oracle verifies CART trees of the leaderboard one by one."""
     board = search.leaderboard_[search.leaderboard_["state"] == "complete"]
     model, X = search.best_extractor_.estimator_, search.data_.X
@@ -68,7 +68,7 @@ def test_first_candidate_within_the_limit_becomes_the_winner(search) -> None:
 
 
 @pytest.mark.slow
-def test_least_disagreement_wins_if_no_candidate_keeps_the_limit(search) -> None:
+def test_choose_verified_falls_back_to_least_disagreement(search) -> None:
     winner = search.leaderboard_.iloc[0]
     choice = choose_verified(search, max_disagreement=0.0, n_candidates=1, limits=LIMITS)
     assert not choice.is_within_limit
@@ -92,7 +92,7 @@ class UnreliableExtractor(CARTExtractor):
         return super().fit(X, y, **options)
 
 
-def test_candidates_that_fail_are_reported(monkeypatch) -> None:
+def test_choose_verified_reports_failing_candidates(monkeypatch) -> None:
     tree = DecisionTreeClassifier(max_depth=3, random_state=0)
     search = ExtractorSearchCV(
         tree, extractors=[UnreliableExtractor], n_trials=3, cv=2, random_state=0
@@ -114,7 +114,7 @@ def test_candidates_that_fail_are_reported(monkeypatch) -> None:
 
 
 @pytest.mark.slow
-def test_next_candidate_follows_an_unverifiable_winner(search) -> None:
+def test_choose_verified_skips_an_unverifiable_winner(search) -> None:
     """Rules that vote cannot be verified, so the second candidate wins."""
     winner = search.leaderboard_.iloc[0]
     votes = search.rules_.replace(ordered=False, voting="votes", fallback=None)
@@ -139,7 +139,7 @@ def fresh_disagreement(search: ExtractorSearchCV) -> float:
 
 
 @pytest.mark.slow
-def test_witnesses_as_query_rows_lower_the_disagreement() -> None:
+def test_witness_query_rows_lower_the_disagreement() -> None:
     """Thresholds between few rows move to those of the model, which saw many rows."""
     rng = np.random.default_rng(0)
     many_rows = pd.DataFrame({"x": rng.uniform(size=5000), "z": rng.uniform(size=5000)})
