@@ -46,18 +46,18 @@ def report(table: pd.DataFrame, **options) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_clean_tables_raise_no_alarm(seed):
+def test_clean_tables_give_no_suspicion(seed):
     assert report(make_table(seed)) == {}
 
 
-def test_every_check_is_declared_once_with_a_remedy():
+def test_checks_are_declared_once_with_a_remedy():
     names = [check.name for check in SUSPICION_CHECKS]
     assert len(set(names)) == len(names) == 13
     assert all(check.when and check.remedy for check in SUSPICION_CHECKS)
 
 
 @pytest.mark.parametrize("kind", ["threshold", "category", "nearly"])
-def test_feature_that_determines_the_target_is_a_leak(kind):
+def test_leakage_reports_a_feature_that_determines_the_target(kind):
     table = make_table()
     is_ill = (table["outcome"] == "ill").to_numpy()
     random = np.random.default_rng(1)
@@ -72,14 +72,14 @@ def test_feature_that_determines_the_target_is_a_leak(kind):
     assert text.endswith("(on the command line: --drop later).")
 
 
-def test_number_that_determines_a_number_is_a_leak():
+def test_leakage_reports_a_number_that_determines_a_number():
     table = make_table().drop(columns="outcome").rename(columns={"weight": "outcome"})
     assert report(table) == {}
     table["pounds"] = 2.2046 * table["outcome"] + np.random.default_rng(0).normal(0, 0.1, 240)
     assert "'pounds' alone determines 'outcome' (R² 1.000)" in report(table)["leakage"]
 
 
-def test_classes_that_most_features_separate_are_no_leak():
+def test_leakage_accepts_classes_that_most_features_separate():
     table = make_table()
     shift = np.where(table["outcome"] == "ill", 500, 0)
     table = table.assign(age=table["age"] + shift, weight=table["weight"] + shift)
@@ -87,19 +87,19 @@ def test_classes_that_most_features_separate_are_no_leak():
 
 
 @pytest.mark.parametrize("n_times", [2, 4])
-def test_every_row_several_times_is_reported(n_times):
+def test_duplicated_rows_reports_multiples_of_all_rows(n_times):
     table = pd.concat([make_table()] * n_times).sample(frac=1, random_state=0)
     text = report(table)["duplicated_rows"]
     assert f"every row occurs {n_times} times, or a multiple of that" in text
 
 
-def test_some_copied_rows_are_reported():
+def test_duplicated_rows_reports_some_copies():
     table = make_table()
     text = report(pd.concat([table, table.head(48)]))["duplicated_rows"]
     assert text.startswith("48 of 288 rows are exact copies of an earlier row, target included")
 
 
-def test_rows_with_the_same_usual_values_are_no_copies():
+def test_duplicated_rows_accepts_frequent_values():
     random = np.random.default_rng(3)
     has_work = random.random((600, 1)) < 0.7
     table = pd.DataFrame(has_work * random.integers(1, 40_000, (600, 3)), columns=list("abc"))
@@ -109,7 +109,7 @@ def test_rows_with_the_same_usual_values_are_no_copies():
     assert report(table) == {}
 
 
-def test_people_with_different_names_are_no_copies():
+def test_duplicated_rows_accepts_rows_of_different_names():
     table = pd.concat([make_table()] * 2, ignore_index=True)
     letters = list("abcdefghijklmnopqrstuvwxyz")
     random = np.random.default_rng(0)
@@ -119,7 +119,7 @@ def test_people_with_different_names_are_no_copies():
     assert find_suspicions(replace(facts, identifiers=names)) == []
 
 
-def test_values_of_repeated_subjects_are_no_codes():
+def test_repeated_subjects_suppress_integer_codes():
     random, n_people = np.random.default_rng(5), 150
     people = pd.DataFrame(
         {"age": random.integers(20, 50, n_people), "outcome": random.choice(["ill", "well"], 150)}
@@ -132,7 +132,7 @@ def test_values_of_repeated_subjects_are_no_codes():
     assert report(patients, groups="patient") == {}
 
 
-def test_first_names_are_no_groups():
+def test_repeated_groups_accepts_first_names():
     random = np.random.default_rng(1)
     table = make_table(n_rows=400)
     first = random.integers(0, 60, 400)
@@ -144,14 +144,14 @@ def test_first_names_are_no_groups():
     assert find_suspicions(facts) == []
 
 
-def test_rows_of_few_values_repeat_without_alarm():
+def test_duplicated_rows_accepts_rows_of_few_values():
     random = np.random.default_rng(0)
     table = pd.DataFrame(random.integers(0, 3, (400, 3)).astype(str), columns=list("abc"))
     table["outcome"] = random.choice(["ill", "well"], 400)
     assert report(table) == {}
 
 
-def test_rows_of_one_patient_need_groups():
+def test_repeated_groups_reports_rows_of_one_patient():
     table = make_table().assign(patient=np.arange(N_ROWS) + 500)
     again = table.assign(weight=table["weight"] + np.random.default_rng(1).normal(0, 1, N_ROWS))
     visits = pd.concat([table, again]).sample(frac=1, random_state=0)
@@ -164,7 +164,7 @@ def test_rows_of_one_patient_need_groups():
 
 
 @pytest.mark.parametrize("first_number", [0, 20_310])
-def test_subjects_need_no_telling_name(first_number):
+def test_repeated_groups_reports_subjects_of_any_column_name(first_number):
     random, n_people = np.random.default_rng(2), 60
     people = make_table(n_rows=n_people).assign(height=random.normal(170, 9, n_people).round(1))
     people["nummer"] = first_number + random.permutation(n_people)
@@ -177,7 +177,7 @@ def test_subjects_need_no_telling_name(first_number):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_quantities_that_others_follow_are_no_subjects(seed):
+def test_repeated_groups_accepts_correlated_quantities(seed):
     random = np.random.default_rng(seed)
     table = make_table(seed, n_rows=600)
     for name, spread in (("height", 2), ("pulse", 3), ("pressure", 4)):
@@ -185,7 +185,7 @@ def test_quantities_that_others_follow_are_no_subjects(seed):
     assert report(table) == {}
 
 
-def test_rows_that_contradict_each_other_limit_all_rules():
+def test_contradictory_rows_states_limit_of_all_rules():
     table = make_table()
     other = {"ill": "well", "well": "ill"}
     wrong = table.head(12).assign(outcome=table["outcome"].head(12).map(other))
@@ -194,21 +194,21 @@ def test_rows_that_contradict_each_other_limit_all_rules():
     assert "right for more than 95.2 % of the rows" in text  # 240 of 252
 
 
-def test_rows_of_few_values_do_not_contradict_each_other():
+def test_contradictory_rows_accepts_rows_of_few_values():
     random = np.random.default_rng(0)
     table = pd.DataFrame(random.integers(0, 4, (400, 3)), columns=list("abc"))
     table["outcome"] = random.choice(["ill", "well"], 400)
     assert report(table) == {}
 
 
-def test_identifiers_that_repeat_by_chance_are_no_groups():
+def test_repeated_groups_accepts_identifiers_repeated_by_chance():
     table = make_table()
     table["subject"] = np.random.default_rng(7).integers(0, 120, N_ROWS)
     assert report(table) == {}
 
 
 @pytest.mark.parametrize(("n_names", "is_reported"), [(90, True), (200, False)])
-def test_names_are_groups_if_many_rows_share_them(n_names, is_reported):
+def test_repeated_groups_reports_names_of_many_rows(n_names, is_reported):
     table = make_table().sort_values("weight", ignore_index=True)
     table["age"] = table["age"].sort_values(ignore_index=True)
     table["title"] = [f"Car {i * n_names // N_ROWS}" for i in range(N_ROWS)]
@@ -220,7 +220,7 @@ def test_names_are_groups_if_many_rows_share_them(n_names, is_reported):
 
 
 @pytest.mark.parametrize("form", ["{:d}", "B-{:04d}"])
-def test_identifier_sorted_by_class_is_reported(form):
+def test_identifier_target_reports_identifiers_sorted_by_class(form):
     table = make_table().sort_values("outcome")
     table["record_id"] = [form.format(3 * i + 17) for i in range(N_ROWS)]
     shuffled = table.sample(frac=1, random_state=0)
@@ -228,7 +228,7 @@ def test_identifier_sorted_by_class_is_reported(form):
     assert report(table) == {}  # the order of the file, which shuffled folds ignore
 
 
-def test_identifier_in_the_order_of_a_number_is_reported():
+def test_identifier_target_reports_identifiers_sorted_by_number():
     table = make_table().drop(columns="outcome").rename(columns={"weight": "outcome"})
     table = table.sort_values("outcome").assign(record_id=3 * np.arange(N_ROWS) + 17)
     text = report(table.sample(frac=1, random_state=0))["identifier_target"]
@@ -237,7 +237,7 @@ def test_identifier_in_the_order_of_a_number_is_reported():
 
 
 @pytest.mark.parametrize("name", ["time", "year"])
-def test_series_depends_on_its_time_without_a_leak(name):
+def test_series_over_time_is_shuffled_time_but_no_leak(name):
     series = np.cumsum(np.random.default_rng(0).normal(0, 1, N_ROWS))
     table = make_table().assign(outcome=series, **{name: 1700 + np.arange(N_ROWS)})
     assert list(report(table)) == ["shuffled_time"]
@@ -245,7 +245,7 @@ def test_series_depends_on_its_time_without_a_leak(name):
     assert finding.endswith(f"to hold out later rows instead: --time {name}")
 
 
-def test_rows_in_order_of_time_need_time():
+def test_shuffled_time_reports_rows_in_order_of_time():
     table = make_table().assign(date=pd.date_range("2020-01-01", periods=N_ROWS))
     text = report(table)["shuffled_time"]
     assert text.startswith("The rows are in the order of 'date' (240 different times)")
@@ -254,7 +254,7 @@ def test_rows_in_order_of_time_need_time():
     assert report(table.sample(frac=1, random_state=0)) == {}
 
 
-def test_integers_named_like_codes_become_categories():
+def test_integer_codes_become_categories_by_name():
     table = make_table().assign(state_code=np.random.default_rng(7).integers(1, 30, N_ROWS))
     dataset = load_dataset(table, target="outcome")
     assert dataset.categories == ("sex", "state_code")
@@ -265,7 +265,7 @@ def test_integers_named_like_codes_become_categories():
     assert [suspicion.name for suspicion in find_suspicions(facts)] == ["integer_codes"]
 
 
-def test_codes_are_recognized_by_their_arbitrary_order():
+def test_integer_codes_are_recognized_by_arbitrary_order():
     random = np.random.default_rng(0)
     table = make_table(n_rows=1200)
     shares = np.array([0.1, 0.8, 0.3, 0.9, 0.2, 0.7, 0.15, 0.85, 0.4, 0.6])
@@ -289,7 +289,7 @@ def make_coded_table(shares: np.ndarray, codes: np.ndarray, seed: int, n_each: i
 
 
 @pytest.mark.parametrize("step", [1, 10])
-def test_codes_of_states_need_no_telling_name(step):
+def test_integer_codes_reports_states_of_any_column_name(step):
     codes = step * np.setdiff1d(np.arange(1, 57), [3, 7, 14, 43, 52])  # as 51 states are numbered
     n_reported = 0
     for seed in range(20):
@@ -303,7 +303,7 @@ def test_codes_of_states_need_no_telling_name(step):
 @pytest.mark.parametrize("n_values", [7, 12, 30])
 @pytest.mark.parametrize("step", [1, 10])
 @pytest.mark.parametrize("relation", ["line", "curve", "step", "window", "peak"])
-def test_quantities_with_any_smooth_relation_are_no_codes(relation, step, n_values):
+def test_integer_codes_accepts_any_smooth_relation(relation, step, n_values):
     u = np.linspace(0, 1, n_values)
     shares = {
         "line": u,
@@ -318,7 +318,7 @@ def test_quantities_with_any_smooth_relation_are_no_codes(relation, step, n_valu
 
 
 @pytest.mark.parametrize("has_gaps", [False, True])
-def test_codes_of_states_are_no_quantity(has_gaps):
+def test_integer_codes_reports_codes_as_target(has_gaps):
     table = make_table(n_rows=1020).drop(columns="outcome")
     codes = np.setdiff1d(np.arange(1, 57), [3, 7, 14, 43, 52]) if has_gaps else np.arange(1, 52)
     table["outcome"] = np.random.default_rng(0).permutation(np.repeat(codes, 20))
@@ -330,7 +330,7 @@ def test_codes_of_states_are_no_quantity(has_gaps):
 
 
 @pytest.mark.parametrize("typo", ["Well", "well ", "wel-l"])
-def test_class_names_that_differ_in_signs_are_reported(typo):
+def test_class_names_reports_names_that_differ_in_characters(typo):
     table = make_table()
     table.loc[table.index[table["outcome"] == "well"][:2], "outcome"] = typo
     facts = TableFacts.from_arrays(table[["age"]], table["outcome"], "classification")
@@ -338,14 +338,14 @@ def test_class_names_that_differ_in_signs_are_reported(typo):
     assert remedies["class_names"] == ("--labels", f"{typo}=well")
 
 
-def test_class_names_that_the_option_cannot_write_have_no_command():
+def test_class_names_without_possible_option_has_no_command():
     labels = pd.Series(["a, b"] * 50 + ["c"] * 40 + ["A, b"] * 2, name="outcome")
     facts = TableFacts.from_arrays(np.zeros((92, 1)), labels, "classification")
     assert next(one.options for one in find_suspicions(facts) if one.name == "class_names") == ()
 
 
 @pytest.mark.parametrize("typo", ["bening", "benignn", "benin", "beniqn"])
-def test_class_names_with_a_typo_are_reported(typo):
+def test_class_names_reports_typos(typo):
     labels = pd.Series(["benign"] * 300 + ["malignant"] * 100 + [typo] * 2, name="outcome")
     facts = TableFacts.from_arrays(np.zeros((402, 1)), labels, "classification")
     assert find_suspicions(facts)[0].evidence.startswith(
@@ -354,7 +354,7 @@ def test_class_names_with_a_typo_are_reported(typo):
 
 
 @pytest.mark.parametrize("names", [("stage1", "stage2"), ("good", "vgood"), ("acc", "unacc")])
-def test_class_names_that_mean_different_things_are_not(names):
+def test_class_names_accepts_names_of_different_meaning(names):
     labels = pd.Series([names[0]] * 398 + [names[1]] * 4, name="outcome")
     facts = TableFacts.from_arrays(np.zeros((402, 1)), labels, "classification")
     assert "class_names" not in {suspicion.name for suspicion in find_suspicions(facts)}
@@ -375,7 +375,7 @@ def test_few_test_rows_are_reported():
         assert text.endswith(": skescore tune a.csv --target outcome")
 
 
-def test_test_rows_in_the_training_rows_are_reported():
+def test_rows_in_training_reports_shared_rows():
     table = make_table()
     X, y = table.drop(columns="outcome"), table["outcome"]
     facts = TableFacts(X, y, "classification", test=X.tail(60))
@@ -387,7 +387,7 @@ def test_test_rows_in_the_training_rows_are_reported():
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.booleans())
-def test_checks_accept_any_table(seed, n_rows, is_regression):
+def test_find_suspicions_accepts_any_table(seed, n_rows, is_regression):
     random = np.random.default_rng(seed)
     X = pd.DataFrame(
         {
@@ -421,7 +421,7 @@ def make_result(**changes) -> ResultFacts:
     return ResultFacts(**(figures | changes))
 
 
-def test_black_box_worse_than_a_constant_is_reported():
+def test_find_suspicions_reports_black_box_worse_than_constant():
     assert find_suspicions(make_result()) == []
     quality = {"accuracy": 0.672, "f1_weighted": 0.6}
     (suspicion,) = find_suspicions(make_result(black_box_quality=quality))
@@ -437,7 +437,7 @@ def test_black_box_worse_than_a_constant_is_reported():
     assert find_suspicions(facts)[0].name == "no_better_than_constant"
 
 
-def test_rules_with_low_fidelity_are_reported():
+def test_find_suspicions_reports_low_fidelity():
     (suspicion,) = find_suspicions(make_result(fidelity=0.76))
     assert suspicion.evidence == "The 3 rules agree with the black box on only 76 % of unseen rows"
     assert suspicion.options == ("--scoring", "fidelity")
