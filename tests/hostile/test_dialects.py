@@ -61,7 +61,7 @@ def written(rng, rows, country, folder, name):
     return path
 
 
-def test_a_few_rows_are_read_as_the_table_before(attack, tmp_path):
+def test_read_table_reads_few_rows_like_the_table_before(attack, tmp_path):
     def check(rng):
         country = str(rng.choice(list(COUNTRIES)))
         first = table(rng, 60)

@@ -255,7 +255,7 @@ def check_rows(rng):
         raise
 
 
-def test_bad_rows_are_refused_or_explained(attack):
+def test_extractors_handle_invalid_rows(attack):
     attack(check_rows, 50)
 
 
@@ -295,7 +295,7 @@ def check_boxes(rng):
         raise
 
 
-def test_bad_black_boxes_are_refused_or_explained(attack):
+def test_extractors_handle_invalid_black_boxes(attack):
     attack(check_boxes, 40)
 
 
@@ -339,7 +339,7 @@ def check_containers(rng):
     ], told
 
 
-def test_containers_change_nothing(attack):
+def test_containers_do_not_change_rules(attack):
     attack(check_containers, 15)
 
 
@@ -364,5 +364,5 @@ def check_codes(rng):
         assert oracle.query(asked).tolist() == answer(asked), rows
 
 
-def test_codes_are_distinguished(attack):
+def test_oracle_distinguishes_codes(attack):
     attack(check_codes, 60)

@@ -291,7 +291,7 @@ def test_truncated_journal_loses_last_records_only(tmp_path):
             assert states(path) == before
 
 
-def test_a_journal_damaged_in_its_middle_is_named(attack, tmp_path):
+def test_damaged_journal_is_named(attack, tmp_path):
     content, path = JOURNAL.read_bytes(), tmp_path / "damaged.journal"
     path.write_bytes(content)
     whole = [number for number, *_ in states(path)]
@@ -375,7 +375,7 @@ def test_too_little_memory_gives_one_line_error(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_folder_that_is_deleted_in_the_middle_is_named(commands, tmp_path):
+def test_deleted_folder_is_named(commands, tmp_path):
     words = [*SEARCH, "--storage", "gone/trials.journal"]
     (tmp_path / "gone").mkdir()
     command = commands.start(tmp_path, *words, wait_at=6)
@@ -406,7 +406,7 @@ NO_ROOT = (
         (["--output", "shut"], "--output shut cannot be written to"),
     ],
 )
-def test_a_folder_that_cannot_be_written_is_named(tmp_path, words, named):
+def test_unwritable_folder_is_named(tmp_path, words, named):
     (tmp_path / "shut").mkdir(mode=0o500)
     (tmp_path / "old.journal").touch(0o400)
     code, told = limited(tmp_path, [*SEARCH, *words], before=NO_ROOT)

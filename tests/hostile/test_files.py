@@ -288,7 +288,7 @@ NAMED = {"rows of a bench", "configuration", "CSV", "Parquet", "model", "journal
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_mutants_are_read_or_refused(attack, kind, tmp_path):
+def test_mutants_are_read_or_rejected(attack, kind, tmp_path):
     original, read, name, share = FILES[kind]
     content = original()
     path = tmp_path / name

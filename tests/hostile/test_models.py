@@ -304,7 +304,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("library", NAMES)
-def test_rules_predict_as_their_model(library, attack):
+def test_rules_predict_like_their_model(library, attack):
     if library not in ("histograms", "forests") and not importlib.util.find_spec(library):
         pytest.skip(f"{library} is not installed")
     results = Counter()

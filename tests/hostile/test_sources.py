@@ -207,7 +207,7 @@ NAMES = [
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_rows_are_counted_as_a_loop_counts_them(name, attack, tables, tmp_path, request):
+def test_count_source_equals_a_loop(name, attack, tables, tmp_path, request):
     if name == "postgresql":
         store = postgresql_storage(request.getfixturevalue("server").new_database())
     elif name == "spark":

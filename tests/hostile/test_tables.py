@@ -380,7 +380,7 @@ def check_refusals(rng):
         ruleset.match(X)
 
 
-def test_tables_that_do_not_fit_are_rejected(attack):
+def test_unsuitable_tables_are_rejected(attack):
     attack(check_refusals, 40)
 
 
@@ -439,7 +439,7 @@ def check_nearest(rng):
             assert result <= min(finite) * (1 + Fraction(1, 10**12)), (str(ruleset), row, answer)
 
 
-def test_the_nearest_box_is_the_nearest(attack):
+def test_nearest_box_is_the_nearest(attack):
     attack(check_nearest, 80)
 
 
@@ -465,5 +465,5 @@ def check_simplify(rng):
             assert all(map(same, result, values)), (str(ruleset), str(simple), X, result, values)
 
 
-def test_simpler_rules_predict_alike(attack):
+def test_simplified_rules_predict_alike(attack):
     attack(check_simplify, 30)
