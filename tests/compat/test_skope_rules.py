@@ -133,7 +133,7 @@ def test_skope_rules_are_accurate():
     assert accuracy_score(y, model.predict(X)) > 0.83
 
 
-def test_deduplication_keeps_the_best_of_each_part():
+def test_deduplicate_keeps_the_best_of_each_part():
     rules = [
         ("a <= 2 and b > 45 and c <= 3 and a > 4", (1, 1, 0)),
         ("a > 2 and b > 45", (0.5, 0.3, 0)),
@@ -187,7 +187,7 @@ def test_skope_rules_reject_bad_parameters():
         SkopeRules(n_estimators=1).fit(X, y).predict(X[:, 1:])
 
 
-def test_sample_weights_shape_the_regression():
+def test_sample_weights_change_the_regressors_only():
     X, y = load_iris(return_X_y=True)
     y = (y == 1).astype(int)
     weights = np.random.default_rng(0).integers(1, 9, len(X))
@@ -208,7 +208,7 @@ def test_sample_weights_shape_the_regression():
     },
 )
 @pytest.mark.filterwarnings("ignore:y holds the labels", "ignore:A tree saw all rows")
-def test_estimator_checks(estimator, check):
+def test_skope_rules_pass_estimator_checks(estimator, check):
     check(estimator)
 
 
