@@ -35,7 +35,7 @@ def failing(extractor: Any, *, exclude: tuple[str, ...] = ()) -> dict[str, str]:
     return results
 
 
-def test_there_is_a_fault_for_every_check() -> None:
+def test_faults_exist_for_every_check() -> None:
     checks = [check.__name__ for check in extractor_checks()]
     assert {kind.fault for kind in broken().values()} == set(checks)
     assert len(set(checks)) == len(checks)

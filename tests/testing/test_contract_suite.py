@@ -41,7 +41,7 @@ SLOW = "check_hash_seed"
 @parametrize_with_extractor_checks(
     [OneCut(model) for model in BLACK_BOXES.values()], exclude=[SLOW]
 )
-def test_an_extractor_without_our_base_class(extractor: Any, check: Any) -> None:
+def test_extractor_without_base_class_passes_checks(extractor: Any, check: Any) -> None:
     check(extractor)
 
 
@@ -150,7 +150,7 @@ except ImportError as error:
 
 
 @pytest.mark.slow
-def test_tests_of_a_third_party(tmp_path: Path) -> None:
+def test_suite_runs_in_tests_of_a_third_party(tmp_path: Path) -> None:
     (tmp_path / "test_theirs.py").write_text(
         f"""
 import sys
