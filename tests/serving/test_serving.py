@@ -76,7 +76,9 @@ def test_predictions_equal_those_of_the_rules(rows: list[Any], has_fallback: boo
         (["Rome"], None, "must be an object"),
     ],
 )
-def test_bad_rows_name_column_value_and_remedy(row: Any, column: str | None, message: str) -> None:
+def test_row_errors_name_column_value_and_remedy(
+    row: Any, column: str | None, message: str
+) -> None:
     good = {"age": 1, "city": "Rome"}
     with pytest.raises(RequestError) as caught:
         predictions_of(RULES, READER, [good, row])
@@ -96,7 +98,7 @@ def test_bad_rows_name_column_value_and_remedy(row: Any, column: str | None, mes
         (f"[{'1,' * MAX_ROWS}1]".encode(), "got 10001"),
     ],
 )
-def test_bad_requests_have_messages(body: bytes, message: str) -> None:
+def test_request_errors_have_messages(body: bytes, message: str) -> None:
     with pytest.raises(RequestError, match=message):
         rows_of(body)
 
@@ -116,7 +118,7 @@ def test_page_shows_deciding_rule_and_errors() -> None:
     assert 'role="status"' not in form_page(RULES, READER, None)[0]
 
 
-def test_booleans_are_the_numbers_one_and_zero() -> None:
+def test_booleans_equal_one_and_zero() -> None:
     rules = RuleSet(
         [Rule([Interval(0, lower=0.5), OneOf(1, [False])], "yes")],
         ["vip", "paid"],
@@ -156,7 +158,7 @@ ISO = Preparation((replace(DATE_COLUMN, format="%Y-%m-%d"), ColumnReading("age",
 
 
 @pytest.mark.parametrize("preparation", [GERMAN, None])
-def test_dates_are_read_as_tables_are(preparation: Preparation | None) -> None:
+def test_dates_are_read_like_those_of_tables(preparation: Preparation | None) -> None:
     reader = RowReader(DATE_RULES, preparation)
     days = pd.to_datetime(["2021-03-01", "2021-03-02", "2021-03-05", "2019-02-28", "2019-03-02"])
     texts = days.strftime("%d.%m.%Y" if preparation else "%Y-%m-%d").tolist()
@@ -182,7 +184,7 @@ def test_dates_are_read_as_tables_are(preparation: Preparation | None) -> None:
         ({DAYS: 3, "age": 1}, WEEKDAY, "no column 'joined: weekday'"),
     ],
 )
-def test_bad_dates_name_the_column_of_the_table(row: Any, column: str, message: str) -> None:
+def test_date_errors_name_the_column_of_the_table(row: Any, column: str, message: str) -> None:
     good = {"joined": "01.03.2021", "age": 1}
     with pytest.raises(RequestError) as caught:
         predictions_of(DATE_RULES, RowReader(DATE_RULES, GERMAN), [good, row])
@@ -191,7 +193,7 @@ def test_bad_dates_name_the_column_of_the_table(row: Any, column: str, message: 
     assert re.search(message, error["message"])
 
 
-def test_errors_are_in_the_order_of_rows() -> None:
+def test_errors_follow_the_order_of_rows() -> None:
     rows = [{"joined": "soon", "age": 1}, {"joined": None, "age": "old"}]
     _, errors = RowReader(DATE_RULES, GERMAN).read(rows)
     assert [error.row for error in errors] == [1, 2]
@@ -206,7 +208,7 @@ def test_form_contains_date_of_derived_features() -> None:
     assert 'name="joined: ' not in page
 
 
-def test_grouped_categories_are_other() -> None:
+def test_grouped_categories_are_read_as_other() -> None:
     rules = RuleSet(
         [Rule([OneOf(0, ["other"])], "rare")],
         ["city"],
