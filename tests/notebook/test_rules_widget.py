@@ -73,7 +73,7 @@ def test_widget_edits_and_undoes() -> None:
 
 
 @pytest.mark.engine
-def test_widget_returns_rules_of_the_choice() -> None:
+def test_widget_returns_rules_of_the_selected_candidate() -> None:
     pytest.importorskip("anywidget")
     search: Any = ExtractorSearchCV(
         KNeighborsClassifier(9), extractors=["cart"], n_trials=4, cv=2, random_state=0
