@@ -51,7 +51,7 @@ def test_rulekit_names_of_performance_metrics_are_aliases(name):
     assert get_rule_scorer(name) is get_rule_scorer(metric.scorer_name)
 
 
-def test_performance_value_takes_rulekit_names():
+def test_performance_value_accepts_rulekit_names():
     labels, predictions = [0, 1, 1, 0, 1], [0, 1, 0, 0, 0]
     for name in ("kappa", "sensitivity", "f_measure"):
         ours = performance_value(PERFORMANCE_NAMES[name], labels, predictions)

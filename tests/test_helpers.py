@@ -37,17 +37,17 @@ PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 # --- packages that only some have ----------------------------------------------------------------
 
 
-def test_present_module_is_returned():
+def test_import_optional_returns_installed_module():
     assert import_optional("math", extra="plots", purpose="Counting") is math
 
 
-def test_submodule_itself_is_returned_not_its_package():
+def test_import_optional_returns_submodule():
     module = import_optional("importlib.metadata", extra="plots", purpose="Reading versions")
     assert module.__name__ == "importlib.metadata"
 
 
 @pytest.mark.parametrize("module", ["no_such_package", "no_such_package.part.of_it"])
-def test_missing_package_names_purpose_and_command(module):
+def test_import_optional_names_purpose_and_command(module):
     with pytest.raises(ImportError) as caught:
         import_optional(module, extra="plots", purpose="Drawing a plot")
     assert str(caught.value) == (
@@ -65,7 +65,7 @@ def test_missing_package_names_purpose_and_command(module):
         ("raise ImportError('shared library not found')", "shared library not found"),
     ],
 )
-def test_broken_package_is_not_called_missing(tmp_path, monkeypatch, source, detail):
+def test_import_optional_distinguishes_broken_packages(tmp_path, monkeypatch, source, detail):
     (tmp_path / "broken_module.py").write_text(source, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ImportError, match="installed but cannot be imported") as caught:
@@ -80,14 +80,14 @@ def test_import_optional_reports_missing_submodule():
         import_optional("json.no_such_part", extra="plots", purpose="Drawing a plot")
 
 
-def test_other_errors_of_a_module_pass_through(tmp_path, monkeypatch):
+def test_import_optional_keeps_other_errors(tmp_path, monkeypatch):
     (tmp_path / "module_with_a_fault.py").write_text("1 / 0", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ZeroDivisionError):
         import_optional("module_with_a_fault", extra="plots", purpose="Drawing a plot")
 
 
-def test_every_extra_that_the_code_recommends_exists():
+def test_extras_named_in_the_code_exist():
     extras = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     recommended = {
         (path.name, extra)
@@ -113,7 +113,7 @@ def test_failed_write_keeps_previous_file(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["file.txt"]
 
 
-def test_lines_are_found_again_however_the_file_was_cut(tmp_path: Path) -> None:
+def test_line_file_restores_lines_of_truncated_files(tmp_path: Path) -> None:
     whole = tmp_path / "whole.txt"
     for line in ("one", "two \x0b ±", ""):
         LineFile(whole, "head").append(line)
@@ -127,7 +127,7 @@ def test_lines_are_found_again_however_the_file_was_cut(tmp_path: Path) -> None:
         assert LineFile(path, "head").lines == [*lines, "more"]
 
 
-def test_a_lock_keeps_other_processes_out_and_leaves_nothing(tmp_path: Path) -> None:
+def test_lock_excludes_other_processes_and_leaves_no_file(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     program = "import sys; from pathlib import Path; from skescore._io import try_lock\n"
     program += "with try_lock(Path(sys.argv[1])) as free: print(free)"
@@ -164,15 +164,15 @@ def test_a_lock_keeps_other_processes_out_and_leaves_nothing(tmp_path: Path) -> 
         ("cart", [], "Known: none."),
     ],
 )
-def test_the_nearest_name_is_proposed(name, known, sentence):
+def test_did_you_mean_suggests_the_nearest_name(name, known, sentence):
     assert did_you_mean(name, known) == sentence
 
 
-def test_known_names_come_sorted_and_once_whatever_the_iterable():
+def test_did_you_mean_sorts_known_names():
     assert did_you_mean("?", iter(["b", "a", "b"])) == "Known: a, b."
 
 
-def test_nearest_of_several_wins():
+def test_did_you_mean_selects_the_nearest_of_several():
     assert did_you_mean("gridrex", ["gridex", "gridrex2", "iter"]).startswith(
         "Did you mean 'gridrex2'?"
     )
@@ -186,7 +186,7 @@ UPPER = np.tile([1.0, 5.0, 100.0], (N, 1))
 KEYS = np.arange(N, dtype=np.uint64)
 
 
-def test_mix_is_the_published_generator():
+def test_mix_equals_the_published_generator():
     # The first outputs of splitmix64 with seed 1234567, as its authors' C code gives them.
     state, outputs = 1234567, []
     for _ in range(5):
@@ -201,7 +201,7 @@ def test_mix_is_the_published_generator():
     ]
 
 
-def test_points_lie_in_their_boxes_in_order():
+def test_uniform_points_lie_in_their_boxes_in_order():
     counts = np.arange(N) % 7
     points, owner = uniform_points(5, KEYS, counts, LOWER, UPPER)
     np.testing.assert_array_equal(owner, np.repeat(np.arange(N), counts))
@@ -210,7 +210,7 @@ def test_points_lie_in_their_boxes_in_order():
     assert (points[:, 2] == 100).all()
 
 
-def test_points_depend_on_seed_key_and_number_alone():
+def test_uniform_points_depend_on_seed_key_and_number_only():
     points, owner = uniform_points(5, KEYS, np.full(N, 10), LOWER, UPPER)
     order = np.random.default_rng(0).permutation(N)
     shuffled, new_owner = uniform_points(5, KEYS[order], np.full(N, 10), LOWER[order], UPPER[order])
@@ -224,7 +224,7 @@ def test_points_depend_on_seed_key_and_number_alone():
     assert not np.isin(points[:, :2], other[:, :2]).any()
 
 
-def test_points_are_uniform_and_independent():
+def test_uniform_points_are_uniform_and_independent():
     points, _ = uniform_points(0, KEYS, np.full(N, 100), LOWER, UPPER)
     shares = np.column_stack([points[:, 0], (points[:, 1] + 5) / 10])
     n = len(shares)
@@ -241,14 +241,14 @@ def test_points_are_uniform_and_independent():
         assert abs(np.corrcoef(a, b)[0, 1]) < 4 / np.sqrt(n)
 
 
-def test_keys_of_parts():
+def test_combine_gives_distinct_keys():
     keys = combine(np.arange(100, dtype=np.uint64)[:, None], np.arange(100)[None, :])
     assert keys.dtype == np.uint64
     assert len(np.unique(keys)) == 10_000
     assert combine(3, 4) != combine(4, 3)
 
 
-def test_seeds():
+def test_draw_seed_accepts_seeds_and_generators():
     assert draw_seed(3) == draw_seed(3) == draw_seed(np.random.RandomState(3))
     assert draw_seed(3) != draw_seed(4)
     generator = np.random.RandomState(0)
@@ -304,7 +304,7 @@ def test_worker_processes_ignore_current_folder(tmp_path):
     assert "PYTHONSAFEPATH" not in os.environ
 
 
-def test_a_worker_ends_with_the_process_that_holds_its_input():
+def test_worker_ends_when_its_input_closes():
     program = (
         # Those who start the tests may ignore the signal, and their children with them.
         "import signal, time\nfrom skescore._processes import end_with_input\n"
@@ -337,7 +337,7 @@ def test_full_disk_error_names_file(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "1" * 400, "[1, NaN]", "1e999"])
-def test_json_of_strangers_is_refused_by_a_value_error(text):
+def test_json_of_rejects_hostile_texts_with_value_error(text):
     with pytest.raises(ValueError, match=r"nested|largest float|no finite number|delimiter"):
         json_of(text, finite=True)
 

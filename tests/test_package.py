@@ -113,7 +113,7 @@ def test_version_matches_the_installation() -> None:
     assert skescore.__version__ == importlib.metadata.version("skescore")
 
 
-def test_unknown_names_raise() -> None:
+def test_unknown_names_raise_errors() -> None:
     with pytest.raises(AttributeError, match=r"module 'skescore' has no attribute 'CARTExtractr'"):
         skescore.CARTExtractr  # noqa: B018
     with pytest.raises(ImportError, match="CARTExtractr"):

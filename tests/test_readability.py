@@ -110,7 +110,7 @@ def n_parameters(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return len([name for name in names if name not in {"self", "cls"}])
 
 
-def test_names_say_what_a_value_is(modules: list[Module]) -> None:
+def test_names_are_not_vague(modules: list[Module]) -> None:
     bindings = [
         (f"{module.name}:{line} {name}", name.strip("_").lower())
         for module in modules
@@ -145,7 +145,7 @@ def test_functions_are_short_and_flat(modules: list[Module]) -> None:
     assert len(wide) <= 8, "\n".join(wide)
 
 
-def test_packages_use_each_others_public_names(modules: list[Module]) -> None:
+def test_packages_rarely_import_private_names(modules: list[Module]) -> None:
     private = [
         f"{module.name}:{line} {name}"
         for module in modules

@@ -119,7 +119,7 @@ def test_claim_reads_numbers_in_text(tmp_path):
     assert "should be 'Of 12 tables, 4 are small'" in page.differences[0]
 
 
-def test_statistics_match_scipy_and_the_package():
+def test_referee_statistics_equal_scipy_and_the_package():
     rng = np.random.default_rng(1)
     a, b = rng.integers(0, 6, (2, 40)).astype(float)
     assert kendall(a, b) == pytest.approx(kendalltau(a, b).statistic)

@@ -41,7 +41,7 @@ def test_specs_are_read_from_the_class(name: str) -> None:
     assert EXTRACTORS[name].summary
 
 
-def test_every_public_extractor_is_registered_once() -> None:
+def test_public_extractors_are_registered_once() -> None:
     public = {
         value
         for name in extractors.__all__
@@ -62,7 +62,7 @@ def test_every_public_extractor_is_registered_once() -> None:
 
 @pytest.mark.parametrize("name", EXTRACTORS)
 @pytest.mark.parametrize("model", [LogisticRegression(), LinearRegression()])
-def test_every_extractor_needs_only_a_black_box(name: str, model: Any) -> None:
+def test_extractors_need_only_a_black_box(name: str, model: Any) -> None:
     extractor = extractor_class(name)(model)
     assert extractor.get_params()["estimator"] is model
     assert registered_name(extractor) == name
@@ -178,7 +178,7 @@ def test_psyke_algorithms_are_registered_with_their_tasks() -> None:
         assert not spec.takes_categories
 
 
-def test_extractors_of_extras_are_never_defaults() -> None:
+def test_default_extractors_need_no_extras() -> None:
     for task in ("classification", "regression"):
         assert set(suitable_extractors(task)) <= set(EXTRACTORS)
     assert all(spec.extra is None and not spec.settings for spec in EXTRACTORS.values())
@@ -208,7 +208,7 @@ def test_make_extractor_makes_built_in_extractors(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["psyke:grid", "psyke", "", None, 3])
-def test_unknown_names_are_rejected(name: Any) -> None:
+def test_lookups_reject_unknown_names(name: Any) -> None:
     for look_up in (extractor_class, extractor_spec):
         with pytest.raises(ValueError, match=f"no extractor {name!r}"):
             look_up(name)
