@@ -33,8 +33,8 @@ SETTINGS: dict[str, dict[str, Any]] = {
 }
 
 FLAG: tuple[list[Any], list[Any]] = (["no", None, 2, 0, 1], [])
-#: For every parameter values of the wrong type, then of the right type but out of range; under
-#: "extractor.parameter" those of one extractor that takes other values than the rest.
+#: For every parameter, values of the wrong type, then of the right type but out of range; under
+#: "extractor.parameter", those of one extractor with other valid values.
 WRONG: dict[str, tuple[list[Any], list[Any]]] = {
     "abstain_label": ([["a"], {"a": 1}, b"a"], []),
     "batch_size": (["all", 2.0, True, [5]], [0, -3]),
@@ -117,8 +117,8 @@ WRONG: dict[str, tuple[list[Any], list[Any]]] = {
 }
 
 
-#: Tests of an algorithm look at the bounds that it computes, and not at what is made of them for
-#: readers: ``test_readable_rules.py`` does.
+#: Tests of an algorithm check the bounds that it computes, not their rounding for readers, which
+#: ``test_readable_rules.py`` checks.
 AS_COMPUTED = {"cream", "gridex", "iter", "real", "trepan", "test_cart.py", "test_parity.py"}
 
 
@@ -142,7 +142,7 @@ CASES = [(name, task) for name, spec in EXTRACTORS.items() for task in spec.task
 
 
 def wrong_values() -> list[Any]:
-    """Parameters: an extractor, a parameter of it, a value it refuses and the error it raises."""
+    """Return parameters: an extractor, a parameter, an invalid value and the error it raises."""
     return [
         pytest.param(name, parameter, value, error, id=f"{name}-{parameter}-{value!r:.40}")
         for name in EXTRACTORS
@@ -158,7 +158,7 @@ def wrong_values() -> list[Any]:
 
 
 def pytest_generate_tests(metafunc) -> None:
-    """What is to be tried of every extractor, for the tests that ask for it."""
+    """Parametrize the tests that concern all extractors."""
     if {"extractor_name", "wrong_value"} <= set(metafunc.fixturenames):
         names = ("extractor_name", "parameter", "wrong_value", "error")
         metafunc.parametrize(names, wrong_values())
@@ -173,7 +173,7 @@ def pytest_generate_tests(metafunc) -> None:
 
 @pytest.fixture(params=CASES, ids=lambda case: "-".join(case))
 def case(request) -> tuple[str, str]:
-    """A registered extractor and a task that it is able to do."""
+    """Return a registered extractor and a task that it supports."""
     return request.param
 
 

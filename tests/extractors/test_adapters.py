@@ -31,7 +31,7 @@ def double(rows):
 
 
 class Network:
-    """Like a neural network: its method is the function, and copying it would be wrong."""
+    """Stand-in for a neural network whose method is the function and that must not be copied."""
 
     def __init__(self, columns):
         self.columns = columns
@@ -47,7 +47,7 @@ class Network:
 
 
 class FirstColumn:
-    """A function whose name is the same in every process, of rows in any container."""
+    """Function of rows in any container whose repr is the same in every process."""
 
     def __init__(self, label=False):
         self.label = label
@@ -60,7 +60,7 @@ class FirstColumn:
         return f"FirstColumn({self.label})"
 
 
-# --- what they are ---
+# --- properties ---
 
 
 def what_fitting_alone_could_meet(adapter):
@@ -132,7 +132,7 @@ def test_adapters_with_importable_functions_survive_pickle():
     assert other.fidelity(X) == 1.0
 
 
-# --- answers ---
+# --- predictions ---
 
 
 def test_callable_classifier_accepts_labels_and_scores():
@@ -251,7 +251,7 @@ def test_new_labels_at_drawn_points_are_rejected():
         extractor.fit(rows)
     extractor.estimator.set_params(classes=["high", "low", "middle"])
     assert extractor.fit(rows).classes_.tolist() == ["high", "low", "middle"]
-    CARTExtractor(CallableClassifier(three)).fit(rows)  # asks about the rows alone
+    CARTExtractor(CallableClassifier(three)).fit(rows)  # queries the rows only
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What cannot be used is refused with an error that says what to do."""
+"""Unusable input is rejected with an error that names the remedy."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def fitted(cls):
 
 
 def changed(value, *, frame=True):
-    """The rows with one value in row 7, column c."""
+    """Return the rows with another value in row 7, column c."""
     if frame:
         rows = FRAME.copy()
         rows["c"] = rows["c"].astype(object)
@@ -81,7 +81,7 @@ def test_text_in_numeric_columns_is_rejected(cls, extractor, fitted, value):
     )
     with pytest.raises(ValueError, match=message):
         extractor.fit(rows, y)
-    if value != "1.5":  # NumPy reads that as the number it is
+    if value != "1.5":  # NumPy reads that as a number
         with pytest.raises(ValueError, match=message):
             fitted.predict(rows)
 

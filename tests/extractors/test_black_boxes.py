@@ -1,4 +1,4 @@
-"""Black boxes as they come: frozen, fitted, unfitted, in Pipelines and in searches."""
+"""Frozen, fitted and unfitted black boxes, also in pipelines and in searches."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def extractor(request):
 
 
 class Counting(ClassifierMixin, BaseEstimator):
-    """Counts its fits and questions in lists that clones share."""
+    """Black box that counts its fits and queries in lists that clones share."""
 
     def __init__(self, fits=None, questions=None):
         self.fits = fits
@@ -91,11 +91,11 @@ def test_frozen_black_box_is_not_refitted_in_searches(extractor):
     search = GridSearchCV(extractor, {"uncovered": ["default", "nearest"]}, cv=3).fit(X, y)
     assert fits == [model]
     assert search.best_estimator_.estimator_.estimator is model
-    # A rule list fits this black box perfectly; what it lacks is the black box's own fault.
+    # A rule list fits this black box perfectly, so the errors are those of the black box.
     assert scores.mean() == pytest.approx(np.mean(model.predict(X) == y), abs=0.05)
-    # The two candidates of each fold, and the final one, asked about the rows once each.
+    # The two candidates of each fold and the final one query the rows once each.
     assert questions.count(100) == 3 * (1 + 2)
-    assert questions.count(150) == 1 + 1  # the line above asked as well
+    assert questions.count(150) == 1 + 1  # the line above queries as well
 
 
 def test_frozen_black_box_survives_pickle(extractor, tmp_path):
@@ -165,7 +165,7 @@ def test_clone_of_fitted_black_box_needs_y(extractor):
         clone(extractor).fit(X)
 
 
-# --- Pipelines and searches as black boxes ---
+# --- pipelines and searches as black boxes ---
 
 SEARCH = GridSearchCV(GaussianNB(), {"var_smoothing": [1e-9, 0.1]}, cv=2)
 COMPOSED = [
@@ -200,7 +200,7 @@ def test_pipeline_of_regressor_gives_regression_rules(extractor):
     assert extractor.fidelity(X) > 0.25
 
 
-# --- an extractor in a Pipeline ---
+# --- an extractor in a pipeline ---
 
 
 @pytest.mark.parametrize("scaler", [StandardScaler(), MinMaxScaler((-3, 5))])
@@ -215,7 +215,7 @@ def test_rules_of_pipeline_use_units_of_its_input(extractor, scaler, frame):
     assert rules.feature_names == (tuple(names) if frame else ("x0", "x1", "x2", "x3"))
     np.testing.assert_allclose(rules.domain.lower, X.min(axis=0), atol=1e-8)
     np.testing.assert_allclose(rules.domain.upper, X.max(axis=0), atol=1e-8)
-    # Rows that lie on no rule's bound: a bound may move by a rounding error.
+    # Rows that are on no bound of a rule: a bound may move by a rounding error.
     random = np.random.default_rng(0)
     points = random.uniform(X.min(axis=0) - 1, X.max(axis=0) + 1, (500, 4))
     points = pd.DataFrame(points, columns=names) if frame else points
@@ -305,7 +305,7 @@ def test_cross_validation_routes_weights_to_fit_and_score(extractor):
     weighted = cross_validate(
         extractor, X, y, cv=3, params={"sample_weight": weights}, return_estimator=True
     )
-    # The black box neglects class 1, and so does the score.
+    # The black box ignores class 1, and so does the score.
     assert weighted["test_score"].min() > 0.95
     for fitted in weighted["estimator"]:
         assert fitted.score(X[y == 1], y[y == 1]) == 0

@@ -57,7 +57,7 @@ def test_cart_rules_predict_like_the_tree(seed, options, classification):
     assert extractor.coverage_ == 1.0
     assert extractor.completeness_ == pytest.approx(1.0, rel=1e-12)
     thresholds = np.unique(extractor.tree_.tree_.threshold)
-    near = random.choice(thresholds, (100, 3))  # rows on the bounds, and as near as can be
+    near = random.choice(thresholds, (100, 3))  # rows on the bounds, and as close as possible
     rows = np.vstack([X, near, np.nextafter(near, np.inf), np.nextafter(near, -np.inf), near + 1])
     answers_like_its_tree(extractor, rows)
     rules = extractor.rules_
@@ -122,7 +122,7 @@ def test_simplified_list_drops_redundant_conditions():
     np.testing.assert_array_equal(ordered.predict_proba(points), alone.predict_proba(points))
     assert ordered.n_rules_ == alone.n_rules_
     assert ordered.rules_.n_literals < alone.rules_.n_literals
-    # One by one: a rule of the list asks for nothing that its leaf does not.
+    # Rules of the list have no conditions that their leaves lack.
     for rule, leaf in zip(ordered.rules_, alone.rules_, strict=True):
         assert rule.output == leaf.output
         of_leaf = {c.feature: c for c in leaf.conditions}
@@ -132,7 +132,7 @@ def test_simplified_list_drops_redundant_conditions():
 
 
 def test_simplify_drops_implied_half_of_an_interval():
-    # The leaf in the middle is 4.5 < x0 <= 6.5, but what is up to 4.5 has been answered.
+    # The leaf in the middle is 4.5 < x0 <= 6.5, but earlier rules cover values up to 4.5.
     X = np.arange(9.0)[:, None]
     words = np.array(["a"] * 5 + ["b"] * 2 + ["c"] * 2)
     black_box = CallableClassifier(lambda rows: words)
@@ -168,7 +168,7 @@ def test_max_leaf_nodes_default_depends_on_max_depth():
     assert CARTExtractor(black_box, max_depth=4).fit(rows).n_rules_ == 2**4
     assert CARTExtractor(black_box, max_leaf_nodes=20).fit(rows).n_rules_ == 20
     assert CARTExtractor(black_box, max_leaf_nodes=5, max_depth=2).fit(rows).n_rules_ == 4
-    # Nothing is set aside for leaves that no row needs.
+    # No memory is reserved for leaves that no row needs.
     all_leaves = CARTExtractor(black_box, max_leaf_nodes=10**9).fit(rows).rules_
     assert len(all_leaves) == len(CARTExtractor(black_box, max_leaf_nodes=None).fit(rows).rules_)
     with pytest.raises(TypeError, match='"auto" is 6 to 8, or None if max_depth is given'):

@@ -1,4 +1,4 @@
-"""Columns of names: what extractors that read them make of them, and what the others say."""
+"""Categorical columns: rules of extractors that support them, and errors of the others."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def frame(n_rows: int = 300, seed: int = 0) -> pd.DataFrame:
 
 
 def concept(X: Any) -> np.ndarray:
-    """What a reader would call the truth; it knows the columns by name."""
+    """Return the true labels from named columns."""
     warm = np.isin(np.asarray(X["color"]), ["red", "blue"])
     square = np.asarray(X["shape"]) == "square"
     return np.where(square & warm, "yes", np.where(square, "maybe", "no"))

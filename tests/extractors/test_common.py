@@ -1,4 +1,4 @@
-"""What every extractor must do, whatever it extracts.
+"""Properties of every extractor.
 
 The module finds the extractors by itself; their settings are in `conftest.py`. The
 contract that everyone's extractors keep is the suite of :mod:`skescore.testing`; here are, beside
@@ -33,8 +33,8 @@ def subclasses(cls: type) -> set[type]:
     return {cls, *(s for child in cls.__subclasses__() for s in subclasses(child))}
 
 
-#: Tested beside the real platform, which not every installation has, with learners of its own, and
-#: with earlier rules.
+#: Tested with the real platform, which is optional, with own learners, and with
+#: earlier rules.
 APART = {
     extractor_class("psyke:cart"),
     extractors.SurrogateExtractor,
@@ -57,7 +57,7 @@ def test_registry_lists_all_exported_extractors():
     assert {extractor_class(name) for name in EXTRACTORS} == EXPORTED
 
 
-#: Searches that prove what is best, and queries without need, would take most of the time.
+#: Proofs of optimality, and needless queries, would take most of the time.
 LIMITS = {
     "optimal-list": {"cuts_per_feature": 4, "max_nodes": 40},
     "optimal-tree": {"max_nodes": 20},
@@ -117,7 +117,7 @@ def known():
 
 @pytest.fixture
 def fitted(known, name, task, data, unfitted):
-    """Fitted once for all tests that only look at it."""
+    """Return an extractor that is fitted once for all tests that do not change it."""
     if (name, task) not in known:
         known[name, task] = unfitted.fit(*data)
     return known[name, task]
@@ -138,7 +138,7 @@ def test_parameters_are_keywords_stored_unchanged(cls):
     assert set(vars(extractor)) == set(values)
 
 
-# --- what fit leaves ---
+# --- attributes after fit ---
 
 
 def test_fit_sets_documented_attributes(data, fitted):
@@ -198,7 +198,7 @@ def test_predictions_come_from_first_matching_rule(data, fitted, task):
 def test_outputs_summarize_black_box_predictions(data, unfitted, task, monkeypatch):
     X, y = data
     monkeypatch.setattr(type(unfitted), "readable_bounds", False)  # shortens numbers, see below
-    drawn = {"min_examples", "min_sample"} & set(unfitted.get_params())  # points beside the rows
+    drawn = {"min_examples", "min_sample"} & set(unfitted.get_params())  # points beyond the rows
     fitted = unfitted.set_params(**dict.fromkeys(drawn, 0)).fit(X, y)
     answers = clone(fitted.estimator).fit(X, y).predict(X)
     index = fitted.rules_.assign(X)
@@ -233,7 +233,7 @@ def test_fallback_describes_uncovered_rows(data, fitted, task):
         assert fallback.output == counts.argmax()
         assert fallback.class_counts == tuple(counts)
     else:
-        # In four digits, or more where the range of predictions asks for more.
+        # In four digits, or more if the range of predictions requires more.
         assert fallback.output == pytest.approx(predictions.mean(), rel=5.1e-4)
         assert len(repr(fallback.output).replace(".", "").strip("-0")) <= 6
 

@@ -1,4 +1,4 @@
-"""Frames in, frames on: what the black box is shown, and what the rules call their features."""
+"""Containers of rows: what the black box receives, and the feature names of rules."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def frame(library):
 
 
 class FramesOnly(ClassifierMixin, BaseEstimator):
-    """Refuses all but frames of one kind and with the right columns, and keeps what it was shown.
+    """Black box that accepts frames of one kind and the right columns only, and records them.
 
     It says nothing of names itself: the extractor's rows decide.
     """
@@ -104,7 +104,7 @@ def test_nameless_black_box_gets_the_container_of_fit(make, frame):
     ids=lambda m: type(m).__name__,
 )
 def test_named_black_box_never_warns_of_names(make, frame, model):
-    # Warnings are errors in these tests; scikit-learn warns of arrays shown to such a model.
+    # Warnings are errors in these tests; scikit-learn warns if such a model receives arrays.
     extractor = make(model).fit(frame, y)
     np.testing.assert_array_equal(extractor.covers(frame), extractor.rules_.covers(X))
     assert extractor.fidelity(frame) > 0.8
@@ -126,7 +126,7 @@ def test_frozen_box_of_a_frame_gets_frames_for_arrays(make):
 
 
 class ArraysOnly(FramesOnly):
-    """Fitted on arrays; refuses frames."""
+    """Black box that is fitted on arrays and rejects frames."""
 
     def fit(self, X, y):
         self.n_features_in_ = X.shape[1]
@@ -182,8 +182,8 @@ def other_order(frame):
 
 
 def test_black_box_gets_its_own_order_of_columns(make, frame):
-    # Rules must mean the same, whichever way round the extractor gets the columns: in the points
-    # that GridEx draws as well.
+    # Rules must mean the same for any order of the columns: also in the points
+    # that GridEx draws.
     model = FrozenEstimator(DecisionTreeClassifier(random_state=0).fit(PANDAS, y))
     extractor = make(model).fit(other_order(frame))
     assert extractor.rules_.feature_names == tuple(NAMES[::-1])
@@ -198,7 +198,7 @@ def test_black_box_gets_its_own_order_of_columns(make, frame):
 
 
 class NamedFrames(FramesOnly):
-    """Knows its columns by name, as scikit-learn's models do."""
+    """Black box that checks its columns by name, as models of scikit-learn do."""
 
     def fit(self, X, y):
         self.feature_names_in_ = np.array(X.columns, dtype=object)
@@ -252,7 +252,7 @@ def test_rows_with_other_columns_are_rejected(make, use):
         make(DecisionTreeClassifier(random_state=0)).fit(X, y).predict(X[:, :3])
 
 
-# --- what else comes as rows ---
+# --- other containers of rows ---
 
 
 def test_index_of_frame_does_not_change_rules(make):

@@ -1,4 +1,4 @@
-"""By default, rules are few, and follow the black box better than the tree with two leaves."""
+"""Defaults give few rules that are more faithful than a tree with two leaves."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ REGRESSIONS = ("diabetes", "friedman1")
 
 @cache
 def problem(table: str, seed: int) -> tuple[Any, np.ndarray, np.ndarray, float]:
-    """A black box, rows to learn from, others, and the fidelity there of the two-leaf tree."""
+    """Return a black box, training rows, test rows and the fidelity of a two-leaf tree."""
     X, y = TABLES[table]()
     classes = None if table in REGRESSIONS else y
     train, test, y_train, _ = train_test_split(
@@ -77,7 +77,7 @@ def test_defaults_are_readable_and_faithful(name, table):
         assert extractor.n_rules_ <= MOST_RULES
         assert all(len(getattr(r.output, "terms", ())) <= MOST_TERMS for r in extractor.rules_)
         gains.append(extractor.fidelity(test) - two_leaves)
-    # Three splits may go either way where the tree is hard to beat; see benchmarks/quality.
+    # Three splits may go either way if the tree is hard to beat; see benchmarks/quality.
     assert np.mean(gains) > -0.01
 
 
@@ -116,11 +116,11 @@ def test_merged_cells_keep_bounds_of_whole_grid():
         assert set(np.round(few.lower[:, j], 9)) <= set(np.round(whole.lower[:, j], 9))
 
 
-# --- the choice of features ----------------------------------------------------------------------
+# --- selection of features -----------------------------------------------------------------------
 
 
 class Choosing(BaseExtractor):
-    """Finds no rules; keeps the features that say most of the predictions."""
+    """Extractor without rules that stores the selected features."""
 
     takes_categories = True
 
@@ -137,7 +137,7 @@ class Choosing(BaseExtractor):
 
 
 def important_features(X: Any, predictions: np.ndarray, task: str, n: int | None) -> list[int]:
-    """What an extractor is told of rows for which a black box predicts this."""
+    """Return the features that are selected for rows and predictions."""
     kind = CallableClassifier if task == "classification" else CallableRegressor
     return Choosing(kind(lambda _: predictions), n).fit(X).important_
 
@@ -150,7 +150,7 @@ def test_important_features_are_selected():
         assert important_features(X, predictions, task, 5) == [7, 50]
         assert important_features(X, predictions, task, 1) == [50]
         assert important_features(X, predictions, task, None) == list(range(60))
-    # Nothing says anything by itself: the number is all that limits.
+    # No feature is informative by itself, so only the number limits the selection.
     parity = (X[:, 3] > 0) ^ (X[:, 4] > 0)
     assert len(important_features(X[:, :20], parity.astype(int), "classification", 7)) == 7
 
@@ -159,7 +159,7 @@ def test_important_features_count_categories_once():
     codes = np.arange(400) % 40
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(400, 9))).add_prefix("x")
     X.insert(0, "code", pd.Categorical(codes))
-    odd = codes % 2  # no interval of codes says anything
+    odd = codes % 2  # no interval of codes is informative
     assert important_features(X, odd, "classification", 3) == [0]
 
 

@@ -1,4 +1,4 @@
-"""The same rules on every run: whatever the process, the workers, the batches."""
+"""Rules do not depend on the process, the workers or the batches."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_batches_give_the_same_rules_in_every_extractor(make, rows, size):
     assert (batched.oracle_.n_calls > expected.oracle_.n_calls) == (size < len(X))
 
 
-# Threads that change filters of warnings at one moment leave scikit-learn without its own.
+# Threads that change warning filters at the same time may drop those of scikit-learn.
 @pytest.mark.filterwarnings("ignore:`sklearn.utils.parallel.delayed`:UserWarning")
 def test_workers_give_the_same_rules_in_every_extractor(make, rows):
     expected = make().fit(*rows).rules_
@@ -107,7 +107,7 @@ def test_workers_give_the_same_rules_in_every_extractor(make, rows):
 
 
 def points_of(random_state, **options):
-    """The points that GridEx asks about."""
+    """Return the points that GridEx queries."""
     queries = []
 
     def function(rows):
@@ -136,7 +136,7 @@ def test_points_differ_without_a_seed():
 
 
 def test_points_of_a_cell_do_not_depend_on_other_cells():
-    # One more row far away opens a new cell; the points of all others stay as they are.
+    # One more distant row opens a new cell; the points of all others stay unchanged.
     queries = []
 
     def function(rows):

@@ -1,4 +1,4 @@
-"""The discretizer: bins against plain loops and against scikit-learn's own trees."""
+"""Discretizer: bins compared with plain loops and trees of scikit-learn."""
 
 from __future__ import annotations
 
@@ -154,13 +154,13 @@ def test_tree_cuts_of_many_values_are_exact():
 
 @pytest.mark.parametrize("share", [0.02, 0.3])
 def test_tree_cuts_of_grouped_values_are_exact(share):
-    n_rows = 10_000  # more values than a tree first tells apart
+    n_rows = 10_000  # more values than a tree distinguishes at first
     values = np.random.default_rng(2).normal(size=n_rows)
     labels = np.digitize(values, [-0.4, 0.9])
     grouped = cuts_of(values, labels, strategy="tree", n_bins=3, min_bin_share=share)
     codes = np.searchsorted(grouped, values)
     assert np.bincount(codes).min() >= share * n_rows
-    if share < 0.1:  # sharp classes are cut where they end
+    if share < 0.1:  # sharp classes are cut at their ends
         ends = [(values[labels <= k].max() + values[labels > k].min()) / 2 for k in (0, 1)]
         np.testing.assert_allclose(grouped, ends, rtol=1e-12)
     exact = DecisionTreeClassifier(
@@ -186,7 +186,7 @@ def test_joint_cuts_find_interacting_features(target):
     alone = Discretizer("tree", n_bins=2).fit(X, y.astype(target))
     for j, border in enumerate((0.0, 0.3)):
         below, above = X[X[:, j] <= border, j].max(), X[X[:, j] > border, j].min()
-        # Half-way between neighbors among the rows parted there, so in the gap of all rows.
+        # Halfway between neighbors among the rows on both sides, so in the gap of all rows.
         assert any(below <= cut < above for cut in joint.cut_points_[j])
         assert len(alone.cut_points_[j]) < len(joint.cut_points_[j])
         assert (np.diff(joint.cut_points_[j]) > 0).all()

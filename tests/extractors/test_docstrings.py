@@ -1,4 +1,4 @@
-"""Documented parameters are those of the signature, with the defaults of the signature."""
+"""Documented parameters and defaults equal those of the signature."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DOCUMENTED = {
 
 
 def documented_parameters(thing: Any) -> dict[str, str]:
-    """Names and types of the section "Parameters" of a docstring."""
+    """Return names and types of the section "Parameters" of a docstring."""
     text = inspect.getdoc(thing)
     section = re.search(r"^Parameters\n-+\n(.*?)(?=\n\n\w[^\n]*\n-+\n|\Z)", text, re.M | re.S)[1]
     results = {}
@@ -46,7 +46,7 @@ def signature_of(thing: Any) -> dict[str, inspect.Parameter]:
 
 
 def defaults_of(kind: str, n_names: int) -> list[Any] | None:
-    """The defaults that a type names: one for each parameter of the line; None if none is named."""
+    """Return the defaults that a type states, one per parameter of the line, or None."""
     written = re.search(r"default=(.+)$", kind)
     if written is None:
         return None
@@ -88,7 +88,7 @@ def test_documented_defaults_match_signature(name):
             if written is not None:
                 assert same(written[position], default), parameter
             elif re.search(r"\boptional\b", kind):
-                # A dataclass makes a new object for what is left out.
+                # A dataclass makes a new object for an omitted argument.
                 assert default is None or "factory" in repr(default), parameter
             else:
                 assert default is inspect.Parameter.empty, f"{parameter}: write default={default!r}"

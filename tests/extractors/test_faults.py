@@ -1,4 +1,4 @@
-"""Faults of the reference platform that no extractor here may repeat, one by one.
+"""Faults of the reference platform that no extractor may repeat.
 
 The numbers are those of the list of faults that the project keeps. Faults of one algorithm are
 tested beside it: 2, 3 and 4 in test_iter.py; 9, 10 and 27 in test_gridex.py; 15, 16 and 17 in
@@ -137,7 +137,7 @@ def test_fit_ignores_global_random_state(make, able):
 
 
 class Counted:
-    """A black box that notes how it is asked."""
+    """Black box that records the sizes of its queries."""
 
     def __init__(self, model: Any) -> None:
         self.model, self.sizes = model, []
@@ -173,7 +173,7 @@ def test_second_fit_forgets_first(make, able):
 
 @pytest.mark.parametrize("exponent", [-40, 40])
 def test_rules_do_not_depend_on_units(make, able, exponent):
-    """Powers of two only change the exponents of floats, so that nothing is rounded anew."""
+    """Powers of two change only the exponents of floats, so nothing is rounded again."""
     X, y = data_of(able)
     unit = np.array([1.0, 2.0**exponent, 1.0, 2.0**-10])
     model = KNeighborsClassifier(9) if able == "classification" else KNeighborsRegressor(9)
@@ -208,7 +208,7 @@ def test_task_follows_kind_of_black_box(make, able, how):
     ids="-".join,
 )
 def test_rules_do_not_depend_on_class_names(make, able):
-    """Nor does the order in which they appear, as long as the order of the labels is kept."""
+    """Rules do not depend on the order of appearance either if labels are sorted alike."""
     X, y = data_of(able)
     plain = make().fit(X, y).rules_
     named = make().fit(X, np.array(["a", "b", "c"])[y]).rules_

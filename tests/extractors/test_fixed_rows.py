@@ -1,4 +1,4 @@
-"""Candidates of a search share what is computed from rows alone, which changes nothing."""
+"""Candidates of a search share results that depend on rows only, without side effects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from skescore.registry import extractor_class
 
 
 def table(kind: str) -> pd.DataFrame | np.ndarray:
-    """120 rows: an array, a frame of numbers, or one with text and missing values."""
+    """Return 120 rows as an array, a frame of numbers, or one with text and missing values."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         {
@@ -40,7 +40,7 @@ def table(kind: str) -> pd.DataFrame | np.ndarray:
 
 
 def text_columns(X: pd.DataFrame | np.ndarray) -> list[int]:
-    """Positions of the columns after the three columns of numbers."""
+    """Return the positions of the columns after the three columns of numbers."""
     return list(range(3, X.shape[1]))
 
 
@@ -58,7 +58,7 @@ def fitted_black_box(X: pd.DataFrame | np.ndarray, task: str) -> CachedBlackBox:
 
 
 def outcome(extractor, X: pd.DataFrame | np.ndarray, X_test: pd.DataFrame | np.ndarray):
-    """All that an extraction and an evaluation give, to the last bit."""
+    """Return all results of an extraction and an evaluation."""
     extractor = clone(extractor).fit(X)
     return (
         extractor.rules_.to_json(),

@@ -1,4 +1,4 @@
-"""Importance of features, against the formulas written out."""
+"""Importance of features compared with the formulas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from skescore.extractors import GridExExtractor
 
 
 def feature_importances(X: np.ndarray, y_pred: np.ndarray, task: str) -> np.ndarray:
-    """What GridEx learns of rows for which a black box predicts this."""
+    """Return the importances that GridEx learns from rows and predictions."""
     kind = CallableClassifier if task == "classification" else CallableRegressor
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The black box predicts")
@@ -23,7 +23,7 @@ def feature_importances(X: np.ndarray, y_pred: np.ndarray, task: str) -> np.ndar
 
 
 def variance_ratio(x: np.ndarray, groups: np.ndarray) -> float:
-    """F of a one-way analysis of variance: between groups over within, per degree of freedom."""
+    """Return F of a one-way analysis of variance: between groups over within groups."""
     labels = np.unique(groups)
     between = sum(np.sum(groups == g) * (x[groups == g].mean() - x.mean()) ** 2 for g in labels) / (
         len(labels) - 1
@@ -33,7 +33,7 @@ def variance_ratio(x: np.ndarray, groups: np.ndarray) -> float:
 
 
 def regression_ratio(x: np.ndarray, y: np.ndarray) -> float:
-    """F of a straight line: explained over unexplained variance, per degree of freedom."""
+    """Return F of a straight line: explained over unexplained variance."""
     slope, intercept = np.polyfit(x, y, 1)
     rest = ((y - slope * x - intercept) ** 2).sum()
     total = ((y - y.mean()) ** 2).sum()
@@ -82,7 +82,7 @@ def test_feature_equal_to_target_has_importance_one():
     near = groups + 0.01 * random.normal(size=30)
     X = np.column_stack([near, groups * 2.0, random.normal(size=30), groups - 7.0])
     assert feature_importances(X, groups, "classification").tolist() == [0, 1, 0, 1]
-    # Rounding must not make one of them a little less than perfect, or more.
+    # Rounding must not make one of them slightly less than perfect, or more.
     for line in (np.arange(8.0), np.arange(20) * 0.1, random.normal(size=300)):
         X = np.column_stack([line, -line, line * 0.3 + 1e3, line**2, line / 3 - 7])
         assert feature_importances(X, line, "regression").tolist() == [1, 1, 1, 0, 1]

@@ -1,4 +1,4 @@
-"""Black boxes that work in place: neither the caller's rows nor the rules may show it."""
+"""Black boxes that work in place change neither the rows of the caller nor the rules."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from skescore.rules import Interval, Rule, RuleSet
 from skescore.scorers import evaluate_rules
 from skescore.tuning import ExtractorSearchCV
 
-# Scaled features are far from where the rows were, so that rules in wrong units agree with nothing.
+# Scaled features are far from the rows, so that rules in wrong units agree with nothing.
 IRIS, LABELS = load_iris(return_X_y=True)
 DIABETES, NUMBERS = load_diabetes(return_X_y=True)
 ROWS = {
@@ -40,7 +40,7 @@ def pipeline(task: str, copy: bool) -> Any:
 
 
 def writing(task: str) -> Any:
-    """A fitted model behind a function that writes to the rows that it is given."""
+    """Return a fitted model behind a function that writes to its rows."""
     X, y = ROWS[task]
     model = pipeline(task, True).fit(X, y)
 

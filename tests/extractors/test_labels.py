@@ -1,4 +1,4 @@
-"""Class labels of every kind, and what is predicted where no rule holds."""
+"""Class labels of every kind, and predictions of uncovered rows."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_extractors_accept_labels_of_every_kind(extractor, labels):
     assert accuracy_score(y, answers) > 0.85
     assert extractor.score(X, y) == accuracy_score(y, answers)
     assert type(extractor.rules_[0].output) is type(labels.tolist()[0])
-    # Labels are names: the rules do not depend on them, but for their order.
+    # Labels are names: rules depend only on their order.
     assert_same_but_for_labels(extractor, labels)
 
 
@@ -82,7 +82,7 @@ def test_predict_proba_agrees_with_predict(extractor):
     assert shares.shape == (500, 3)
     assert ((shares >= 0) & (shares <= 1)).all()
     np.testing.assert_allclose(shares.sum(axis=1), 1.0, rtol=1e-12)
-    # The answer is the commonest class; of equally common ones the smallest.
+    # The prediction is the most frequent class; of equally frequent ones the smallest.
     expected = extractor.classes_[shares.argmax(axis=1)]
     np.testing.assert_array_equal(extractor.predict(points), expected)
 
@@ -102,7 +102,7 @@ def test_extractors_accept_many_classes(extractor):
 
 
 class Declares(ClassifierMixin, BaseEstimator):
-    """Answers by threshold, and declares classes in an order of its own."""
+    """Model that predicts by a threshold and declares classes in its own order."""
 
     def __init__(self, classes=("x",), answers=("x", "x")):
         self.classes = classes
@@ -147,7 +147,7 @@ def test_cart_warns_of_fewer_leaves_than_classes():
         extractor.fit(X, GROUP)
 
 
-# --- where no rule holds ---
+# --- uncovered rows ---
 # Two clusters in opposite corners of a square: the other corners are in no cell.
 
 CORNERS = np.vstack([random.uniform(0, 1, (30, 2)), random.uniform(9, 10, (20, 2))])
@@ -186,7 +186,7 @@ def test_uncovered_abstain_counts_as_error():
     assert extractor.predict([[0.5, 0.5], [9.5, 9.5]]).tolist() == ["near", "far"]
     assert extractor.predict_proba(EMPTY).tolist() == [[0.5, 0.5]] * 3
     assert corners(uncovered="abstain", abstain_label="?").predict(EMPTY).tolist() == ["?"] * 3
-    # No answer is a wrong answer.
+    # A missing prediction is a wrong one.
     rows, truth = np.vstack([CORNERS, EMPTY]), [*CORNER_LABELS, "near", "near", "near"]
     assert extractor.score(rows, truth) == pytest.approx(50 / 53)
     assert extractor.fidelity(CORNERS) == 1.0
@@ -255,7 +255,7 @@ def test_uncovered_options_differ_in_regression():
         np.testing.assert_array_equal(
             other.predict(points)[covered], default.predict(points)[covered]
         )
-    # In the score, no answer is an answer by the mean.
+    # In the score, a missing prediction counts as the mean.
     truth = model.predict(points)
     assert abstain.score(points, truth) == default.score(points, truth)
     assert default.score(points, truth) == r2_score(truth, default.predict(points))

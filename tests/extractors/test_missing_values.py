@@ -43,7 +43,7 @@ def table(n_rows: int = 240, seed: int = 0) -> pd.DataFrame:
 
 
 def benefit(X: pd.DataFrame) -> np.ndarray:
-    """More for the young and for those of unknown age, less for those of unknown deck."""
+    """Return more for the young and for unknown ages, less for unknown decks."""
     young = (X["age"].isna() | (X["age"] < 30)) * 2.0
     return np.asarray(young - X["deck"].isna() * 3.0 + (X["sex"] == "female") + X["fare"] / 200)
 
@@ -55,7 +55,7 @@ def made(cls: Any, estimator: Any, **options: Any) -> Any:
 
 @functools.cache
 def fitted(cls: Any, task: str) -> tuple[Any, Any]:
-    """An extractor around a black box that knows missing values and categories itself."""
+    """Return an extractor around a black box that supports missing values and categories."""
     X = table().astype({"sex": "category", "deck": "category"})
     y = benefit(table())
     black_box: Any = HistGradientBoostingRegressor(categorical_features="from_dtype", max_iter=20)
@@ -77,7 +77,7 @@ def test_rules_follow_black_box_despite_missing_values(cls: Any, task: str) -> N
     rules = extractor.rules_
     assert rules.domain.missing == pytest.approx(X.isna().mean().to_numpy())
     assert RuleSet.from_json(rules.to_json()) == rules
-    # Nothing is lost between what the algorithm saw and what the rules say of the table.
+    # The extracted rows and the rules for the table agree.
     if all(r.statistics is not None for r in rules) and cls.__name__ != "TrepanExtractor":
         counted = np.bincount(rules.assign(X)[rules.covers(X)], minlength=len(rules))
         assert counted.tolist() == [r.statistics.n_rows for r in rules]
@@ -125,7 +125,7 @@ def test_missing_values_of_polars_give_the_same_rules() -> None:
     y = np.where(X["age"].isna() | (X["age"] < 30), "yes", "no")
     black_box = HistGradientBoostingClassifier(random_state=0).fit(X.to_numpy(), y)
     expected = CARTExtractor(black_box, random_state=0).fit(X.to_numpy())
-    frame = polars.from_pandas(X)  # with nulls in place of NaN
+    frame = polars.from_pandas(X)  # with nulls instead of NaN
     assert frame["age"].null_count() == X["age"].isna().sum()
     asked = CallableClassifier(lambda rows: black_box.predict(rows.to_numpy()))
     fitted = CARTExtractor(asked, random_state=0).fit(frame, y)
@@ -159,7 +159,7 @@ def test_unused_columns_are_not_checked() -> None:
 
 
 class Given(BaseExtractor):
-    """Rules that a test makes up, over the columns that an algorithm is given."""
+    """Extractor that returns the rules of a test."""
 
     takes_categories = True
 
@@ -219,7 +219,7 @@ def test_rules_match_the_rows_that_they_were_built_on(data: Any) -> None:
     np.testing.assert_array_equal(
         extractor.predict(X)[covered], extractor.given_.predict(shown)[covered]
     )
-    # And points go back to the rows that they stand for.
+    # And points are decoded to the rows that they stand for.
     pd.testing.assert_frame_equal(extractor.seen_.decode(inner), X, check_dtype=False)
 
 
@@ -234,7 +234,7 @@ def test_sets_with_missing_values_are_readable() -> None:
         ]
 
     X = table()
-    X.loc[X["age"].isna(), "fare"] = 0.0  # as the young are: they stand at the lower end
+    X.loc[X["age"].isna(), "fare"] = 0.0  # like the young: they are at the lower end
     X.loc[X["age"] < 40, "fare"] = 0.0
     box = CallableClassifier(lambda rows: np.where(np.asarray(rows["fare"]) > 0, "yes", "no"))
     extractor = Given(box, rules).fit(X, np.where(X["fare"] > 0, "yes", "no"))

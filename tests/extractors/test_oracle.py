@@ -1,4 +1,4 @@
-"""The oracle counts, batches and caches; extractors ask no more than they must."""
+"""The oracle counts, batches and caches queries, and extractors query no more than needed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ X, y = make_classification(300, 4, n_informative=4, n_redundant=0, random_state=
 
 
 class Recorder:
-    """A function that keeps what it is asked."""
+    """Function that records its queries."""
 
     def __init__(self, answer=lambda rows: rows.sum(axis=1)):
         self.answer = answer
@@ -49,7 +49,7 @@ class Recorder:
         return [len(rows) for rows in self.shown]
 
 
-# --- the oracle by itself ---
+# --- oracle ---
 
 
 def test_oracle_counts_queries_and_caches_rows():
@@ -60,7 +60,7 @@ def test_oracle_counts_queries_and_caches_rows():
     np.testing.assert_array_equal(first, X.sum(axis=1))
     assert (oracle.n_calls, oracle.n_rows, oracle.n_rows_cached) == (1, 300, 0)
     assert oracle.seconds > 0
-    first[:] = 0  # what was handed out is the caller's
+    first[:] = 0  # the caller owns the returned array
     second_result = oracle.query(X.copy())  # the content counts, not the object
     np.testing.assert_array_equal(second_result, X.sum(axis=1))
     assert (oracle.n_calls, oracle.n_rows, oracle.n_rows_cached) == (1, 300, 300)
@@ -176,7 +176,7 @@ def test_oracle_rejects_several_outputs():
         Oracle(TwoOutputs()).query(X)
 
 
-# --- what extractors ask ---
+# --- queries of extractors ---
 
 
 @pytest.mark.parametrize("size", [1, 50, 299])
@@ -187,7 +187,7 @@ def test_batches_change_no_rule(size, adapter, min_examples):
         CallableClassifier: lambda rows: np.where(rows[:, 0] * rows[:, 1] > 0, "plus", "minus"),
         CallableRegressor: lambda rows: rows[:, 0] * rows[:, 1],
     }
-    # Each cell is asked about in chunks of its own if need be, all the same.
+    # Each cell is queried in its own chunks if necessary, with the same results.
     expected = whole_grid(
         adapter(functions[adapter]), min_examples=min_examples, random_state=0
     ).fit(X)
@@ -225,7 +225,7 @@ def test_gridex_queries_once_per_level(answer):
     assert 2 <= len(function.sizes) <= 1 + 3
     assert extractor.oracle_.n_calls == len(function.sizes)
     assert extractor.oracle_.n_rows == sum(function.sizes)
-    # The first level has at most 16 cells with rows, each filled up to 50 answers.
+    # The first level has at most 16 cells with rows, each filled up to 50 rows.
     middle = (X.max(axis=0) + X.min(axis=0)) / 2
     cells = np.unique(middle <= X, axis=0, return_counts=True)[1]
     assert function.sizes[1] == np.maximum(0, 50 - cells).sum()
@@ -250,7 +250,7 @@ def test_gridex_stops_queries_at_final_boxes():
 
 
 def test_gridex_cells_never_outnumber_rows():
-    # A grid of 2**40 cells, of which only those with rows may be made.
+    # A grid of 2**40 cells, of which only those with rows may be created.
     rows = np.random.default_rng(0).normal(size=(120, 40))
     for black_box in (
         CallableClassifier(lambda r: (r[:, 0] > 0) * 1 + (r[:, 1] > 0)),
@@ -264,7 +264,7 @@ def test_gridex_cells_never_outnumber_rows():
     assert extractor.oracle_.n_rows <= 3 * 120
 
 
-# --- a cached black box ---
+# --- cached black box ---
 
 
 def test_cached_black_box_is_queried_once():
@@ -360,7 +360,7 @@ def test_extractors_accept_booleans_as_objects(name):
 
 
 class FrameKeeper(BaseEstimator):
-    """A model that keeps the frame that it is asked about."""
+    """Model that keeps the frame of its last query."""
 
     def predict(self, X):
         self.frame = X

@@ -1,4 +1,4 @@
-"""Black boxes that are no classifiers or regressors: clusterers, several outputs, commands."""
+"""Black boxes of other kinds: clusterers, several outputs, commands and services."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class Service(BaseHTTPRequestHandler):
 
 
 def test_black_box_behind_http_works_as_in_guide():
-    """As the guide does it, with a service that is there."""
+    """The code of the guide queries a running service."""
     page = (Path(__file__).parents[2] / "docs" / "guide" / "python.md").read_text(encoding="utf-8")
     source = page[page.index("def over_http") : page.index("service = ")]
     with ThreadingHTTPServer(("localhost", 0), Service) as server:
@@ -219,7 +219,7 @@ def test_command_function_reports_failures():
         slow(rows)
 
 
-# --- what takes no missing values ---
+# --- black boxes without support for missing values ---
 
 
 def test_error_on_missing_values_names_the_remedy():

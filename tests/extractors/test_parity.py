@@ -47,7 +47,7 @@ def name_of(record: dict[str, Any]) -> str:
 
 @cache
 def black_box(dataset: str, seed: int | None) -> tuple[Any, pd.DataFrame, pd.DataFrame, np.ndarray]:
-    """The fitted black box, the rows to extract from, the rows to answer, and their truth."""
+    """Return the fitted black box, rows to extract from, rows to predict, and their targets."""
     classification = {"iris": load_iris, "wine": load_wine, "wbc": load_breast_cancer}
     if dataset in classification:
         data = classification[dataset]()
@@ -90,7 +90,7 @@ def domain_of(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 def published_boxes(
     record: dict[str, Any], lower: np.ndarray, upper: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray, Any, float]]:
-    """Bounds, output and diversity of each box, in units of the domain."""
+    """Return bounds, output and diversity of each box in units of the domain."""
     boxes = []
     for intervals, output, diversity in record["boxes"]:
         low, high = lower.copy(), upper.copy()
@@ -119,7 +119,7 @@ def our_boxes(
 
 
 def same_answers(record: dict[str, Any], extractor: Any, others: pd.DataFrame) -> bool:
-    """Whether the first rows get the published answers, and no rule where none was published."""
+    """Return whether the first rows get the published predictions, and no rule without one."""
     head = others.iloc[: len(record["predictions_head"])]
     answers, covered = extractor.predict(head).tolist(), extractor.covers(head).tolist()
     return all(
@@ -138,7 +138,7 @@ def agrees(answer: Any, published: Any) -> bool:
 
 
 def check_scores(record: dict[str, Any], extractor: Any, others: pd.DataFrame, y: Any) -> None:
-    """Measures over all test rows, so that every prediction takes part."""
+    """Compare scores on all test rows."""
     model, *_ = black_box(record["dataset"], record["seed"])
     covered = extractor.covers(others)
     assert covered.mean() == pytest.approx(record["cov_inst"], abs=1e-6)
@@ -184,12 +184,12 @@ def test_gridex_equals_psyke_with_its_rounding(index, psyke_rounding):
 
 # --- GridEx, exact ---
 
-#: Why a list may differ when nothing is rounded.
+#: Reasons why a list may differ without rounding.
 JOINED = "a box that PSyKE has joined once has rounded bounds, so it joins no further"
 ON_EDGE = "rows lie exactly on an edge, and the margin around the rows decides on their side"
 TIE = "PSyKE gives equally common classes to the one met first, we to the smallest"
 
-#: The lists that differ: our number of rules, how many test rows get another answer, the reasons.
+#: Lists that differ: number of our rules, number of test rows with other predictions, reasons.
 DIFFERENT: dict[str, tuple[int, int, tuple[str, ...]]] = {
     "iris-None-4-0.5-2-0.1-1": (7, 0, (JOINED,)),
     "iris-None-2-None-1-0.1-1": (6, 20, (ON_EDGE,)),

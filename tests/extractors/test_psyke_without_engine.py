@@ -1,4 +1,4 @@
-"""PSyKEExtractor where PSyKE is missing: parameters, and an error that says what to run."""
+"""PSyKEExtractor without PSyKE: parameters, and an error that states the commands."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def made(algorithm="gridex", **given):
 
 
 class Unasked(DecisionTreeClassifier):
-    """A black box that must not be fitted before everything else has been checked."""
+    """Black box that must not be fitted before everything else has been checked."""
 
     def fit(self, *arguments, **named):
         raise AssertionError("fitted")
@@ -98,7 +98,7 @@ def test_regression_needs_an_algorithm_for_it():
 
 
 def test_level_strategies_are_rejected_with_the_reason():
-    """PSyKE forgets what a level cuts that another leaves whole."""
+    """PSyKE ignores cuts of a level in features that another level does not cut."""
     extractor = PSyKEExtractor(Unasked(), level_strategies=[{"n_slices": 2}])
     with pytest.raises(ValueError, match="its rules are wrong then; GridExExtractor does it right"):
         extractor.fit(X, y)
@@ -166,7 +166,7 @@ def test_set_params_reaches_discretizer():
 
 
 def test_clone_and_pickle_keep_parameters():
-    slices = [2, 3]  # clone must hand on an equal list, and keep it as it is
+    slices = [2, 3]  # clone must pass an equal list, and not change it
     extractor = made(n_slices=slices, importance_threshold=[0.3, 0.6], random_state=4)
     for copied in (clone(extractor), pickle.loads(pickle.dumps(extractor))):
         assert type(copied) is PSyKEExtractor

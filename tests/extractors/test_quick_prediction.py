@@ -1,4 +1,4 @@
-"""Forests are looked into rather than called: the oracle must give what their `predict` gives."""
+"""Shortcuts for forests: the oracle returns the same as `predict`."""
 
 import numpy as np
 import pandas as pd

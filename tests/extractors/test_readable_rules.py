@@ -1,4 +1,4 @@
-"""What is printed is what predicts: the text, read by a parser of its own, answers as `predict`."""
+"""Printed rules, read by an independent parser, predict the same as `predict`."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ SETTINGS = {
 }
 
 
-# --- the parser: knows the text alone -------------------------------------------------------------
+# --- parser, which uses the text only -------------------------------------------------------------
 
 
 class Printed:
-    """Rules as they are printed, read without anything of the package."""
+    """Rules as they are printed, read without code of the package."""
 
     def __init__(self, text, *, numeric):
         self.numeric, self.otherwise = numeric, None
@@ -51,7 +51,7 @@ class Printed:
             self.rules.append((premise.split(" AND ") if premise else [], output))
 
     def predict(self, X):
-        """The first rule that holds predicts; NaN or None where none does and nothing is said."""
+        """Return the output of the first rule that holds, NaN or None without one."""
         columns = {name: X[name].to_numpy() for name in X.columns}
         answers = np.full(len(X), np.nan if self.numeric else None, dtype=object)
         index = np.full(len(X), -1)
@@ -120,7 +120,7 @@ class Printed:
 
 
 def training_rows(n_rows=300):
-    """Whole numbers, decimals, two-valued numbers, text, truth values and gaps."""
+    """Return integers, decimals, binary numbers, text, booleans and missing values."""
     rng = np.random.default_rng(5)
     frame = pd.DataFrame(
         {
@@ -150,7 +150,7 @@ def label(X):
 
 
 def random_rows(X, rules, n_rows, *, gaps=True):
-    """Rows around those of training, on all bounds, and next to them."""
+    """Return rows around the training rows, on all bounds and next to them."""
     rng = np.random.default_rng(9)
     bounds = {j: [0.0] for j in range(X.shape[1])}
     given = [c for rule in rules for c in rule.conditions]
@@ -190,7 +190,7 @@ def random_rows(X, rules, n_rows, *, gaps=True):
 
 @pytest.fixture(scope="module")
 def extracted():
-    """The rules of each extractor for each task, extracted once."""
+    """Return the rules of an extractor for a task, extracted once."""
     X, known = training_rows(), {}
 
     def of(name, task):
@@ -210,7 +210,7 @@ def extracted():
 
 
 def differing(ruleset, rows):
-    """How many rows are answered otherwise by the printed text than by `predict`."""
+    """Count the rows that the printed text predicts differently."""
     assert ruleset.ordered or ruleset.disjoint
     numeric = ruleset.task == "regression"
     printed, index = Printed(ruleset.to_text(), numeric=numeric).predict(rows)
@@ -263,7 +263,7 @@ def test_bounds_are_short_and_keep_sides_of_training_rows(extracted, name, task,
         assert (other.predict(X) == extractor.predict(X)).all()
         return
     assert (other.rules_.assign(X) == extractor.rules_.assign(X)).all()
-    # Constants keep four digits, functions 1/1000 of how far they vary.
+    # Constants keep four digits, functions 1/1000 of their range.
     exact, shown = other.predict(X), extractor.predict(X)
     assert 0 < np.abs(exact - shown).max() <= 1e-3 * max(np.ptp(exact), np.abs(exact).max())
     for rule in extractor.rules_:
@@ -281,7 +281,7 @@ def tree_of(X, y, **options):
 
 
 def test_printed_wine_rules_predict_like_predict():
-    # "proline ≤ 725" was printed for 724.5, and a row with 725 answered otherwise.
+    # "proline ≤ 725" was printed for 724.5, so a row with 725 was predicted differently.
     X, y = load_wine(return_X_y=True, as_frame=True)
     rules = tree_of(X, y, max_depth=3).rules_
     bounds = [c for rule in rules for c in rule.intervals if c.feature == list(X).index("proline")]
@@ -310,7 +310,7 @@ def test_last_rules_have_different_outputs():
     X = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]})
     y = np.array(["a", "a", "b", "b", "b", "b", "b", "c"])
     black_box = DecisionTreeClassifier(random_state=0)
-    # Two leaves on the right, of which both say b.
+    # Two leaves on the right predict b.
     extractor = CARTExtractor(black_box, max_depth=2, min_samples_leaf=2, random_state=0)
     rules = extractor.fit(X, y).rules_
     assert not (len(rules) > 1 and rules[-1].output == rules[-2].output)

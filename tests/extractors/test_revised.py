@@ -1,4 +1,4 @@
-"""Earlier rules of which some are extracted again: the others stay, with the same rows."""
+"""Revision extracts some rules again and keeps the others with their rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from skescore.rules import Fallback, Interval, OneOf, Rule, RuleSet
 
 
 def rows(n: int, seed: int) -> pd.DataFrame:
-    """Numbers with gaps, and categories."""
+    """Return numbers with missing values, and categories."""
     rng = np.random.default_rng(seed)
     x, kind = rng.uniform(size=n), rng.choice(np.array(["a", "b", "c"], dtype=object), n)
     return pd.DataFrame({"x": np.where(rng.random(n) < 0.1, np.nan, x), "kind": kind})
@@ -101,7 +101,7 @@ def test_revision_of_regression_keeps_fallback() -> None:
 
 
 def test_search_compares_revisions_with_its_candidates() -> None:
-    """Folds share a cache, which must distinguish the rows of different rules."""
+    """Folds share a cache that must distinguish the rows of different rules."""
     X = rows(300, 3)
     y = labels(X, 0.5)
     rules = RuleSet(

@@ -1,4 +1,4 @@
-"""Candidates of REAL and Trepan share rows in codes, questions and nodes, which changes nothing."""
+"""Candidates of REAL and Trepan share codes, queries and nodes without side effects."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def classes_of(rows):
 
 
 def learned(extractor):
-    """All that an extraction gives, to the last bit, with the questions that it asked for."""
+    """Return all results of an extraction and its number of queries."""
     kind = getattr(extractor, "discretizer_", None)
     cuts = None if kind is None else [each.tobytes() for each in kind.cut_points_]
     return (

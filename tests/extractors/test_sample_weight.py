@@ -157,7 +157,7 @@ def test_repeated_rows_rounds_weights() -> None:
 
 
 def test_repeated_rows_keeps_the_lightest_row() -> None:
-    """Half a row would round to none, and with it all differences between rows."""
+    """Half a row would be rounded to none."""
     assert np.bincount(repeated_rows([0.5, 7.5], 2)).tolist() == [1, 15]
 
 
@@ -171,7 +171,7 @@ def test_repeated_rows_bounds_the_rounding_error(weights: np.ndarray, exponent: 
     n_rows = len(weights)
     counts = np.bincount(repeated_rows(weights, n_rows), minlength=n_rows)
     assert (counts[weights == 0] == 0).all()
-    # Some factor explains all counts: half a row more or less, and light rows are there once.
+    # A factor explains all counts up to half a row, and light rows occur once.
     heavy = counts > 1
     with np.errstate(over="ignore", divide="ignore"):
         most = np.min((counts + 0.5)[weights > 0] / weights[weights > 0])
@@ -188,7 +188,7 @@ def test_sample_weight_is_a_fit_parameter_as_in_scikit_learn() -> None:
         assert has_fit_parameter(extractor, "sample_weight")
         positional = extractor.fit(X, Y, WEIGHTS).rules_
         assert positional == made(name, tree).fit(X, Y, sample_weight=WEIGHTS).rules_
-    # What draws weights for its members hands them on.
+    # An estimator that draws weights for its members passes them on.
     boosted = AdaBoostClassifier(CARTExtractor(tree, max_leaf_nodes=3), n_estimators=2)
     assert boosted.fit(X, Y).score(X, Y) > 0.7
 

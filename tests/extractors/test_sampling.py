@@ -129,7 +129,7 @@ def test_extractors_query_and_count_training_rows(name):
 
 
 def test_sampling_finds_the_boundary_between_rows():
-    # Two rows per side say nothing about the cut at 0.3; the model does.
+    # Two rows per side do not determine the cut at 0.3, but the model does.
     X = np.repeat([[0.0, 0.0], [0.1, 1.0], [0.9, 0.0], [1.0, 1.0]], 5, axis=0)
     black_box = CallableClassifier(lambda rows: (rows[:, 0] > 0.3).astype(int))
     cuts = {}

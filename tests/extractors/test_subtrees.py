@@ -1,4 +1,4 @@
-"""Smaller trees inside a fitted tree, compared with trees fitted anew."""
+"""Smaller trees inside a fitted tree, compared with trees that are fitted separately."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Learners that know nothing of black boxes, as extractors."""
+"""Learners without support for black boxes as extractors."""
 
 from __future__ import annotations
 

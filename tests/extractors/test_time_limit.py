@@ -1,4 +1,4 @@
-"""Extractions that are stopped in time."""
+"""Extractions stop at a time limit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_time_limit_stops_between_two_queries() -> None:
     def slow(rows: np.ndarray) -> np.ndarray:
         queries.append(len(rows))
         if len(queries) == 3:
-            time.sleep(1.0)  # the limit ends while the black box is at work
+            time.sleep(1.0)  # the limit ends during a query of the black box
         return BLACK_BOX.predict(rows)
 
     extractor = ITERExtractor(CallableClassifier(slow, classes=[0, 1, 2]), random_state=0)

@@ -1,4 +1,4 @@
-"""CREAM and ExACT as clusterers: what clusters with rules must be."""
+"""CREAM and ExACT as clusterers: properties of clusters with rules."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_clusterers_find_clusters_without_target():
     assert adjusted_rand_score(truth, clusterer.labels_) == 1.0
     assert [rule.output for rule in clusterer.rules_] == [0, 1, 2]
     assert [rule.statistics.n_rows for rule in clusterer.rules_] == [100, 100, 100]
-    # The other one never splits what lies outside of a box.
+    # The other extractor never splits rows outside of a box.
     chain = ExACTClusterer(random_state=0).fit(X)
     assert adjusted_rand_score(truth == 2, chain.labels_) == 1.0
 
@@ -87,7 +87,7 @@ def test_linear_outputs_use_units_of_features():
     X = random.uniform(size=(400, 2)) * [1000, 1e-3]
     y = 3 + 0.02 * X[:, 0] - 5000 * X[:, 1]
     clusterer = CREAMClusterer(output="linear", random_state=0).fit(X, y)
-    assert len(clusterer.rules_) == 1  # one linear model says it all
+    assert len(clusterer.rules_) == 1  # one linear model fits all rows
     output = clusterer.rules_[0].output
     assert output.intercept == pytest.approx(3)
     assert dict(output.terms) == pytest.approx({0: 0.02, 1: -5000})

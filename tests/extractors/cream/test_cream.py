@@ -1,4 +1,4 @@
-"""CREAM and ExACT as extractors: what a list of boxes must be, and the faults not to repeat."""
+"""CREAM and ExACT as extractors: properties of their lists of boxes, and faults of PSyKE."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def iris():
     return X, np.array(["setosa", "versicolor", "virginica"])[y]
 
 
-# --- the list ---
+# --- lists of boxes ---
 
 
 @pytest.mark.slow
@@ -83,7 +83,7 @@ def test_exact_nests_boxes(depth):
 
 
 def test_deeper_lists_refine_the_same_boxes():
-    # The first box is that of depth 1: what is drawn for a node depends on its place alone.
+    # The first box is that of depth 1: draws for a node depend on its place only.
     X, y = make_friedman1(400, 5, random_state=0)
     options = {"max_samples": 100, "random_state": 0}
     boxes = {
@@ -126,7 +126,7 @@ def test_predict_extends_outermost_rules(cls):
 
 
 def test_irrelevant_features_are_rarely_used(cls):
-    # The cluster's box has faces in all six features, the answers hang on one.
+    # The box of the cluster has faces in all six features, but predictions depend on one.
     X = np.random.default_rng(1).uniform(size=(600, 6))
     black_box = CallableRegressor(lambda Z: np.where(Z[:, 2] > 0.5, 5.0, 0.0))
     extractor = cls(
@@ -266,7 +266,7 @@ def test_fit_rejects_overflowing_numbers(cls):
         cls(black_box).fit(X)
 
 
-# --- the faults of the reference platform ---
+# --- faults of the reference platform ---
 
 
 def test_fit_ignores_global_random_state(cls):
@@ -283,7 +283,7 @@ def test_fit_ignores_global_random_state(cls):
 def test_labels_do_not_depend_on_units(cls, factor):
     X, y = load_wine(return_X_y=True)
     changed = X.copy()
-    changed[:, 3] *= factor  # a power of two, so that not even rounding differs
+    changed[:, 3] *= factor  # a power of two, so that nothing is rounded differently
     answers = DecisionTreeClassifier(random_state=0).fit(X, y).predict(X)
 
     def labels(rows):

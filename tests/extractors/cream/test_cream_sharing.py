@@ -1,4 +1,4 @@
-"""Candidates of CREAM and ExACT share mixtures, dense parts and faces, which changes nothing."""
+"""Candidates of CREAM and ExACT share mixtures, dense parts and faces without side effects."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KINDS = {
 
 
 def learned(extractor):
-    """All that an extraction gives, to the last bit, with the queries that it needed."""
+    """Return all results of an extraction and its number of queries."""
     return (
         extractor.rules_.to_json(),
         extractor.labels_.tobytes(),
@@ -103,7 +103,7 @@ def test_threads_share_one_cache():
 
 @pytest.fixture
 def fitted(monkeypatch):
-    """The mixtures that were fitted, by their number of components."""
+    """Return the fitted mixtures by their number of components."""
     results = []
     fit = KMeans.fit  # each mixture starts from its clusters
 

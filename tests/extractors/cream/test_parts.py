@@ -1,4 +1,4 @@
-"""The parts that CREAM and ExACT are made of, beside libraries and slow loops."""
+"""Parts of CREAM and ExACT compared with libraries and slow loops."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from skescore.extractors.cream._targets import (
     fit_linear_model,
 )
 
-# --- the knee of a curve, beside another implementation of Kneedle ---
+# --- knee of a curve, compared with another implementation of Kneedle
 
 
 def elsewhere(curve: np.ndarray) -> float | None:
@@ -91,14 +91,14 @@ def test_cream_does_not_import_matplotlib():
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-# --- all radii at once, beside one DBSCAN after the other ---
+# --- all radii at once, compared with single runs of DBSCAN -
 
 
 def points_of(seed: int, n_rows: int, n_features: int = 2) -> np.ndarray:
     random = np.random.default_rng(seed)
     centers = random.normal(size=(3, n_features)) * 4
     points = centers[random.integers(0, 3, n_rows)] + random.normal(size=(n_rows, n_features))
-    points[: n_rows // 10] *= 3  # some lie far out
+    points[: n_rows // 10] *= 3  # some are outliers
     return points
 
 
@@ -207,11 +207,11 @@ def test_dense_parts_is_empty_if_no_mixture_fits():
     assert dense_parts(np.zeros((1, 2)), 2, 5, "bic", 0, 1.0) == []
 
 
-# --- faces that are moved, beside all of them tried in turn ---
+# --- moved faces, compared with all faces ---------------------
 
 
 def scattering(target, X, lower, upper, inner_weight: float) -> float:
-    """Impurity inside and outside of a box, times the rows there."""
+    """Return the impurity inside and outside of a box, times the numbers of rows there."""
     inside = ((lower <= X) & (upper >= X)).all(axis=1)
     total = 0.0
     for rows, weight in ((inside, inner_weight), (~inside, 1.0)):
@@ -261,7 +261,7 @@ def test_face_mover_removes_useless_faces():
 
 
 def test_face_mover_keeps_rows_on_both_sides():
-    X = np.repeat([[0.0, 0.0], [1.0, 5.0]], 20, axis=0)  # the second column says the same
+    X = np.repeat([[0.0, 0.0], [1.0, 5.0]], 20, axis=0)  # the second column is equivalent
     target = LabelTarget(np.repeat([0, 1], 20), 2)
     mover = FaceMover(X, target.moments(np.arange(40)), target.scatter, 1.0)
     outer = np.array([-2.0, -7.0]), np.array([3.0, 9.0])
@@ -272,7 +272,7 @@ def test_face_mover_keeps_rows_on_both_sides():
     assert (upper <= outer[1]).all()
 
 
-# --- small helpers beside loops ---
+# --- helpers compared with loops ---
 
 
 @given(st.integers(0, 10**6), st.integers(2, 30))
@@ -331,7 +331,7 @@ def test_linear_model_shrinks_slopes_of_few_rows():
     assert np.abs(slopes).max() < 1
 
 
-# --- which box is chosen ---
+# --- selection of boxes ---
 
 
 def parameters(**changes) -> BoxParameters:
@@ -358,12 +358,12 @@ def test_box_grower_selects_box_with_least_impurity(monkeypatch):
 
 
 def leave_faces(monkeypatch) -> None:
-    """Boxes stay as they are, so that they differ in what a test says."""
+    """Keep the faces of boxes, so that boxes differ only in the respect under test."""
     monkeypatch.setattr(_boxes.FaceMover, "move", lambda self, lower, upper, *_: (lower, upper))
 
 
 def chosen_face(monkeypatch, codes: list[int], parts: list[int], weighted: bool) -> float:
-    """The upper face of the box chosen among those around the first rows of a line."""
+    """Return the upper face of the selected box among those around the first rows of a line."""
     X = np.arange(float(len(codes)))[:, None]
     leave_faces(monkeypatch)
     monkeypatch.setattr(_boxes, "dense_parts", lambda *_: [np.arange(n) for n in parts])
@@ -380,7 +380,7 @@ def test_box_grower_weights_impurities(monkeypatch):
 
 @pytest.mark.parametrize("parts", [[2, 4], [4, 2]])
 def test_box_grower_prefers_smallest_of_equal_boxes(monkeypatch, parts):
-    # One error of twelve is left either way; sums of rounded shares would not be equal.
+    # One error of twelve remains either way; sums of rounded shares would differ.
     codes = [1, 1, 0, 1] + [0] * 8
     assert chosen_face(monkeypatch, codes, parts, weighted=True) == 1.5
 
@@ -392,12 +392,12 @@ def test_box_grower_of_chains_selects_largest_useful_box(monkeypatch):
     leave_faces(monkeypatch)
     monkeypatch.setattr(_boxes, "dense_parts", lambda *_: parts)
     _, upper = BoxGrower(X, LabelTarget(codes, 2), chain_parameters()).grow()
-    # Rows 0 to 10 are the largest but set hardly anything apart.
+    # Rows 0 to 10 form the largest box but separate hardly anything.
     assert upper[0, 0] == 4.5
 
 
 def test_box_grower_rejects_worse_linear_models(monkeypatch):
-    # Halves of 8 rows with 4 coefficients: 8 / (8 - 4) times what is left, against 16 / (16 - 4).
+    # Halves of 8 rows with 4 coefficients: 8 / (8 - 4) times the residual, against 16 / (16 - 4).
     random = np.random.default_rng(0)
     X = random.uniform(size=(16, 3))
     target = NumberTarget(X, X[:, 0] + 0.1 * random.normal(size=16), True)
@@ -409,7 +409,7 @@ def test_box_grower_rejects_worse_linear_models(monkeypatch):
 
 
 def test_scatter_counts_most_at_open_ends_of_chains(monkeypatch):
-    # Of three classes on a line, ExACT must leave one outside, not keep one inside.
+    # Of three classes on a line, ExACT must exclude one, not include one.
     weights = []
     mover = _boxes.FaceMover
 
@@ -427,12 +427,12 @@ def test_scatter_counts_most_at_open_ends_of_chains(monkeypatch):
 @pytest.mark.parametrize("cls", [CREAMExtractor, ExACTExtractor])
 def test_boxes_without_rows_are_omitted(cls, monkeypatch):
     lower = np.array([[-np.inf], [8.0], [3.0], [-np.inf]])
-    upper = np.array([[4.0], [np.inf], [9.0], [np.inf]])  # nothing is left for the last one
+    upper = np.array([[4.0], [np.inf], [9.0], [np.inf]])  # no rows remain for the last one
     monkeypatch.setattr(BoxGrower, "grow", lambda self: (lower, upper))
     X = np.arange(12.0)[:, None]
     extractor = cls(KNeighborsClassifier(1)).fit(X, X[:, 0] > 4)
     assert [rule.statistics.n_rows for rule in extractor.rules_] == [5, 4, 3]
-    assert not extractor.rules_[-1].conditions  # the rows from 5 to 7, and whatever else
+    assert not extractor.rules_[-1].conditions  # the rows from 5 to 7, and possibly others
     assert extractor.completeness_ == 1.0
     np.testing.assert_array_equal(extractor.labels_, [0] * 5 + [2] * 3 + [1] * 4)
 
@@ -449,7 +449,7 @@ def test_samples_depend_on_node_only(monkeypatch):
         random = np.random.default_rng(n_rows)
         target = NumberTarget(X := random.normal(size=(n_rows, 1)), X[:, 0], False)
         BoxGrower(X, target, parameters(depth=2, error_threshold=0.0)).grow()
-    assert len(set(keys[:3])) == 3  # every node its own
+    assert len(set(keys[:3])) == 3  # every node has its own key
     assert keys[:3] == keys[3:6]
 
 

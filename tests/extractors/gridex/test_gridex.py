@@ -29,7 +29,7 @@ def grid(black_box, **parameters):
 
 
 def faces(extractor, feature):
-    """Finite bounds of all rules along one feature, in order."""
+    """Return the finite bounds of all rules along one feature in order."""
     table = extractor.rules_.boxes
     bounds = np.concatenate([table.lower[:, feature], table.upper[:, feature]])
     return np.unique(bounds[np.isfinite(bounds)])
@@ -40,7 +40,7 @@ def faces(extractor, feature):
 
 @st.composite
 def awkward_rows(draw):
-    """Rows on grids, near each other, far from 0, tiny or huge."""
+    """Draw rows on grids, close to each other, far from 0, tiny or huge."""
     n_rows, n_features = draw(st.integers(2, 30)), draw(st.integers(1, 3))
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     X = random.integers(0, draw(st.integers(1, 12)), (n_rows, n_features)).astype(float)
@@ -88,7 +88,7 @@ def test_rules_are_disjoint_and_cover_all_rows(X, n_slices, depth, min_examples,
     assert extractor.rules_.disjoint
     matches = extractor.rules_.match(X)
     assert (matches.sum(axis=1) == 1).all()
-    # What each rule was made of is what it holds for.
+    # A rule holds for exactly the rows from which it was made.
     assert [r.statistics.n_rows for r in extractor.rules_] == matches.sum(axis=0).tolist()
     assert extractor.coverage_ == 1.0
     lower, upper = X.min(axis=0), X.max(axis=0)
@@ -130,7 +130,7 @@ def test_rules_do_not_depend_on_row_order(seed, n_slices, threshold):
     random = np.random.default_rng(seed)
     X = random.uniform(size=(60, 3))
 
-    def stairs(rows):  # many ties, as a tree gives; sums of these are exact in any order
+    def stairs(rows):  # many ties, as in trees; sums of these are exact in any order
         return (rows[:, 0] > 0.4) * 0.25 + (rows[:, 2] > 0.7) * 0.25 + (rows[:, 1] > 0.9) * 0.125
 
     for black_box in (CallableRegressor(stairs), CallableClassifier(lambda r: stairs(r) > 0.2)):
@@ -144,12 +144,12 @@ def test_rules_do_not_depend_on_row_order(seed, n_slices, threshold):
         )
 
 
-# --- cells and joining, by hand ---
+# --- cells and joins, compared with manual results ---
 
 
 def test_cells_have_equal_sides_and_join_by_class():
     extractor = grid(FIRST, n_slices=4).fit(SQUARE)
-    # All cells left of the middle answer alike, and so do all others.
+    # All cells left of the middle have one prediction, and so have all others.
     assert extractor.n_rules_ == 2
     low, high = SQUARE.min(axis=0), SQUARE.max(axis=0)
     assert faces(extractor, 0) == pytest.approx([(low[0] + high[0]) / 2])
@@ -177,7 +177,7 @@ def test_outer_faces_are_open_beyond_training_rows():
 
 
 def test_joining_stays_inside_the_parent_box():
-    # The answers change at 0.75 only: the left half is final after the first level, the right one
+    # Predictions change at 0.75 only: the left half is final after the first level, the right one
     # is cut once more, and its left part must not join the left half.
     step = CallableClassifier(lambda rows: np.where(rows[:, 0] < 0.75, "low", "high"))
     X = np.linspace(0, 1, 101)[:, None]
@@ -199,12 +199,12 @@ def test_threshold_limits_joining_of_numbers_only():
 
 
 def test_joining_starts_with_least_diverse_union():
-    # Cells of 0, 1 and 1.5: the second pair is nearer, and joined it is too far from the first.
+    # Cells of 0, 1 and 1.5: the second pair is closer, and their union is too far from the first.
     X = np.array([[0.0], [0.501], [1.0]])
     answers = np.array([0.0, 1.0, 1.5])
     rules = grid(CallableRegressor(lambda r: answers), n_slices=3, threshold=0.6).fit(X).rules_
     assert sorted(rule.output for rule in rules) == [0.0, 1.25]
-    # Equally near: the first pair in order joins.
+    # Equally close: the first pair in order joins.
     answers = np.array([0.0, 1.0, 2.0])
     rules = grid(CallableRegressor(lambda r: answers), n_slices=3, threshold=0.6).fit(X).rules_
     assert sorted(rule.output for rule in rules) == [0.5, 2.0]
@@ -241,7 +241,7 @@ def test_refinement_stops_strictly_below_threshold(threshold):
 
 def test_first_level_always_cuts():
     constant = CallableRegressor(lambda rows: np.ones(len(rows)))
-    # Nothing is below 0, so nothing joins either.
+    # Nothing is below 0, so nothing joins.
     assert grid(constant, threshold=0, n_slices=3).fit(SQUARE).n_rules_ == 9
     assert grid(constant, threshold=5, n_slices=3).fit(SQUARE).n_rules_ == 1
     mixed = CallableClassifier(lambda rows: (rows[:, 0] > 0.5) * 1)
@@ -255,7 +255,7 @@ def test_depth_refines_cells_with_mixed_predictions():
     for depth in (1, 2, 3, 4):
         extractor = whole_grid(step, n_slices=2, depth=depth, threshold=1e-9).fit(X)
         assert faces(extractor, 0) == pytest.approx(sorted(edges[:depth]), abs=2e-3)
-    # In classification the two quarters from 0.5 to 0.75 answer alike, so they join each time.
+    # In classification, the two quarters from 0.5 to 0.75 predict the same, so they join each time.
     step = CallableClassifier(lambda rows: rows[:, 0] > 0.7)
     for depth in (2, 3, 4):
         extractor = whole_grid(step, n_slices=2, depth=depth, threshold=1e-9).fit(X)
@@ -296,7 +296,7 @@ def test_constant_features_are_never_cut():
     plain = grid(SUM, n_slices=3, threshold=0).fit(SQUARE)
     np.testing.assert_array_equal(extractor.rules_.boxes.lower[:, 1:3], plain.rules_.boxes.lower)
     assert {c.feature for rule in extractor.rules_ for c in rule.conditions} == {1, 2}
-    # A constant feature answers for itself: other values of it change nothing.
+    # Other values of a constant feature change nothing.
     moved = with_constants.copy()
     moved[:, 0] = 99
     np.testing.assert_array_equal(extractor.predict(moved), extractor.predict(with_constants))
@@ -309,13 +309,13 @@ def test_duplicate_columns_keep_predictions():
     single = grid(FIRST, n_slices=4, threshold=0).fit(SQUARE[:, :1])
     np.testing.assert_array_equal(extractor.predict(twice), single.predict(SQUARE[:, :1]))
     assert extractor.coverage_ == 1.0
-    # Only the cells on the diagonal have rows, and they touch at corners alone.
+    # Only the cells on the diagonal have rows, and they touch at corners only.
     assert extractor.n_rules_ == 4
     assert extractor.completeness_ == pytest.approx(0.25)
 
 
 def slices_made(n_slices, threshold, importances):
-    """How many slices rows on a fine line are cut into along each feature."""
+    """Return the number of slices per feature for rows on a fine line."""
     line = np.linspace(0, 1, 2521)  # slices of any of these numbers have rows
     created = []
     for importance in importances:
@@ -395,7 +395,7 @@ def test_level_strategies_differ_between_levels():
             {"n_slices": [3, 1], "importance_threshold": [0.4, 0.9]},
         ],
         threshold=0.01,
-        depth=77,  # the list decides
+        depth=77,  # the list has precedence
     ).fit(X, y)
     assert {c.feature for rule in extractor.rules_ for c in rule.conditions} == {2, 3}
     assert len(faces(extractor, 2)) == 2

@@ -1,4 +1,4 @@
-"""GridEx against a slow and obvious one: plain loops, exact fractions, all pairs of cells.
+"""GridEx compared with plain loops that use exact fractions and all pairs of cells.
 
 It follows the published description step by step and shares no code with the package. Fractions
 make every comparison exact, so that ties are ties.
@@ -53,7 +53,7 @@ class SlowGridEx:
         return max(self.classes, key=lambda c: (counts[c], -self.classes.index(c)))
 
     def diversity(self, rows):
-        """Share outside the commonest class; in regression the square of the deviation."""
+        """Return the share outside the largest class, or the squared deviation in regression."""
         answers = [self.answers[i] for i in rows]
         if self.classes is None:
             mean = self.output(rows)
@@ -123,7 +123,7 @@ def inside(row, intervals):
 
 
 def touch(one, other):
-    """Whether all slices are the same but for one feature, where the cells share an edge."""
+    """Return whether two cells differ in one feature only and share an edge there."""
     different = [(p, q) for p, q in zip(one.slices, other.slices, strict=True) if p != q]
     return len(different) == 1 and (
         different[0][0][1] == different[0][1][0] or different[0][1][1] == different[0][0][0]
@@ -143,12 +143,12 @@ def joined(one, other):
     )
 
 
-# --- comparing ---
+# --- comparison ---
 
 
 def fast(X, answers, *, classes, **parameters: Any):
-    """The package's rules, from a black box that gives these answers on these rows."""
-    # Nothing but the rows is asked about, so the function may ignore what it is shown.
+    """Return the rules of the package for a black box that predicts these labels."""
+    # Only the rows are queried, so the function may ignore its argument.
     if classes is None:
         black_box: Any = CallableRegressor(lambda rows: answers)
     else:
@@ -157,7 +157,7 @@ def fast(X, answers, *, classes, **parameters: Any):
 
 
 def slices_of(importances, counts, limits):
-    """Slices per feature: the scan over increasing limits stops at the first one not met."""
+    """Return slices per feature: the scan over increasing limits stops at the first unmet one."""
     result = []
     for importance in importances:
         k = 1
@@ -206,7 +206,7 @@ def assert_same(extractor, slow, boxes):
 
 @st.composite
 def problems(draw):
-    """Rows, answers, and parameters."""
+    """Draw rows, predictions and parameters."""
     n_features = draw(st.integers(1, 4))
     n_rows = draw(st.integers(2, 40))
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -232,7 +232,7 @@ def problems(draw):
             answers = X[:, 0] / (np.abs(X[:, 0]).max() + 1) + (X[:, -1] > X[:, -1].mean())
     else:
         answers = np.array(classes)[random.integers(0, len(classes), n_rows)]
-        if draw(st.booleans()):  # mostly one class, so that boxes get pure
+        if draw(st.booleans()):  # mostly one class, so that boxes become pure
             answers = np.where(X[:, 0] > np.median(X[:, 0]), answers, "a")
     depth = draw(st.integers(1, 2))
     threshold = draw(st.sampled_from([0, 0.001, 0.07, 0.137, 0.3137, 0.61, 2.0]))

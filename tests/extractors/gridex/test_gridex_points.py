@@ -1,4 +1,4 @@
-"""GridEx: the points that fill up cells with few rows."""
+"""GridEx: generated points that fill cells with few rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ whole_grid = partial(GridExExtractor, max_rules=None, n_features_to_select=None,
 
 
 class Asked:
-    """A function that keeps the points it is asked about, after the rows."""
+    """Function that records the queried points after the rows."""
 
     def __init__(self, answer):
         self.answer = answer

@@ -1,4 +1,4 @@
-"""Candidates of a search share what one cached black box knows, which changes no result."""
+"""Candidates of a search share the results of one cached black box without side effects."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def numbers_of(rows):
 
 
 def learned(extractor):
-    """All that an extraction gives, to the last bit, with its queries."""
+    """Return all results of an extraction and its number of queries."""
     rules = extractor.rules_
     kept = (
         rules.to_json(),
@@ -57,7 +57,7 @@ def fitted(kind, black_box, parameters, rows=ROWS):
     return kind(black_box, **parameters).fit(rows)
 
 
-# --- the same with and without -------------------------------------------------------------------
+# --- results with and without sharing ------------------------------------------------------------
 
 PARAMETERS = {
     "n_slices": st.integers(1, 5),
@@ -118,7 +118,7 @@ def test_sharing_keeps_paths_of_thresholds_on_real_data(load):
             candidate = fitted(GridExExtractor, shared, parameters, X)
             assert learned(candidate) == learned(alone)
             sizes.add(candidate.n_rules_)
-    assert len(sizes) > 3  # the thresholds made a difference
+    assert len(sizes) > 3  # the thresholds have an effect
 
 
 def test_small_cache_changes_no_result():
@@ -166,7 +166,7 @@ def test_drawn_points_are_queried_once_for_all_candidates():
     assert {each.oracle_.n_calls for each in results} == {3 + math.ceil(drawn / 50)}
 
 
-# --- nothing is shared that differs --------------------------------------------------------------
+# --- different results are not shared ------------------------------------------------------------
 
 
 def test_different_rows_share_nothing():
@@ -220,7 +220,7 @@ def test_copies_start_with_an_empty_cache(copied):
 
 
 class SlowCache:
-    """A list of keys, the least recently used first."""
+    """List of keys, the least recently used first."""
 
     def __init__(self, most):
         self.most, self.kept = most, OrderedDict()

@@ -1,4 +1,4 @@
-"""GridREx: parity with published records, an obvious slow version, and what planes add."""
+"""GridREx: parity with published records, comparison with plain loops, and planes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DATA = json.loads(
 
 
 def answering(answers: Any) -> CallableRegressor:
-    """A black box that gives these answers on the rows, of which alone it is asked."""
+    """Return a black box that gives these predictions for the rows, its only queries."""
     return CallableRegressor(lambda rows: answers)
 
 
@@ -57,7 +57,7 @@ def plane_of(output: Any, n_features: int) -> tuple[float, np.ndarray]:
 
 @cache
 def black_box(dataset: str) -> tuple[Any, pd.DataFrame, pd.DataFrame, np.ndarray]:
-    """The fitted black box, the rows to extract from, the rows to answer, and their truth."""
+    """Return the fitted black box, rows to extract from, rows to predict, and their targets."""
     if dataset == "calif":
         X, y = stand_in_for_california()
     else:
@@ -173,7 +173,7 @@ def test_random_points_reach_published_fidelity(record):
 
 
 class SlowGridREx:
-    """The description followed step by step; planes from rows, all pairs of cells tried."""
+    """Plain implementation of the description that tries all pairs of cells."""
 
     def __init__(self, X, answers, threshold):
         margin = 1e-9 * np.ptp(X, axis=0)
@@ -394,7 +394,7 @@ def test_features_without_measurable_range_have_no_slope():
     assert intercept + slopes[0] * 1.2 == pytest.approx(1.2)
 
 
-# --- coefficients left out ---
+# --- dropped coefficients ---
 
 
 def test_small_coefficients_are_dropped_and_their_loss_measured():
@@ -405,7 +405,7 @@ def test_small_coefficients_are_dropped_and_their_loss_measured():
     fitted = whole_grid(answering(z), importances=[1, 0, 0], importance_threshold=0.5).fit(X)
     assert (fitted.dropped_coefficients_, fitted.fidelity_loss_) == (0, 0.0)
     assert all(len(rule.output.terms) == 3 for rule in fitted.rules_)
-    # Effects across a box: of its side along the feature, not of the whole range.
+    # Effects across a box are those along its side, not along the whole range.
     tolerance = 0.02
     some = clone(fitted).set_params(coefficient_tolerance=tolerance).fit(X)
     table, span = some.rules_.boxes, np.ptp(z)
@@ -437,7 +437,7 @@ def test_small_coefficients_are_dropped_and_their_loss_measured():
     )
 
 
-# --- bad input ---
+# --- invalid input ---
 
 
 @pytest.mark.parametrize(
@@ -457,7 +457,7 @@ def test_classification_is_rejected(model):
         whole_grid(model).fit([[0.0], [1.0]], ["a", "b"])
 
 
-# --- faults of the reference platform that are not ours (numbers as in the specification) ---
+# --- faults of the reference platform (numbers as in the specification) ---------------------
 
 
 class Asked:
@@ -514,7 +514,7 @@ def test_ignored_features_can_return():
     assert {c.feature for rule in extractor.rules_ for c in rule.conditions} == {0, 1}
     assert (extractor.rules_.match(X).sum(axis=1) == 1).all()
     assert extractor.n_rules_ == 4
-    # The edges are a little off the middle, where the kinks are.
+    # The edges are slightly off the middle, where the kinks are.
     assert extractor.score(X, z) > 0.995
     assert clone(extractor).fit(X).rules_ == extractor.fit(X).rules_
 
@@ -535,7 +535,7 @@ def test_tiny_ranges_are_not_constant():
 
 
 def test_joined_boxes_touch_neighbors(psyke_rounding):
-    # Edges at 18ths: rounded to six decimals most of them are not found again.
+    # Edges at multiples of 1/18: rounded to six decimals, most of them are not matched.
     random = np.random.default_rng(0)
     X = random.uniform(size=(900, 2)) / 3
     z = np.abs(X[:, 0] - 0.2) + np.where(X[:, 1] > 0.2, X[:, 1], 0) + random.normal(size=900) * 0.01
@@ -546,7 +546,7 @@ def test_joined_boxes_touch_neighbors(psyke_rounding):
 
 
 def test_small_cells_keep_residuals_above_zero():
-    # In each cell are two rows: a line through them has no residual, and all would be final.
+    # Each cell has two rows: a line through them has no residual, and all would be final.
     random = np.random.default_rng(0)
     X = np.concatenate([np.array([i + 0.3, i + 0.7]) for i in range(10)])[:, None]
     z = random.normal(size=20)

@@ -1,4 +1,4 @@
-"""Parts of grids beside loops: neighbors, fits by second moments, residuals, linear models."""
+"""Parts of grids compared with loops: neighbors, fits by moments, residuals, linear models."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from skescore.extractors.gridex._gridrex import LinearTable
 
 
 def slow_model(X, z):
-    """Intercept and slopes from rows: least squares, or with the documented ridge.
+    """Return intercept and slopes by least squares, or with the documented ridge.
 
     Rows of a ridge are points of their own, far from the formula in the package.
     """
@@ -134,7 +134,7 @@ def test_planes_are_exact_for_correlated_features():
         points = Points(X, z, np.zeros(200, int), 1, units)
         fits = Fits.collect(points, points.by_box)
         intercepts, slopes = units.models(fits.vectors(ridge_slopes(fits.n, fits.gram)))
-        # Second moments know the difference of the features to its square only.
+        # Second moments contain the difference of the features only squared.
         np.testing.assert_allclose(slopes[0], [3, -2], rtol=1e-12 / noise**2)
         assert abs(intercepts[0]) < 1e-12 / noise**2
 
@@ -160,7 +160,7 @@ def test_ridge_residuals_of_few_points_stay_above_zero():
             fits = Fits.collect(points, points.by_box)
             vectors = fits.vectors(ridge_slopes(fits.n, fits.gram))
             residual = absolute_residuals(points, points.by_box, vectors, [0], np.array([0]))[0]
-            # A constant is far off; the platform's planes through n <= d + 1 points are not.
+            # A constant is far off; planes of PSyKE through n <= d + 1 points are not.
             assert residual > 0.15 * np.abs(z - z.mean()).sum()
 
 
@@ -177,14 +177,14 @@ def test_linear_table_ranks_pairs_and_unions_by_all_residuals():
 
     residuals = [expected(i, j) for i, j in everything]
     threshold = float(np.median(residuals))
-    # More pairs than are worked on at once.
+    # more pairs than in one chunk
     allowed, ranks = table.joinable(np.tile(everything, (40, 1)), threshold * height * 1.0000001)
     assert allowed.tolist() == [r <= threshold for r in residuals] * 40
     np.testing.assert_allclose(ranks * 1e-9, residuals * 40, atol=1e-8)
     boxes = table.split_boxes(np.arange(len(sizes)))
     union = boxes[2].union(boxes[0]).union(boxes[7])
     other_items = [1, 3, 4, 5, 6, 8]
-    for some in (other_items, [1, 8]):  # more rows than fit into one piece, and fewer
+    for some in (other_items, [1, 8]):  # more rows than in one chunk, and fewer
         result = union.union_impurities([boxes[i] for i in some], 1e9)
         np.testing.assert_allclose(
             np.array(result) * 1e-9, [expected(2, 0, 7, i) for i in some], atol=1e-8
@@ -207,7 +207,7 @@ def test_linear_table_ranks_pairs_and_unions_by_all_residuals():
 
 
 def touching(one: Any, other: Any) -> bool:
-    """Whether two boxes of one parent differ in one feature, where they share an edge."""
+    """Return whether two boxes of one parent differ in one feature only and share an edge there."""
     if one[0] != other[0]:
         return False
     apart = [
@@ -221,12 +221,12 @@ def touching(one: Any, other: Any) -> bool:
 
 
 def grid_of(seed: int, n_features: int, n_slices: int, n_parents: int) -> dict[int, Any]:
-    """Some cells of some parents; in the last parent the first feature could not be cut."""
+    """Return cells of several parents; the first feature is not cut in the last parent."""
     random = np.random.default_rng(seed)
     expected = random.integers(1, 60)
     parents = random.integers(0, n_parents, expected)
     low = random.integers(0, n_slices, (expected, n_features))
-    low[:, 4:] = 0  # so that some touch where there are many features
+    low[:, 4:] = 0  # so that some boxes touch with many features
     high = low + 1
     thin = parents == n_parents - 1
     low[thin, 0], high[thin, 0] = 0, n_slices

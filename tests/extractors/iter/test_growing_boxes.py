@@ -1,4 +1,4 @@
-"""Growing boxes: seeds, points, and after every step all is as if worked out afresh by loops."""
+"""Growing boxes: seeds, points, and a state that equals loops after every step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from skescore.rules._volumes import join_touching
 def start(
     X, answers, task, *, min_update=0.2, min_examples=0, threshold=0.3, n_points=1, **options
 ):
-    """A growth with its seeds, on the domain of the rows, and all points asked."""
+    """Return a growth with its seeds on the domain of the rows, and the list of queried points."""
     queries = []
     lower, upper = X.min(axis=0), X.max(axis=0)
     margin = 1e-9 * (upper - lower)
@@ -67,7 +67,7 @@ def overlap(lower, upper, other_lower, other_upper):
 
 
 def strip_of(growth, b, face):
-    """Bounds of a strip as far as it goes, or None: one step, then up to each box in its way."""
+    """Return bounds of a strip, or None: one step, shortened by each box in its way."""
     j, step = face // 2, growth.steps[face // 2]
     lower, upper = growth.lower[b].copy(), growth.upper[b].copy()
     near = upper[j] if face % 2 else lower[j]
@@ -98,7 +98,7 @@ def vectors(growth, answers):
 
 
 def check_state(growth, answers):
-    """Compare all that is kept with what loops over all rows and boxes say."""
+    """Compare the state with the results of loops over all rows and boxes."""
     X, vector = growth.X, vectors(growth, answers)
     boxes = [(growth.lower[b], growth.upper[b]) for b in range(growth.n_boxes)]
     for one, other in itertools.combinations(boxes, 2):
@@ -116,7 +116,7 @@ def check_state(growth, answers):
         far = strip[face % 2][face // 2]
         if np.isinf(far):
             assert growth.far[b, face] == far
-        else:  # it may have been moved to a face that is as good as there
+        else:  # it may have been moved to an equivalent face there
             assert growth.far[b, face] == pytest.approx(far, abs=1e-5 * growth.steps[face // 2])
             strip[face % 2][face // 2] = growth.far[b, face]
         rows = [i for i, row in enumerate(X) if inside(row, *strip)]
@@ -132,7 +132,7 @@ def gap_of(growth, b, means):
 
 
 def next_by_loops(growth, answers):
-    """The step to take by the documented order, where nothing is asked."""
+    """Return the next step in the documented order when nothing is queried."""
     vector = vectors(growth, answers)
     limit = growth.limit * 1e-9
     strips = []
@@ -165,7 +165,7 @@ def next_by_loops(growth, answers):
 
 @st.composite
 def problems(draw):
-    """Few rows on a grid, so that faces, rows and ties meet, and any answers."""
+    """Draw few rows on a grid, so that faces, rows and ties coincide, and any predictions."""
     n_rows, n_features = draw(st.integers(2, 25)), draw(st.integers(1, 3))
     random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     X = random.integers(0, draw(st.sampled_from([2, 6, 11, 1000])), (n_rows, n_features)) * 1.0
@@ -273,7 +273,7 @@ def test_points_lie_in_the_queried_strip(problem):
 
 
 def joined_by_loops(boxes):
-    """Join the first pair of boxes of one output whose union is a box, again and again."""
+    """Join the first pair of boxes with one output whose union is a box until none is left."""
     boxes = [(list(low), list(high), output) for low, high, output in boxes]
     while True:
         for one, other in itertools.permutations(boxes, 2):
@@ -310,7 +310,7 @@ def test_joining_preserves_outputs_and_is_maximal(rows, columns, seed):
 
 
 def laid(X, boxes, step=0.1):
-    """A growth on the unit square with some boxes, which need not be where rows would lead."""
+    """Return a growth on the unit square with given boxes."""
     answers = X.sum(axis=1)
     coded = NumberVectors(answers)
     growth = GrowingBoxes(
@@ -362,7 +362,7 @@ def test_new_box_avoids_existing_box():
 
 
 def grow(X, answers, n_points, min_update=0.1):
-    """What seeds are laid in; never grown."""
+    """Return seeds that are never grown."""
     lower, upper = X.min(axis=0) - 1e-9, X.max(axis=0) + 1e-9
     classification = answers.dtype.kind == "i"
     coded = LabelVectors(answers, 5) if classification else NumberVectors(answers)
@@ -487,7 +487,7 @@ def test_points_are_uniform_in_their_strips():
 
 
 def test_points_of_earlier_strips_do_not_bias_outputs():
-    """Topped up again and again, the mean of a linear function stays that in the strip's middle."""
+    """Repeatedly refilled, the mean of a linear function stays that of the center of the strip."""
     random = np.random.default_rng(2)
     X = np.vstack([random.uniform(size=(20, 3)), np.full(3, 0.5), np.zeros(3), np.ones(3)])
     slopes = np.array([1.0, 2.0, -3.0])

@@ -1,4 +1,4 @@
-"""ITER: growth, gaps, queries, and the faults of PSyKE that it must not have."""
+"""ITER: growth, gaps, queries, and faults of PSyKE."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_default_threshold_follows_target():
 
 
 def test_strips_without_points_or_rows_are_entered_evenly():
-    # Two rows in opposite corners; nothing is known of all that is between.
+    # Two rows in opposite corners, without any rows between.
     X = np.array([[0.0, 0.0], [1.0, 1.0]])
     extractor = iterate(threshold=0.1, min_examples=0, max_iterations=7).fit(X)
     assert extractor.oracle_.n_calls == 1
@@ -126,7 +126,7 @@ def test_outputs_are_means_of_final_boxes():
         outputs = [rule.output for rule in extractor.rules_]
         assert [rule.statistics.mean for rule in extractor.rules_] == pytest.approx(means)
         assert (outputs == pytest.approx(means)) == (extractor is fresh)
-    # The box begun halfway keeps what it was begun with: about halfway.
+    # The box that starts halfway keeps its first output: about halfway.
     halfway = (answers.min() + answers.max()) / 2
     assert stale.rules_[0].output == pytest.approx(halfway, abs=0.15)
     assert r2_score(answers, np.array(means)[owner]) > stale.fidelity(SQUARE) + 0.01
@@ -154,7 +154,7 @@ def test_fit_queries_at_most_once_per_step(n_features):
     assert extractor.n_iterations_ > 20
     # Most steps need none, because points are shared.
     assert extractor.oracle_.n_calls <= 1 + 0.75 * extractor.n_iterations_
-    # Asking anew about all strips of a box after each step would take more than this.
+    # New queries for all strips of a box after each step would be more.
     assert extractor.oracle_.n_rows < 50 * n_features * extractor.n_iterations_
     nothing_to_ask = iterate(min_examples=0, threshold=0.4).fit(X)
     assert nothing_to_ask.oracle_.n_calls == 1
@@ -179,10 +179,10 @@ def test_boxes_share_exact_faces():
     for bounds in faces:
         inner = bounds[np.isfinite(bounds)]
         assert len(inner) > 2
-        assert (np.diff(inner) > 1e-5).all()  # no two faces that ought to be one
+        assert (np.diff(inner) > 1e-5).all()  # no two faces that should be one
     probes = np.array(np.meshgrid(*(np.nan_to_num(f, posinf=2, neginf=-2) for f in faces)))
     held = rules.match(probes.reshape(2, -1).T).sum(axis=1)
-    assert (held == 1).all()  # faces belong to exactly one of the boxes beside them
+    assert (held == 1).all()  # faces belong to exactly one of the adjacent boxes
 
 
 # --- queries ---
@@ -285,7 +285,7 @@ def test_parameters_reject_invalid_values(parameter, value, wrong, message):
         iterate(**{parameter: value}).fit(SQUARE)
 
 
-# --- beside PSyKE ---
+# --- comparison with PSyKE ---
 
 RECORDS = json.loads((Path(__file__).parents[2] / "data" / "iter_reference.json").read_text())
 

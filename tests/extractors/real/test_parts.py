@@ -1,4 +1,4 @@
-"""The parts of REAL against plain loops: codes, variants, growing one rule, making the list."""
+"""Parts of REAL compared with plain loops: codes, variants, growth of a rule, the list."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from skescore.extractors.real._packed import QUERIED, ROWS, CodeLayout
 from skescore.extractors.real._real import best_list, subsumed
 from skescore.rules import Interval, OneOf
 
-# --- codes, against plain loops ---
+# --- codes, compared with plain loops ---
 
 
 def feature_of(n_codes: int, *, ordered: bool = True, counts=None) -> CodedFeature:
@@ -54,7 +54,7 @@ def test_bins_are_represented_by_their_middle_row(values, cuts):
         assert feature.counts[code] == len(members)
         assert feature.examples[code] == members[(len(members) - 1) // 2]
         assert codes[(column > low) & (column <= high)].tolist() == [code] * len(members)
-    # Every cut that parts rows in two still does.
+    # Every cut that separates rows still does.
     assert len(
         {tuple(column > c) for c in cuts} | {(True,) * len(values), (False,) * len(values)}
     ) == (len(feature.cuts) + 2)
@@ -103,7 +103,7 @@ def test_variants_start_with_all_single_changes():
     assert (changed < [3, 1, 4]).all()
     assert set(map(tuple, changed.tolist())) == {
         (a, 0, b) for a in range(3) for b in range(4)
-    }  # the many changes reach all combinations
+    }  # with this many changes, all combinations occur
     few, _ = variants(row, features, 3)
     assert len(set(map(tuple, few.tolist()))) == 3
     assert all(row in singles for row in few.tolist())
@@ -148,7 +148,7 @@ def test_variants_equal_plain_loops(sizes, n_most, data):
     assert variants(row, features, n_most)[0].tolist() == expected
 
 
-# --- growing one rule, against plain loops ---
+# --- growth of a rule, compared with plain loops ---
 
 
 def holds_for(premise, row) -> bool:
@@ -156,7 +156,7 @@ def holds_for(premise, row) -> bool:
 
 
 def share_of(premise, points, output):
-    """Share of the output among the points that a premise holds for, by plain loops."""
+    """Return the share of the output among the points that a premise covers by plain loops."""
     right = total = 0.0
     for *row, answer, weight in points:
         if holds_for(premise, row):
@@ -167,7 +167,7 @@ def share_of(premise, points, output):
 
 @st.composite
 def evidences(draw):
-    """Features, rows and queried points, as arrays and as lists."""
+    """Draw features, rows and queried points as arrays and as lists."""
     features = [
         feature_of(draw(st.integers(1, 4)), ordered=draw(st.booleans()))
         for _ in range(draw(st.integers(1, 3)))
@@ -402,7 +402,7 @@ def test_grower_handles_many_categories():
     layout, packed_rows, packed_queried = packed(features, rows, queried)
     assert layout.wide == [0]
     premise = PremiseGrower(layout, packed_rows, 1.0).grow(np.array([3]), 1, packed_queried)
-    # Every third category, and those that no row has: nothing speaks against them.
+    # Every third category, and unseen ones, which no evidence contradicts.
     unseen = np.bincount(codes[0], minlength=500) == 0
     np.testing.assert_array_equal(premise[0], (np.arange(500) % 3 == 0) | unseen)
 

@@ -1,4 +1,4 @@
-"""REAL: rules against plain loops, known black boxes, categories and counted questions."""
+"""REAL: rules compared with plain loops, known black boxes, categories and queries."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_real_finds_middle_interval_and_union_exactly():
 
 
 def test_queries_distinguish_duplicated_features():
-    """Two features that agree on all rows: only the black box knows on which it rests."""
+    """Two features are equal on all rows, but the black box depends on one of them only."""
     X = grid_rows()
     X[:, 0] = X[:, 3]
 
@@ -137,11 +137,11 @@ def test_rules_are_few_short_and_faithful(load, black_box, fidelity):
     assert np.mean(coverages) >= 0.95
 
 
-# --- questions ---
+# --- queries ---
 
 
 class Counting(DecisionTreeClassifier):
-    """A tree that counts the calls of its predict."""
+    """Tree that counts the calls of predict."""
 
     calls = 0
 
@@ -276,7 +276,7 @@ def pipeline():
 @pytest.mark.parametrize("kind", ["category", "str"])
 def test_rules_name_categories(kind):
     X, y = shirts(kind=kind)
-    # The tree cuts half-way between the widths of red and blue shirts around 4.
+    # The tree cuts halfway between the widths of red and blue shirts around 4.
     widths = X["width"][X["color"].isin(["red", "blue"])]
     cut = (widths[widths <= 4].max() + widths[widths > 4].min()) / 2
     given = Discretizer("given", cut_points={"width": [2.0, cut, 8.0]})
@@ -315,7 +315,7 @@ def test_categories_need_no_discretizer():
     assert yes == [(OneOf(0, ["red"]), OneOf(1, ["silk"]))]
 
 
-# --- faults of the reference that must not come back ---
+# --- faults of the reference platform ---
 
 
 def test_fit_ignores_global_random_state():

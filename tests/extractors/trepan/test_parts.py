@@ -1,4 +1,4 @@
-"""The parts that Trepan is made of, beside plain loops and draws that throw away what misses."""
+"""Parts of Trepan compared with plain loops and rejection sampling."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from skescore.extractors.trepan import (
     thinned,
 )
 
-Test.__test__ = False  # pytest would take it for a class of tests
+Test.__test__ = False  # pytest would collect it as a class of tests
 IRIS, SPECIES = load_iris(return_X_y=True)
 
 
@@ -53,7 +53,7 @@ def black_box(function):
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 2), st.integers(0, 2)), max_size=12))
 def test_collapsed_leaves_equal_full_recount(splits):
-    """Beside a tree that is collapsed anew after each split."""
+    """The oracle collapses the whole tree again after each split."""
     labels, children = [0], [()]
 
     def count(number):
@@ -82,7 +82,7 @@ def test_collapsed_leaves_equal_full_recount(splits):
 
 
 def grown(rows, function, monkeypatch, **options):
-    """The tree as it was before leaves were joined, and the extractor."""
+    """Return the tree before leaves are joined, and the extractor."""
     retained = []
     collapse = trees.Tree.collapse
     monkeypatch.setattr(trees.Tree, "collapse", lambda tree: retained.append(tree))
@@ -223,7 +223,7 @@ def test_nodes_do_not_depend_on_split_order(monkeypatch):
 
 
 def gain_of(holds, labels):
-    """Information gain by the textbook, in plain Python."""
+    """Return the information gain of a textbook in plain Python."""
 
     def entropy(part):
         shares = [part.count(c) / len(part) for c in set(part)]
@@ -384,8 +384,8 @@ def test_best_test_finds_best_set_of_categories(seed):
 @pytest.mark.parametrize(
     ("X", "labels"),
     [
-        (np.ones((5, 2)), np.array([0, 1, 0, 1, 0])),  # nothing to tell rows apart
-        (np.arange(5.0)[:, None], np.zeros(5, dtype=int)),  # nothing to tell
+        (np.ones((5, 2)), np.array([0, 1, 0, 1, 0])),  # nothing distinguishes rows
+        (np.arange(5.0)[:, None], np.zeros(5, dtype=int)),  # nothing to distinguish
         (np.array([[0, 0], [0, 1], [1, 0], [1, 1.0]]), np.array([0, 1, 1, 0])),  # no gain
     ],
 )
@@ -423,7 +423,7 @@ def literals_of(X, labels, feature, n_categories, undecided):
 
 
 def shorter(literal, X, undecided):
-    """The same literal with the shorter list of categories."""
+    """Return the same literal with the shorter list of categories."""
     observed = set(X[undecided, literal.feature].astype(int).tolist())
     rest = tuple(sorted(observed - set(literal.codes)))
     if not literal.codes or len(rest) >= len(literal.codes):
@@ -629,7 +629,7 @@ N_CATEGORIES = {3: 4}
 
 
 def rows_of(seed, n=40):
-    """Two columns of numbers, one of three different numbers, one of categories."""
+    """Return two numeric columns, one with three different numbers, and one of categories."""
     random = np.random.default_rng(seed)
     return np.column_stack(
         [
@@ -656,7 +656,7 @@ def random_literal(random, X, feature):
 
 
 def random_tests(random, X):
-    """Single tests on a few features, then a test of several literals."""
+    """Return single tests on a few features and a test of several literals."""
     singles = [
         Test(1, (random_literal(random, X, int(j)),))
         for j in random.integers(0, 4, random.integers(0, 4))
@@ -703,7 +703,7 @@ def test_region_holds_where_all_tests_hold(seed):
     np.testing.assert_array_equal(region.holds(near), expected)
     if not expected.any():
         return  # a contradiction is no region that a tree could make
-    # The conditions of the rule say the same, also about a value never seen in training.
+    # The conditions of the rule are equivalent, also for an unseen value.
     names = np.array([*CATEGORIES[3], "new"], dtype=object)
     seen = near[:, 3].astype(int)
     unseen = np.full(len(near), 4)
@@ -734,7 +734,7 @@ def test_region_turns_conjunctions_into_bounds():
     assert (both.tests, both.upper[0], both.lower[1]) == ((), 2.0, 5.0)
     neither = everything.after([Test(1, (low, high)).negated()])
     assert (neither.tests, neither.lower[0], neither.upper[1]) == ((), 2.0, 5.0)
-    # What the box decides is not asked again, and what is left may be a conjunction, too.
+    # Tests that the box decides are dropped, and the rest may be a conjunction, too.
     three = Test(2, (low, high, Literal(2, 0.0)))
     decided = everything.after([three, Test(1, (Literal(0, 2.5, opposite=True),))])
     assert (decided.tests, decided.lower.tolist()[:2]) == ((), [2.5, 5.0])
@@ -743,7 +743,7 @@ def test_region_turns_conjunctions_into_bounds():
     assert half.tests == (Test(1, (high, Literal(2, 0.0))),)
 
 
-# --- chances ---
+# --- probabilities ---
 
 
 @given(chances=st.lists(st.floats(0, 1), min_size=1, max_size=5))
@@ -805,7 +805,7 @@ def test_generated_rows_satisfy_region(seed):
     region = Region.everything(4, N_CATEGORIES).after(random_tests(random, X))
     if not region.holds(X).any():
         return  # every node of a tree has rows or instances
-    # Also where the model has seen no row of the kind.
+    # Also if the model has seen no such row.
     for sample in (X, X[~region.holds(X)]):
         if len(sample):
             model = InstanceModel(
@@ -904,7 +904,7 @@ def test_constant_and_tiny_features_keep_their_scale():
 
 
 def tail_chances(low, high, center, width):
-    """The chance beyond the limits, in the tail where it is exact, and that between them."""
+    """Return the probabilities beyond the limits, computed in the exact tail, and between."""
     low, high = (low - center) / width, (high - center) / width
     if low > 0:
         low, high = -high, -low
@@ -912,7 +912,7 @@ def tail_chances(low, high, center, width):
 
 
 def one_draw(model, region, j, key):
-    """A number of a feature, by a loop over the values or kernels."""
+    """Return a number of a feature by a loop over the values or kernels."""
     pick, position = (
         float(int(trees.combine(key, trees._STREAMS * j + stream)) >> 11) / 2**53
         for stream in (trees._PICK, trees._POSITION)
@@ -1001,7 +1001,7 @@ def test_kolmogorov_smirnov_agrees_with_scipy():
         distance = stats.ks_2samp(a, b).statistic
         expected = kolmogorov(np.sqrt(n * 2 * n / (3 * n)) * distance)
         assert kolmogorov_smirnov(a, b, np.ones(2 * n)) == pytest.approx(expected, rel=1e-9)
-        # Rows of weight 0 are as good as not there.
+        # Rows of weight 0 have no influence.
         weights = (np.arange(2 * n) % 2).astype(float)
         assert kolmogorov_smirnov(a, b, weights) == kolmogorov_smirnov(a, b[1::2], np.ones(n))
     assert kolmogorov_smirnov(a, b, np.zeros(400)) == kolmogorov_smirnov(a[:0], b, weights) == 1.0
@@ -1019,7 +1019,7 @@ def test_chi_squared_agrees_with_scipy():
 
 
 def test_model_fits_rows_that_tests_select():
-    """The tests on the path change the rows' distribution; that is no reason for a new model."""
+    """Tests on the path change the distribution of rows, which is no reason for a new model."""
     tests = {
         "box": [Test(1, (Literal(0, 0.0),))],
         "counted": [Test(2, (Literal(0, 0.0), Literal(1, 60.0), Literal(3, codes=(0, 1))))],
@@ -1079,7 +1079,7 @@ def test_trepan_searches_the_test_of_a_node_once(monkeypatch):
         TrepanExtractor(shared, max_nodes=n_nodes, random_state=0).fit(rows)
     assert (len(looked), shared.oracle.n_calls) == (n_looked, asked)
     assert large.n_splits_ > 2
-    TrepanExtractor(shared, max_nodes=2).fit(rows)  # a seed that nobody will have again
+    TrepanExtractor(shared, max_nodes=2).fit(rows)  # a seed that nobody uses again
     retained = len(shared.cache)
     TrepanExtractor(shared, max_nodes=2).fit(rows)
     assert len(shared.cache) == retained

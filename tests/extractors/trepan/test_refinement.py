@@ -1,4 +1,4 @@
-"""Alternating optimization of Trepan's trees, against slow searches."""
+"""Alternating optimization of trees of Trepan compared with slow searches."""
 
 from __future__ import annotations
 

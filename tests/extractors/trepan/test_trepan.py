@@ -1,4 +1,4 @@
-"""Trepan: the published algorithm, from the black box's predictions to the printed rules."""
+"""Trepan: the published algorithm, from predictions of the black box to printed rules."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def bits(n, n_features, seed=0):
 
 
 def shop(n=300, seed=0):
-    """Rows with two categorical columns; two of three facts make a buyer."""
+    """Return rows with two categorical columns; two of three facts make a buyer."""
     random = np.random.default_rng(seed)
     frame = pd.DataFrame(
         {
@@ -55,7 +55,7 @@ def buys(frame):
     return warm + (frame["size"] == "L").to_numpy() + (frame["weight"].to_numpy() > 50) >= 2
 
 
-# --- what is found ---
+# --- known black boxes ---
 
 
 def test_three_of_five_is_one_test():
@@ -198,7 +198,7 @@ def test_instances_of_a_node_satisfy_its_tests():
 @pytest.mark.slow
 @pytest.mark.parametrize("simplify", [True, False])
 def test_joined_leaves_count_as_one(simplify):
-    """The limit is that of the rules, so that no rule is wasted on two leaves of one class."""
+    """The limit counts rules, so that no rule is wasted on two leaves of one class."""
     rows = np.random.default_rng(3).uniform(-1, 1, size=(400, 4))
     labels = (rows[:, 0] * rows[:, 1] > 0.1) + (rows[:, 2] > 0.3)
     options = {"max_literals": 1, "max_nodes": None, "simplify": simplify, "random_state": 0}
@@ -237,7 +237,7 @@ def test_pure_nodes_are_leaves():
     rare = black_box(lambda X: X[:, 0] > 0.98)
     for purity, n_rules in ((0.97, 1), (0.99, 2)):
         assert TrepanExtractor(rare, purity=purity).fit(rows).n_rules_ == n_rules
-    # With more confidence asked for, 97.5 % is not beyond doubt.
+    # With a higher confidence, 97.5 % is not certain.
     fitted = TrepanExtractor(rare, purity=0.975, confidence=0.9).fit(rows)
     doubtful = TrepanExtractor(rare, purity=0.975, confidence=0.999).fit(rows)
     assert (fitted.n_rules_, doubtful.n_rules_) == (1, 2)
@@ -328,7 +328,7 @@ def test_conditions_use_values_of_the_frame():
     assert extractor.fidelity(rows) == 1.0
 
 
-# --- the same on every run ---
+# --- reproducibility ---
 
 
 @pytest.mark.slow
@@ -351,7 +351,7 @@ def test_fit_ignores_global_random_state():
     np.testing.assert_array_equal(np.random.get_state()[1], before)
 
 
-# --- what comes in ---
+# --- invalid input ---
 
 
 def test_fit_needs_no_discretized_columns():
@@ -433,7 +433,7 @@ def test_parameters_reject_invalid_values(name, value, error):
 
 
 def test_fit_prints_nothing_and_forgets_earlier_fits(capsys):
-    """Fault 11: what an earlier extraction found piled up in the object."""
+    """Fault 11: results of earlier extractions accumulated in the object."""
     extractor = TrepanExtractor(KNeighborsClassifier(9), random_state=0, max_nodes=4)
     first = extractor.fit(IRIS, SPECIES).rules_
     extractor.fit(IRIS[:, :2], SPECIES)
