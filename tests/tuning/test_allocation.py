@@ -1,4 +1,4 @@
-"""Who gets the next trials: rounds, bounds, and a budget that is spent exactly."""
+"""Allocation of trials to extractors: rounds, bounds, and an exact budget."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def spend(
 def test_allocation_halves_extractors_in_rounds() -> None:
     values = {"a": [0.5], "b": [0.9], "c": [0.7], "d": [0.1]}
     allocation = Allocation(list(values), 40, None, "halving")
-    # Rounds of 26 and 13 trials: 6 for each of four, 6 for each of two, and two are left over.
+    # Rounds of 26 and 13 trials: 6 for each of four, 6 for each of two, and two remain.
     assert spend(allocation, values) == {"a": 6, "b": 14, "c": 14, "d": 6}
     assert allocation.stop_reasons == {
         "a": "after 6 trials its best was 0.5, rank 3 of 4; the first 2 continued (b had 0.9)",
@@ -120,7 +120,7 @@ def test_allocation_starts_with_single_trials_if_needed(n_names: int, n_trials: 
 def test_allocation_skips_rounds_without_trials() -> None:
     values = {f"e{place}": [0.1 * place] for place in range(7)}
     allocation = Allocation(list(values), 13, None, "halving")
-    # 7 for all; of the six that are left there is none for each of four, three for each of two.
+    # 7 for all; of the six that remain there is none for each of four, three for each of two.
     assert list(spend(allocation, values).values()) == [1, 1, 1, 1, 1, 4, 4]
     assert "the first 2 continued" in allocation.stop_reasons["e4"]
 
@@ -173,7 +173,7 @@ def test_allocation_divides_time_into_rounds() -> None:
     allocation = Allocation(list(best), None, 100.0, "halving")
     fresh = {name: TrialUsage(0) for name in best}
     assert allocation.next_trials(fresh, judge, 0.0) == dict.fromkeys("abcd", 1)
-    # Who has had less than the mean comes next: c took most of the time.
+    # The next one has used less than the mean: c took most of the time.
     spent = {"a": 1.0, "b": 2.0, "c": 30.0, "d": 1.0}
     standings = {name: TrialUsage(1, seconds) for name, seconds in spent.items()}
     assert allocation.next_trials(standings, judge, 40.0) == {"a": 1, "b": 1, "d": 1}
@@ -201,7 +201,7 @@ def test_order_for_worker_follows_priorities() -> None:
         names = order_for_worker(allowed, seconds, running, last)
         assert Counter(names) == allowed
         own = [name for name in names if name not in running]
-        assert names[: len(own)] == own  # all of that before what others are at
+        assert names[: len(own)] == own  # all of that before the extractors of other workers
         return list(dict.fromkeys(names))
 
     assert order() == ["unknown", "long", "middle", "short"]
@@ -222,7 +222,7 @@ def test_order_for_worker_follows_priorities() -> None:
 def test_order_for_worker_separates_two_workers(
     work: list[tuple[int, float]], turns: list[bool]
 ) -> None:
-    """Whoever is done takes the next trial; the other one is always at work."""
+    """A worker that is done takes the next trial while the other one is at work."""
     left = {str(i): number for i, (number, _) in enumerate(work)}
     seconds = {str(i): each for i, (_, each) in enumerate(work)}
     at: dict[bool, str] = {False: "", True: ""}

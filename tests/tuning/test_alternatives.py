@@ -1,4 +1,4 @@
-"""Up to three rule lists of a search."""
+"""Up to three rule lists that a search offers."""
 
 import math
 

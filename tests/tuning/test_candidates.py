@@ -1,4 +1,4 @@
-"""Candidates: read from studies, and judged anew with any weights."""
+"""Candidates are read from studies and scored again with any weights."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_candidates_keep_order_of_studies() -> None:
     first, second = study_of(a_trial(3), a_trial(2)), study_of(a_trial(4, extractor="gridex"))
     candidates = Candidates.from_studies({"gridex": second, "cart": first})
     assert [(c.extractor, c.trial) for c in candidates] == [("gridex", 0), ("cart", 0), ("cart", 1)]
-    # Their own names need not differ for studies in memory; in a sequence they must.
+    # Names of studies in memory need not differ, but in a sequence they must.
     assert Candidates.from_studies([first])[0].params == {"max_leaf_nodes": 3}
 
 
@@ -171,7 +171,7 @@ def test_candidates_read_scores_of_real_trials() -> None:
     )
 
 
-# --- judged anew ---------------------------------------------------------------------------------
+# --- scores with other weights -------------------------------------------------------------------
 
 
 def fire_by_hand(fold: dict[str, Any], psi: float) -> float:
@@ -328,7 +328,7 @@ def test_scores_reject_invalid_options(options: dict[str, Any], message: str) ->
 def winner_by_hand(
     scores: list[list[float]], costs: list[tuple[float, ...]], standard_errors: float
 ) -> int:
-    """Every candidate is compared with the best by itself."""
+    """Compare every candidate with the best one separately."""
     n_folds = len(scores[0])
     means = [statistics.fmean(row) for row in scores]
     best = means.index(max(means))
@@ -378,7 +378,7 @@ def test_choose_winner_applies_standard_errors() -> None:
     assert choose(scores, [5, 2], 3.5) == 1  # 3.5 * 0.0577 = 0.202
     assert choose(scores[::-1], [2, 5], 3.4) == 1
     assert choose(scores, [5, 2], 0) == 0
-    # One that is as much behind on every fold is behind for sure.
+    # A candidate that is behind by the same amount on every fold is certainly behind.
     assert choose(np.array([[0.9, 0.9], [0.8, 0.8]]), [5, 2], 3.4) == 0
 
 
@@ -387,7 +387,7 @@ def test_choose_winner_compares_size_then_queries() -> None:
     sizes, asked = np.array([3.0, 2.0, 2.0, 2.0]), np.array([0.0, math.nan, 50.0, 50.0])
     assert choose_winner(scores, sizes, asked, 0) == 2
     assert choose_winner(scores[:2], sizes[:2], asked[:2], 0) == 1
-    scores[3] = 1e-3  # better, so that what it asked does not matter
+    scores[3] = 1e-3  # better, so that its queries do not matter
     assert choose_winner(scores[1:], sizes[1:], np.array([0.0, 0.0, 99.0]), 100.0) == 2
 
 
@@ -419,7 +419,7 @@ def test_mixed_weights_held_out_and_all_rows() -> None:
 
 @given(st.floats(-1e6, 1), st.floats(-1e6, 1), st.floats(1, 1e6), st.floats(1, 1e6))
 def test_mixed_values_stay_within_range(a: float, b: float, c: float, d: float) -> None:
-    # To the last bit: a performance above 1 would be refused.
+    # Exactly: a performance above 1 would be rejected.
     performance, size = mixed(np.array([a, c]), np.array([b, d]))
     assert performance <= 1 <= size
     assert mixed(np.array(1.0), np.array(1.0)) == 1
@@ -456,12 +456,12 @@ UNKNOWN, NONE = [math.nan, math.nan], [-math.inf, -math.inf]
 
 def test_judged_keeps_scores_without_all_rows() -> None:
     scores = np.array([[0.9, 0.7], [0.8, 0.8], [0.8, 0.7]])
-    # The last is equalled on every fold by the first: it does not win ...
+    # The last one equals the first on every fold, so it does not win ...
     both = np.array([[0.8, 0.6], [0.9, 0.9], UNKNOWN])
     result = judged(scores, both)
     assert result.tolist() == [*both[:2].tolist(), NONE]
     assert choose(result, [9, 9, 1], 100.0) != 2
-    # ... the first is not by the others, as in a storage of an earlier version: held-out rows.
+    # ... the others do not equal the first, as in a storage of an earlier version: held-out rows.
     both = np.array([UNKNOWN, [0.5, 0.5], [0.5, 0.4]])
     assert judged(scores, both).tolist() == scores.tolist()
     assert judged(scores, np.array([UNKNOWN] * 3)).tolist() == scores.tolist()
@@ -473,13 +473,13 @@ def test_candidate_without_rules_never_wins() -> None:
     for both in ([NONE, good, bad], [NONE, UNKNOWN, UNKNOWN], [NONE, UNKNOWN, bad]):
         result = judged(scores, np.array(both))
         assert choose(result, [1, 2, 2], 100.0) == 1
-    # Nothing better is known.
+    # Nothing better is available.
     assert judged(scores, np.array([NONE] * 3)).tolist() == scores.tolist()
     assert choose(np.array([NONE] * 2), [1, 1], 0.5) == 0
 
 
 def test_judged_isolates_infinite_scores() -> None:
-    # As a score of one's own may be where candidates break a rule.
+    # As custom scores may be for candidates that violate a rule.
     scores = np.array([[-math.inf, 0.9], [-math.inf, 0.8], [0.5, 0.5], [0.6, 0.4], [math.inf, 1]])
     both = np.array([[-math.inf, 0.9], UNKNOWN, [0.6, 0.6], [0.8, 0.5], [math.inf, 1]])
     result = judged(scores, both)

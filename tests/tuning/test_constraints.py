@@ -1,4 +1,4 @@
-"""Searches under constraints: every candidate and the winner satisfy them, or fail."""
+"""Searches with constraints: every candidate and the winner satisfy them, or fail."""
 
 from __future__ import annotations
 

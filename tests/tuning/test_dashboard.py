@@ -1,4 +1,4 @@
-"""What optuna-dashboard, the real one, shows of studies that our objective ran."""
+"""Studies of the objective in the real optuna-dashboard."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Quiet(WSGIRequestHandler):
 
 @pytest.fixture(params=["journal", "sqlite"])
 def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-    """Asks a dashboard that was started on the file after the studies were run."""
+    """Return a function that queries a dashboard started after the studies were run."""
     if not importlib.util.find_spec("optuna_dashboard"):
         assert "dashboard" not in os.environ.get("SKESCORE_ENGINES", "").split(",")
         pytest.skip("optuna-dashboard is not installed")
@@ -113,7 +113,7 @@ def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     with make_server("127.0.0.1", 0, app, handler_class=Quiet) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        # No proxy of the environment's stands between us and the loopback.
+        # No proxy of the environment may be used for the loopback.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
         def get(path: str) -> str:
@@ -185,14 +185,14 @@ def test_dashboard_shows_names_values_and_directions(ask: Any) -> None:
         assert trial["state"] == "Complete"
         retained = {entry["key"]: entry["value"] for entry in trial["user_attrs"]}
         assert retained["extractor"] == "cart"
-        # The dashboard shows the beginning of a long text.
+        # The dashboard truncates a long text.
         losses = [float(text) for text in re.findall(r'"loss": ([\d.e-]+)', retained["folds"])]
         assert 2 <= len(losses) <= 3
         if len(losses) == 3:
             assert float(retained["loss"]) == pytest.approx(np.mean(losses))
         assert float(trial["values"][0]) == pytest.approx(float(retained["score"]))
         assert {entry["name"] for entry in trial["params"]} >= {"max_leaf_nodes", "max_depth"}
-    # What a table or plot may be colored by.
+    # Attributes by which a table or plot may be colored.
     shown = {entry["key"]: entry["sortable"] for entry in single["union_user_attrs"]}
     assert shown["n_rules"]
     assert shown["loss"]

@@ -1,4 +1,4 @@
-"""Cross-validation on a cluster: the same scores as here."""
+"""Cross-validation on a cluster gives the same scores as in this process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier
 from skescore.extractors import CARTExtractor
 from skescore.scorers import ice, knowledge, make_fire_scorer
 
-# The processes of a cluster need not find this module: some packages bring a `tests` of their own.
+# Processes of a cluster need not find this module: some packages install a `tests` of their own.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 if not importlib.util.find_spec("distributed"):
     if "distributed" in os.environ.get("SKESCORE_ENGINES", "").split(","):
@@ -29,9 +29,9 @@ if not importlib.util.find_spec("distributed"):
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[list[int]]:
-    """Two processes of a cluster; gives their process numbers."""
+    """Start a cluster of two processes; yield their process ids."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the cluster's own making
+        warnings.simplefilter("ignore")  # made by the cluster
         from distributed import Client, LocalCluster
 
         made = LocalCluster(
@@ -46,7 +46,7 @@ def cluster() -> Iterator[list[int]]:
 
 
 class PlacedExtractor(CARTExtractor):
-    """Knows which process it was fitted in."""
+    """Extractor that records the process in which it was fitted."""
 
     def fit(self, X: np.ndarray, y: np.ndarray | None = None) -> PlacedExtractor:
         super().fit(X, y)

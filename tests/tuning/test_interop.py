@@ -1,4 +1,4 @@
-"""Our extractors and spaces in other people's searches, and other people's samplers in ours."""
+"""Extractors and spaces in other searches, and other samplers in searches of the package."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def gridex() -> GridExExtractor:
 
 def gridex_space() -> SearchSpace:
     space = search_space("gridex", *IRIS).fixed(min_examples=1, n_slices=4, max_rules=None)
-    return space.when("threshold", depth=(2, 3))  # cells of one class join whatever it is
+    return space.when("threshold", depth=(2, 3))  # cells of one class always join
 
 
 # --- scikit-learn's searches ---------------------------------------------------------------------
 
 
 def check_winner(search: Any, space: SearchSpace) -> None:
-    """The winner lies in the space and scores what the search says it does."""
+    """Check that the winner lies in the space and has the score that the search states."""
     assert space.holds(search.best_params_)
     assert space.active(search.best_params_) == search.best_params_
     assert len(search.best_estimator_.rules_) >= 1
@@ -147,7 +147,7 @@ def test_param_grid_reaches_a_step_of_a_pipeline() -> None:
 def test_optuna_search_accepts_distributions() -> None:
     space = search_space("cart", *IRIS)
     with warnings.catch_warnings():
-        # Their package calls what Optuna 5 has deprecated, and calls itself experimental.
+        # Their package uses features that Optuna 5 has deprecated, and is itself experimental.
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         integration = pytest.importorskip("optuna_integration")
@@ -169,7 +169,7 @@ def test_optuna_search_accepts_distributions() -> None:
 
 
 def test_param_grid_reaches_parameters_of_nested_extractors() -> None:
-    # Names are no estimators, but a pipeline's last step may be any of them.
+    # Names are no estimators, but the last step of a pipeline may be any of them.
     steps = [make_extractor(name, KNeighborsClassifier(9)) for name in ("cart", "gridex")]
     pipeline = Pipeline([("rules", steps[0])])
     spaces = [
@@ -187,7 +187,7 @@ def test_param_grid_reaches_parameters_of_nested_extractors() -> None:
     assert search.best_score_ > 0.9
 
 
-# --- samplers and studies of the user's own ------------------------------------------------------
+# --- samplers and studies of the user ------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -311,7 +311,7 @@ def test_search_respects_conditions_of_changed_spaces() -> None:
 
 @pytest.mark.parametrize("name", suitable_extractors("classification"))
 def test_search_space_works_in_a_study_of_the_user(name: str) -> None:
-    """Define-by-run, as a user writes it: no objective of ours at all."""
+    """The study is defined by run and uses no objective of the package."""
     X, y = load_wine(return_X_y=True)
     X, y = X[::3, :4], y[::3]
     space = search_space(name, X, y)
@@ -331,11 +331,11 @@ def test_search_space_works_in_a_study_of_the_user(name: str) -> None:
     assert study.best_value > 0.5
 
 
-# --- nothing leaks -------------------------------------------------------------------------------
+# --- no leakage ----------------------------------------------------------------------------------
 
 
 class Witness(DecisionTreeClassifier):
-    """A black box that remembers which rows it has seen, by the number in their first column."""
+    """Black box that records the rows it has seen by the number in their first column."""
 
     seen: ClassVar[set[float]] = set()
 
@@ -359,7 +359,7 @@ def test_nested_search_never_sees_scored_rows() -> None:
     def score(search: ExtractorSearchCV, rows: Any, target: Any) -> float:
         held_out = set(rows["n"])
         assert not held_out & Witness.seen
-        assert set(X["n"]) - held_out <= Witness.seen  # it was asked, and by these numbers
+        assert set(X["n"]) - held_out <= Witness.seen  # it was queried with these numbers
         checked.append(len(held_out))
         Witness.seen.clear()
         return float(np.mean(search.predict(rows) == target))
@@ -374,7 +374,7 @@ def test_nested_search_never_sees_scored_rows() -> None:
 
 
 def test_search_of_random_labels_scores_low() -> None:
-    # A search that scored on the rows it learned from would find rules for these as well.
+    # A search that scored on its training rows would find rules for these as well.
     random = np.random.default_rng(0)
     X, y = random.normal(size=(120, 3)), random.integers(2, size=120)
     search = ExtractorSearchCV(

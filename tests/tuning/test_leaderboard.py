@@ -1,4 +1,4 @@
-"""The table of all trials, the winner first."""
+"""Table of all trials with the winner first."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_leaderboard_completes_candidates_without_score() -> None:
 
 
 def test_leaderboard_without_trials_has_its_columns() -> None:
-    # A search that was interrupted before its first trial asks for them.
+    # A search that is interrupted before its first trial needs them.
     board = leaderboard({"cart": []}, OBJECTIVE, ["mean_rule_c2"], {}, 1)
     assert len(board) == 0
     assert {"extractor", "score", "params", "state", "mean_rule_c2"} <= set(board.columns)

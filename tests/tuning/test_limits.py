@@ -1,4 +1,4 @@
-"""Searches whose winner may have so many rules at most, or has to predict well enough."""
+"""Searches whose winner has a maximum number of rules or a minimum performance."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_choose_selects_another_row(plain) -> None:
 
 
 def test_choose_uses_the_class_weights() -> None:
-    """Without y it is the black box's predictions that are weighed, as in ``fit``."""
+    """Without y, the predictions of the black box are weighted, as in ``fit``."""
     rare = (Y == 2) & (np.arange(len(Y)) % 5 > 0)
     rows, labels = X[~rare], Y[~rare]
     black_box = FrozenEstimator(KNeighborsClassifier(9).fit(rows, labels))
@@ -120,7 +120,7 @@ def test_choose_uses_the_class_weights() -> None:
 
 
 def test_removal_of_idle_features_uses_sample_weights() -> None:
-    """The black box looks at the second of two equal columns alone; rules name the first."""
+    """The black box uses the second of two equal columns only, but rules name the first."""
     column = np.arange(60.0) % 20
     rows, labels = np.column_stack([column, column]), (column > 9).astype(int)
     black_box = CARTExtractor(DecisionTreeClassifier(), features=[1])

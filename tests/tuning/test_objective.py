@@ -1,4 +1,4 @@
-"""The objective in studies that a user makes."""
+"""Objective in studies of a user."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from skescore.scorers import (
 )
 from skescore.tuning import ExtractorObjective
 
-# Fewer leaves than classes are a bad candidate, not a wrong one.
+# Fewer leaves than classes are a bad candidate, not an invalid one.
 pytestmark = pytest.mark.filterwarnings("ignore:max_leaf_nodes=:UserWarning")
 
 X, Y = (part[::2] for part in load_iris(return_X_y=True))
@@ -196,7 +196,7 @@ def test_search_counts_predictions_of_the_fallback() -> None:
 
 
 class Counting(KNeighborsClassifier):
-    """Counts its fits, and the rows of each question."""
+    """Black box that counts its fits and the rows of each query."""
 
     fits: list[int]
     questions: list[int]
@@ -232,7 +232,7 @@ def test_objective_fits_and_queries_once_per_fold() -> None:
 
 
 def unseen_rows_of(rows: np.ndarray, number: int) -> np.ndarray:
-    """Generate the rows on which a search measures fidelity to a model that was given."""
+    """Generate the rows on which a search measures fidelity to a given model."""
     samplings = ("permute", "permute-near")
     return np.concatenate([generate_rows(rows, 1000, s, random_state=number) for s in samplings])
 
@@ -296,12 +296,12 @@ def test_objective_keeps_parameters_outside_of_the_space() -> None:
     )
     study_objective(FixedTrial({"max_depth": 2}))
     assert sizes == [(False, 9, 7)] * 3
-    # A seed of the objective goes before that of the prototype, which itself stays as it is.
+    # A seed of the objective overrides that of the prototype, which stays unchanged.
     reseeded = ExtractorObjective(
         BLACK_BOX, X, LABELS, extractor=prototype, scoring=spy, cv=FOLDS, random_state=1
     )
     reseeded(FixedTrial(PARAMS))
-    assert sizes[3:] == [(False, 9, 1)] * 3  # what was set on it is not searched
+    assert sizes[3:] == [(False, 9, 1)] * 3  # parameters that are set on it are not searched
     assert prototype.random_state == 7
 
 
@@ -375,7 +375,7 @@ def test_objective_prunes_trials_with_undefined_score() -> None:
     assert states == [TrialState.PRUNED, TrialState.COMPLETE] * 2
     assert study.best_params == {"max_leaf_nodes": 3}
     failed = study.trials[0]
-    assert failed.user_attrs["n_rules"] == 2.0  # what is known of it is kept
+    assert failed.user_attrs["n_rules"] == 2.0  # its measurements are stored
     assert [math.isnan(fold["score"]) for fold in failed.user_attrs["folds"]] == [True] * 3
     with pytest.raises(optuna.TrialPruned, match="undefined on some fold"):
         study_objective(FixedTrial({"max_leaf_nodes": 2}))
@@ -388,7 +388,7 @@ def test_objective_states_why_score_is_undefined() -> None:
         FrozenEstimator(DecisionTreeRegressor().fit(rows, target)),
         rows,
         target,
-        scoring=make_ice_scorer(),  # against the data
+        scoring=make_ice_scorer(),  # compared with the data
         cv=KFold(4),
         space={"max_leaf_nodes": IntDistribution(2, 2)},
     )
@@ -430,7 +430,7 @@ def test_objective_raises_errors_of_extraction() -> None:
 def storage_at(kind: str, folder: Path) -> Any:
     if kind == "sqlite":
         storage = optuna.storages.RDBStorage(f"sqlite:///{folder / 'study.db'}")
-        weakref.finalize(storage, storage.engine.dispose)  # Python 3.13 asks for it
+        weakref.finalize(storage, storage.engine.dispose)  # Python 3.13 requires it
         return storage
     journal = optuna.storages.journal
     return optuna.storages.JournalStorage(journal.JournalFileBackend(str(folder / "study.log")))
@@ -457,7 +457,7 @@ def test_stored_study_can_be_continued(kind: str, tmp_path: Path) -> None:
             ice_score(f["performance"], f["n_rules"], f["completeness_volume"]) for f in folds
         ]
         assert read.value == pytest.approx(np.mean(rescored))
-    # Another process would make an objective of its own.
+    # Another process would make its own objective.
     second_result.optimize(objective(extractor="gridex"), n_trials=1)
     assert (
         len(optuna.load_study(storage=storage_at(kind, tmp_path), study_name="rules").trials) == 4
@@ -483,7 +483,7 @@ def test_storages_keep_undefined_scores(kind: str, tmp_path: Path) -> None:
     assert all(math.isnan(fold["score"]) for fold in trial.user_attrs["folds"])
 
 
-# --- manners -------------------------------------------------------------------------------------
+# --- side effects --------------------------------------------------------------------------------
 
 
 def test_objective_can_be_pickled() -> None:
@@ -507,7 +507,7 @@ def test_objective_keeps_models_and_random_state() -> None:
 
 
 def test_objective_rejects_a_study_that_minimizes() -> None:
-    # The direction that Optuna takes by itself would look for the worst rules.
+    # The default direction of Optuna would find the worst rules.
     with pytest.raises(ValueError, match="study must maximize the score"):
         optuna.create_study().optimize(objective(), n_trials=1)
 

@@ -1,4 +1,4 @@
-"""Fronts, their volume and their knee, each beside a slow and obvious way to the same answer."""
+"""Fronts, their volume and their knee, compared with plain implementations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from skescore.tuning import Candidate, Candidates, hypervolume, knee, pareto_fro
 def tables(
     least: int = 0, most: int = 12, objectives: tuple[int, int] = (1, 4)
 ) -> st.SearchStrategy[np.ndarray]:
-    """Losses with many ties: small whole numbers, in a hundredth of which the rest is measured."""
+    """Draw losses with many ties: small integers."""
     return st.integers(*objectives).flatmap(
         lambda m: hnp.arrays(
             float,
@@ -194,7 +194,7 @@ def test_knee_does_not_depend_on_units(losses: np.ndarray, data: Any) -> None:
     scale = st.lists(st.sampled_from([1e-6, 0.3, 7.0, 1e6]), min_size=3, max_size=3)
     factors = np.array(data.draw(scale))[: losses.shape[1]]
     offsets = np.array(data.draw(scale))[: losses.shape[1]]
-    assume((offsets < 1e4 * factors).all())  # or the digits of the losses are lost in it
+    assume((offsets < 1e4 * factors).all())  # otherwise the digits of the losses are lost
     assert knee(losses * factors + offsets) == knee(losses)
 
 
@@ -202,9 +202,9 @@ def test_knee_equals_manual_results() -> None:
     assert knee([[4.0, 2.0]]) == 0
     assert knee([[0.3, 2], [0.1, 8]]) == 1  # two ends: the better first objective
     assert knee([[0.3, 2], [0.1, 8], [0.11, 3]]) == 2
-    assert knee([[0.3, 2], [0.1, 8], [0.29, 7]]) == 1  # the front is hollow: an end
+    assert knee([[0.3, 2], [0.1, 8], [0.29, 7]]) == 1  # the front is concave: an end
     assert knee([[0.0, 9.0], [5.0, 0.0], [5.0, 9.0], [9.0, -1.0]]) == 1
-    assert knee([[2, 5, 0], [1, 5, 1], [0, 5, 2]]) == 1  # what is the same everywhere says nothing
+    assert knee([[2, 5, 0], [1, 5, 1], [0, 5, 2]]) == 1  # an objective with one value is ignored
     # The last objective differs by rounding only: it must not count as much as the others.
     assert knee([[0.1, 4, 1e-16 + 1], [0.5, 1, 1.0], [0.15, 2, 1 + 2e-16]]) == 2
 
@@ -218,7 +218,7 @@ def test_knee_rejects_empty_and_infinite_losses() -> None:
         knee([[-1.7e308, 1], [1.7e308, 0]])
 
 
-# --- of candidates -------------------------------------------------------------------------------
+# --- fronts of candidates ------------------------------------------------------------------------
 
 
 def candidate(extractor: str, trial: int, *folds: dict[str, float]) -> Candidate:
@@ -258,7 +258,7 @@ def test_pareto_front_equals_manual_result() -> None:
         "trial",
         "knee",
     ]
-    # Trials 1 and 2 have the same means up to rounding: the earlier stands for both.
+    # Trials 1 and 2 have the same means up to rounding: the earlier represents both.
     assert list(zip(front["extractor"], front["trial"], strict=True)) == [
         ("iter", 0),
         ("cart", 0),
@@ -274,14 +274,14 @@ def test_pareto_front_equals_manual_result() -> None:
 
 
 def test_pareto_front_accepts_other_objectives() -> None:
-    # By rows nothing is left uncovered, so that ITER's two rules are best in everything.
+    # By rows nothing is uncovered, so that the two rules of ITER are best in every objective.
     front = pareto_front(FOUND, completeness="instances")
     assert front["extractor"].tolist() == ["iter"]
     assert front["completeness_volume"].tolist() == [0.5]
     assert front["incompleteness"].tolist() == [0.0]
     assert front["knee"].tolist() == [True]
     both = pareto_front(FOUND, ("incompleteness", "incompleteness_instances", "loss"))
-    assert both["trial"].tolist() == [0, 3]  # ITER's, and the most exact one that is complete
+    assert both["trial"].tolist() == [0, 3]  # those of ITER, and the most accurate complete ones
     assert both["incompleteness"].tolist() == [0.5, 0.0]
     assert both["incompleteness_instances"].tolist() == [0.0, 0.0]
     front = pareto_front(FOUND, ("loss",))

@@ -1,4 +1,4 @@
-"""Extractors that installed packages register by an entry point, in searches and by name.
+"""Extractors that installed packages register by entry points, in searches and by name.
 
 ``tests/plugin`` is such a package; pip installs it into a folder of its own.
 """
@@ -54,7 +54,7 @@ BLACK_BOX = DecisionTreeClassifier(max_depth=3, random_state=0)
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that pip has installed the package into."""
+    """Return the folder into which pip installed the package."""
     if importlib.util.find_spec("pip") is None:
         pytest.skip("pip is not installed here")
     folder = tmp_path_factory.mktemp("site")
@@ -66,7 +66,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def forget(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Packages that a test imports are unknown to the next one."""
+    """Forget packages that a test has imported."""
     before = set(sys.modules)
     yield
     for name in set(sys.modules) - before:
@@ -77,14 +77,14 @@ def forget(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def plugin(installed: Path, monkeypatch: pytest.MonkeyPatch, forget: None) -> Path:
     monkeypatch.syspath_prepend(installed)
-    # Worker processes that another test has left do not look there.
+    # Worker processes of other tests do not search there.
     get_reusable_executor().shutdown(wait=True)
     return installed
 
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forget: None) -> Callable[..., Path]:
-    """Install a package of one module by hand, as an installer leaves it."""
+    """Install a package of one module by hand, as an installer does."""
 
     def install(package: str, code: str, **entries: str) -> Path:
         module = package.replace("-", "_")
@@ -100,7 +100,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forget: None) -> Ca
     return install
 
 
-# --- a package that does everything right ---
+# --- a valid package ---
 
 
 def test_plugin_is_found_by_name(plugin: Path) -> None:
@@ -190,7 +190,7 @@ def test_command_line_finds_plugin(installed: Path) -> None:
     assert '"their-name"' in run.stdout
 
 
-# --- packages that do not ---
+# --- invalid packages ---
 
 
 @pytest.mark.slow
@@ -351,7 +351,7 @@ def test_search_accepts_plugin_without_base_class(install: Callable[..., Path]) 
     ducks = search.leaderboard_[search.leaderboard_["extractor"] == "duck"]
     assert set(ducks["state"]) == {"complete"}
     assert set(ducks["n_rules"]) == {2}
-    assert ducks["black_box_rows"].isna().all()  # it does not count what it asks
+    assert ducks["black_box_rows"].isna().all()  # it does not count its queries
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         ExtractorSearchCV(BLACK_BOX, extractors=("duck",)).fit(X, LABELS[:-1])
 
@@ -372,7 +372,7 @@ def test_plugin_that_does_not_do_the_task_is_rejected(install: Callable[..., Pat
         ExtractorSearchCV(BLACK_BOX, extractors=("task",)).fit(X, LABELS)
 
 
-# --- names that stand for settings ---
+# --- names that fix settings ---
 
 SPACES = [(name, task) for name, spec in PSYKE_EXTRACTORS.items() for task in spec.tasks]
 TARGETS: dict[str, Any] = {"classification": LABELS, "regression": X[:, 3] + X[:, 0]}

@@ -1,4 +1,4 @@
-"""How far a search is, on a terminal and beside one."""
+"""Progress of a search on a terminal and without one."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def test_race_is_the_same_in_two_processes() -> None:
     ids=["limit", "objective"],
 )
 def test_race_keeps_undominated_candidates(options: dict[str, Any]) -> None:
-    """A candidate that is the best by one of them is never pruned."""
+    """A candidate that is the best in one respect is never pruned."""
     search = search_of(n_trials=10, **options).fit(X, Y)
     name, sign = ("fidelity", 1) if "min_fidelity" in options else ("neg_terms_per_rule", 1)
     complete = [t for t in trials_of(search) if t.state == TrialState.COMPLETE]
@@ -202,7 +202,7 @@ def test_failed_baselines_are_not_repeated(tmp_path: Path) -> None:
 
 
 def test_workers_count_each_baseline_once(tmp_path: Path) -> None:
-    """Both evaluate the same baseline at the same time; one of them stores it."""
+    """Both evaluate the same baseline at the same time, and one of them stores it."""
     path, numbers = tmp_path / "s.journal", itertools.count()
     searches: list[ExtractorSearchCV] = []
 

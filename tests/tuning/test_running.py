@@ -46,7 +46,7 @@ from skescore.tuning import (
 )
 from skescore.tuning.spaces import starting_points
 
-# Fewer leaves than classes are a bad candidate, not a wrong one.
+# Fewer leaves than classes are a bad candidate, not an invalid one.
 pytestmark = pytest.mark.filterwarnings("ignore:max_leaf_nodes=:UserWarning")
 
 X, Y = (part[::3] for part in load_iris(return_X_y=True))
@@ -89,7 +89,7 @@ def unbroken() -> ExtractorSearchCV:
 
 @pytest.fixture
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Any]]:
-    """Opens a storage, a journal by default, as each process would for itself."""
+    """Return a function that opens the storage, a journal by default, like another process."""
     kind = getattr(request, "param", "journal")
     path = f"{tmp_path}/s.journal" if kind == "journal" else f"sqlite:///{tmp_path}/s.db"
     storages = []
@@ -105,11 +105,11 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[
 
 
 class BreakdownError(Exception):
-    """Something that a callback did not expect."""
+    """Unexpected error of a callback."""
 
 
 def raising(error: BaseException, name: str, number: int) -> Callable[..., None]:
-    """A callback that raises after one trial."""
+    """Return a callback that raises after one trial."""
 
     def callback(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         if study.study_name.endswith(name) and trial.number == number:
@@ -145,7 +145,7 @@ def test_halving_stops_the_worse_extractor(
 
 
 def test_stop_reason_names_the_upper_bound() -> None:
-    # A single box for everything: the labels of two kinds of three are wrong for sure.
+    # A single box for everything: the labels of two of three kinds are certainly wrong.
     spaces = {"gridex": {"n_slices": CategoricalDistribution([1])}}
     search = search_of(spaces=spaces).fit(X, Y)
     (score,) = set(search.leaderboard_["score"][search.leaderboard_["extractor"] == "gridex"])
@@ -243,7 +243,7 @@ def test_bound_pruner_keeps_the_winner(scoring: str) -> None:
         "sampler": optuna.samplers.RandomSampler(seed=4),
     }
     black_box = DecisionTreeClassifier(max_depth=5, random_state=0)
-    rows = X[:, :2]  # of which more leaves always tell more apart
+    rows = X[:, :2]  # for which more leaves always improve the rules
     bound = search_of(black_box, pruner="bound", **options).fit(rows, Y)
     free = search_of(black_box, pruner=None, **options).fit(rows, Y)
     assert len({trial.value for trial in trials_of(free)}) > 4
@@ -262,7 +262,7 @@ def test_bound_pruner_keeps_the_winner(scoring: str) -> None:
             )
             known = full.user_attrs["folds"][: len(seen)]
             assert [f["score"] for f in seen] == [f["score"] for f in known]
-            # Its held-out mean could not have been the best, whatever the other folds had been.
+            # Its held-out mean could not have been the best for any results on the other folds.
             best = {"ice": ice_score(1.0, 1, 1.0)}.get(scoring, 0.0)
             reach = (sum(fold["score"] for fold in seen) + best * (5 - len(seen))) / 5
             assert full.value <= reach < bound.leaderboard_["score"].max()
@@ -280,7 +280,7 @@ def test_bound_pruner_keeps_the_winner(scoring: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_duplicates_of_pruned_trials_are_pruned(seed: int) -> None:
-    # Many of the four trials that are begun together are equal.
+    # Many of the four trials that start together are equal.
     spaces = {"cart": {"max_leaf_nodes": CategoricalDistribution([2, 3])}}
     search = search_of(
         extractors=["cart"],
@@ -303,11 +303,11 @@ def test_optuna_pruner_runs_after_every_fold() -> None:
         return float(len(model.rules_))
 
     study = optuna.create_study(direction="maximize", study_name="cart")
-    # One, then four that are begun together; the last is judged by what ended before.
+    # One, then four that start together; the last one is judged by those that ended before.
     for leaves in (8, 7, 6, 9, 5, 2):
         study.enqueue_trial({"max_leaf_nodes": leaves})
     black_box = DecisionTreeClassifier(random_state=0)
-    noisy = np.random.default_rng(0).permutation(Y)  # enough leaves to tell apart
+    noisy = np.random.default_rng(0).permutation(Y)  # enough leaves to distinguish kinds
     pruner = optuna.pruners.MedianPruner(n_startup_trials=2)
     study.pruner = pruner
     search = search_of(
@@ -418,7 +418,7 @@ def test_resumed_search_counts_existing_trials(opened: Callable[[], Any]) -> Non
     first = search_of(storage=opened(), n_trials=5, **options).fit(X, Y)
     begun = [trial.params for trial in trials_of(first)]
     second_fitted = search_of(storage=opened(), n_trials=5, **options).fit(X, Y)
-    pd.testing.assert_frame_equal(second_fitted.leaderboard_, first.leaderboard_)  # seconds too
+    pd.testing.assert_frame_equal(second_fitted.leaderboard_, first.leaderboard_)  # seconds as well
     more = search_of(storage=opened(), n_trials=7, **options).fit(X, Y)
     assert [t.params for t in trials_of(more)][:5] == begun
     assert len(more.leaderboard_) == len(trials_of(more)) == 7
@@ -428,7 +428,7 @@ def test_resumed_search_counts_existing_trials(opened: Callable[[], Any]) -> Non
 def test_search_reads_its_storage_rarely(
     opened: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each is a query: three per trial, the sampler's included, and three per baseline."""
+    """Each read is a query: three per trial, including the sampler, and three per baseline."""
     read, queries = optuna.Study.get_trials, []
 
     def counting(study: optuna.Study, *args: Any, **options: Any) -> list[Any]:
@@ -459,7 +459,7 @@ def test_callbacks_can_enqueue_trials(opened: Callable[[], Any]) -> None:
 
 
 def test_queued_trials_start_in_batches(opened: Callable[[], Any]) -> None:
-    """What is known of the first decides which of the next are extracted from all rows."""
+    """Results of the first trials decide which of the next are extracted from all rows."""
     first = search_of(
         storage=opened(),
         n_trials=2,
@@ -488,7 +488,7 @@ def test_new_worker_is_detected_before_extraction(
 
     def joins(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         if study.study_name.endswith("gridex") and trial.number == 1:
-            # Until its time is over it waits for the trials that the first has in hand.
+            # It waits for the running trials of the first until its time is over.
             boards.append(board_of(search_of(storage=opened(), timeout=2).fit(X, Y)))
 
     search = search_of(storage=opened(), callbacks=[joins]).fit(X, Y)
@@ -516,7 +516,7 @@ def test_resume_between_batches_gives_the_same_result(
 
 @pytest.fixture(scope="module")
 def of_the_dead() -> Callable[[Path], bytes]:
-    """Makes what this process wrote to a journal that of a process that has ended."""
+    """Change the process id in a journal to that of a process that has ended."""
     ended = subprocess.Popen([sys.executable, "-S", "-c", ""])
     ended.wait()
     ours, theirs = (f'"process":{number},'.encode() for number in (os.getpid(), ended.pid))
@@ -532,7 +532,7 @@ def of_the_dead() -> Callable[[Path], bytes]:
 def journal_of_the_dead(
     tmp_path_factory: pytest.TempPathFactory, of_the_dead: Callable[[Path], bytes]
 ) -> list[bytes]:
-    """What a whole search wrote, line by line, as if by a process that has ended."""
+    """Return the lines of a whole search as if written by a process that has ended."""
     path = tmp_path_factory.mktemp("whole") / "s.journal"
     search_of(storage=open_storage(path)).fit(X, Y)
     return of_the_dead(path).splitlines(keepends=True)
@@ -546,7 +546,7 @@ def check_killed_at(lines: list[bytes], unbroken: ExtractorSearchCV, path: Path)
 def check_like(unbroken: ExtractorSearchCV, path: Path, broken: object) -> None:
     search = search_of(storage=open_storage(path)).fit(X, Y)
     columns = ["extractor", "params", "score", "state", "n_rules"]
-    # As texts, because the score of a pruned trial is not a number, which equals nothing.
+    # As texts, because the score of a pruned trial is NaN, which equals nothing.
     result, expected = (
         sorted(map(str, one.leaderboard_[columns].itertuples(index=False)))
         for one in (search, unbroken)
@@ -555,8 +555,8 @@ def check_like(unbroken: ExtractorSearchCV, path: Path, broken: object) -> None:
     assert search.rules_ == unbroken.rules_
 
 
-# Fault: a search that was killed when a trial was in the storage, but no sign of its worker's life,
-# went on as if another worker were there: it waited two minutes, and had other trials.
+# Fault: a search that was killed when a trial was in the storage, but no heartbeat of its worker,
+# continued as if another worker were there: it waited two minutes, and ran other trials.
 @pytest.mark.slow
 def test_resume_after_kill_at_trial_creation_is_exact(
     journal_of_the_dead: list[bytes], unbroken: ExtractorSearchCV, tmp_path: Path
@@ -579,11 +579,11 @@ def test_resume_after_kill_at_any_line_is_exact(
 
 
 class KilledError(BaseException):
-    """The process is gone: nothing more is written."""
+    """Stand-in for a killed process, which writes nothing more."""
 
 
 def break_off(path: Path, number: int, how: str) -> None:
-    """Search until a line is to be written: interrupted before or after it, or killed."""
+    """Search until a line is written: interrupt before or after it, or kill."""
     storage = open_storage(path)
     write, numbers = storage._backend.append_logs, itertools.count()
 
@@ -601,7 +601,7 @@ def break_off(path: Path, number: int, how: str) -> None:
         search_of(storage=storage).fit(X, Y)
 
 
-# Fault: one that was interrupted as it gave a trial its hyperparameters tried some twice
+# Fault: a search that was interrupted while a trial got its parameters tried some twice
 # and others never. These are the lines after which the fourth trial and the ninth exist.
 @pytest.mark.parametrize("number", [83, 210])
 def test_resume_after_interrupt_at_trial_creation_is_exact(
@@ -622,13 +622,13 @@ def test_resume_after_random_interruptions_is_exact(
         for _ in range(rng.integers(1, 5)):
             number = int(rng.integers(2, rng.choice([60, 290])))
             how = ["before", "after", "killed"][: 3 - any(h == "killed" for _, h in broken)]
-            broken.append((number, str(rng.choice(how))))  # what kills twice is given up
+            broken.append((number, str(rng.choice(how))))  # trials that kill twice are given up
             break_off(path, *broken[-1])
             of_the_dead(path)
         check_like(unbroken, path, (case, broken))
 
 
-# Fault: a trial that was tried again had a later number, by which the sampler and ties go.
+# Fault: a repeated trial had a later number, which determines the sampler and ties.
 @pytest.mark.slow
 def test_resume_with_renumbered_trials_is_exact(tmp_path: Path) -> None:
     of = functools.partial(search_of, extractors=("cart",), n_trials=24)
@@ -651,7 +651,7 @@ def test_resume_with_renumbered_trials_is_exact(tmp_path: Path) -> None:
     assert going_on.rules_ == unbroken.rules_
 
 
-# Fault: the time that was left was counted on a clock that may be set.
+# Fault: the remaining time was measured by a clock that may be set.
 def test_changed_clock_has_no_effect(
     unbroken: ExtractorSearchCV, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -683,9 +683,9 @@ def test_callback_error_leaves_no_running_trial(
     storage = opened()
     for summary in optuna.get_all_study_summaries(storage):
         study = optuna.load_study(study_name=summary.study_name, storage=storage)
-        # Those that were begun and not measured are queued.
+        # Those that were started but not measured are queued.
         assert all(trial.state != TrialState.RUNNING for trial in study.trials)
-    # So that nobody waits for it.
+    # So that no other worker waits for it.
     going_on = search_of(storage=storage).fit(X, Y)
     assert len(going_on.leaderboard_) == 12 + len(baselines_of(going_on))
     assert set(going_on.leaderboard_["state"]) <= {"complete", "pruned"}
@@ -696,7 +696,7 @@ def test_callback_error_leaves_no_running_trial(
 def test_evaluation_error_leaves_no_partial_trial(
     n_calls: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that ends while a candidate has been evaluated on some folds only."""
+    """The process ends when a candidate has been evaluated on some folds only."""
     evaluate, n_made = FoldEvaluator.__call__, 0
 
     def break_down(self: FoldEvaluator, extractor: Any, fold: int) -> FoldResult:
@@ -754,7 +754,7 @@ def test_other_search_of_same_name_is_rejected(
     search = search_of(options.pop("estimator", BLACK_BOX), **settings | options)
     with pytest.raises(ValueError, match=rf"(?s)study 'skescore/cart' .*{told}.*study name"):
         search.fit(rows, Y)
-    assert contents(stored) == before  # and nothing was begun
+    assert contents(stored) == before  # and nothing was started
     other = search_of(
         search.estimator, **settings | options | {"study_name": "other", "storage": None}
     )
@@ -775,7 +775,7 @@ def test_search_on_other_rows_is_rejected(
 def test_function_scoring_is_identified_by_name(
     tmp_path: Path,
 ) -> None:
-    def made() -> Callable[..., float]:  # anew, as by another run of a script
+    def made() -> Callable[..., float]:  # a new function, as in another run of a script
         def few_rules(model: Any, X: Any, y: Any) -> float:
             return -float(len(model.rules_))
 
@@ -790,13 +790,13 @@ def test_function_scoring_is_identified_by_name(
         search_of(**other).fit(X, Y)
 
 
-# Fitted on all rows both are right about each of them, as models of all rows often are.
+# Fitted on all rows, both predict each of them correctly, as many models do.
 NEIGHBOR = FrozenEstimator(KNeighborsClassifier(1).fit(X, Y))
 FOREST = FrozenEstimator(ExtraTreesClassifier(5, random_state=0).fit(X, Y))
 
 
 def flipped(rows: Any) -> Any:
-    """The nearest neighbor, but for rows unlike all that there are."""
+    """Return the class of the nearest neighbor, but class 2 for rows unlike all others."""
     y_pred = NEIGHBOR.predict(rows)
     return np.where(np.asarray(rows)[:, 0] > 2 * np.asarray(rows)[:, 2], y_pred, 2)
 
@@ -891,7 +891,7 @@ def test_resume_accepts_an_unpicklable_black_box(
 
 
 class BlinkingStorage(RDBStorage):
-    """A database that fails at some of its calls, as while its server is restarted."""
+    """Database that fails at some calls, as during a restart of its server."""
 
     def fail_at(self, *calls: int) -> BlinkingStorage:
         self.count, self.failing = 0, set(calls)
@@ -924,7 +924,7 @@ def outcome(search: ExtractorSearchCV) -> Any:
     return sorted(json.dumps(row, sort_keys=True, default=str) for row in rows)
 
 
-@pytest.mark.slow  # as it waits between its tries
+@pytest.mark.slow  # while it waits between its attempts
 @pytest.mark.parametrize("calls", [(1,), (2,), (20, 22), (40, 41, 42), (25,)])
 def test_search_survives_storage_failures(
     calls: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -1136,7 +1136,7 @@ def test_trials_of_killed_workers_are_repeated(workers: dict[str, Any]) -> None:
         for number, (state, params, _, error) in enumerate(some)
         if state == "FAIL" and "process" in (error or "")
     ]
-    # The rest of the wave: one more trial of the one, two of the other.
+    # The rest of the batch: one more trial of the one, two of the other.
     assert sorted((name, number) for name, number, _ in left) == [
         ("cart", 2),
         ("gridex", 1),
@@ -1146,7 +1146,7 @@ def test_trials_of_killed_workers_are_repeated(workers: dict[str, Any]) -> None:
         again = [trial for trial in trials[name] if trial[2] == number]
         assert [(state, p) for state, p, _, _ in again] == [("COMPLETE", params)]
     assert {trial[0] for some in trials.values() for trial in some} == {"COMPLETE", "FAIL"}
-    # Every trial is in the table once, but not what was tried again.
+    # Every trial is in the table once, but repeated ones are not.
     assert len(board) == 12
     rows = [(row["extractor"], row["trial"]) for row in board]
     assert len(set(rows)) == 12
@@ -1161,7 +1161,7 @@ def check_shared(one: dict[str, Any], other: dict[str, Any], n_trials: int) -> N
     assert {row["state"] for row in board} == {"complete"}
     rows = {(row["extractor"], row["trial"]) for row in board}
     assert len(rows) == n_trials
-    # What both began at the same moment, one too many, was given back.
+    # Trials beyond the budget that both started at the same moment were given back.
     for name, trials in one["trials"].items():
         for number, (state, *_) in enumerate(trials):
             assert state == ("COMPLETE" if (name, number) in rows else "FAIL")

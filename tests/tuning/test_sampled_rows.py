@@ -1,4 +1,4 @@
-"""Trials on a sample of many rows, the finalists on all of them."""
+"""Trials on a sample of many rows, and finalists on all rows."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_search_samples_rows_for_trials_but_not_for_winner() -> None:
     second_fitted = search_of().fit(X, Y)
     assert second_fitted.rules_ == search.rules_
     np.testing.assert_array_equal(second_fitted.leaderboard_["score"], search.leaderboard_["score"])
-    # What was measured of the first on all rows is what its rules score there.
+    # The score of the first on all rows is that of its rules there.
     assert search.score(X, Y) == pytest.approx(finalists.iloc[0])
 
 

@@ -1,4 +1,4 @@
-"""ExtractorSearchCV: what it finds, records, predicts and refuses."""
+"""ExtractorSearchCV: results, records, predictions and errors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from skescore.scorers import ice, knowledge, make_ice_scorer, neg_fire, neg_q
 from skescore.tuning import ExtractorObjective, ExtractorSearchCV, search_space
 from skescore.tuning.spaces import starting_points
 
-# Fewer leaves than classes are a bad candidate, not a wrong one.
+# Fewer leaves than classes are a bad candidate, not an invalid one.
 pytestmark = pytest.mark.filterwarnings("ignore:max_leaf_nodes=:UserWarning")
 
 X, Y = (part[::2] for part in load_iris(return_X_y=True))
@@ -76,7 +76,7 @@ def without_times(board: pd.DataFrame) -> pd.DataFrame:
     return board.drop(columns="seconds")
 
 
-# --- what it finds -------------------------------------------------------------------------------
+# --- results -------------------------------------------------------------------------------------
 
 
 def test_best_score_equals_cross_validation_of_winner(fitted: ExtractorSearchCV) -> None:
@@ -162,7 +162,7 @@ def test_scoring_decides_the_winner(scoring: Any) -> None:
     search = search_of(scoring=scoring or most_rules, n_trials=6).fit(X, LABELS)
     board = search.leaderboard_
     if scoring is None:
-        assert set(calls) == {25, len(X)}  # held-out rows, and all for what may win
+        assert set(calls) == {25, len(X)}  # held-out rows, and all rows for possible winners
         assert search.best_score_ == board["n_rules"].max()
     else:
         scorer = neg_fire if scoring == "neg_fire" else scoring
@@ -170,7 +170,7 @@ def test_scoring_decides_the_winner(scoring: Any) -> None:
         assert search.best_score_ == pytest.approx(by_hand.mean())
 
 
-# --- what it records -----------------------------------------------------------------------------
+# --- records -------------------------------------------------------------------------------------
 
 
 def test_leaderboard_has_every_trial_with_the_best_first(fitted: ExtractorSearchCV) -> None:
@@ -235,7 +235,7 @@ def test_leaderboard_breaks_ties_by_rules_then_extractor() -> None:
 @pytest.mark.slow
 def test_search_divides_trials_and_names_studies() -> None:
     search = search_of(n_trials=5).fit(X, LABELS)
-    # After one trial each, the one that is ahead gets the others.
+    # After one trial each, the best extractor gets the others.
     numbers = {name: len(budgeted_trials(study)) for name, study in search.studies_.items()}
     assert numbers == {"cart": 4, "gridex": 1}
     even = search_of(n_trials=5, allocation="even").fit(X, LABELS)
@@ -405,7 +405,7 @@ def test_methods_raise_not_fitted_error_before_fit(method: str) -> None:
 
 
 class Counting(KNeighborsClassifier):
-    """Counts its fits, and the rows of each question."""
+    """Black box that counts its fits and the rows of each query."""
 
     fits: list[int]
     questions: list[int]
@@ -424,7 +424,7 @@ def counting() -> Counting:
     return kind(5)
 
 
-# Without points that GridEx adds, all candidates ask about the same rows.
+# Without generated points of GridEx, all candidates query the same rows.
 SAME_ROWS = {
     "gridex": {"n_slices": IntDistribution(2, 8)},
     "cart": {"max_leaf_nodes": IntDistribution(2, 8)},
@@ -435,15 +435,15 @@ def test_black_box_is_fitted_and_queried_once_per_fold() -> None:
     black_box = counting()
     search = search_of(black_box, cv=FOLDS, n_trials=8, spaces=SAME_ROWS).fit(X, LABELS)
     sizes = [len(part) for fold in FOLDS.split(X, LABELS) for part in fold]
-    assert black_box.fits == [*sizes[::2], len(X)]  # the last is the winner's as well
-    # Held-out rows for the black box's own quality, training rows once for all extractors.
+    assert black_box.fits == [*sizes[::2], len(X)]  # the last query is that of the winner as well
+    # Held-out rows for the quality of the black box, training rows once for all extractors.
     assert sorted(black_box.questions) == sorted([*sizes, len(X)])
     assert search.query_cost_.n_rows == sum(sizes[::2]) + len(X)
     assert 0 < search.query_cost_.seconds < search.search_seconds_
     winner = search.best_extractor_
     assert type(winner.estimator) is type(winner.estimator_) is type(winner.oracle_.estimator)
-    assert not hasattr(winner.estimator, "classes_")  # not fitted, so that a clone learns anew
-    # The table tells what each candidate asked, whoever had asked before.
+    assert not hasattr(winner.estimator, "classes_")  # not fitted, so that a clone is fitted again
+    # The table states the queries of each candidate, even if others queried the same before.
     assert (search.leaderboard_["black_box_calls"] == 1).all()
     assert search.leaderboard_["black_box_rows"].tolist() == pytest.approx([50.0] * 8)
 
@@ -554,7 +554,7 @@ def test_search_can_be_pickled(fitted: ExtractorSearchCV) -> None:
     assert ice(again, X, LABELS) == ice(fitted, X, LABELS)
 
 
-# --- among scikit-learn's tools ------------------------------------------------------------------
+# --- compatibility with scikit-learn -------------------------------------------------------------
 
 
 def test_scorers_score_a_search_like_its_rules(fitted: ExtractorSearchCV) -> None:
@@ -585,7 +585,7 @@ def test_search_works_in_pipeline_and_grid_search() -> None:
     assert ice(outer, X, LABELS) == ice(inner.best_extractor_, rows, LABELS)
 
 
-# --- the same again ------------------------------------------------------------------------------
+# --- reproducibility -----------------------------------------------------------------------------
 
 
 def test_same_seed_gives_the_same_search(fitted: ExtractorSearchCV) -> None:
@@ -657,7 +657,7 @@ def test_search_keeps_global_states(level: int, capfd: pytest.CaptureFixture[str
     try:
         search_of(n_trials=2).fit(X, LABELS)
         assert optuna.logging.get_verbosity() == level
-        with pytest.raises(ValueError, match="None of the"):  # also where all fails
+        with pytest.raises(ValueError, match="None of the"):  # also if all trials fail
             search_of(n_trials=2, spaces=BROKEN, extractors=["gridex"]).fit(X, LABELS)
         assert optuna.logging.get_verbosity() == level
     finally:
@@ -666,7 +666,7 @@ def test_search_keeps_global_states(level: int, capfd: pytest.CaptureFixture[str
     assert capfd.readouterr() == ("", "")  # no line per trial
 
 
-# --- what it refuses -----------------------------------------------------------------------------
+# --- invalid arguments ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -707,7 +707,7 @@ def test_parameters_reject_invalid_values(
     search = ExtractorSearchCV(**options)
     with pytest.raises(kind, match=message):
         search.fit(X, LABELS)
-    assert black_box.fits == []  # nothing costly has been done
+    assert black_box.fits == []  # nothing expensive has been done
 
 
 def test_scoring_that_returns_a_dict_is_rejected() -> None:
@@ -781,7 +781,7 @@ def test_search_has_the_attributes_of_extractors(fitted: ExtractorSearchCV) -> N
     assert fitted.coverage_ == winner.coverage_
     assert fitted.completeness_ == winner.completeness_
     assert fitted.fidelity(X) == winner.fidelity(X)
-    # Without y the score compares with the black box.
+    # Without y, the score compares with the black box.
     assert fitted.score(X) == fitted.score(X, fitted.oracle_.query(X))
 
 
@@ -840,7 +840,7 @@ def test_extractors_accept_names_classes_and_instances() -> None:
 
 
 class WithASpace(CARTExtractor):
-    """An extractor that nobody registered."""
+    """Unregistered extractor with a search space."""
 
     @staticmethod
     def search_space(n_rows: int, y: Any, task: str) -> dict[str, Any]:

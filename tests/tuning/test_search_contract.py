@@ -1,4 +1,4 @@
-"""ExtractorSearchCV as a scikit-learn estimator: all of scikit-learn's own checks."""
+"""ExtractorSearchCV passes the estimator checks of scikit-learn."""
 
 from __future__ import annotations
 

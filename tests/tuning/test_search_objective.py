@@ -1,4 +1,4 @@
-"""What a search is after: one score, or several measures that are minimized together."""
+"""Goals of a search: one score, or several measures that are minimized together."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def own_score(model: Any, X: Any, y: Any) -> float:
     [
         ("ice", "ice"),
         ("neg_fire", "neg_fire"),
-        ("fire", "fire"),  # as the caller says it
+        ("fire", "fire"),  # as named by the caller
         (make_fire_scorer(psi=3), "neg_fire"),
         ("mean_rule_c2", "mean_rule_c2"),
         (own_score, "own_score"),
@@ -105,7 +105,7 @@ def test_objective_minimizes_several_measures_in_order() -> None:
     assert objective.directions == ["minimize"] * 3
     assert objective.metric_names == ["n_rules", "loss", "incompleteness"]
     assert objective.values(results_of(FOLDS)) == (3.5, 0.375, 0.375)
-    assert objective.scorer.measure is ice.measure  # the score that is kept beside them
+    assert objective.scorer.measure is ice.measure  # the score that is stored in addition
     assert SearchObjective.of(("loss", "n_rules"), "neg_fire").name == "neg_fire"
     assert SearchObjective.of(("loss", "n_rules"), own_score).scorer is own_score
 
@@ -129,11 +129,11 @@ def test_objective_averages_measures_over_folds() -> None:
     assert [name for name in names if math.isnan(values[name])] == ["incompleteness"]
 
 
-# --- the best that any rules can have ------------------------------------------------------------
+# --- upper bounds of scores ----------------------------------------------------------------------
 
 
 def test_best_possible_equals_manual_results() -> None:
-    # The loss is zero at best; ICE is greatest for one flawless rule over the whole space.
+    # The loss is zero at best; ICE is largest for one rule without errors over the whole space.
     for scorer in (neg_fire, make_fire_scorer(psi=0.5), make_q_scorer(size="literals")):
         assert SearchObjective.of(scorer).best_possible == 0.0
     by_hand = 1 / (1 + math.exp(-5)) / (1 + math.exp(0.3 - 5))
@@ -142,7 +142,7 @@ def test_best_possible_equals_manual_results() -> None:
     heavy = make_ice_scorer(phi=2, rho=5)
     expected = 1 / (1 + math.exp(-5)) / (1 + math.exp(1.5 - 5))
     assert SearchObjective.of(heavy).best_possible == pytest.approx(expected, rel=1e-12)
-    # A size of the caller's own may fall below one, but not to nothing.
+    # A custom size may be below one, but not zero.
     own = make_ice_scorer(size=lambda model: 0.001)
     limit = (1 + math.exp(-5)) ** -2
     assert SearchObjective.of(own).best_possible == pytest.approx(limit, rel=1e-9)
@@ -233,7 +233,7 @@ def test_scores_with_all_rows_weight_parts(scoring: Any, formula: Any) -> None:
         (own_score, {}),
         ("mean_rule_c2", {}),
         (make_ice_scorer(completeness=lambda rules, X: 0.5), {}),
-        # Where the score is undefined, a number may stand in for it.
+        # A number may replace an undefined score.
         (make_ice_scorer(undefined=0.5), {"performance": math.nan}),
         (make_fire_scorer(undefined=-9.0), {"size": 0, "loss": math.nan}),
     ],
@@ -277,7 +277,7 @@ def test_scores_with_all_rows_handle_missing_results() -> None:
         assert scores_with_all_rows(objective, PARTS, none).tolist() == [-math.inf, -math.inf]
 
 
-# --- what it refuses -----------------------------------------------------------------------------
+# --- invalid goals -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_scorer_of_several_measures_is_checked() -> None:
     assert SearchObjective.of("ice").scorer.measure is ice.measure
 
 
-# --- what scores leave out as an axis ------------------------------------------------------------
+# --- measures that scores ignore as objectives ---------------------------------------------------
 
 
 def test_objective_minimizes_losses_of_rule_sets() -> None:
@@ -347,7 +347,7 @@ def test_search_trades_errors_for_stability() -> None:
     board = search.leaderboard_
     own = ["stability", "neg_terms_per_rule", "neg_redundant_rules"]
     assert [name for name in board if name in own] == own
-    # The same rules again, without the search; pruned trials have no measures of all folds.
+    # The same rules again without the search; pruned trials have no measures of all folds.
     for row in board[board["state"] == "complete"].to_dict(orient="records"):
         candidate = CARTExtractor(box, random_state=search.extractor_seed_, **row["params"])
         folds = StratifiedKFold(2).split(X, y)

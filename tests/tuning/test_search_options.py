@@ -36,16 +36,16 @@ from skescore.scorers import (
 from skescore.tuning import ExtractorObjective, ExtractorSearchCV
 from skescore.tuning.spaces import starting_points
 
-# Fewer leaves than classes are a bad candidate, not a wrong one.
+# Fewer leaves than classes are a bad candidate, not an invalid one.
 pytestmark = pytest.mark.filterwarnings("ignore:max_leaf_nodes=:UserWarning")
 
 X, Y = (part[::2] for part in load_iris(return_X_y=True))
-X = X[:, :2]  # of two features it takes many rules to tell the kinds apart
+X = X[:, :2]  # with two features, many rules are needed to distinguish the kinds
 X_NUMBERS, Y_NUMBERS = (part[:90] for part in load_diabetes(return_X_y=True))
 FOLDS = StratifiedKFold(3, shuffle=True, random_state=0)
 BLACK_BOX = DecisionTreeClassifier(max_depth=4, random_state=0)
 SEVERAL = ("loss", "n_rules", "incompleteness")
-# Volume counts: boxes that GridEx leaves out make it incomplete.
+# Volume counts: boxes that GridEx omits make it incomplete.
 SPACES: dict[str, Any] = {
     "cart": {"max_leaf_nodes": IntDistribution(2, 8)},
     "gridex": {"n_slices": IntDistribution(2, 6), "min_examples": IntDistribution(1, 9)},
@@ -103,7 +103,7 @@ def by_several() -> ExtractorSearchCV:
 
 
 def losses_of(search: ExtractorSearchCV, names: tuple[str, ...]) -> dict[tuple[str, int], Any]:
-    """What every trial is worth, from what was measured on the folds."""
+    """Return the losses of every trial, computed from the measurements on the folds."""
     part = {"incompleteness": "completeness_volume"}
     result = {}
     for name, study in search.studies_.items():
@@ -126,7 +126,7 @@ def ice_of(
 def judged_by_hand(
     score: Callable[[dict[str, Any]], float], folds: list[dict[str, Any]], rest: dict[str, Any]
 ) -> np.ndarray:
-    """What a candidate is judged by: held-out rows and the rules of all rows."""
+    """Return the scores by which a candidate is judged: held-out rows and rules of all rows."""
     found = []
     names = ("performance", "loss", "size", "completeness_volume", "completeness_instances")
     for fold in folds:
@@ -152,7 +152,7 @@ def test_scoring_minimizes_several_measures(by_several: ExtractorSearchCV) -> No
         for trial in study.trials:
             assert trial.values == pytest.approx(losses[name, trial.number], abs=1e-9)
             by_scorer = np.mean([fold["score"] for fold in trial.user_attrs["folds"]])
-            assert trial.user_attrs["score"] == pytest.approx(by_scorer)  # ICE, beside them
+            assert trial.user_attrs["score"] == pytest.approx(by_scorer)  # ICE in addition
 
 
 def test_pareto_front_equals_pairwise_comparison(by_several: ExtractorSearchCV) -> None:
@@ -167,7 +167,7 @@ def test_pareto_front_equals_pairwise_comparison(by_several: ExtractorSearchCV) 
     assert front["knee"].sum() == 1
     knee = by_several.knee_
     assert bool(knee["knee"])
-    # The nearest to the ideal where every measure goes from 0 to 1 on the front.
+    # The nearest to the ideal if every measure ranges from 0 to 1 on the front.
     points = np.array(shown)
     width = np.ptp(points, axis=0)
     scaled = ((points - points.min(axis=0)) / np.where(width > 0, width, 1)) ** 2
@@ -180,7 +180,7 @@ def test_knee_wins_among_several_measures(by_several: ExtractorSearchCV) -> None
     assert (first["extractor"], first["trial"]) == (knee["extractor"], knee["trial"])
     assert (by_several.best_name_, by_several.best_params_) == (knee["extractor"], knee["params"])
     assert by_several.best_score_ == first["score"]
-    assert first["score"] < by_several.leaderboard_["score"].max()  # ICE would choose another
+    assert first["score"] < by_several.leaderboard_["score"].max()  # ICE would select another
     parameters = by_several.best_extractor_.get_params(deep=False)
     assert {n: parameters[n] for n in by_several.best_params_} == by_several.best_params_
     rest = by_several.leaderboard_.iloc[1:]
@@ -229,7 +229,7 @@ def test_scoring_minimizes_measures_of_regression() -> None:
     n_baselines = sum("baseline" in t.user_attrs for t in search.studies_["cart"].trials)
     assert n_baselines > 2
     assert len(search.leaderboard_) == 12 + n_baselines
-    # Who went on added more to the common front of the first four trials than the other.
+    # The extractor that continues added more to the common front of the first four trials.
     (loser,) = search.stopped_
     trials = search.studies_[loser].trials
     assert sum("baseline" not in trial.user_attrs for trial in trials) == 4
@@ -281,7 +281,7 @@ def test_best_for_equals_search_with_weights(
 ) -> None:
     other = search_of(scoring=scoring).fit(X, Y)
     scorer = neg_fire if scoring == "neg_fire" else scoring
-    assert params_of(other) == params_of(by_ice)  # the sampler looks at no score
+    assert params_of(other) == params_of(by_ice)  # the sampler uses no scores
     found = by_ice.best_for(**weights)
     assert found["score"] == pytest.approx(other.best_score_, rel=1e-12)
     winner = other.leaderboard_.iloc[0]
@@ -457,11 +457,11 @@ def test_equal_candidates_are_refitted_once(
             for k, other in enumerate(parts)
             if k != place
         ]
-        # One that a later trial equals was made before that was known.
+        # A candidate that a later trial equals was extracted before.
         assert made[place] or any(equalled)
 
 
-# --- samplers and studies of one's own -----------------------------------------------------------
+# --- samplers and studies of the user ------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -492,7 +492,7 @@ def test_partial_fixed_sampler_keeps_parameters() -> None:
 
 
 class Noting(optuna.samplers.RandomSampler):
-    """A sampler that tells whether it was asked."""
+    """Sampler that records its calls."""
 
     def __init__(self) -> None:
         super().__init__(seed=3)
@@ -529,7 +529,7 @@ def test_studies_keep_their_sampler_and_trials() -> None:
     for _, row in rows.iterrows():
         scores = cross_val_score(search.make_candidate(row), X, Y, scoring=ice, cv=FOLDS)
         assert row["score"] == pytest.approx(scores.mean(), rel=1e-12)
-    # What was measured before is not extracted anew.
+    # Measured candidates are not extracted again.
     for trial in study.trials[2:]:
         first = next(t.number for t in study.trials if t.params == trial.params)
         assert trial.user_attrs.get("same_as") == (first if first < trial.number else None)
@@ -584,7 +584,7 @@ def test_measures_are_means_over_folds() -> None:
 
 
 def test_measures_use_weights_if_they_accept_them() -> None:
-    """Of predictions, of others' scorers and beside another reference; not only of rule sets."""
+    """Measures of predictions, other scorers and other references use weights as well."""
 
     def length(model: Any, X: Any, y: Any) -> int:
         return len(model.rules_)
@@ -612,7 +612,7 @@ def test_measures_use_weights_if_they_accept_them() -> None:
     assert means == pytest.approx(np.mean(found, axis=0).tolist())
 
 
-# --- as any other estimator ----------------------------------------------------------------------
+# --- estimator interface -------------------------------------------------------------------------
 
 
 def test_clone_keeps_parameters() -> None:
@@ -687,7 +687,7 @@ def test_progress_bar_without_terminal_prints_end(
     )
 
 
-# --- what it refuses -----------------------------------------------------------------------------
+# --- invalid arguments ---------------------------------------------------------------------------
 
 
 def own_score(model: Any, X: Any, y: Any) -> float:
@@ -725,7 +725,7 @@ def own_score(model: Any, X: Any, y: Any) -> float:
             "max_leaf_nodes",
         ),
     ],
-    # Functions would bring their addresses along, which differ between processes.
+    # Functions would store their addresses, which differ between processes.
     ids=lambda value: re.sub(r" at 0x\w+", "", str(value))[:60],
 )
 def test_parameters_reject_invalid_values(

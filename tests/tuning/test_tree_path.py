@@ -1,4 +1,4 @@
-"""CART's path in a search, compared with extractors that are fitted size by size."""
+"""Path of CART in a search, compared with extractors that are fitted size by size."""
 
 import warnings
 
@@ -44,7 +44,7 @@ def test_tree_path_keeps_undominated_trees(load):
     measured = error_by_size(folds, range(1, 13), merge_leaves=True)
     for size, (error, _) in measured.items():
         smaller = [measured[k][0] for k in sizes if k <= size and k in measured]
-        # Bounds are rounded for each size anew, which may move a row.
+        # Bounds are rounded for each size separately, which may move a row.
         assert min(smaller) <= error + 0.02
 
 

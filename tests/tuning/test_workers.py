@@ -1,4 +1,4 @@
-"""Candidates in this process and in others: the same results, whatever code they are made of."""
+"""Candidates in this process and in others give the same results, whatever their code."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SPACES = {"cart": {"max_leaf_nodes": IntDistribution(3, 5)}}
 
 
 class Shouting(DecisionTreeClassifier):
-    """A black box that only this file knows."""
+    """Black box that is defined in this file only."""
 
     def predict(self, X: Any, check_input: bool = True) -> np.ndarray:
         return np.char.upper(super().predict(X).astype(str))
@@ -111,7 +111,7 @@ def test_workers_remove_temporary_files(tmp_path: Path, monkeypatch: pytest.Monk
     with Workers(evaluator_of(), 2) as workers:
         folder = Path(workers._path).parent
         assert folder.parent == tmp_path
-        assert folder.stat().st_mode & 0o077 == 0  # for nobody else
+        assert folder.stat().st_mode & 0o077 == 0  # for no other user
     assert list(tmp_path.glob("skescore-*")) == []
     with pytest.raises(RuntimeError), Workers(evaluator_of(), 2):
         raise RuntimeError
@@ -122,7 +122,7 @@ def test_workers_remove_temporary_files(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.slow
 def test_workers_load_folds_of_each_search() -> None:
-    # As many tasks as it takes to reach every process.
+    # As many tasks as needed to reach every process.
     candidates = [CARTExtractor(BLACK_BOX, max_leaf_nodes=n, random_state=0) for n in range(2, 10)]
     tasks = [(candidate, fold) for candidate in candidates for fold in range(3)]
     for y in (Y, (Y == 2).astype(int)):
@@ -133,7 +133,7 @@ def test_workers_load_folds_of_each_search() -> None:
 
 
 class ThreadAsHelper:
-    """A thread in place of a process, ready after its first call."""
+    """Thread instead of a process that is ready after its first call."""
 
     def __init__(self, pool: ThreadPoolExecutor, seconds: float) -> None:
         self.pool = pool
@@ -143,7 +143,7 @@ class ThreadAsHelper:
 
 @st.composite
 def chain_plans(draw: Any) -> list[tuple[int, int, int, float]]:
-    """Length, certain calls, calls until it stops, and duration of the calls of each chain."""
+    """Draw length, certain calls, calls until the end and duration of the calls of each chain."""
     return draw(
         st.lists(
             st.tuples(
@@ -274,7 +274,7 @@ def test_batch_returns_calls_to_the_same_worker() -> None:
 
 @pytest.fixture
 def by_value() -> Iterator[None]:
-    """What this file defines travels with what uses it: other processes need not find the file."""
+    """Pickle the definitions of this file by value: other processes need not find the file."""
     module = sys.modules[__name__]
     cloudpickle.register_pickle_by_value(module)
     yield

@@ -1,4 +1,4 @@
-"""Search spaces: one per extractor, every point of which the extractor accepts."""
+"""Search spaces: one per extractor, which accepts all points."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BLACK_BOXES = {"classification": KNeighborsClassifier(), "regression": KNeighbor
 
 
 def points_of(space: dict[str, BaseDistribution]) -> st.SearchStrategy[dict[str, Any]]:
-    """Any point of a space, corners included."""
+    """Draw any point of a space, corners included."""
 
     def values(distribution: BaseDistribution) -> st.SearchStrategy[Any]:
         if isinstance(distribution, CategoricalDistribution):
@@ -80,12 +80,12 @@ def test_search_space_points_can_be_fitted(name: str, task: str, data: st.DataOb
     if "random_state" in extractor.get_params(deep=False):
         extractor.set_params(random_state=0)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # few leaves, one answer: bad, not wrong
+        warnings.simplefilter("ignore", UserWarning)  # few leaves, one class: bad, but valid
         fitted = clone(extractor).set_params(**params).fit(rows, target)
         assert fitted.n_rules_ >= 1
         assert len(fitted.predict(X)) == len(X)
         asked = space.active(params)
-        # What is not asked for must change nothing. Refinement without query rows would.
+        # Inactive parameters must change nothing. Refinement without query rows would.
         if params.keys() - asked.keys() - {"refinement_passes"}:
             asked |= {k: v for k, v in params.items() if k == "refinement_passes"}
             other = clone(extractor).set_params(**asked).fit(rows, target)
@@ -104,7 +104,7 @@ def test_starting_points_are_in_space(name: str, task: str, n_classes: int, n_ro
     assert all(space.holds(point) for point in points)
     assert all(points.count(point) == 1 for point in points)
     if n_classes <= 8 and n_rows == 200:
-        assert len(points) > 1  # a usual problem has some, beside the defaults
+        assert len(points) > 1  # a usual problem has some in addition to the defaults
 
 
 @pytest.mark.slow
@@ -118,12 +118,12 @@ def test_starting_points_include_the_defaults(name: str, task: str) -> None:
     target = np.array(["low", "middle", "high"])[np.digitize(y, [-1, 1])]
     tree = {"classification": DecisionTreeClassifier, "regression": DecisionTreeRegressor}[task]
     black_box = tree(random_state=0).fit(rows, target if task == "classification" else y)
-    y = black_box.predict(rows)  # thresholds are taken from what the black box answers
+    y = black_box.predict(rows)  # thresholds are derived from the predictions of the black box
     space = search_space(name, rows, y, task=task)
     extractor = extractor_class(name)(FrozenEstimator(black_box))
     if "random_state" in extractor.get_params(deep=False):
         extractor.set_params(random_state=0)
-    if name == "optimal-tree":  # the search needs a number, and "auto" is none
+    if name == "optimal-tree":  # the search needs a number instead of "auto"
         extractor.set_params(cuts_per_feature=16)
     rows_to_answer = random.normal(size=(1000, 3))
     expected = clone(extractor).fit(rows).predict(rows_to_answer)
@@ -159,7 +159,7 @@ def test_starting_points_respect_max_rules(name: str, max_rules: float) -> None:
 def test_starting_points_are_in_custom_space() -> None:
     y = np.arange(30) % 3
     # The points have max_leaf_nodes 3, 2, 4 and 6 (twice), min_samples_leaf 1, gini, and as many
-    # levels as so many leaves can have.
+    # levels as this many leaves can have.
     points = starting_points("cart", {"max_leaf_nodes": IntDistribution(2, 7)}, y, "classification")
     assert points == [{"max_leaf_nodes": n} for n in (3, 2, 4, 6)]
     space: dict[str, BaseDistribution] = {
@@ -275,7 +275,7 @@ def test_search_space_rejects_unknown_names() -> None:
         search_space("cart", X, TARGETS["regression"], task="ranking")
 
 
-# --- a space by itself ---------------------------------------------------------------------------
+# --- SearchSpace ---------------------------------------------------------------------------------
 
 NESTED = SearchSpace(
     {
@@ -296,7 +296,7 @@ NESTED = SearchSpace(
 
 @st.composite
 def spaces(draw: st.DrawFn) -> SearchSpace:
-    """Small spaces whose parameters wait for earlier or later ones."""
+    """Draw small spaces whose parameters depend on earlier or later ones."""
     kinds = st.sampled_from(
         [
             CategoricalDistribution(("a", None)),
@@ -321,7 +321,7 @@ def spaces(draw: st.DrawFn) -> SearchSpace:
 
 
 def waits(space: SearchSpace, name: str, params: dict[str, Any]) -> bool:
-    """Whether a parameter is asked for, straight from the definition."""
+    """Return whether a parameter is active according to the definition."""
     for other, values in space.conditions.get(name, {}).items():
         typed = [(type(value), value) for value in values]
         if waits(space, other, params) or (type(params[other]), params[other]) not in typed:
@@ -334,7 +334,7 @@ def asked_by_definition(space: SearchSpace, params: dict[str, Any]) -> dict[str,
 
 
 def identity(params: dict[str, Any]) -> frozenset[tuple[str, str, Any]]:
-    """Params to compare by; True is not 1."""
+    """Return parameters as a key that distinguishes True from 1."""
     return frozenset((name, type(value).__name__, value) for name, value in params.items())
 
 
@@ -450,7 +450,7 @@ def test_param_distributions_follow_the_scale() -> None:
     }
     counts = Counter(drawn["leaves"].tolist())
     assert set(counts) == set(range(2, 33))
-    for k in (2, 3, 8, 31, 32):  # a number stands for what is rounded to it
+    for k in (2, 3, 8, 31, 32):  # a number represents the values that are rounded to it
         share = math.log((k + 0.5) / (k - 0.5)) / math.log(32.5 / 1.5)
         assert counts[k] / n == pytest.approx(share, abs=4 * math.sqrt(share / n))
     assert np.log10(drawn["share"]).mean() == pytest.approx(-1, abs=0.02)

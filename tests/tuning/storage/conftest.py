@@ -1,4 +1,4 @@
-"""Real storages: files, a PostgreSQL of the tests' own, and Optuna's proxy; and real workers."""
+"""Real storages (files, a PostgreSQL of these tests, the proxy of Optuna) and real workers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ import pytest
 
 from skescore.tuning import open_storage
 
-#: What `tox` names must be there; anywhere else a missing one is left out.
+#: Requirements that `tox` names must be installed; elsewhere missing ones are skipped.
 NEEDED = os.environ.get("SKESCORE_ENGINES", "").split(",")
 
 
@@ -76,7 +76,7 @@ class PostgreSQL:
         self.count = 0
 
     def run(self, program: str, *arguments: str) -> None:
-        # The server refuses to be run by root.
+        # The server does not run as root.
         other: dict[str, Any] = {} if self.user is None else {"user": self.user, "extra_groups": ()}
         log = self.folder / "out.txt"
         with log.open("a") as output:  # a pipe would stay open as long as the server runs
@@ -128,7 +128,7 @@ class PostgreSQL:
         return f"postgresql://anna:{secret}@127.0.0.1:{self.port}/{database}"
 
     def new_database(self) -> str:
-        """The URL of an empty database."""
+        """Return the URL of an empty database."""
         import psycopg
 
         self.count += 1
@@ -140,7 +140,7 @@ class PostgreSQL:
 
 @contextlib.contextmanager
 def running_postgresql() -> Iterator[PostgreSQL]:
-    """A server for as long as it is needed."""
+    """Run a server for the tests that need it."""
     need("postgresql", "psycopg")
     positions = [shutil.which("initdb"), *sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))]
     results = [Path(place).resolve().parent for place in positions if place]
@@ -227,7 +227,7 @@ def workers() -> Iterator[Workers]:
 
 @pytest.fixture(params=["journal", "sqlite", "postgresql", "grpc"])
 def url(request: pytest.FixtureRequest, tmp_path: Path, workers: Workers) -> Iterator[str]:
-    """An empty storage of each kind."""
+    """Return an empty storage of each kind."""
     if request.param == "journal":
         yield str(tmp_path / "study.journal")
     elif request.param == "sqlite":
@@ -248,7 +248,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path, workers: Workers) -> Ite
 def restartable(
     request: pytest.FixtureRequest, tmp_path: Path, workers: Workers
 ) -> Iterator[tuple[str, Callable[[], None], Callable[[], None]]]:
-    """A storage behind a server, what stops the server at once, and what lets it go on."""
+    """Return a storage behind a server, a function to stop it and one to restart it."""
     if request.param == "postgresql":
         server = request.getfixturevalue("postgresql")
         yield server.new_database(), server.stop, server.go_on
@@ -267,7 +267,7 @@ def restartable(
 
 @pytest.fixture
 def opened(url: str) -> Iterator[Callable[[], optuna.storages.BaseStorage]]:
-    """Opens the storage, as each process or machine would for itself."""
+    """Return a function that opens the storage like another process or machine."""
     storages = []
 
     def open_it() -> optuna.storages.BaseStorage:

@@ -1,4 +1,4 @@
-"""Signs of life, and what follows from their absence, as seen by other workers."""
+"""Heartbeats of workers, and what other workers conclude from missing ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def study(tmp_path: Path) -> optuna.Study:
 
 
 def joined(folder: Path) -> optuna.Study:
-    """The study as another process would see it."""
+    """Return the study as another process sees it."""
     return optuna.create_study(
         study_name="study", storage=open_storage(folder / "a.journal"), load_if_exists=True
     )
@@ -43,14 +43,14 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Time as the observer sees it; what the wall says must not matter."""
+    """Return a clock for the observer; the system time must not matter."""
     made = Clock()
     monkeypatch.setattr(time, "monotonic", made.monotonic)
     return made
 
 
 def killed(study: optuna.Study, **changes: Any) -> Trial:
-    """A trial whose worker began, and is no more."""
+    """Return a trial that a worker started before it was killed."""
     trial = study.ask()
     with Heartbeat(trial):
         trial.suggest_float("x", 0, 1)
@@ -64,19 +64,19 @@ ELSEWHERE = {"machine": "another", "host": "far"}
 
 @pytest.fixture
 def ended() -> int:
-    """Number of a process that has ended."""
+    """Return the id of a process that has ended."""
     process = subprocess.Popen([sys.executable, "-S", "-c", ""])
     process.wait()
     return process.pid
 
 
 def retries(study: optuna.Study) -> list[int]:
-    """What the trials repeat that do."""
+    """Return the numbers of the trials that other trials repeat."""
     results = [trial.user_attrs.get("retry_of") for trial in study.trials]
     return [number for number in results if number is not None]
 
 
-# --- who is dead ---------------------------------------------------------------------------------
+# --- stale workers -------------------------------------------------------------------------------
 
 
 def test_retry_stale_fails_trials_of_ended_processes(study: optuna.Study, ended: int) -> None:
@@ -140,7 +140,7 @@ def test_retry_stale_keeps_a_grace_period_per_process(
     assert retry_stale(study, grace=10) == []
     clock.now += 11
     other = joined(tmp_path)
-    assert retry_stale(other, grace=10) == []  # it came a moment ago
+    assert retry_stale(other, grace=10) == []  # it was written a moment ago
     assert retry_stale(study, grace=10) == [0]
     assert retry_stale(other, grace=10) == []
 
@@ -188,7 +188,7 @@ def test_retry_stale_fails_trials_if_all_workers_ended(
     again = study.trials[1]
     assert again.state == TrialState.WAITING
     assert again.user_attrs == {"retry_of": 0}
-    assert again.system_attrs["fixed_params"] == {"x": 0.25}  # the sampler's own come anew
+    assert again.system_attrs["fixed_params"] == {"x": 0.25}  # the sampler draws its own again
 
 
 def test_retry_stale_without_heartbeats_does_nothing(study: optuna.Study, clock: Clock) -> None:
@@ -199,7 +199,7 @@ def test_retry_stale_without_heartbeats_does_nothing(study: optuna.Study, clock:
     assert study.trials[0].state == TrialState.RUNNING
 
 
-# --- what follows --------------------------------------------------------------------------------
+# --- consequences --------------------------------------------------------------------------------
 
 
 def test_retry_stale_repeats_a_trial_once(study: optuna.Study, ended: int) -> None:
@@ -276,7 +276,7 @@ def run_all(functions: list[Callable[[], None]]) -> None:
         raise errors[0]
 
 
-# --- giving signs of life ------------------------------------------------------------------------
+# --- heartbeats ----------------------------------------------------------------------------------
 
 
 def test_heartbeat_is_recorded(study: optuna.Study, tmp_path: Path, workers: Any) -> None:

@@ -54,7 +54,7 @@ def test_killed_worker_loses_one_trial(
     assert running.state == TrialState.RUNNING
     assert running.user_attrs["heartbeat"]["process"] == victim
     os.kill(victim, signal.SIGKILL)
-    # On the same machine nobody waits for the grace period, of ten minutes here.
+    # On the same machine nobody waits for the grace period, which is ten minutes here.
     workers.wait_until(lambda: in_good_health() and not any(map(workers.is_running, other_items)))
 
     trials = study.trials
@@ -68,7 +68,7 @@ def test_killed_worker_loses_one_trial(
     assert retry.params == running.params
     assert retry.user_attrs["heartbeat"]["process"] in other_items
     assert all(trial.state == TrialState.COMPLETE for trial in trials if trial.number != killed)
-    # Both may start the last one at the same time, and both may see that one is to be retried.
+    # Both may start the last one at the same time, and both may see the one to be retried.
     assert ENOUGH + 1 <= len(trials) <= ENOUGH + 4
 
     originals = [t for t in trials if t.number != killed and "same_as" not in t.user_attrs]

@@ -36,7 +36,7 @@ SEARCH = (
 
 @pytest.fixture(scope="module")
 def commands() -> Iterator[Any]:
-    # The fixture of the database has it that this is a system with forks.
+    # The fixture of the database requires a system with forks.
     started = runpy.run_path(str(_HELPER))["Commands"]()
     yield started
     started.close()
@@ -97,14 +97,14 @@ def test_shared_search_survives_the_end_of_a_machine(
     for name, number in mine - lost:
         assert after[name][number].user_attrs == before[name][number].user_attrs
         assert after[name][number].values == before[name][number].values
-    # What both began at one moment, beyond the budget, was given back.
+    # Trials beyond the budget that both started at the same moment were given back.
     every = {
         (name, trial.number)
         for name, some in after.items()
         for trial in some
         if "interrupted" not in trial.user_attrs
     }
-    # Both tables hold every trial once, but for those that were made anew.
+    # Both tables contain every trial once, except for those that were repeated.
     assert numbers(first.result) == numbers(second.result) == sorted(every - lost)
     assert len(every - lost) == BUDGET
     assert first.result["best"] == second.result["best"]
@@ -117,7 +117,7 @@ def test_shared_search_survives_the_end_of_a_machine(
     }
     assert processes == {victim.pid, first.pid, second.pid}
 
-    # Of the password nothing is left behind.
+    # The password is stored nowhere.
     secret = url.split(":")[2].rpartition("@")[0]
     for command in (first, second):
         for text in (command.out, command.err):
@@ -174,13 +174,13 @@ def test_shared_search_survives_a_server_restart(
     command = commands.start(tmp_path, *words, "--storage", url, wait_at=4).until_it_waits()
     stop()
     command.go_on()
-    time.sleep(1.0)  # while it asks in vain
+    time.sleep(1.0)  # while its queries fail
     go_on()
     assert command.end().code == 0, command.err
     board = command.result["leaderboard"]
     assert len(set(numbers(command.result))) == len(board) == 6
     assert {row["state"] for row in board} <= {"complete", "pruned"}
-    if more:  # which extractor goes on is decided while one of the workers waits for the server
+    if more:  # which extractor continues is decided while one of the workers waits for the server
         return
     assert numbers(command.result) == numbers(unbroken.result)
     kept = "extractor", "trial", "params", "score", "state", "n_rules"

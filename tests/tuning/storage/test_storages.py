@@ -1,4 +1,4 @@
-"""The forms of a storage, what goes wrong with them, and that no password is ever shown."""
+"""Forms of a storage, their errors, and hidden passwords."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_open_storage_accepts_relative_and_absolute_paths(
 
 
 def test_storages_keep_all_attributes(url: str) -> None:
-    """What is measured comes back to the last digit, under names that need quotes."""
+    """Measurements are restored exactly, also under names that need quotes."""
     folds = [
         {"score": 0.1 + 0.2, "n_rules": 3, "warnings": ["a 'quoted' %s {text} ψ"]},
         {"score": -1e-300},
@@ -125,7 +125,7 @@ def test_copied_sqlite_storage_still_locks(tmp_path: Path) -> None:
     assert (tmp_path / "{a}.db").exists()
     with copy.engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
-        # It has only read, and nobody else may write.
+        # It has only read, and others may not write.
         other = sqlite3.connect(tmp_path / "{a}.db", timeout=0)
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             other.execute("BEGIN IMMEDIATE")
@@ -136,7 +136,7 @@ def test_copied_sqlite_storage_still_locks(tmp_path: Path) -> None:
 
 def test_open_storage_disables_optuna_heartbeats(tmp_path: Path) -> None:
     storage: Any = open_storage(f"sqlite:///{tmp_path}/a.db")
-    optuna.create_study(storage=storage).ask()  # without a warning that asking has no heartbeat
+    optuna.create_study(storage=storage).ask()  # without a warning about missing heartbeats
     assert storage.get_heartbeat_interval() is None
     storage.engine.dispose()
 
@@ -145,7 +145,7 @@ def test_open_storage_disables_optuna_heartbeats(tmp_path: Path) -> None:
 
 
 def test_journal_can_be_read_by_optuna(tmp_path: Path) -> None:
-    """Its own programs, such as the dashboard, read and write the same file."""
+    """Programs of Optuna such as the dashboard read and write the same file."""
     path = str(tmp_path / "a.journal")
     ours = optuna.create_study(study_name="s", storage=open_storage(path))
     ours.tell(ours.ask(), 1.0)
@@ -300,7 +300,7 @@ def test_postgresql_uses_an_installed_driver(
     installed: set[str], driver: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", installed.__contains__)
-    for module in ("psycopg", "psycopg2"):  # the one that is tried names itself
+    for module in ("psycopg", "psycopg2"):  # the driver that is tried is named
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ImportError, match=f"needs a driver '{driver}'"):
         open_storage("postgresql://a:topsecret@b/c")
@@ -327,7 +327,7 @@ def test_open_storage_reports_unreachable_proxy(monkeypatch: pytest.MonkeyPatch)
 
 
 def everything_shown(error: BaseException) -> str:
-    """The error with those behind it, as far as Python would print them."""
+    """Return the error and its causes as Python would print them."""
     return "".join(traceback.format_exception(error)) + repr(error)
 
 
@@ -362,7 +362,7 @@ def test_open_storage_hides_password_of_open_database(postgresql: Any) -> None:
 
 
 @given(
-    # Letters that stand nowhere else in the URL, so that finding them means that they leaked.
+    # Letters that occur nowhere else in the URL, so that finding them means that they leaked.
     secret=st.text("QZX", min_size=1),
     around=st.text(":/?#@%&= {}\n", max_size=3),
 )

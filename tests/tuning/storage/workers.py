@@ -1,4 +1,4 @@
-"""Forks a worker for every line of JSON it reads, so that all share the seconds of the imports.
+"""Fork a worker for every line of JSON on standard input, so that all share the imports.
 
 Each is a process of its own, as one of a command line that joins a study would be.
 """
@@ -49,7 +49,7 @@ def work(order: dict[str, Any]) -> None:
         study_name=order["study"],
         storage=open_storage(order["storage"]),
         sampler=optuna.samplers.RandomSampler(seed=order["seed"]),
-        pruner=optuna.pruners.NopPruner(),  # every trial is seen through
+        pruner=optuna.pruners.NopPruner(),  # every trial is finished
     )
     objective = objective_of(order["extractor"])
     while True:
@@ -76,15 +76,15 @@ def work(order: dict[str, Any]) -> None:
 
 
 def serve(order: dict[str, Any]) -> None:
-    """Be Optuna's proxy before a storage."""
-    warnings.simplefilter("ignore")  # experimental, says Optuna
+    """Run the proxy of Optuna in front of a storage."""
+    warnings.simplefilter("ignore")  # experimental in Optuna
     optuna.storages.run_grpc_proxy_server(
         open_storage(order["storage"]), host="127.0.0.1", port=order["port"]
     )
 
 
 def main() -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the dead are buried at once
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended processes are reaped at once
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     for line in sys.stdin:

@@ -1,4 +1,4 @@
-"""Bootstrap intervals of scores, and chances to win."""
+"""Bootstrap intervals of scores, and probabilities to win."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def tree(leaves: int) -> DecisionTreeClassifier:
 
 
 def repeated_rows(estimator: Any, X: Any, y: Any, scorer: Any, n: int, seed: int) -> list[float]:
-    """The plain way: rows repeated as drawn, and everything done anew."""
+    """Return scores of resamples with rows repeated as drawn."""
     random = np.random.RandomState(seed)
     scores = []
     for _ in range(n):
@@ -105,7 +105,7 @@ def narrow_rules(high: float) -> RuleSet:
 
 
 def test_score_interval_counts_undefined_resamples() -> None:
-    # Of 20 rows two are covered: none of them is drawn with a chance of (18 / 20)**20 = 0.12.
+    # Of 20 rows two are covered: none of them is drawn with probability (18 / 20)**20 = 0.12.
     rows, labels = np.arange(20.0)[:, None], np.array([0] * 10 + [1] * 10)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -121,7 +121,7 @@ def test_score_interval_counts_undefined_resamples() -> None:
 
 def test_score_interval_rejects_many_undefined_resamples() -> None:
     def loss(y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
-        # Defined where a row is drawn five times, about one time in four.
+        # Defined if a row is drawn five times, about one time in four.
         return math.nan if sample_weight is not None and sample_weight.max() < 5 else 0.1
 
     with pytest.raises(ValueError, match=r"'neg_fire' is undefined on [5-9]\d of 100 resamples"):
@@ -210,7 +210,7 @@ def test_win_probability_rejects_weights_of_other_scores() -> None:
 
 
 def test_win_probability_samples_many_folds() -> None:
-    # The second wins whenever its one good fold is drawn: 1 - (9 / 10)**10.
+    # The second wins if its one good fold is drawn: 1 - (9 / 10)**10.
     results = [measured(0, [0.1] * 10), measured(1, [0.0] + [0.1001] * 9)]
     table = win_probability(results, "q", random_state=0)
     assert table["candidate"].tolist() == [1, 0]

@@ -1,4 +1,4 @@
-"""Weights from answers: simulated users with weights of their own must be understood."""
+"""Weights from answers: the weights of simulated users are found."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
 
 
 class Dialogues:
-    """All dialogues that can be, each state of them worked out once."""
+    """All possible dialogues with each state computed once."""
 
     def __init__(self, dialogue: WeightElicitation) -> None:
         self.dialogue = dialogue
@@ -50,7 +50,7 @@ class Dialogues:
         return self.known[answers]
 
     def ask(self, goodness: np.ndarray) -> tuple[int, int, dict[str, float]]:
-        """The candidate that is found for a user, and after how many answers."""
+        """Return the candidate that is found for a user, and the number of answers."""
         answers: tuple[str, ...] = ()
         while True:
             question, winner, weights = self.state(answers)
@@ -151,12 +151,12 @@ def test_contradictory_answer_is_rejected(score: str) -> None:
     dialogue.answer("first", pair=(best, good))
     dialogue.answer("second", pair=(bad, good))
     state = dialogue.remaining, dialogue.weights, len(dialogue.history)
-    # The opposite of what has been said, and of what follows from it.
+    # The opposite of the answers, and of their consequences.
     for pair in ((good, best), (bad, best)):
         with pytest.raises(ValueError, match=r"No weights agree with 'first' .* undo\(\)"):
             dialogue.answer("first", pair=pair)
         assert (dialogue.remaining, dialogue.weights, len(dialogue.history)) == state
-    dialogue.answer("second", pair=(bad, best))  # nothing new, but true
+    dialogue.answer("second", pair=(bad, best))  # nothing new, but consistent
     assert dialogue.remaining == state[0]
 
 
@@ -168,7 +168,7 @@ def test_indifference_keeps_weights_of_nearly_equal_scores(score: str) -> None:
     dialogue.answer("either")
     first, second = goodness_of(candidates, score, dialogue.weights)[list(places)]
     assert abs(math.log(first / second)) <= math.log(1.05) + 1e-9
-    # The same is not asked again, and the dialogue ends.
+    # The same question is not asked again, and the dialogue ends.
     queries = [places]
     while (question := dialogue.next_question()) is not None:
         assert question.indices not in queries

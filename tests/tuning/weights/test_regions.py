@@ -1,4 +1,4 @@
-"""Who wins for which weights, against plain evaluation of the scores at very many weights."""
+"""Winners by weights, compared with scores at very many weights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from skescore.tuning import Candidate, Candidates, winning_regions
 
 
 def measured(*folds: tuple[float, float, float], place: int = 0, name: str = "cart") -> Candidate:
-    """A candidate with performance, size and completeness on each fold."""
+    """Return a candidate with performance, size and completeness on each fold."""
     return Candidate.from_measures(
         name,
         {},
@@ -49,14 +49,14 @@ def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
 
 
 def best_of(candidates: Candidates, score: str, **weights: float) -> set[int]:
-    """Places of the best and of those that differ from it by noise, from the scores themselves."""
+    """Return indices of the best candidates, up to noise, from the scores themselves."""
     sign = 1 if score == "ice" else -1
     scores = sign * candidates.scores(score, **weights).mean(axis=1)
     return set(np.flatnonzero(scores >= scores.max() - 1e-10 * abs(scores.max())).tolist())
 
 
 def ice_of(candidates: Candidates, phi: Any, rho: Any) -> np.ndarray:
-    """Scores of all candidates (rows) with many weights."""
+    """Return scores of all candidates (rows) with many weights."""
     parts = (candidates.measure(n) for n in ("performance", "size", "completeness_volume"))
     return ice_score(*(part[..., None] for part in parts), phi=phi, rho=rho).mean(axis=1)
 
@@ -250,7 +250,7 @@ def test_intervals_can_alternate() -> None:
 
 @pytest.mark.parametrize(("gain", "wins"), [(1e-6, True), (-1e-6, False)])
 def test_intervals_are_finer_than_the_raster(gain: float, wins: bool) -> None:
-    # Alike in performance, so that the boundaries are lines of one rho. The first and the last are
+    # Equal in performance, so that the boundaries are lines of one rho. The first and the last are
     # equal at rho = 1, where the middle one is better or worse by a millionth.
     first = ice_readability(10, rho=1) / ice_readability(2, rho=1)
     middle = (1 + gain) * ice_readability(10, rho=1) / ice_readability(6, rho=1)

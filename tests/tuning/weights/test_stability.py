@@ -1,4 +1,4 @@
-"""How far weights may move before another candidate wins."""
+"""Factors by which weights may change before another candidate wins."""
 
 from __future__ import annotations
 
