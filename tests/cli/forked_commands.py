@@ -1,4 +1,4 @@
-"""Processes of the command line that share the seconds of the imports, for tests.
+"""Processes of the command line that share their imports, for tests.
 
 A server forks one for every command it is sent. Each is a process of its own, as one from a shell
 would be: it can be interrupted and killed. At a named evaluation of a candidate it waits.
@@ -21,7 +21,7 @@ from typing import Any
 
 
 class Command:
-    """A command that was started."""
+    """Running command."""
 
     def __init__(self, folder: Path, pid: int) -> None:
         self.folder, self.pid = folder, pid
@@ -75,7 +75,7 @@ class Command:
 
 
 class Commands:
-    """Starts commands, and ends those that still run when it is closed."""
+    """Starter of commands that ends those still running when it is closed."""
 
     def __init__(self) -> None:
         self._server = subprocess.Popen(
@@ -121,7 +121,7 @@ class Commands:
         self._server.communicate()
 
 
-# --- in the server -------------------------------------------------------------------------------
+# --- server --------------------------------------------------------------------------------------
 
 
 def _wait_at(number: int, reached: Path, released: Path) -> None:
@@ -176,7 +176,7 @@ def _serve() -> None:
     ):
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the dead are buried at once
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # ended processes are reaped at once
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     for line in sys.stdin:
@@ -187,7 +187,7 @@ def _serve() -> None:
             sys.stdout.flush()
             continue
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        # Where the tests run in the background, the shell has told all of them to ignore it.
+        # If tests run in the background, the shell makes all of them ignore it.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         code = 99
         try:

@@ -62,7 +62,7 @@ def measured_once(tmp_path_factory):
 
 @pytest.fixture
 def measured(measured_once, tmp_path):
-    """The folder of a run that is done, for tests of what is made of its rows."""
+    """Return the folder of a finished run, for tests of its output."""
     return shutil.copytree(measured_once, tmp_path / "out")
 
 
@@ -84,7 +84,7 @@ def test_bench_prints_tables_ranks_and_verdict(run, cache):
     assert "There is only one extractor, so there is nothing to compare." in out
     assert "gridrex is skipped on iris, wine: it is for regression only" in err
     assert err.splitlines()[-1].startswith("8 of 8 rows, ")
-    assert list(cache.iterdir()) == []  # nothing stays behind
+    assert list(cache.iterdir()) == []  # no file remains
 
 
 def test_measures_are_columns_of_bench(run, tmp_path):
@@ -126,7 +126,7 @@ def test_bench_means_equal_means_of_rows(run, tmp_path):
     assert result["run"]["command_line"][:2] == ["skescore", "bench"]
     recorded = json.loads((tmp_path / "out" / "run.json").read_text())
     assert recorded["configuration"] == result["configuration"]
-    # Once more: nothing to measure, the same tables.
+    # Again: nothing to measure, the same tables.
     _, text, err = run(*SMALL, "--output", str(tmp_path / "out"))
     second_outcome = run(*SMALL, "--output", str(tmp_path / "out"))
     assert (second_outcome[0], second_outcome[1]) == (0, text)
@@ -185,7 +185,7 @@ def test_bench_writes_a_report(run, measured):
     assert "classification: by fidelity over 2 data" in page
     assert "There is only one data set" in page
     assert "gridrex is left out on iris, wine: it is for regression only." in page
-    # The page made later says the same of the same rows.
+    # A page made later shows the same figures for the same rows.
     assert run("report", str(measured), "--output", str(measured / "later.html"))[0] == 0
     assert (measured / "later.html").read_text() == page
 
@@ -239,7 +239,7 @@ def test_bench_applies_options_of_data_files(run, tmp_path):
     code, out, err = run(*words, "--missing", "drop")
     assert code == 0
     assert "mine (39 rows, 2 features); decision-tree: weighted F1 1.000" in out
-    assert "8 of 8 rows" in err  # all extractors read columns of names
+    assert "8 of 8 rows" in err  # all extractors accept categories
 
 
 def test_bench_accepts_black_box_from_file(run, tmp_path):
@@ -302,7 +302,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """The rows of a run that nothing broke off."""
+    """Return the rows of an uninterrupted run."""
     return run_bench(config_from(SETTINGS | {"name": "bench"}), tmp_path_factory.mktemp("w")).rows
 
 
@@ -333,7 +333,7 @@ def test_killed_bench_is_resumed(tmp_path, cache, whole, kept_in_cache, n_jobs):
         children = psutil.Process(process.pid).children(recursive=True)
         process.kill()
         assert process.wait() == -signal.SIGKILL
-        # They see that it is gone, where joblib's own would wait for work for 300 s.
+        # They detect it, while those of joblib would wait for work for 300 s.
         _, left = psutil.wait_procs(children, timeout=150)
         assert all(map(has_ended, left))
     finally:

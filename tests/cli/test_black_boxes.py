@@ -67,7 +67,7 @@ def dump(tmp_path):
 
 
 class Maker:
-    """Pickles into a program that makes a folder when it is read."""
+    """Object whose pickle makes a folder when it is read."""
 
     def __init__(self, marker):
         self.marker = str(marker)
@@ -77,14 +77,14 @@ class Maker:
 
 
 class Wordless:
-    """Predicts, but is no estimator."""
+    """Object with predict that is no estimator."""
 
     def predict(self, X):
         return np.zeros(len(X))
 
 
 class Foreign(LogisticRegression):
-    """A type of which skops knows nothing, that makes a folder when its state is set."""
+    """Type unknown to skops that makes a folder when its state is set."""
 
     marker = ""
 
@@ -93,7 +93,7 @@ class Foreign(LogisticRegression):
         super().__setstate__(state)
 
 
-# By name ------------------------------------------------------------------------------------------
+# Named black boxes --------------------------------------------------------------------------------
 
 
 def test_black_box_names_are_complete():
@@ -162,7 +162,7 @@ def test_seed_reaches_every_random_model(name, task):
 
 @pytest.fixture(scope="module")
 def ragged():
-    """A table with missing values and categories, and rows with values never seen."""
+    """Return a table with missing values and categories, and rows with unseen values."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"age": rng.normal(size=240), "sex": rng.choice(["m", "f", "d"], 240)})
     X["size"] = rng.integers(0, 9, 240)
@@ -281,7 +281,7 @@ def test_foreign_code_runs_only_if_trusted(dump, iris, tmp_path):
         load_black_box(path)
     assert "of scikit-learn itself" not in str(caught.value)
     assert not (tmp_path / "marker").exists()
-    # The file would have run code: the refusal above is what kept it from doing so.
+    # The file would have run code: only the rejection above prevented it.
     assert load_black_box(path, trust=True).predict(iris.X[:1]).tolist() == ["setosa"]
     assert (tmp_path / "marker").exists()
 
@@ -357,7 +357,7 @@ def test_pickle_runs_code_only_if_trusted(tmp_path, ending, save):
     assert "can run any code" in str(caught.value)
     assert "skops.io.dump" in str(caught.value)
     assert "--trust" in str(caught.value)
-    # The file is a real program: the refusal above is what kept it from running.
+    # The file is a real program: only the rejection above prevented it from running.
     with pytest.raises(BlackBoxError, match="without predict"):
         load_black_box(path, trust=True)
     assert marker.exists()
@@ -383,7 +383,7 @@ def test_load_black_box_rejects_garbage_in_pickle(tmp_path, content):
         load_black_box(path, trust=True)
 
 
-# What a file holds --------------------------------------------------------------------------------
+# Contents of files --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -438,7 +438,7 @@ def test_load_black_box_rejects_other_file_types(tmp_path, ending, trust):
         assert kind in str(caught.value)
 
 
-# Does it fit the data? ----------------------------------------------------------------------------
+# Match with the data ------------------------------------------------------------------------------
 
 
 def write(tmp_path, frame: pd.DataFrame):
@@ -549,7 +549,7 @@ def test_tune_needs_no_target_for_labels_of_clusterers(iris, save, tmp_path, cap
     iris.X.assign(species=iris.y).to_csv(table, index=False)
     assert main(["tune", "iris", *box, *FEW]) == 0
     built_in = json.loads(capsys.readouterr().out)
-    # The target of the table is no feature; a row without a value goes where it is asked for.
+    # The target of the table is no feature; a row with a missing value goes to its branch.
     assert main(["tune", str(table), "--target", "species", *box, *FEW]) == 0
     assert json.loads(capsys.readouterr().out)["rules"]["rules"] == built_in["rules"]["rules"]
     iris.X.where(iris.X > 0.15).to_csv(table, index=False)
@@ -576,7 +576,7 @@ def test_tune_explains_one_of_several_outputs(iris, save, tmp_path, capsys):
     assert result["data"]["features"] == list(iris.X.columns)
     rules = RuleSet.from_json((run / "rules.json").read_text())
     assert (rules.predict(iris.X) == Y[:, 1]).mean() > 0.95
-    # The page of the folder is made with the same output.
+    # The page in the folder has the same output.
     assert main(["report", str(run), "--trust", "--overwrite"]) == 0
     assert "was not loaded" not in capsys.readouterr().err
     assert main([*words, "kind,width"]) == 1

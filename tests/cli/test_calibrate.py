@@ -51,7 +51,7 @@ def table(rules: RuleSet, n: int, seed: int) -> pd.DataFrame:
 
 @pytest.fixture(params=[CLASSES, NUMBERS], ids=["classes", "numbers"])
 def rules(request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RuleSet:
-    """Rules, calibration rows and new rows in the current folder."""
+    """Write rules, calibration rows and new rows to the current folder."""
     monkeypatch.chdir(tmp_path)
     ruleset: RuleSet = request.param
     Path("rules.json").write_text(ruleset.to_json(), encoding="utf-8")
@@ -80,7 +80,7 @@ def test_calibrate_output_is_used_by_predict(rules: RuleSet, capsys) -> None:
     sql = duckdb.sql(query).df()
     scope: dict[str, Any] = {}
     main(["rules", "calibrated.json", "--to", "python", "--name", "answer"])
-    exec(capsys.readouterr().out, scope)  # our own output
+    exec(capsys.readouterr().out, scope)  # exported by skescore
     python = [scope["answer"](row) for row in X.to_dict(orient="records")]
     predictions = pd.Series(np.asarray(rules.predict(X)))
     if rules.classes is not None:

@@ -1,4 +1,4 @@
-"""Columns of names on the command line: declared, encoded for the black box, named in the rules."""
+"""Categories on the command line: declared, encoded for the black box, named in rules."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ FAST = ["--seconds", "20", "--cuts", "2", "--max-rules", "3"]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A search with a certificate."""
+    """Return the folder of a search with a certificate."""
     path = tmp_path_factory.mktemp("certified") / "run"
     words = [
         "tune",

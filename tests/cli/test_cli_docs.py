@@ -24,7 +24,7 @@ def writer():
 
 
 def test_documented_options_match_parsers(writer, monkeypatch):
-    # What a width is to a terminal is nothing to the page.
+    # The page does not depend on the width of a terminal.
     for columns in ("80", "200"):
         monkeypatch.setenv("COLUMNS", columns)
         assert writer.filled(PAGE) == PAGE, "run: python docs/cli_options.py"
@@ -51,14 +51,14 @@ def test_cli_docs_describe_every_option(writer):
 
 def test_cli_docs_name_every_value():
     assert not re.findall(r"^- `.*`{?}?`:", PAGE, flags=re.MULTILINE)
-    assert "- `--name` `NAME`: python, javascript" in PAGE  # argparse makes it of the option
+    assert "- `--name` `NAME`: python, javascript" in PAGE  # argparse derives it from the option
 
 
 def test_cli_docs_describe_every_environment_variable():
     package = Path(skescore.__file__).parent
     text = "".join(path.read_text(encoding="utf-8") for path in package.rglob("*.py"))
     read = set(re.findall(r"environ(?:\.get\(|\[)\"([A-Z_]+)\"", text))
-    read -= {"PATH"}  # everyone's
+    read -= {"PATH"}  # all commands have it
     assert not {name for name in read if f"`{name}`" not in PAGE}
 
 

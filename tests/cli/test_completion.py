@@ -1,4 +1,4 @@
-"""The completion script, run by a real shell."""
+"""Completion script in a real shell."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_completion_offers_data_sets_and_files(shell, capsys):
 
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_completion_describes_commands_in_a_line(shell, capsys):
-    """Menus of these shells show it beside the name."""
+    """Menus of these shells show the summary next to the name."""
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out.replace("'\"'\"'", "'").replace("\\'", "'")
     for _, summary in COMMANDS.values():

@@ -1,4 +1,4 @@
-"""Every figure that a search prints is the one that its rows and predictions give."""
+"""Every printed figure of a search equals the one computed from its rows and predictions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _text_of(rules):
 
 
 class PrintedFigures:
-    """Checks each line of the output of a search; lines that it does not know have no number."""
+    """Checker of each line of the output of a search; unknown lines must have no number."""
 
     def __init__(self, text, run):
         self.lines, self.run, self.n_checked = text.splitlines(), run, 0
@@ -44,7 +44,7 @@ class PrintedFigures:
         if not any("best" in one["roles"] for one in self.records):
             self.lists.insert(0, (_text_of(run.rules), {"rules": run.rules, "roles": ["best"]}))
         self.current = None
-        #: Whether each printed row of the leaderboard may keep the limits.
+        #: Whether each printed row of the leaderboard may satisfy the limits.
         self.within_limits = []
 
     @property
@@ -64,7 +64,7 @@ class PrintedFigures:
         """Check what begins at a line; return the number of its lines."""
         k, lines, record = self.list_at(position)
         if lines:
-            # Lists come in the order of their records, and equal rules may have several.
+            # Lists are in the order of their records, and equal rules may have several.
             del self.lists[: k + 1]
             self.check_rules(lines, record)
             return len(lines)

@@ -13,7 +13,7 @@ import pytest
 
 @pytest.fixture
 def site(tmp_path):
-    """A folder where Python looks first."""
+    """Return a folder that Python searches first."""
     return tmp_path
 
 

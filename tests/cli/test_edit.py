@@ -17,7 +17,7 @@ from skescore.rules import Interval, OneOf, Rule, RuleSet
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Rules, a model and tables in a folder."""
+    """Write rules, a model and tables to a folder."""
     folder = tmp_path_factory.mktemp("edit")
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"age of person": rng.integers(18, 80, 160), "income": rng.random(160)})

@@ -52,7 +52,7 @@ r3: IF color = {green} THEN y = {no} (p=1.0, n=0.0, P=3.0, N=3.0, weight=1.0)
 
 
 class Maker:
-    """Pickles into a program that makes a folder when it is read."""
+    """Object whose pickle makes a folder when it is read."""
 
     def __init__(self, marker):
         self.marker = str(marker)
@@ -84,7 +84,7 @@ def run(capsys, monkeypatch):
 
 @pytest.fixture
 def imported(run, tmp_path):
-    """Import a file; gives the rules that were saved and the notes."""
+    """Import a file; return the saved rules and the notes."""
 
     def imported(file, *words):
         path = tmp_path / "imported.json"
@@ -194,7 +194,7 @@ def test_import_runs_code_of_pickle_only_if_trusted(run, tmp_path):
     assert not (tmp_path / "marker").exists()
     code, _, err = run("import", path, "--trust")
     assert code == 1
-    assert (tmp_path / "marker").exists()  # what the refusal had kept from happening
+    assert (tmp_path / "marker").exists()  # the effect that the rejection prevented
     assert "NoneType has no rules that skescore can read" in err
 
 
@@ -414,7 +414,7 @@ def test_import_matches_categories_of_data(write, imported, run, tmp_path):
         "green",
         "red",
     )
-    # One of size's part of the domain below the cut, and two of four colors.
+    # One part of the range of size below the cut, and two of four colors.
     words = ("score", tmp_path / "imported.json", data, "--target", "y", "--format", "json")
     code, out, _ = run(*words)
     assert code == 0
@@ -429,7 +429,7 @@ def test_import_matches_categories_of_data(write, imported, run, tmp_path):
 
 def test_score_reads_categories_for_rules_without_domain(write, imported, run, tmp_path):
     imported(write(CONDITIONS, "c.csv"))
-    # Numbers to a reader of tables, but the rules ask for the text "7".
+    # Numbers for a reader of tables, but the rules compare with the text "7".
     data = write(DATA.assign(color=[7, 8, 9, 7, 8, 9]), "data.csv")
     words = ("score", tmp_path / "imported.json", data, "--target", "y", "--format", "json")
     code, out, err = run(*words)
@@ -495,7 +495,7 @@ def test_import_checks_and_rewrites_rules_json(write, imported, run):
     assert "'guessing'" in err
 
 
-# What a file is -----------------------------------------------------------------------------------
+# Types of files -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -534,7 +534,7 @@ def test_kind_option_overrides_detection(write, imported):
     assert answers(rules) == ["yes", "no", "no", "yes", "no", "yes"]
 
 
-# What is shown, and wrong usage -------------------------------------------------------------------
+# Output and wrong usage ---------------------------------------------------------------------------
 
 
 def test_import_prints_rules(write, run):
@@ -618,7 +618,7 @@ def test_import_reports_missing_files_and_folders(run, tmp_path):
 
 
 def test_import_uses_reading_options(tmp_path, capsys):
-    """Decimal commas, another encoding, and words for missing values give the domain in numbers."""
+    """Decimal commas, another encoding and words for missing values give a numeric domain."""
     X = pd.DataFrame({"Länge": [1.5, 2.5, np.nan, 4.5], "b": [1.0, 0.0, 1.0, 0.0]})
     tree = DecisionTreeRegressor(random_state=0).fit(X, [1.0, 2.0, 3.0, 4.0])
     joblib.dump(tree, model := tmp_path / "tree.joblib")

@@ -1,4 +1,4 @@
-"""Parts of the command line by themselves: options, folds, kinds of files, texts and notes."""
+"""Parts of the command line: options, folds, types of files, texts and notes."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from skescore.rules import Domain
 
 @pytest.fixture(autouse=True)
 def width_is_unknown(monkeypatch):
-    """Whatever the terminal in which the tests run."""
+    """Hide the width of the terminal."""
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
@@ -182,7 +182,7 @@ def test_help_states_defaults_of_parser(name):
     if name == "predict":
         promised["format"] = "csv"
     if name in ("certify", "edit", "score", "watch"):
-        del promised["black_box"]  # the target, unless there is one
+        del promised["black_box"]  # the target by default
     for action in parser._actions:
         if action.dest in promised:
             assert (

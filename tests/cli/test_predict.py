@@ -1,4 +1,4 @@
-"""What saved rules predict for rows, and why, from the command line."""
+"""Predictions of saved rules and their explanations on the command line."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_predict_ignores_terminals_without_width(columns, files, monkeypatch, ca
 
 def test_predict_uses_reading_options(files, capsys, tmp_path) -> None:
     rules, _ = files
-    # As tune reads them: by the options where the table itself does not tell.
+    # As tune reads them: by the options if the table is ambiguous.
     rows = "länge|color|length\nx|red|1,0\ny|red|4,500\nz|nix|4,500\nz|green|-9\n"
     path = tmp_path / "rows.txt"
     path.write_bytes(rows.encode("cp437"))
@@ -112,7 +112,7 @@ def test_predict_uses_reading_options(files, capsys, tmp_path) -> None:
     assert json.loads(capsys.readouterr().out)[0]["row"] == {"length": None, "color": "green"}
     assert main(["rules", rules, "--shorten", str(path), *reading]) == 0
     assert "color = red" in capsys.readouterr().out
-    # Without them 4,500 is a number with thousands, say.
+    # Without them, 4,500 is a number with a separator of thousands.
     path.write_text("color;length\nred;4,500\nred;1,000\n", encoding="utf-8")
     assert main(["predict", rules, str(path), "--decimal", "."]) == 0
     assert capsys.readouterr().out.split()[1:] == ["other,", "other,"]

@@ -57,7 +57,7 @@ def report(run):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """A run with its page."""
+    """Return the folder of a run with its page."""
     folder = tmp_path_factory.mktemp("tune") / "run"
     assert main(["tune", *SHORT, "--output", str(folder), "--report"]) == 0
     return folder
@@ -91,7 +91,7 @@ def test_report_equals_page_of_search(made, folder, report) -> None:
     assert code == 0
     assert re.fullmatch(r"wrote .*report\.html \(\d\.\d MB\)\n", err)
     then, now = content_of(made / "report.html"), content_of(folder / "report.html")
-    # Made again from the data, black box and seeds that the run names.
+    # Computed again from the data, black box and seeds in the run.
     assert now == then
     rules = RuleSet.from_json((made / "rules.json").read_text())
     winner = str(now["groups"][0]["winner"])

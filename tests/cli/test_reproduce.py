@@ -52,7 +52,7 @@ def run(capsys):
 
 
 def without_run(value):
-    """What does not change from run to run."""
+    """Return the data that do not change from run to run."""
     if isinstance(value, dict):
         return {k: without_run(v) for k, v in value.items() if k not in ("run", "seconds")}
     return [without_run(v) for v in value] if isinstance(value, list) else value
@@ -216,7 +216,7 @@ def test_reproduce_needs_installed_psyke(run, monkeypatch):
 
 
 def test_stored_tables_match_commands():
-    """benchmarks/paper/tables.md, with the cells that it is made of."""
+    """The tables of benchmarks/paper/tables.md follow from their stored cells."""
     folder = Path(__file__).parents[2] / "benchmarks" / "paper"
     page = (folder / "tables.md").read_text(encoding="utf-8")
     commands = re.findall(r"^`(skescore .+)`:$", page, flags=re.MULTILINE)

@@ -20,7 +20,7 @@ TUNE = ["--extractors", "cart", "--trials", "2", "--black-box", "decision-tree",
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run on the first half of a table whose rule on young people changes later."""
+    """Return a run on the first half of a table; the rule on young people changes later."""
     folder = tmp_path_factory.mktemp("original")
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
@@ -52,7 +52,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the run in the current folder."""
+    """Copy the run to the current folder."""
     shutil.copytree(original, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -72,7 +72,7 @@ def test_tune_from_a_run_revises_its_rules(folder: Path, capsys) -> None:
     out = capsys.readouterr().out
     old, _ = run_of("run")
     rules, about = run_of("revised")
-    # Options of the earlier run hold, and only rows since the date are used.
+    # Options of the earlier run apply, and only rows since the date are used.
     assert about["search"]["scoring"] == "accuracy"
     assert about["search"]["max_rules"] == 8
     assert about["data"]["rows"] == 2 * N - 24 * 50
@@ -132,7 +132,7 @@ def test_revised_rules_can_be_reported_watched_and_revised(folder: Path, capsys)
 
 @pytest.mark.slow
 def test_revision_replaces_rules_that_cost_too_much(folder: Path, capsys) -> None:
-    """No alarm asks for new rules, but no cost is allowed, so new rules replace all."""
+    """No alarm requires new rules, but any cost is too much, so new rules replace all."""
     baseline = json.loads(Path("run/baseline.json").read_text())
     counts = baseline["counts"]
     counts["n_errors"] = [n // 3 for n in counts["n_labeled"]]

@@ -93,7 +93,7 @@ def written(run, save):
     return written
 
 
-# Forms --------------------------------------------------------------------------------------------
+# Formats ------------------------------------------------------------------------------------------
 
 
 def test_rules_prints_text_by_default(written):
@@ -260,7 +260,7 @@ def test_shorten_option_shortens_numbers_in_every_format(form, written, tmp_path
     path = tmp_path / "data.csv"
     path.write_text("größe,y,color\n0.1,1,red\n,2,blue\n0.2,3,7\n4,4,\n", encoding="utf-8")
     assert "0.12345" not in written(RULES, "--to", form, "--shorten", path)
-    if form in ("json", "csv", "sql", "python"):  # others may round for their readers
+    if form in ("json", "csv", "sql", "python"):  # other formats may round for readers
         assert "0.12345" in written(RULES, "--to", form)
 
 
@@ -290,7 +290,7 @@ def test_shorten_option_keeps_categories_that_look_numeric(written, tmp_path):
         fallback=Fallback("no"),
     )
     path = tmp_path / "data.csv"
-    # Were 7 no "7", the first row would hold by its 0.5 or not at all, and the bound could move.
+    # If 7 were not "7", the first row might not match, and the bound could move.
     path.write_text("a,kind\n0.1,7\n0.5,8\n")
     short = RuleSet.from_json(written(rules, "--to", "json", "--shorten", path))
     rows = pd.DataFrame({"a": [0.1, 0.5], "kind": ["7", "8"]})
@@ -356,7 +356,7 @@ def in_ascii(monkeypatch, *words):
 @pytest.mark.parametrize("form", ["python", "sql", "prolog", "csv", "json", "html", "markdown"])
 def test_export_never_replaces_characters_silently(form, save, monkeypatch):
     code, out, err = in_ascii(monkeypatch, save(RULES), "--to", form)
-    if code == 0:  # a form that writes every sign in ASCII by itself
+    if code == 0:  # a format that writes every character in ASCII
         assert b"?" not in out
         assert b"gr\\u00f6\\u00dfe" in out or b"gr&#" in out
     else:

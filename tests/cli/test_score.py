@@ -146,7 +146,7 @@ def test_scores_of_classes_equal_formulas_of_papers(completeness, rules, kinds, 
     f1 = f1_score(truth[COVERED], answers[COVERED], average="weighted")
     assert score["prediction"]["accuracy"]["covered_rows"] == pytest.approx(seen)
     assert score["prediction"]["f1_weighted"]["covered_rows"] == pytest.approx(f1)
-    # Two rows without a rule are wrong, whatever the fallback says: four of eight are right.
+    # Two rows without a rule are wrong, whatever the fallback is: four of eight are right.
     assert score["prediction"]["accuracy"]["all_rows"] == pytest.approx(4 / 8)
     share = 0.625 if completeness == "volume" else 0.75
     p, r = expit(-5 * (2 * (1 - f1) - 1)), expit(-(0.3 * 3 * 2 - 5))
@@ -158,7 +158,7 @@ def test_scores_of_classes_equal_formulas_of_papers(completeness, rules, kinds, 
 def test_scores_of_numbers_equal_formulas_of_papers(write, run):
     score = scored(run, write(NUMBERS, "r.json"), write(VALUES, "values.csv"), "--psi", 2)
     truth, answers = VALUES["y"].to_numpy(), np.where(A < 5, 1.0, 3.0)
-    # On all rows, those without a rule are answered by the mean that the rules remember.
+    # On all rows, those without a rule are predicted by the stored mean.
     everywhere = np.where(COVERED, answers, 2.0)
     prediction = score["prediction"]
     for name, measure in [
@@ -289,7 +289,7 @@ def test_rules_without_covered_rows_have_no_scores(write, kinds, run):
 
 @pytest.mark.parametrize("task", ["auto", "regression"])
 def test_task_of_integers_follows_rules(task, write, run):
-    """Eight whole numbers would be taken for classes, but these rules answer with numbers."""
+    """Eight integers would be taken for classes, but these rules predict numbers."""
     table = VALUES.assign(y=[1, 1, 0, 1, 3, 2, 7, 2])
     path = write(table, "t.csv")
     assert load_dataset(path, target="y").task == "classification"
@@ -466,7 +466,7 @@ def test_score_exits_with_two_on_wrong_usage(words, told, run):
     assert err.endswith("Try 'skescore score --help'.\n")
 
 
-# Every rule by itself -----------------------------------------------------------------------------
+# Measures of single rules -------------------------------------------------------------------------
 
 
 def test_characteristics_equal_library(rules, kinds, run):
@@ -478,7 +478,7 @@ def test_characteristics_equal_library(rules, kinds, run):
         assert set(rule) == set(expected) - {"coverage", "precision"} | {"number"}
         for name in set(rule) - {"number"}:
             assert rule[name] == expected[name], name
-    # By hand: of four rows of a < 5 three are low, of five low ones altogether.
+    # By hand: of four rows with a < 5, three are low, of five low rows altogether.
     first = score["rules_by_themselves"][0]
     assert [first[name] for name in ("p", "n", "P", "N")] == [3, 1, 5, 3]
     assert first["lift"] == pytest.approx(3 / 4 / (5 / 8))
@@ -578,12 +578,12 @@ def test_measures_option_rejects_unknown_names(rules, kinds, run):
         assert told in err
 
 
-# --- rows that stay where they are ----------------------------------------------------------------
+# --- rows in place --------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def days(tmp_path):
-    """A folder of Parquet files, and the same rows as one table."""
+    """Return a folder of Parquet files and the same rows as one table."""
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.uniform(0, 12, (60, 2)), columns=list(NAMES))
     frame["class"] = rng.choice(["low", "high", "odd"], 60)
@@ -612,7 +612,7 @@ def test_score_in_place_equals_score_in_memory(run, write, tmp_path, days, sourc
     assert code == 0
     for key in ("n_rules", "rows_covered"):
         assert data[key] == expected[key]
-    # Rows that stay in place are not compared with the training rows.
+    # Rows in place are not compared with the training rows.
     assert data["notes"] == expected["notes"][1:] or data["notes"] == expected["notes"]
     assert "above the training maximum of 'a'" in expected["notes"][0]
     assert data["data"]["rows"] == 60
@@ -685,12 +685,12 @@ def test_messages_hide_passwords(run, write):
     assert "s3cret" not in err
 
 
-# What the scores leave out ------------------------------------------------------------------------
+# Measures beyond the scores -----------------------------------------------------------------------
 
 
 @pytest.fixture
 def model(tmp_path):
-    """A black box of the columns a and b, in a file."""
+    """Return the file of a black box of the columns a and b."""
     path = tmp_path / "model.joblib"
     joblib.dump(DecisionTreeClassifier(random_state=0).fit(KINDS[["a", "b"]], KINDS["y"]), path)
     return path

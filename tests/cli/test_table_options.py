@@ -1,4 +1,4 @@
-"""Tables as people have them on the command line: read, tuned on, and read again for the rules."""
+"""Everyday tables on the command line: read, tuned, and read again for the rules."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_tune_and_other_commands_read_a_german_table(shop, write, run, tmp_path)
     assert any(name.startswith("Tag: days since") for name in about["data"]["features"])
     test = about["test"]
     assert (test["rows"], test["source"]) == (40, str(later))
-    # Lines are broken where the path is long.
+    # Lines are wrapped if the path is long.
     line = f"on the 40 rows of {later}: fidelity (accuracy against the black box) "
     line += f"{test['fidelity']:.3f}; accuracy (data) of"
     assert "".join(line.split()) in "".join(out.split())
@@ -80,14 +80,14 @@ def test_tune_and_other_commands_read_a_german_table(shop, write, run, tmp_path)
     scored = json.loads(out)
     assert scored["data"]["rows"] == 40
     assert scored["prediction"]["accuracy"]["all_rows"] == pytest.approx(test["rules"])
-    # Away from their run, rules tell by their names how a table is read.
+    # Without their run, names in rules determine how a table is read.
     alone = tmp_path / "alone.json"
     alone.write_bytes(rules.read_bytes())
     code, out, _ = run("score", alone, later, "--target", "gut", "--format", "json")
     assert code == 0
     assert json.loads(out)["prediction"] == scored["prediction"]
     assert run("rules", rules, "--shorten", path)[0] == 0
-    # Rows need no target, nor what no rule uses.
+    # Rows need neither a target nor columns that no rule uses.
     unlabeled = write(shop.iloc[200:].drop(columns=["gut", "Nr", "Ort"]), "unlabeled.csv")
     for where in (rules, alone):
         code, out, _ = run("predict", where, unlabeled)
@@ -187,7 +187,7 @@ def test_tune_passes_original_columns_to_trained_model(shop, write, run, tmp_pat
         "json",
     )
     assert code == 0, err
-    # 40 towns, more than are kept of a table, and an identifier: the model knows them all.
+    # 40 towns, more than are kept of a table, and an identifier: the model has all of them.
     assert json.loads(out)["data"]["features"] == ["size", "Ort", "id"]
     assert json.loads(out)["black_box"]["quality"]["accuracy"] == pytest.approx(
         model.score(table[["size", "Ort", "id"]], table["gut"])

@@ -1,4 +1,4 @@
-"""Searches that are broken off and gone on with, and that share their trials: real processes."""
+"""Interrupted, resumed and shared searches in real processes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def commands():
 
 @pytest.fixture(scope="module")
 def unbroken(commands, tmp_path_factory):
-    """What the search gives that nothing disturbs."""
+    """Return the result of an uninterrupted search."""
     command = commands.run(tmp_path_factory.mktemp("unbroken"), *SHORT)
     assert command.code == 0
     assert len(budgeted(command.result)) == BUDGET
@@ -74,7 +74,7 @@ def budgeted(result):
 
 
 def table(result):
-    """The leaderboard without what depends on time, and on who made which trial."""
+    """Return the leaderboard without durations and without the workers of trials."""
     left_out = {"seconds", "trial"}
     rows = [{k: v for k, v in r.items() if k not in left_out} for r in result["leaderboard"]]
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
@@ -95,7 +95,7 @@ def assert_cache_holds_only_finished_trials(folder):
 
 
 def stored(path, study="iris-ice"):
-    """The trials of a journal by extractor."""
+    """Return the trials of a journal by extractor."""
     storage = open_storage(path)
     return {
         name.rpartition("/")[2]: optuna.load_study(study_name=name, storage=storage).trials
@@ -118,7 +118,7 @@ def count_budgeted(trials):
     return sum("baseline" not in attributes for _, _, _, attributes in trials.values())
 
 
-# Broken off ---------------------------------------------------------------------------------------
+# Interruptions ------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -175,11 +175,11 @@ def test_killed_search_keeps_finished_trials(commands, tmp_path):
     count = count_budgeted(finished(before))
     assert 0 < count < BUDGET
     assert f"resuming after {count} stored trials" in second_outcome.err
-    # Everything that was begun and not lost is in the table once.
+    # Everything that was started and not lost is in the table once.
     begun = {(name, trial.number) for name, trials in after.items() for trial in trials}
     assert numbers(second_outcome.result) == sorted(begun - set(lost))
     assert len(budgeted(second_outcome.result)) == BUDGET
-    # Nor are those that were lost among the ones that were kept.
+    # Lost trials are not among the finished ones.
     assert f"resuming after {BUDGET} stored trials" in commands.run(tmp_path, *words).err
 
 
@@ -196,7 +196,7 @@ def test_interrupted_tune_shows_results_and_resumes(commands, tmp_path):
     assert "Traceback" not in interrupted.err
     assert interrupted.result["rules"]["rules"]
     second_outcome = commands.run(tmp_path, *SHORT)
-    # Of the trials that were interrupted nothing was kept.
+    # Nothing of the interrupted trials was stored.
     [note] = second_outcome.result["notes"]
     assert note == f"resuming after {done} stored trials; to start again: --fresh"
     assert len(budgeted(second_outcome.result)) == BUDGET
@@ -227,7 +227,7 @@ def test_fresh_option_discards_an_earlier_run(commands, unbroken, tmp_path):
         commands.start(tmp_path, *SHORT, *folder, wait_at=LATE).until_it_waits().end(signal.SIGKILL)
         second_outcome = commands.run(tmp_path, *SHORT, *folder, "--fresh")
         assert second_outcome.result["notes"] == []
-        # Not one trial is a repetition: the numbers have no gap.
+        # No trial is a repetition: the numbers have no gap.
         assert numbers(second_outcome.result) == numbers(unbroken)
 
 
@@ -248,7 +248,7 @@ def test_cached_search_does_not_affect_another(other, commands, tmp_path):
 def test_smaller_budget_than_stored_trials_ends_at_once(commands, tmp_path):
     words = ("--storage", "kept.journal")
     command = commands.start(tmp_path, *SHORT, *words, wait_at=LATE).until_it_waits()
-    command.end(signal.SIGKILL)  # with a trial that is to be repeated, for which there is no room
+    command.end(signal.SIGKILL)  # with a trial that is to be repeated but exceeds the budget
     done = count_budgeted(finished(stored(tmp_path / "kept.journal")))
     assert BUDGET > done > 4
     less = commands.run(tmp_path, *SEARCH, *words, "--trials", 4)
@@ -267,7 +267,7 @@ def test_larger_budget_resumes_stored_trials(commands, tmp_path):
     assert note == told
 
 
-# In a folder --------------------------------------------------------------------------------------
+# Output folders -----------------------------------------------------------------------------------
 
 
 def test_folder_of_a_killed_run_is_resumed(commands, unbroken, tmp_path):
@@ -330,7 +330,7 @@ def test_output_folder_of_other_search_is_rejected(commands, tmp_path):
 @pytest.mark.parametrize("seeds", [(0, 1, 2, 3), (0, 0, 0, 0)], ids=["different", "equal"])
 @pytest.mark.parametrize("more", [(), ("--overwrite",)], ids=["new", "overwritten"])
 def test_simultaneous_searches_do_not_share_a_folder(seeds, more, commands, tmp_path):
-    """The first one has the folder, and the others say so at once; then it is free again."""
+    """The first one locks the folder, the others fail at once, and then it is free again."""
     if more:
         assert commands.run(tmp_path, *SHORT, "--output", "run").code == 0
     words = (*SHORT, "--output", "run", *more)
@@ -351,7 +351,7 @@ def test_simultaneous_searches_do_not_share_a_folder(seeds, more, commands, tmp_
     assert more or "already holds rules.json" in again.err
 
 
-# In the cache -------------------------------------------------------------------------------------
+# Cache --------------------------------------------------------------------------------------------
 
 
 def test_equal_simultaneous_commands_are_independent(commands, unbroken, tmp_path):
@@ -433,7 +433,7 @@ def test_old_cache_files_are_deleted(commands, tmp_path):
     assert kept_names == {"young.journal", "young.lock"}
 
 
-# In a storage -------------------------------------------------------------------------------------
+# Storages -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -460,7 +460,7 @@ def test_another_search_of_the_same_name_is_rejected(other, commands, tmp_path, 
 
 @pytest.fixture(scope="module")
 def searched(commands, tmp_path_factory):
-    """A journal with a finished search."""
+    """Return a journal with a finished search."""
     folder = tmp_path_factory.mktemp("searched")
     words = ("--storage", "kept.journal", "--study", "a")
     assert commands.run(folder, *SHORT, *words).code == 0
@@ -516,7 +516,7 @@ def test_tune_shares_a_search_between_commands(commands, tmp_path):
     assert numbers(first.result) == numbers(second.result)
     assert first.result["best"] == second.result["best"]
     result = stored(tmp_path / "kept.journal")
-    # Three may begin one more than there is room for at one moment: it ends unmeasured.
+    # Three may start one more than the budget allows at one moment: it ends unmeasured.
     measured = {
         key: state
         for key, (state, _, _, attributes) in finished(result).items()
@@ -543,7 +543,7 @@ def test_search_resumes_next_to_orphaned_workers(commands, tmp_path):
     worker.go_on()
     second_result.go_on()
     assert (worker.end().code, second_result.end().code) == (0, 0)
-    # Both may begin the last one.
+    # Both may start the last one.
     assert len(budgeted(second_result.result)) in {BUDGET, BUDGET + 1}
     assert {row["state"] for row in second_result.result["leaderboard"]} == {"complete"}
 
@@ -589,7 +589,7 @@ def test_workers_option_needs_no_named_storage(commands, tmp_path):
     assert_cache_holds_only_finished_trials(tmp_path)
 
 
-#: Run by every new Python: what a worker evaluates never ends.
+#: Run by every new Python: evaluations of workers never end.
 WAITING = """
 from pathlib import Path
 import time
@@ -607,7 +607,7 @@ FoldEvaluator.__call__ = waiting
 @pytest.mark.slow
 def test_interrupt_reaches_workers(commands, tmp_path):
     words = (*SEARCH, "--trials", 100_000, "--output", "run", "--workers", 2)
-    # Both are in the middle of a trial when the interrupt comes, however busy the machine is.
+    # Both are in the middle of a trial when the interrupt arrives, however busy the machine is.
     reached, program = tmp_path / "reached", tmp_path / "program" / "sitecustomize.py"
     program.parent.mkdir()
     program.write_text(WAITING.format(reached=str(reached)))

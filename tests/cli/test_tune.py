@@ -43,7 +43,7 @@ from skescore.rules import RuleSet
 from skescore.scorers import get_rule_scorer, make_fire_scorer, make_ice_scorer, make_q_scorer
 from skescore.tuning import ExtractorSearchCV, FoldEvaluator, FoldResult
 
-#: A quick search; without --extractors all that suit the data would be tried.
+#: A quick search; without --extractors all suitable extractors would be tried.
 SHORT = (
     "--black-box",
     "decision-tree",
@@ -117,12 +117,12 @@ def write(tmp_path):
 
 @pytest.fixture
 def flowers(iris):
-    """The table of a user: iris with short names, in their own file."""
+    """Return the table of a user: iris with short names in a file."""
     return iris.X.set_axis(["sl", "sw", "pl", "pw"], axis=1).assign(kind=iris.y)
 
 
 def by_hand(dataset, name="decision-tree", *, scoring=None, cv=2, trials=4, seed=0):
-    """What the command does, without the command."""
+    """Return the search of the command, run in Python."""
     splits = StratifiedKFold if dataset.task == "classification" else KFold
     return ExtractorSearchCV(
         make_black_box(name, dataset.task, seed),
@@ -508,7 +508,7 @@ def test_output_holds_rules_leaderboard_and_run(write, flowers, tmp_path, run):
     assert [row["extractor"] for row in rows] == board["extractor"].tolist()
     assert [float(row["score"]) for row in rows] == board["score"].tolist()
     for row, params in zip(rows, board["params"], strict=True):
-        # As they were: 3 and not 3.0, and nothing where an extractor has no such parameter.
+        # Values keep their types, 3 and not 3.0, and are empty without such a parameter.
         given = {k.removeprefix("param_"): v for k, v in row.items() if k.startswith("param_")}
         known = {k: str(v) for k, v in params.items() if v is not None}
         assert {k: v for k, v in given.items() if v} == known
@@ -717,7 +717,7 @@ def test_notes_hold_warnings_of_best_candidate_only(run):
 
 
 def _is_part_of(text, given):
-    """Whether parameters, as they print, are among those given."""
+    """Return whether printed parameters are among the given ones."""
     return all(given.get(name) == value for name, value in ast.literal_eval(text).items())
 
 
@@ -777,7 +777,7 @@ def test_skops_model_is_explained_without_training(model, iris, tmp_path, run, r
     found = result(*words)
     assert found["black_box"]["trained_here"] is False
     assert found["black_box"]["checksum_sha256"] == _sha256(path)
-    # Not fitted again: in each fold the same model answers.
+    # Not fitted again: the same model predicts in each fold.
     folds = StratifiedKFold(2, shuffle=True, random_state=0).split(iris.X, iris.y)
     expected = np.mean([model.score(iris.X.iloc[t], iris.y.iloc[t]) for _, t in folds])
     assert found["black_box"]["quality"]["accuracy"] == pytest.approx(expected)
@@ -969,7 +969,7 @@ def test_search_without_rules_ends_with_an_error(monkeypatch, run):
         "skescore: error: None of the 4 trials succeeded: ValueError: There are no rules, so ICE "
         "is undefined.\n"
     )
-    # Once what was wrong is mended, the same command does not go on with the failures.
+    # Once the fault is fixed, the same command does not continue with the failures.
     monkeypatch.undo()
     code, _, err = run("tune", "iris", *SHORT)
     assert code == 0
@@ -1104,14 +1104,14 @@ def test_interrupt_leaves_neither_traceback_nor_folder(write, flowers, tmp_path,
     path = write(flowers.assign(one=1))
     folder = tmp_path / "run"
     words = ("tune", path, "--target", "kind", "--trials", 100_000, "--output", folder)
-    # Where the tests run in the background, the shell has told all of them to ignore the signal.
+    # If tests run in the background, the shell makes all of them ignore the signal.
     listening = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
         "from skescore.cli import main; sys.exit(main())"
     )
     started = process(*words, command=[sys.executable, "-c", listening])
     assert started.stderr.readline() == b"skescore: note: about data:\n"
-    assert b"'one'" in started.stderr.readline()  # from here on it is at work
+    assert b"'one'" in started.stderr.readline()  # the search runs from here on
     started.send_signal(signal.SIGINT)
     out, err = started.communicate(timeout=60)
     assert (started.returncode, out, err) == (1, b"", b"skescore: interrupted\n")
@@ -1128,7 +1128,7 @@ def test_progress_is_written_to_terminal_only(process):
     try:
         while chunk := os.read(parent, 4096):
             shown.write(chunk)
-    except OSError:  # the other side was closed
+    except OSError:  # the other end is closed
         pass
     os.close(parent)
     out, _ = started.communicate(timeout=60)
@@ -1196,7 +1196,7 @@ def test_warnings_are_printed_first(run, tmp_path):
 
 
 def test_shortcomings_compare_with_weighted_constant_class(run, tmp_path):
-    """It is right on fewer rows than that who always says the usual class, and finds the others."""
+    """The rules are right on fewer rows than a constant, but find the other classes."""
     rng = np.random.default_rng(0)
     a = rng.normal(size=200)
     kinds = np.where(a + 0.4 * rng.normal(size=200) > 1.2, "rare", "usual")
@@ -1343,7 +1343,7 @@ def test_leaderboard_explains_an_unexpected_first_row(run, options, why):
     assert not re.search(r"(?<!\[)\b(0|1) (that are|trials\b|rows\b|rules\b)", out + err)
 
 
-# --- rows that stay where they are ----------------------------------------------------------------
+# --- rows in place --------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -1357,7 +1357,7 @@ def test_leaderboard_explains_an_unexpected_first_row(run, options, why):
     ],
 )
 def test_finalists_are_scored_by_scoring_on_all_rows(run, tmp_path, options):
-    """As in memory: limits, the knee and the weights of classes hold for what stays as well."""
+    """Limits, the knee and class weights apply to rows in place as to rows in memory."""
     X, y = load_iris(return_X_y=True, as_frame=True)
     rows = X.assign(kind=np.array(["setosa", "versicolor", "virginica"])[y])[20:]
     (tmp_path / "rows").mkdir()
@@ -1381,7 +1381,7 @@ def test_finalists_are_scored_by_scoring_on_all_rows(run, tmp_path, options):
     ],
 )
 def test_tune_ignores_all_rows_stored_differently(run, tmp_path, column, options):
-    """Sums over all rows know no word for a missing value: they would count other rows."""
+    """Sums over all rows know no words for missing values and would count other rows."""
     number = np.arange(120)
     rows = pd.DataFrame({"x": pd.Series(column).take(number % 4).to_numpy(), "z": number % 7})
     rows["y"] = np.where((number % 4 == 0) | (number % 7 > 4), "yes", "no")
@@ -1416,7 +1416,7 @@ def test_tune_compares_finalists_on_all_rows(run, tmp_path):
     assert everything["scores"]["ice"] == max(row["score"] for row in finalists)
     _, out, _ = run(*words)
     assert "on all 600 rows: accuracy" in out
-    # The black box predicts the rows that it has not seen, as it does those of the sample.
+    # The black box predicts unseen rows like those of the sample.
     code, out, _ = run(*words, "--reference", "black-box", "--format", "json")
     assert code == 0
     data = json.loads(out)

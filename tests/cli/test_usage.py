@@ -1,4 +1,4 @@
-"""What is said of wrong usage, and what help looks like."""
+"""Messages about wrong usage, and the layout of the help."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def parsers():
 PROGS = [parser.prog for parser in parsers()]
 
 
-# Did you mean -------------------------------------------------------------------------------------
+# Suggestions --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_help_fits_the_page(prog, columns, monkeypatch):
     (parser,) = [parser for parser in parsers() if parser.prog == prog]
     text = parser.format_help()
     wide = [x for x in text.splitlines() if len(x) > min(columns, 102)]
-    # Examples are to be copied, so they stay in one line; choices have no place to break.
+    # Examples can be copied, so they stay in one line; choices cannot be wrapped.
     assert [x for x in wide if not x.startswith("  ")] == []
     assert [x for x in wide if "skescore" not in x and "{" not in x] == []
 
@@ -189,7 +189,7 @@ def test_help_lists_every_command_with_its_summary():
         assert " ".join(summary.split()) in " ".join(text.split())
 
 
-#: Heavier than all of the command line.
+#: Heavier than the command line.
 HEAVY = ("numpy", "scipy", "sklearn", "pandas", "optuna", "rich", "joblib", "skescore.scorers")
 _PROGRAM = """
 import json, sys
@@ -269,7 +269,7 @@ def test_help_and_usage_errors_import_nothing_heavy(tmp_path: Path) -> None:
 
 
 def test_errors_escape_control_characters(tmp_path, capsys):
-    """Names out of a file are shown with their control signs as escapes."""
+    """Control characters in names of a file are printed as escapes."""
     path = tmp_path / "data.csv"
     path.write_text("a\x1b]0;owned\x07,b\u202e,y\n" + "1,2,0\n" * 5 + "1,x,1\n" * 5)
     for words in (["--target", "z"], ["--target", "y", "--drop", "nothing"]):

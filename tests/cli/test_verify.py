@@ -16,7 +16,7 @@ from skescore.extractors import CARTExtractor
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Rules, a model and a table in a folder."""
+    """Write rules, a model and a table to a folder."""
     folder = tmp_path_factory.mktemp("verify")
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"age of person": rng.integers(18, 80, 120), "income": rng.random(120)})

@@ -43,7 +43,7 @@ def table(n: int, seed: int, errors: tuple[float, ...] = (0.1, 0.1, 0.1)) -> pd.
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Rules and an initialized state in the current folder."""
+    """Write rules and an initialized state to the current folder."""
     monkeypatch.chdir(tmp_path)
     Path("rules.json").write_text(RULES.to_json(), encoding="utf-8")
     table(3000, 0).to_csv("held out.csv", index=False)
@@ -101,7 +101,7 @@ def test_watch_matches_late_labels_by_key(folder: Path, capsys) -> None:
     rows.drop(columns="answer").to_csv("rows.csv", index=False)
     labels = rows[["answer", "id"]].sample(frac=1.0, random_state=0)
     labels.iloc[:500].to_csv("one.csv", index=False)
-    # Labels that came before are ignored, as are those of unknown rows.
+    # Labels that came before and those of unknown rows are ignored.
     pd.concat([labels.iloc[400:], pd.DataFrame({"id": ["?"], "answer": ["no"]})]).to_csv(
         "two.csv", index=False
     )
