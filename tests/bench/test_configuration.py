@@ -131,7 +131,7 @@ def test_read_config_rejects_other_files(tmp_path):
         read_config(tmp_path)
 
 
-#: Suites whose tables are fetched, and how many there are of each kind of target.
+#: Suites whose tables are fetched, and their numbers of tables for each task.
 FETCHED = {
     "keel-balanced": {"classification": 43},
     "keel-imbalanced": {"classification": 100},

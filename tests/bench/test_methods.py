@@ -1,4 +1,4 @@
-"""Methods of one's own in a benchmark, and rows that may not take longer than a limit."""
+"""Custom methods in a benchmark, and rows with a time limit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from skescore.bench import (
 
 
 class NoMoreRows(BenchCallback):
-    """Fail when a row is measured."""
+    """Callback that fails when a row is measured."""
 
     def on_row(self, row):
         pytest.fail("a row was measured again")
@@ -78,7 +78,7 @@ def test_methods_may_be_learners_functions_or_extractors(entries, tmp_path, monk
     result = run_bench(config(entries()), tmp_path / "out", keep_rules=True)
     rows = result.rows.set_index(["data", "extractor"])
     assert rows["state"].eq("complete").all()
-    # Labels of the table, though the function speaks of 0 and 1.
+    # Labels of the table, although the function returns 0 and 1.
     assert rows.loc[("iris", "stump"), "n_rules"] == 2
     assert 0.5 < rows.loc[("iris", "stump"), "fidelity"] < 0.8
     assert ("diabetes", "stump") not in rows.index
@@ -92,7 +92,7 @@ def test_methods_may_be_learners_functions_or_extractors(entries, tmp_path, monk
     # The same file is the same benchmark: nothing is measured again.
     second_rows = run_bench(config(entries()), tmp_path / "out", callback=NoMoreRows())
     assert second_rows.rows.equals(result.rows)
-    # So it is where both have been moved.
+    # The same applies if both have been moved.
     (tmp_path / "elsewhere").mkdir()
     moved = (tmp_path / "mine.py").rename(tmp_path / "elsewhere" / "mine.py")
     monkeypatch.delitem(sys.modules, "skescore_methods_mine")  # in another process

@@ -1,4 +1,4 @@
-"""Data sets of OpenML, out of scikit-learn's own folder of what it has fetched: no network."""
+"""Data sets of OpenML from the cache of scikit-learn, without network."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def weather(tmp_path, monkeypatch):
     keep("api/v1/json/data/qualities/7", json.dumps({"data_qualities": {"quality": []}}))
     keep("data/v1/download/99/weather.arff", ARFF)
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
-    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # nobody answers there
+    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")  # no server listens there
 
 
 def test_openml_sets_target_and_categories(weather):

@@ -15,7 +15,7 @@ def compared(rows):
 
 
 def bars(ax):
-    """Ends of the thick lines that join extractors."""
+    """Return the ends of the thick lines that join extractors."""
     return [tuple(map(float, line.get_xdata())) for line in ax.lines if line.get_linewidth() == 4]
 
 
@@ -43,6 +43,6 @@ def test_plot_uses_given_axes(tmp_path):
     figure = figures.Figure()
     ax = figure.add_subplot()
     assert critical_difference_plot(compared(RANKS[:1]), ax=ax) is ax
-    assert bars(ax) == []  # one data set says nothing
+    assert bars(ax) == []  # one data set is not significant
     figure.savefig(tmp_path / "ranks.svg")
     assert (tmp_path / "ranks.svg").stat().st_size > 1000

@@ -90,7 +90,7 @@ def test_in_order_sorts_rows_by_cells(tmp_path):
     cells = [Cell("iris", "knn", "cart", 0, fold) for fold in range(4)]
     ordered = in_order(table, cells)
     assert ordered["fold"].tolist() == [1, 2]
-    assert ordered["ice"].iloc[0] == 0.5  # the last one, as after a failure that was tried again
+    assert ordered["ice"].iloc[0] == 0.5  # the last one, as after a failure that was repeated
     assert isinstance(ordered, pd.DataFrame)
 
 

@@ -37,7 +37,7 @@ BASE = {
     "black_boxes": [{"name": "knn", "scaled": False}],
     "extractors": [
         {"name": "cart", "params": {"max_leaf_nodes": 4}},
-        # Fitting tells that this cannot be.
+        # Only fitting shows that this is invalid.
         {"label": "broken", "name": "gridex", "params": {"n_slices": 0}},
     ],
     "seeds": [0, 5],
@@ -52,7 +52,7 @@ def timeless(rows):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """A run of one piece: its folder and its rows."""
+    """Return folder and rows of an uninterrupted run."""
     folder = tmp_path_factory.mktemp("whole")
     return folder, run_bench(CONFIG, folder).rows
 
@@ -326,7 +326,7 @@ def test_seed_sets_random_states(tmp_path):
 
 @pytest.fixture
 def model_file(tmp_path):
-    """A stump that was trained on iris elsewhere."""
+    """Return the file of a stump that was trained on iris elsewhere."""
     iris = load_dataset("iris")
     model = DecisionTreeClassifier(max_depth=1, random_state=0).fit(iris.X, iris.y)
     path = tmp_path / "theirs.joblib"
@@ -366,7 +366,7 @@ def test_model_from_file_is_not_refitted(model_file, tmp_path):
         assert row["black_box_quality"] == f1_score(
             iris.y.iloc[test], predictions, average="weighted"
         )
-        assert row["fidelity"] == 1.0  # what a stump says, CART finds
+        assert row["fidelity"] == 1.0  # CART equals the stump
     left_out = [pair for pair in result.run["not_applicable"] if "black_box" in pair]
     assert [(pair["data"], pair["black_box"]) for pair in left_out] == [("wine", "theirs")]
 
@@ -465,6 +465,6 @@ def test_measures_can_query_the_black_box(tmp_path):
     assert rows["error"].eq("").all()
     assert rows[measures].notna().all(axis=None)
     assert rows["fidelity_uniform"].between(0.3, 1).all()
-    # Each fold's black box is another one, so that the same rules agree with it otherwise.
+    # Each fold has another black box, so that the same rules agree with it differently.
     saved = rows[rows["extractor"] == "saved"]
     assert saved["feature_agreement"].nunique() == 2

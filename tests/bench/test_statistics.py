@@ -77,7 +77,7 @@ def test_friedman_statistic_matches_scipy(scores):
     ("n_data", "k", "exact"), [(3, 3, 1 / 36), (5, 2, 2 / 32), (4, 2, 2 / 16), (2, 4, 1 / 24)]
 )
 def test_friedman_p_value_is_exact_for_few_rows(n_data, k, exact):
-    """Of all (k!)^n ways to rank, k! agree everywhere."""
+    """Of all (k!)^n rankings, k! agree everywhere."""
     _, p_value = friedman_test(np.tile(np.arange(1.0, k + 1), (n_data, 1)))
     assert p_value == pytest.approx(exact, abs=4 * math.sqrt(exact / 9999))
 

@@ -13,7 +13,7 @@ MEASURES = row_columns()[row_columns().index("size") + 1 : -1]
 
 
 def rows(*given):
-    """Rows of (data, extractor, ICE or an error's text), on one black box."""
+    """Return rows of (data, extractor, ICE or an error message) for one black box."""
     table = [
         {
             "data": data,

@@ -46,7 +46,7 @@ def refusal(path, **options) -> str:
     return str(caught.value)
 
 
-# Files that are right -----------------------------------------------------------------------------
+# Valid files --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
@@ -146,7 +146,7 @@ def test_load_dataset_reads_or_rejects_any_bytes(tmp_path, content, missing):
     assert dataset.y.nunique() > 1
 
 
-# Files that are wrong -----------------------------------------------------------------------------
+# Invalid files ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is found in the features of a table."""
+"""Findings about the features of a table."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_read_table_reads_excel_exports(name, tmp_path):
     above, below = SHEETS[name]
     merged = ["A1:B1"] if name == "merged" else []
     path = write_sheet(tmp_path / "export.xlsx", [*above, *DATA, *below], merged)
-    assert assert_is_data(path, name)  # and says what it did
+    assert assert_is_data(path, name)  # and reports it
 
 
 @pytest.mark.parametrize("separator", [";", ",", "\t"])
@@ -95,7 +95,7 @@ def test_titles_without_separators_are_omitted(tmp_path):
 
 
 NAMED_BY_LEVELS = [["No.", "Na", "K", "Na", "K", "kind"]]
-#: Headers in several rows, and the names that they give.
+#: Headers in several rows, and the resulting names.
 LEVELS = {
     "three rows": (
         [["", "Before", "", "After", "", ""], ["", "Blood", "", "Blood", "", ""], *NAMED_BY_LEVELS],

@@ -77,7 +77,7 @@ def test_built_in_datasets_have_expected_sizes_and_classes(name, shape, counts):
 
 
 def test_titanic_equals_counts_of_the_inquiry():
-    """Totals as R. Dawson, Journal of Statistics Education 3(3), 1995, prints them."""
+    """Totals of R. Dawson, Journal of Statistics Education 3(3), 1995."""
     people = load_dataset("titanic")
     saved = people.y == "yes"
     assert (len(people.X), saved.sum()) == (2201, 711)
@@ -210,7 +210,7 @@ def test_load_dataset_rejects_invalid_parameters(write):
 
 
 def test_errors_state_the_public_module():
-    # It shows in every traceback, so it should be the name to import from.
+    # It is in every traceback, so it should be the name to import from.
     assert DatasetError.__module__ == DatasetNotFoundError.__module__ == "skescore.datasets"
 
 

@@ -1,4 +1,4 @@
-"""Tables that packages ship: archives are checked, and read without being unpacked."""
+"""Tables in packages: archives are checked and read without being unpacked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables as people write them, and that other rows are read in the same way."""
+"""Everyday tables are read, and later rows are read in the same way."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def column(cells, **options) -> list:
 # Numbers ------------------------------------------------------------------------------------------
 
 
-# What each cell means was written down by hand.
+# The meaning of each cell was written down by hand.
 @pytest.mark.parametrize(
     ("cells", "numbers"),
     [
@@ -80,7 +80,7 @@ def test_decimal_parameter_sets_the_decimal_sign(decimal):
 def test_read_table_restores_numbers_of_any_style(values, style, mark):
     thousands, decimal = style
     signs = str.maketrans({",": thousands, ".": decimal})
-    # One that leaves no doubt about the style.
+    # A number whose style is unambiguous.
     cells = [mark.format(f"{value:,.2f}".translate(signs)) for value in [*values, 1234567.25]]
     assert column(cells)[:-1] == values
 
@@ -277,7 +277,7 @@ POINTS, COMMAS = "a\tb\tc\n1,234.5\t7\t0.5\n12,345\t8\t1.25\n", "a;b;c\n1.234,5;
         (POINTS, "a;b\n60,000;1,000\n", [60000, 1000]),
         (COMMAS, "a;b\n60.000;1.000\n", [60000, 1000]),
         (COMMAS, "a;c\n1,234;0,125\n", [1.234, 0.125]),
-        # What another file leaves no doubt about goes before.
+        # Unambiguous numbers of another file have precedence.
         (POINTS, "a;b\n1,25;60.000\n", [1.25, 60000]),
         (COMMAS, "a;c\n1.25;1.234\n", [1.25, 1.234]),
         (COMMAS, "a;c\n;1.234\n", [NAN, 1234]),
@@ -570,7 +570,7 @@ def test_features_parameter_accepts_parts_of_dates():
         load_dataset(frame, target="y", features=["when: day"])
 
 
-# An obvious way to read the cells, one by one, as the judge.
+# The oracle reads the cells one by one.
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     cells=st.lists(
@@ -588,7 +588,7 @@ def test_read_table_reads_numbers_and_gaps_cell_by_cell(write, cells):
 
 @pytest.mark.slow
 def test_read_table_needs_no_writable_home_folder(write, tmp_path):
-    """As in containers: skrub, which finds dates, makes a folder there as it is imported."""
+    """In containers, skrub, which detects dates, makes a folder there when it is imported."""
     path = write("day,word\n2024-01-02,a\n2024-02-03,b\n")
     read = f"from skescore.datasets import read_table; print(*read_table({str(path)!r})[0])"
     home = {"HOME": str(path), "USERPROFILE": str(path)}
@@ -723,7 +723,7 @@ def test_read_table_needs_no_skrub_for_plain_words_and_dates():
 
 
 def test_file_names_may_begin_with_a_tilde(write, tmp_path, monkeypatch):
-    """Such as those that Office gives its locks; there is no user called so."""
+    """Office names its lock files like this; it is no name of a user."""
     write("x,y\n1,2\n3,4\n", "~$rows.csv")
     monkeypatch.chdir(tmp_path)
     assert load_dataset("~$rows.csv", target="y", task="regression").X["x"].tolist() == [1, 3]

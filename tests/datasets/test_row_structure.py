@@ -111,7 +111,7 @@ def test_bench_splits_keep_groups_and_time(visits, folds):
 
 @pytest.mark.parametrize("style", ["%d.%m.%Y", "%m/%d/%Y", "%Y-%m-%d", "%d.%m.%Y %H:%M", "number"])
 def test_since_parameter_omits_earlier_rows(style: str) -> None:
-    """Compared with a loop; dates are written like those of the column, or with the year first."""
+    """The oracle is a loop; dates are written like those of the column, or year first."""
     days = pd.date_range("2026-01-15", periods=60)
     frame = pd.DataFrame({"x": range(60), "y": ["no", "yes"] * 30})
     frame["day"] = range(60) if style == "number" else days.strftime(style)

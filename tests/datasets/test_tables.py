@@ -141,7 +141,7 @@ HOLES = "a,b,y\n1,,p\n2,5,q\n,,p\n4,7,\n5,8,p\n"
 
 def test_missing_error_counts_and_locates_cells(write):
     text = refusal(write(HOLES), missing="error")
-    # An obvious count, cell by cell, as the judge.
+    # The oracle counts cell by cell.
     rows = list(csv.DictReader(io.StringIO(HOLES)))
     for name, label in [("a", "column 'a'"), ("b", "column 'b'"), ("y", "the target column 'y'")]:
         positions = [number for number, row in enumerate(rows, start=1) if row[name] == ""]

@@ -1,4 +1,4 @@
-"""Codes that are written as numbers: 01 and 1 are not the same."""
+"""Codes that look like numbers: 01 and 1 are different."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_labels_with_leading_zeros_are_distinct_classes(codes: Path) -> None:
     data = load_dataset(codes, target="y", categories="zip")
     assert data.class_counts == {"001": 8, "01": 8, "1": 16}
     plain = load_dataset(codes, target="code", drop="y", categories="zip")
-    assert plain.y.dtype == "int64"  # numbers stay what they were
+    assert plain.y.dtype == "int64"  # numbers stay unchanged
 
 
 def test_preparation_reads_codes_of_texts_as_texts(codes: Path) -> None:

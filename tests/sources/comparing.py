@@ -1,4 +1,4 @@
-"""Compares counts with the rows that they count, in every number that there is."""
+"""Compare counts with the rows that they count in every figure."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from skescore.metrics import (
 from skescore.rules import RuleSet
 from skescore.scorers import evaluate_rules, make_rule_scorer, make_score_scorer
 
-#: Rules and domains for which completeness by volume is the same, as no row tells of it.
+#: Rules and domains with the same completeness by volume, as it does not depend on rows.
 RELATIVE, ABSOLUTE = 1e-12, 1e-12
 
 
 def outcome(call: Callable[[], Any]) -> Any:
-    """What a call gives, or that there is nothing to give."""
+    """Return the result of a call, or that it is undefined."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
@@ -51,7 +51,7 @@ def same_numbers(
     *,
     rule_measures: bool = True,
 ) -> None:
-    """Fail unless counts give what the rows give: counts to the last bit if weights are whole."""
+    """Fail unless counts give the figures of the rows, exactly if weights are integers."""
     by_rows = outcome(lambda: evaluate_rules(ruleset, X, y, sample_weight=weights))
     by_counts = outcome(lambda: evaluate_rules(ruleset, counts))
     assert (by_rows == "refused") == (by_counts == "refused")
@@ -115,5 +115,5 @@ def same_numbers(
     )
     scorer = make_rule_scorer("precision", aggregate="weighted")
     expected = outcome(lambda: scorer(ruleset, X, y, sample_weight=weights))
-    if not isinstance(expected, str):  # rows may have predictions that are no numbers
+    if not isinstance(expected, str):  # rows may have predictions that are not numeric
         close(outcome(lambda: scorer(ruleset, counts)), expected, "weighted precision")

@@ -1,4 +1,4 @@
-"""Values of SQLite and DuckDB have the meaning that they have in memory, in one snapshot."""
+"""Values in SQLite and DuckDB have the same meaning as in memory, in one snapshot."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def in_duckdb(folder: Path, *commands: str) -> str:
 
 @pytest.fixture(params=["sqlite", "duckdb"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A table whose collations ignore case, with numbers that floats do not represent."""
+    """Return a table with collations that ignore case, and numbers that floats cannot represent."""
     if request.param == "sqlite":
         return in_sqlite(tmp_path, TABLE.format(number="REAL"), ROWS)
     return in_duckdb(tmp_path, TABLE.format(number="DECIMAL(38, 20)"), ROWS)
@@ -115,7 +115,7 @@ def test_sample_source_depends_on_the_seed(tmp_path: Path) -> None:
 def test_count_source_reads_one_snapshot_of_sqlite(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between any two queries, another process replaces every row by others."""
+    """Another process replaces all rows between any two queries."""
     numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200) "
     url = in_sqlite(
         tmp_path,

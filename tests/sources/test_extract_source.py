@@ -1,4 +1,4 @@
-"""Rules from sums of rows are those that rows in memory give, wherever the rows lie."""
+"""Rules from sums of rows equal those of rows in memory for every storage."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ FEATURES = ["size", "age", "whole", "color"]
 
 
 def table_of(task: str, n_rows: int = 400, seed: int = 0, *, gaps: bool = True) -> pd.DataFrame:
-    """Numbers of several kinds, a category, gaps, weights, and labels that depend on them."""
+    """Return numbers of several kinds, a category, missing values, weights and labels."""
     rng = np.random.default_rng(seed)
     size, age = rng.normal(size=n_rows), rng.gamma(2.0, 1e3, n_rows)
     whole = rng.integers(0, 12, n_rows).astype(float)
@@ -75,16 +75,16 @@ def table_of(task: str, n_rows: int = 400, seed: int = 0, *, gaps: bool = True) 
 
 
 def same(found: RuleSet, expected: RuleSet) -> None:
-    """Fail unless two rule sets are the same to the last bit."""
+    """Fail unless two rule sets are exactly equal."""
     assert found.replace(reference=expected.reference).to_json() == expected.to_json()
 
 
 TASKS = pytest.mark.parametrize("task", ["classification", "regression"])
 
 
-#: What others are read like.
+#: Storages whose results are the reference for others.
 _ALIKE = ("glob", "file", "arrow dataset", "function")
-#: One of each kind with numbers for labels, all with classes.
+#: One storage of each kind with numbers as labels, all storages with classes.
 BOTH = [
     pytest.param(name, "classification", marks=[pytest.mark.slow] * (name in _ALIKE))
     for name in SOURCES
@@ -106,7 +106,7 @@ def test_extract_source_rules_are_equal_for_all_sources(
     assert extraction.cuts == expected.cuts
     assert extraction.n_rows == (frame["weight"] > 0).sum()
     assert len(extraction.rules) == 7
-    # What was learned is what the rows say.
+    # The learned statistics equal those of the rows.
     score = score_source(extraction.rules, source, "label", sample_weight="weight")
     weights = [rule.statistics.n_rows for rule in extraction.rules if rule.statistics]
     covered = confusion(extraction.rules, score.counts, assigned=True).covered
@@ -116,7 +116,7 @@ def test_extract_source_rules_are_equal_for_all_sources(
 def in_memory(
     extractor: BaseExtractor, frame: pd.DataFrame, cuts: Mapping[str, Sequence[float]]
 ) -> RuleSet:
-    """The rules that the numbers of the bins give, about the columns themselves."""
+    """Return the rules of the bin numbers, expressed by the columns themselves."""
     features = [name for name in frame.columns if name not in ("label", "weight")]
     X = frame[features].copy()
     for name, places in cuts.items():
@@ -125,7 +125,7 @@ def in_memory(
     labels = frame["label"].to_numpy()
     kind = CallableRegressor if labels.dtype.kind == "f" else CallableClassifier
     fitted = clone(extractor).set_params(estimator=kind(lambda _: labels))
-    # Numbers of bins are no numbers to be made more readable.
+    # Numbers of bins must not be rounded for readers.
     fitted.readable_bounds = False
     rules = fitted.fit(X).rules_
 
@@ -148,7 +148,7 @@ def in_memory(
 
 
 def _without(rules: RuleSet, digits: int | None = None) -> RuleSet:
-    """Rules without their domain and standard deviations, with so many digits of means."""
+    """Return rules without domain and standard deviations, with rounded means."""
 
     def shown(statistics: RuleStatistics) -> RuleStatistics:
         mean = statistics.mean
@@ -193,7 +193,7 @@ def test_grids_equal_bins_in_memory(place: int, task: str) -> None:
     expected = in_memory(extractor, frame, extraction.cuts)
     same(*(_without(rules, 9) for rules in (extraction.rules, expected)))
     assert len(extraction.rules) > 3
-    if place == 0:  # boxes that will probably be cut are looked at together
+    if place == 0:  # boxes that will probably be cut are counted together
         assert extraction.n_passes < len(extraction.rules) - 3
 
 
@@ -246,7 +246,7 @@ def test_linear_grids_equal_rows_in_memory(settings: dict[str, Any]) -> None:
         assert other.statistics is not None
         assert rule.statistics.n_rows == other.statistics.n_rows
     apart = np.abs(extraction.rules.predict(X) - fitted.predict(X))
-    assert apart.max() < 1e-3 * np.ptp(y)  # digits that the text does not show are left out
+    assert apart.max() < 1e-3 * np.ptp(y)  # digits beyond the text are dropped
     learned = extraction.extractor
     assert learned.residuals_ == pytest.approx(fitted.residuals_, rel=1e-7)
     assert learned.threshold_ == pytest.approx(fitted.threshold_, rel=1e-7)
@@ -277,7 +277,7 @@ def test_linear_grids_use_numbers_that_all_rows_have() -> None:
         assert extraction.extractor.residuals_[number] == pytest.approx(of_rule, rel=1e-6)
         assert rule.statistics is not None
         assert rule.statistics.n_rows == inside["weight"].sum()
-    assert max(errors) < 0.01  # coefficients have the digits that their text shows
+    assert max(errors) < 0.01  # coefficients have the digits of their text
     assert len(errors) > 3
     whole = frame.assign(weight=np.floor(frame["weight"]))
     repeated = whole.loc[whole.index.repeat(whole["weight"].astype(int))]
@@ -352,7 +352,7 @@ def test_extract_source_reads_once_per_level() -> None:
     cuts = {"size": [-0.5, 0.0, 0.5], "age": [1000, 2000], "whole": [5.5], "weight": [1]}
     extraction = extract_source(CARTExtractor(None, max_depth=3), batches, "label", cuts=cuts)
     assert extraction.n_passes == 3  # the leaves of the fourth level follow from their parents
-    assert len(looked) == 3 + 2  # the names of columns, and what they hold
+    assert len(looked) == 3 + 2  # the names of columns, and their types
     assert extraction.cuts["age"] == (1000.0, 2000.0)
 
 
@@ -416,7 +416,7 @@ def test_cuts_are_round_and_near_quantiles(case: str) -> None:
 
 
 def test_bins_separate_numbers_next_to_cuts() -> None:
-    """However close the cuts are, and however large, a number equal to one is below it."""
+    """However close or large the cuts are, a number equal to one lies below it."""
     rng = np.random.default_rng(0)
     sets: list[list[float]] = [
         [0.0],
@@ -477,14 +477,14 @@ def test_sample_source_draws_class_by_class(name: str, weighted: bool, tmp_path:
     assert (labels[drawn["x"].astype(int)] == drawn["label"]).all()
     assert sample.weights is not None
     assert sample.weights.sum() == pytest.approx(4000 * (2 if weighted else 1))
-    # No place of the table is preferred.
+    # No part of the table is preferred.
     assert abs(drawn.loc[drawn["label"] == "many", "x"].mean() - 2200) < 150
     assert sample.missed(0.95)["few"] == pytest.approx(1 - 0.05**0.01)
 
 
 @pytest.mark.slow
 def test_source_sample_missed_bounds_unseen_groups() -> None:
-    """A group just as large as the bound is missed about as often as the bound says."""
+    """A group as large as the bound is missed about as often as the bound states."""
     frame = pd.DataFrame({"x": np.arange(5000.0), "label": "a"})
     sample = sample_source(frame, "label", n_rows=50)
     size = int(sample.missed(0.8)["a"] * 5000)
@@ -581,7 +581,7 @@ def test_extract_source_rejects_invalid_samples() -> None:
         sample_source(frame, "label", n_rows=0)
 
 
-# --- what goes wrong ------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 
 def test_extract_source_rejects_invalid_input() -> None:
@@ -696,7 +696,7 @@ def test_extract_source_rejects_iterators() -> None:
 
 
 def test_extract_source_respects_types_of_a_database(tmp_path: Path) -> None:
-    """Decimals are numbers, flags categories, dates neither."""
+    """Decimals are numbers, booleans are categories, and dates are neither."""
     with duckdb.connect(str(tmp_path / "some.db")) as connection:
         connection.execute(
             "CREATE TABLE t AS SELECT CAST(i AS DECIMAL(9, 2)) / 4 AS price, i % 3 = 0 AS flag, "

@@ -1,4 +1,4 @@
-"""Parquet files are found, named and typed as they are written, whichever package reads them."""
+"""Parquet files are found, named and typed alike by all packages that read them."""
 
 from __future__ import annotations
 

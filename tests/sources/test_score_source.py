@@ -1,4 +1,4 @@
-"""Rows that are scored where they lie have the numbers that they have in memory."""
+"""Rows that are scored in place have the same figures as in memory."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ NUMBERS = RuleSet(
 
 
 def table_of(ruleset: RuleSet, n_rows: int = 90, seed: int = 0) -> pd.DataFrame:
-    """Rows with categories, gaps and weights, and a column that no rule uses."""
+    """Return rows with categories, missing values, weights and a column that no rule uses."""
     rng = np.random.default_rng(seed)
     labels = ["yes", "no", "perhaps"] if ruleset.classes else [0.1, 0.5, 1.0, 1.25]
     return pd.DataFrame(
@@ -77,7 +77,7 @@ def table_of(ruleset: RuleSet, n_rows: int = 90, seed: int = 0) -> pd.DataFrame:
 
 
 def arrow(frame: pd.DataFrame) -> pa.Table:
-    """As an Arrow table in which every other gap of a number is NaN, and the others NULL."""
+    """Return an Arrow table in which missing numbers are alternately NaN and NULL."""
     columns = {}
     for name in frame.columns:
         values = frame[name].to_numpy()
@@ -153,7 +153,7 @@ def test_count_source_reads_parquet_without_duckdb(
 def check_any_rules(
     data: Any, folder: Path, source: Callable[[pd.DataFrame, Path], Any], *, least: float = 0.0
 ) -> None:
-    """Any rules on rows at all of their borders, with gaps, and weights or none."""
+    """Check random rules on rows at their bounds, with missing values, with and without weights."""
     ruleset = data.draw(arbitrary.rule_sets())
     rng = np.random.default_rng(data.draw(st.integers(0, 9)))
     X = arbitrary.border_rows(ruleset, 60, infinite=False)
@@ -180,7 +180,7 @@ def check_any_rules(
     same_numbers(ruleset, counts, X, np.array(y), weights if weighted else None)
 
 
-#: ``SKESCORE_CASES=200`` puts so many rule sets to so many tables, of each engine too.
+#: ``SKESCORE_CASES=200`` tests as many rule sets on as many tables, for each engine.
 CASES = int(os.environ.get("SKESCORE_CASES", "0"))
 KEEP = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -200,7 +200,7 @@ def test_count_source_equals_rows_for_many_rules(name: str, data: Any, tmp_path:
     check_any_rules(data, tmp_path, SOURCES[name])
 
 
-# --- what is counted ------------------------------------------------------------------------------
+# --- counts ---------------------------------------------------------------------------------------
 
 
 def test_count_source_accepts_more_rules_than_bits(tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ def test_score_source_reads_an_iterator_once() -> None:
         count_source(NUMBERS, iter([frame]), "label")
 
 
-# --- what goes wrong ------------------------------------------------------------------------------
+# --- errors ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["folder", "arrow dataset", "duckdb"])
@@ -355,7 +355,7 @@ def test_nan_is_rejected_as_a_label(name: str, look: Callable[..., Any], tmp_pat
 @pytest.mark.parametrize("column", ["size", "label", "weight"])
 def test_texts_among_numbers_of_sqlite_are_rejected(column: str, tmp_path: Path) -> None:
     source = in_sqlite(table_of(NUMBERS), tmp_path)
-    with sqlite3.connect(tmp_path / "some.sqlite") as connection:  # as .import leaves gaps
+    with sqlite3.connect(tmp_path / "some.sqlite") as connection:  # as .import writes gaps
         connection.execute(f"UPDATE some_rows SET {column} = '' WHERE rowid = 4")
     connection.close()
     match = f"'{column}' of .* must hold numbers, but it holds the text ''"
