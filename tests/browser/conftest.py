@@ -1,4 +1,4 @@
-"""A real Chromium without a window, and pages for it."""
+"""Real headless Chromium, and pages for it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from loaded_files import load_file
 
-#: What `tox` names must be there; anywhere else a missing one is left out.
+#: Requirements that `tox` names must be installed; elsewhere missing ones are skipped.
 NEEDED = os.environ.get("SKESCORE_ENGINES", "").split(",")
 SWITCHES = (
     "--headless=new",
@@ -39,7 +39,7 @@ def give_up(reason: str) -> None:
 
 @pytest.fixture(scope="session")
 def runs() -> ModuleType:
-    """The maker of run folders that the tests of the report use."""
+    """Return the module that writes run folders."""
     return load_file("report/runs.py")
 
 
@@ -57,7 +57,7 @@ setTimeout(() => axe.run(document, { resultTypes: ["violations"] }).then((found)
 
 
 def axe_source() -> str:
-    """The script of axe-core, from its package or the file that SKESCORE_AXE names."""
+    """Return the script of axe-core from its package or the file in SKESCORE_AXE."""
     if "SKESCORE_AXE" in os.environ:
         return Path(os.environ["SKESCORE_AXE"]).read_text(encoding="utf-8")
     if importlib.util.find_spec("axe_core_python") is None:
@@ -66,21 +66,21 @@ def axe_source() -> str:
 
 
 class Browser:
-    """Chromium with what tests ask of a page."""
+    """Chromium with the methods that tests of pages need."""
 
     def __init__(self, driver: Any) -> None:
         self.driver = driver
         self.page = ""
 
     def open(self, path: Path) -> None:
-        self.driver.get_log("performance")  # forget what was before
+        self.driver.get_log("performance")  # forget earlier pages
         self.driver.get_log("browser")
         self.page = path.resolve().as_uri()
         self.driver.get(self.page)
         end = time.monotonic() + 90
         ready = "return document.documentElement.dataset.ready || null"
         while self.run(ready) is None and time.monotonic() < end:
-            time.sleep(0.05)  # a busy machine's browser may answer before it has begun
+            time.sleep(0.05)  # on a busy machine, the browser may answer before it has started
         assert self.run(ready) == "true", self.complaints()
 
     def run(self, script: str, *values: Any) -> Any:
@@ -130,19 +130,19 @@ class Browser:
         return [str(entry["message"]) for entry in self.driver.get_log("browser")]
 
     def requests(self) -> list[str]:
-        """Everything the page asked for, since it was opened, beside itself."""
+        """Return all requests of the page since it was opened, except for the page itself."""
         messages = [json.loads(e["message"])["message"] for e in self.driver.get_log("performance")]
         urls = [
             m["params"]["request"]["url"]
             for m in messages
             if m["method"] == "Network.requestWillBeSent"
         ]
-        # The window's first own page may still have been loading.
+        # The first page of the window may still have been loading.
         ours = urls[urls.index(self.page) + 1 :] if self.page in urls else urls
         return [url for url in ours if not url.startswith(("data:", "blob:", "chrome"))]
 
     def violations(self) -> list[str]:
-        """What axe-core finds wrong with the page."""
+        """Return the violations that axe-core finds in the page."""
         if not self.run("return typeof axe === 'object'"):
             self.run(axe_source())
         return list(self.driver.execute_async_script(AXE))
@@ -170,7 +170,7 @@ def _driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         options.add_argument(switch)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(server))
-    driver.set_script_timeout(90)  # a busy machine draws when it can
+    driver.set_script_timeout(90)  # a busy machine may draw late
     try:
         yield driver
     finally:
@@ -194,7 +194,7 @@ def _usual(runs: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def usual(browser: Browser, _usual: Path) -> Browser:
-    """A page of twenty candidates as it was when it was opened; reading it takes a while."""
+    """Return a page of twenty candidates in its initial state; reading it takes a while."""
     if browser.driver.current_url != _usual.resolve().as_uri():
         browser.open(_usual)
     else:

@@ -1,4 +1,4 @@
-"""Rules edited in the page are those of Python, with the same figures, statistics and hashes."""
+"""Rules edited in the page equal those of Python, as do figures, statistics and hashes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from skescore.report import write_report
 from skescore.rules import Fallback, Interval, LinearOutput, Rule, RuleSet, with_statistics
 from skescore.scorers import evaluate_rules, make_fire_scorer, make_ice_scorer
 
-#: One edit in the page: what it says, and the figures and rules after it.
+#: One edit in the page: its message, and the figures and rules after it.
 APPLY = """
 const editor = page.editor;
 editor.apply(arguments[0]);
@@ -40,7 +40,7 @@ KINDS = ("list", "tree", "unordered", "regression list", "regression tree")
 
 @pytest.fixture(scope="module")
 def cases() -> ModuleType:
-    """Rule sets of every kind, of the tests of the editor."""
+    """Return the rule sets of every kind from the tests of the editor."""
     return load_file("editing/edit_cases.py")
 
 

@@ -1,4 +1,4 @@
-"""Figures of the page are those that rows and predictions give, and those of the run."""
+"""Figures of the page equal those of rows and predictions, and those of the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules in the page predict, explain and are copied as those of Python."""
+"""Rules in the page predict, explain and export like those of Python."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from skescore.rules import (
 NAMES = ["a", "b", "color", "d"]
 COLORS = ("blue", "green", "red")
 DOMAIN = Domain((0, -5, 0, 0), (10, 5, 3, 1), [(2, COLORS)])
-#: Scripts of the page, called on a rule set that came as JSON.
+#: Scripts of the page, called for a rule set from JSON.
 EXPLAIN = """
 const rules = new Rules(arguments[0]);
 const said = (prediction) => !prediction.predicted ? null
@@ -50,7 +50,7 @@ return arguments[1].map((row) => {
 
 
 def random_rules(random: np.random.Generator, regression: bool, kinds: str) -> list[Rule]:
-    """Rules with every kind of condition that `kinds` names."""
+    """Return rules with every kind of condition in `kinds`."""
     created = []
     for _ in range(int(random.integers(3, 9))):
         conditions: list[Any] = []
@@ -91,7 +91,7 @@ def random_rules(random: np.random.Generator, regression: bool, kinds: str) -> l
             conditions.append(
                 Linear([(0, 0.5), (1, -1.25), (3, 2.0)], upper=float(random.normal()))
             )
-        if not conditions:  # a rule that always holds leaves the others nothing to say
+        if not conditions:  # a rule that always holds makes later ones useless
             conditions.append(Interval(0, upper=6.5))
         output: Any = str(random.choice(["no", "yes", "maybe"]))
         statistics = RuleStatistics(
@@ -110,7 +110,7 @@ def random_rules(random: np.random.Generator, regression: bool, kinds: str) -> l
 
 
 def rule_sets() -> dict[str, RuleSet]:
-    """Rule sets of every way to predict."""
+    """Return rule sets for every way to predict."""
     random = np.random.default_rng(11)
     classes = ["maybe", "no", "yes"]
     votes = {
@@ -146,7 +146,7 @@ def rule_sets() -> dict[str, RuleSet]:
 
 
 def random_rows(ruleset: RuleSet, random: np.random.Generator, count: int) -> list[list[Any]]:
-    """Rows in and around the domain, at bounds of rules, and with missing values."""
+    """Return rows in and around the domain, at bounds of rules, and with missing values."""
     bounds = ruleset.boxes
     rows: list[list[Any]] = []
     for _ in range(count):
@@ -242,7 +242,7 @@ def test_page_predicts_and_explains_a_typed_row(usual, runs) -> None:
     browser.run("byId('next-row').click()")
     assert length.get_attribute("value") != "4.9"
     width.clear()
-    width.send_keys("1e")  # a number that is not finished
+    width.send_keys("1e")  # an incomplete number
     assert "not a number" in browser.text("#prediction")
     assert width.get_attribute("aria-invalid") == "true"
 
@@ -259,7 +259,7 @@ def test_rule_cards_equal_python(usual, runs) -> None:
     sentences = rules.to_sentences().splitlines()
     held, assigned = rules.match(iris.X), rules.assign(iris.X)
     for i, card in enumerate(cards[:3]):
-        # In the words of the sentences, but for commas.
+        # Same words as in the sentences, except for commas.
         words = sentences[i].split(".", 1)[1].split(", then")[0].strip()
         said = card["premise"].replace("Else if", "Otherwise, if")
         assert said.replace(",", "") == words.replace(",", "")
@@ -325,7 +325,7 @@ def test_rows_of_a_rule_begin_with_its_own_columns(usual, runs) -> None:
 
 
 def cells_of_first(browser: Any, i: int) -> str:
-    """Petal length in the first row of a rule's table."""
+    """Return petal length in the first row of the table of a rule."""
     return str(
         browser.run(
             "const row = document.querySelectorAll('.rule-rows')[arguments[0]].tBodies[0].rows[0];"
@@ -416,7 +416,7 @@ def test_copied_texts_equal_exports_of_python(usual, runs) -> None:
             "setTimeout(() => navigator.clipboard.readText().then(done), 50)"
         )
         assert copied == text
-    # Without the modern way, the old one is tried.
+    # Without the modern interface, the old one is tried.
     browser.run(
         "Object.defineProperty(navigator, 'clipboard', { value: null, configurable: true })"
     )

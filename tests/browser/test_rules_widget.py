@@ -1,4 +1,4 @@
-"""The widget of rules: in a page that stands for a notebook, and in JupyterLab itself."""
+"""Widget of rules in a page that stands for a notebook, and in JupyterLab."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page ranks as Python does, whatever the weights, and is usable by anyone."""
+"""The page ranks like Python for all weights, and is accessible."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from skescore.tuning import (
 
 
 def scores_and_judged(candidates: Candidates, settings: dict) -> tuple[np.ndarray, np.ndarray]:
-    """Scores on held-out rows, and what candidates are judged by; greater is better."""
+    """Return scores on held-out rows and those by which candidates are judged."""
     weights = {name: settings[name] for name in ("psi", "phi", "rho", "completeness")}
     sign = SCORE_SPECS[settings["score"]].sign
     signed = sign * candidates.scores(settings["score"], **weights)
@@ -37,7 +37,7 @@ def scores_and_judged(candidates: Candidates, settings: dict) -> tuple[np.ndarra
 
 
 def python_ranking(candidates: Candidates, settings: dict) -> tuple[np.ndarray, list[int], int]:
-    """Mean scores, the order of the places, and whom a search would choose."""
+    """Return mean scores, the ranking and the candidate that a search would choose."""
     signed, by = scores_and_judged(candidates, settings)
     size, asked = candidates.means("size"), candidates.means("black_box_rows")
     order = np.lexsort([size, -signed.mean(axis=1)])
@@ -86,13 +86,13 @@ def test_slider_positions_give_the_scores_of_python(opened, runs) -> None:
         )
         settings = settled_weights["settings"]
         assert (settings["score"], settings["completeness"]) == (score, completeness)
-        # What the fields show is the weight, not a rounding of it.
+        # Fields show the weight, not its rounding.
         assert settled_weights["typed"] == [settings[name] for name in ("phi", "rho", "psi")]
         for name, position in positions.items():
             assert settings[name] == pytest.approx(10**position, rel=0.02)
         scores, order, choice = python_ranking(candidates, settings)
         np.testing.assert_allclose(settled_weights["scores"], scores, rtol=1e-9, atol=1e-12)
-        # Who moves the weights sees the rules that the search would choose by them.
+        # After a change of the weights, the page shows the rules that the search would select.
         assert settled_weights["chosen"] == choice
         assert settled_weights["shown"] == order
         assert settled_weights["ranks"] == list(range(1, 61))
@@ -100,9 +100,9 @@ def test_slider_positions_give_the_scores_of_python(opened, runs) -> None:
         winners.add(order[0])
         signed, by = scores_and_judged(candidates, settings)
         known = np.isfinite(by).all(axis=1)
-        assert 60 > known.sum() > 30  # or all rows would not have been tried
+        assert 60 > known.sum() > 30  # otherwise all rows would not have been tested
         weighed += not np.isclose(by[known], signed[known], atol=0).all(axis=1).any()
-    assert len(winners) > 3  # or the weights would not have been tried
+    assert len(winners) > 3  # otherwise the weights would not have been tested
     assert weighed > 30
     assert browser.complaints() == []
     assert browser.requests() == []
@@ -261,7 +261,7 @@ def test_rules_exist_for_all_slider_positions(browser, tmp_path) -> None:
         return [[...found], Object.keys(content.views).map(Number)];
         """
     )
-    assert len(outcome[0]) > 1  # or the slider would do nothing
+    assert len(outcome[0]) > 1  # otherwise the slider would have no effect
     assert set(outcome[0]) <= set(outcome[1])
     slider = browser.element("#slider")
     shown = {browser.text("#headline")}
@@ -392,7 +392,7 @@ def test_verdict_distinguishes_best_from_winner(opened, runs) -> None:
     assert f"Best score: {candidates[int(order[0])].extractor}" in verdict
     assert browser.text("#board tbody tr.winner .marks") == "search's winner"
     assert "best score" in browser.text("#board tbody tr.best .marks")
-    # The winner's rules are shown first; others say that theirs are not there.
+    # The rules of the winner are shown first; others state that their rules are missing.
     assert browser.run("return page.tradeOff.chosen") == loser
     assert not browser.run("return byId('cards').hidden")
     browser.element("#board tbody tr.best button").click()
@@ -463,7 +463,7 @@ def test_axe_finds_no_violations_in_any_theme_or_width(width, usual) -> None:
         )
         assert browser.violations() == [], scheme
         papers.add(browser.run("return getComputedStyle(document.body).backgroundColor"))
-        # The rules begin on the first screen, below the warnings and the picture.
+        # The rules begin on the first screen, below the warnings and the plot.
         top = browser.run(
             "return document.querySelector('#cards .card').getBoundingClientRect().top"
         )
@@ -683,7 +683,7 @@ def test_recorded_score_ranks_like_the_search(opened, runs) -> None:
     rank = order.tolist().index(winner) + 1
     said = f"choice: kappa {heldout[winner].mean():.3f}, rank {rank} of"
     assert said in browser.text("#chosen-by")
-    # Without weights the slider walks along the front.
+    # Without weights, the slider follows the front.
     for at, index in enumerate(browser.run("return page.tradeOff.front")):
         browser.run(
             "byId('slider').value = arguments[0]; byId('slider').dispatchEvent(new Event('input'))",
@@ -720,7 +720,7 @@ def test_page_shows_recorded_score_without_formula(opened, runs, monkeypatch) ->
     assert outcome["scores"] == [place + 2 for place in range(12)]
     assert outcome["choice"] is None
     assert browser.text("#formula") == "Terse, as the run recorded it; smaller is better."
-    # Of these, and of no others, the page is told to compute the scores.
+    # The page computes these scores and no others.
     assert set(outcome["formulas"]) == set(SCORE_SPECS) - {"terse"}
 
 

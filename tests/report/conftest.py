@@ -10,5 +10,5 @@ from loaded_files import load_file
 
 @pytest.fixture(scope="session")
 def runs() -> ModuleType:
-    """The maker of run folders, see `runs.py`."""
+    """Return the module that writes run folders, see `runs.py`."""
     return load_file("report/runs.py")

@@ -1,4 +1,4 @@
-"""Folders of runs, made without a search: of any candidates and rules that a test needs."""
+"""Write folders of runs without a search, with any candidates and rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from skescore.tuning import Candidate, Candidates
 
 
 def random_candidates(count: int, n_folds: int = 5, seed: int = 0) -> Candidates:
-    """Candidates whose measures are all over the place, some of them equal to others."""
+    """Return candidates with widely different measures, some of them equal."""
     random = np.random.default_rng(seed)
     created = []
     for number in range(count):
@@ -42,7 +42,7 @@ def random_candidates(count: int, n_folds: int = 5, seed: int = 0) -> Candidates
             )
         if number % 7 == 6:  # ties are broken by the order
             folds = [fold.to_dict() for fold in created[-1].folds]
-        if number % 3 == 2:  # not known on all rows, as what is worse on every fold is not
+        if number % 3 == 2:  # unknown on all rows, like candidates that are worse on every fold
             folds = [_worse(fold.to_dict()) for fold in created[-1].folds]
         all_rows = None if number % 3 == 2 else _on_all_rows(folds[0], number % 2)
         if number % 12 == 9:
@@ -70,7 +70,7 @@ def _worse(fold: dict) -> dict:
 
 
 def _on_all_rows(fold: dict, more: int) -> dict:
-    """Better than a fold in some, worse in others, with so many more rules."""
+    """Return measures better than a fold in some respects, worse in others, and with more rules."""
     return fold | {
         "performance": (1 + fold["performance"]) / 2,
         "loss": fold["loss"] / 2,
@@ -82,7 +82,7 @@ def _on_all_rows(fold: dict, more: int) -> dict:
 
 
 def iris_rules(names: tuple[str, ...] | None = None) -> RuleSet:
-    """An ordered list for iris with a fallback, in the data's own words."""
+    """Return an ordered list for iris with a fallback and the names of the data."""
     iris = load_dataset("iris")
     values = iris.X.to_numpy()
     return RuleSet(
@@ -113,7 +113,7 @@ def write_run(
     about: dict[str, Any] | None = None,
     search: dict[str, Any] | None = None,
 ) -> Path:
-    """A folder as ``skescore tune --output`` leaves it, on iris unless `about` says otherwise."""
+    """Write a folder like ``skescore tune --output``, on iris unless `about` states otherwise."""
     candidates = random_candidates(20) if candidates is None else candidates
     rules = iris_rules() if rules is None else rules
     iris = load_dataset("iris")

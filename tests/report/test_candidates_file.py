@@ -1,4 +1,4 @@
-"""``candidates.json`` keeps what a search measured, and is read back as it was."""
+"""``candidates.json`` keeps the measurements of a search and restores them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file as a whole: one file, nothing from elsewhere, nothing that could become code."""
+"""The report is one file without other files, and no text in it becomes code."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from skescore.verification import VerificationLimits, verify
 
 
 def content_of(path) -> dict:
-    """What the page's script reads."""
+    """Return the data that the script of the page reads."""
     search = re.search(
         r'<script type="application/json" id="content">(.*?)</script>',
         path.read_text(encoding="utf-8"),
@@ -44,7 +44,7 @@ def content_of(path) -> dict:
 
 @pytest.fixture(scope="module")
 def search():
-    """A real search, small and quick."""
+    """Return a real, small search."""
     iris = load_dataset("iris")
     return ExtractorSearchCV(
         KNeighborsClassifier(9),
@@ -58,7 +58,7 @@ def search():
 
 @pytest.fixture
 def folder(search, tmp_path, runs):
-    """Its folder."""
+    """Return the folder of the search."""
     runs.write_run(tmp_path, rules=search.rules_)
     first = search.leaderboard_.iloc[0]
     text = candidates_json(
@@ -83,7 +83,7 @@ def test_report_page_needs_no_other_files(runs, tmp_path) -> None:
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
     assert "unsafe-eval" not in policy
     assert "http" not in policy
-    # Only the very scripts of this page may run.
+    # Only the scripts of this page may run.
     scripts = re.findall(r"<script>(.*?)</script>", text, flags=re.DOTALL)
     assert len(scripts) == 1
     digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
@@ -227,7 +227,7 @@ def test_search_report_works_with_and_without_rows(search, folder, tmp_path) -> 
     content = content_of(page)
     assert "<h1>Irises &amp; more</h1>" in page.read_text(encoding="utf-8")
     assert content["notes"] == []
-    # As from the folder that the command line would have left.
+    # As from the folder of the command line.
     same = content_of(write_report(folder, data=iris, black_box=KNeighborsClassifier(9)))
     assert content["views"] == same["views"]
     assert content["groups"][0]["candidates"] == same["groups"][0]["candidates"]
@@ -438,7 +438,7 @@ def test_report_shows_measures_beyond_scores() -> None:
 
 
 def bench_rows() -> pd.DataFrame:
-    """Two data sets, one black box, one extractor with two settings, one failure."""
+    """Return two data sets, one black box, one extractor with two settings and one failure."""
     return pd.DataFrame(
         [
             {
@@ -747,7 +747,7 @@ def test_report_shows_a_verification_with_bars_and_witnesses(search, folder, tmp
         assert sum(shares.values()) == pytest.approx(1.0)
         for part, share in shares.items():
             assert f'class="part-{part}" style="width:{round(100 * share, 3)}%"' in shown
-    # That of a run is in its folder, and is left out if it is about other rules.
+    # The certificate of a run is in its folder, and is ignored if it is about other rules.
     (folder / "verification.json").write_text(result.to_json(), encoding="utf-8")
     assert '<section id="verification"' in write_report(folder).read_text(encoding="utf-8")
     other = verify(search.rules_[:1], model, iris.X, limits=VerificationLimits(max_samples=2000))

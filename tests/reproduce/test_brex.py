@@ -1,4 +1,4 @@
-"""The tables of the paper on Boolean attributions, and what we set beside them."""
+"""Tables of the paper on Boolean attributions, and the methods compared with it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def small_run() -> BrexRun:
     return reproduce_brex(**SMALL)
 
 
-# --- what the paper prints -----------------------------------------------------------------------
+# --- printed figures -----------------------------------------------------------------------------
 
 
 def test_brex_tables_match_the_paper() -> None:
@@ -144,7 +144,7 @@ def test_table_lines_are_means_over_formulas(small_run: BrexRun) -> None:
         if (r.table, r.column, r.method) == (4, "5", "shapley-sampled")
     ]
     assert line.values["5"] == pytest.approx(sum(figures) / 2)
-    # Of two figures the standard error is half of their distance.
+    # With two figures, the standard error is half of their distance.
     assert line.half_widths["5"] == pytest.approx(1.96 * abs(figures[0] - figures[1]) / 2, rel=1e-4)
     assert line.formulas == {"3": 2, "5": 2}
     alone = BrexRun([r for r in small_run.rows if r.number == 0], small_run.methods, {}, {})
@@ -211,7 +211,7 @@ XOR = Formula.parse("(x1 ^ x3) & x4", n_inputs=5)
 
 
 def by_orders(worth: NDArray[np.float64], n_players: int) -> list[float]:
-    """What every player adds, in the mean over all orders of entering."""
+    """Return the mean contribution of each player over all orders."""
     total = [0.0] * n_players
     for order in permutations(range(n_players)):
         coalition = 0
@@ -257,12 +257,12 @@ def test_sampled_shapley_is_unbiased() -> None:
     X = np.array([[1, 0, 0, 1, 1], [0, 0, 1, 0, 1]], dtype=bool)
     values, queries = sampled_shapley(XOR, X, 400, np.random.default_rng(1))
     assert values == pytest.approx(kleene_shapley(XOR, X), abs=0.06)
-    # Each walk sums to the worth of all players less that of none, so that all of them do.
+    # Each walk sums to the worth of all players minus that of none, so that all of them do.
     assert values.sum(axis=1) == pytest.approx([1.0, 1.0])
     assert queries == 2 + 2 * 400 * 4
 
 
-# --- going on ------------------------------------------------------------------------------------
+# --- interruptions -------------------------------------------------------------------------------
 
 
 def test_interrupted_run_is_resumed(tmp_path: Path, small_run: BrexRun) -> None:
@@ -284,7 +284,7 @@ def test_interrupted_run_is_resumed(tmp_path: Path, small_run: BrexRun) -> None:
     run = reproduce_brex(**SMALL, output=tmp_path, progress=lambda *step: steps.append(step))
     assert [step[0] for step in steps[:2]] == [4, 5]
     assert run.rows == small_run.rows
-    # All is there now, and is read as it was made.
+    # Everything is stored now, and is read unchanged.
     second_result = reproduce_brex(
         **SMALL, output=tmp_path, progress=lambda *step: steps.append(step)
     )
@@ -320,7 +320,7 @@ def test_reproduce_brex_rejects_invalid_parameters(options: dict[str, Any], mess
 
 
 def test_chance_is_one_over_the_number_of_choices() -> None:
-    """KernelShap's printed top-k figures are those of a method that does not see the row."""
+    """Printed top-k figures of KernelShap are those of a method that ignores the row."""
     run = reproduce_brex(tables=[5], methods=["chance"], assignments=4096)
     figures = {row.column: row.top_k for row in run.rows}
     # x1 & x2: one responsible input where they differ, otherwise two; x1 ^ x2: always two.
@@ -400,13 +400,13 @@ def test_captum_maps_of_a_network_are_reproducible() -> None:
     rows = torch.tensor(np.where(unit.inputs, 1.0, -1.0), dtype=torch.float32)
     with torch.no_grad():
         answers = network.model(rows)
-        # Nothing is known of an empty row: the class in the middle is "Unassigned".
+        # An empty row is unknown: the class in the middle is "Unassigned".
         nothing = network.model(torch.zeros(1, 12))
     assert int(nothing.argmax()) == 1
     target = np.where(unit.formula.evaluate(unit.inputs), 2, 0)
     assert answers.argmax(1).numpy().tolist() == target.tolist()
     maps = {name: captum_maps(network, unit.inputs, name, 5) for name in CAPTUM}
-    # Integrated gradients and Shapley values share out what the row has over the empty one.
+    # Integrated gradients and Shapley values divide the gain of the row over the empty one.
     gain = answers.numpy()[np.arange(6), target] - nothing.numpy()[0, target]
     assert maps["IntegratedGrad"].sum(axis=1) == pytest.approx(gain, rel=0.05)
     assert maps["ShapleyValues"].sum(axis=1) == pytest.approx(gain, rel=1e-3)
@@ -445,7 +445,7 @@ def test_plot_divergence_shows_lines_of_tables(small_run: BrexRun) -> None:
         plot_divergence(small_run, kinds="two-valued")
 
 
-# --- on the command line -------------------------------------------------------------------------
+# --- command line --------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from skescore.reproduce import (
 
 pytestmark = pytest.mark.slow
 
-#: Table 1 of the paper as it stands there, its lines in order.
+#: Table 1 of the paper, with its lines in order.
 PAPER = """
 0.95 3 0.17 0.11 0.06
 0.89 3 0.36 0.24 0.12
@@ -66,7 +66,7 @@ def rows(table):
     return {row["row"]: row for row in table["rows"]}
 
 
-# What is printed ----------------------------------------------------------------------------------
+# Printed figures ----------------------------------------------------------------------------------
 
 
 def test_printed_table_matches_the_paper():
@@ -97,7 +97,7 @@ def test_error_counts_match_a_loop(low, width, n_rows):
     result = error_counts(low, high, n_rows)
     edge = any(
         abs(bound * n_rows - round(bound * n_rows)) < 1e-6 for bound in (low, high)
-    )  # float noise decides there
+    )  # float noise decides here
     assert edge or result == (min(counts) if counts else None)
 
 
@@ -117,7 +117,7 @@ def test_rows_name_the_errors_of_their_scores(name, told, rows):
     assert told in rows[name]["difference"]
     if " in " not in told:
         return
-    # The claim, by the formula alone.
+    # The claim follows from the formula.
     errors, n_rows = map(int, re.search(r"(\d+) (?:errors )?in (\d+)", told).groups())
     printed = FIRE_TABLE[name]
     for psi, text in zip(PSI, printed.fire, strict=True):
@@ -125,7 +125,7 @@ def test_rows_name_the_errors_of_their_scores(name, told, rows):
         assert low <= fire(errors / n_rows, printed.n_rules, psi) <= high
 
 
-# What is measured ---------------------------------------------------------------------------------
+# Measured figures ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_rows_equal_psyke(name, accuracy, n_rules, completeness, rows):
     measured = rows[name]["all"]
     assert measured["accuracy"] == pytest.approx(accuracy, abs=1e-6)
     assert measured["n_rules"] == n_rules
-    # Bounds that can be written shortly lie within 1/2000 of the range from those of PSyKE.
+    # Bounds with short texts lie within 1/2000 of the range from those of PSyKE.
     assert measured["completeness_volume"] == pytest.approx(completeness, rel=1e-4)
     for psi in PSI:
         assert measured[f"fire_{psi}"] == pytest.approx(fire(1 - accuracy, n_rules, psi), abs=1e-5)
@@ -258,7 +258,7 @@ def test_fire_frame_has_a_row_per_row(table):
     assert frame["half.accuracy.max"].between(0.5, 1).all()
 
 
-# Breaks, processes, mistakes ----------------------------------------------------------------------
+# Interruptions, processes, errors -----------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -280,7 +280,7 @@ def test_interrupted_run_is_resumed(table, path, tmp_path):
     ]
     assert [(done, n_cells) for _, done, n_cells, _ in asked] == [(n, 8) for n in range(5, 9)]
     assert all(left >= 0 for *_, left in asked)
-    assert len(broken.read_bytes().splitlines()) == 1 + 8  # the torn line is gone
+    assert len(broken.read_bytes().splitlines()) == 1 + 8  # the incomplete line is gone
     asked.clear()
     assert (
         reproduce_fire(n_splits=2, path=broken, progress=lambda *a: asked.append(a))

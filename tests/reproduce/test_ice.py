@@ -25,7 +25,7 @@ from skescore.tuning import search_space
 
 pytestmark = pytest.mark.slow
 
-#: Table 1 of the paper as it stands there, line by line.
+#: Table 1 of the paper, line by line.
 PAPER = {
     "f1": "0.80 0.95 0.92 0.73 0.89 0.82 0.94 0.89 0.92 0.94",
     "n_rules": "3 4 9 5 3 3 2 5 3 3",
@@ -64,7 +64,7 @@ def rows(table):
     return {row["extractor"]: row for row in table["rows"]}
 
 
-# What is printed ----------------------------------------------------------------------------------
+# Printed figures ----------------------------------------------------------------------------------
 
 
 def test_printed_table_matches_the_paper():
@@ -88,7 +88,7 @@ def test_printed_scores_follow_from_printed_inputs(data, extractor):
         low, high = ice_reachable(row, name)
         center = scores_by_hand(float(row.f1), row.n_rules, float(row.completeness))[name]
         assert low <= center + 1e-12
-        # Completeness 1.00 is the end of what it may be, and so may its score be.
+        # Completeness 1.00 is the end of its range, and so may its score be.
         assert center <= high + 1e-12
         assert low - 5e-4 <= float(text) <= high + 5e-4
 
@@ -113,7 +113,7 @@ def test_ice_follows_checks_scores_together():
     assert not together
 
 
-# What is measured ---------------------------------------------------------------------------------
+# Measured figures ---------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -186,7 +186,7 @@ def test_black_box_is_an_unlimited_tree(table):
 
 
 def test_reproduced_columns_are_labeled(rows):
-    """The search finds better rules than the paper's; these settings give just what it prints."""
+    """The search finds better rules than the paper; these settings give the printed ones."""
     for number, row in enumerate([rows["gridex"], rows["cart"]]):
         assert {m: f"{row['at_settings'][m]:.3f}" for m in ICE_MEASURES} == {
             m: PAPER[m].split()[3 + number] for m in ICE_MEASURES
@@ -240,7 +240,7 @@ def test_differences_name_better_and_worse_inputs(rows):
 
 
 def test_column_with_six_scores_is_reproduced():
-    """WBC, CART: F1 0.941 and 3 rules in sample are what the paper prints, to the last digit."""
+    """WBC, CART: F1 0.941 and 3 rules in sample give exactly the printed scores."""
     result = reproduce_ice(data=["breast_cancer"], extractors=["cart"], n_trials=4, n_splits=1)
     row = result["rows"][0]
     assert "In sample: reproduced, all six scores." in row["difference"]
