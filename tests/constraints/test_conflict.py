@@ -1,4 +1,4 @@
-"""Contradictions are found, minimal and explained."""
+"""Conflicts are found, minimal and explained."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_conflict_is_the_minimal_subset(name: str) -> None:
     conflict = find_conflict(constraints, RULES, X, Y)
     assert conflict is not None
     assert list(conflict.labels) == labels
-    for label in labels:  # without any one of them there are rules
+    for label in labels:  # without any one of them, rules exist
         fewer = constraints.only(labels).without(label)
         result = constrain(RULES.replace(rules=[Rule([], "no")]), fewer, X, Y)
         assert not result.is_rejected, (label, str(result))

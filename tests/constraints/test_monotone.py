@@ -1,4 +1,4 @@
-"""Monotonicity is decided exactly: as the enumeration of all cells decides it."""
+"""Monotonicity is decided exactly, compared with the enumeration of all cells."""
 
 from __future__ import annotations
 

@@ -10,5 +10,5 @@ from loaded_files import load_file
 
 @pytest.fixture(scope="session")
 def cases() -> ModuleType:
-    """Rule sets of every kind, and random edits; test modules are not importable."""
+    """Return the module of rule sets and random edits; test modules are not importable."""
     return load_file("editing/edit_cases.py")

@@ -26,7 +26,7 @@ KINDS = ("list", "tree", "unordered", "voting", "regression list", "regression t
 
 
 def table(random: np.random.Generator, n_rows: int = 60) -> pd.DataFrame:
-    """Numbers with ties and gaps, and a column of colors."""
+    """Return numbers with ties and missing values, and a column of colors."""
     X = pd.DataFrame(
         {
             "age": random.integers(0, 9, n_rows).astype(float),
@@ -63,7 +63,7 @@ def _condition(random: np.random.Generator, feature: int) -> Any:
 
 
 def rule_set(random: np.random.Generator, kind: str) -> tuple[RuleSet, pd.DataFrame, np.ndarray]:
-    """Rules of one kind with the statistics of rows, and these rows with their labels."""
+    """Return rules of one kind with the statistics of rows, and these rows with their labels."""
     numeric = kind.startswith("regression")
     X = table(random)
     y = labels(random, X, numeric=numeric)

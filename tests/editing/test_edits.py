@@ -1,4 +1,4 @@
-"""Edits change rules as a person would by hand, and never leave wrong statistics behind."""
+"""Edits change rules like edits by hand, and never leave wrong statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Effects say what an edit changes, with intervals that hold."""
+"""Effects state the changes by an edit with valid intervals."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_unreachable_rules_equal_a_grid(cases: ModuleType) -> None:
 
 
 def test_unreachable_rules_consider_missing_values() -> None:
-    """Without a domain, each feature may lack values: rows of all kinds are the oracle."""
+    """Without a domain, each feature may be missing: rows of all kinds are the oracle."""
     random = np.random.default_rng(1)
     values = np.array([*np.arange(0, 5.25, 0.5) - 0.5, np.nan])
     grid = np.array(list(itertools.product(values, values)))

@@ -1,4 +1,4 @@
-"""Logs replay to the last bit, and notice every change."""
+"""Logs replay exactly and detect every change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prices of constraints equal those of all trees, one by one."""
+"""Prices of constraints equal those of the enumeration of all trees."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIRE, ICE = SCORE_SPECS["fire"], SCORE_SPECS["ice"]
 
 #: Loss of labels, predictions and a number of leaves.
 Loss = Callable[[np.ndarray, np.ndarray, int], float]
-#: A leaf: for each test on the way whether it holds.
+#: A leaf: the results of the tests on its path.
 Path = tuple[tuple[int, bool], ...]
 
 
@@ -54,7 +54,7 @@ def minus_ice(y: np.ndarray, said: np.ndarray, size: int) -> float:
 
 
 class Oracle:
-    """Small tables of whole numbers, on which all trees are compared one by one."""
+    """Small tables of integers on which all trees are compared one by one."""
 
     def __init__(self, X: pd.DataFrame, y: np.ndarray) -> None:
         self.X, self.y = X, y

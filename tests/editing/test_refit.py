@@ -1,4 +1,4 @@
-"""Refits keep what is pinned, and suggestions restore what they state."""
+"""Refits keep pinned rules, and suggestions restore the stated rows."""
 
 from __future__ import annotations
 

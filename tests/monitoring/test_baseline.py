@@ -31,7 +31,7 @@ RULES = RuleSet(
 
 
 def rows(n: int = 400, seed: int = 0) -> tuple[pd.DataFrame, np.ndarray]:
-    """Rows with gaps, values outside of the domain, and a new category."""
+    """Return rows with missing values, values outside of the domain and a new category."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame(
         {
@@ -120,7 +120,7 @@ def test_rate_interval_covers_the_rate() -> None:
 
 
 def test_baseline_of_a_search_equals_a_loop() -> None:
-    """Of two repeated splits, the first one counts; nothing is measured on training rows."""
+    """Only the first of two repeated splits counts, and no training rows are measured."""
     rng = np.random.default_rng(2)
     X = pd.DataFrame({"x": rng.uniform(size=200), "z": rng.uniform(size=200)})
     y = np.where((X["x"] > 0.5) ^ (rng.random(200) < 0.3), "yes", "no")
@@ -159,13 +159,13 @@ def test_baseline_of_a_regression_search_has_tolerances() -> None:
     baseline = RuleBaseline.from_search(search.fit(X, y))
     assert baseline.error_tolerances is not None
     assert all(math.isfinite(width) for width in baseline.error_tolerances)
-    # The odd rows are counted, of which a tenth is beyond the tolerance on average.
+    # The odd rows are counted, a tenth of which is beyond the tolerance on average.
     assert baseline.counts.n_labeled.sum() == len(y) // 2
     assert 0.05 <= baseline.counts.n_errors.sum() / baseline.counts.n_labeled.sum() <= 0.2
 
 
 def test_baseline_of_a_pickled_search_is_the_same() -> None:
-    """Copies make the folds again."""
+    """Copies recompute the folds."""
     import pickle
 
     X, y = load_diabetes(return_X_y=True, as_frame=True)

@@ -60,7 +60,7 @@ def rows(ruleset: RuleSet, n: int, seed: int = 0) -> tuple[pd.DataFrame, np.ndar
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.9])
 def test_coverage_is_exact_over_all_exchanges(level: float) -> None:
-    """Let every row of a sample be the new one once, and count the covered ones."""
+    """Every row of a sample is the new one once, and the covered ones are counted."""
     rng = np.random.default_rng(0)
     one = CLASSIFICATION.replace(rules=[Rule([], "no", RuleStatistics(9, (6, 1, 2)))])
     number = REGRESSION.replace(rules=[Rule([], 1.0)])
@@ -117,7 +117,7 @@ def test_calibrated_rules_are_the_same_in_all_formats(ruleset: RuleSet, has_fall
     assert copy == calibrated
     new, _ = rows(complete, 300, seed=1)
     scope: dict[str, Any] = {}
-    exec(calibrated.to_python(), scope)  # our own output
+    exec(calibrated.to_python(), scope)  # exported by skescore
     python = [scope["predict_set"](row) for row in new.to_dict(orient="records")]
     table = new.astype({"kind": object}).where(new.notna(), None)
     with duckdb.connect() as connection:

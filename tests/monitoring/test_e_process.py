@@ -1,4 +1,4 @@
-"""Anytime-valid tests of rates, compared with exact probabilities and an obvious loop."""
+"""Anytime-valid tests of rates, compared with exact probabilities and a plain loop."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def tail(critical: int, n: int, rate: float) -> float:
 def test_rate_monitors_equal_a_loop(events: int, trials: int) -> None:
     blocks = [(1, 2), (0, 3), (4, 4), (2, 9), (30, 40)]
     monitors = RateMonitors([events], [trials], level=LEVEL)
-    monitors._horizon_test._horizon[:] = 0  # its bet has tests of its own
+    monitors._horizon_test._horizon[:] = 0  # its bet has its own tests
     for number, (x, n) in enumerate(blocks, 1):
         monitors.update([x], [n])
         expected = log_evidence_by_loops(events, trials, blocks[:number])
@@ -120,7 +120,7 @@ def test_baseline_e_value_grows_with_the_rate() -> None:
 @pytest.mark.parametrize("rate", [0.02, 0.1, 0.5, 0.9])
 @pytest.mark.parametrize("trials", [0, 1, 7])
 def test_rate_monitors_rarely_give_false_alarms(rate: float, trials: int) -> None:
-    """All baselines and all streams of eight rows, each with its exact probability."""
+    """All baselines and all streams of eight rows have their exact probability."""
     length = 8
     streams = np.array(list(product([0, 1], repeat=length)))
     stream_p = rate ** streams.sum(1) * (1 - rate) ** (length - streams.sum(1))
@@ -172,7 +172,7 @@ def test_rate_monitors_include_tolerance_in_null_hypothesis() -> None:
 @pytest.mark.parametrize("sizes", [[1] * 9, [3, 1, 2, 5], [20], [4, 8]])
 @pytest.mark.parametrize("rates", [[0.05], [0.05, 0.2, 0.6]])
 def test_horizon_test_keeps_its_targets(sizes: list[int], rates: list[float]) -> None:
-    """All numbers of events in all blocks, each with its exact probability."""
+    """All numbers of events in all blocks have their exact probability."""
     grid = np.array(list(product(*(range(n + 1) for n in sizes))))
     shape = (len(grid), len(rates))
     for horizon, critical in ((7, 3), (4, 2), (9, 1), (8, 8)):
@@ -219,7 +219,7 @@ def test_horizon_is_the_longest_within_the_targets(
 
 @pytest.mark.slow
 def test_horizon_bet_detects_a_doubled_rate_sooner() -> None:
-    """The median delay of the evidence with the bet, and of the same evidence without it."""
+    """Median delays of the evidence with and without the bet are compared."""
     rng = np.random.default_rng(0)
     delays = []
     streams = rng.random((400, 400)) < 0.2

@@ -33,7 +33,7 @@ RULES = RuleSet(
 
 
 def rows(n: int, seed: int, *, is_new: bool) -> tuple[pd.DataFrame, np.ndarray]:
-    """Rows with 5 % noise; of the new ones, the third rule holds for small x only."""
+    """Return rows with 5 % noise; in new rows, the third rule holds for small x only."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame({"x": rng.uniform(size=n), "z": rng.uniform(size=n)})
     y = np.asarray(RULES.predict(X), dtype=object)
@@ -45,7 +45,7 @@ def rows(n: int, seed: int, *, is_new: bool) -> tuple[pd.DataFrame, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def search() -> ExtractorSearchCV:
-    """Search on new rows."""
+    """Return a search on new rows."""
     tree = DecisionTreeClassifier(min_samples_leaf=20, random_state=0)
     search = ExtractorSearchCV(
         tree, extractors=["cart"], scoring="accuracy", max_rules=6, n_trials=2, cv=3, random_state=0
@@ -81,7 +81,7 @@ def test_revision_replaces_the_changed_rule_only(search, baseline) -> None:
 
 
 def test_revision_rejects_rules_that_cost_too_much(search, baseline) -> None:
-    """Without known changes all rules are kept, which costs what the oracle says."""
+    """Without known changes all rules are kept, and the oracle gives their cost."""
     revision = revise_rules(search, RULES, changes=[], max_cost=0.01)
     X, y = search.data_.X, np.asarray(search.data_.target)
     folds = np.array_split(np.arange(len(y)), 1)
@@ -171,7 +171,7 @@ def test_revised_rules_satisfy_constraints(constraints, violated, baseline) -> N
 
 
 def test_revision_states_that_no_rules_satisfy_constraints(search, monkeypatch) -> None:
-    """Repairs always fail here, as they do for contradictory limits that are not recognized."""
+    """Repairs always fail here, as with contradictory limits that are not detected."""
     search.set_params(constraints=Constraints(forbidden=["z"]))
     rejected = ConstrainedRules(
         None, {"forbidden: z": "rejected"}, tuple(violations(RULES, search.constraints))

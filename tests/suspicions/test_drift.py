@@ -1,4 +1,4 @@
-"""Rows at predict time that are unlike the training rows."""
+"""Rows at prediction time that differ from the training rows."""
 
 from __future__ import annotations
 

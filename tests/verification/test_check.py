@@ -1,4 +1,4 @@
-"""The independent checker: it confirms correct results and rejects forged ones."""
+"""The independent checker confirms correct results and rejects forged ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repair of rules: fewer disagreements near the data, and nowhere more."""
+"""Repair of rules reduces disagreements near the data and adds none elsewhere."""
 
 from __future__ import annotations
 

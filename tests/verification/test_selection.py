@@ -1,4 +1,4 @@
-"""Candidates of a search that keep a limit of the verified disagreement."""
+"""Candidates of a search within a limit of the verified disagreement."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def fresh_disagreement(search: ExtractorSearchCV) -> float:
 
 @pytest.mark.slow
 def test_witness_query_rows_lower_the_disagreement() -> None:
-    """Thresholds between few rows move to those of the model, which saw many rows."""
+    """Thresholds between few rows move to those of the model, which was fitted on many rows."""
     rng = np.random.default_rng(0)
     many_rows = pd.DataFrame({"x": rng.uniform(size=5000), "z": rng.uniform(size=5000)})
     forest = RandomForestClassifier(15, max_depth=4, random_state=0)
@@ -165,7 +165,7 @@ def test_witness_query_rows_lower_the_disagreement() -> None:
 
 @pytest.mark.slow
 def test_witness_sampling_returns_valid_rows() -> None:
-    """Rows of disagreement are more frequent than near the data, and rows keep their kinds."""
+    """Rows of disagreement are more frequent than near the data, and rows keep their types."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(
         {

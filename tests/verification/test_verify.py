@@ -24,7 +24,7 @@ LIMITS = VerificationLimits(time_limit=20.0, max_splits=200, max_samples=20_000)
 
 @pytest.fixture(scope="module")
 def messy() -> tuple[pd.DataFrame, np.ndarray]:
-    """A table with text, missing values and integers."""
+    """Return a table with text, missing values and integers."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(
         {
@@ -100,7 +100,7 @@ def test_verify_expands_m_of_n_conditions() -> None:
 
 
 def test_verify_bounds_linear_outputs() -> None:
-    """Fresh points of the domain are the oracle of shares, trusted parts and largest deviations."""
+    """New points of the domain are the oracle of shares, trusted parts and deviations."""
     rng = np.random.default_rng(0)
     X = rng.random((150, 2))
     X[:, 1] = np.round(10 * X[:, 1])
