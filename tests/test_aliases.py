@@ -1,4 +1,4 @@
-"""RuleKit's names of measures find ours."""
+"""Names of measures in RuleKit are accepted as aliases."""
 
 import pytest
 
@@ -15,7 +15,7 @@ _RULE_NAMES_TEXT = """
     Sensitivity Specificity TwoWaySupport WeightedLaplace WeightedRelativeAccuracy YAILS
 """
 RULE_NAMES = _RULE_NAMES_TEXT.split()
-#: Names of measures of predictions in RuleKit's documentation, and ours.
+#: Names of measures of predictions in RuleKit's documentation, and those of skescore.
 PERFORMANCE_NAMES = {
     "classification_error": "zero_one_loss",
     "kappa": "cohen_kappa",

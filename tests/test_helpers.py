@@ -1,4 +1,4 @@
-"""What all rooms share: optional packages, files, texts, light names, and random points."""
+"""Shared helpers: optional packages, files, texts, name tables and random points."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PACKAGE = Path(skescore.__file__).parent
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
 
-# --- packages that only some have ----------------------------------------------------------------
+# --- optional packages ---------------------------------------------------------------------------
 
 
 def test_import_optional_returns_installed_module():
@@ -178,7 +178,7 @@ def test_did_you_mean_selects_the_nearest_of_several():
     )
 
 
-# --- points that depend on where they are drawn, not on when -------------------------------------
+# --- points that depend on their place only ------------------------------------------------------
 
 N = 200
 LOWER = np.tile([0.0, -5.0, 100.0], (N, 1))
@@ -187,7 +187,7 @@ KEYS = np.arange(N, dtype=np.uint64)
 
 
 def test_mix_equals_the_published_generator():
-    # The first outputs of splitmix64 with seed 1234567, as its authors' C code gives them.
+    # The first outputs of splitmix64 with seed 1234567 from the C code of its authors.
     state, outputs = 1234567, []
     for _ in range(5):
         outputs.append(int(mix(np.uint64(state))))
@@ -232,7 +232,7 @@ def test_uniform_points_are_uniform_and_independent():
     counts = np.histogram2d(*shares.T, bins=10, range=[[0, 1], [0, 1]])[0]
     # Pearson's statistic has 99 degrees of freedom: 99.9 % of samples lie from 61.1 to 148.2.
     assert 61.1 < ((counts - n / 100) ** 2 / (n / 100)).sum() < 148.2
-    # Neighbors in one box, and first points of neighboring boxes, know nothing of each other.
+    # Neighbors in one box and first points of neighboring boxes are independent.
     for a, b in (
         (shares[:-1, 0], shares[1:, 0]),
         (shares[:, 0], shares[:, 1]),
@@ -258,7 +258,7 @@ def test_draw_seed_accepts_seeds_and_generators():
         draw_seed("seed")
 
 
-# --- names that are read without importing what they stand for ------------------------------------
+# --- names that are available without heavy imports -----------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_declared_names_match_objects() -> None:
 
 
 def test_worker_processes_ignore_current_folder(tmp_path):
-    """Neither workers nor what joblib starts run a colorsys.py that lies beside the data."""
+    """Neither workers nor processes of joblib import a colorsys.py next to the data."""
     from skescore._processes import own_environment, safe_children, worker_command
 
     for name in ("colorsys", "psutil", "skescore", "json"):
@@ -300,13 +300,13 @@ def test_worker_processes_ignore_current_folder(tmp_path):
         own_outcome = subprocess.run(
             program, cwd=tmp_path, env=own_environment(), capture_output=True
         )
-        assert b"ran what lay here" in own_outcome.stderr  # a command of the user's is the user's
+        assert b"ran what lay here" in own_outcome.stderr  # the command of the user
     assert "PYTHONSAFEPATH" not in os.environ
 
 
 def test_worker_ends_when_its_input_closes():
     program = (
-        # Those who start the tests may ignore the signal, and their children with them.
+        # Background jobs, and their children with them, may ignore the signal.
         "import signal, time\nfrom skescore._processes import end_with_input\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\nend_with_input()\n"
         "print('there', flush=True)\ntime.sleep(600)"

@@ -24,7 +24,7 @@ TEXTS = st.text(st.sampled_from("ab<>&\"'/={}\n "), max_size=12)
 
 
 class Reader(HTMLParser):
-    """Texts, tags and attributes of a view, whose tags must be closed in order."""
+    """Parser of a view that collects its texts and checks that tags are closed in order."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

@@ -81,7 +81,7 @@ class Module:
 
 @pytest.fixture(scope="module")
 def modules() -> list[Module]:
-    """All modules of the package."""
+    """Return all modules of the package."""
     return [Module(path) for path in sorted(PACKAGE.rglob("*.py"))]
 
 

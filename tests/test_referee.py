@@ -1,4 +1,4 @@
-"""The figures of the arena's pages follow from its cells; the referee notices if they do not."""
+"""Figures on the pages of the arena follow from its cells, and the referee notices errors."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_pages_follow_from_cells(name):
 
 @pytest.fixture
 def copied_arena(tmp_path):
-    """A copy of the pages and cells that a test may change."""
+    """Return a copy of the pages and cells that a test may change."""
     folder = tmp_path / "benchmarks" / "arena"
     folder.mkdir(parents=True)
     for name in ("fidelity.md", "fidelity.csv", "tuned_trees.md", "tuned_trees.csv"):
@@ -44,7 +44,7 @@ def copied_arena(tmp_path):
 
 @pytest.mark.parametrize("name", ["fidelity.md", "tuned_trees.md"])
 def test_referee_notices_changed_figures(copied_arena, name):
-    """A figure of every line with figures is changed in its last digit by two."""
+    """The last digit of one figure in every line is changed by two."""
     path = copied_arena / name
     lines = path.read_text(encoding="utf-8").splitlines()
     rng = np.random.default_rng(0)

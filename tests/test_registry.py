@@ -166,7 +166,7 @@ def test_register_extractor_checks_arguments(fresh: None, arguments: Any, messag
         register_extractor(*arguments)
 
 
-# --- names that stand for settings ---------------------------------------------------------------
+# --- names that fix settings ---------------------------------------------------------------------
 
 
 def test_psyke_algorithms_are_registered_with_their_tasks() -> None:

@@ -1,4 +1,4 @@
-"""Rules are saved, loaded and served by MLflow itself."""
+"""MLflow saves, loads and serves rules."""
 
 from __future__ import annotations
 

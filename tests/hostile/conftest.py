@@ -1,4 +1,4 @@
-"""Generated hostility: a few hundred cases in the plain run, as many as one asks for otherwise.
+"""Generated hostile cases: a few hundred by default, or as many as requested.
 
 ``SKESCORE_HOSTILE=10000 pytest tests/hostile`` tries ten thousand cases per area; a case is made of
 the area's name and its number alone, so that one that fails is run again by its number.
@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from loaded_files import load_file
 
-#: Cases per area instead of the few of the plain run, and the number of the first of them.
+#: Number of cases per area instead of the default, and number of the first one.
 MANY = int(os.environ.get("SKESCORE_HOSTILE", "0"))
 FIRST = int(os.environ.get("SKESCORE_HOSTILE_FROM", "0"))
 
@@ -42,5 +42,5 @@ def attack(request: pytest.FixtureRequest) -> Callable[..., None]:
 
 @pytest.fixture(scope="session")
 def tables() -> ModuleType:
-    """The module of rules and tables of every kind, with its loop over rows."""
+    """Return the module of rules and tables of every kind with its loop over rows."""
     return load_file("hostile/test_tables.py")

@@ -1,4 +1,4 @@
-"""Tables as countries write them: few rows are read as what was written, like the table before."""
+"""Tables in formats of many countries: few rows are read like the table before."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def table(rng, n_rows):
 
 
 def written(rng, rows, country, folder, name):
-    """The path of a text file with these rows, in any dialect of a country."""
+    """Return the path of a text file with these rows in any dialect of a country."""
     decimal, thousands, dates = COUNTRIES[country]
     signs = str.maketrans({",": thousands, ".": decimal})
     cells = {c: [f"{v:,.{d}f}".translate(signs) for v in rows[c]] for c, d in DECIMALS.items()}

@@ -1,4 +1,4 @@
-"""Every extractor on bad rows and bad black boxes: a right answer or an error that tells why."""
+"""Extractors on invalid rows and black boxes give a correct result or an error with a reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from skescore.black_boxes import CallableRegressor
 from skescore.extractors import Oracle
 from skescore.registry import EXTRACTORS, make_extractor
 
-#: Settings under which each is quick.
+#: Quick settings of each extractor.
 SETTINGS = {
     "cart": {"max_leaf_nodes": 4},
     "cream": {"depth": 1, "max_samples": 40},
@@ -39,7 +39,7 @@ HUGE = 1.7976931348623157e308
 
 
 def bad_rows(rng, task):
-    """Some rows and targets with one fault each, or with none."""
+    """Return rows and targets with at most one fault."""
     n = int(pick(rng, [1, 2, 5, 30]))
     X = np.round(rng.normal(size=(n, 3)), 2)
     y = (X[:, 0] > 0).astype(int) if task == "classification" else X[:, 0] * 2 + X[:, 1]
@@ -109,7 +109,7 @@ WEIGHTS = {
 
 
 class BadBox(BaseEstimator):
-    """A model that was fitted, and answers badly."""
+    """Fitted model with invalid predictions."""
 
     def __init__(self, how="good", task="regression"):
         self.how = how
@@ -187,11 +187,11 @@ CASES = [(name, task) for name in SETTINGS for task in EXTRACTORS[name].tasks]
 
 
 def refused(action):
-    """Do it; the message where it was refused with an error that tells why."""
+    """Return the result of a call, or the message of an error that states the reason."""
     try:
         with at_most(30), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            # Of scikit-learn, which casts before it looks.
+            # By scikit-learn, which casts before it checks.
             warnings.filterwarnings("ignore", r"(overflow|invalid value) encountered in cast")
             return action()
     except (ValueError, TypeError, RuntimeError) as caught:
@@ -212,7 +212,7 @@ def check_rows(rng):
     box = tree(random_state=0)
     if (
         fault in ("huge", "huge target") or weight == "huge"
-    ):  # which scikit-learn's own trees do not bear
+    ):  # which trees of scikit-learn do not accept
         box = (BadClassifier if task == "classification" else BadRegressor)("good", task)
     extractor = make_extractor(name, box, **SETTINGS[name])
     before = copied(X)
@@ -299,7 +299,7 @@ def test_extractors_handle_invalid_black_boxes(attack):
     attack(check_boxes, 40)
 
 
-#: The same rows in other containers, and the same texts.
+#: The same rows and texts in other containers.
 CONTAINERS = {
     "by columns": np.asfortranarray,
     "other bytes": lambda X: X.astype(">f8"),
@@ -319,7 +319,7 @@ CONTAINERS = {
 
 
 def check_containers(rng):
-    """What rows come in changes neither rules nor predictions."""
+    """Check that containers of rows change neither rules nor predictions."""
     name = pick(rng, ["cart", "gridex", "real", "trepan"])
     how = pick(rng, list(CONTAINERS))
     X = rng.integers(-8, 9, (30, 3)) / 4  # exact in single precision
@@ -347,7 +347,7 @@ CODES = ["1", "01", "1.0", " 1", "nan", "NaN", "", None, "inf", 1, 1.5, "1e0", "
 
 
 def check_codes(rng):
-    """Texts that are equal as numbers are told apart, however often the same rows are asked."""
+    """Check that texts with equal numbers are distinguished, also in repeated queries."""
     few = [pick(rng, CODES) for _ in range(3)]
     n = int(rng.integers(1, 4))
     frame = rng.random() < 0.5

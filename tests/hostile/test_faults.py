@@ -71,7 +71,7 @@ def commands():
 
 @pytest.fixture(scope="module")
 def database():
-    """Makes empty databases of a PostgreSQL."""
+    """Return a function that makes empty databases of a PostgreSQL."""
     with runpy.run_path(str(SERVER))["running_postgresql"]() as server:
         yield server.new_database
 
@@ -116,9 +116,9 @@ GRPC = pytest.param("grpc", marks=pytest.mark.engine)
 
 
 def board(result):
-    """The leaderboard but for what it took; no trial is there twice."""
-    # What was asked before a break is asked once more; a trial that is tried again has another
-    # number, and may come too late to be a candidate that is made of all rows as well.
+    """Return the leaderboard without durations; no trial occurs twice."""
+    # Queries before an interruption are repeated; a repeated trial has another
+    # number, and may come too late to be a candidate that is extracted from all rows as well.
     kept = "extractor", "params", "score", "score_std", "state", "n_rules", "performance"
     rows = [{name: row[name] for name in kept} for row in result]
     numbers = [(row["extractor"], row["trial"]) for row in result]
@@ -200,7 +200,7 @@ def test_signalled_workers_finish_every_trial_once(
         stored, finished = new_storage(), {}
 
         def between():
-            """What was finished stays as it is."""
+            """Check that finished results stay unchanged."""
             result = finished_in(stored[1], place)
             assert finished.items() <= result.items()
             finished.update(result)
@@ -225,7 +225,7 @@ def row_key(row):
 
 
 def finished_in(url, folder):
-    """The values of all trials that were measured, by extractor and number."""
+    """Return the values of all measured trials by extractor and number."""
     path = folder / url
     if "://" not in url and not path.exists():
         return {}
@@ -315,7 +315,7 @@ def test_damaged_journal_is_named(attack, tmp_path):
     attack(check, 40)
 
 
-# --- what runs out ----------------------------------------------------------------------------
+# --- exhausted resources ----------------------------------------------------------------------
 
 
 def limited(folder, words, before=(), **limits):
@@ -361,7 +361,7 @@ def test_bench_resumes_after_full_disk(commands, tmp_path):
     assert "rows" in told
     resumed = commands.run(tmp_path, *BENCH, "--output", "rows")
     assert resumed.code == 0, resumed.err
-    assert len(pd.read_csv(tmp_path / "rows" / "rows.csv")) == 15  # REAL knows classes alone
+    assert len(pd.read_csv(tmp_path / "rows" / "rows.csv")) == 15  # REAL is for classes only
 
 
 @pytest.mark.slow
@@ -387,7 +387,7 @@ def test_deleted_folder_is_named(commands, tmp_path):
     assert "gone/trials.journal" in command.err
 
 
-#: To root nothing is read-only, unless it gives up what makes it so.
+#: For root nothing is read-only, unless it drops its privileges.
 NO_ROOT = (
     [] if os.geteuid() else ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override"]
 )

@@ -1,4 +1,4 @@
-"""Mutants of every file that we read: a right reading or an error of ours, at once.
+"""Mutants of every file format are read correctly or rejected at once by a clear error.
 
 ``SKESCORE_HOSTILE=10000`` makes as many mutants of each.
 """
@@ -29,7 +29,7 @@ from skescore.rules.importers import read_decision_rules, read_rulekit_text
 from skescore.tuning.storage import open_storage
 
 FORMATS = Path(__file__).parents[1] / "data" / "formats"
-#: What stands in JSON where something else is expected.
+#: Values for JSON in which something else is expected.
 VALUES = [
     None,
     True,
@@ -56,12 +56,12 @@ VALUES = [
     {"type": "interval"},
     "\ud800",
 ]
-#: What no JSON holds, or none that is read.
+#: Texts that are no JSON, or none that is accepted.
 WORDS = ["NaN", "Infinity", "1e999", "-1e999", "[" * 3000, '{"a":' * 3000, "\\u0000", "1" * 5000]
 
 
 def mutated_bytes(rng, content):
-    """Some bytes less, more, twice or otherwise."""
+    """Return the bytes with some removed, inserted, repeated or changed."""
     content = bytearray(content)
     for _ in range(int(rng.integers(1, 4))):
         at = int(rng.integers(len(content) + 1))
@@ -82,7 +82,7 @@ def mutated_bytes(rng, content):
 
 
 def places(value):
-    """All containers within a value of JSON, with their keys."""
+    """Return all containers within a value of JSON with their keys."""
     if isinstance(value, dict | list):
         for key in value if isinstance(value, dict) else range(len(value)):
             yield value, key
@@ -90,7 +90,7 @@ def places(value):
 
 
 def mutated_json(rng, data):
-    """A value with some parts exchanged, removed or added, as a text."""
+    """Return a value with some parts exchanged, removed or added, as text."""
     data, mark = copy.deepcopy(data), "\x01here\x01"
     for _ in range(int(rng.integers(1, 4))):
         known = list(places(data))
@@ -123,13 +123,13 @@ def as_text(content):
     return content.decode(errors="replace") if isinstance(content, bytes) else content
 
 
-# --- what reads -------------------------------------------------------------------------------
+# --- readers ----------------------------------------------------------------------------------
 
 
 def read_rule_set(content, path):
     ruleset = RuleSet.from_json(as_text(content))
     assert RuleSet.from_json(ruleset.to_json()) == ruleset
-    # What has been read can be asked and written.
+    # Results can be queried and written.
     rows = np.zeros((2, ruleset.n_features))
     with np.errstate(all="ignore"):
         ruleset.match(rows)
@@ -242,7 +242,7 @@ def kept(name):
     return lambda: (FORMATS / name).read_bytes()
 
 
-#: Each file: what holds one, what reads it, its name, and how many mutants it gets of a thousand.
+#: Each file: a function that makes one, its reader, its name, and its share of mutants in 1000.
 FILES = {
     "rules": (kept("rules.json"), read_rule_set, "rules.json", 1.0),
     "candidates": (
@@ -283,7 +283,7 @@ FILES = {
         1.0,
     ),
 }
-#: Those whose names stand in the error, as nobody else knows them.
+#: Files whose names are in the error, as nothing else identifies them.
 NAMED = {"rows of a bench", "configuration", "CSV", "Parquet", "model", "journal"}
 
 

@@ -1,4 +1,4 @@
-"""Models of other libraries with any objective: rules predict as they do, on rows of any size."""
+"""Rules of models of other libraries predict like them for all objectives and rows."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def labels_of(rng, X, task):
 
 
 def probing_rows(rng, X, ruleset, library):
-    """Rows at and next to all bounds, of extreme size, incomplete, and with unseen categories."""
+    """Return rows at and next to all bounds, extreme, incomplete and with unseen categories."""
     rows = [X]
     for j, name in enumerate(ruleset.feature_names):
         if name == "color" or name not in X:

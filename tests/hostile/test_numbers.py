@@ -1,4 +1,4 @@
-"""Volumes and scores at the ends of what floats hold, against exact rational arithmetic."""
+"""Volumes and scores at the limits of floats, compared with exact rational arithmetic."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SCALES = [
 
 
 def side(rng, feature, low, high):
-    """A condition on one feature, at the domain's ends, beside them or beyond."""
+    """Return a condition on one feature at the ends of the domain, next to them or beyond."""
     if rng.random() < 0.1:
         return Missing(feature, bool(rng.integers(2)))
     inside = [
@@ -65,7 +65,7 @@ def side(rng, feature, low, high):
 
 
 def measured(ruleset):
-    """The share of the domain that rules cover, cell by cell in fractions."""
+    """Return the share of the domain that rules cover, cell by cell in fractions."""
     domain = ruleset.domain
     axes = []
     for j, (low, high, gone) in enumerate(
@@ -140,7 +140,7 @@ def exact(value):
 
 
 def check_scores(rng):
-    """FiRe, Q and ICE with 60 digits, and their limits."""
+    """Compare FiRe, Q and ICE with 60 digits, and check their limits."""
     loss = pick(rng, [0.0, 5e-324, 1e-300, 0.1, 0.5, 1.0, 17.3, 1e300, float(rng.random())])
     rules = pick(rng, [1, 2, 3, 7, 16, 21, 1000, 10**6, 2.5, float(1 + 40 * rng.random())])
     share = pick(rng, [0.0, 5e-324, 0.1, 0.5, 1 - 2**-53, 1.0, float(rng.random())])
@@ -150,7 +150,7 @@ def check_scores(rng):
     with localcontext() as context:
         context.prec, context.Emin, context.Emax = 60, -(10**9), 10**9
         power = Decimal(rules) ** Decimal("0.05")
-        # The parameters mean what is written: psi=0.7 is seven tenths.
+        # Parameters mean their decimal text: psi=0.7 is seven tenths.
         quotient = Decimal(str(rules)) / Decimal(str(psi))
         steps = max(int(quotient.to_integral_value(rounding="ROUND_CEILING")), 1)
         expected = {
@@ -176,7 +176,7 @@ def check_scores(rng):
     for name, value in results.items():
         true = float(expected[name]) if expected[name] < Decimal(LARGEST) else INF
         assert type(value) is float
-        # Nothing below 1e-300 decides between two sets of rules.
+        # Differences below 1e-300 do not decide between two sets of rules.
         assert math.isclose(value, true, rel_tol=1e-11, abs_tol=1e-300), (
             name,
             value,
@@ -196,7 +196,7 @@ def test_scores_equal_60_digits(attack):
 
 
 def check_performance(rng):
-    """Shares of rows, with rows of no weight, without a rule and of labels of any kind."""
+    """Compare shares of rows, also with weights of 0, uncovered rows and labels of any kind."""
     n = int(rng.integers(1, 9))
     pool = pick(rng, [["a", "b", ""], [0, 1, 2], [0, 2**53 + 1, 2**53], [0.5, -0.0, 1e300]])
     truth, said = ([pick(rng, pool) for _ in range(n)] for _ in range(2))
@@ -239,7 +239,7 @@ def test_shares_of_rows_equal_fractions(attack):
 
 
 def check_counts(rng):
-    """Measures of one rule and its p-value, from whole counts of up to a thousand rows."""
+    """Compare measures of one rule and its p-value for counts of up to a thousand rows."""
     P, N = (int(rng.integers(1, pick(rng, [3, 20, 500]))) for _ in range(2))
     p, n = int(rng.integers(0, P + 1)), int(rng.integers(0, N + 1))
     below = math.comb(P + N, p + n)

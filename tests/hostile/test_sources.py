@@ -1,4 +1,4 @@
-"""Rows of every storage, counted where they are, against a loop over the rows with fractions."""
+"""Rows of every storage are counted in place and compared with a loop that uses fractions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LABELS = {str: "text", bool: "flag", float: "number", int: "big"}
 
 
 def stored_case(rng, tables, name):
-    """A rule set and a table that the storage can hold."""
+    """Return a rule set and a table that the storage can hold."""
     while True:
         ruleset, table = drawn_case(rng, tables, name)
         texts = repr(([rule.conditions for rule in ruleset], ruleset.classes, table))
@@ -45,9 +45,9 @@ def stored_case(rng, tables, name):
 
 
 def drawn_case(rng, tables, name):
-    """A rule set and a table of any kinds."""
+    """Return a rule set and a table of any kinds."""
     kinds, ruleset = tables.rule_set(rng)
-    # Names that differ only in case are for those that know the difference.
+    # Names that differ only in case require databases that distinguish them.
     prefixes = [f"{j}" for j in range(len(kinds))]
     if name not in FOLDS_NAMES and len(kinds) > 1:
         prefixes[:2] = ["x ", "X "]
@@ -74,7 +74,7 @@ def drawn_case(rng, tables, name):
     return ruleset, table
 
 
-#: Labels that rules do not predict; some are equal only to a careless reader.
+#: Labels that rules do not predict; some are equal only after careless conversion.
 OTHER_LABELS = [
     ["NO", "no ", "nö", "No"],
     [2**53, 2**53 + 1, 2**53 + 2, -1],
@@ -84,7 +84,7 @@ OTHER_LABELS = [
 
 
 def expected_counts(ruleset, table, tables):
-    """Counts of a loop over rows: rows, weights by rule and label, in fractions."""
+    """Return counts of a loop over rows: rows, weights by rule and label, in fractions."""
     rows = list(zip(*(column.values for column in table.features), strict=True))
     labels = table.label.values
     weights = (
@@ -161,7 +161,7 @@ def check_case(rng, tables, name, store, folder, results):
 
 
 def check_sample(ruleset, table, source):
-    """All rows are drawn, and labels that differ are in different strata."""
+    """Check that all rows are drawn, and that different labels have different strata."""
     is_regression = ruleset.classes is None
     task = "regression" if is_regression else "classification"
     weights = table.weight.values if table.weight else [1.0] * table.n_rows

@@ -1,4 +1,4 @@
-"""Rules of every kind on tables of every kind, against a loop over rows in plain Python."""
+"""Rules of every kind on tables of every kind, compared with a plain loop over rows."""
 
 from __future__ import annotations
 
@@ -135,11 +135,11 @@ def rule_set(rng):
     )
 
 
-# --- rows and the tables that hold them -------------------------------------------------------
+# --- rows and their tables --------------------------------------------------------------------
 
 
 def column(rng, kind, n_rows):
-    """Values of one feature as Python has them, None where there is none."""
+    """Return values of one feature as Python objects, None if missing."""
     pool = KINDS[kind]
     if kind == "number":
         near = [math.nextafter(v, to) for v in NUMBERS for to in (-INF, INF)]
@@ -151,7 +151,7 @@ def column(rng, kind, n_rows):
 
 
 def as_pandas(rng, kind, values):
-    """One of pandas' ways to hold a column, and the values that it then holds."""
+    """Return a column in one of the types of pandas, and the values that it then holds."""
     gone = any(v is None for v in values)
     ways = ["object", "category"]
     if kind == "number":
@@ -191,7 +191,7 @@ def as_pandas(rng, kind, values):
 
 
 def table(rng, names, kinds, columns):
-    """The columns in some container, and the values that it holds."""
+    """Return the columns in some container, and the values that it holds."""
     columns = [list(values) for values in columns]
     n_rows = len(columns[0])
     way = pick(rng, ["pandas"] * 4 + ["polars", "arrow", "object", "lists", "float", "numbered"])
@@ -240,7 +240,7 @@ def table(rng, names, kinds, columns):
     return X, columns
 
 
-# --- the slow and obvious way -----------------------------------------------------------------
+# --- oracle -----------------------------------------------------------------------------------
 
 
 def between(value, c, missing=False):
@@ -295,7 +295,7 @@ def said(output, row):
 
 
 def predicted(ruleset, held, row):
-    """The answer for a row; the fallback, or None, where no rule says anything."""
+    """Return the prediction of a row; the fallback or None without a rule."""
     silent = None if ruleset.fallback is None else ruleset.fallback.output
     if not any(held):
         return silent
@@ -324,7 +324,7 @@ def same(one, other):
     return one == other or (one != one and other != other)
 
 
-# --- the attacks ------------------------------------------------------------------------------
+# --- checks -----------------------------------------------------------------------------------
 
 
 def check_answers(rng):
@@ -355,7 +355,7 @@ def test_predictions_equal_loop_over_rows(attack):
 
 
 def check_refusals(rng):
-    """Tables that lack a column, have one twice, or are of the wrong shape."""
+    """Check that tables that lack a column, repeat one or have a wrong shape are rejected."""
     kinds, ruleset = rule_set(rng)
     n_rows = int(rng.integers(0, 4))
     frame = pd.DataFrame(
@@ -385,7 +385,7 @@ def test_unsuitable_tables_are_rejected(attack):
 
 
 def exact_distance(ruleset, rule, row):
-    """The squared distance of a row from a rule's box, as a fraction; None for infinitely far."""
+    """Return the squared distance of a row from the box of a rule, or None if infinite."""
     domain, result = ruleset.domain, Fraction(0)
     for c in rule.conditions:
         value = row[c.feature]
@@ -407,7 +407,7 @@ def exact_distance(ruleset, rule, row):
 
 
 def check_nearest(rng):
-    """Rows without a rule go to a box that is as near as any, however far or near."""
+    """Check that uncovered rows are assigned to a nearest box, however far or near."""
     n = int(rng.integers(1, 4))
     rules = []
     for i in range(int(rng.integers(1, 5))):
@@ -435,7 +435,7 @@ def check_nearest(rng):
         result = distances[int(answer)]
         finite = [d for d in distances if d is not None]
         assert (result is None) == (not finite), (str(ruleset), row, answer)
-        if finite:  # floats cannot tell what differs by less
+        if finite:  # floats cannot represent smaller differences
             assert result <= min(finite) * (1 + Fraction(1, 10**12)), (str(ruleset), row, answer)
 
 
@@ -444,7 +444,7 @@ def test_nearest_box_is_the_nearest(attack):
 
 
 def check_simplify(rng):
-    """Simpler rules answer as the given ones do, on all rows or on those that count."""
+    """Check that simplified rules predict the same on all rows or on those that count."""
     kinds, ruleset = rule_set(rng)
     if ruleset.voting is not None:
         return

@@ -1,4 +1,4 @@
-"""What is written of rules of every kind, run: Python, SQL of three databases, SWI-Prolog, JSON."""
+"""Exported rules of every kind are run: Python, SQL of three databases, SWI-Prolog, JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PROLOG = TESTS / "rules" / "exporters" / "test_prolog.py"
 
 
 def case(rng, tables):
-    """A rule set, the names of its columns as a database takes them, rows, and a loop's answers."""
+    """Return a rule set, column names for a database, rows, and the predictions of a loop."""
     kinds, ruleset = tables.rule_set(rng)
     names = list(ruleset.feature_names)
     if "" in names:  # which no database takes
@@ -39,7 +39,7 @@ def case(rng, tables):
 
 
 def held(kind, values):
-    """The values as a database holds them, which knows no whole numbers beside floats."""
+    """Return the values as a database holds them, which has no integers among floats."""
     return [float(v) if kind in ("number", "big") and v is not None else v for v in values]
 
 
@@ -81,7 +81,7 @@ def test_python_and_files_predict_alike(attack, tables):
 
 # --- databases --------------------------------------------------------------------------------
 
-#: How databases declare what a column of each kind holds.
+#: Types in databases for columns of each kind.
 TYPES = {"number": "DOUBLE PRECISION", "code": "BIGINT", "text": "TEXT", "flag": "BOOLEAN"}
 
 
@@ -93,12 +93,12 @@ def server():
 
 @pytest.fixture
 def database(request):
-    """A dialect, a connection, what it says in place of `?`, and errors of sums without end."""
+    """Return a dialect, a connection, its placeholder and errors of infinite sums."""
     if request.param == "postgres":
         import psycopg
 
         url = request.getfixturevalue("server").new_database()
-        # What is asked often is prepared, for tables that are gone by then.
+        # Frequent queries are prepared, for tables that no longer exist by then.
         with psycopg.connect(url, autocommit=True, prepare_threshold=None) as connection:
             yield request.param, connection, "%s", psycopg.errors.NumericValueOutOfRange
     elif request.param == "duckdb":
@@ -110,7 +110,7 @@ def database(request):
 
 
 def asked(connection, mark, names, kinds, rows, expression):
-    """What a database answers for some rows."""
+    """Return the predictions of a database for some rows."""
     cursor = connection.cursor()
     quoted = ['"' + name.replace('"', '""') + '"' for name in names]
     declared = [f"{name} {TYPES[kind]}" for name, kind in zip(quoted, kinds, strict=True)]
@@ -145,7 +145,7 @@ def test_sql_predicts_alike(attack, tables, database):
             return
         try:
             result = asked(connection, mark, ruleset.feature_names, kinds, rows, expression)
-        except stops:  # PostgreSQL does where others go on with infinity
+        except stops:  # PostgreSQL does, while others continue with infinity
             return
         compare(ruleset, rows, result, expected, expression)
 
@@ -154,8 +154,8 @@ def test_sql_predicts_alike(attack, tables, database):
 
 # --- SWI-Prolog -------------------------------------------------------------------------------
 
-# Answers are types and characters, so that nothing depends on quoting; each question is asked for
-# all its answers.
+# Results are types and characters, so that nothing depends on quoting; each query returns
+# all its results.
 ANSWER = """
 :- set_stream(user_input, encoding(utf8)), style_check(-singleton).
 say([]) :- format("none~n").
@@ -203,7 +203,7 @@ def swipl(tmp_path):
 
 
 def said(line):
-    """A line of SWI-Prolog's as Python's value; truth values are the texts that they are there."""
+    """Return a line of SWI-Prolog as a Python value; booleans are texts there."""
     kind, _, value = line.partition(" ")
     if kind == "a":
         return "".join(chr(int(code)) for code in re.findall(r"\d+", value))

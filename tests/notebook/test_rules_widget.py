@@ -1,4 +1,4 @@
-"""The state of the widget in Python; tests/browser/test_rules_widget.py covers its page."""
+"""State of the widget in Python; tests/browser/test_rules_widget.py covers its page."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_widget_edits_and_undoes() -> None:
     assert widget.edit({"action": "undo"}) == RULES
     with pytest.raises(ValueError, match="no edit to undo"):
         widget.edit({"action": "undo"})
-    # The page continues the log by its own steps.
+    # The page continues the log with its own steps.
     log = EditLog.from_json(widget.log_.to_json())
     log.append({"action": "drop", "number": 2}, author="Ann", time="now")
     widget.widget.log = log.to_json()
@@ -85,6 +85,6 @@ def test_widget_returns_rules_of_the_selected_candidate() -> None:
     assert widget.rules_ == search.choose(search.candidates_[other]).rules_
     with pytest.raises(ValueError, match="must be the index of a candidate"):
         widget.candidate = 999
-    widget.widget.candidate = 999  # chosen in the page, which has no rules of it
+    widget.widget.candidate = 999  # selected in the page, which has no rules of it
     with pytest.raises(ValueError, match="rules of candidate 999 are not in the page"):
         _ = widget.rules_

@@ -1,4 +1,4 @@
-"""The server of rules: rows are checked, and predictions are those of the rules."""
+"""Server of rules: rows are checked, and predictions equal those of the rules."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             process.terminate()
             rest = process.stderr.read()
     assert "Traceback" not in rest
-    assert "secret" not in rest  # nothing that was sent is logged
+    assert "secret" not in rest  # requests are not logged
     assert sorted(path.name for path in folder.iterdir()) == ["rules.json"]
 
 

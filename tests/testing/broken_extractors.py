@@ -47,7 +47,7 @@ class Sound(CARTExtractor):
         )
 
     def extracted_with(self, extraction, **parameters):
-        """The rules of other parameters, which stay what they are."""
+        """Return the rules of other parameters without changing the own ones."""
         retained = {name: getattr(self, name) for name in parameters}
         for name, value in parameters.items():
             setattr(self, name, value)
@@ -192,7 +192,7 @@ class HalvesProbabilities(Sound):
 
 
 class ListsRules(OneCut):
-    """Other checks have nothing to look at then."""
+    """Extractor whose `rules_` is a list of texts, which other checks do not examine."""
 
     fault = "check_rules"
     kind = "classification"
@@ -203,7 +203,7 @@ class ListsRules(OneCut):
         return self
 
 
-# --- answers ---
+# --- predictions ---
 
 
 class ContradictsARule(Sound):
@@ -270,7 +270,7 @@ class AnswersNumbersForTruthValues(Sound):
 
 
 class ForgetfulRules(RuleSet):
-    """Writes down all but the last rule."""
+    """Rules that omit the last rule in JSON."""
 
     def to_json(self, *args: Any, **options: Any) -> str:
         return RuleSet.to_json(RuleSet.replace(self, rules=self.rules[:-1]), *args, **options)
@@ -495,6 +495,6 @@ class DislikesScaledRows(Sound):
 
 
 def broken() -> dict[str, type]:
-    """All of them by name."""
+    """Return all of them by name."""
     kinds = [*Sound.__subclasses__(), *SoundGrid.__subclasses__(), ListsRules]
     return {kind.__name__: kind for kind in kinds}

@@ -1,4 +1,4 @@
-"""An extractor that owes nothing to skescore's base class: two rules on either side of one cut."""
+"""Extractor without the base class of skescore: two rules on either side of one cut."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet
 
 
 class OneCut(MetaEstimatorMixin, BaseEstimator):
-    """Cut the feature whose halves the black box answers most differently."""
+    """Cut at the feature whose halves have the most different predictions."""
 
     tasks = ("classification", "regression")
 

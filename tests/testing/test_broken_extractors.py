@@ -1,4 +1,4 @@
-"""The contract suite finds every fault, by the check that is meant for it and by no other."""
+"""The contract suite finds every fault by the check for it and by no other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if FOLDER not in sys.path:  # other processes import the extractors by these nam
 from broken_extractors import Sound, SoundGrid, broken  # noqa: E402
 
 BLACK_BOXES = {"classification": LogisticRegression(), "regression": LinearRegression()}
-#: Two more processes each time; run where it is meant.
+#: Each needs two more processes, so it runs only in its own test.
 SLOW = "check_hash_seed"
 
 

@@ -1,4 +1,4 @@
-"""The contract suite: how it is run, and what it does without."""
+"""Use of the contract suite, and features that it does not require."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from broken_extractors import (  # noqa: E402
 from duck_extractor import OneCut  # noqa: E402
 
 BLACK_BOXES = {"classification": LogisticRegression(), "regression": LinearRegression()}
-#: Two more processes each time; run where it is meant.
+#: Each needs two more processes, so it runs only in its own test.
 SLOW = "check_hash_seed"
 
 
-# --- an extractor of no base class of ours ---
+# --- an extractor without the base class ---
 
 
 @parametrize_with_extractor_checks(
@@ -61,7 +61,7 @@ def test_missing_features_are_skipped() -> None:
     }
 
 
-# --- how it is run ---
+# --- use of the suite ---
 
 
 class TwoFaults(AsksInPredict):
