@@ -200,8 +200,8 @@ def test_adapters_reject_values_that_are_not_callable(adapter, function):
     ],
 )
 def test_callable_must_predict_every_row(adapter, answer, shape):
-    shown = re.escape(str(shape))
-    with pytest.raises(ValueError, match=f"predict every row, but for 60 rows .*shape {shown}"):
+    pattern = re.escape(str(shape))
+    with pytest.raises(ValueError, match=f"predict every row, but for 60 rows .*shape {pattern}"):
         CARTExtractor(adapter(answer)).fit(X)
 
 

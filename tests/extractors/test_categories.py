@@ -130,8 +130,10 @@ def test_categories_are_named_and_have_no_slope(name):
         extractor = extractor_class(name)(black_box)
         linear = {"output": "linear"} if name in ("cream", "exact") and regression else {}
         drawn = {"random_state": 0, "min_examples": 30} | linear
-        known = extractor.get_params(deep=False)
-        extractor.set_params(**{key: value for key, value in drawn.items() if key in known}).fit(X)
+        parameters = extractor.get_params(deep=False)
+        extractor.set_params(
+            **{key: value for key, value in drawn.items() if key in parameters}
+        ).fit(X)
         assert extractor.fidelity(frame(500, seed=1)) > (0.7 if task == "regression" else 0.95)
         conditions = [c for rule in extractor.rules_ for c in rule.conditions]
         assert all(isinstance(c, OneOf) == (c.feature in (0, 2)) for c in conditions)

@@ -184,14 +184,14 @@ def test_predictions_come_from_first_matching_rule(data, fitted, task):
     answers, covered = fitted.predict(rows), fitted.covers(rows)
     shares = fitted.predict_proba(rows) if task == "classification" else [None] * len(rows)
     for row, answer, is_covered, share in zip(rows, answers, covered, shares, strict=True):
-        held = [r for r in fitted.rules_ if all(holds(c, row) for c in r.conditions)]
-        assert bool(held) == is_covered
-        if held and isinstance(held[0].output, LinearOutput):
-            assert answer == pytest.approx(output_of(held[0], row))
+        matching = [r for r in fitted.rules_ if all(holds(c, row) for c in r.conditions)]
+        assert bool(matching) == is_covered
+        if matching and isinstance(matching[0].output, LinearOutput):
+            assert answer == pytest.approx(output_of(matching[0], row))
         else:
-            assert answer == (held[0].output if held else fitted.rules_.fallback.output)
-        if held and share is not None:
-            counts = np.array(held[0].statistics.class_counts)
+            assert answer == (matching[0].output if matching else fitted.rules_.fallback.output)
+        if matching and share is not None:
+            counts = np.array(matching[0].statistics.class_counts)
             np.testing.assert_allclose(share, counts / counts.sum())
 
 

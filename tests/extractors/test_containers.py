@@ -83,11 +83,11 @@ class FramesOnly(ClassifierMixin, BaseEstimator):
 
 def test_nameless_black_box_gets_the_container_of_fit(make, frame):
     extractor = make(FramesOnly(type(frame))).fit(frame, y)
-    shown = extractor.estimator_.shown_
-    assert shown[0].equals(frame)
-    assert all(s.shape[1] == 4 for s in shown)
+    queries = extractor.estimator_.shown_
+    assert queries[0].equals(frame)
+    assert all(s.shape[1] == 4 for s in queries)
     if isinstance(extractor, GridExExtractor):
-        assert len(shown) == 3  # the rows, and the points of two levels
+        assert len(queries) == 3  # the rows, and the points of two levels
     assert extractor.feature_names_in_.tolist() == NAMES
     assert extractor.rules_.feature_names == tuple(NAMES)
     assert "petal" in str(extractor.rules_)
@@ -155,23 +155,23 @@ def test_columns_of_several_types_become_floats(make):
     mixed = PANDAS.assign(flag=PANDAS["petal width"] > 1, count=np.arange(150))
     model = ArraysOnly().fit(mixed.to_numpy(dtype=float), y)
     extractor = make(FrozenEstimator(model)).fit(mixed)
-    assert all(shown.shape[1] == 6 for shown in model.shown_)
+    assert all(query.shape[1] == 6 for query in model.shown_)
     assert extractor.fidelity(mixed) > 0.8
     assert extractor.oracle_.n_rows_cached == 150
 
 
 def test_function_receives_container_of_fit(make, library, frame):
-    shown = []
+    containers = []
 
     def function(rows):
-        shown.append(type(rows))
+        containers.append(type(rows))
         return np.where(np.asarray(rows)[:, 2] > 2.5, "long", "short")
 
     make(CallableClassifier(function)).fit(frame)
-    assert set(shown) == {type(frame)}
-    shown.clear()
+    assert set(containers) == {type(frame)}
+    containers.clear()
     make(CallableClassifier(function)).fit(X.tolist())
-    assert set(shown) == {np.ndarray}
+    assert set(containers) == {np.ndarray}
 
 
 # --- columns in another order, or with other names ---
@@ -188,10 +188,10 @@ def test_black_box_gets_its_own_order_of_columns(make, frame):
     extractor = make(model).fit(other_order(frame))
     assert extractor.rules_.feature_names == tuple(NAMES[::-1])
     assert extractor.fidelity(other_order(frame)) > 0.8
-    shown = make(FramesOnly(type(frame)).fit(frame, y))
-    shown.set_params(estimator=FrozenEstimator(NamedFrames(type(frame)).fit(frame, y)))
-    shown.fit(other_order(frame))
-    for rows in shown.estimator_.estimator.shown_[1:]:
+    recorder = make(FramesOnly(type(frame)).fit(frame, y))
+    recorder.set_params(estimator=FrozenEstimator(NamedFrames(type(frame)).fit(frame, y)))
+    recorder.fit(other_order(frame))
+    for rows in recorder.estimator_.estimator.shown_[1:]:
         assert list(rows.columns) == NAMES
         lower, upper = X.min(axis=0) - 1e-6, X.max(axis=0) + 1e-6
         assert ((np.asarray(rows) >= lower) & (np.asarray(rows) <= upper)).all()

@@ -292,10 +292,10 @@ def test_codes_match_intervals(cuts, values):
     intervals = discretizer.intervals(0)
     assert len(intervals) == len(cuts) + 1 == discretizer.n_bins_[0]
     column = np.array(values)
-    held = np.array([interval.holds(lambda j: column) for interval in intervals])
+    matches = np.array([interval.holds(lambda j: column) for interval in intervals])
     codes = discretizer.transform(column[:, None]).ravel()
     for i, value in enumerate(values):
-        assert np.flatnonzero(held[:, i]).tolist() == [codes[i]]
+        assert np.flatnonzero(matches[:, i]).tolist() == [codes[i]]
         assert codes[i] == sum(value > cut for cut in cuts)
 
 

@@ -154,14 +154,14 @@ def test_predict_does_not_query_black_box(make, able):
         if able == "classification"
         else (DecisionTreeRegressor, CallableRegressor)
     )
-    asked = Counted(kind(max_depth=4, random_state=0).fit(X, y))
-    extractor = make(wrap(asked)).fit(X)
-    assert asked.sizes[0] == len(X)
-    assert min(asked.sizes) > 1, "a question about a single row"
-    assert extractor.oracle_.n_calls == len(asked.sizes) < 100
-    calls = len(asked.sizes)
+    counted = Counted(kind(max_depth=4, random_state=0).fit(X, y))
+    extractor = make(wrap(counted)).fit(X)
+    assert counted.sizes[0] == len(X)
+    assert min(counted.sizes) > 1, "a question about a single row"
+    assert extractor.oracle_.n_calls == len(counted.sizes) < 100
+    calls = len(counted.sizes)
     extractor.predict(np.vstack([X] * 10))
-    assert len(asked.sizes) == calls
+    assert len(counted.sizes) == calls
 
 
 def test_second_fit_forgets_first(make, able):

@@ -127,8 +127,8 @@ def test_missing_values_of_polars_give_the_same_rules() -> None:
     expected = CARTExtractor(black_box, random_state=0).fit(X.to_numpy())
     frame = polars.from_pandas(X)  # with nulls instead of NaN
     assert frame["age"].null_count() == X["age"].isna().sum()
-    asked = CallableClassifier(lambda rows: black_box.predict(rows.to_numpy()))
-    fitted = CARTExtractor(asked, random_state=0).fit(frame, y)
+    adapter = CallableClassifier(lambda rows: black_box.predict(rows.to_numpy()))
+    fitted = CARTExtractor(adapter, random_state=0).fit(frame, y)
     assert fitted.rules_.replace(feature_names=["x0", "x1"]) == expected.rules_
     np.testing.assert_array_equal(fitted.predict(frame), expected.predict(X.to_numpy()))
 

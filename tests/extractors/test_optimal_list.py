@@ -86,12 +86,12 @@ def test_optimal_list_starts_from_rules() -> None:
     box = CallableClassifier(lambda rows: start.predict(rows[names]), classes=["n", "y"])
     options = {"max_rules": 6, "max_nodes": 1, "cuts_per_feature": None}
     few = OptimalListExtractor(box, **options).fit(X)
-    begun = OptimalListExtractor(box, **options, start=start).fit(X)
-    assert begun.frontier_.upper[-1] == 0 < few.frontier_.upper[-1]
+    started = OptimalListExtractor(box, **options, start=start).fit(X)
+    assert started.frontier_.upper[-1] == 0 < few.frontier_.upper[-1]
     rule = Rule((Interval(0, upper=1.0),), "n")
     other = RuleSet([rule], ["height"], task="classification", classes=["n", "y"])
     with pytest.raises(ValueError, match="start must hold rules about features of X, but 'height'"):
-        begun.set_params(start=other).fit(X)
+        started.set_params(start=other).fit(X)
 
 
 def test_optimal_list_supports_categories_and_missing_values() -> None:

@@ -143,9 +143,9 @@ def test_optimal_tree_starts_from_rules_or_extractors() -> None:
     few = OptimalTreeExtractor(box, **options).fit(X)
     assert few.frontier_.upper[-1] > 0  # greedy trees cannot represent parity
     for start in (whole, whole.rules_, FrozenEstimator(whole)):
-        begun = OptimalTreeExtractor(box, **options, start=start).fit(X)
-        assert begun.frontier_.upper[-1] == 0
-        assert (begun.lower_bounds_ <= whole.lower_bounds_).all()
+        started = OptimalTreeExtractor(box, **options, start=start).fit(X)
+        assert started.frontier_.upper[-1] == 0
+        assert (started.lower_bounds_ <= whole.lower_bounds_).all()
     # Rules with more leaves than allowed have no effect.
     small = OptimalTreeExtractor(box, max_leaf_nodes=3, start=whole).fit(X)
     assert (
@@ -177,5 +177,5 @@ def test_optimal_trees_start_from_the_nearest_tree() -> None:
     ]
     start = RuleSet(rules, ["x0", "x1"], task="classification", classes=[0, 1, 2, 3])
     space = SearchSpace(4, cuts=Cuts(2, {0: (-1.0, 0.3), 1: (0.0, 1.0)}, {}))
-    found = optimal_trees(X, y, space, start=[start], limits=SolverLimits(max_nodes=1))
-    assert found.upper[-1] == optimal_trees(X, y, space).upper[-1] == 0
+    frontier = optimal_trees(X, y, space, start=[start], limits=SolverLimits(max_nodes=1))
+    assert frontier.upper[-1] == optimal_trees(X, y, space).upper[-1] == 0

@@ -112,8 +112,8 @@ def test_oracle_separates_codes_that_equal_as_numbers(form):
         return [codes.index(None if v is None or v != v else v) for v in rows[:, 0].tolist()]
 
     oracle = Oracle(CallableClassifier(place), like=make(codes))
-    asked = [[code] for code in codes] if form != "mixed" else [[1, "1", "a"], ["1", 1, "a"]]
-    for rows in asked:
+    queries = [[code] for code in codes] if form != "mixed" else [[1, "1", "a"], ["1", 1, "a"]]
+    for rows in queries:
         assert oracle.query(make(rows)).tolist() == [codes.index(code) for code in rows]
 
 
@@ -332,17 +332,17 @@ def test_oracle_keeps_rows_in_cache_despite_many_points():
 def test_oracle_restores_booleans_of_drawn_points(dtype):
     flags = pd.Series([True, False, True], dtype=dtype)
     frame = pd.DataFrame({"flag": flags, "size": [1.0, 2.0, 3.0]})
-    shown = []
+    queries = []
 
     def function(rows):
-        shown.append(rows)
+        queries.append(rows)
         return np.zeros(len(rows))
 
     oracle = Oracle(CallableRegressor(function), like=frame)
     oracle.query(np.array([[0.2, 1.25], [0.7, 2.5]]))
-    assert shown[0]["flag"].tolist() == [False, True]
-    assert shown[0]["flag"].dtype == frame["flag"].dtype
-    assert shown[0]["size"].tolist() == [1.25, 2.5]
+    assert queries[0]["flag"].tolist() == [False, True]
+    assert queries[0]["flag"].dtype == frame["flag"].dtype
+    assert queries[0]["size"].tolist() == [1.25, 2.5]
 
 
 @pytest.mark.parametrize("name", ["iter", "real", "trepan"])

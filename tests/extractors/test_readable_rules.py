@@ -44,10 +44,10 @@ class Printed:
             if line.startswith("otherwise, where no rule holds: "):
                 self.otherwise = line.partition(": ")[2]
                 continue
-            said = re.sub(r"^ *\d+\. (ELSE )?", "", line).partition("   [")[0]
-            premise, output = "", said.removeprefix("ALWAYS ")
-            if said.startswith("IF "):
-                premise, output = said.removeprefix("IF ").split(" THEN ")
+            rule_text = re.sub(r"^ *\d+\. (ELSE )?", "", line).partition("   [")[0]
+            premise, output = "", rule_text.removeprefix("ALWAYS ")
+            if rule_text.startswith("IF "):
+                premise, output = rule_text.removeprefix("IF ").split(" THEN ")
             self.rules.append((premise.split(" AND ") if premise else [], output))
 
     def predict(self, X):
@@ -56,12 +56,12 @@ class Printed:
         answers = np.full(len(X), np.nan if self.numeric else None, dtype=object)
         index = np.full(len(X), -1)
         for i, (premise, _) in enumerate(self.rules):
-            held = index < 0
+            holds = index < 0
             for condition in premise:
                 if len(premise) > 1 and condition.endswith(" or missing)"):
                     condition = condition[1:-1]
-                held &= self._holds(condition, columns, len(X))
-            index[held] = i
+                holds &= self._holds(condition, columns, len(X))
+            index[holds] = i
         for i, output in enumerate([*(o for _, o in self.rules), self.otherwise]):
             rows = index == (i if i < len(self.rules) else -1)
             if output is not None and rows.any():
@@ -72,8 +72,8 @@ class Printed:
     def _holds(self, text, columns, n_rows):
         if text.startswith("at least "):
             m, inner = re.fullmatch(r"at least (\d+) of \((.*)\)", text).groups()
-            held = sum(self._holds(c, columns, n_rows).astype(int) for c in inner.split("; "))
-            return held >= int(m)
+            n_holding = sum(self._holds(c, columns, n_rows).astype(int) for c in inner.split("; "))
+            return n_holding >= int(m)
         if text.endswith((" is missing", " is known")):
             name, _, state = text.rpartition(" is ")
             return pd.isna(columns[name]) == (state == "missing")
@@ -153,10 +153,10 @@ def random_rows(X, rules, n_rows, *, gaps=True):
     """Return rows around the training rows, on all bounds and next to them."""
     rng = np.random.default_rng(9)
     bounds = {j: [0.0] for j in range(X.shape[1])}
-    given = [c for rule in rules for c in rule.conditions]
-    while given:
-        condition = given.pop()
-        given += getattr(condition, "conditions", ())
+    conditions = [c for rule in rules for c in rule.conditions]
+    while conditions:
+        condition = conditions.pop()
+        conditions += getattr(condition, "conditions", ())
         if isinstance(condition, Interval):
             ends = [b for b in (condition.lower, condition.upper) if np.isfinite(b)]
             bounds[condition.feature] += ends
@@ -264,8 +264,8 @@ def test_bounds_are_short_and_keep_sides_of_training_rows(extracted, name, task,
         return
     assert (other.rules_.assign(X) == extractor.rules_.assign(X)).all()
     # Constants keep four digits, functions 1/1000 of their range.
-    exact, shown = other.predict(X), extractor.predict(X)
-    assert 0 < np.abs(exact - shown).max() <= 1e-3 * max(np.ptp(exact), np.abs(exact).max())
+    exact, rounded = other.predict(X), extractor.predict(X)
+    assert 0 < np.abs(exact - rounded).max() <= 1e-3 * max(np.ptp(exact), np.abs(exact).max())
     for rule in extractor.rules_:
         if not isinstance(rule.output, LinearOutput):
             assert len(repr(rule.output).replace(".", "").strip("-0")) <= 7

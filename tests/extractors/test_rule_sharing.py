@@ -161,9 +161,9 @@ def test_real_continues_from_shared_rules(monkeypatch):
     monkeypatch.setattr(Discretizer, "fit", lambda *given: fits.append(given) or fit(*given))
     shared = CachedBlackBox(CallableClassifier(classes_of))
     first = REALExtractor(shared, max_candidates=2).fit(ROWS)
-    asked = shared.oracle.n_calls
+    n_calls = shared.oracle.n_calls
     second = REALExtractor(shared, max_candidates=4).fit(ROWS)
-    assert shared.oracle.n_calls == asked + 2
+    assert shared.oracle.n_calls == n_calls + 2
     assert len(fits) == 1
     assert second.oracle_.n_calls > first.oracle_.n_calls
     first.discretizer_.cut_points_[0][:] = np.nan  # its own

@@ -202,8 +202,8 @@ def test_search_weights_black_box_extraction_and_scores() -> None:
 
     train, test = np.arange(60), np.arange(60, 90)
     weighted = search_of(cv=[(train, test)]).fit(X, Y, sample_weight=WEIGHTS)
-    place = {int(row): np.flatnonzero(row == REPEATED) for row in range(90)}
-    splits = [tuple(np.concatenate([place[i] for i in part]) for part in (train, test))]
+    copies = {int(row): np.flatnonzero(row == REPEATED) for row in range(90)}
+    splits = [tuple(np.concatenate([copies[i] for i in part]) for part in (train, test))]
     repeated = search_of(cv=splits).fit(X[REPEATED], Y[REPEATED])
     for column in ("score", "performance", "loss", "completeness_instances"):
         assert weighted.leaderboard_[column].to_numpy() == pytest.approx(

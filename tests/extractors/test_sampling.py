@@ -143,14 +143,14 @@ def test_sampling_finds_the_boundary_between_rows():
 def test_sampling_accepts_a_function():
     X = messy_table()
     black_box = CallableClassifier(lambda rows: rows["count"].to_numpy() > 7)
-    seen = []
+    calls = []
 
     def draw(rows, n_rows, random_state):
-        seen.append((len(rows), n_rows, random_state))
+        calls.append((len(rows), n_rows, random_state))
         return rows.sample(n_rows, replace=True, random_state=random_state)
 
     extractor = CARTExtractor(black_box, sampling=draw, n_queries=30, random_state=3).fit(X)
-    assert [entry[:2] for entry in seen] == [(60, 30)]
+    assert [entry[:2] for entry in calls] == [(60, 30)]
     assert extractor.oracle_.n_rows == 90
 
 

@@ -117,9 +117,9 @@ def test_cells_separate_neighboring_floats(n_slices, base):
         CallableRegressor(lambda rows: answers), n_slices=n_slices, threshold=0, depth=2
     ).fit(X)
     assert (extractor.rules_.match(X).sum(axis=1) == 1).all()
-    held = extractor.rules_.assign(X)
+    rule_index = extractor.rules_.assign(X)
     for index, rule in enumerate(extractor.rules_):
-        assert rule.output == pytest.approx(answers[held == index].mean())
+        assert rule.output == pytest.approx(answers[rule_index == index].mean())
 
 
 @settings(max_examples=30)

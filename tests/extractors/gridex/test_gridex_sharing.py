@@ -38,7 +38,7 @@ def numbers_of(rows):
 def learned(extractor):
     """Return all results of an extraction and its number of queries."""
     rules = extractor.rules_
-    kept = (
+    statistics = (
         rules.to_json(),
         repr(rules),
         extractor.importances_.tobytes(),
@@ -48,9 +48,9 @@ def learned(extractor):
         extractor.oracle_.n_rows_cached,
     )
     if isinstance(extractor, GridRExExtractor):
-        kept += (extractor.residuals_.tobytes(), extractor.threshold_)
-        kept += (extractor.fidelity_loss_, extractor.dropped_coefficients_)
-    return kept
+        statistics += (extractor.residuals_.tobytes(), extractor.threshold_)
+        statistics += (extractor.fidelity_loss_, extractor.dropped_coefficients_)
+    return statistics
 
 
 def fitted(kind, black_box, parameters, rows=ROWS):

@@ -416,15 +416,15 @@ def test_small_coefficients_are_dropped_and_their_loss_measured():
         low, high = np.maximum(table.lower[i], X.min(axis=0)), table.upper[i]
         side = np.minimum(high, X.max(axis=0)) - low
         slopes = plane_of(full.output, 3)[1]
-        kept = np.abs(slopes) * side >= tolerance * span
-        n_dropped += int(np.sum(~kept))
+        is_kept = np.abs(slopes) * side >= tolerance * span
+        n_dropped += int(np.sum(~is_kept))
         inside = rows_of == i
-        design = np.column_stack([np.ones(inside.sum()), X[inside][:, kept]])
+        design = np.column_stack([np.ones(inside.sum()), X[inside][:, is_kept]])
         expected = np.linalg.lstsq(design, z[inside], rcond=None)[0]
         intercept, result = plane_of(rule.output, 3)
         assert intercept == pytest.approx(expected[0])
-        np.testing.assert_allclose(result[kept], expected[1:], rtol=1e-8)
-        assert not result[~kept].any()
+        np.testing.assert_allclose(result[is_kept], expected[1:], rtol=1e-8)
+        assert not result[~is_kept].any()
         residual = np.abs(z[inside] - design @ expected).mean()
         assert some.residuals_[i] == pytest.approx(residual)
     assert some.dropped_coefficients_ == n_dropped > 0

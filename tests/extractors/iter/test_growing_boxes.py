@@ -234,14 +234,16 @@ def test_growth_takes_the_step_that_loops_choose(problem, threshold):
 @given(problems())
 def test_growth_recomputes_evicted_codes(problem):
     X, answers, task = problem
-    kept, _ = start(X, answers, task, min_examples=2)
+    caching, _ = start(X, answers, task, min_examples=2)
     forgetful, _ = start(X, answers, task, min_examples=2)
     forgetful._most_codes = 1
-    for growth in (kept, forgetful):
+    for growth in (caching, forgetful):
         run(growth, answers, 30, lambda: None)
-    assert kept.n_boxes == forgetful.n_boxes
-    np.testing.assert_array_equal(kept.owner, forgetful.owner)
-    np.testing.assert_array_equal(kept.lower[: kept.n_boxes], forgetful.lower[: kept.n_boxes])
+    assert caching.n_boxes == forgetful.n_boxes
+    np.testing.assert_array_equal(caching.owner, forgetful.owner)
+    np.testing.assert_array_equal(
+        caching.lower[: caching.n_boxes], forgetful.lower[: caching.n_boxes]
+    )
     assert len(forgetful._codes) == 1
 
 
@@ -249,7 +251,7 @@ def test_growth_recomputes_evicted_codes(problem):
 @given(problems())
 def test_points_lie_in_the_queried_strip(problem):
     X, answers, task = problem
-    growth, asked = start(X, answers, task, min_examples=6)
+    growth, queries = start(X, answers, task, min_examples=6)
     lower, upper = growth.domain_lower, growth.domain_upper
     extent = np.where(upper > lower, upper - lower, 1.0)
 
@@ -266,7 +268,7 @@ def test_points_lie_in_the_queried_strip(problem):
             assert growth.share[b, face] == pytest.approx(share, rel=1e-6)
 
     run(growth, answers, 20, check)
-    for points in asked:
+    for points in queries:
         assert (points >= lower).all()
         assert (points <= upper).all()
         assert (growth.X[:, growth.steps == 0] == points[:1, growth.steps == 0]).all()
@@ -508,15 +510,15 @@ def test_points_of_earlier_strips_do_not_bias_outputs():
     for _ in range(20):
         growth.step()
         for face in np.flatnonzero(growth.open[0] & (growth.share[0] > 0)):
-            seen = growth._snapshots[growth.snapshot[0, face]]
-            lower, upper = seen[0].copy(), seen[1].copy()
+            snapshot = growth._snapshots[growth.snapshot[0, face]]
+            lower, upper = snapshot[0].copy(), snapshot[1].copy()
             j = face // 2
             near = growth.upper[0, j] if face % 2 else growth.lower[0, j]
             ends = np.clip(sorted([near, growth.far[0, face]]), 0, 1)
             lower[j], upper[j] = ends
             middle = (lower + upper) / 2 @ slopes
-            known = growth.predictions.outputs(growth.point_mean[0, face][None])[0]
-            assert known == pytest.approx(middle, abs=0.05)
+            output = growth.predictions.outputs(growth.point_mean[0, face][None])[0]
+            assert output == pytest.approx(middle, abs=0.05)
             looked_again += growth.draws[0, face] > 1
     assert looked_again > 20
 

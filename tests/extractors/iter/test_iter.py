@@ -29,14 +29,14 @@ IRIS = load_iris()
 
 
 def iterate(black_box=SUM, **parameters):
-    given = {
+    defaults = {
         "min_examples": 20,
         "n_points": 1,
         "max_rules": None,
         "n_features_to_select": None,
         "random_state": 0,
     }
-    return ITERExtractor(black_box, **(given | parameters))
+    return ITERExtractor(black_box, **(defaults | parameters))
 
 
 # --- growth ---
@@ -181,8 +181,8 @@ def test_boxes_share_exact_faces():
         assert len(inner) > 2
         assert (np.diff(inner) > 1e-5).all()  # no two faces that should be one
     probes = np.array(np.meshgrid(*(np.nan_to_num(f, posinf=2, neginf=-2) for f in faces)))
-    held = rules.match(probes.reshape(2, -1).T).sum(axis=1)
-    assert (held == 1).all()  # faces belong to exactly one of the adjacent boxes
+    n_rules = rules.match(probes.reshape(2, -1).T).sum(axis=1)
+    assert (n_rules == 1).all()  # faces belong to exactly one of the adjacent boxes
 
 
 # --- queries ---

@@ -77,13 +77,13 @@ def test_distinct_rows_equal_counter(monkeypatch, largest_key):
     answers = random.integers(0, 3, 200)
     features = [feature_of(3)] * 4
     rows, first, purity = distinct_rows(codes, features, answers, 3)
-    seen = Counter(zip(*codes.tolist(), answers.tolist(), strict=True))
+    expected = Counter(zip(*codes.tolist(), answers.tolist(), strict=True))
     patterns = Counter(zip(*codes.tolist(), strict=True))
-    found = list(zip(*rows.codes.tolist(), rows.labels.tolist(), strict=True))
-    assert found == sorted(seen)
-    assert rows.weights.tolist() == [seen[row] for row in found]
-    assert purity.tolist() == [seen[row] / patterns[row[:-1]] for row in found]
-    for row, index in zip(found, first, strict=True):
+    result = list(zip(*rows.codes.tolist(), rows.labels.tolist(), strict=True))
+    assert result == sorted(expected)
+    assert rows.weights.tolist() == [expected[row] for row in result]
+    assert purity.tolist() == [expected[row] / patterns[row[:-1]] for row in result]
+    for row, index in zip(result, first, strict=True):
         assert (*codes[:, index], answers[index]) == row
         assert not any((*codes[:, i], answers[i]) == row for i in range(index))
     keys = row_keys(codes, features)
@@ -174,14 +174,14 @@ def evidences(draw):
     ]
     seed = draw(st.integers(0, 2**20))
     random = np.random.default_rng(seed)
-    made = []
+    evidence = []
     for n_points in (draw(st.integers(1, 40)), draw(st.integers(0, 20))):
         codes = np.array([random.integers(0, len(f.counts), n_points) for f in features])
         border = draw(st.integers(0, 4))
         answers = (codes.sum(axis=0) + (random.random(n_points) < 0.15) > border).astype(int)
         weights = random.integers(1, 4, n_points).astype(float)
-        made.append(Evidence(codes.astype(np.uint8), answers, weights))
-    return features, *made
+        evidence.append(Evidence(codes.astype(np.uint8), answers, weights))
+    return features, *evidence
 
 
 def listed(evidence):
@@ -369,23 +369,23 @@ def test_grown_rules_are_precise_and_cannot_be_widened(made, least):
 
 @pytest.mark.parametrize("min_precision", [0.8, 0.95, 1.0])
 def test_grown_rules_are_precise_on_rows(monkeypatch, min_precision):
-    made = []
+    grown_rules = []
     grow = PremiseGrower.grow
 
     def watched(self, codes, output, queried):
         premise = grow(self, codes, output, queried)
         covered = queried.matching(self.layout, premise)
         pair = _packed.ClassCounts(self.layout, queried, output).pairs(covered[None])[QUERIED, 0]
-        made.append((premise, output, pair))
+        grown_rules.append((premise, output, pair))
         return premise
 
     monkeypatch.setattr(PremiseGrower, "grow", watched)
     X, y = load_wine(return_X_y=True)
     extractor = REALExtractor(KNeighborsClassifier(9), min_precision=min_precision).fit(X, y)
-    assert len(made) == extractor.n_rules_made_ > 3
+    assert len(grown_rules) == extractor.n_rules_made_ > 3
     y_pred = extractor.estimator_.predict(X)
     codes = extractor.discretizer_.transform(X)
-    for premise, output, (against, agreeing) in made:
+    for premise, output, (against, agreeing) in grown_rules:
         points = [(*row, label, 1) for row, label in zip(codes, y_pred, strict=True)]
         assert share_of(premise, points, output) >= min_precision - 1e-12
         assert agreeing >= (min_precision - 1e-12) * (against + agreeing)
@@ -428,14 +428,14 @@ def test_subsumption_equals_set_inclusion():
 
 
 def test_subsumption_parameter_keeps_subsumed_rules(monkeypatch):
-    seen = []
-    monkeypatch.setattr(_real, "subsumed", lambda *a: seen.append(a) or subsumed(*a))
+    calls = []
+    monkeypatch.setattr(_real, "subsumed", lambda *a: calls.append(a) or subsumed(*a))
     X, y = load_iris(return_X_y=True)
     REALExtractor(KNeighborsClassifier(9)).fit(X, y)
-    assert seen
-    seen.clear()
+    assert calls
+    calls.clear()
     REALExtractor(KNeighborsClassifier(9), subsumption=False).fit(X, y)
-    assert not seen
+    assert not calls
 
 
 @pytest.mark.parametrize("tolerance", [0.0, 0.2])
@@ -463,6 +463,6 @@ def test_best_list_equals_plain_loops(tolerance):
         left.remove(best[1])
         waiting = [p for p in waiting if not holds_for(premises[best[1]], p[:3])]
     layout = CodeLayout([feature_of(3)] * 3)
-    found = best_list(layout, layout.pack(rows, 3, ROWS), premises, outputs, tolerance)
-    assert [(i, counts.tolist()) for i, counts in found] == expected
+    result = best_list(layout, layout.pack(rows, 3, ROWS), premises, outputs, tolerance)
+    assert [(i, counts.tolist()) for i, counts in result] == expected
     assert len(expected) > 2

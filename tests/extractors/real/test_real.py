@@ -82,11 +82,11 @@ def test_queries_distinguish_duplicated_features():
     def black_box(X):
         return np.where(X[:, 3] > 0, "yes", "no")
 
-    asked = made_by(black_box, X, min_precision=1.0)
-    assert {c.feature for rule in asked.rules_ for c in rule.conditions} == {3}
-    silent = made_by(black_box, X, min_precision=1.0, n_variants=0)
-    assert {c.feature for rule in silent.rules_ for c in rule.conditions} == {0}
-    assert silent.oracle_.n_calls == 1
+    queried = made_by(black_box, X, min_precision=1.0)
+    assert {c.feature for rule in queried.rules_ for c in rule.conditions} == {3}
+    unqueried = made_by(black_box, X, min_precision=1.0, n_variants=0)
+    assert {c.feature for rule in unqueried.rules_ for c in rule.conditions} == {0}
+    assert unqueried.oracle_.n_calls == 1
 
 
 def test_predictions_come_from_first_matching_rule():
@@ -95,15 +95,15 @@ def test_predictions_come_from_first_matching_rule():
     answers, rules = extractor.estimator_.predict(X), extractor.rules_
     assert rules.ordered
     counts = np.zeros((len(rules), 3), dtype=int)
-    for row, answer, found in zip(X, answers, extractor.predict(X), strict=True):
-        held = [
+    for row, answer, prediction in zip(X, answers, extractor.predict(X), strict=True):
+        matching = [
             i
             for i, rule in enumerate(rules)
             if all(c.lower < row[c.feature] <= c.upper for c in rule.conditions)
         ]
-        assert found == (rules[held[0]].output if held else rules.fallback.output)
-        if held:
-            counts[held[0], answer] += 1
+        assert prediction == (rules[matching[0]].output if matching else rules.fallback.output)
+        if matching:
+            counts[matching[0], answer] += 1
     assert counts.sum() == round(extractor.coverage_ * len(X))
     for rule, row in zip(rules, counts.tolist(), strict=True):
         assert rule.statistics.class_counts == tuple(row)
@@ -163,10 +163,10 @@ def test_fit_queries_once_per_rule(n_variants):
 
 def test_batch_size_changes_only_number_of_calls():
     X, y = load_iris(return_X_y=True)
-    whole = precise(KNeighborsClassifier(9)).fit(X, y)
-    parts = precise(KNeighborsClassifier(9), batch_size=7).fit(X, y)
-    assert whole.rules_ == parts.rules_
-    assert parts.oracle_.n_calls > whole.oracle_.n_calls
+    expected = precise(KNeighborsClassifier(9)).fit(X, y)
+    batched = precise(KNeighborsClassifier(9), batch_size=7).fit(X, y)
+    assert expected.rules_ == batched.rules_
+    assert batched.oracle_.n_calls > expected.oracle_.n_calls
 
 
 # --- parameters ---
@@ -182,19 +182,19 @@ def test_max_rules_and_tolerance_limit_rules():
     assert few.n_rules_ <= few.n_rules_made_ == 3
     best = precise(KNeighborsClassifier(9), max_rules=3).fit(X, y)
     assert best.n_rules_made_ > best.n_rules_ == 3
-    whole = precise(KNeighborsClassifier(9)).fit(X, y)
-    assert list(best.rules_) == list(whole.rules_)[:3]
+    default = precise(KNeighborsClassifier(9)).fit(X, y)
+    assert list(best.rules_) == list(default.rules_)[:3]
     loose = precise(KNeighborsClassifier(9), tolerance=0.2).fit(X, y)
     assert loose.coverage_ >= 0.8
     assert loose.n_rules_ < full.n_rules_
 
 
 def test_fit_clones_discretizer():
-    given = Discretizer("quantile", n_bins=3)
+    discretizer = Discretizer("quantile", n_bins=3)
     X, y = load_iris(return_X_y=True)
-    extractor = precise(KNeighborsClassifier(9), discretizer=given).fit(X, y)
-    assert not hasattr(given, "cut_points_")
-    assert extractor.discretizer is given
+    extractor = precise(KNeighborsClassifier(9), discretizer=discretizer).fit(X, y)
+    assert not hasattr(discretizer, "cut_points_")
+    assert extractor.discretizer is discretizer
     bounds = {b for r in extractor.rules_ for c in r.conditions for b in (c.lower, c.upper)}
     cuts = {float(c) for cuts in extractor.discretizer_.cut_points_ for c in cuts}
     assert bounds - {-np.inf, np.inf} <= cuts
@@ -279,8 +279,8 @@ def test_rules_name_categories(kind):
     # The tree cuts halfway between the widths of red and blue shirts around 4.
     widths = X["width"][X["color"].isin(["red", "blue"])]
     cut = (widths[widths <= 4].max() + widths[widths > 4].min()) / 2
-    given = Discretizer("given", cut_points={"width": [2.0, cut, 8.0]})
-    extractor = precise(pipeline(), discretizer=given, min_precision=1.0).fit(X, y)
+    discretizer = Discretizer("given", cut_points={"width": [2.0, cut, 8.0]})
+    extractor = precise(pipeline(), discretizer=discretizer, min_precision=1.0).fit(X, y)
     assert extractor.fidelity(X) == extractor.coverage_ == 1.0
     dear = [rule for rule in extractor.rules_ if rule.output == "dear"]
     assert len(dear) == 1
@@ -294,8 +294,8 @@ def test_rules_name_categories(kind):
 
 def test_cut_points_are_matched_by_name():
     X, y = shirts()
-    given = Discretizer("given", cut_points={"width": [4.0, 7.0]})
-    extractor = precise(pipeline(), discretizer=given).fit(X, y)
+    discretizer = Discretizer("given", cut_points={"width": [4.0, 7.0]})
+    extractor = precise(pipeline(), discretizer=discretizer).fit(X, y)
     bounds = {
         c.lower for rule in extractor.rules_ for c in rule.conditions if isinstance(c, Interval)
     }

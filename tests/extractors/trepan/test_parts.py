@@ -149,8 +149,8 @@ def test_small_nodes_are_filled_with_queries(monkeypatch):
     assert tree.n_splits == 6
     for node in tree.nodes:
         assert node.counts.sum() >= 500
-    asked = sum(int(n.counts.sum()) for n in tree.nodes if not n.children)
-    assert extractor.oracle_.n_rows >= asked - 20
+    n_queries = sum(int(n.counts.sum()) for n in tree.nodes if not n.children)
+    assert extractor.oracle_.n_rows >= n_queries - 20
     for rule in extractor.rules_:
         assert sum(rule.statistics.class_counts) >= 500
 
@@ -605,9 +605,11 @@ def test_extension_skips_features_of_ancestors():
     labels = (X[:, :3].sum(axis=1) >= 2).astype(np.intp)
     free = MofNSearch().best_test(binned(X, labels))
     assert [t.feature for t in free.literals] == [0, 1, 2]
-    for taken in ([0], [1], [2]):
-        test = MofNSearch().best_test(binned(X, labels), taken)
-        assert len(test.literals) == 1 or not {t.feature for t in test.literals} & set(taken)
+    for used_features in ([0], [1], [2]):
+        test = MofNSearch().best_test(binned(X, labels), used_features)
+        assert len(test.literals) == 1 or not {t.feature for t in test.literals} & set(
+            used_features
+        )
     assert len(MofNSearch().best_test(binned(X, labels), [0, 1, 2]).literals) == 1
 
 
@@ -710,12 +712,12 @@ def test_region_holds_where_all_tests_hold(seed):
     for codes in (seen, unseen):
         rows = np.column_stack([near[:, :3], codes])
         plain = np.all([test.holds(rows) for test in tests], axis=0)
-        held = np.ones(len(near), dtype=bool)
+        is_covered = np.ones(len(near), dtype=bool)
         for condition in region.conditions(CATEGORIES):
-            held &= condition.holds(
+            is_covered &= condition.holds(
                 lambda j, r=rows: names[r[:, 3].astype(int)] if j == 3 else r[:, j]
             )
-        np.testing.assert_array_equal(held, plain)
+        np.testing.assert_array_equal(is_covered, plain)
 
 
 @given(seed=st.integers(0, 10**6))
@@ -836,9 +838,9 @@ def test_conditional_draws_follow_conditional_distribution():
         assert stats.ks_2samp(free[:, j], drawn[:, j]).pvalue > 1e-3
 
     def patterns(points):
-        held = np.array([literal.holds(points[:, literal.feature]) for literal in counted])
+        is_held = np.array([literal.holds(points[:, literal.feature]) for literal in counted])
         joint = (points[:, 2] * 4 + points[:, 3]).astype(int)
-        return np.bincount(joint * 16 + 2 ** np.arange(4) @ held, minlength=12 * 16)
+        return np.bincount(joint * 16 + 2 ** np.arange(4) @ is_held, minlength=12 * 16)
 
     table = np.array([patterns(free), patterns(drawn)])
     assert stats.chi2_contingency(table[:, table.sum(axis=0) > 10])[1] > 1e-3
@@ -875,8 +877,10 @@ def test_listed_values_are_drawn_as_often_as_in_rows():
     X = rows_of(0, 1000)
     drawn = model_of(X, N_CATEGORIES).draw(Region.everything(4, N_CATEGORIES), KEY, 20_000)
     for j in (2, 3):
-        seen = np.bincount(X[:, j].astype(int)) / len(X)
-        np.testing.assert_allclose(np.bincount(drawn[:, j].astype(int)) / 20_000, seen, atol=0.015)
+        expected = np.bincount(X[:, j].astype(int)) / len(X)
+        np.testing.assert_allclose(
+            np.bincount(drawn[:, j].astype(int)) / 20_000, expected, atol=0.015
+        )
 
 
 def test_features_are_drawn_independently():
@@ -1067,17 +1071,17 @@ def test_trepan_searches_the_test_of_a_node_once(monkeypatch):
     def products(rows):
         return np.select([rows[:, 0] > 0.6, rows[:, 1] * rows[:, 0] > 2], ["c", "b"], "a")
 
-    looked = []
+    searches = []
     best_test = MofNSearch.best_test
     monkeypatch.setattr(
-        MofNSearch, "best_test", lambda *given: looked.append(given) or best_test(*given)
+        MofNSearch, "best_test", lambda *given: searches.append(given) or best_test(*given)
     )
     shared = CachedBlackBox(CallableClassifier(products))
     large = TrepanExtractor(shared, max_nodes=6, random_state=0).fit(rows)
-    n_looked, asked = len(looked), shared.oracle.n_calls
+    n_searches, n_calls = len(searches), shared.oracle.n_calls
     for n_nodes in (2, 4, 6):
         TrepanExtractor(shared, max_nodes=n_nodes, random_state=0).fit(rows)
-    assert (len(looked), shared.oracle.n_calls) == (n_looked, asked)
+    assert (len(searches), shared.oracle.n_calls) == (n_searches, n_calls)
     assert large.n_splits_ > 2
     TrepanExtractor(shared, max_nodes=2).fit(rows)  # a seed that nobody uses again
     retained = len(shared.cache)

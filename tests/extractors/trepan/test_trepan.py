@@ -185,10 +185,10 @@ def test_instances_of_a_node_satisfy_its_tests():
     extractor.fit(rows)
     assert [len(part) for part in queries[:2]] == [50, 250]
     (condition,) = extractor.rules_[0].conditions
-    held = condition.holds(lambda j: queries[2][:, j])
+    is_covered = condition.holds(lambda j: queries[2][:, j])
     # First those for the side where the test holds, then those for the other one.
-    assert (np.diff(held.astype(int)) <= 0).all()
-    assert 0 < held.sum() < len(held)
+    assert (np.diff(is_covered.astype(int)) <= 0).all()
+    assert 0 < is_covered.sum() < len(is_covered)
     assert len(queries) == 3
     everything = np.concatenate(queries[1:])
     assert (everything >= rows.min(axis=0) - 1e-6).all()
