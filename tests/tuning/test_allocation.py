@@ -99,7 +99,7 @@ def test_allocation_is_even_on_request_or_for_small_budgets(n_trials: int, polic
 
 @pytest.mark.parametrize(("n_names", "n_trials"), [(5, 4), (8, 9), (3, 3), (3, 4), (7, 9)])
 def test_allocation_stops_no_extractor_of_small_budgets(n_names: int, n_trials: int) -> None:
-    values = {f"e{place}": [0.1 * place] for place in range(n_names)}
+    values = {f"e{index}": [0.1 * index] for index in range(n_names)}
     allocation = Allocation(list(values), n_trials, None, "halving")
     assert max(spend(allocation, values).values()) <= n_trials // n_names + 1
     assert allocation.stop_reasons == {}
@@ -107,7 +107,7 @@ def test_allocation_stops_no_extractor_of_small_budgets(n_names: int, n_trials: 
 
 @pytest.mark.parametrize(("n_names", "n_trials"), [(5, 10), (8, 16), (3, 6), (3, 7)])
 def test_allocation_starts_with_single_trials_if_needed(n_names: int, n_trials: int) -> None:
-    values = {f"e{place}": [0.1 * place] for place in range(n_names)}
+    values = {f"e{index}": [0.1 * index] for index in range(n_names)}
     allocation = Allocation(list(values), n_trials, None, "halving")
     started = spend(allocation, values)
     last = {name: values[name] for name in list(values)[-min(2, n_names - 1) :]}
@@ -118,7 +118,7 @@ def test_allocation_starts_with_single_trials_if_needed(n_names: int, n_trials: 
 
 
 def test_allocation_skips_rounds_without_trials() -> None:
-    values = {f"e{place}": [0.1 * place] for place in range(7)}
+    values = {f"e{index}": [0.1 * index] for index in range(7)}
     allocation = Allocation(list(values), 13, None, "halving")
     # 7 for all; of the six that remain there is none for each of four, three for each of two.
     assert list(spend(allocation, values).values()) == [1, 1, 1, 1, 1, 4, 4]

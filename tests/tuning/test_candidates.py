@@ -72,13 +72,13 @@ def study_of(*trials: optuna.trial.FrozenTrial) -> optuna.Study:
 def a_trial(
     leaves: int, state: TrialState = TrialState.COMPLETE, n_folds: int = 2, **attributes: Any
 ) -> optuna.trial.FrozenTrial:
-    kept = {"extractor": "cart", "folds": [FOLD | {"n_rules": leaves}] * n_folds} | attributes
+    user_attrs = {"extractor": "cart", "folds": [FOLD | {"n_rules": leaves}] * n_folds} | attributes
     return create_trial(
         state=state,
         value=0.5 if state == TrialState.COMPLETE else None,
         params={"max_leaf_nodes": leaves},
         distributions={"max_leaf_nodes": IntDistribution(2, 9)},
-        user_attrs=kept,
+        user_attrs=user_attrs,
     )
 
 
@@ -340,8 +340,8 @@ def winner_by_hand(
             near.append(place)
 
     def key(place: int) -> tuple[Any, ...]:
-        size, asked = costs[place]
-        return (size, -means[place], math.inf if math.isnan(asked) else asked, place)
+        size, n_queries = costs[place]
+        return (size, -means[place], math.inf if math.isnan(n_queries) else n_queries, place)
 
     return min(near, key=key)
 
@@ -384,9 +384,9 @@ def test_choose_winner_applies_standard_errors() -> None:
 
 def test_choose_winner_compares_size_then_queries() -> None:
     scores = np.zeros((4, 3))
-    sizes, asked = np.array([3.0, 2.0, 2.0, 2.0]), np.array([0.0, math.nan, 50.0, 50.0])
-    assert choose_winner(scores, sizes, asked, 0) == 2
-    assert choose_winner(scores[:2], sizes[:2], asked[:2], 0) == 1
+    sizes, n_queries = np.array([3.0, 2.0, 2.0, 2.0]), np.array([0.0, math.nan, 50.0, 50.0])
+    assert choose_winner(scores, sizes, n_queries, 0) == 2
+    assert choose_winner(scores[:2], sizes[:2], n_queries[:2], 0) == 1
     scores[3] = 1e-3  # better, so that its queries do not matter
     assert choose_winner(scores[1:], sizes[1:], np.array([0.0, 0.0, 99.0]), 100.0) == 2
 
@@ -406,7 +406,7 @@ def test_choose_winner_ignores_rounding_of_sums() -> None:
     assert len(set(scores.mean(axis=1))) > 1  # equal but for the last bit
     for order in itertools.permutations(range(3)):
         assert choose(scores[list(order)], [2, 2, 2], 0) == 0
-        sizes = [3.0 - place for place in order]
+        sizes = [3.0 - index for index in order]
         assert order[choose(scores[list(order)], sizes, 0)] == 2
 
 

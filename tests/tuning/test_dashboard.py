@@ -108,8 +108,8 @@ def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
     run_studies(storage)
     import optuna_dashboard
 
-    seen: Any = open_storage(url)
-    app = optuna_dashboard.wsgi(seen)
+    opened_storage: Any = open_storage(url)
+    app = optuna_dashboard.wsgi(opened_storage)
     with make_server("127.0.0.1", 0, app, handler_class=Quiet) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
@@ -123,7 +123,7 @@ def ask(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
         yield get
         server.shutdown()
         thread.join()
-    for one in (storage, seen):
+    for one in (storage, opened_storage):
         if hasattr(one, "engine"):
             one.engine.dispose()
 
@@ -193,9 +193,9 @@ def test_dashboard_shows_names_values_and_directions(ask: Any) -> None:
         assert float(trial["values"][0]) == pytest.approx(float(retained["score"]))
         assert {entry["name"] for entry in trial["params"]} >= {"max_leaf_nodes", "max_depth"}
     # Attributes by which a table or plot may be colored.
-    shown = {entry["key"]: entry["sortable"] for entry in single["union_user_attrs"]}
-    assert shown["n_rules"]
-    assert shown["loss"]
+    sortable = {entry["key"]: entry["sortable"] for entry in single["union_user_attrs"]}
+    assert sortable["n_rules"]
+    assert sortable["loss"]
 
     trade_off = json.loads(ask(f"/api/studies/{several}"))
     assert trade_off["objective_names"] == ["loss", "rules", "incompleteness"]

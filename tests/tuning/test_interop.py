@@ -306,7 +306,7 @@ def test_search_respects_conditions_of_changed_spaces() -> None:
     for params in tried:
         assert params["n_slices"] == 4
         assert ("threshold" in params) == (params["depth"] == 2)
-    assert str(space) in {str(given) for given in search.get_params()["spaces"].values()}
+    assert str(space) in {str(value) for value in search.get_params()["spaces"].values()}
 
 
 @pytest.mark.parametrize("name", suitable_extractors("classification"))

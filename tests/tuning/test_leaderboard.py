@@ -136,6 +136,6 @@ def test_leaderboard_winner_does_not_depend_on_order(standard_errors: float) -> 
     trials = [a_trial(n, rng.uniform(0.7, 0.8, 4).tolist(), size=n % 5) for n in range(12)]
     expected = leaderboard({"cart": trials}, OBJECTIVE, [], {}, standard_errors).iloc[0]
     for _ in range(5):
-        mixed = [trials[place] for place in rng.permutation(12)]
+        mixed = [trials[index] for index in rng.permutation(12)]
         result = leaderboard({"cart": mixed}, OBJECTIVE, [], {}, standard_errors).iloc[0]
         assert result["trial"] == expected["trial"]

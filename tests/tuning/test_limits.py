@@ -84,14 +84,14 @@ def test_search_tells_samplers_of_limits() -> None:
     for study in search.studies_.values():
         done = study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))
         for trial in done:
-            told = trial.system_attrs["constraints"]
+            violations = trial.system_attrs["constraints"]
             limits = SearchLimits(max_rules=3)
             attributes = trial.user_attrs
             expected = limits.violations(
                 [FoldResult.from_dict(fold) for fold in attributes["folds"]],
                 FoldResult.from_dict(attributes.get("all_rows") or {}),
             )
-            assert tuple(told) == expected
+            assert tuple(violations) == expected
 
 
 def test_choose_selects_another_row(plain) -> None:

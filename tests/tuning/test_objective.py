@@ -122,10 +122,10 @@ def test_objective_accepts_any_callable() -> None:
 def test_objective_stores_measured_values() -> None:
     trial = FixedTrial(PARAMS)
     value = objective()(trial)
-    kept = trial.user_attrs
-    assert kept["extractor"] == "cart"
-    assert len(kept["folds"]) == 3
-    for (train, test), fold in zip(FOLDS.split(X, LABELS), kept["folds"], strict=True):
+    attributes = trial.user_attrs
+    assert attributes["extractor"] == "cart"
+    assert len(attributes["folds"]) == 3
+    for (train, test), fold in zip(FOLDS.split(X, LABELS), attributes["folds"], strict=True):
         model = CARTExtractor(BLACK_BOX, random_state=0, **PARAMS).fit(X[train], LABELS[train])
         parts = knowledge(model, X[test], LABELS[test])
         assert fold["score"] == pytest.approx(parts["ice"])
@@ -139,11 +139,13 @@ def test_objective_stores_measured_values() -> None:
             assert fold[name] == pytest.approx(parts[name])
         assert (fold["black_box_calls"], fold["black_box_rows"]) == (1, len(train))
         assert fold["seconds"] > 0
-    scores = [fold["score"] for fold in kept["folds"]]
+    scores = [fold["score"] for fold in attributes["folds"]]
     assert value == pytest.approx(np.mean(scores))
-    assert kept["score_std"] == pytest.approx(np.std(scores))
+    assert attributes["score_std"] == pytest.approx(np.std(scores))
     for name in ("performance", "n_rules", "seconds", "black_box_rows"):
-        assert kept[name] == pytest.approx(np.mean([fold[name] for fold in kept["folds"]]))
+        assert attributes[name] == pytest.approx(
+            np.mean([fold[name] for fold in attributes["folds"]])
+        )
 
 
 def test_stored_values_determine_other_scores() -> None:
@@ -526,23 +528,23 @@ def test_stored_parameters_reproduce_score(scorer: Any) -> None:
     study_objective = objective(extractor="gridex", scoring=scorer)
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.RandomSampler(seed=3))
     study.optimize(study_objective, n_trials=4)
-    given = scorer.settings
-    share = f"completeness_{given.get('completeness', 'volume')}"
+    settings = scorer.settings
+    share = f"completeness_{settings.get('completeness', 'volume')}"
     for trial in study.get_trials(states=(TrialState.COMPLETE,)):
         again = []
         for fold in trial.user_attrs["folds"]:
             if scorer.name == "neg_q":
                 again.append(-q_score(fold["loss_q"], fold["size"], fold[share]))
             elif scorer.name == "neg_fire":
-                again.append(-fire_score(fold["loss"], fold["size"], psi=given["psi"]))
+                again.append(-fire_score(fold["loss"], fold["size"], psi=settings["psi"]))
             else:
                 again.append(
                     ice_score(
                         fold["performance"],
                         fold["size"],
                         fold[share],
-                        phi=given["phi"],
-                        rho=given["rho"],
+                        phi=settings["phi"],
+                        rho=settings["rho"],
                     )
                 )
         assert trial.value == pytest.approx(np.mean(again))

@@ -170,7 +170,7 @@ def test_hypervolume_rejects_invalid_references() -> None:
 
 
 def knee_by_definition(losses: np.ndarray) -> int:
-    rows = [row for row, kept in enumerate(mask_by_definition(losses)) if kept]
+    rows = [row for row, is_on_front in enumerate(mask_by_definition(losses)) if is_on_front]
     distances = []
     for row in rows:
         total = 0.0
@@ -222,8 +222,8 @@ def test_knee_rejects_empty_and_infinite_losses() -> None:
 
 
 def candidate(extractor: str, trial: int, *folds: dict[str, float]) -> Candidate:
-    whole = {"completeness_volume": 1.0, "completeness_instances": 1.0}
-    full = [whole | {"performance": 1 - fold["loss"]} | fold for fold in folds]
+    complete = {"completeness_volume": 1.0, "completeness_instances": 1.0}
+    full = [complete | {"performance": 1 - fold["loss"]} | fold for fold in folds]
     return Candidate.from_measures(extractor, {"depth": trial}, trial, tuple(full))
 
 
@@ -330,13 +330,13 @@ def test_pareto_front_of_a_study_equals_its_trials() -> None:
     front = pareto_front(Candidates.from_studies({"cart": study}))
     assert 1 <= len(front) < 12
     for _, row in front.iterrows():
-        kept = study.trials[row["trial"]].user_attrs
-        assert row["loss"] == pytest.approx(kept["loss"])
-        assert row["n_rules"] == kept["n_rules"]
+        attributes = study.trials[row["trial"]].user_attrs
+        assert row["loss"] == pytest.approx(attributes["loss"])
+        assert row["n_rules"] == attributes["n_rules"]
         assert row["params"] == study.trials[row["trial"]].params
-    whole = study.get_trials(states=[optuna.trial.TrialState.COMPLETE])
+    complete = study.get_trials(states=[optuna.trial.TrialState.COMPLETE])
     best = front["loss"].min()
-    assert best == pytest.approx(min(trial.user_attrs["loss"] for trial in whole))
+    assert best == pytest.approx(min(trial.user_attrs["loss"] for trial in complete))
 
 
 def test_pareto_front_of_no_candidates_is_empty() -> None:

@@ -120,8 +120,8 @@ def test_plugin_is_found_by_name(plugin: Path) -> None:
 
 def test_default_extractors_exclude_plugins(plugin: Path) -> None:
     assert set(suitable_extractors("regression")) <= set(EXTRACTORS)
-    asked = suitable_extractors("regression", plugins=True)
-    assert asked == (*suitable_extractors("regression"), "their-name")
+    names = suitable_extractors("regression", plugins=True)
+    assert names == (*suitable_extractors("regression"), "their-name")
     assert "their-name" not in suitable_extractors("regression", categories=True, plugins=True)
 
 
@@ -170,8 +170,8 @@ def test_objective_finds_plugin(plugin: Path) -> None:
     objective = ExtractorObjective(BLACK_BOX, X, LABELS, extractor="their-name", cv=3)
     assert objective.name == "their-name"
     assert objective(optuna.trial.FixedTrial({"n_bands": 4})) > 0.9
-    given = make_extractor("their-name", BLACK_BOX, uncovered="nearest")
-    objective = ExtractorObjective(BLACK_BOX, X, LABELS, extractor=given, cv=3)
+    prototype = make_extractor("their-name", BLACK_BOX, uncovered="nearest")
+    objective = ExtractorObjective(BLACK_BOX, X, LABELS, extractor=prototype, cv=3)
     assert (objective.name, objective.prototype.uncovered) == ("their-name", "nearest")
 
 

@@ -39,10 +39,10 @@ def test_progress_writes_regular_lines(
     with SearchProgress(5, "ICE", seconds=0.05) as progress:
         trials(progress, "cart", [0.25, 0.5])
         for _ in range(200):
-            if "2 of 5" in (told := capsys.readouterr().err):
+            if "2 of 5" in (text := capsys.readouterr().err):
                 break
             time.sleep(0.05)
-        assert re.search(r"^2 of 5 trials after \d+ s; CART, best ICE 0.5$", told, re.MULTILINE)
+        assert re.search(r"^2 of 5 trials after \d+ s; CART, best ICE 0.5$", text, re.MULTILINE)
     assert capsys.readouterr().err.endswith("2 trials of CART, best ICE 0.5\n")
 
 
@@ -55,10 +55,10 @@ def test_progress_counts_trees_and_trials(capsys: pytest.CaptureFixture[str]) ->
         progress(SimpleNamespace(study_name="wine/cart"), tree)
         trials(progress, "gridex", [0.25])
         for _ in range(200):
-            if "after" in (told := capsys.readouterr().err):
+            if "after" in (text := capsys.readouterr().err):
                 break
             time.sleep(0.05)
-    assert told.startswith("1 tree of CART and 1 of 5 trials after 0 s; CART, best ICE 0.5\n")
+    assert text.startswith("1 tree of CART and 1 of 5 trials after 0 s; CART, best ICE 0.5\n")
 
 
 def test_progress_of_interrupted_search_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,8 +102,8 @@ def test_progress_updates_an_executed_notebook() -> None:
 
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
     Client(notebook, timeout=120, kernel_name="python3").execute()
-    shown = [out for out in notebook.cells[0].outputs if out["output_type"] == "display_data"]
-    assert len(shown) == 1  # one output, which was replaced
+    outputs = [out for out in notebook.cells[0].outputs if out["output_type"] == "display_data"]
+    assert len(outputs) == 1  # one output, which was replaced
     assert re.fullmatch(r"3 of 3 trials after \d s; CART, best ICE 0.5", updates[-1])
     assert any(text.startswith("1 of 3 trials") for text in updates)
-    assert '<progress value="3" max="3">' in shown[0]["data"]["text/html"]
+    assert '<progress value="3" max="3">' in outputs[0]["data"]["text/html"]

@@ -255,16 +255,18 @@ def test_bound_pruner_keeps_the_winner(scoring: str) -> None:
         assert full.state == TrialState.COMPLETE
         if pruned.state == TrialState.PRUNED:
             stopped += 1
-            seen = pruned.user_attrs["folds"]
-            assert len(seen) < 5
+            pruned_folds = pruned.user_attrs["folds"]
+            assert len(pruned_folds) < 5
             assert pruned.user_attrs["error"] == (
-                f"Stopped by the pruner after {len(seen)} of 5 folds."
+                f"Stopped by the pruner after {len(pruned_folds)} of 5 folds."
             )
-            known = full.user_attrs["folds"][: len(seen)]
-            assert [f["score"] for f in seen] == [f["score"] for f in known]
+            full_folds = full.user_attrs["folds"][: len(pruned_folds)]
+            assert [f["score"] for f in pruned_folds] == [f["score"] for f in full_folds]
             # Its held-out mean could not have been the best for any results on the other folds.
             best = {"ice": ice_score(1.0, 1, 1.0)}.get(scoring, 0.0)
-            reach = (sum(fold["score"] for fold in seen) + best * (5 - len(seen))) / 5
+            reach = (
+                sum(fold["score"] for fold in pruned_folds) + best * (5 - len(pruned_folds))
+            ) / 5
             assert full.value <= reach < bound.leaderboard_["score"].max()
         else:
             assert pruned.value == full.value
@@ -416,11 +418,11 @@ def test_storage_does_not_change_results(
 def test_resumed_search_counts_existing_trials(opened: Callable[[], Any]) -> None:
     options = {"extractors": ["cart"], "spaces": LEAVES}
     first = search_of(storage=opened(), n_trials=5, **options).fit(X, Y)
-    begun = [trial.params for trial in trials_of(first)]
+    existing = [trial.params for trial in trials_of(first)]
     second_fitted = search_of(storage=opened(), n_trials=5, **options).fit(X, Y)
     pd.testing.assert_frame_equal(second_fitted.leaderboard_, first.leaderboard_)  # seconds as well
     more = search_of(storage=opened(), n_trials=7, **options).fit(X, Y)
-    assert [t.params for t in trials_of(more)][:5] == begun
+    assert [t.params for t in trials_of(more)][:5] == existing
     assert len(more.leaderboard_) == len(trials_of(more)) == 7
 
 
@@ -469,14 +471,16 @@ def test_queued_trials_start_in_batches(opened: Callable[[], Any]) -> None:
     study = first.fit(X, Y).studies_["cart"]
     for leaves in range(2, 10):
         study.enqueue_trial({"max_leaf_nodes": leaves})
-    begun = []
+    n_running = []
 
     def watches(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-        begun.append(sum(t.state == TrialState.RUNNING for t in study.get_trials(deepcopy=False)))
+        n_running.append(
+            sum(t.state == TrialState.RUNNING for t in study.get_trials(deepcopy=False))
+        )
 
     search = clone(first).set_params(storage=opened(), n_trials=12, callbacks=[watches])
     search.fit(X, Y)
-    assert max(begun) < 4
+    assert max(n_running) < 4
     assert len(trials_of(search)) == 12
 
 
@@ -668,8 +672,8 @@ def test_changed_clock_has_no_effect(
     as_module = SimpleNamespace(**vars(datetime) | {"datetime": Clock})
     monkeypatch.setattr(where, Clock if is_class else as_module)
     search = search_of(storage=open_storage(tmp_path / "s.journal"), timeout=3600).fit(X, Y)
-    begun = [trial.datetime_start for trial in search.studies_["cart"].trials]
-    assert begun != sorted(begun)
+    starts = [trial.datetime_start for trial in search.studies_["cart"].trials]
+    assert starts != sorted(starts)
     pd.testing.assert_frame_equal(board_of(search), board_of(unbroken))
 
 
@@ -843,9 +847,9 @@ def test_other_extractor_settings_are_rejected(tmp_path: Path) -> None:
     search_of(n_trials=2, **options).fit(X, Y)
     with pytest.raises(ValueError, match=r"extractor .*features"):
         search_of(n_trials=4, features=[2, 3], **options).fit(X, Y)
-    given = {"extractors": [CARTExtractor(BLACK_BOX, min_samples_leaf=20)]}
+    other_settings = {"extractors": [CARTExtractor(BLACK_BOX, min_samples_leaf=20)]}
     with pytest.raises(ValueError, match=r"extractor .*min_samples_leaf=20"):
-        search_of(n_trials=4, **options | given).fit(X, Y)
+        search_of(n_trials=4, **options | other_settings).fit(X, Y)
 
 
 RESUMED = """
@@ -943,10 +947,10 @@ def test_lasting_storage_failure_is_raised(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("skescore.tuning.storage._failures.PAUSES", (0.0,) * 2)
     url = f"sqlite:///{tmp_path}/s.db"
     storage = BlinkingStorage(url).fail_at(*range(30, 10_000))
-    told = "s.db' failed for.*server closed.*repeat "
+    message = "s.db' failed for.*server closed.*repeat "
     with (
         pytest.warns(UserWarning, match="retrying"),
-        pytest.raises(ConnectionError, match=told),
+        pytest.raises(ConnectionError, match=message),
     ):
         search_of(storage=storage, **SMALL).fit(X, Y)
     storage.engine.dispose()

@@ -58,10 +58,10 @@ def test_sample_preserves_class_shares() -> None:
 
     with pytest.warns(UserWarning, match="predicts"):
         search_of(Noting(), n_trials=1).fit(X, Y)
-    whole = np.unique(Y, return_counts=True)[1]
+    counts_of_all = np.unique(Y, return_counts=True)[1]
     of_sample = [counts for counts in recorded if counts.sum() in (299, 300, 301)]
     assert len(of_sample) == 1
-    assert np.abs(of_sample[0] - whole / 3).max() <= 1
+    assert np.abs(of_sample[0] - counts_of_all / 3).max() <= 1
 
 
 @pytest.mark.slow

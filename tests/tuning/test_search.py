@@ -312,10 +312,10 @@ def test_search_raises_first_error_if_all_fail() -> None:
 
 
 def test_callbacks_see_every_trial_and_stop_a_study() -> None:
-    seen = []
+    trials = []
 
     def note(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
-        seen.append((study.study_name, trial.number))
+        trials.append((study.study_name, trial.number))
 
     def stop_cart(study: optuna.Study, trial: optuna.trial.FrozenTrial) -> None:
         if study.study_name == "cart":
@@ -323,12 +323,12 @@ def test_callbacks_see_every_trial_and_stop_a_study() -> None:
 
     search = search_of(n_trials=10, callbacks=[note, stop_cart]).fit(X, LABELS)
     # The first candidate of CART is a baseline, which does not count.
-    assert seen == [("cart", 0), *[("gridex", number) for number in range(10)]]
+    assert trials == [("cart", 0), *[("gridex", number) for number in range(10)]]
     assert len(search.leaderboard_) == 11
-    seen.clear()
+    trials.clear()
     spaces = {"cart": {"max_leaf_nodes": IntDistribution(2, 8)}}
     search = search_of(n_trials=10, callbacks=[note, stop_cart], spaces=spaces).fit(X, LABELS)
-    assert seen == [("cart", 0), *[("gridex", number) for number in range(9)]]
+    assert trials == [("cart", 0), *[("gridex", number) for number in range(9)]]
     assert len(search.leaderboard_) == 10
 
 
@@ -807,9 +807,9 @@ def test_cv_results_equal_leaderboard(fitted: ExtractorSearchCV) -> None:
 
 @pytest.mark.slow
 def test_extractors_accept_names_classes_and_instances() -> None:
-    given = (CARTExtractor(None, criterion="entropy", max_depth=5), GridExExtractor, "iter")
+    extractors = (CARTExtractor(None, criterion="entropy", max_depth=5), GridExExtractor, "iter")
     search = ExtractorSearchCV(
-        KNeighborsClassifier(), extractors=given, n_trials=9, cv=2, random_state=0
+        KNeighborsClassifier(), extractors=extractors, n_trials=9, cv=2, random_state=0
     ).fit(X, LABELS)
     assert search.extractors_ == ("cart", "gridex", "iter")
     board = search.leaderboard_

@@ -216,7 +216,7 @@ def test_scores_with_all_rows_weight_parts(scoring: Any, formula: Any) -> None:
     folds = [fold | {"score": formula(fold)} for fold in PARTS]
     for size in (7, 8, 20):
         rest = ALL_ROWS | {"size": size}
-        found = scores_with_all_rows(
+        result = scores_with_all_rows(
             SearchObjective.of(scoring), folds, rest | {"score": formula(rest)}
         )
         expected = []
@@ -224,7 +224,7 @@ def test_scores_with_all_rows_weight_parts(scoring: Any, formula: Any) -> None:
             of_parts = formula({k: 0.632 * fold[k] + 0.368 * rest[k] for k in rest})
             weighed = 0.632 * fold["score"] + 0.368 * formula(rest)
             expected.append(of_parts if fold["size"] == size else min(of_parts, weighed))
-        assert found.tolist() == pytest.approx(expected, rel=1e-12)
+        assert result.tolist() == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -246,8 +246,10 @@ def test_scores_with_all_rows_weight_other_scores_as_a_whole(
         ([fold | change for fold in PARTS], ALL_ROWS),
         (PARTS, ALL_ROWS | change),
     ):
-        found = scores_with_all_rows(SearchObjective.of(scoring), folds, all_rows | {"score": 0.25})
-        assert found.tolist() == pytest.approx(expected, rel=1e-12)
+        result = scores_with_all_rows(
+            SearchObjective.of(scoring), folds, all_rows | {"score": 0.25}
+        )
+        assert result.tolist() == pytest.approx(expected, rel=1e-12)
 
 
 def test_scores_with_all_rows_weight_each_fold_separately() -> None:
@@ -255,19 +257,19 @@ def test_scores_with_all_rows_weight_each_fold_separately() -> None:
     objective = SearchObjective.of(make_ice_scorer(phi=2, rho=0.5, undefined=0.5))
     folds = [PARTS[0] | {"performance": math.nan}, PARTS[1] | {"score": score(PARTS[1])}]
     rest = ALL_ROWS | {"size": 8}
-    found = scores_with_all_rows(objective, folds, rest | {"score": score(rest)})
+    result = scores_with_all_rows(objective, folds, rest | {"score": score(rest)})
     both = {k: 0.632 * PARTS[1][k] + 0.368 * rest[k] for k in rest}
     expected = [0.632 * 0.5 + 0.368 * score(rest), score(both | {"size": 8})]
-    assert found.tolist() == pytest.approx(expected, rel=1e-12)
+    assert result.tolist() == pytest.approx(expected, rel=1e-12)
 
 
 def test_infinite_custom_scores_stay_infinite() -> None:
     folds = [{"score": math.inf}, {"score": -math.inf}, {"score": 0.5}]
     objective = SearchObjective.of(own_score)
-    found = scores_with_all_rows(objective, folds, {"score": 0.5}).tolist()
-    assert found == [math.inf, -math.inf, pytest.approx(0.5)]
-    found = scores_with_all_rows(objective, folds, {"score": -math.inf}).tolist()
-    assert found == [-math.inf, -math.inf, -math.inf]
+    result = scores_with_all_rows(objective, folds, {"score": 0.5}).tolist()
+    assert result == [math.inf, -math.inf, pytest.approx(0.5)]
+    result = scores_with_all_rows(objective, folds, {"score": -math.inf}).tolist()
+    assert result == [-math.inf, -math.inf, -math.inf]
 
 
 def test_scores_with_all_rows_handle_missing_results() -> None:
@@ -351,18 +353,22 @@ def test_search_trades_errors_for_stability() -> None:
     for row in board[board["state"] == "complete"].to_dict(orient="records"):
         candidate = CARTExtractor(box, random_state=search.extractor_seed_, **row["params"])
         folds = StratifiedKFold(2).split(X, y)
-        found = []
+        measured = []
         for train, test in folds:
             fitted = clone(candidate).fit(X[train])
-            found.append([get_rule_scorer(name)(fitted, X[test], y[test]) for name in own])
-        assert [row[name] for name in own] == pytest.approx(np.mean(found, axis=0))
+            measured.append([get_rule_scorer(name)(fitted, X[test], y[test]) for name in own])
+        assert [row[name] for name in own] == pytest.approx(np.mean(measured, axis=0))
     front = search.pareto_front_
-    known = {row["trial"]: row for row in board.to_dict(orient="records")}
+    rows_by_trial = {row["trial"]: row for row in board.to_dict(orient="records")}
     for row in front.to_dict(orient="records"):
-        its = known[row["trial"]]
+        its = rows_by_trial[row["trial"]]
         assert row["instability"] == pytest.approx(1 - its["stability"])
         assert row["terms_per_rule"] == pytest.approx(-its["neg_terms_per_rule"])
     values = search.studies_["cart"].trials[0].values
     assert values == pytest.approx(
-        [known[0]["loss"], 1 - known[0]["stability"], -known[0]["neg_terms_per_rule"]]
+        [
+            rows_by_trial[0]["loss"],
+            1 - rows_by_trial[0]["stability"],
+            -rows_by_trial[0]["neg_terms_per_rule"],
+        ]
     )

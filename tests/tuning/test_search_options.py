@@ -127,15 +127,15 @@ def judged_by_hand(
     score: Callable[[dict[str, Any]], float], folds: list[dict[str, Any]], rest: dict[str, Any]
 ) -> np.ndarray:
     """Return the scores by which a candidate is judged: held-out rows and rules of all rows."""
-    found = []
+    judged = []
     names = ("performance", "loss", "size", "completeness_volume", "completeness_instances")
     for fold in folds:
         both = {name: 0.632 * fold[name] + 0.368 * rest[name] for name in names}
         if fold["size"] == rest["size"]:
-            found.append(score(both | {"size": fold["size"]}))
+            judged.append(score(both | {"size": fold["size"]}))
         else:
-            found.append(min(score(both), 0.632 * score(fold) + 0.368 * score(rest)))
-    return np.array(found)
+            judged.append(min(score(both), 0.632 * score(fold) + 0.368 * score(rest)))
+    return np.array(judged)
 
 
 def front_by_hand(losses: dict[tuple[str, int], Any]) -> set[tuple[float, ...]]:
@@ -160,15 +160,15 @@ def test_pareto_front_equals_pairwise_comparison(by_several: ExtractorSearchCV) 
     losses = losses_of(by_several, SEVERAL)
     expected = front_by_hand(losses)
     assert 1 < len(expected) < len(set(losses.values()))
-    shown = [losses[row.extractor, row.trial] for row in front.itertuples()]
-    assert len(shown) == len(expected)
-    assert set(shown) == expected
+    front_losses = [losses[row.extractor, row.trial] for row in front.itertuples()]
+    assert len(front_losses) == len(expected)
+    assert set(front_losses) == expected
     assert front["n_rules"].is_monotonic_increasing
     assert front["knee"].sum() == 1
     knee = by_several.knee_
     assert bool(knee["knee"])
     # The nearest to the ideal if every measure ranges from 0 to 1 on the front.
-    points = np.array(shown)
+    points = np.array(front_losses)
     width = np.ptp(points, axis=0)
     scaled = ((points - points.min(axis=0)) / np.where(width > 0, width, 1)) ** 2
     nearest = points[np.argmin(np.round(scaled.sum(axis=1), 9))]
@@ -251,7 +251,7 @@ def test_best_for_equals_rescoring_all_candidates(
             return -fire_score(parts["loss"], parts["size"], psi=weights["psi"])
         return ice_of(parts, **weights)
 
-    found = by_ice.best_for(**weights)
+    best_row = by_ice.best_for(**weights)
     best, size_of_best, of_found = -math.inf, math.inf, math.nan
     for _, row in by_ice.leaderboard_[by_ice.leaderboard_["score_on_all_rows"].notna()].iterrows():
         folds = folds_of(by_ice, row)
@@ -259,11 +259,11 @@ def test_best_for_equals_rescoring_all_candidates(
         judged = judged_by_hand(score, folds, rest).mean()
         if judged > best + 1e-12:
             best, size_of_best = judged, row["size"]
-        if (row["extractor"], row["trial"]) == (found["extractor"], found["trial"]):
-            assert found["score"] == pytest.approx(np.mean([score(f) for f in folds]), rel=1e-12)
+        if (row["extractor"], row["trial"]) == (best_row["extractor"], best_row["trial"]):
+            assert best_row["score"] == pytest.approx(np.mean([score(f) for f in folds]), rel=1e-12)
             of_found = judged
     assert of_found == pytest.approx(best, rel=1e-12)
-    assert found["size"] <= size_of_best
+    assert best_row["size"] <= size_of_best
 
 
 @pytest.mark.parametrize(
@@ -282,12 +282,12 @@ def test_best_for_equals_search_with_weights(
     other = search_of(scoring=scoring).fit(X, Y)
     scorer = neg_fire if scoring == "neg_fire" else scoring
     assert params_of(other) == params_of(by_ice)  # the sampler uses no scores
-    found = by_ice.best_for(**weights)
-    assert found["score"] == pytest.approx(other.best_score_, rel=1e-12)
+    best_row = by_ice.best_for(**weights)
+    assert best_row["score"] == pytest.approx(other.best_score_, rel=1e-12)
     winner = other.leaderboard_.iloc[0]
-    assert (found["extractor"], found["size"]) == (winner["extractor"], winner["size"])
-    again = cross_val_score(by_ice.make_candidate(found), X, Y, scoring=scorer, cv=FOLDS)
-    assert found["score"] == pytest.approx(again.mean(), rel=1e-12)
+    assert (best_row["extractor"], best_row["size"]) == (winner["extractor"], winner["size"])
+    again = cross_val_score(by_ice.make_candidate(best_row), X, Y, scoring=scorer, cv=FOLDS)
+    assert best_row["score"] == pytest.approx(again.mean(), rel=1e-12)
 
 
 @pytest.mark.filterwarnings("ignore:The best candidate by neg_fire is a constant")
@@ -349,8 +349,10 @@ def test_make_candidate_rebuilds_every_leaderboard_row() -> None:
             search.make_candidate(row).get_params()["max_leaf_nodes"]
             == row["params"]["max_leaf_nodes"]
         )
-    made = search.make_candidate({"extractor": "cart", "params": {"max_leaf_nodes": 5}}).fit(X, Y)
-    assert len(made.rules_) == 5
+    rebuilt = search.make_candidate({"extractor": "cart", "params": {"max_leaf_nodes": 5}}).fit(
+        X, Y
+    )
+    assert len(rebuilt.rules_) == 5
 
 
 def test_searched_random_state_is_used_by_the_winner() -> None:
@@ -407,8 +409,8 @@ def test_winner_is_smallest_within_standard_error(
             near.append((row["size"], -scores.mean(), row["black_box_rows"]))
             assert row["tied"]
     winner = board.iloc[0]
-    found = next(scores for row, scores in judged if row.equals(winner))
-    assert (winner["size"], -found.mean()) == pytest.approx(min(near)[:2])
+    scores_of_winner = next(scores for row, scores in judged if row.equals(winner))
+    assert (winner["size"], -scores_of_winner.mean()) == pytest.approx(min(near)[:2])
     assert board["tied"].sum() == len(near)
     assert board["score"][1:].is_monotonic_decreasing
 
@@ -449,16 +451,16 @@ def test_equal_candidates_are_refitted_once(
         [sign * fold[name] for fold in folds_of(by_ice, row) for name, sign in signs.items()]
         for _, row in board.iterrows()
     ]
-    made = board["score_on_all_rows"].notna().tolist()
-    assert 2 < sum(made) < len(made)
-    for place, own in enumerate(parts):
+    is_refitted = board["score_on_all_rows"].notna().tolist()
+    assert 2 < sum(is_refitted) < len(is_refitted)
+    for index, own in enumerate(parts):
         equalled = [
             all(x >= y for x, y in zip(other, own, strict=True))
             for k, other in enumerate(parts)
-            if k != place
+            if k != index
         ]
         # A candidate that a later trial equals was extracted before.
-        assert made[place] or any(equalled)
+        assert is_refitted[index] or any(equalled)
 
 
 # --- samplers and studies of the user ------------------------------------------------------------
@@ -471,8 +473,8 @@ def test_sampler_is_copied_for_each_study() -> None:
     search = search_of(sampler=sampler, n_trials=10)
     first = params_of(search.fit(X, Y))
     samplers = [study.sampler for study in search.studies_.values()]
-    assert all(isinstance(found, optuna.samplers.RandomSampler) for found in samplers)
-    assert len({id(found) for found in [sampler, *samplers]}) == 3
+    assert all(isinstance(used_sampler, optuna.samplers.RandomSampler) for used_sampler in samplers)
+    assert len({id(used_sampler) for used_sampler in [sampler, *samplers]}) == 3
     assert sampler._rng.rng.get_state()[1].tolist() == before
     assert params_of(search.fit(X, Y)) == first
     other = search_of(sampler=optuna.samplers.RandomSampler(seed=6), n_trials=10).fit(X, Y)
@@ -600,16 +602,16 @@ def test_measures_use_weights_if_they_accept_them() -> None:
     weights = np.where(Y == 2, 20.0, 1.0)
     search = search_of(extractors=["cart"], scoring="accuracy", measures=measures, n_trials=2)
     row = search.fit(X, Y, sample_weight=weights).leaderboard_.iloc[0]
-    found = []
+    expected = []
     for train, test in FOLDS.split(X, Y):
         black_box = clone(BLACK_BOX).fit(X[train], Y[train], sample_weight=weights[train])
         rules = search.make_candidate(row).set_params(estimator=FrozenEstimator(black_box))
         predictions = rules.fit(X[train], sample_weight=weights[train]).predict(X[test])
         right, alike = predictions == Y[test], predictions == black_box.predict(X[test])
-        found.append([np.average(right, weights=weights[test])] * 2)
-        found[-1] += [np.average(alike, weights=weights[test]), right.mean(), rules.n_rules_]
+        expected.append([np.average(right, weights=weights[test])] * 2)
+        expected[-1] += [np.average(alike, weights=weights[test]), right.mean(), rules.n_rules_]
     means = row[["score", "others", "alike", "plain", "length"]].tolist()
-    assert means == pytest.approx(np.mean(found, axis=0).tolist())
+    assert means == pytest.approx(np.mean(expected, axis=0).tolist())
 
 
 # --- estimator interface -------------------------------------------------------------------------
@@ -656,11 +658,12 @@ def test_frozen_black_box_needs_no_y(task: str) -> None:
         model = DecisionTreeRegressor(max_depth=3, random_state=0).fit(X_NUMBERS, Y_NUMBERS)
         rows = X_NUMBERS
     frozen = search_of(FrozenEstimator(model), cv=3, n_trials=4, spaces=None).fit(rows)
-    told = search_of(FrozenEstimator(model), cv=3, n_trials=4, spaces=None)
-    told.fit(rows, model.predict(rows))
+    with_labels = search_of(FrozenEstimator(model), cv=3, n_trials=4, spaces=None)
+    with_labels.fit(rows, model.predict(rows))
     differing = ["seconds", "correctness"]  # without y there are no labels to compare with
     pd.testing.assert_frame_equal(
-        frozen.leaderboard_.drop(columns=differing), told.leaderboard_.drop(columns=differing)
+        frozen.leaderboard_.drop(columns=differing),
+        with_labels.leaderboard_.drop(columns=differing),
     )
     assert frozen.leaderboard_["correctness"].isna().all()
     assert frozen.score(rows) == frozen.score(rows, model.predict(rows))
@@ -670,13 +673,13 @@ def test_frozen_black_box_needs_no_y(task: str) -> None:
 def test_progress_bar_without_terminal_prints_end(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    seen = []
+    outputs = []
 
     def note(study: Any, trial: Any) -> None:
-        seen.append(capfd.readouterr())
+        outputs.append(capfd.readouterr())
 
     search = search_of(n_trials=5, progress_bar=True, callbacks=[note]).fit(X, Y)
-    assert seen == [("", "")] * 5
+    assert outputs == [("", "")] * 5
     best = {
         name: max(trial.value for trial in study.trials) for name, study in search.studies_.items()
     }

@@ -168,11 +168,11 @@ def make_chains(plans: list[tuple[int, int, int, float]]) -> list[Chain]:
 def test_batch_gives_the_results_of_a_loop(
     plans: list[tuple[int, int, int, float]], n_helpers: int, delay: float
 ) -> None:
-    made: list[tuple[int, int]] = []
+    calls: list[tuple[int, int]] = []
 
     def call(chain: Chain, number: int) -> tuple[int, int]:
         time.sleep(plans[chain.subject][3])
-        made.append((chain.subject, number))
+        calls.append((chain.subject, number))
         return chain.subject, number
 
     chains = make_chains(plans)
@@ -187,7 +187,7 @@ def test_batch_gives_the_results_of_a_loop(
         assert chain.results == [(chain.subject, number) for number in range(n_needed)]
     for pool in pools:
         pool.shutdown()
-    assert len(set(made)) == len(made)
+    assert len(set(calls)) == len(calls)
 
 
 @pytest.mark.parametrize("fails_here", [True, False])
@@ -255,11 +255,11 @@ def test_workers_continue_without_a_killed_process() -> None:
 
 def test_batch_returns_calls_to_the_same_worker() -> None:
     homes: dict[Any, int] = {("a", 0): 1, ("a", 1): 1, ("b", 0): 0, ("b", 1): 0}
-    made: dict[int, list[str]] = {0: [], 1: []}
+    families: dict[int, list[str]] = {0: [], 1: []}
 
     def call(worker: int, chain: Chain) -> None:
         time.sleep(0.005)
-        made[worker].append(chain.family)
+        families[worker].append(chain.family)
 
     with ThreadPoolExecutor(1) as pool:
         Batch([Chain(0, [0, 1], family, 2) for family in ("a", "b")], homes).run(
@@ -267,9 +267,9 @@ def test_batch_returns_calls_to_the_same_worker() -> None:
             lambda helper, chain, _: helper.pool.submit(call, 1, chain),
             [ThreadAsHelper(pool, 0)],
         )
-    assert made[0][0] == "b"
-    assert made[1][0] == "a"
-    assert sorted(made[0] + made[1]) == ["a", "a", "b", "b"]
+    assert families[0][0] == "b"
+    assert families[1][0] == "a"
+    assert sorted(families[0] + families[1]) == ["a", "a", "b", "b"]
 
 
 @pytest.fixture

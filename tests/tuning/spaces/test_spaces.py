@@ -84,11 +84,11 @@ def test_search_space_points_can_be_fitted(name: str, task: str, data: st.DataOb
         fitted = clone(extractor).set_params(**params).fit(rows, target)
         assert fitted.n_rules_ >= 1
         assert len(fitted.predict(X)) == len(X)
-        asked = space.active(params)
+        active = space.active(params)
         # Inactive parameters must change nothing. Refinement without query rows would.
-        if params.keys() - asked.keys() - {"refinement_passes"}:
-            asked |= {k: v for k, v in params.items() if k == "refinement_passes"}
-            other = clone(extractor).set_params(**asked).fit(rows, target)
+        if params.keys() - active.keys() - {"refinement_passes"}:
+            active |= {k: v for k, v in params.items() if k == "refinement_passes"}
+            other = clone(extractor).set_params(**active).fit(rows, target)
             assert str(other.rules_) == str(fitted.rules_)
 
 
@@ -249,8 +249,8 @@ def test_single_feature_has_no_selection() -> None:
 def test_task_defaults_to_that_of_the_target() -> None:
     whole_numbers = np.arange(40) % 7
     assert "gini" in search_space("cart", X, whole_numbers)["criterion"].choices
-    asked = search_space("cart", X, whole_numbers, task="regression")
-    assert "squared_error" in asked["criterion"].choices
+    space = search_space("cart", X, whole_numbers, task="regression")
+    assert "squared_error" in space["criterion"].choices
     assert "squared_error" in search_space("cart", X, TARGETS["regression"])["criterion"].choices
     for labels in (pd.Series(TARGETS["classification"]), whole_numbers.astype(bool), ["a"] * 40):
         assert "gini" in search_space("cart", X, labels)["criterion"].choices

@@ -44,9 +44,9 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """Return a clock for the observer; the system time must not matter."""
-    made = Clock()
-    monkeypatch.setattr(time, "monotonic", made.monotonic)
-    return made
+    new_clock = Clock()
+    monkeypatch.setattr(time, "monotonic", new_clock.monotonic)
+    return new_clock
 
 
 def killed(study: optuna.Study, **changes: Any) -> Trial:
@@ -320,11 +320,11 @@ def test_heartbeat_survives_storage_failures(
     study: optuna.Study, monkeypatch: pytest.MonkeyPatch, workers: Any
 ) -> None:
     trial = study.ask()
-    real, asked = trial.set_user_attr, []
+    real, counts = trial.set_user_attr, []
 
     def sometimes(key: str, value: Any) -> None:
-        asked.append(value["count"])
-        if 0 < len(asked) < 4:
+        counts.append(value["count"])
+        if 0 < len(counts) < 4:
             raise ConnectionError("out of reach")
         real(key, value)
 

@@ -124,8 +124,8 @@ def test_shared_search_survives_the_end_of_a_machine(
             assert secret not in text
             assert unquote(secret) not in text
     written = json.loads((tmp_path / "run" / "run.json").read_text())
-    told = written["run"]["command_line"]
-    assert told[told.index("--storage") + 1] == url.replace(secret, "***")
+    command_line = written["run"]["command_line"]
+    assert command_line[command_line.index("--storage") + 1] == url.replace(secret, "***")
     for path in (tmp_path / "run").iterdir():
         assert secret not in path.read_text()
 
@@ -183,10 +183,10 @@ def test_shared_search_survives_a_server_restart(
     if more:  # which extractor continues is decided while one of the workers waits for the server
         return
     assert numbers(command.result) == numbers(unbroken.result)
-    kept = "extractor", "trial", "params", "score", "state", "n_rules"
+    columns = "extractor", "trial", "params", "score", "state", "n_rules"
     rows = [
         sorted(
-            ({name: row[name] for name in kept} for row in some.result["leaderboard"]),
+            ({name: row[name] for name in columns} for row in some.result["leaderboard"]),
             key=lambda row: (row["extractor"], row["trial"]),
         )
         for some in (command, unbroken)

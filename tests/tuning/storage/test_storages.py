@@ -335,10 +335,10 @@ def test_open_storage_hides_wrong_password(postgresql: Any) -> None:
     for secret in ("top/secret@{word}", "topsecret"):
         with pytest.raises(ConnectionError, match=r"cannot be opened: .*password auth") as caught:
             open_storage(postgresql.url("postgres", secret))
-        shown = everything_shown(caught.value)
+        text = everything_shown(caught.value)
         for spelling in (secret, quote(secret), quote(secret, safe="")):
-            assert spelling not in shown
-        assert f"postgresql://anna:***@127.0.0.1:{postgresql.port}/postgres" in shown
+            assert spelling not in text
+        assert f"postgresql://anna:***@127.0.0.1:{postgresql.port}/postgres" in text
 
 
 def test_open_storage_reports_missing_database(postgresql: Any) -> None:
@@ -369,10 +369,10 @@ def test_open_storage_hides_password_of_open_database(postgresql: Any) -> None:
 def test_storage_name_hides_the_password(secret: str, around: str) -> None:
     for password in (secret + around + secret, quote(secret + around, safe="")):
         for scheme in ("postgresql://", "mysql+pymysql://", "any://", "postgresql:/"):
-            shown = storage_name(f"{scheme}anna:{password}@host/db")
-            assert not set("QZX") & set(shown)
-            assert shown.endswith("@host/db")
-            assert "anna" in shown
+            name = storage_name(f"{scheme}anna:{password}@host/db")
+            assert not set("QZX") & set(name)
+            assert name.endswith("@host/db")
+            assert "anna" in name
 
 
 @pytest.mark.parametrize(

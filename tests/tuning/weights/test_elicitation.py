@@ -15,7 +15,7 @@ from skescore.tuning import Candidate, Candidates, WeightElicitation, winning_re
 def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
     random = np.random.default_rng(seed)
     results = []
-    for place in range(n):
+    for index in range(n):
         r = int(random.integers(1, 35))
         power = random.uniform(0.8, 1.1)
         folds = []
@@ -25,7 +25,7 @@ def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
             share = float(random.uniform(0.9, 1.0))
             losses = {"loss": loss, "loss_q": loss}
             folds.append(fold_measures(1 - loss, size, completeness_volume=share, **losses))
-        results.append(Candidate.from_measures("cart", {}, place, tuple(folds)))
+        results.append(Candidate.from_measures("cart", {}, index, tuple(folds)))
     return Candidates(results)
 
 
@@ -120,9 +120,9 @@ def test_remaining_weights_agree_with_answers(score: str) -> None:
         assert set(dialogue.remaining) < set(before)
         before = dialogue.remaining
         goodness = goodness_of(candidates, score, dialogue.weights)
-        for question, said in dialogue.history:
+        for question, answer in dialogue.history:
             first, second = question.indices
-            if said == "second":
+            if answer == "second":
                 first, second = second, first
             assert goodness[first] >= goodness[second]
             assert second not in dialogue.remaining
@@ -164,12 +164,12 @@ def test_contradictory_answer_is_rejected(score: str) -> None:
 def test_indifference_keeps_weights_of_nearly_equal_scores(score: str) -> None:
     candidates = random_candidates(20, 1, 9)
     dialogue = WeightElicitation(candidates, score, indifference=0.05)
-    places = dialogue.next_question().indices
+    indices = dialogue.next_question().indices
     dialogue.answer("either")
-    first, second = goodness_of(candidates, score, dialogue.weights)[list(places)]
+    first, second = goodness_of(candidates, score, dialogue.weights)[list(indices)]
     assert abs(math.log(first / second)) <= math.log(1.05) + 1e-9
     # The same question is not asked again, and the dialogue ends.
-    queries = [places]
+    queries = [indices]
     while (question := dialogue.next_question()) is not None:
         assert question.indices not in queries
         queries.append(question.indices)

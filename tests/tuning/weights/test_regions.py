@@ -29,7 +29,7 @@ def measured(*folds: tuple[float, float, float], place: int = 0, name: str = "ca
 def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
     random = np.random.default_rng(seed)
     results = []
-    for place in range(n):
+    for index in range(n):
         r = int(random.integers(1, 30))
         best = 1 - 0.6 * math.exp(-r / 6) * random.uniform(0.5, 1.3)
         results.append(
@@ -42,7 +42,7 @@ def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
                     )
                     for _ in range(n_folds)
                 ),
-                place=place,
+                place=index,
             )
         )
     return Candidates(results)

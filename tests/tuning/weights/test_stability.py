@@ -15,7 +15,7 @@ from skescore.tuning import Candidate, Candidates, weight_stability
 def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
     random = np.random.default_rng(seed)
     results = []
-    for place in range(n):
+    for index in range(n):
         r = int(random.integers(1, 30))
         folds = []
         for _ in range(n_folds):
@@ -24,7 +24,7 @@ def random_candidates(n: int, n_folds: int, seed: int) -> Candidates:
             share = float(random.uniform(0.8, 1.0))
             losses = {"loss": loss, "loss_q": loss}
             folds.append(fold_measures(1 - loss, size, completeness_volume=share, **losses))
-        results.append(Candidate.from_measures("cart", {}, place, tuple(folds)))
+        results.append(Candidate.from_measures("cart", {}, index, tuple(folds)))
     return Candidates(results)
 
 
@@ -127,8 +127,8 @@ def test_psi_matches_a_dense_scan(psi: float) -> None:
             row["value"] = psi * 20 if row["direction"] == "up" else psi / 20
         else:
             step = 1 + 1e-9 if row["direction"] == "up" else 1 - 1e-9
-            place = winner_of(candidates, "fire", psi=row["value"] * step)
-            assert place == row["candidate"]
+            index = winner_of(candidates, "fire", psi=row["value"] * step)
+            assert index == row["candidate"]
         for moved in np.geomspace(psi, row["value"], 300)[:-1]:
             assert winner_of(candidates, "fire", psi=moved) == stability_result.index
 
