@@ -205,8 +205,8 @@ def test_bench_runs_methods_of_a_file_quickly(run, tmp_path):
     assert code == 0
     assert out.startswith("bench: 2 data sets × 1 black box × 2 extractors, 1 seed × 1 split")
     assert "a sample of 500 of 600 rows is read" in err
-    kept = (tmp_path / "out" / "rules.jsonl").read_text().splitlines()[1:]
-    assert {json.loads(line)["extractor"] for line in kept} == {"cart", "stump"}
+    lines_of_rules = (tmp_path / "out" / "rules.jsonl").read_text().splitlines()[1:]
+    assert {json.loads(line)["extractor"] for line in lines_of_rules} == {"cart", "stump"}
 
 
 def test_keep_rules_needs_output(capsys):
@@ -321,12 +321,12 @@ def test_killed_bench_is_resumed(tmp_path, cache, whole, kept_in_cache, n_jobs):
     words += ["--format", "csv", "--n-jobs", str(n_jobs)]
     if not kept_in_cache:
         words += ["--output", str(tmp_path / "out")]
-    place = cache if kept_in_cache else tmp_path
+    folder = cache if kept_in_cache else tmp_path
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     children = []
     try:
         while process.poll() is None:  # killed once it has written some rows
-            files = list(place.glob("*/rows.csv"))
+            files = list(folder.glob("*/rows.csv"))
             if files and files[0].read_bytes().count(b"\n") > 4:
                 break
             time.sleep(0.01)
@@ -341,7 +341,7 @@ def test_killed_bench_is_resumed(tmp_path, cache, whole, kept_in_cache, n_jobs):
             with contextlib.suppress(psutil.NoSuchProcess):
                 child.kill()
         process.wait()
-    (file,) = place.glob("*/rows.csv")
+    (file,) = folder.glob("*/rows.csv")
     there = read_rows(file)
     assert 4 <= len(there) < 16
     with file.open("ab") as torn:
@@ -349,9 +349,9 @@ def test_killed_bench_is_resumed(tmp_path, cache, whole, kept_in_cache, n_jobs):
     second_outcome = subprocess.run(words, capture_output=True, check=True)
     assert f"resuming after {len(there)} of 16 rows" in second_outcome.stderr.decode()
     (tmp_path / "shown.csv").write_bytes(second_outcome.stdout)
-    shown = read_rows(tmp_path / "shown.csv")
+    printed = read_rows(tmp_path / "shown.csv")
     pd.testing.assert_frame_equal(
-        shown.drop(columns="seconds"), whole.drop(columns="seconds"), check_exact=True
+        printed.drop(columns="seconds"), whole.drop(columns="seconds"), check_exact=True
     )
     if kept_in_cache:
         assert list(cache.iterdir()) == []

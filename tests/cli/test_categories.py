@@ -75,9 +75,9 @@ def test_extractors_accept_categories(houses, run):
     assert code == 0
     assert "color" in out
     for task in ("classification", "regression"):
-        known = {name for name in DEFAULT_EXTRACTORS if task in extractor_class(name).tasks}
-        assert set(suitable_extractors(task)) == known
-        assert set(suitable_extractors(task, categories=True)) == known
+        expected = {name for name in DEFAULT_EXTRACTORS if task in extractor_class(name).tasks}
+        assert set(suitable_extractors(task)) == expected
+        assert set(suitable_extractors(task, categories=True)) == expected
 
 
 @pytest.mark.slow

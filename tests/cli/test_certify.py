@@ -58,11 +58,11 @@ def test_tune_writes_a_certificate(folder):
     text = (folder / "certificate.json").read_text(encoding="utf-8")
     certificate = Certificate.from_json(text)
     assert certificate.kinds == ("tree", "list")
-    told = json.loads((folder / "run.json").read_text(encoding="utf-8"))["certificate"]
-    assert told == certificate.to_text().split("\n")
+    recorded = json.loads((folder / "run.json").read_text(encoding="utf-8"))["certificate"]
+    assert recorded == certificate.to_text().split("\n")
     assert certificate.held_out is not None
     assert len(certificate.held_out["best"]) == 2
-    assert "On held-out rows, the best" in told[-1]
+    assert "On held-out rows, the best" in recorded[-1]
 
 
 def test_certify_writes_and_checks_a_certificate(folder, run, tmp_path):

@@ -195,7 +195,7 @@ def test_help_states_defaults_of_parser(name):
 
 
 def options(**changes):
-    given = {
+    values = {
         "scoring": "ice",
         "reference": "data",
         "psi": 2.0,
@@ -204,7 +204,7 @@ def options(**changes):
         "completeness": "instances",
         "performance": None,
     }
-    return argparse.Namespace(**given | changes)
+    return argparse.Namespace(**values | changes)
 
 
 def test_scorer_from_uses_weights_of_options():
@@ -241,8 +241,8 @@ def test_notes_join_findings_into_one_message(quiet, capsys):
     notes.add_findings("data", [])
     notes.add_findings("data", ["first", "second"])
     assert notes.texts == ["first", "second"]
-    shown = "skescore: note: about data:\n  - first\n  - second\n"
-    assert capsys.readouterr().err == ("" if quiet else shown)
+    message = "skescore: note: about data:\n  - first\n  - second\n"
+    assert capsys.readouterr().err == ("" if quiet else message)
 
 
 # Folds --------------------------------------------------------------------------------------------
@@ -349,16 +349,18 @@ def test_workers_note_a_failing_worker(capsys):
 def test_shown_command_line_hides_password_of_storage(joined):
     url = "postgresql://anna:geheim@db.example.org/studies?password=geheim"
     words = [f"--storage={url}"] if joined else ["--storage", url]
-    shown = shown_command_line(["skescore", "tune", "iris", *words, "--cv", "3"])
-    assert "geheim" not in " ".join(shown)
+    command_line = shown_command_line(["skescore", "tune", "iris", *words, "--cv", "3"])
+    assert "geheim" not in " ".join(command_line)
     hidden = "postgresql://anna:***@db.example.org/studies?password=***"
-    assert shown[-2:] == ["--cv", "3"]
-    assert " ".join(shown[3:-2]).replace("=", " ", int(joined)) == f"--storage {hidden}"
+    assert command_line[-2:] == ["--cv", "3"]
+    assert " ".join(command_line[3:-2]).replace("=", " ", int(joined)) == f"--storage {hidden}"
 
 
 def test_shown_command_line_hides_password_of_table():
-    shown = shown_command_line(["skescore", "tune", "postgresql://anna:geheim@host/db?table=t"])
-    assert shown == ["skescore", "tune", "postgresql://anna:***@host/db?table=t"]
+    command_line = shown_command_line(
+        ["skescore", "tune", "postgresql://anna:geheim@host/db?table=t"]
+    )
+    assert command_line == ["skescore", "tune", "postgresql://anna:***@host/db?table=t"]
 
 
 # Numbers in tables --------------------------------------------------------------------------------

@@ -116,8 +116,8 @@ def test_data_option_replaces_rows_of_the_run(folder, report, tmp_path) -> None:
     content = content_of(folder / "report.html")
     rules = RuleSet.from_json((folder / "rules.json").read_text())
     winner = str(content["groups"][0]["winner"])
-    held = rules.match(iris.X.iloc[::3]).sum(axis=0)
-    np.testing.assert_array_equal(content["views"][winner]["holds"], held)
+    n_matches = rules.match(iris.X.iloc[::3]).sum(axis=0)
+    np.testing.assert_array_equal(content["views"][winner]["holds"], n_matches)
     assert content["rows"]["total"] == 50
     assert any("not of the data of the search" in note for note in content["notes"])
 

@@ -235,5 +235,7 @@ def test_stored_tables_match_commands():
     for line in (folder / "results" / "ice.cells.jsonl").read_text().splitlines()[1:]:
         cell = json.loads(line)
         if cell["key"][2] == "in_sample":
-            shown = f"|  | in sample | {cell['value']['f1']:.3f} | {cell['value']['n_rules']} |"
-            assert shown in page
+            line_of_cell = (
+                f"|  | in sample | {cell['value']['f1']:.3f} | {cell['value']['n_rules']} |"
+            )
+            assert line_of_cell in page

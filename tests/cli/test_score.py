@@ -142,9 +142,9 @@ def test_scores_of_classes_equal_formulas_of_papers(completeness, rules, kinds, 
     assert score["completeness_volume"] == pytest.approx(0.625)
     assert score["completeness_instances"] == 6 / 8
     assert score["rows_covered"] == 6
-    seen = accuracy_score(truth[COVERED], answers[COVERED])
+    accuracy = accuracy_score(truth[COVERED], answers[COVERED])
     f1 = f1_score(truth[COVERED], answers[COVERED], average="weighted")
-    assert score["prediction"]["accuracy"]["covered_rows"] == pytest.approx(seen)
+    assert score["prediction"]["accuracy"]["covered_rows"] == pytest.approx(accuracy)
     assert score["prediction"]["f1_weighted"]["covered_rows"] == pytest.approx(f1)
     # Two rows without a rule are wrong, whatever the fallback is: four of eight are right.
     assert score["prediction"]["accuracy"]["all_rows"] == pytest.approx(4 / 8)
@@ -349,11 +349,11 @@ RULES_FILES = {
 
 @pytest.mark.parametrize("name", RULES_FILES)
 def test_rules_file_without_usable_rules_is_named(name, write, kinds, run):
-    content, told = RULES_FILES[name]
+    content, messages = RULES_FILES[name]
     path = write(content, "broken.json")
     err = failed(run, path, kinds, "--target", "y")
     assert err.startswith(f"skescore: error: {path}")
-    for text in told:
+    for text in messages:
         assert text in err
 
 
@@ -568,14 +568,14 @@ def test_measures_of_regression_rules_equal_library(write, run):
 
 
 def test_measures_option_rejects_unknown_names(rules, kinds, run):
-    for words, told in [
+    for words, message in [
         (["--measures", "c2,presicion"], "no measure of rules 'presicion'. Did you mean 'prec"),
         (["--measures", ","], "needs at least one measure of rules"),
         (["--assigned-rows"], "--assigned-rows goes with --measures"),
     ]:
         code, out, err = run(rules, kinds, "--target", "y", *words)
         assert (code, out) == (2, "")
-        assert told in err
+        assert message in err
 
 
 # --- rows in place --------------------------------------------------------------------------------
@@ -603,11 +603,11 @@ def test_score_in_place_equals_score_in_memory(run, write, tmp_path, days, sourc
     table = write(frame.drop(columns=["number", "weight"]), "all.csv")
     words = ["--target", "class", "--measures", "all", "--format", "json"]
     expected = json.loads(run(rules, table, *words)[1])
-    place = {"folder": [folder], "glob": [f"{folder}/*.parquet"]}
+    sources = {"folder": [folder], "glob": [f"{folder}/*.parquet"]}
     if source == "file":
         frame.to_parquet(tmp_path / "all.parquet")
-        place["file"] = [tmp_path / "all.parquet", "--in-place"]
-    code, data, _ = run(rules, *place[source], *words)
+        sources["file"] = [tmp_path / "all.parquet", "--in-place"]
+    code, data, _ = run(rules, *sources[source], *words)
     data = json.loads(data)
     assert code == 0
     for key in ("n_rules", "rows_covered"):
@@ -715,12 +715,12 @@ def test_more_option_adds_measures(rules, kinds, run):
 
 @pytest.mark.parametrize(("form", "sign"), [("text", " "), ("markdown", "|")])
 def test_black_box_option_adds_fidelity_measures(form, sign, write, model, run):
-    seen = CLASSES.replace(
+    with_statistics = CLASSES.replace(
         rules=[replace(rule, statistics=RuleStatistics(4, (3, 1))) for rule in CLASSES.rules]
     )
     rows = KINDS.assign(town=[*"nnssnnss"], other=range(8))
     words = (
-        write(seen, "seen.json"),
+        write(with_statistics, "seen.json"),
         write(rows, "towns.csv"),
         "--black-box",
         model,

@@ -176,8 +176,8 @@ def test_killed_search_keeps_finished_trials(commands, tmp_path):
     assert 0 < count < BUDGET
     assert f"resuming after {count} stored trials" in second_outcome.err
     # Everything that was started and not lost is in the table once.
-    begun = {(name, trial.number) for name, trials in after.items() for trial in trials}
-    assert numbers(second_outcome.result) == sorted(begun - set(lost))
+    started = {(name, trial.number) for name, trials in after.items() for trial in trials}
+    assert numbers(second_outcome.result) == sorted(started - set(lost))
     assert len(budgeted(second_outcome.result)) == BUDGET
     # Lost trials are not among the finished ones.
     assert f"resuming after {BUDGET} stored trials" in commands.run(tmp_path, *words).err
@@ -263,8 +263,8 @@ def test_larger_budget_resumes_stored_trials(commands, tmp_path):
     assert set(numbers(first.result)) < set(numbers(more.result))
     assert len(budgeted(more.result)) == BUDGET + 6
     [note] = more.result["notes"]
-    told = f"resuming after {BUDGET} stored trials; to start again: another --study"
-    assert note == told
+    message = f"resuming after {BUDGET} stored trials; to start again: another --study"
+    assert note == message
 
 
 # Output folders -----------------------------------------------------------------------------------
@@ -285,10 +285,10 @@ def test_folder_of_a_killed_run_is_resumed(commands, unbroken, tmp_path):
     refused = commands.run(tmp_path, *words)
     assert refused.code == 1
     assert "already holds rules.json, leaderboard.csv, candidates.json, run.json" in refused.err
-    anew = commands.run(tmp_path, *words, "--overwrite")
-    assert anew.code == 0
-    assert "resuming after" not in anew.err
-    assert numbers(anew.result) == numbers(unbroken)
+    repeated = commands.run(tmp_path, *words, "--overwrite")
+    assert repeated.code == 0
+    assert "resuming after" not in repeated.err
+    assert numbers(repeated.result) == numbers(unbroken)
 
 
 def test_output_folder_of_interrupted_run_is_resumed(commands, tmp_path):
@@ -384,12 +384,12 @@ def test_pick_option_uses_trials_of_a_finished_run(commands, tmp_path):
         notes = [note for note in command.result["notes"] if note.startswith("resuming after")]
         return sum(int(note.split()[2]) for note in notes)
 
-    whole = commands.run(tmp_path, *SHORT)
+    finished_run = commands.run(tmp_path, *SHORT)
     picked = commands.run(tmp_path, *SHORT, "--pick", 1)
-    assert (whole.code, picked.code) == (0, 0)
+    assert (finished_run.code, picked.code) == (0, 0)
     assert n_stored(picked) == BUDGET
-    assert table(picked.result) == table(whole.result)
-    assert picked.result["best"]["n_rules"] <= whole.result["best"]["n_rules"]
+    assert table(picked.result) == table(finished_run.result)
+    assert picked.result["best"]["n_rules"] <= finished_run.result["best"]["n_rules"]
     in_folder = commands.run(tmp_path, *SHORT, "--pick", 2, "--output", "run")
     assert n_stored(in_folder) == BUDGET
     for options in (("--fresh",), ("--trials", 8)):  # other trials than those of the finished run

@@ -154,18 +154,18 @@ def by_hand(dataset, name="decision-tree", *, scoring=None, cv=2, trials=4, seed
 )
 @pytest.mark.filterwarnings("ignore:The best candidate by .* is a constant:UserWarning")
 def test_tune_json_equals_search_in_python(data, options, scoring, result):
-    found = result(data, *SHORT, *options)
+    output = result(data, *SHORT, *options)
     dataset = load_dataset(data)
     search = by_hand(dataset, scoring=scoring)
-    best = found["best"]
+    best = output["best"]
     assert best["score"] == search.best_score_
     assert best["extractor"] == search.best_name_
     assert best["params"] == search.best_params_
-    assert found["search"]["scoring"] == scoring.name
-    assert RuleSet.from_json(json.dumps(found["rules"])) == search.rules_
+    assert output["search"]["scoring"] == scoring.name
+    assert RuleSet.from_json(json.dumps(output["rules"])) == search.rules_
     board = search.leaderboard_
-    assert [row["score"] for row in found["leaderboard"]] == board["score"].tolist()
-    assert [row["params"] for row in found["leaderboard"]] == board["params"].tolist()
+    assert [row["score"] for row in output["leaderboard"]] == board["score"].tolist()
+    assert [row["params"] for row in output["leaderboard"]] == board["params"].tolist()
     answers = clone(search.estimator).fit(dataset.X, dataset.y).predict(dataset.X)
     agreement = accuracy_score if dataset.task == "classification" else r2_score
     assert best["fidelity"] == pytest.approx(
@@ -179,21 +179,21 @@ def test_quality_of_black_boxes_equals_cross_validation(name, iris, result):
     model = make_black_box(name, "classification", 0)
     folds = StratifiedKFold(2, shuffle=True, random_state=0)
     with threadpool_limits(1):  # more threads than cores make gradient boosting very slow
-        found = result("iris", "--black-box", name, "--trials", 2, "--cv", 2)
+        output = result("iris", "--black-box", name, "--trials", 2, "--cv", 2)
         expected = cross_val_score(model, iris.X, iris.y, cv=folds)
-    assert found["black_box"]["quality"]["accuracy"] == pytest.approx(expected.mean())
-    assert found["black_box"]["name"] == name
-    assert found["best"]["score"] > 0.9
+    assert output["black_box"]["quality"]["accuracy"] == pytest.approx(expected.mean())
+    assert output["black_box"]["name"] == name
+    assert output["best"]["score"] > 0.9
 
 
 @pytest.mark.slow
 def test_quality_of_regressors_equals_cross_validation(result):
-    found = result("diabetes", "--black-box", "svm", "--trials", 2, "--cv", 3, "--seed", 7)
+    output = result("diabetes", "--black-box", "svm", "--trials", 2, "--cv", 3, "--seed", 7)
     dataset = load_dataset("diabetes")
     folds = KFold(3, shuffle=True, random_state=7)
     model = make_black_box("svm", "regression", 7)
     expected = cross_val_score(model, dataset.X, dataset.y, cv=folds).mean()
-    assert found["black_box"]["quality"] == {"r2": pytest.approx(expected)}
+    assert output["black_box"]["quality"] == {"r2": pytest.approx(expected)}
 
 
 def _cells(line):
@@ -201,21 +201,21 @@ def _cells(line):
 
 
 def test_text_equals_figures_of_json(run, result):
-    found = result("iris", *SHORT)
+    output = result("iris", *SHORT)
     code, out, err = run("tune", "iris", *SHORT)
     assert code == 0
-    board = found["leaderboard"]
+    board = output["leaderboard"]
     complete = [row for row in board if row["state"] == "complete"]
-    for name, shown in (("cart", "CART"), ("gridex", "GridEx")):
+    for name, label in (("cart", "CART"), ("gridex", "GridEx")):
         count = sum(row["extractor"] == name for row in board)
         best_score = max(row["score"] for row in complete if row["extractor"] == name)
-        assert f"\n{plural(count, 'trial')} of {shown}, best ICE {best_score:.4g}\n" in err
+        assert f"\n{plural(count, 'trial')} of {label}, best ICE {best_score:.4g}\n" in err
     lines = out.splitlines()
     assert lines[0] == (
         "iris: 150 rows, 4 features; target class species: setosa (50), versicolor (50), "
         "virginica (50)"
     )
-    quality = found["black_box"]["quality"]
+    quality = output["black_box"]["quality"]
     assert lines[1] == (
         f"black box decision-tree: accuracy {quality['accuracy']:.3f}, weighted F1 "
         f"{quality['f1_weighted']:.3f} (held-out rows, 2 folds)"
@@ -254,11 +254,11 @@ def test_text_equals_figures_of_json(run, result):
                 f"{k}={v:.3g}" if type(v) is float else f"{k}={v}" for k, v in row["params"].items()
             ),
         ]
-    best = found["best"]
+    best = output["best"]
     assert (
         f"best: {extractor_label(best['extractor'])} with ICE {best['score']:.4f}; "
         f"its {best['n_rules']} rules, extracted from all rows\n"
-        + str(RuleSet.from_json(json.dumps(found["rules"])))
+        + str(RuleSet.from_json(json.dumps(output["rules"])))
         + "\n"
     ) in out
     assert (
@@ -273,15 +273,15 @@ def test_text_equals_figures_of_json(run, result):
 @pytest.mark.slow
 def test_losses_are_printed_without_sign(run, result):
     options = ("diabetes", *SHORT, "--scoring", "fire")
-    found = result(*options)
-    score = found["best"]["score"]
+    output = result(*options)
+    score = output["best"]["score"]
     assert score < 0
     _, out, err = run("tune", *options)
     assert f"with FiRe {number(-score, 4)};" in out
-    shown = [_cells(line)[2] for line in out.splitlines() if re.match(r"\d  ", line)]
-    scores = [row["score"] for row in found["leaderboard"] if row["state"] == "complete"]
-    assert set(shown) <= {number(-score, 4) for score in scores}
-    assert [float(text) for text in shown[1:]] == sorted(map(float, shown[1:]))
+    printed = [_cells(line)[2] for line in out.splitlines() if re.match(r"\d  ", line)]
+    scores = [row["score"] for row in output["leaderboard"] if row["state"] == "complete"]
+    assert set(printed) <= {number(-score, 4) for score in scores}
+    assert [float(text) for text in printed[1:]] == sorted(map(float, printed[1:]))
     assert f"best FiRe {-max(scores):.4g}" in err
     assert "(FiRe: less is better." in out
     assert "compared with progression" in out
@@ -327,9 +327,9 @@ def test_leaderboard_prints_the_ten_best_outcomes(run):
 
 
 def test_extractors_option_limits_the_search(result):
-    found = result("iris", *SHORT, "--extractors", "gridex")
-    assert {row["extractor"] for row in found["leaderboard"]} == {"gridex"}
-    assert found["search"]["extractors"] == ["gridex"]
+    output = result("iris", *SHORT, "--extractors", "gridex")
+    assert {row["extractor"] for row in output["leaderboard"]} == {"gridex"}
+    assert output["search"]["extractors"] == ["gridex"]
 
 
 @pytest.mark.slow
@@ -403,10 +403,10 @@ def test_tiny_timeout_is_an_error(run):
 @pytest.mark.slow
 @pytest.mark.parametrize("scoring", ["cohen_kappa", "neg_zero_one_loss", "min_rule_precision"])
 def test_scoring_option_accepts_other_measures(scoring, result):
-    found = result("iris", *SHORT, "--scoring", scoring)
+    output = result("iris", *SHORT, "--scoring", scoring)
     expected = by_hand(load_dataset("iris"), scoring=get_rule_scorer(scoring))
-    assert found["best"]["score"] == pytest.approx(expected.best_score_)
-    assert found["search"]["scoring"] == scoring
+    assert output["best"]["score"] == pytest.approx(expected.best_score_)
+    assert output["search"]["scoring"] == scoring
 
 
 # Alternatives -------------------------------------------------------------------------------------
@@ -414,23 +414,27 @@ def test_scoring_option_accepts_other_measures(scoring, result):
 
 @pytest.mark.slow
 def test_text_offers_alternatives_of_json(run, result):
-    found = result("titanic", *SHORT)["alternatives"]
-    assert found["measure"] == "accuracy"
+    alternatives = result("titanic", *SHORT)["alternatives"]
+    assert alternatives["measure"] == "accuracy"
     rows = {"rows": "held-out rows, 2 folds", "weighted": False}
-    assert found["correctness"] == {"reference": "data"} | rows
-    assert found["fidelity"]["rows"].startswith("held-out rows, on which the model was not fitted")
-    roles = [role for one in found["lists"] for role in one["roles"]]
+    assert alternatives["correctness"] == {"reference": "data"} | rows
+    assert alternatives["fidelity"]["rows"].startswith(
+        "held-out rows, on which the model was not fitted"
+    )
+    roles = [role for one in alternatives["lists"] for role in one["roles"]]
     assert sorted(roles) == ["best", "most faithful", "shortest"]
     _, out, err = run("tune", "titanic", *SHORT)
     offered = out.partition("to choose from, by correctness or by fidelity:\n")[2]
-    for one in found["lists"]:
+    for one in alternatives["lists"]:
         rules = str(RuleSet.from_json(json.dumps(one["rules"])))
         assert one["n_rules"] == len(one["rules"]["rules"])
         assert rules in (out if "best" in one["roles"] else offered)
         assert 0 <= one["correctness"] <= 1
         assert one["next"] is None or one["next"]["n_rules"] > one["n_rules"]
-    assert out.count("this list: right for ") == len(found["lists"])
-    assert out.count("% of held-out rows (data), agrees with the model on ") == len(found["lists"])
+    assert out.count("this list: right for ") == len(alternatives["lists"])
+    assert out.count("% of held-out rows (data), agrees with the model on ") == len(
+        alternatives["lists"]
+    )
     fitting = r"fitting decision-tree on 2201 rows, and on 2 folds of them \.\.\.\n"
     ready = r"black box ready after \d+\.\d s\n"
     assert re.match(rf"{fitting}{ready}(.*\n)*first rules: CART with ", err)
@@ -458,10 +462,10 @@ def test_tune_offers_alternatives_to_a_constant(run):
 
 
 def test_fidelity_scoring_ignores_the_target(run, result):
-    found = result("iris", *SHORT, "--scoring", "fidelity", "--max-rules", 4)
-    assert found["search"]["scoring"] == "fidelity"
-    assert found["search"]["reference"] == "black-box"
-    best = found["leaderboard"][0]
+    output = result("iris", *SHORT, "--scoring", "fidelity", "--max-rules", 4)
+    assert output["search"]["scoring"] == "fidelity"
+    assert output["search"]["reference"] == "black-box"
+    best = output["leaderboard"][0]
     assert best["score"] == best["fidelity"]
     code, _, err = run("tune", "iris", *SHORT, "--scoring", "fidelity", "--reference", "data")
     assert code == 2
@@ -509,9 +513,9 @@ def test_output_holds_rules_leaderboard_and_run(write, flowers, tmp_path, run):
     assert [float(row["score"]) for row in rows] == board["score"].tolist()
     for row, params in zip(rows, board["params"], strict=True):
         # Values keep their types, 3 and not 3.0, and are empty without such a parameter.
-        given = {k.removeprefix("param_"): v for k, v in row.items() if k.startswith("param_")}
-        known = {k: str(v) for k, v in params.items() if v is not None}
-        assert {k: v for k, v in given.items() if v} == known
+        written = {k.removeprefix("param_"): v for k, v in row.items() if k.startswith("param_")}
+        expected = {k: str(v) for k, v in params.items() if v is not None}
+        assert {k: v for k, v in written.items() if v} == expected
 
     about = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     assert about["data"]["checksum_sha256"] == _sha256(path)
@@ -527,8 +531,16 @@ def test_output_holds_rules_leaderboard_and_run(write, flowers, tmp_path, run):
 
 def test_run_records_every_option(result):
     options = build_parser(["tune"]).parse_args(["tune", "iris"])
-    given = ("--labels", "setosa=s", "--repeats", "2", "--max-disagreement", "0.9", "--witnesses")
-    recorded = result("iris", *SHORT, *given)["run"]["options"]
+    arguments = (
+        "--labels",
+        "setosa=s",
+        "--repeats",
+        "2",
+        "--max-disagreement",
+        "0.9",
+        "--witnesses",
+    )
+    recorded = result("iris", *SHORT, *arguments)["run"]["options"]
     assert recorded.keys() == set(options.parser.option_names)
     changed = {
         "labels": [["setosa", "s"]],
@@ -542,8 +554,8 @@ def test_run_records_every_option(result):
 
 def test_checksum_of_built_in_data_equals_csv(iris, result):
     text = iris.X.assign(species=iris.y).to_csv(index=False, lineterminator="\n")
-    found = result("iris", *SHORT)
-    assert found["data"]["checksum_sha256"] == hashlib.sha256(text.encode()).hexdigest()
+    output = result("iris", *SHORT)
+    assert output["data"]["checksum_sha256"] == hashlib.sha256(text.encode()).hexdigest()
 
 
 @pytest.mark.slow
@@ -585,10 +597,10 @@ def test_output_with_earlier_files_needs_overwrite(tmp_path, run):
 
 def test_output_must_be_a_writable_folder(tmp_path, write, run):
     path = write("x", "file")
-    for folder, told in [(path, "is a file"), (path / "run", "cannot be written to")]:
+    for folder, message in [(path, "is a file"), (path / "run", "cannot be written to")]:
         code, out, err = run("tune", "iris", *SHORT, "--output", folder)
         assert (code, out) == (1, "")
-        assert err.startswith(f"skescore: error: --output {folder} {told}")
+        assert err.startswith(f"skescore: error: --output {folder} {message}")
         assert "ame another folder" in err or "name a folder" in err
 
 
@@ -628,8 +640,8 @@ def test_labels_of_all_types_survive(kind, classes, separator, write, flowers, t
     assert {type(label) for label in rules.classes} == {type(label) for label in classes}
     assert rules.feature_names == ("sl", "sw", "Blütenlänge ≥ 0", "pw")
     for label in {rule.output for rule in rules}:
-        shown = f'"{label}"' if label == "a,b" else label
-        assert f"THEN {shown}" in out or f"ELSE {shown}" in out
+        printed = f'"{label}"' if label == "a,b" else label
+        assert f"THEN {printed}" in out or f"ELSE {printed}" in out
     code, out, _ = run("score", folder / "rules.json", path, "--target", "kind", "--format", "json")
     assert code == 0
     assert json.loads(out)["prediction"]["accuracy"]["all_rows"] > 0.9
@@ -637,11 +649,11 @@ def test_labels_of_all_types_survive(kind, classes, separator, write, flowers, t
 
 def test_target_may_be_numeric_and_columns_dropped(write, flowers, result):
     table = flowers.assign(id=range(1, 151))
-    found = result(write(table), "--target", "pw", "--drop", "id", "--drop", "kind", *SHORT)
-    assert found["data"]["task"] == "regression"
-    assert found["data"]["features"] == ["sl", "sw", "pl"]
-    assert found["rules"]["task"] == "regression"
-    assert set(found["black_box"]["quality"]) == {"r2"}
+    output = result(write(table), "--target", "pw", "--drop", "id", "--drop", "kind", *SHORT)
+    assert output["data"]["task"] == "regression"
+    assert output["data"]["features"] == ["sl", "sw", "pl"]
+    assert output["rules"]["task"] == "regression"
+    assert set(output["black_box"]["quality"]) == {"r2"}
 
 
 @pytest.mark.slow
@@ -649,16 +661,16 @@ def test_task_option_overrides_inference(write, flowers, result):
     table = flowers.assign(count=np.arange(150) % 7).drop(columns="kind")
     path = write(table)
     assert result(path, "--target", "count", *SHORT)["data"]["task"] == "classification"
-    found = result(path, "--target", "count", "--task", "regression", *SHORT)
-    assert found["data"]["task"] == "regression"
+    output = result(path, "--target", "count", "--task", "regression", *SHORT)
+    assert output["data"]["task"] == "regression"
 
 
 @pytest.mark.slow
 def test_missing_drop_omits_rows(write, flowers, run, result):
     flowers.loc[[3, 7], "sl"] = np.nan
     words = (write(flowers), "--target", "kind", "--missing", "drop", *SHORT)
-    found = result(*words)
-    assert (found["data"]["rows"], found["data"]["rows_dropped"]) == (148, 2)
+    output = result(*words)
+    assert (output["data"]["rows"], output["data"]["rows_dropped"]) == (148, 2)
     _, out, _ = run("tune", *words)
     assert "148 rows, 4 features (2 rows with missing values dropped)" in out.splitlines()[0]
 
@@ -774,13 +786,13 @@ def test_skops_model_is_explained_without_training(model, iris, tmp_path, run, r
     path = tmp_path / "model.skops"
     path.write_bytes(skops.dumps(model))
     words = ("iris", "--black-box", path, *SHORT[2:])
-    found = result(*words)
-    assert found["black_box"]["trained_here"] is False
-    assert found["black_box"]["checksum_sha256"] == _sha256(path)
+    output = result(*words)
+    assert output["black_box"]["trained_here"] is False
+    assert output["black_box"]["checksum_sha256"] == _sha256(path)
     # Not fitted again: the same model predicts in each fold.
     folds = StratifiedKFold(2, shuffle=True, random_state=0).split(iris.X, iris.y)
     expected = np.mean([model.score(iris.X.iloc[t], iris.y.iloc[t]) for _, t in folds])
-    assert found["black_box"]["quality"]["accuracy"] == pytest.approx(expected)
+    assert output["black_box"]["quality"]["accuracy"] == pytest.approx(expected)
     _, out, _ = run("tune", *words)
     rows = "mean of 2 parts of these rows, which it may have been trained on"
     assert f"({rows})" in out.splitlines()[1]
@@ -792,9 +804,9 @@ def test_given_model_is_the_default_reference(model, tmp_path, run, result):
     path = tmp_path / "model.skops"
     path.write_bytes(skops.dumps(model))
     options = ("iris", *SHORT[2:], "--black-box", path)
-    found = result(*options)
-    assert found["search"]["reference"] == "black-box"
-    assert "generated" in found["alternatives"]["fidelity"]["rows"]
+    output = result(*options)
+    assert output["search"]["reference"] == "black-box"
+    assert "generated" in output["alternatives"]["fidelity"]["rows"]
     assert result(*options, "--reference", "data")["search"]["reference"] == "data"
     _, out, _ = run("tune", *options)
     assert "unseen rows are generated from held-out rows" in out
@@ -849,13 +861,13 @@ BAD = {
 
 @pytest.mark.parametrize("name", BAD)
 def test_bad_table_error_states_remedy(name, write, run):
-    content, told = BAD[name]
+    content, messages = BAD[name]
     path = write(content)
     code, out, err = run("tune", path, "--target", "y", "--black-box", "knn", "--cv", 2)
     assert (code, out) == (1, "")
     assert err.splitlines()[-1].startswith("skescore: error: ")
     assert "Traceback" not in err
-    for text in told:
+    for text in messages:
         assert text in err
 
 
@@ -869,11 +881,11 @@ HOLES = {
 
 @pytest.mark.parametrize("name", HOLES)
 def test_missing_error_rejects_missing_values(name, write, run):
-    content, told = HOLES[name]
+    content, messages = HOLES[name]
     code, out, err = run("tune", write(content), "--target", "y", "--missing", "error")
     assert (code, out) == (1, "")
     assert err.startswith("skescore: error: ")
-    for text in told:
+    for text in messages:
         assert text in err
     assert err.strip().endswith("--target y --missing keep")
 
@@ -1124,17 +1136,17 @@ def test_progress_is_written_to_terminal_only(process):
     parent, child = pty.openpty()
     started = process("tune", "iris", *SHORT, stderr=child, env={"TERM": "xterm", "COLUMNS": "120"})
     os.close(child)
-    shown = io.BytesIO()
+    terminal = io.BytesIO()
     try:
         while chunk := os.read(parent, 4096):
-            shown.write(chunk)
+            terminal.write(chunk)
     except OSError:  # the other end is closed
         pass
     os.close(parent)
     out, _ = started.communicate(timeout=60)
     assert started.returncode == 0
-    assert b", best ICE 0.97" in shown.getvalue()
-    assert b"4/4" in shown.getvalue()
+    assert b", best ICE 0.97" in terminal.getvalue()
+    assert b"4/4" in terminal.getvalue()
     assert b"\x1b" not in out
     assert out.startswith(b"iris: 150 rows")
 
@@ -1218,8 +1230,8 @@ def test_shortcomings_compare_with_weighted_constant_class(run, tmp_path):
     # The other rules of the front are extracted again with the weights.
     assert "differ from those of the run" not in page
     right = RuleSet.from_json(json.dumps(rules)).predict(a[:, None]) == kinds
-    told = rf"accuracy \(data\) of the rules {right.mean():.3f}, .* completeness by rows"
-    assert re.search(told, " ".join(out.split()))
+    message = rf"accuracy \(data\) of the rules {right.mean():.3f}, .* completeness by rows"
+    assert re.search(message, " ".join(out.split()))
 
 
 @pytest.mark.slow

@@ -274,9 +274,9 @@ def test_errors_escape_control_characters(tmp_path, capsys):
     path.write_text("a\x1b]0;owned\x07,b\u202e,y\n" + "1,2,0\n" * 5 + "1,x,1\n" * 5)
     for words in (["--target", "z"], ["--target", "y", "--drop", "nothing"]):
         assert main(["tune", str(path), *words]) == 1
-        told = capsys.readouterr().err
-        assert "\\x1b]0;owned\\x07" in told
-        assert not {"\x1b", "\x07", "\u202e"} & set(told)
+        message = capsys.readouterr().err
+        assert "\\x1b]0;owned\\x07" in message
+        assert not {"\x1b", "\x07", "\u202e"} & set(message)
 
 
 def test_storage_error_lists_known_forms(capsys):
@@ -291,10 +291,10 @@ def test_storage_error_lists_known_forms(capsys):
         "cart",
     ]
     assert main([*words, "--storage", "redis://anna:secret@host/0"]) == 1
-    told = capsys.readouterr().err
-    assert "secret" not in told
+    message = capsys.readouterr().err
+    assert "secret" not in message
     for form in ("redis://anna:***@host", "journal:///", "sqlite:///", "mysql://", "grpc://host"):
-        assert form in told
+        assert form in message
 
 
 def test_measures_option_accepts_rules_and_rule_sets():
