@@ -216,7 +216,7 @@ def check_rows(rng):
         box = (BadClassifier if task == "classification" else BadRegressor)("good", task)
     extractor = make_extractor(name, box, **SETTINGS[name])
     before = copied(X)
-    told = f"{name} for {task}: {fault}, weights: {weight}"
+    description = f"{name} for {task}: {fault}, weights: {weight}"
     try:
         weights = WEIGHTS[weight](len(y)) if weight != "none" else None
         options = {} if weights is None else {"sample_weight": weights}
@@ -251,7 +251,7 @@ def check_rows(rng):
         else:
             assert np.isfinite(answers.astype(float)).all(), answers
     except BaseException as error:
-        error.add_note(told)
+        error.add_note(description)
         raise
 
 
@@ -332,11 +332,11 @@ def check_containers(rng):
     rows = CONTAINERS[how](X)
     one.fit(X, y)
     other.fit(rows, y)
-    told = f"{name}, {how}"
-    assert other.predict(rows).tolist() == one.predict(X).tolist(), told
+    description = f"{name}, {how}"
+    assert other.predict(rows).tolist() == one.predict(X).tolist(), description
     assert [(r.conditions, r.output) for r in other.rules_] == [
         (r.conditions, r.output) for r in one.rules_
-    ], told
+    ], description
 
 
 def test_containers_do_not_change_rules(attack):
@@ -360,8 +360,8 @@ def check_codes(rng):
     for _ in range(4):
         rows = np.empty((n, 2), dtype=object)
         rows[:] = [[few[int(j)] for j in rng.integers(3, size=2)] for _ in range(n)]
-        asked = pd.DataFrame(rows, columns=["a", "b"], dtype=object) if frame else rows
-        assert oracle.query(asked).tolist() == answer(asked), rows
+        query = pd.DataFrame(rows, columns=["a", "b"], dtype=object) if frame else rows
+        assert oracle.query(query).tolist() == answer(query), rows
 
 
 def test_oracle_distinguishes_codes(attack):

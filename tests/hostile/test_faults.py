@@ -119,8 +119,8 @@ def board(result):
     """Return the leaderboard without durations; no trial occurs twice."""
     # Queries before an interruption are repeated; a repeated trial has another
     # number, and may come too late to be a candidate that is extracted from all rows as well.
-    kept = "extractor", "params", "score", "score_std", "state", "n_rules", "performance"
-    rows = [{name: row[name] for name in kept} for row in result]
+    columns = "extractor", "params", "score", "score_std", "state", "n_rules", "performance"
+    rows = [{name: row[name] for name in columns} for row in result]
     numbers = [(row["extractor"], row["trial"]) for row in result]
     assert len(set(numbers)) == len(numbers), "a trial is there twice"
     return sorted(json.dumps(row, sort_keys=True) for row in rows)
@@ -164,16 +164,16 @@ def test_signalled_search_gives_uninterrupted_result(attack, commands, tmp_path,
     assert unbroken.code == 0, unbroken.err
 
     def check(rng):
-        place = tmp_path / f"broken-{rng.integers(2**60)}"
-        place.mkdir()
-        command, told = broken(rng, commands, place, [*SEARCH, *new_storage()], longest)
-        assert command.result["rules"] == unbroken.result["rules"], told
+        case_folder = tmp_path / f"broken-{rng.integers(2**60)}"
+        case_folder.mkdir()
+        command, signals = broken(rng, commands, case_folder, [*SEARCH, *new_storage()], longest)
+        assert command.result["rules"] == unbroken.result["rules"], signals
         expected = board(unbroken.result["leaderboard"])
-        assert board(command.result["leaderboard"]) == expected, told
+        assert board(command.result["leaderboard"]) == expected, signals
         assert (
             command.result["leaderboard"][0]["score"] == unbroken.result["leaderboard"][0]["score"]
         )
-        shutil.rmtree(place)
+        shutil.rmtree(case_folder)
 
     attack(check, 3, 0.003)
 
@@ -195,27 +195,29 @@ def test_signalled_workers_finish_every_trial_once(
     longest = time.monotonic() - begin
 
     def check(rng):
-        place = tmp_path / f"broken-{rng.integers(2**60)}"
-        place.mkdir()
+        case_folder = tmp_path / f"broken-{rng.integers(2**60)}"
+        case_folder.mkdir()
         stored, finished = new_storage(), {}
 
         def between():
             """Check that finished results stay unchanged."""
-            result = finished_in(stored[1], place)
+            result = finished_in(stored[1], case_folder)
             assert finished.items() <= result.items()
             finished.update(result)
 
-        command, told = broken(rng, commands, place, [*words, *stored], longest, between=between)
+        command, signals = broken(
+            rng, commands, case_folder, [*words, *stored], longest, between=between
+        )
         rows = command.result["leaderboard"]
         complete = {(r["extractor"], r["trial"]) for r in rows if r["state"] == "complete"}
-        assert complete == set(finished), told
-        assert len(rows) == 8, told
+        assert complete == set(finished), signals
+        assert len(rows) == 8, signals
         for row in rows:
             # Whether a trial loses the race depends on those that the other worker has finished.
-            assert row["state"] in ("complete", "pruned"), told
+            assert row["state"] in ("complete", "pruned"), signals
             if row["state"] == "complete":
-                assert measured.setdefault(row_key(row), row["score"]) == row["score"], told
-        shutil.rmtree(place)
+                assert measured.setdefault(row_key(row), row["score"]) == row["score"], signals
+        shutil.rmtree(case_folder)
 
     attack(check, 1, 0.003)
 
@@ -261,8 +263,8 @@ def test_signalled_bench_gives_uninterrupted_result(attack, commands, tmp_path):
 
     def check(rng):
         name = f"broken-{rng.integers(2**60)}"
-        _, told = broken(rng, commands, tmp_path, [*BENCH, "--output", name], longest)
-        assert rows(tmp_path / name) == expected, told
+        _, signals = broken(rng, commands, tmp_path, [*BENCH, "--output", name], longest)
+        assert rows(tmp_path / name) == expected, signals
         shutil.rmtree(tmp_path / name)
 
     attack(check, 3, 0.003)
@@ -281,20 +283,20 @@ def test_truncated_journal_loses_last_records_only(tmp_path):
     content = JOURNAL.read_bytes()
     path = tmp_path / "cut.journal"
     lines = content.splitlines(keepends=True)
-    for gone in (1, 2):
-        whole = b"".join(lines[:-gone])
-        path.write_bytes(whole)
+    for n_removed in (1, 2):
+        remaining = b"".join(lines[:-n_removed])
+        path.write_bytes(remaining)
         before = states(path)
-        last = lines[-gone]
+        last = lines[-n_removed]
         for length in range(0, len(last), max(1, len(last) // 40)):
-            path.write_bytes(whole + last[:length])
+            path.write_bytes(remaining + last[:length])
             assert states(path) == before
 
 
 def test_damaged_journal_is_named(attack, tmp_path):
     content, path = JOURNAL.read_bytes(), tmp_path / "damaged.journal"
     path.write_bytes(content)
-    whole = [number for number, *_ in states(path)]
+    expected = [number for number, *_ in states(path)]
 
     def check(rng):
         damaged = bytearray(content)
@@ -307,7 +309,7 @@ def test_damaged_journal_is_named(attack, tmp_path):
         except ValueError as error:
             refusal = str(error)
         else:
-            assert results == whole  # where a text within a record has changed
+            assert results == expected  # where a text within a record has changed
             return
         assert str(path) in refusal
         assert "Move it" in refusal
@@ -341,10 +343,10 @@ def limited(folder, words, before=(), **limits):
 @pytest.mark.slow
 def test_search_resumes_after_full_disk(commands, tmp_path):
     words = [*SEARCH, "--storage", "trials.journal"]
-    code, told = limited(tmp_path, words, FSIZE=20_000)
+    code, output = limited(tmp_path, words, FSIZE=20_000)
     assert code not in (0, 99)
-    assert "Traceback" not in told
-    assert "trials.journal" in told
+    assert "Traceback" not in output
+    assert "trials.journal" in output
     resumed = commands.run(tmp_path, *words)
     assert resumed.code == 0, resumed.err
     fresh = tmp_path / "fresh"
@@ -355,10 +357,10 @@ def test_search_resumes_after_full_disk(commands, tmp_path):
 
 @pytest.mark.slow
 def test_bench_resumes_after_full_disk(commands, tmp_path):
-    code, told = limited(tmp_path, [*BENCH, "--output", "rows"], FSIZE=3_000)
+    code, output = limited(tmp_path, [*BENCH, "--output", "rows"], FSIZE=3_000)
     assert code != 0
-    assert "Traceback" not in told
-    assert "rows" in told
+    assert "Traceback" not in output
+    assert "rows" in output
     resumed = commands.run(tmp_path, *BENCH, "--output", "rows")
     assert resumed.code == 0, resumed.err
     assert len(pd.read_csv(tmp_path / "rows" / "rows.csv")) == 15  # REAL is for classes only
@@ -369,9 +371,9 @@ def test_too_little_memory_gives_one_line_error(tmp_path):
     rows = "a,b,y\n" + "\n".join(f"{i},{i % 7},{i % 3}" for i in range(600_000))
     (tmp_path / "many.csv").write_text(rows)
     words = ["tune", "many.csv", "--target", "y", "--task", "classification", "--black-box", "knn"]
-    code, told = limited(tmp_path, [*words, "--trials", "2", "--quiet"], AS=450 << 20)
+    code, output = limited(tmp_path, [*words, "--trials", "2", "--quiet"], AS=450 << 20)
     assert code != 0
-    assert "Traceback" not in told, told
+    assert "Traceback" not in output, output
 
 
 @pytest.mark.slow
@@ -409,7 +411,7 @@ NO_ROOT = (
 def test_unwritable_folder_is_named(tmp_path, words, named):
     (tmp_path / "shut").mkdir(mode=0o500)
     (tmp_path / "old.journal").touch(0o400)
-    code, told = limited(tmp_path, [*SEARCH, *words], before=NO_ROOT)
+    code, output = limited(tmp_path, [*SEARCH, *words], before=NO_ROOT)
     assert code not in (0, 99)
-    assert named in told
-    assert "Traceback" not in told
+    assert named in output
+    assert "Traceback" not in output

@@ -93,17 +93,17 @@ def mutated_json(rng, data):
     """Return a value with some parts exchanged, removed or added, as text."""
     data, mark = copy.deepcopy(data), "\x01here\x01"
     for _ in range(int(rng.integers(1, 4))):
-        known = list(places(data))
-        if not known:
+        containers = list(places(data))
+        if not containers:
             break
-        holder, key = pick(rng, known)
+        holder, key = pick(rng, containers)
         form = rng.integers(6)
         if form == 0:
             del holder[key]
         elif form == 1 and isinstance(holder, dict):
             holder[pick(rng, ["", "type", "further", "\0"])] = copy.deepcopy(pick(rng, VALUES))
         elif form == 2:
-            other, at = pick(rng, known)
+            other, at = pick(rng, containers)
             if at in other if isinstance(other, dict) else at < len(other):
                 holder[key] = copy.deepcopy(other[at])
         elif form == 3:
@@ -313,11 +313,11 @@ def test_mutants_are_read_or_rejected(attack, kind, tmp_path):
         return "\n".join(lines) + "\n"
 
     def check(rng):
-        given, refusal = mutant(rng), None
+        mutated, refusal = mutant(rng), None
         try:
             with at_most(20), warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)
-                read(given, path)
+                read(mutated, path)
         except (ValueError, TypeError, ImportError, FileNotFoundError) as error:
             refusal = error
         if refusal is not None:

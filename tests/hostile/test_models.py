@@ -55,8 +55,8 @@ def xgboost_model(rng, task):
     settings = {"quantile_alpha": 0.3} if objective == "reg:quantileerror" else {}
     if kind == "dart":
         settings |= {"booster": "dart", "rate_drop": 0.4}
-    made = getattr(xgboost, kinds[kind] + ("Regressor" if task == "numbers" else "Classifier"))
-    return made(
+    cls = getattr(xgboost, kinds[kind] + ("Regressor" if task == "numbers" else "Classifier"))
+    return cls(
         objective=objective,
         max_depth=int(rng.integers(1, 5)),
         enable_categorical=True,
@@ -77,8 +77,8 @@ def lightgbm_model(rng, task):
         "classes": ["multiclass", "multiclassova"],
         "numbers": ["regression", "regression_l1", "huber", "fair", "quantile", "mape"],
     }
-    made = lightgbm.LGBMRegressor if task == "numbers" else lightgbm.LGBMClassifier
-    return made(
+    cls = lightgbm.LGBMRegressor if task == "numbers" else lightgbm.LGBMClassifier
+    return cls(
         objective=pick(rng, objectives[task][: 1 if task == "binary" else None]),
         boosting_type=pick(rng, ["gbdt", "rf", "dart"]),
         num_leaves=int(rng.integers(2, 12)),
@@ -103,8 +103,8 @@ def catboost_model(rng, task):
         "classes": ["MultiClass", "MultiClassOneVsAll"],
         "numbers": ["RMSE", "MAE", "Quantile", "MAPE", "Huber:delta=1.0", "Expectile"],
     }
-    made = catboost.CatBoostRegressor if task == "numbers" else catboost.CatBoostClassifier
-    return made(
+    cls = catboost.CatBoostRegressor if task == "numbers" else catboost.CatBoostClassifier
+    return cls(
         loss_function=pick(rng, losses[task]),
         depth=int(rng.integers(1, 4)),
         nan_mode=pick(rng, ["Min", "Max"]),
@@ -119,10 +119,10 @@ def catboost_model(rng, task):
 
 
 def histogram_model(rng, task):
-    made = HistGradientBoostingRegressor if task == "numbers" else HistGradientBoostingClassifier
+    cls = HistGradientBoostingRegressor if task == "numbers" else HistGradientBoostingClassifier
     losses = ["squared_error", "absolute_error", "quantile"] if task == "numbers" else ["log_loss"]
     loss = pick(rng, losses)
-    return made(
+    return cls(
         loss=loss,
         max_iter=int(rng.integers(1, 6)),
         max_leaf_nodes=int(rng.integers(2, 9)),
@@ -146,11 +146,11 @@ def forest_model(rng, task):
         GradientBoostingClassifier,
         DecisionTreeClassifier,
     ]
-    made = pick(rng, numeric if task == "numbers" else classes)
+    cls = pick(rng, numeric if task == "numbers" else classes)
     settings = {"max_depth": int(rng.integers(1, 5)), **sizes(rng)}
-    if made in (DecisionTreeClassifier, DecisionTreeRegressor):
+    if cls in (DecisionTreeClassifier, DecisionTreeRegressor):
         settings.pop("n_estimators")
-    return made(**settings)
+    return cls(**settings)
 
 
 #: Functions that draw a model, whether it takes missing values and categories, and its rounding.
@@ -226,12 +226,12 @@ def probing_rows(rng, X, ruleset, library):
         probes[name] = values
         rows.append(probes)
     if "color" in X and library in ("lightgbm", "histograms", "catboost"):
-        known = list(X["color"].cat.categories)
+        categories = list(X["color"].cat.categories)
         unseen = X.copy()
-        new = "unseen" if isinstance(known[0], str) else 77
-        unseen["color"] = pd.Categorical([new] * len(X), [*known, new])
+        new = "unseen" if isinstance(categories[0], str) else 77
+        unseen["color"] = pd.Categorical([new] * len(X), [*categories, new])
         for part in rows:
-            part["color"] = part["color"].cat.set_categories([*known, new])
+            part["color"] = part["color"].cat.set_categories([*categories, new])
         rows.append(unseen)
     return pd.concat(rows, ignore_index=True)
 

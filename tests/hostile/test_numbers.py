@@ -199,7 +199,7 @@ def check_performance(rng):
     """Compare shares of rows, also with weights of 0, uncovered rows and labels of any kind."""
     n = int(rng.integers(1, 9))
     pool = pick(rng, [["a", "b", ""], [0, 1, 2], [0, 2**53 + 1, 2**53], [0.5, -0.0, 1e300]])
-    truth, said = ([pick(rng, pool) for _ in range(n)] for _ in range(2))
+    truth, predictions = ([pick(rng, pool) for _ in range(n)] for _ in range(2))
     weights = [pick(rng, [0, 1, 1, 2, 0.25, 1e-300]) for _ in range(n)]
     weights = weights if rng.random() < 0.5 and any(weights) else [1] * n
     covered = [bool(rng.random() < 0.8) for _ in range(n)]
@@ -211,24 +211,32 @@ def check_performance(rng):
         "sample_weight": weights,
     }
     retained = [i for i in range(n) if weights[i] and (covered[i] or how == "penalize")]
-    whole = sum(Fraction(weights[i]) for i in retained)
-    right = {i for i in retained if covered[i] and truth[i] == said[i]}
-    performance = prediction_performance(truth, said, metric="accuracy", **options)
+    total = sum(Fraction(weights[i]) for i in retained)
+    right = {i for i in retained if covered[i] and truth[i] == predictions[i]}
+    performance = prediction_performance(truth, predictions, metric="accuracy", **options)
     if not retained:
         assert performance != performance
         return
-    share = sum(Fraction(weights[i]) for i in right) / whole
-    assert math.isclose(performance, share, rel_tol=1e-12), (truth, said, weights, covered, how)
+    share = sum(Fraction(weights[i]) for i in right) / total
+    assert math.isclose(performance, share, rel_tol=1e-12), (
+        truth,
+        predictions,
+        weights,
+        covered,
+        how,
+    )
     f1 = Fraction(0)
-    for label in set(truth) | set(said):
+    for label in set(truth) | set(predictions):
         actual = sum(Fraction(weights[i]) for i in retained if truth[i] == label)
-        given = sum(Fraction(weights[i]) for i in retained if covered[i] and said[i] == label)
+        predicted = sum(
+            Fraction(weights[i]) for i in retained if covered[i] and predictions[i] == label
+        )
         hits = sum(Fraction(weights[i]) for i in right if truth[i] == label)
-        f1 += 2 * hits / (actual + given) * actual / whole if actual else 0
-    performance = prediction_loss(truth, said, metric="f1_weighted", **options)
+        f1 += 2 * hits / (actual + predicted) * actual / total if actual else 0
+    performance = prediction_loss(truth, predictions, metric="f1_weighted", **options)
     assert math.isclose(performance, 1 - f1, rel_tol=1e-12, abs_tol=1e-12), (
         truth,
-        said,
+        predictions,
         weights,
         how,
     )

@@ -95,15 +95,15 @@ def expected_counts(ruleset, table, tables):
     for row, label, weight in zip(rows, labels, weights, strict=True):
         if not weight:
             continue
-        held = [all(tables.holds(c, row) for c in rule.conditions) for rule in ruleset]
-        n_covered += any(held)
-        for i in (i for i, holds in enumerate(held) if holds):
+        matches = [all(tables.holds(c, row) for c in rule.conditions) for rule in ruleset]
+        n_covered += any(matches)
+        for i in (i for i, holds in enumerate(matches) if holds):
             counts[i, label] += weight
             sums[i] += weight
-            if sum(held) == 1:
+            if sum(matches) == 1:
                 alone[i] += weight
-        if any(held) and ruleset.voting is None:
-            assigned[tables.first(ruleset, held), label] += weight
+        if any(matches) and ruleset.voting is None:
+            assigned[tables.first(ruleset, matches), label] += weight
     n_rows = sum(weight > 0 for weight in weights)
     return (n_covered, n_rows - n_covered), counts, alone, assigned, sums
 
@@ -131,17 +131,17 @@ def check_case(rng, tables, name, store, folder, results):
     if rng.random() < 0.1:
         check_sample(ruleset, table, source)
     n_rows, by_label, alone, assigned, sums = expected_counts(ruleset, table, tables)
-    told = (str(ruleset), table)
+    case = (str(ruleset), table)
     rules = range(len(ruleset))
-    assert counts.n_rows == n_rows, told
-    assert counts.alone.tolist() == [float(alone[i]) for i in rules], told
+    assert counts.n_rows == n_rows, case
+    assert counts.alone.tolist() == [float(alone[i]) for i in rules], case
     if counts.classes is not None:
         for kind, expected in enumerate([by_label] if ruleset.voting else [by_label, assigned]):
             result = Counter()
             for index, label in enumerate(counts.classes.labels):
                 for i in rules:
                     result[i, label] += Fraction(counts.classes.by_rule[kind, index, i])
-            assert +result == +expected, told
+            assert +result == +expected, case
         return
     np.testing.assert_array_equal(counts.numbers.by_rule[0, 0], [float(sums[i]) for i in rules])
     for i in rules:
@@ -157,7 +157,7 @@ def check_case(rng, tables, name, store, folder, results):
         )
         assert math.isclose(
             counts.numbers.by_rule[0, 1, i], exact, rel_tol=1e-12, abs_tol=1e-12 * size
-        ), told
+        ), case
 
 
 def check_sample(ruleset, table, source):

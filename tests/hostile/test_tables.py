@@ -114,10 +114,10 @@ def rule_set(rng):
         premise = [condition(rng, kinds) for _ in range(rng.integers(0, 4))]
         output = pick(rng, classes) if classes else pick(rng, [1.5, -0.0, 3, affine(rng, numeric)])
         counts = rng.integers(0, 4, len(classes)).tolist() if classes else None
-        seen = RuleStatistics(int(rng.integers(9)), counts) if rng.random() < 0.5 else None
+        statistics = RuleStatistics(int(rng.integers(9)), counts) if rng.random() < 0.5 else None
         weight = pick(rng, [1.0, 0.1, -0.3, 0.0, 2.0]) if voting else 1.0
         try:
-            rules.append(Rule(premise, output, seen, weight))
+            rules.append(Rule(premise, output, statistics, weight))
         except ValueError:  # conditions that contradict each other
             continue
     fallback = None
@@ -152,20 +152,20 @@ def column(rng, kind, n_rows):
 
 def as_pandas(rng, kind, values):
     """Return a column in one of the types of pandas, and the values that it then holds."""
-    gone = any(v is None for v in values)
+    has_missing = any(v is None for v in values)
     ways = ["object", "category"]
     if kind == "number":
         ways += ["float64", "float32", "Float64", "Float32", "double[pyarrow]", "nan object"]
     elif kind in ("code", "big"):
         small = [] if kind == "big" else ["Int16", "uint8"]
-        ways += ["Int64", "int64[pyarrow]", *small, *([] if gone else ["int64"])]
-        ways += ["uint64"] if not gone and min(values, default=0) >= 0 else []
+        ways += ["Int64", "int64[pyarrow]", *small, *([] if has_missing else ["int64"])]
+        ways += ["uint64"] if not has_missing and min(values, default=0) >= 0 else []
     elif kind == "flag":
-        ways += ["boolean", "bool[pyarrow]", *([] if gone else ["bool"])]
+        ways += ["boolean", "bool[pyarrow]", *([] if has_missing else ["bool"])]
     else:
-        ways += ["string", "str", *([] if gone else ["U"])]
+        ways += ["string", "str", *([] if has_missing else ["U"])]
     way = pick(rng, ways)
-    if way == "uint8" and (gone or min(values, default=0) < 0):
+    if way == "uint8" and (has_missing or min(values, default=0) < 0):
         way = "Int16"
     if way in ("float32", "Float32"):
         with np.errstate(over="ignore"):
@@ -176,9 +176,9 @@ def as_pandas(rng, kind, values):
     if way == "nan object":
         return pd.Series([math.nan if v is None else v for v in values], dtype=object), values
     if way == "category":
-        known = list(dict.fromkeys(v for v in values if v is not None))
-        codes = [-1 if v is None else known.index(v) for v in values]
-        held = pd.Index(known, dtype=object if rng.random() < 0.5 else None)
+        values_without_missing = list(dict.fromkeys(v for v in values if v is not None))
+        codes = [-1 if v is None else values_without_missing.index(v) for v in values]
+        held = pd.Index(values_without_missing, dtype=object if rng.random() < 0.5 else None)
         values = [None if k < 0 else held[k] for k in codes]  # without a dtype pandas may round
         values = [v.item() if isinstance(v, np.generic) else v for v in values]
         return pd.Series(pd.Categorical.from_codes(codes, held)), values
@@ -272,11 +272,11 @@ def holds(c, row):
 
 
 def rank(ruleset, rule):
-    seen = rule.statistics
-    counts = seen.class_counts if seen else None
-    known = ruleset.classes is not None and counts and sum(counts) > 0
-    purity = counts[ruleset.classes.index(rule.output)] / sum(counts) if known else 0.0
-    return purity, seen.n_rows if seen else 0
+    statistics = rule.statistics
+    counts = statistics.class_counts if statistics else None
+    has_counts = ruleset.classes is not None and counts and sum(counts) > 0
+    purity = counts[ruleset.classes.index(rule.output)] / sum(counts) if has_counts else 0.0
+    return purity, statistics.n_rows if statistics else 0
 
 
 def first(ruleset, held):
@@ -337,17 +337,22 @@ def check_answers(rng):
     matches = ruleset.match(X)
     assert matches.dtype == bool
     assert matches.tolist() == expected, (str(ruleset), X, rows)
-    assert ruleset.covers(X).tolist() == [any(held) for held in expected]
+    assert ruleset.covers(X).tolist() == [any(row_matches) for row_matches in expected]
     if ruleset.voting is None:
-        assert ruleset.assign(X).tolist() == [first(ruleset, held) for held in expected]
-    wanted = [predicted(ruleset, held, row) for held, row in zip(expected, rows, strict=True)]
-    if None in wanted:
+        assert ruleset.assign(X).tolist() == [
+            first(ruleset, row_matches) for row_matches in expected
+        ]
+    predictions = [
+        predicted(ruleset, row_matches, row)
+        for row_matches, row in zip(expected, rows, strict=True)
+    ]
+    if None in predictions:
         with np.errstate(all="ignore"), pytest.raises(ValueError, match="no fallback"):
             ruleset.predict(X)
         return
     with np.errstate(all="ignore"):
         answers = ruleset.predict(X).tolist()
-    assert all(map(same, answers, wanted)), (str(ruleset), X, answers, wanted)
+    assert all(map(same, answers, predictions)), (str(ruleset), X, answers, predictions)
 
 
 def test_predictions_equal_loop_over_rows(attack):
@@ -425,11 +430,11 @@ def check_nearest(rng):
     columns = [column(rng, "number", 4) for _ in range(n)]
     X = np.array(columns, dtype=float).T
     answers = ruleset.predict(X).tolist()
-    for row, held, answer in zip(
+    for row, matches, answer in zip(
         zip(*columns, strict=True), ruleset.match(X), answers, strict=True
     ):
-        if held.any():
-            assert answer == float(held.argmax())
+        if matches.any():
+            assert answer == float(matches.argmax())
             continue
         distances = [exact_distance(ruleset, rule, row) for rule in ruleset]
         result = distances[int(answer)]
