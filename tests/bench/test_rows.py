@@ -60,12 +60,12 @@ def test_read_rows_skips_incomplete_line(tmp_path_factory, data):
     content = path.read_bytes()
     cut = data.draw(st.integers(0, len(content)))
     path.write_bytes(content[:cut])
-    whole = max(content[:cut].count(b"\n") - 1, 0)
+    n_complete = max(content[:cut].count(b"\n") - 1, 0)
     file = RowFile(path)
-    assert len(file.read()) == whole
+    assert len(file.read()) == n_complete
     file.add(ROW | {"fold": 9})
     table = read_rows(path)
-    assert table["fold"].tolist() == [*[1, 2, 3][:whole], 9]
+    assert table["fold"].tolist() == [*[1, 2, 3][:n_complete], 9]
 
 
 @settings(max_examples=40, deadline=None)

@@ -80,8 +80,11 @@ def test_row_matches_scikit_learn_and_formulas(whole):
         cart = CARTExtractor(FrozenEstimator(box), max_leaf_nodes=4, random_state=5).fit(
             X.iloc[train]
         )
-        said, truth = cart.predict(X.iloc[test]), y.iloc[test]
-        f1, accuracy = f1_score(truth, said, average="weighted"), accuracy_score(truth, said)
+        predictions, truth = cart.predict(X.iloc[test]), y.iloc[test]
+        f1, accuracy = (
+            f1_score(truth, predictions, average="weighted"),
+            accuracy_score(truth, predictions),
+        )
         n_rules = len(cart.rules_)
         assert row["n_rules"] == row["size"] == n_rules
         assert row["performance"] == pytest.approx(f1)
@@ -93,7 +96,7 @@ def test_row_matches_scikit_learn_and_formulas(whole):
         assert row["fire"] == pytest.approx(fire_score(1 - accuracy, n_rules))
         assert row["q"] == pytest.approx(q_score(1 - f1, n_rules, cart.completeness_))
         answers = box.predict(X.iloc[test])
-        assert row["fidelity"] == pytest.approx(accuracy_score(answers, said))
+        assert row["fidelity"] == pytest.approx(accuracy_score(answers, predictions))
         assert row["black_box_quality"] == pytest.approx(
             f1_score(truth, answers, average="weighted")
         )
@@ -296,11 +299,11 @@ def test_untrainable_black_box_fails_its_rows(tmp_path):
 
 
 def test_folds_zero_and_one_split_rows(tmp_path):
-    for folds, asked in ((0, 150), (1, 75)):
+    for folds, n_queries in ((0, 150), (1, 75)):
         config = config_from(BASE | {"folds": folds, "seeds": [0], "extractors": ["cart"]})
         rows = run_bench(config, tmp_path / str(folds)).rows
         assert rows["fold"].tolist() == [0]
-        assert rows["black_box_rows"].tolist() == [asked]
+        assert rows["black_box_rows"].tolist() == [n_queries]
 
 
 @pytest.mark.slow

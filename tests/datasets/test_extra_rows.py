@@ -66,8 +66,8 @@ def test_read_table_omits_totals_after_blocks_only(tmp_path, seed, sizes, has_ki
     rows += make_rows(3, seed % 2**31 + 99, has_kind=has_kind)
     staff += [int(row[1]) for row in rows[-3:]]
     columns = slice(len(NAMES) if has_kind else 3)
-    kept, finding = read_staff([row[columns] for row in rows], tmp_path)
-    assert kept == staff
+    staff_read, finding = read_staff([row[columns] for row in rows], tmp_path)
+    assert staff_read == staff
     assert "left out among the data (sums or means of other rows): " in finding
 
 
@@ -77,8 +77,8 @@ def test_read_table_keeps_data_named_like_a_total(tmp_path, seed, n_rows, name):
     rows = make_rows(n_rows, seed)
     rows[-1][3] = rows[0][3]  # a word that another row has in the same column
     rows[seed % n_rows][0] = name
-    kept, finding = read_staff(rows, tmp_path)
-    assert kept == [int(row[1]) for row in rows]
+    staff, finding = read_staff(rows, tmp_path)
+    assert staff == [int(row[1]) for row in rows]
     assert "left out" not in finding
 
 
@@ -121,8 +121,8 @@ def test_load_dataset_omits_subtotals(separator, suffix, tmp_path):
 
 def test_read_table_omits_headings_of_groups(tmp_path):
     rows = [["North", "", "", ""], *make_rows(6, 0), ["South", "", "", ""], *make_rows(6, 1)]
-    kept, finding = read_staff(rows, tmp_path)
-    assert kept == [int(row[1]) for row in rows if row[1]]
+    staff, finding = read_staff(rows, tmp_path)
+    assert staff == [int(row[1]) for row in rows if row[1]]
     assert "2 rows left out among the data (headings of the rows below them)" in finding
     gaps = [*make_rows(6, 0), ["Shop 9", "", "", ""], *make_rows(6, 1)]  # a row without values
     assert len(read_staff(gaps, tmp_path)[0]) == len(gaps)

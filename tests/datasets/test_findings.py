@@ -42,9 +42,9 @@ def test_findings_name_option_for_equal_columns():
 
 
 def test_findings_ignore_type_and_sign_of_zero():
-    whole = RANDOM.integers(0, 9, size=40)
-    floats = np.where(whole == 0, -0.0, whole)
-    (note,) = found({"whole": whole, "floats": floats})
+    integers = RANDOM.integers(0, 9, size=40)
+    floats = np.where(integers == 0, -0.0, integers)
+    (note,) = found({"whole": integers, "floats": floats})
     assert "'whole' and 'floats' are equal" in note
 
 

@@ -31,8 +31,8 @@ def write(tmp_path):
 
 def column(cells, **options) -> list:
     frame = pd.DataFrame({"x": pd.Series(cells, dtype=object)})
-    (made,) = read_table(frame, **options).frame.to_dict("list").values()
-    return made
+    (values,) = read_table(frame, **options).frame.to_dict("list").values()
+    return values
 
 
 # Numbers ------------------------------------------------------------------------------------------
@@ -264,8 +264,8 @@ def test_read_table_reads_decimal_commas(write):
     # Without any comma, points are decimal.
     plain = load_dataset(write("a;y\n1.200;p\n1.500;q\n"), target="y")
     assert plain.X["a"].tolist() == [1.2, 1.5]
-    said = load_dataset(write("a;y\n1.200;p\n1.500;q\n"), target="y", decimal=",")
-    assert said.X["a"].tolist() == [1200, 1500]
+    with_comma = load_dataset(write("a;y\n1.200;p\n1.500;q\n"), target="y", decimal=",")
+    assert with_comma.X["a"].tolist() == [1200, 1500]
 
 
 POINTS, COMMAS = "a\tb\tc\n1,234.5\t7\t0.5\n12,345\t8\t1.25\n", "a;b;c\n1.234,5;7;0,5\n2,25;8;2\n"

@@ -27,8 +27,8 @@ def codes(tmp_path: Path) -> Path:
 
 def test_declared_columns_keep_leading_zeros(codes: Path) -> None:
     assert read_table(codes, categories="zip").frame["zip"].tolist() == ZIPS
-    whole = read_table(codes, categories=["zip"], decimal=",").frame
-    assert whole["zip"].tolist() == ZIPS
+    with_comma = read_table(codes, categories=["zip"], decimal=",").frame
+    assert with_comma["zip"].tolist() == ZIPS
 
 
 def test_labels_with_leading_zeros_are_distinct_classes(codes: Path) -> None:

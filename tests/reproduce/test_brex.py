@@ -105,10 +105,10 @@ def test_benchmark_formula_takes_all_assignments_once() -> None:
 
 def test_benchmark_formulas_do_not_depend_on_the_run(small_run: BrexRun) -> None:
     more = reproduce_brex(**{**SMALL, "arities": [5], "formulas": 3, "methods": CHEAP[1:]})
-    known = {row.key: row for row in small_run.rows}
-    pair = [row for row in more.rows if row.key in known]
+    rows_by_key = {row.key: row for row in small_run.rows}
+    pair = [row for row in more.rows if row.key in rows_by_key]
     assert len(pair) == 2 * 2 + 2 + 4
-    assert all(known[row.key] == row for row in pair)
+    assert all(rows_by_key[row.key] == row for row in pair)
     other = reproduce_brex(**{**SMALL, "arities": [5], "seed": 1, "tables": [3]})
     assert {row.formula for row in other.rows} & {row.formula for row in more.rows} == set()
 

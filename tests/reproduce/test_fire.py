@@ -263,30 +263,30 @@ def test_fire_frame_has_a_row_per_row(table):
 
 @pytest.mark.slow
 def test_interrupted_run_is_resumed(table, path, tmp_path):
-    broken, asked = tmp_path / "cells", []
+    broken, steps = tmp_path / "cells", []
     lines = path.read_bytes().splitlines(keepends=True)
     assert len(lines) == 1 + 8
     # Killed while it wrote the fifth of 8 cells.
     broken.write_bytes(b"".join(lines[:5]) + lines[5][:40])
     second_result = reproduce_fire(
-        n_splits=2, path=broken, n_jobs=2, progress=lambda *a: asked.append(a)
+        n_splits=2, path=broken, n_jobs=2, progress=lambda *a: steps.append(a)
     )
     assert without_seconds(second_result) == without_seconds(table)
-    assert sorted(key for key, *_ in asked) == [
+    assert sorted(key for key, *_ in steps) == [
         ("black box", "public", -1),
         ("ours", "half", 0),
         ("ours", "half", 1),
         ("ours", "public", -1),
     ]
-    assert [(done, n_cells) for _, done, n_cells, _ in asked] == [(n, 8) for n in range(5, 9)]
-    assert all(left >= 0 for *_, left in asked)
+    assert [(done, n_cells) for _, done, n_cells, _ in steps] == [(n, 8) for n in range(5, 9)]
+    assert all(left >= 0 for *_, left in steps)
     assert len(broken.read_bytes().splitlines()) == 1 + 8  # the incomplete line is gone
-    asked.clear()
+    steps.clear()
     assert (
-        reproduce_fire(n_splits=2, path=broken, progress=lambda *a: asked.append(a))
+        reproduce_fire(n_splits=2, path=broken, progress=lambda *a: steps.append(a))
         == second_result
     )
-    assert asked == []
+    assert steps == []
 
 
 def test_fewer_splits_reuse_measured_cells(table, path):

@@ -222,10 +222,10 @@ def test_differences_name_better_and_worse_inputs(rows):
             ("In sample", row["in_sample"]),
             ("Held out", {k: v["mean"] for k, v in row["held_out"].items() if k != "params"}),
         ):
-            told = text.partition(f"{label}: ")[2].partition(".")[0]
-            assert "reproduced" not in told  # none of these four has all six scores
+            sentence = text.partition(f"{label}: ")[2].partition(".")[0]
+            assert "reproduced" not in sentence  # none of these four has all six scores
             verdicts = {}
-            for part in told.split("; "):
+            for part in sentence.split("; "):
                 verdict = next(v for v in ("as printed", "better", "worse") if part.startswith(v))
                 verdicts |= dict.fromkeys(part.removeprefix(verdict).strip().split(", "), verdict)
             assert set(verdicts) == {"F1", "rules", "completeness"}

@@ -82,7 +82,7 @@ def same_numbers(
             close(outcome(lambda s=scorer: s(ruleset, counts)), expected, score)
     if not rule_measures:
         return
-    whole = weights is None or (np.asarray(weights) % 0.25 == 0).all()
+    is_exact = weights is None or (np.asarray(weights) % 0.25 == 0).all()
     for assigned in (False, True):
         expected = outcome(lambda a=assigned: confusion(ruleset, X, y, weights, assigned=a))
         result = outcome(lambda a=assigned: confusion(ruleset, counts, assigned=a))
@@ -90,7 +90,7 @@ def same_numbers(
             assert result == expected
             continue
         for name in ("p", "n", "P", "N", "unique"):
-            if whole:
+            if is_exact:
                 np.testing.assert_array_equal(
                     getattr(result, name), getattr(expected, name), err_msg=name
                 )

@@ -51,9 +51,9 @@ def table_of(task: str, n_rows: int = 400, seed: int = 0, *, gaps: bool = True) 
     """Return numbers of several kinds, a category, missing values, weights and labels."""
     rng = np.random.default_rng(seed)
     size, age = rng.normal(size=n_rows), rng.gamma(2.0, 1e3, n_rows)
-    whole = rng.integers(0, 12, n_rows).astype(float)
+    integers = rng.integers(0, 12, n_rows).astype(float)
     color: Any = rng.choice(["red", "blue", "green", "gray"], n_rows)
-    score = size + (color == "blue") - (age > 2000) * (whole > 5) + rng.normal(0, 0.4, n_rows)
+    score = size + (color == "blue") - (age > 2000) * (integers > 5) + rng.normal(0, 0.4, n_rows)
     if task == "classification":
         label: Any = np.array(["low", "middle", "top"])[np.digitize(score, [-0.5, 0.7])]
     else:  # in eighths, so that sums in any order are exact
@@ -66,7 +66,7 @@ def table_of(task: str, n_rows: int = 400, seed: int = 0, *, gaps: bool = True) 
         {
             "size": size,
             "age": age,
-            "whole": whole,
+            "whole": integers,
             "color": color,
             "label": label,
             "weight": rng.choice([0.0, 0.5, 1.0, 3.0], n_rows),
@@ -119,8 +119,8 @@ def in_memory(
     """Return the rules of the bin numbers, expressed by the columns themselves."""
     features = [name for name in frame.columns if name not in ("label", "weight")]
     X = frame[features].copy()
-    for name, places in cuts.items():
-        codes = np.searchsorted(places, frame[name]).astype(float)
+    for name, thresholds in cuts.items():
+        codes = np.searchsorted(thresholds, frame[name]).astype(float)
         X[name] = np.where(frame[name].isna(), np.nan, codes)
     labels = frame["label"].to_numpy()
     kind = CallableRegressor if labels.dtype.kind == "f" else CallableClassifier
@@ -132,10 +132,10 @@ def in_memory(
     def in_units(condition: Any) -> Any:
         if not isinstance(condition, Interval):
             return condition
-        places = cuts[features[condition.feature]]
-        held = np.flatnonzero(condition.holds(lambda _: np.arange(len(places) + 1.0)))
-        low = -math.inf if held[0] == 0 else places[held[0] - 1]
-        high = math.inf if held[-1] == len(places) else places[held[-1]]
+        thresholds = cuts[features[condition.feature]]
+        bins = np.flatnonzero(condition.holds(lambda _: np.arange(len(thresholds) + 1.0)))
+        low = -math.inf if bins[0] == 0 else thresholds[bins[0] - 1]
+        high = math.inf if bins[-1] == len(thresholds) else thresholds[bins[-1]]
         return Interval(condition.feature, low, high, missing=condition.missing)
 
     rules = rules.replace(
@@ -156,8 +156,10 @@ def _without(rules: RuleSet, digits: int | None = None) -> RuleSet:
             mean = round(mean, digits)
         return replace(statistics, mean=mean, standard_deviation=None)
 
-    known = [replace(rule, statistics=shown(rule.statistics)) for rule in rules if rule.statistics]
-    return rules.replace(rules=known, domain=None)
+    rules_with_statistics = [
+        replace(rule, statistics=shown(rule.statistics)) for rule in rules if rule.statistics
+    ]
+    return rules.replace(rules=rules_with_statistics, domain=None)
 
 
 SETTINGS: list[dict[str, Any]] = [
@@ -238,8 +240,8 @@ def test_linear_grids_equal_rows_in_memory(settings: dict[str, Any]) -> None:
     extraction = extract_source(extractor, X.assign(label=y), "label", cuts=cuts)
     fitted = clone(extractor).set_params(estimator=CallableRegressor(lambda _: y)).fit(X)
     assert len(extraction.rules) == len(fitted.rules_) >= 3
-    place = extraction.rules.assign(X)
-    assert (place == fitted.rules_.assign(X)).all()
+    rule_index = extraction.rules.assign(X)
+    assert (rule_index == fitted.rules_.assign(X)).all()
     for rule, other in zip(extraction.rules, fitted.rules_, strict=True):
         assert type(rule.output) is type(other.output)
         assert rule.statistics is not None
@@ -261,15 +263,15 @@ def test_linear_grids_use_numbers_that_all_rows_have() -> None:
     frame = table_of("regression")
     extractor = GridRExExtractor(None, max_rules=6, max_terms=None)
     extraction = extract_source(extractor, frame, "label", cuts=8, sample_weight="weight")
-    known = ["age", "whole"]
+    complete = ["age", "whole"]
     rows = frame[frame["weight"] > 0].reset_index(drop=True)
-    place = extraction.rules.assign(rows)
-    assert (place >= 0).all()
+    rule_index = extraction.rules.assign(rows)
+    assert (rule_index >= 0).all()
     errors = []
     for number, rule in enumerate(extraction.rules):
-        inside = rows[place == number]
+        inside = rows[rule_index == number]
         root = np.sqrt(inside["weight"].to_numpy())
-        design = np.column_stack([np.ones(len(inside)), inside[known]])
+        design = np.column_stack([np.ones(len(inside)), inside[complete]])
         best, *_ = np.linalg.lstsq(design * root[:, None], inside["label"] * root, rcond=None)
         predicted = extraction.rules.predict(inside[FEATURES])
         errors.append(float(np.abs(design @ best - predicted).max()))
@@ -306,8 +308,8 @@ def test_linear_grids_accept_little_data(case: str) -> None:
     if case in ("one row", "constant label"):
         assert outputs == [frame["label"].iloc[0]]
     else:  # constants, which are the means of their rows
-        place = extraction.rules.assign(frame)
-        means = frame["label"].groupby(place).mean()
+        rule_index = extraction.rules.assign(frame)
+        means = frame["label"].groupby(rule_index).mean()
         assert outputs == pytest.approx(means.tolist(), abs=0.01)
         assert len(outputs) > 1
 
@@ -343,16 +345,16 @@ def test_extract_source_domain_equals_rows() -> None:
 
 def test_extract_source_reads_once_per_level() -> None:
     frame = table_of("classification", gaps=False)
-    looked = []
+    reads = []
 
     def batches() -> Any:
-        looked.append(1)
+        reads.append(1)
         return iter([frame[:150], frame[150:]])
 
     cuts = {"size": [-0.5, 0.0, 0.5], "age": [1000, 2000], "whole": [5.5], "weight": [1]}
     extraction = extract_source(CARTExtractor(None, max_depth=3), batches, "label", cuts=cuts)
     assert extraction.n_passes == 3  # the leaves of the fourth level follow from their parents
-    assert len(looked) == 3 + 2  # the names of columns, and their types
+    assert len(reads) == 3 + 2  # the names of columns, and their types
     assert extraction.cuts["age"] == (1000.0, 2000.0)
 
 

@@ -347,9 +347,9 @@ def test_nan_is_rejected_as_a_label(name: str, look: Callable[..., Any], tmp_pat
     frame = pd.DataFrame({"x": [-1.0, 1.0, 2.0, 3.0], "label": [1.0, 2.0, 2.0, np.nan]})
     source = SOURCES[name](frame, tmp_path)  # every other gap is NULL, and this one is not
     options: dict[str, Any] = {} if look is count_source else {"task": "classification"}
-    given = {count_source: [ruleset], extract_source: [CARTExtractor(None)]}.get(look, [])
+    arguments = {count_source: [ruleset], extract_source: [CARTExtractor(None)]}.get(look, [])
     with pytest.raises(SourceError, match="label in every row"):
-        look(*given, source, "label", **options)
+        look(*arguments, source, "label", **options)
 
 
 @pytest.mark.parametrize("column", ["size", "label", "weight"])
