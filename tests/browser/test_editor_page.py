@@ -135,11 +135,11 @@ def check_edits(browser: Any, cases: ModuleType, folder: Path, seed: int, n_edit
         n_made += 1
         expected = expected_figures(log.rules, X, np.asarray(y), model)
         for name, value in expected.items():
-            shown = outcome["figures"][name]
+            page_value = outcome["figures"][name]
             if np.isnan(value):
-                assert shown is None
+                assert page_value is None
             else:
-                assert shown == pytest.approx(value, rel=1e-9, abs=1e-12), (name, edit)
+                assert page_value == pytest.approx(value, rel=1e-9, abs=1e-12), (name, edit)
         changes = Effect(rules, log.rules, EffectRows(X, np.asarray(y), model, "rows")).figures
         for interval, change in zip(outcome["intervals"], changes, strict=True):
             ends = [change.difference.low, change.difference.high]

@@ -190,31 +190,33 @@ def test_page_explains_rows_like_python(name, usual) -> None:
     rows = random_rows(ruleset, np.random.default_rng(3), 60)
     outcome = usual.run(EXPLAIN, rule_view(ruleset, None), rows)
     counterfactuals = 0
-    for row, said in zip(rows, outcome, strict=True):
+    for row, explanation in zip(rows, outcome, strict=True):
         try:
             expected = ruleset.explain(row)
         except ValueError:  # no rule, no fallback
-            assert said["prediction"] is None
+            assert explanation["prediction"] is None
             assert ruleset.fallback is None
             continue
-        assert same(expected.prediction, said["prediction"]), row
-        assert said["held"] == [rule.index for rule in expected.matching_rules], row
-        assert said["rule"] == (-1 if expected.rule is None else expected.rule), row
-        assert said["reason"] == expected.reason, row
-        assert said["conditions"] == [as_dict(c) for c in expected.conditions], row
+        assert same(expected.prediction, explanation["prediction"]), row
+        assert explanation["held"] == [rule.index for rule in expected.matching_rules], row
+        assert explanation["rule"] == (-1 if expected.rule is None else expected.rule), row
+        assert explanation["reason"] == expected.reason, row
+        assert explanation["conditions"] == [as_dict(c) for c in expected.conditions], row
         if expected.reason == "vote" and ruleset.classes is not None:
-            assert said["sums"] == pytest.approx(list(expected.sums.values()), rel=1e-12, abs=1e-15)
-        other, told = expected.counterfactual, said["other"]
-        assert (other is None) == (told is None), row
+            assert explanation["sums"] == pytest.approx(
+                list(expected.sums.values()), rel=1e-12, abs=1e-15
+            )
+        other, counterfactual = expected.counterfactual, explanation["other"]
+        assert (other is None) == (counterfactual is None), row
         if other is None:
             continue
         counterfactuals += 1
-        assert told["distance"] == pytest.approx(other.distance, rel=1e-9), row
+        assert counterfactual["distance"] == pytest.approx(other.distance, rel=1e-9), row
         changes = [[c.feature, c.before, c.after] for c in other.changes]
-        assert told["changes"] == changes, row
-        assert same(other.prediction, told["prediction"]), row
-        assert told["rule"] == (-1 if other.rule is None else other.rule), row
-        assert told["rules"] == list(other.rules), row
+        assert counterfactual["changes"] == changes, row
+        assert same(other.prediction, counterfactual["prediction"]), row
+        assert counterfactual["rule"] == (-1 if other.rule is None else other.rule), row
+        assert counterfactual["rules"] == list(other.rules), row
     assert counterfactuals > 5
 
 
@@ -228,17 +230,17 @@ def test_page_predicts_and_explains_a_typed_row(usual, runs) -> None:
             if value is not None:
                 field.send_keys(str(value))
         expected = rules.explain([5.0, 3.0, *row])
-        said = browser.wait_for(
+        text = browser.wait_for(
             "#prediction", f"Nearest other prediction: {expected.counterfactual.prediction}"
         )
-        assert f"Prediction: {expected.prediction}" in said
+        assert f"Prediction: {expected.prediction}" in text
         if expected.rule is None:
-            assert "by the fallback, since no rule holds" in said
+            assert "by the fallback, since no rule holds" in text
         else:
-            assert f"by rule {expected.rule + 1}, the first that holds" in said
+            assert f"by rule {expected.rule + 1}, the first that holds" in text
         for change in expected.counterfactual.changes:
             before = "missing" if change.before is None else f"{change.before:g}"
-            assert f"{change.feature} were {change.after:g} instead of {before}" in said
+            assert f"{change.feature} were {change.after:g} instead of {before}" in text
     browser.run("byId('next-row').click()")
     assert length.get_attribute("value") != "4.9"
     width.clear()
@@ -257,16 +259,16 @@ def test_rule_cards_equal_python(usual, runs) -> None:
         "  record: card.querySelector('.record').textContent }))"
     )
     sentences = rules.to_sentences().splitlines()
-    held, assigned = rules.match(iris.X), rules.assign(iris.X)
+    matches, assigned = rules.match(iris.X), rules.assign(iris.X)
     for i, card in enumerate(cards[:3]):
         # Same words as in the sentences, except for commas.
         words = sentences[i].split(".", 1)[1].split(", then")[0].strip()
-        said = card["premise"].replace("Else if", "Otherwise, if")
-        assert said.replace(",", "") == words.replace(",", "")
+        premise = card["premise"].replace("Else if", "Otherwise, if")
+        assert premise.replace(",", "") == words.replace(",", "")
         assert card["outcome"] == rules.rules[i].output
         wrong = int((assigned == i).sum() - report["p"].iloc[i])
-        told = "all right" if not wrong else f"{wrong} wrong"
-        assert card["record"] == f"decides {(assigned == i).sum()} of 150 rows, {told}"
+        errors = "all right" if not wrong else f"{wrong} wrong"
+        assert card["record"] == f"decides {(assigned == i).sum()} of 150 rows, {errors}"
         usual.run("document.querySelectorAll('.rule-details')[arguments[0]].open = true", i)
         figures = usual.wait_until(
             "const box = document.querySelectorAll('.rule-details')[arguments[0]]"
@@ -285,9 +287,9 @@ def test_rule_cards_equal_python(usual, runs) -> None:
             report["c2"].iloc[i], abs=6e-4
         )
         assert figures["Could be chance"].startswith("no")
-        assert figures["Holds for"].startswith(f"{held[:, i].sum()} rows")
+        assert figures["Holds for"].startswith(f"{matches[:, i].sum()} rows")
     assert cards[3]["premise"] == sentences[3]
-    alone = ~held.any(axis=1)
+    alone = ~matches.any(axis=1)
     wrong = (rules.predict(iris.X) != iris.y)[alone].sum()
     assert cards[3]["record"] == f"decides {alone.sum()} of 150 rows, {wrong} wrong"
 

@@ -39,9 +39,9 @@ def scores_and_judged(candidates: Candidates, settings: dict) -> tuple[np.ndarra
 def python_ranking(candidates: Candidates, settings: dict) -> tuple[np.ndarray, list[int], int]:
     """Return mean scores, the ranking and the candidate that a search would choose."""
     signed, by = scores_and_judged(candidates, settings)
-    size, asked = candidates.means("size"), candidates.means("black_box_rows")
+    size, n_queries = candidates.means("size"), candidates.means("black_box_rows")
     order = np.lexsort([size, -signed.mean(axis=1)])
-    best = choose_winner(by[order], size[order], asked[order], 1.0)
+    best = choose_winner(by[order], size[order], n_queries[order], 1.0)
     scores = SCORE_SPECS[settings["score"]].sign * signed
     return scores.mean(axis=1), order.tolist(), int(order[best])
 
@@ -99,9 +99,9 @@ def test_slider_positions_give_the_scores_of_python(opened, runs) -> None:
         assert settled_weights["choice"] == choice
         winners.add(order[0])
         signed, by = scores_and_judged(candidates, settings)
-        known = np.isfinite(by).all(axis=1)
-        assert 60 > known.sum() > 30  # otherwise all rows would not have been tested
-        weighed += not np.isclose(by[known], signed[known], atol=0).all(axis=1).any()
+        is_known = np.isfinite(by).all(axis=1)
+        assert 60 > is_known.sum() > 30  # otherwise all rows would not have been tested
+        weighed += not np.isclose(by[is_known], signed[is_known], atol=0).all(axis=1).any()
     assert len(winners) > 3  # otherwise the weights would not have been tested
     assert weighed > 30
     assert browser.complaints() == []
@@ -152,13 +152,15 @@ def test_page_judges_candidates_like_python(usual, runs) -> None:
         """,
         queries,
     )
-    for settings, shown in zip(queries, outcome, strict=True):
+    for settings, compared in zip(queries, outcome, strict=True):
         signed, by = scores_and_judged(candidates, settings)
         sign = SCORE_SPECS[settings["score"]].sign
-        known = np.flatnonzero(np.isfinite(by).all(axis=1))
-        assert [one["place"] for one in shown] == known.tolist()
-        np.testing.assert_allclose([one["folds"] for one in shown], sign * by[known], rtol=1e-9)
-        assert not np.isclose(by[known], signed[known]).all()
+        indices = np.flatnonzero(np.isfinite(by).all(axis=1))
+        assert [one["place"] for one in compared] == indices.tolist()
+        np.testing.assert_allclose(
+            [one["folds"] for one in compared], sign * by[indices], rtol=1e-9
+        )
+        assert not np.isclose(by[indices], signed[indices]).all()
 
 
 def test_page_starts_with_the_weights_of_the_search(opened, runs) -> None:
@@ -264,13 +266,13 @@ def test_rules_exist_for_all_slider_positions(browser, tmp_path) -> None:
     assert len(outcome[0]) > 1  # otherwise the slider would have no effect
     assert set(outcome[0]) <= set(outcome[1])
     slider = browser.element("#slider")
-    shown = {browser.text("#headline")}
+    headlines = {browser.text("#headline")}
     for key in (Keys.HOME, Keys.END):
         slider.send_keys(key)
         browser.settled("//then return 0")
         assert browser.run("return byId('no-rules').hidden")
-        shown.add(browser.text("#headline"))
-    assert len(shown) > 1
+        headlines.add(browser.text("#headline"))
+    assert len(headlines) > 1
 
 
 def test_page_applies_limits_like_python(usual, runs) -> None:
@@ -347,9 +349,9 @@ def test_arrow_keys_select_candidates_in_the_plot(usual, runs) -> None:
     browser, means = usual, runs.random_candidates(20)
     front = browser.run("return page.tradeOff.front")
     size, loss = means.means("size"), means.means("loss")
-    for place in front:  # none has fewer rules and fewer errors
-        assert not ((size <= size[place]) & (loss < loss[place])).any()
-        assert not ((size < size[place]) & (loss <= loss[place])).any()
+    for index in front:  # none has fewer rules and fewer errors
+        assert not ((size <= size[index]) & (loss < loss[index])).any()
+        assert not ((size < size[index]) & (loss <= loss[index])).any()
     first = browser.element(f"#plot [data-point='{front[0]}']")
     browser.run("arguments[0].focus()", first)
     first.send_keys(Keys.ENTER)
@@ -404,11 +406,11 @@ def test_live_region_announces_changes(usual) -> None:
     region = browser.element("#announcer")
     assert (region.get_attribute("aria-live"), region.get_attribute("role")) == ("polite", "status")
     browser.run("byId('rho').value = 1; byId('rho').dispatchEvent(new Event('input'))")
-    said = browser.driver.execute_async_script(
+    announcement = browser.driver.execute_async_script(
         "const done = arguments[0]; setTimeout(() => done(byId('announcer').textContent), 700)"
     )
-    assert said == browser.text("#verdict")
-    assert said.startswith("Best score: ")
+    assert announcement == browser.text("#verdict")
+    assert announcement.startswith("Best score: ")
 
 
 def test_page_has_accessible_structure(usual) -> None:
@@ -640,11 +642,11 @@ def test_page_states_that_a_candidate_was_picked(opened) -> None:
     browser = opened(winner=3, picked=True)
     rank = browser.run("return page.tradeOff.ranking.scored[3].rank")
     assert rank > 1
-    said = browser.text("#chosen-by")
-    assert said.startswith("Picked by its user: ICE ")
-    assert f"rank {rank} of 20" in said
-    assert "size" not in said
-    assert "The best has" in said
+    text = browser.text("#chosen-by")
+    assert text.startswith("Picked by its user: ICE ")
+    assert f"rank {rank} of 20" in text
+    assert "size" not in text
+    assert "The best has" in text
     assert browser.text("#board tbody tr.winner .marks") == "candidate that was picked"
     assert "The candidate that was picked, whose rules were kept, has rank" in browser.run(
         "return byId('verdict').textContent"
@@ -671,9 +673,9 @@ def test_recorded_score_ranks_like_the_search(opened, runs) -> None:
     heldout = np.array([[fold["score"] for fold in one.folds] for one in candidates])
     all_rows = np.array([one.all_rows["score"] for one in candidates])
     by = (1 - SHARE_OF_ALL_ROWS) * heldout + SHARE_OF_ALL_ROWS * all_rows[:, None]
-    size, asked = candidates.means("size"), candidates.means("black_box_rows")
+    size, n_queries = candidates.means("size"), candidates.means("black_box_rows")
     order = np.lexsort([size, -heldout.mean(axis=1)])
-    winner = int(order[choose_winner(by[order], size[order], asked[order], 1.0)])
+    winner = int(order[choose_winner(by[order], size[order], n_queries[order], 1.0)])
     browser = opened(candidates, winner=winner, search={"scoring": "kappa"})
     outcome = browser.run(
         "const { settings, ranking, axis } = page.tradeOff; return { score: settings.score,"
@@ -681,8 +683,8 @@ def test_recorded_score_ranks_like_the_search(opened, runs) -> None:
     )
     assert outcome == {"score": "kappa", "order": order.tolist(), "choice": winner, "axis": "kappa"}
     rank = order.tolist().index(winner) + 1
-    said = f"choice: kappa {heldout[winner].mean():.3f}, rank {rank} of"
-    assert said in browser.text("#chosen-by")
+    text = f"choice: kappa {heldout[winner].mean():.3f}, rank {rank} of"
+    assert text in browser.text("#chosen-by")
     # Without weights, the slider follows the front.
     for at, index in enumerate(browser.run("return page.tradeOff.front")):
         browser.run(
@@ -705,9 +707,9 @@ def test_page_shows_recorded_score_without_formula(opened, runs, monkeypatch) ->
     monkeypatch.setitem(SCORE_SPECS, "terse", terse)
     candidates = Candidates(
         replace(
-            one, folds=tuple(fold.replace(score=-place - k) for k, fold in enumerate(one.folds))
+            one, folds=tuple(fold.replace(score=-index - k) for k, fold in enumerate(one.folds))
         )
-        for place, one in enumerate(runs.random_candidates(12))
+        for index, one in enumerate(runs.random_candidates(12))
     )
     browser = opened(candidates, search={"scoring": "neg_terse"})
     outcome = browser.run(
@@ -717,7 +719,7 @@ def test_page_shows_recorded_score_without_formula(opened, runs, monkeypatch) ->
     )
     assert outcome["settings"]["score"] == "terse"
     assert outcome["order"] == list(range(12))
-    assert outcome["scores"] == [place + 2 for place in range(12)]
+    assert outcome["scores"] == [index + 2 for index in range(12)]
     assert outcome["choice"] is None
     assert browser.text("#formula") == "Terse, as the run recorded it; smaller is better."
     # The page computes these scores and no others.

@@ -160,12 +160,12 @@ def test_f1_score_is_zero_without_hits():
 def test_names_come_from_the_table_or_the_parameter():
     X, y = load_iris(return_X_y=True, as_frame=True)
     named = SkopeRules(random_state=0, n_estimators=3).fit(X, y == 1)
-    given = SkopeRules(list("abcd"), random_state=0, n_estimators=3).fit(X, y == 1)
+    renamed = SkopeRules(list("abcd"), random_state=0, n_estimators=3).fit(X, y == 1)
     assert "petal width (cm) <=" in named.rules_[0][0]
-    assert "d <=" in given.rules_[0][0]
-    assert as_ruleset(given).feature_names == ("a", "b", "c", "d")
+    assert "d <=" in renamed.rules_[0][0]
+    assert as_ruleset(renamed).feature_names == ("a", "b", "c", "d")
     assert named.get_rules()["precision"].between(0.5, 1).all()
-    assert named.rules_without_feature_names_ == given.rules_without_feature_names_
+    assert named.rules_without_feature_names_ == renamed.rules_without_feature_names_
 
 
 @pytest.mark.filterwarnings("ignore:A tree saw all rows")

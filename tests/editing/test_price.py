@@ -106,8 +106,8 @@ class Oracle:
                 if not all(any(self.reaches(path, r) for r in self.rows) for path in tree):
                     continue
                 for outputs in itertools.product(classes, repeat=size):
-                    said = np.array([self.decide(tree, outputs, r) for r in self.rows])
-                    value = loss(self.y, said, size)
+                    predictions = np.array([self.decide(tree, outputs, r) for r in self.rows])
+                    value = loss(self.y, predictions, size)
                     if value < best and self.satisfies(tree, outputs, wish):
                         best = value
         return best

@@ -263,9 +263,9 @@ def test_report_shows_the_score_of_the_search(tmp_path) -> None:
     assert content["start"]["score"] == "balanced_accuracy"
     assert content["scores"]["balanced_accuracy"]["label"] == "balanced accuracy"
     assert content["scores"]["balanced_accuracy"]["greater"]
-    shown = [one["folds"]["balanced_accuracy"] for one in content["groups"][0]["candidates"]]
+    scores = [one["folds"]["balanced_accuracy"] for one in content["groups"][0]["candidates"]]
     retained = [[fold["score"] for fold in one.folds] for one in search.candidates_]
-    np.testing.assert_array_equal(shown, retained)
+    np.testing.assert_array_equal(scores, retained)
 
 
 def test_report_of_rules_counts_rows(runs, tmp_path) -> None:
@@ -302,9 +302,9 @@ def test_report_shows_a_certificate_with_its_corridor(runs, tmp_path) -> None:
     )
     for sentence in certificate.with_score("fire").to_text().split("\n"):
         assert f"<p>{html.escape(sentence)}</p>" in page.read_text(encoding="utf-8")
-    told = content_of(page)["certificate"]
-    assert told["score"] == "fire"
-    for name, proven in told["scores"].items():
+    certificate_data = content_of(page)["certificate"]
+    assert certificate_data["score"] == "fire"
+    for name, proven in certificate_data["scores"].items():
         one = certificate.with_score(name)
         value = SCORE_SPECS[name].value
         for kind, result in zip(one.kinds, proven["kinds"], strict=True):
@@ -313,10 +313,12 @@ def test_report_shows_a_certificate_with_its_corridor(runs, tmp_path) -> None:
                 for size, bounds in enumerate(result, start=1)
             ]
             assert scores == [list(bounds) for bounds in one.corridor(kind)]
-        share = told["given"]["completeness_volume"]
-        own = value(proven["given"], told["given"]["n_rules"], share, one.settings["weights"])
+        share = certificate_data["given"]["completeness_volume"]
+        own = value(
+            proven["given"], certificate_data["given"]["n_rules"], share, one.settings["weights"]
+        )
         assert own == one.given_score()
-    assert set(told["scores"]) == {"ice", "fire", "q"}
+    assert set(certificate_data["scores"]) == {"ice", "fire", "q"}
 
     folder = runs.write_run(tmp_path / "run")
     run = json.loads((folder / "run.json").read_text())
@@ -329,8 +331,8 @@ def test_report_shows_a_certificate_with_its_corridor(runs, tmp_path) -> None:
         "certificate.json is not the certificate of this run, so it is not shown."
         in content["notes"]
     )
-    told = {"certificate": certificate.to_text().split("\n")}
-    (folder / "run.json").write_text(json.dumps(run | told))
+    certificate_data = {"certificate": certificate.to_text().split("\n")}
+    (folder / "run.json").write_text(json.dumps(run | certificate_data))
     assert content_of(write_report(folder))["certificate"]["score"] == "ice"
     (folder / "certificate.json").write_text("{}")
     assert "cannot be read" in content_of(write_report(folder))["notes"][0]
@@ -509,11 +511,11 @@ def test_report_of_a_bench_shows_given_ranks(tmp_path) -> None:
         "left_out": ["iter"],
     }
     page = write_report(tmp_path, rankings=[ranking]).read_text(encoding="utf-8")
-    shown = page[page.index('id="ranks"') : page.index('id="trade-off"')]
-    shown = html.unescape(re.sub(r"</?(td|th|tr|table|thead|tbody)[^>]*>", " ", shown))
-    assert "regression: by FiRe over 2 data" in shown
+    section = page[page.index('id="ranks"') : page.index('id="trade-off"')]
+    section = html.unescape(re.sub(r"</?(td|th|tr|table|thead|tbody)[^>]*>", " ", section))
+    assert "regression: by FiRe over 2 data" in section
     assert "<b>" not in page.replace("&lt;b&gt;", "")[page.index('id="ranks"') :][:3000]
-    rows = [" ".join(line.split()) for line in shown.splitlines()]
+    rows = [" ".join(line.split()) for line in section.splitlines()]
     text = " ".join(rows)
     assert "<b> 1.25 2 1 1.5" in text
     assert "CART 1.75 1 2 1.5" in text
@@ -539,14 +541,14 @@ def test_report_of_a_bench_shows_rules_and_rank_plots(tmp_path) -> None:
     }
     page = write_report(tmp_path, rankings=[ranking]).read_text(encoding="utf-8")
     assert f"base64,{base64.b64encode(ranking['diagram'].encode()).decode()}" in page
-    shown = page[page.index('id="kept-rules"') : page.index('class="hero"')]
-    assert "a, knn: 3 rows" in shown
-    best, second, failed = re.findall(r"<details>\s*<summary>([^<]*)</summary>", shown)
+    section = page[page.index('id="kept-rules"') : page.index('class="hero"')]
+    assert "a, knn: 3 rows" in section
+    best, second, failed = re.findall(r"<details>\s*<summary>([^<]*)</summary>", section)
     assert " ".join(html.unescape(best).split()) == "<mine>: 3 rules, ICE 0.750, fidelity 0.700"
     assert second.startswith("CART: 3 rules, ICE 0.250")
     assert failed.strip() == "CART: failed"
-    assert "1. ALWAYS &lt;3</pre>" in shown
-    assert "too slow</pre>" in shown
+    assert "1. ALWAYS &lt;3</pre>" in section
+    assert "too slow</pre>" in section
     assert "kept what was measured, not the rules" not in page
     assert "kept_rules" not in page
 
@@ -565,8 +567,8 @@ def test_report_of_a_bench_shows_any_label_with_its_rules(label, tmp_path) -> No
     text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
     (tmp_path / "rules.jsonl").write_text(text, encoding="utf-8")
     page = write_report(tmp_path).read_text(encoding="utf-8")
-    shown = page[page.index('id="kept-rules"') : page.index('class="hero"')]
-    assert shown.count("1. ALWAYS 5</pre>") == 2
+    section = page[page.index('id="kept-rules"') : page.index('class="hero"')]
+    assert section.count("1. ALWAYS 5</pre>") == 2
     (tmp_path / "rules.jsonl").write_text(f"{text}[]\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"rules\.jsonl, line 4, cannot be read as the rules of a"):
         write_report(tmp_path)
@@ -597,8 +599,8 @@ def test_page_compares_by_class_weights(weights, tmp_path):
     assert content["groups"][0]["always"]["share"] == pytest.approx(share)
     text = page.read_text(encoding="utf-8")
     assert "differ from those of the run" not in text
-    told = "each class weighs the same" if weights == "balanced" else "classes weigh as given"
-    assert f"; {told}, on held-out rows" in text
+    phrase = "each class weighs the same" if weights == "balanced" else "classes weigh as given"
+    assert f"; {phrase}, on held-out rows" in text
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
@@ -737,16 +739,16 @@ def test_report_shows_a_verification_with_bars_and_witnesses(search, folder, tmp
     result = verify(search.rules_, model, iris.X, limits=VerificationLimits(max_samples=2000))
     page = write_report(search, path=tmp_path / "page.html", verification=result)
     text = html.unescape(page.read_text(encoding="utf-8"))
-    shown = text[text.index('<section id="verification"') :]
-    shown = shown[: shown.index("</section>")]
+    section = text[text.index('<section id="verification"') :]
+    section = section[: section.index("</section>")]
     for rule in result.rules:
         witnesses = {w.to_text() for w in (rule.witness, rule.worst) if w is not None}
-        assert all(witness in shown for witness in witnesses)
-        assert f"{rule.near_disagreement} disagree" in shown
+        assert all(witness in section for witness in witnesses)
+        assert f"{rule.near_disagreement} disagree" in section
         shares = rule.near_disagreement.bar(rule.near_proven.agreeing if rule.near_proven else 0)
         assert sum(shares.values()) == pytest.approx(1.0)
         for part, share in shares.items():
-            assert f'class="part-{part}" style="width:{round(100 * share, 3)}%"' in shown
+            assert f'class="part-{part}" style="width:{round(100 * share, 3)}%"' in section
     # The certificate of a run is in its folder, and is ignored if it is about other rules.
     (folder / "verification.json").write_text(result.to_json(), encoding="utf-8")
     assert '<section id="verification"' in write_report(folder).read_text(encoding="utf-8")

@@ -266,9 +266,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     ) as process:
         assert process.stderr is not None
         try:
-            found = re.search(r"at (http://127\.0\.0\.1:\d+/)", process.stderr.readline())
-            assert found
-            yield found[1]
+            match = re.search(r"at (http://127\.0\.0\.1:\d+/)", process.stderr.readline())
+            assert match
+            yield match[1]
         finally:
             process.terminate()
             rest = process.stderr.read()
@@ -278,9 +278,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def request(address: str, body: bytes | None = None, **headers: str) -> tuple[int, str, Any]:
-    asked = urllib.request.Request(address, data=body, headers=headers)
+    query = urllib.request.Request(address, data=body, headers=headers)
     try:
-        with urllib.request.urlopen(asked, timeout=30) as response:
+        with urllib.request.urlopen(query, timeout=30) as response:
             return response.status, response.read().decode(), response.headers
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode(), error.headers
