@@ -126,7 +126,7 @@ def test_calibrate_measures_coverage_on_other_rows(rules: RuleSet, capsys) -> No
     assert "The label is covered with a probability of at least 0.9" in capsys.readouterr().out
 
 
-def test_other_commands_read_calibrated_rules(rules: RuleSet, capsys) -> None:
+def test_calibrated_rules_work_in_explain_and_rules(rules: RuleSet, capsys) -> None:
     main([*CALIBRATE, "--output", "calibrated.json"])
     capsys.readouterr()
     results = []

@@ -559,7 +559,7 @@ def test_checksum_of_built_in_data_equals_csv(iris, result):
 
 
 @pytest.mark.slow
-def test_same_seed_writes_the_same_files_except_for_times(tmp_path, run):
+def test_tune_repeats_its_files_for_the_same_seed(tmp_path, run):
     def files(name, seed):
         words = ("tune", "diabetes", *SHORT, "--quiet", "--seed", seed, "--output", tmp_path / name)
         assert run(*words)[0] == 0

@@ -228,7 +228,7 @@ def test_inexact_numbers_are_noted():
 
 
 @pytest.mark.parametrize("stray", ["03,04.2023 10:15", "soon"])
-def test_strays_among_dates_are_missing(stray):
+def test_read_table_treats_strays_among_dates_as_missing(stray):
     days = [f"{day:02d}.03.2023 {day % 24:02d}:15" for day in range(1, 29)]
     iso = [f"2023-05-{day:02d}" for day in range(1, 5)]
     table = read_table(pd.DataFrame({"at": [*days, stray, *iso]}))

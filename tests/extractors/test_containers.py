@@ -277,7 +277,7 @@ def test_index_of_frame_does_not_change_rules(make):
     ],
     ids=["list", "fortran", "object", "strided", "numbered columns", "Float64", "pyarrow"],
 )
-def test_all_containers_give_the_same_rules(make, container):
+def test_fit_gives_the_same_rules_for_all_containers(make, container):
     expected = make(DecisionTreeClassifier(random_state=0)).fit(X, y)
     extractor = make(DecisionTreeClassifier(random_state=0)).fit(container(X), y)
     names = extractor.rules_.feature_names
@@ -286,7 +286,7 @@ def test_all_containers_give_the_same_rules(make, container):
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int64, np.uint16, np.float32, bool])
-def test_numeric_types_give_the_same_rules(make, kind):
+def test_fit_gives_the_same_rules_for_numeric_types(make, kind):
     rows = (X.mean(axis=0) < X) if kind is bool else np.round(10 * X).astype(kind)
     model = DecisionTreeClassifier(random_state=0)
     extractor = make(model).fit(rows, y)

@@ -128,7 +128,7 @@ def test_query_outputs_respects_batches() -> None:
 
 
 @pytest.mark.parametrize("n_features", [3, 12])
-def test_other_features_come_from_nearest_row(n_features: int) -> None:
+def test_queries_copy_other_features_from_nearest_row(n_features: int) -> None:
     rows = 1e4 + np.random.default_rng(1).normal(size=(80, n_features + 2))
     queried: list[np.ndarray] = []
 

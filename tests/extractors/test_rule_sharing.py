@@ -89,7 +89,7 @@ def test_sharing_keeps_results_bit_identical(max_bytes, candidates):
 
 
 @pytest.mark.parametrize("cls", [REALExtractor, TrepanExtractor])
-def test_other_rows_share_nothing(cls):
+def test_sharing_separates_different_rows(cls):
     options = {"random_state": 0} if cls is TrepanExtractor else {}
     shared = CachedBlackBox(CallableClassifier(classes_of))
     other = ROWS.copy()

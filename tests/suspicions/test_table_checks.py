@@ -360,7 +360,7 @@ def test_class_names_accepts_names_of_different_meaning(names):
     assert "class_names" not in {suspicion.name for suspicion in find_suspicions(facts)}
 
 
-def test_few_test_rows_are_reported():
+def test_find_suspicions_reports_few_test_rows():
     table = make_table()
     X, y = table.drop(columns="outcome"), table["outcome"]
     facts = TableFacts(X, y, "classification", test=make_table(9, n_rows=5)[list(X)])

@@ -43,7 +43,7 @@ def test_faults_exist_for_every_check() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", broken())
-def test_each_fault_fails_one_check_only(name: str) -> None:
+def test_fault_fails_exactly_one_check(name: str) -> None:
     kind = broken()[name]
     exclude = () if kind.fault == SLOW else (SLOW,)
     result = failing(kind(BLACK_BOXES[kind.kind]), exclude=exclude)

@@ -748,7 +748,7 @@ def contents(path: Path) -> list[Any]:
 
 
 @pytest.mark.parametrize(("options", "told"), DIFFERENT, ids=lambda value: str(value)[:30])
-def test_other_search_of_same_name_is_rejected(
+def test_storage_rejects_a_different_search_of_same_name(
     stored: Path, options: dict[str, Any], told: str
 ) -> None:
     before = contents(stored)
@@ -828,7 +828,7 @@ def flipped(rows: Any) -> Any:
     ],
     ids=["kind", "parameters", "function", "predictions"],
 )
-def test_other_black_box_is_rejected(
+def test_resumed_search_rejects_another_black_box(
     first: Any, second: Any, told: str, how: str, tmp_path: Path
 ) -> None:
     options: dict[str, Any] = {"extractors": ["cart"], "spaces": LEAVES}
@@ -842,7 +842,7 @@ def test_other_black_box_is_rejected(
     assert len(search_of(first, n_trials=4, **options).fit(X).leaderboard_) == 4
 
 
-def test_other_extractor_settings_are_rejected(tmp_path: Path) -> None:
+def test_resumed_search_rejects_changed_extractor_settings(tmp_path: Path) -> None:
     options = {"storage": tmp_path / "s.journal", "extractors": ["cart"], "spaces": LEAVES}
     search_of(n_trials=2, **options).fit(X, Y)
     with pytest.raises(ValueError, match=r"extractor .*features"):

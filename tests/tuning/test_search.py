@@ -486,7 +486,7 @@ def test_fit_without_y_keeps_feature_names() -> None:
     assert search.rules_.n_features == 4
 
 
-def test_functions_serve_as_black_boxes() -> None:
+def test_search_accepts_functions_as_black_boxes() -> None:
     def label(rows: Any) -> np.ndarray:
         return np.where(np.asarray(rows)[:, 2] < 2.5, "small", "large")
 
@@ -588,7 +588,7 @@ def test_search_works_in_pipeline_and_grid_search() -> None:
 # --- reproducibility -----------------------------------------------------------------------------
 
 
-def test_same_seed_gives_the_same_search(fitted: ExtractorSearchCV) -> None:
+def test_search_repeats_its_result_for_the_same_seed(fitted: ExtractorSearchCV) -> None:
     again = search_of(cv=FOLDS, n_trials=8, pruner=None).fit(X, LABELS)
     pd.testing.assert_frame_equal(
         without_times(again.leaderboard_), without_times(fitted.leaderboard_)

@@ -78,7 +78,7 @@ def test_sharing_keeps_results_bit_identical(kind, max_bytes, data):
 
 
 @pytest.mark.slow
-def test_other_rows_share_nothing():
+def test_sharing_separates_different_rows():
     shared = CachedBlackBox(CallableRegressor(numbers_of))
     other = ROWS.copy()
     other[3, 1] = np.nextafter(other[3, 1], 0)

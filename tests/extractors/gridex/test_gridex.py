@@ -271,7 +271,7 @@ def test_levels_without_work_are_skipped():
 
 
 @pytest.mark.parametrize("black_box", [SUM, FIRST])
-def test_one_slice_gives_one_rule(black_box):
+def test_gridex_gives_one_rule_for_one_slice(black_box):
     extractor = whole_grid(black_box, n_slices=1, depth=3).fit(SQUARE)
     assert extractor.n_rules_ == 1
     assert extractor.rules_[0].conditions == ()
@@ -280,7 +280,7 @@ def test_one_slice_gives_one_rule(black_box):
 
 
 @pytest.mark.parametrize("min_examples", [1, 30])
-def test_equal_rows_give_one_rule(min_examples):
+def test_gridex_gives_one_rule_for_equal_rows(min_examples):
     X = np.full((10, 3), 7.5)
     extractor = whole_grid(SUM, n_slices=3, min_examples=min_examples).fit(X)
     assert extractor.n_rules_ == 1

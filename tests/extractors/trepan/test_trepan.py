@@ -58,7 +58,7 @@ def buys(frame):
 # --- known black boxes ---
 
 
-def test_three_of_five_is_one_test():
+def test_trepan_expresses_three_of_five_as_one_test():
     """The textbook case of M-of-N: a tree of ordinary tests needs 20 leaves for it."""
     rows = bits(200, 5)
     extractor = TrepanExtractor(
@@ -76,7 +76,7 @@ def test_three_of_five_is_one_test():
     assert not any(rule.non_intervals for rule in ordinary.rules_)
 
 
-def test_two_of_three_mixed_facts_are_one_test():
+def test_trepan_expresses_two_of_three_facts_as_one_test():
     rows, labels = shop()
     model = make_pipeline(
         make_column_transformer((OneHotEncoder(), ["color", "size"]), remainder="passthrough"),
@@ -387,7 +387,7 @@ def test_constant_black_box_gives_one_rule():
     )
 
 
-def test_few_leaves_for_many_classes_give_warning():
+def test_max_leaf_nodes_below_number_of_classes_warns():
     """Fault 19: three leaves whatever the number of classes."""
     with pytest.warns(UserWarning, match="max_leaf_nodes=2 is less than the 3 classes"):
         TrepanExtractor(KNeighborsClassifier(9), max_leaf_nodes=2).fit(IRIS, SPECIES)
