@@ -122,7 +122,7 @@ def test_regression_rows_match_scikit_learn(tmp_path):
 
 
 @pytest.mark.slow
-def test_n_jobs_changes_no_rows(whole, tmp_path):
+def test_n_jobs_does_not_change_rows(whole, tmp_path):
     rows = run_bench(CONFIG, tmp_path, n_jobs=2).rows
     pd.testing.assert_frame_equal(timeless(rows), timeless(whole[1]), check_exact=True)
 

@@ -149,7 +149,7 @@ def test_exported_sql_predicts_like_rules(written, database):
     assert [row[0] for row in rows] == RULES.predict(ROWS).tolist()
 
 
-def test_standalone_and_class_names_options(written):
+def test_rules_applies_standalone_and_class_names(written):
     standalone = RULES.standalone().to_text() + "\n"
     assert written(RULES, "--standalone") == standalone != RULES.to_text() + "\n"
     named = written(RULES, "--class-names", "stays", "leaves", "--to", "sentences")

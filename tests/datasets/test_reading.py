@@ -705,7 +705,7 @@ def test_weekdays_of_other_languages_are_read():
     assert frame["on: month"].tolist() == frame["le: month"].tolist() == days.month.tolist()
 
 
-def test_words_like_weekdays_are_no_dates():
+def test_words_like_weekdays_stay_texts():
     texts = pd.DataFrame({"place": ["sun 5", "mon 7", "sat 9"] * 9, "x": range(27)})
     assert read_table(texts).frame["place"].tolist() == texts["place"].tolist()
 

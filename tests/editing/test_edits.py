@@ -103,7 +103,7 @@ def test_edits_of_lists_predict_like_a_loop(cases: ModuleType) -> None:
             assert predict_rows(edited, X)[0].tolist() == first_that_holds(expected, X, "low")
 
 
-def test_split_changes_no_prediction(cases: ModuleType) -> None:
+def test_split_does_not_change_predictions(cases: ModuleType) -> None:
     n_splits = 0
     for seed in range(24):
         random = np.random.default_rng(seed)

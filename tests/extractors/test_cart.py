@@ -175,7 +175,7 @@ def test_max_leaf_nodes_default_depends_on_max_depth():
         CARTExtractor(black_box, max_leaf_nodes="many").fit(rows)
 
 
-def test_equal_rows_give_one_rule():
+def test_cart_gives_one_rule_for_equal_rows():
     X = np.full((10, 2), 3.0)
     extractor = CARTExtractor(CallableRegressor(lambda rows: rows.sum(axis=1))).fit(X)
     assert extractor.n_rules_ == 1

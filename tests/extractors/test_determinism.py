@@ -62,7 +62,7 @@ def test_batches_give_the_same_rules(extractor, size):
     assert extractor.set_params(batch_size=size).fit(X).rules_ == expected
 
 
-def test_fitting_touches_no_global_generator(extractor):
+def test_fit_ignores_global_generator(extractor):
     np.random.seed(3)
     state = np.random.get_state()
     one = clone(extractor).fit(X).rules_

@@ -182,7 +182,7 @@ def test_oracle_rejects_several_outputs():
 @pytest.mark.parametrize("size", [1, 50, 299])
 @pytest.mark.parametrize("adapter", [CallableClassifier, CallableRegressor])
 @pytest.mark.parametrize("min_examples", [1, 30])
-def test_batches_change_no_rule(size, adapter, min_examples):
+def test_batch_size_does_not_change_rules(size, adapter, min_examples):
     functions = {
         CallableClassifier: lambda rows: np.where(rows[:, 0] * rows[:, 1] > 0, "plus", "minus"),
         CallableRegressor: lambda rows: rows[:, 0] * rows[:, 1],

@@ -245,7 +245,7 @@ def test_query_rows_raise_the_fidelity_of_small_trees():
     assert np.mean(gains) > 0
 
 
-def test_generators_differ():
+def test_generators_draw_different_rows():
     X = np.random.default_rng(0).normal(size=(40, 3))
     rows = {name: generate_rows(X, 30, name, random_state=0) for name in WITHOUT_MODEL}
     for one, other in itertools.combinations(rows.values(), 2):

@@ -94,7 +94,7 @@ def test_column_names_are_case_sensitive(reader: str, tmp_path: Path) -> None:
         covered(lower, POSITIVE.replace(feature_names=["X"]))
 
 
-def test_hive_folders_replace_no_column(reader: str, tmp_path: Path) -> None:
+def test_hive_folders_do_not_replace_columns(reader: str, tmp_path: Path) -> None:
     for value in (-5, 5):
         write(tmp_path / f"x={value}" / "label=7" / "a.parquet", x=[1.0], label=[1], w=[2.0])
         write(tmp_path / f"x={value}" / "w=0" / "a.parquet", x=[-1.0], label=[0], w=[1.0])

@@ -452,7 +452,7 @@ def test_coefficient_tolerance_rejects_invalid_values(value, wrong):
 @pytest.mark.parametrize(
     "model", [LogisticRegression(), CallableClassifier(lambda r: ["a"] * len(r))]
 )
-def test_classification_is_rejected(model):
+def test_gridrex_rejects_classification(model):
     with pytest.raises(ValueError, match="GridRExExtractor extracts rules for regression only"):
         whole_grid(model).fit([[0.0], [1.0]], ["a", "b"])
 

@@ -332,7 +332,7 @@ def test_conditions_use_values_of_the_frame():
 
 
 @pytest.mark.slow
-def test_batches_change_no_rule():
+def test_batch_size_does_not_change_rules():
     full_fitted = TrepanExtractor(KNeighborsClassifier(9), random_state=0).fit(IRIS, SPECIES)
     parts = clone(full_fitted).set_params(batch_size=37).fit(IRIS, SPECIES)
     assert parts.rules_ == full_fitted.rules_

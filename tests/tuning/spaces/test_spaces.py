@@ -387,7 +387,7 @@ def test_suggest_draws_active_parameters(space: SearchSpace, seed: int) -> None:
         assert second_suggestion == params
 
 
-def test_param_grid_without_conditions() -> None:
+def test_param_grid_is_a_dict_without_conditions() -> None:
     space = SearchSpace(
         {
             "leaves": IntDistribution(2, 32, log=True),
@@ -422,7 +422,7 @@ def test_param_grid_without_conditions() -> None:
             space.param_grid(n_values)
 
 
-def test_param_grid_with_conditions() -> None:
+def test_param_grid_is_a_list_with_conditions() -> None:
     assert NESTED.without("order").fixed(threshold=0.1).param_grid(2) == [
         {"output": ["constant"], "depth": [1]},
         {"output": ["linear"], "tolerance": [0.0, 0.5], "depth": [1]},

@@ -390,11 +390,11 @@ def test_storage_name_hides_the_password(secret: str, around: str) -> None:
         (InMemoryStorage(), "memory"),
     ],
 )
-def test_storage_name_of_each_form(storage: Any, name: str) -> None:
+def test_storage_name_describes_each_form(storage: Any, name: str) -> None:
     assert storage_name(storage) == name
 
 
-def test_storage_name_of_open_storages(tmp_path: Path) -> None:
+def test_storage_name_describes_open_storages(tmp_path: Path) -> None:
     assert storage_name(open_storage(tmp_path / "a.log")) == f"journal:///{tmp_path}/a.log"
     storage: Any = open_storage(f"sqlite:///{tmp_path}/a.db")
     assert storage_name(storage) == f"sqlite:///{tmp_path}/a.db"
