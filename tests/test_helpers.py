@@ -149,7 +149,7 @@ def test_lock_excludes_other_processes_and_leaves_no_file(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "known", "sentence"),
+    ("name", "names", "sentence"),
     [
         ("gridx", ["gridex", "cart"], "Did you mean 'gridex'? Known: cart, gridex."),
         ("GRIDEX", ["gridex", "cart"], "Did you mean 'gridex'? Known: cart, gridex."),
@@ -164,8 +164,8 @@ def test_lock_excludes_other_processes_and_leaves_no_file(tmp_path: Path) -> Non
         ("cart", [], "Known: none."),
     ],
 )
-def test_did_you_mean_suggests_the_nearest_name(name, known, sentence):
-    assert did_you_mean(name, known) == sentence
+def test_did_you_mean_suggests_the_nearest_name(name, names, sentence):
+    assert did_you_mean(name, names) == sentence
 
 
 def test_did_you_mean_sorts_known_names():

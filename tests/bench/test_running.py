@@ -127,13 +127,14 @@ def test_n_jobs_does_not_change_rows(whole, tmp_path):
     pd.testing.assert_frame_equal(timeless(rows), timeless(whole[1]), check_exact=True)
 
 
-@pytest.mark.parametrize("kept", [0, 5, 12])
-def test_run_bench_skips_existing_rows(whole, tmp_path, kept):
+@pytest.mark.parametrize("n_existing", [0, 5, 12])
+def test_run_bench_skips_existing_rows(whole, tmp_path, n_existing):
     folder, rows = whole
     (tmp_path / "run.json").write_bytes((folder / "run.json").read_bytes())
     lines = (folder / "rows.csv").read_bytes().splitlines(keepends=True)
-    torn = lines[kept + 1][:-9] if kept < 12 else b""
-    order = [lines[0], *reversed(lines[1 : kept + 1]), torn]  # as other processes had finished
+    torn = lines[n_existing + 1][:-9] if n_existing < 12 else b""
+    # Other processes finished the rows in another order.
+    order = [lines[0], *reversed(lines[1 : n_existing + 1]), torn]
     (tmp_path / "rows.csv").write_bytes(b"".join(order))
     started, measured = [], []
     second_rows = run_bench(
@@ -141,12 +142,12 @@ def test_run_bench_skips_existing_rows(whole, tmp_path, kept):
         tmp_path,
         callback=callback(on_start=lambda *n: started.append(n), on_row=measured.append),
     )
-    assert started == [(kept, 12 - kept)]
-    assert len(measured) == 12 - kept
+    assert started == [(n_existing, 12 - n_existing)]
+    assert len(measured) == 12 - n_existing
     pd.testing.assert_frame_equal(timeless(second_rows.rows), timeless(rows), check_exact=True)
     assert (tmp_path / "rows.csv").read_bytes().count(b"\n") == 13
-    assert second_rows.rows["seconds"].head(kept).tolist() == pytest.approx(
-        rows["seconds"].head(kept).tolist(), nan_ok=True
+    assert second_rows.rows["seconds"].head(n_existing).tolist() == pytest.approx(
+        rows["seconds"].head(n_existing).tolist(), nan_ok=True
     )
     assert len(second_rows.run["earlier_runs"]) == 1
     pd.testing.assert_frame_equal(read_rows(tmp_path / "rows.csv"), second_rows.rows)

@@ -57,7 +57,7 @@ def complete(folder):
 
 @bash
 @pytest.mark.parametrize(
-    ("words", "found"),
+    ("words", "expected"),
     [
         (["tu"], {"tune"}),
         (["re"], {"report", "reproduce"}),
@@ -78,8 +78,8 @@ def complete(folder):
         (["nonsense", "--t"], set()),
     ],
 )
-def test_bash_completes_words(words, found, complete):
-    assert complete(*words) == found
+def test_bash_completes_words(words, expected, complete):
+    assert complete(*words) == expected
 
 
 @bash
@@ -94,7 +94,7 @@ def test_bash_completes_all_data_sets(complete):
 
 @pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
 @pytest.mark.parametrize(
-    ("line", "found"),
+    ("line", "expected"),
     [
         ("skescore re", {"report", "reproduce"}),
         ("skescore tune win", {"wine", "wine_list.csv", "windows/"}),
@@ -102,14 +102,14 @@ def test_bash_completes_all_data_sets(complete):
         ("skescore reproduce fire --psy", {"--psyke"}),
     ],
 )
-def test_fish_completes_words(line, found, folder, capsys):
+def test_fish_completes_words(line, expected, folder, capsys):
     assert main(["completion", "fish"]) == 0
     (folder / "script.fish").write_text(capsys.readouterr().out)
     ask = f"source script.fish; complete -C '{line}'"
     run = subprocess.run(
         ["fish", "--no-config", "-c", ask], cwd=folder, capture_output=True, text=True, timeout=60
     )
-    assert {answer.partition("\t")[0] for answer in run.stdout.splitlines()} == found
+    assert {answer.partition("\t")[0] for answer in run.stdout.splitlines()} == expected
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

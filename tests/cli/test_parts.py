@@ -460,16 +460,16 @@ def test_json_for_stdout_is_valid_in_every_encoding(encoding, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("encoding", "shown"),
+    ("encoding", "expected"),
     [
         ("utf-8", "2 ≤ µ < 3, R² ± 1, 变"),
         ("ascii", r"2 <= \xb5 < 3, R2 +/- 1, \u53d8"),
         ("cp1252", r"2 <= µ < 3, R² ± 1, \u53d8"),
     ],
 )
-def test_encoding_handler_replaces_missing_signs(encoding, shown):
+def test_encoding_handler_replaces_missing_signs(encoding, expected):
     text = "2 ≤ µ < 3, R² ± 1, 变"
-    assert text.encode(encoding, "skescore.plain").decode(encoding) == shown
+    assert text.encode(encoding, "skescore.plain").decode(encoding) == expected
 
 
 def test_encoding_handler_rejects_undecodable_bytes():

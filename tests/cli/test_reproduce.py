@@ -193,7 +193,7 @@ def test_killed_reproduce_run_is_resumed(run, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "message"),
     [
         (["fire", "--splits", "0"], 2, "--splits: must be an integer of at least 1, got '0'"),
         (["ice", "--data", "iris"], 2, "there is no data set 'iris'. Known: breast_cancer, wine."),
@@ -202,10 +202,10 @@ def test_killed_reproduce_run_is_resumed(run, tmp_path):
         (["ice", "--output", f"{__file__}/x"], 1, "cannot be made"),
     ],
 )
-def test_reproduce_rejects_invalid_options(words, code, told, run):
+def test_reproduce_rejects_invalid_options(words, code, message, run):
     result, out, err = run(*words)
     assert (result, out) == (code, "")
-    assert told in err
+    assert message in err
 
 
 def test_reproduce_needs_installed_psyke(run, monkeypatch):

@@ -386,16 +386,16 @@ def test_missing_columns_are_named_with_a_suggestion(rules, write, run):
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "messages"),
     [
         ({"y": [0, 1, 0, 1, 1, 0, 1, 0]}, ["(0, 1)", "('high', 'low')", "encoded"]),
         ({"y": [True, False] * 4}, ["(False, True)", "('high', 'low')"]),
         ({"y": ["LOW", "HIGH"] * 4}, ["'HIGH', 'LOW'", "('high', 'low')"]),
     ],
 )
-def test_score_rejects_unsuitable_data(changes, told, rules, write, run):
+def test_score_rejects_unsuitable_data(changes, messages, rules, write, run):
     err = failed(run, rules, write(KINDS.assign(**changes), "t.csv"), "--target", "y")
-    for text in told:
+    for text in messages:
         assert text in err
 
 
@@ -409,19 +409,19 @@ def test_score_accepts_rows_of_one_class(rules, write, run):
 
 
 @pytest.mark.parametrize(
-    ("cells", "told"),
+    ("cells", "notes"),
     [
         ([1.0, np.nan], []),
         ([1.0, np.inf], ["4 infinite values in column 'b' are read as missing"]),
         (["x", "1"], ["'x' in column 'b' is read as missing (4 rows)"]),
     ],
 )
-def test_score_accepts_missing_values_unless_forbidden(cells, told, rules, write, run):
+def test_score_accepts_missing_values_unless_forbidden(cells, notes, rules, write, run):
     path = write(KINDS.assign(b=cells * 4), "t.csv")
     code, out, _ = run(rules, path, "--target", "y", "--format", "json")
     assert code == 0
     drift = "'b' is missing in 4 of 8 rows, but in 0 % of the training rows"
-    assert json.loads(out)["notes"] == [drift, *told]
+    assert json.loads(out)["notes"] == [drift, *notes]
     err = failed(run, rules, path, "--target", "y", "--missing", "error")
     assert "column 'b'" in err
     assert "--missing drop" in err or "infinite" in err
@@ -450,7 +450,7 @@ def test_score_accepts_linear_outputs(write, run):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ([], "RULES.json, DATA"),
         (["r.json"], "the following arguments are required: DATA"),
@@ -459,10 +459,10 @@ def test_score_accepts_linear_outputs(write, run):
         (["r.json", "iris", "--missing", "fill"], "--missing: invalid choice: 'fill'"),
     ],
 )
-def test_score_exits_with_two_on_wrong_usage(words, told, run):
+def test_score_exits_with_two_on_wrong_usage(words, message, run):
     code, out, err = run(*words)
     assert (code, out) == (2, "")
-    assert told in err
+    assert message in err
     assert err.endswith("Try 'skescore score --help'.\n")
 
 
@@ -781,7 +781,7 @@ def test_more_option_skips_ablation_of_many_voting_rules(write, kinds, run):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["--group", "town"], "--group goes with --black-box"),
         (
@@ -791,10 +791,10 @@ def test_more_option_skips_ablation_of_many_voting_rules(write, kinds, run):
         (["--more", "--in-place"], "--more and --group need every row"),
     ],
 )
-def test_more_option_rejects_useless_options(words, told, rules, kinds, run):
+def test_more_option_rejects_useless_options(words, message, rules, kinds, run):
     code, out, err = run(rules, kinds, "--target", "y", *words)
     assert (code, out) == (2, "")
-    assert told in err
+    assert message in err
 
 
 def test_score_rejects_a_model_of_other_columns(rules, kinds, tmp_path, run):

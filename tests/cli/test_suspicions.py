@@ -117,16 +117,16 @@ def test_score_uses_labels_of_the_run(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("labels", "told"),
+    ("labels", "message"),
     [
         (["--labels", "Good=good", "--labels", "Good=bad"], "gets the names 'good' and 'bad'"),
         (["--labels", "Good"], "'Good' is not a pair"),
     ],
 )
-def test_labels_option_rejects_invalid_names(labels, told, capsys):
+def test_labels_option_rejects_invalid_names(labels, message, capsys):
     with pytest.raises(SystemExit):
         main(["tune", "iris", *labels])
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_fitted_model_keeps_its_classes(tmp_path, capsys):

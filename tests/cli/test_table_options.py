@@ -151,18 +151,18 @@ def test_options_accept_lists_and_repetition(shop, write, run):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("--decimal", ";"), "must be '.' or ','"),
         (("--sample", "1"), "at least 2"),
         (("--missing", "guess"), "invalid choice"),
     ],
 )
-def test_table_options_reject_wrong_usage(words, told, shop, write, capsys):
+def test_table_options_reject_wrong_usage(words, message, shop, write, capsys):
     with pytest.raises(SystemExit) as caught:
         main(["tune", str(write(shop)), "--target", "gut", *words])
     assert caught.value.code == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_tune_passes_original_columns_to_trained_model(shop, write, run, tmp_path):

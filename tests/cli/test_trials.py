@@ -468,7 +468,7 @@ def searched(commands, tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (
             ("--fresh", "--storage", "kept.journal"),
@@ -478,10 +478,10 @@ def searched(commands, tmp_path_factory):
         (("--workers", "-1"), "--workers: must be an integer of at least 0, got '-1'"),
     ],
 )
-def test_tune_exits_with_two_on_wrong_usage(words, told, commands, tmp_path):
+def test_tune_exits_with_two_on_wrong_usage(words, message, commands, tmp_path):
     command = commands.run(tmp_path, *SHORT, *words)
     assert (command.code, command.out) == (2, "")
-    assert told in command.err
+    assert message in command.err
 
 
 def test_study_name_separates_searches_in_one_storage(commands, tmp_path):

@@ -825,18 +825,18 @@ def test_joblib_model_is_opened_only_if_trusted(model, tmp_path, run):
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "messages"),
     [
         ("wine", ["'sepal length (cm)'", "'alcohol'"]),
         ("diabetes", ["is for classification", "diabetes is for regression"]),
     ],
 )
-def test_model_of_other_data_is_rejected(data, told, model, tmp_path, run):
+def test_model_of_other_data_is_rejected(data, messages, model, tmp_path, run):
     joblib.dump(model, tmp_path / "model.joblib")
     words = ("tune", data, "--black-box", tmp_path / "model.joblib", "--trust", *SHORT[2:])
     code, out, err = run(*words)
     assert (code, out) == (1, "")
-    assert all(text in err for text in told)
+    assert all(text in err for text in messages)
 
 
 # Bad input ----------------------------------------------------------------------------------------
@@ -923,7 +923,7 @@ def test_valid_table_is_accepted(write, run):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "messages"),
     [
         (["data.csv"], ["target is missing", "--target y", "'a', 'b', 'y'"]),
         (["data.csv", "--target", "Y"], ["got 'Y'. Did you mean 'y'?"]),
@@ -940,7 +940,7 @@ def test_valid_table_is_accepted(write, run):
         (["iris", "--black-box", "."], [". is a folder"]),
     ],
 )
-def test_missing_inputs_give_errors(words, told, write, tmp_path, monkeypatch, run):
+def test_missing_inputs_give_errors(words, messages, write, tmp_path, monkeypatch, run):
     if "garbage.skops" in words:
         pytest.importorskip("skops")
     for name in ("data.csv", "data.ods", "garbage.skops"):
@@ -949,7 +949,7 @@ def test_missing_inputs_give_errors(words, told, write, tmp_path, monkeypatch, r
     code, out, err = run("tune", *words)
     assert (code, out) == (1, "")
     assert err.startswith("skescore: error: ")
-    for text in told:
+    for text in messages:
         assert text in err
 
 
@@ -1007,7 +1007,7 @@ def test_model_error_has_no_traceback_by_default(monkeypatch, run):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ([], "the following arguments are required: COMMAND"),
         (["tine"], "there is no command 'tine'. Did you mean 'tune'?"),
@@ -1036,10 +1036,10 @@ def test_model_error_has_no_traceback_by_default(monkeypatch, run):
         (["tune", "iris", "--format", "xml"], "--format: invalid choice: 'xml'"),
     ],
 )
-def test_main_exits_with_two_on_wrong_usage(words, told, run):
+def test_main_exits_with_two_on_wrong_usage(words, message, run):
     code, out, err = run(*words)
     assert (code, out) == (2, "")
-    assert told in err
+    assert message in err
     assert err.splitlines()[-1].startswith("Try 'skescore")
     assert len(err.splitlines()) == 2
 

@@ -52,7 +52,7 @@ PROGS = [parser.prog for parser in parsers()]
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (["tun", "iris"], "there is no command 'tun'. Did you mean 'tune'? Known: bench,"),
         (["benhc"], "Did you mean 'bench'?"),
@@ -65,8 +65,8 @@ PROGS = [parser.prog for parser in parsers()]
         (["reproduce"], "the following arguments are required: TABLE"),
     ],
 )
-def test_messages_suggest_nearest_name(words, told, wrong):
-    assert told in wrong(*words)
+def test_messages_suggest_nearest_name(words, message, wrong):
+    assert message in wrong(*words)
 
 
 # Passwords ----------------------------------------------------------------------------------------
@@ -314,12 +314,14 @@ def test_measures_option_accepts_rules_and_rule_sets():
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="needs a shell")
 @pytest.mark.parametrize("command", ["doctor", "--version"])
-@pytest.mark.parametrize(("output", "told"), [(">&-", "standard output is closed"), ("| true", "")])
-def test_unwritable_output_is_an_error(command: str, output: str, told: str) -> None:
-    if command == "--version" and not told:
+@pytest.mark.parametrize(
+    ("output", "message"), [(">&-", "standard output is closed"), ("| true", "")]
+)
+def test_unwritable_output_is_an_error(command: str, output: str, message: str) -> None:
+    if command == "--version" and not message:
         pytest.skip("argparse writes the version")
     script = f"set -o pipefail; {shlex.quote(sys.executable)} -m skescore {command} {output}"
     result = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
     assert result.returncode == 1
-    assert told in result.stderr
-    assert bool(told) == ("error" in result.stderr)
+    assert message in result.stderr
+    assert bool(message) == ("error" in result.stderr)

@@ -274,12 +274,14 @@ def test_callable_must_predict_valid_labels(answer, y):
         CARTExtractor(CallableClassifier(answer)).fit(X, y)
 
 
-@pytest.mark.parametrize(("value", "shown"), [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")])
-def test_callable_regressor_rejects_numbers_that_are_not_finite(value, shown):
+@pytest.mark.parametrize(
+    ("value", "pattern"), [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")]
+)
+def test_callable_regressor_rejects_numbers_that_are_not_finite(value, pattern):
     def gap(rows):
         return np.where(np.arange(len(rows)) % 20 == 5, value, 1.0)
 
-    with pytest.raises(ValueError, match=rf"predicted {shown} for row 5 \(3 of 60 rows\)"):
+    with pytest.raises(ValueError, match=rf"predicted {pattern} for row 5 \(3 of 60 rows\)"):
         CARTExtractor(CallableRegressor(gap)).fit(X)
 
 

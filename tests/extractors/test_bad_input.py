@@ -55,10 +55,10 @@ def changed(value, *, frame=True):
 # --- rows ---
 
 
-@pytest.mark.parametrize(("value", "shown"), [(np.inf, "inf"), (-np.inf, "-inf")])
-def test_infinite_values_are_rejected(extractor, fitted, value, shown):
+@pytest.mark.parametrize(("value", "value_text"), [(np.inf, "inf"), (-np.inf, "-inf")])
+def test_infinite_values_are_rejected(extractor, fitted, value, value_text):
     message = (
-        rf"Input X contains infinity: column 'c' holds {shown} in row 7\. Rules need finite "
+        rf"Input X contains infinity: column 'c' holds {value_text} in row 7\. Rules need finite "
         r"numbers; replace or drop such rows\."
     )
     with pytest.raises(ValueError, match=message):
@@ -87,7 +87,7 @@ def test_text_in_numeric_columns_is_rejected(cls, extractor, fitted, value):
 
 
 @pytest.mark.parametrize(
-    ("column", "shown"),
+    ("column", "value_text"),
     [
         (pd.Series(["low"] * 150), "'low'"),
         (pd.Series(["low"] * 150, dtype="string"), "'low'"),
@@ -97,12 +97,14 @@ def test_text_in_numeric_columns_is_rejected(cls, extractor, fitted, value):
         (pd.Series(pd.to_timedelta(np.arange(150), unit="D")), "Timedelta"),
     ],
 )
-def test_columns_without_numbers_are_rejected(cls, extractor, column, shown):
-    if cls.takes_categories and shown == "'low'":
+def test_columns_without_numbers_are_rejected(cls, extractor, column, value_text):
+    if cls.takes_categories and value_text == "'low'":
         rows, _ = extractor.check_input(FRAME.assign(c=column), y, "classification")
         assert (rows[:, 2] == 0).all()  # the only category
         return
-    with pytest.raises(ValueError, match=f"column 'c' holds {shown}.* in row 0 .150 of 150 rows"):
+    with pytest.raises(
+        ValueError, match=f"column 'c' holds {value_text}.* in row 0 .150 of 150 rows"
+    ):
         extractor.fit(FRAME.assign(c=column), y)
 
 

@@ -54,7 +54,7 @@ def test_missing_engine_error_states_both_commands():
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "given", "text"),
+    ("algorithm", "parameters", "text"),
     [
         ("gridx", {}, "got 'gridx'. Did you mean 'gridex'?"),
         (None, {}, "got None"),
@@ -84,9 +84,9 @@ def test_missing_engine_error_states_both_commands():
         ("cart", {"uncovered": "sometimes"}, "uncovered must be one of"),
     ],
 )
-def test_parameters_are_checked_before_engine(algorithm, given, text):
+def test_parameters_are_checked_before_engine(algorithm, parameters, text):
     with pytest.raises((TypeError, ValueError)) as caught:
-        PSyKEExtractor(Unasked(), algorithm, **given).fit(X, y)
+        PSyKEExtractor(Unasked(), algorithm, **parameters).fit(X, y)
     assert text in str(caught.value)
 
 

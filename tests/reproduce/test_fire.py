@@ -102,7 +102,7 @@ def test_error_counts_match_a_loop(low, width, n_rows):
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "difference"),
     [
         ("CART", "follow from 4 errors in 75 rows"),
         ("ITER", "follow from 17 errors in 150 rows"),
@@ -113,12 +113,12 @@ def test_error_counts_match_a_loop(low, width, n_rows):
         ("GridEx, 4 x 4 slices", "The printed 0.11 (psi = 3) does not follow from the formula"),
     ],
 )
-def test_rows_name_the_errors_of_their_scores(name, told, rows):
-    assert told in rows[name]["difference"]
-    if " in " not in told:
+def test_rows_name_the_errors_of_their_scores(name, difference, rows):
+    assert difference in rows[name]["difference"]
+    if " in " not in difference:
         return
     # The claim follows from the formula.
-    errors, n_rows = map(int, re.search(r"(\d+) (?:errors )?in (\d+)", told).groups())
+    errors, n_rows = map(int, re.search(r"(\d+) (?:errors )?in (\d+)", difference).groups())
     printed = FIRE_TABLE[name]
     for psi, text in zip(PSI, printed.fire, strict=True):
         low, high = rounding_interval(text)
@@ -334,12 +334,12 @@ def test_measure_cells_stores_cells_before_an_error(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"engines": ["theirs"]}, "engines must contain only 'ours' and 'psyke', got 'theirs'"),
         ({"n_splits": 0}, "n_splits must be at least 1, got 0"),
     ],
 )
-def test_reproduce_fire_rejects_invalid_parameters(options, told):
-    with pytest.raises(ValueError, match=told):
+def test_reproduce_fire_rejects_invalid_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
         reproduce_fire(**options)

@@ -265,7 +265,7 @@ def test_ice_frame_has_a_row_per_column_of_the_paper(table):
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         ({"data": ["iris"]}, "data must name some of wine, breast_cancer, got 'iris'"),
         ({"extractors": []}, r"extractors must name some of exact, .*, got \(\)"),
@@ -273,8 +273,8 @@ def test_ice_frame_has_a_row_per_column_of_the_paper(table):
         ({"n_splits": 0}, "n_splits must be at least 1, got 0"),
     ],
 )
-def test_reproduce_ice_rejects_invalid_parameters(options, told):
-    with pytest.raises(ValueError, match=told):
+def test_reproduce_ice_rejects_invalid_parameters(options, message):
+    with pytest.raises(ValueError, match=message):
         reproduce_ice(**options)
 
 

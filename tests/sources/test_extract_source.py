@@ -185,17 +185,17 @@ GRIDS: list[dict[str, Any]] = [
 
 @TASKS
 @pytest.mark.parametrize(
-    "place", [0, 4, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2, 3))]
+    "index", [0, 4, *(pytest.param(i, marks=pytest.mark.slow) for i in (1, 2, 3))]
 )
-def test_grids_equal_bins_in_memory(place: int, task: str) -> None:
-    gaps = place % 2 == 0 and "importances" not in GRIDS[place]
-    frame = table_of(task, seed=place, gaps=gaps).drop(columns="weight")
-    extractor = GridExExtractor(None, random_state=0, **GRIDS[place])
+def test_grids_equal_bins_in_memory(index: int, task: str) -> None:
+    gaps = index % 2 == 0 and "importances" not in GRIDS[index]
+    frame = table_of(task, seed=index, gaps=gaps).drop(columns="weight")
+    extractor = GridExExtractor(None, random_state=0, **GRIDS[index])
     extraction = extract_source(extractor, frame, "label", cuts=15, task=task)
     expected = in_memory(extractor, frame, extraction.cuts)
     same(*(_without(rules, 9) for rules in (extraction.rules, expected)))
     assert len(extraction.rules) > 3
-    if place == 0:  # boxes that will probably be cut are counted together
+    if index == 0:  # boxes that will probably be cut are counted together
         assert extraction.n_passes < len(extraction.rules) - 3
 
 
@@ -315,12 +315,12 @@ def test_linear_grids_accept_little_data(case: str) -> None:
 
 
 @TASKS
-@pytest.mark.parametrize("place", range(len(SETTINGS)))
-def test_extract_source_equals_bins_in_memory(place: int, task: str) -> None:
-    settings = SETTINGS[place]
+@pytest.mark.parametrize("index", range(len(SETTINGS)))
+def test_extract_source_equals_bins_in_memory(index: int, task: str) -> None:
+    settings = SETTINGS[index]
     if task == "regression" and "criterion" in settings:
         settings = settings | {"criterion": "squared_error"}
-    frame = table_of(task, seed=place, gaps=place % 2 == 0).drop(columns="weight")
+    frame = table_of(task, seed=index, gaps=index % 2 == 0).drop(columns="weight")
     extractor = CARTExtractor(None, random_state=0, **settings)
     extraction = extract_source(extractor, frame, "label", cuts=15, task=task)
     expected = in_memory(extractor, frame, extraction.cuts)

@@ -747,16 +747,16 @@ def contents(path: Path) -> list[Any]:
     return [(study.study_name, study.user_attrs, study.trials) for study in studies]
 
 
-@pytest.mark.parametrize(("options", "told"), DIFFERENT, ids=lambda value: str(value)[:30])
+@pytest.mark.parametrize(("options", "difference"), DIFFERENT, ids=lambda value: str(value)[:30])
 def test_storage_rejects_a_different_search_of_same_name(
-    stored: Path, options: dict[str, Any], told: str
+    stored: Path, options: dict[str, Any], difference: str
 ) -> None:
     before = contents(stored)
     rows = options.get("rows", X)
     options = {k: v for k, v in options.items() if k != "rows"}
     settings = {"storage": stored, "extractors": ["cart"], "n_trials": 4, "spaces": LEAVES}
     search = search_of(options.pop("estimator", BLACK_BOX), **settings | options)
-    with pytest.raises(ValueError, match=rf"(?s)study 'skescore/cart' .*{told}.*study name"):
+    with pytest.raises(ValueError, match=rf"(?s)study 'skescore/cart' .*{difference}.*study name"):
         search.fit(rows, Y)
     assert contents(stored) == before  # and nothing was started
     other = search_of(
@@ -807,7 +807,7 @@ def flipped(rows: Any) -> Any:
 
 @pytest.mark.parametrize("how", ["storage", "studies"])
 @pytest.mark.parametrize(
-    ("first", "second", "told"),
+    ("first", "second", "difference"),
     [
         (FOREST, NEIGHBOR, "ExtraTreesClassifier.*now .*KNeighborsClassifier"),
         (
@@ -829,7 +829,7 @@ def flipped(rows: Any) -> Any:
     ids=["kind", "parameters", "function", "predictions"],
 )
 def test_resumed_search_rejects_another_black_box(
-    first: Any, second: Any, told: str, how: str, tmp_path: Path
+    first: Any, second: Any, difference: str, how: str, tmp_path: Path
 ) -> None:
     options: dict[str, Any] = {"extractors": ["cart"], "spaces": LEAVES}
     if how == "storage":
@@ -837,7 +837,9 @@ def test_resumed_search_rejects_another_black_box(
     else:
         options["studies"] = {"cart": optuna.create_study(direction="maximize")}
     search_of(first, n_trials=2, **options).fit(X)
-    with pytest.raises(ValueError, match=rf"(?s)belongs to another search .*black_box.*{told}"):
+    with pytest.raises(
+        ValueError, match=rf"(?s)belongs to another search .*black_box.*{difference}"
+    ):
         search_of(second, n_trials=4, **options).fit(X)
     assert len(search_of(first, n_trials=4, **options).fit(X).leaderboard_) == 4
 
