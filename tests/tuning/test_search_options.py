@@ -738,6 +738,13 @@ def test_parameters_reject_invalid_values(
         search_of(**({"extractors": ["cart"], "n_trials": 2} | options)).fit(X, Y)
 
 
+def test_measures_name_columns_of_negated_losses() -> None:
+    search = search_of(extractors=["cart"], measures=["overlap", "stability"], n_trials=1)
+    columns = search.fit(X, Y).leaderboard_.columns
+    assert {"neg_overlap", "stability"} <= {*columns}
+    assert "overlap" not in columns
+
+
 def test_measure_with_existing_name_is_rejected() -> None:
     def loss(model: Any, X: Any, y: Any) -> float:
         return 0.0
