@@ -1,22 +1,26 @@
-"""How close certificates come on the balanced KEEL tables, with a random forest as black box.
+"""Certify the ICE score on the balanced KEEL tables, with a random forest as black box.
 
     python benchmarks/quality/certificates.py [--seconds 600] [--kinds tree list] [--check 60]
         [--cuts 8] [--features N] [--only NAME ...]
 
-The tables are those of `skescore bench --suite keel-balanced`, whole, which pip fetches once; rows
-with gaps are left out, and texts are numbered in the order of the alphabet.
+The tables are the complete tables of `skescore bench --suite keel-balanced`. Rows with missing
+values are dropped, and texts are encoded as numbers in alphabetical order.
 
-Prints a Markdown table, the smallest tables first: rows, cuts per feature (beside those of CART's
-rules; with `--features` of those features only that matter most to the forest), ICE(1, 1) of the
-best rules known (found, or CART's, of as many leaves as are best, which were given), the gap up to
-which ICE may be greater for rules of the kind (of any size: those beyond the sizes that were
-searched count as free of errors), the best rules of the kind that any method found with whatever
-cuts, and seconds, by the clock and of processors. With `--check` also what the checker says of each
-certificate, and its seconds. Rows are also written to `certificates.csv`, and the page
-`certificates.md` from it.
+Prints a Markdown table, the smallest tables first, with these columns:
 
-A certificate counts only if its space holds at least 8 cuts of every feature and no rules that any
-method found exceed its bound: a bound over few cuts says little about rules with other cuts.
+- rows, features, and cuts per feature (the cuts of CART's rules are always added; `--features`
+  restricts the cuts to the features with the largest importance in the forest),
+- ICE(1, 1) of the best known rules: those of the solver, or the CART rules with the best size,
+- the gap: how much larger ICE can be for rules of the same kind and any size (rules larger than the
+  searched sizes are assumed to make no errors),
+- the best rules of the kind that any method finds, with arbitrary cuts,
+- wall time and CPU time in seconds,
+- with `--check`, the verdict of the checker and its seconds.
+
+The rows are also written to `certificates.csv`, from which the page `certificates.md` is made.
+
+A certificate counts only if its space has at least 8 cuts of every feature and no rules of any
+method exceed its bound, because a bound over few cuts does not cover rules with other cuts.
 `tests/certificates/test_measured_certificates.py` checks the counts of the page.
 """
 
@@ -47,16 +51,16 @@ from skescore.scorers import make_score_scorer
 
 CSV = Path(__file__).with_name("certificates.csv")
 COLUMNS = ("table", "kind", "cuts", "features", "size", "certified", "gap", "best", "method")
-#: Fewest cuts of every feature in a space that counts.
+#: Smallest number of cuts per feature for a certificate to count.
 MIN_CUTS = 8
-#: A gap that is narrow enough.
-NARROW = 0.005
-#: Most leaves of CART's rules.
-LEAVES = 12
+#: Largest gap of a certificate that counts.
+MAX_GAP = 0.005
+#: The CART rules have fewer leaves than this.
+CART_LEAVES = 12
 
 
-def read(source: str) -> tuple[np.ndarray, np.ndarray]:
-    """The features of a table as numbers, and the numbers of its classes."""
+def read_table(source: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the features of a table as numbers, and its classes as codes."""
     table, target = read_packaged(source)
     table = table.dropna()
     codes = table.apply(
@@ -70,8 +74,8 @@ def read(source: str) -> tuple[np.ndarray, np.ndarray]:
     return codes.drop(columns=target).to_numpy(float), classes
 
 
-def best_of_any_method(kind: str, X: np.ndarray, forest: Any) -> tuple[float, str]:
-    """Return the best ICE, compared with the forest, of rules of a kind with any cuts, and how."""
+def best_known_rules(kind: str, X: np.ndarray, forest: Any) -> tuple[float, str]:
+    """Return the largest ICE of rules of a kind with arbitrary cuts, and their method."""
     labels = forest.predict(X)
     candidates: dict[str, Any] = {}
     if kind == "tree":
@@ -82,7 +86,7 @@ def best_of_any_method(kind: str, X: np.ndarray, forest: Any) -> tuple[float, st
                 )
                 candidates[f"scikit-learn {criterion}, {size} leaves"] = tree.fit(X, labels)
     box = FrozenEstimator(forest)
-    for size in range(1, LEAVES):
+    for size in range(1, CART_LEAVES):
         candidates[f"CART, {size} leaves"] = CARTExtractor(
             box, max_leaf_nodes=size, random_state=0
         ).fit(X)
@@ -101,14 +105,18 @@ def best_of_any_method(kind: str, X: np.ndarray, forest: Any) -> tuple[float, st
 
 
 def is_counted(row: Mapping[str, Any]) -> bool:
-    """Return whether a certificate counts: many cuts, a narrow gap, nothing beyond the bound."""
-    is_wide = int(row["cuts"]) >= MIN_CUTS and not row["features"]
+    """Return whether a certificate counts (enough cuts, a small gap, no better rules)."""
+    has_enough_cuts = int(row["cuts"]) >= MIN_CUTS and not row["features"]
     bound = float(row["certified"]) + max(float(row["gap"]), 0.0)
-    return is_wide and float(row["gap"]) <= NARROW + 1e-9 and float(row["best"]) <= bound + 1e-9
+    return (
+        has_enough_cuts
+        and float(row["gap"]) <= MAX_GAP + 1e-9
+        and float(row["best"]) <= bound + 1e-9
+    )
 
 
 def append_row(row: Mapping[str, Any]) -> None:
-    """Write a row, instead of an earlier one of the same table, kind and space."""
+    """Write a row; it replaces an earlier row of the same table, kind and space."""
     keys = ("table", "kind", "cuts", "features")
     rows = []
     if CSV.exists():
@@ -129,10 +137,10 @@ def write_page() -> None:
         "",
         "Written by `python benchmarks/quality/certificates.py` from "
         "[certificates.csv](certificates.csv). *Cuts* is the number of cuts of each feature; the "
-        "cuts of CART's rules are always included. *Rules* is the number beyond which no rules can "
-        "win. *ICE* is the score of the best known rules of the space, compared with a random "
+        "cuts of CART's rules are always included. No set of more than *rules* rules can have a "
+        "larger score. *ICE* is the score of the best known rules of the space, compared with a random "
         "forest. *Gap* bounds how much greater the score of any rules of the kind can be. *Best* "
-        "is the score of the best rules that any method found, with whatever cuts: trees of "
+        "is the score of the best rules that any method found, with arbitrary cuts: trees of "
         "scikit-learn with 2 to 16 leaves by Gini and entropy, our CART with 1 to 11 leaves, and, "
         "for lists, CREAM and ExACT with at most 2 conditions per rule.",
         "",
@@ -144,7 +152,7 @@ def write_page() -> None:
         n_counted = sum(map(is_counted, part))
         text = (
             f"{kind.capitalize()}s: {n_counted} of {len(part)} certificates count, which means at "
-            f"least {MIN_CUTS} cuts of every feature, a gap of at most {NARROW}, and no rules of "
+            f"least {MIN_CUTS} cuts of every feature, a gap of at most {MAX_GAP}, and no rules of "
             "any method beyond the bound."
         )
         lines += [text, "", "| table | cuts | rules | ICE | gap | best | by | counts |"]
@@ -161,17 +169,17 @@ def write_page() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=600.0, help="of each proof")
+    parser.add_argument("--seconds", type=float, default=600.0, help="time limit of each proof")
     parser.add_argument("--kinds", nargs="+", choices=["tree", "list"], default=["tree", "list"])
-    parser.add_argument("--check", type=float, help="most seconds of each check")
-    parser.add_argument("--cuts", type=int, default=8, help="per feature")
-    parser.add_argument("--features", type=int, help="how many are cut; by default all")
+    parser.add_argument("--check", type=float, help="time limit of each check in seconds")
+    parser.add_argument("--cuts", type=int, default=8, help="number of cuts per feature")
+    parser.add_argument("--features", type=int, help="number of features with cuts (default: all)")
     parser.add_argument("--only", nargs="+", default=[])
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     sources = [str(entry.source) for entry in suite_config("keel-balanced").data]
     tables = {
-        source.rpartition("/")[2]: read(source)
+        source.rpartition("/")[2]: read_table(source)
         for source in sources
         if not options.only or source.rpartition("/")[2] in options.only
     }
@@ -193,12 +201,12 @@ def main() -> None:
         rules = max(
             (
                 CARTExtractor(forest, max_leaf_nodes=n, random_state=0).fit(X)
-                for n in range(2, LEAVES)
+                for n in range(2, CART_LEAVES)
             ),
             key=lambda extractor: scorer(extractor, X),
         )
         score = scorer(rules, X)
-        size = next(r for r in range(1, 30) if ice_score(1.0, r + 1, 1.0) <= score + NARROW)
+        size = next(r for r in range(1, 30) if ice_score(1.0, r + 1, 1.0) <= score + MAX_GAP)
         all_cuts = candidate_cuts(X, options.cuts)
         chosen = np.argsort(-forest.feature_importances_)[: options.features].tolist()
         cuts = Cuts(X.shape[1], {j: all_cuts.thresholds[j] for j in sorted(chosen)}, {})
@@ -209,7 +217,7 @@ def main() -> None:
                 X,
                 space=SearchSpace(size, cuts=options.cuts if options.features is None else cuts),
                 kinds=[kind],
-                tolerance=NARROW,
+                tolerance=MAX_GAP,
                 limits=SolverLimits(time_limit=options.seconds),
             )
             seconds, used = time.perf_counter() - began, time.process_time() - used
@@ -217,7 +225,7 @@ def main() -> None:
             reached = max(reached, certificate.given_score())
             gap = max(possible, ice_score(1.0, size + 1, 1.0)) - reached
             gap = max(gap, 0.0)
-            best, method = best_of_any_method(kind, X, forest)
+            best, method = best_known_rules(kind, X, forest)
             row = {
                 "table": name,
                 "kind": kind,
@@ -251,7 +259,7 @@ def main() -> None:
     for kind, count in narrow.items():
         print(
             f"\n{kind}: {count} of {len(tables)} certificates count: at least {MIN_CUTS} cuts of "
-            f"every feature, a gap of at most {NARROW}, no rules of any method beyond the bound."
+            f"every feature, a gap of at most {MAX_GAP}, no rules of any method beyond the bound."
         )
         if options.check is not None:
             print(f"{kind}: the checker confirms {confirmed[kind]} certificates.")

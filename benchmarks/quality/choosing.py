@@ -1,11 +1,11 @@
-"""What a search should try first, and by what it should choose: held-out scores tell.
+"""Compare first candidates of a search, and rules for choosing the winner, by held-out scores.
 
     python benchmarks/quality/choosing.py [--data wine moons] [--seeds 100 101]
 
-On splits that `tuners.py` does not use, and on five data sets more, some settings of every
-extractor are measured on the folds of one half, on all rows of that half, and on the other half.
-The first table ranks the settings by how far behind the best of all they are on the other half,
-in units of the distance from the best to the median; the second compares ways to choose one.
+Measures several settings of every extractor on splits that `tuners.py` does not use, and on five
+further data sets: on the folds of one half, on all rows of this half, and on the other half. The
+first table shows the distance of each setting from the best on the other half, in units of the
+distance between the best and the median. The second table compares rules for choosing the winner.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 from tuners_data import DATA, SCORES, WEIGHTS, Problem, make_problem, make_scorer
-from tuners_ours import splitter
+from tuners_ours import make_splitter
 
 from skescore.extractors import CachedBlackBox
 from skescore.registry import make_extractor
@@ -50,25 +50,25 @@ from skescore.tuning import (
 )
 
 OTHER_DATA = ("diabetes", "friedman2", "digits", "classification", "moons")
-#: Ways to choose: what decides, and how many standard errors are no difference.
+#: Rules for choosing: the criterion, and the number of standard errors that count as equal.
 CHOICE_RULES = [
-    (judge, errors)
-    for judge in ("held-out rows", "weighed scores", "weighed measures")
+    (criterion, errors)
+    for criterion in ("held-out rows", "weighed scores", "weighed measures")
     for errors in (0.0, 0.5, 1.0)
 ]
-#: No setting counts as farther behind than this.
-_FARTHEST = 3.0
+#: Larger distances are clipped to this value.
+_MAX_DISTANCE = 3.0
 
 
-class Measured(NamedTuple):
-    """Settings of one extractor, their candidate, and what they are worth on the other half."""
+class MeasuredSetting(NamedTuple):
+    """Setting of an extractor, its candidate, and its scores on the other half."""
 
     setting: str
     candidate: Candidate
     held_out: dict[str, float]
 
 
-def problem_of(data: str, seed: int) -> Problem:
+def load_problem(data: str, seed: int) -> Problem:
     if data in DATA:
         return make_problem(data, seed)
     model: Any = RandomForestRegressor(50, random_state=0)
@@ -92,14 +92,14 @@ def problem_of(data: str, seed: int) -> Problem:
         X, y = make_moons(400, noise=0.25, random_state=0)
         y, model = y.astype(str), KNeighborsClassifier(9)
     task = "regression" if data in ("diabetes", "friedman2") else "classification"
-    rows, held_out, y_rows, truth = train_test_split(
+    X_train, X_test, y_train, y_test = train_test_split(
         X, y, test_size=0.5, random_state=seed, stratify=y if task == "classification" else None
     )
-    return Problem(model.fit(rows, y_rows), rows, y_rows, held_out, truth, task)
+    return Problem(model.fit(X_train, y_train), X_train, y_train, X_test, y_test, task)
 
 
-def settings_of(task: str, y: np.ndarray) -> dict[str, dict[str, dict[str, Any]]]:
-    """Settings by extractor and by what they are called: n is the number of classes, or two."""
+def list_settings(task: str, y: np.ndarray) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return settings by extractor and name; n is the number of classes, or two in regression."""
     classifies = task == "classification"
     n, unit = (len(np.unique(y)), 1.0) if classifies else (2, float(np.std(y)))
     spread = 0.1 if classifies else 0.5 * unit
@@ -172,24 +172,24 @@ def settings_of(task: str, y: np.ndarray) -> dict[str, dict[str, dict[str, Any]]
     return settings
 
 
-def measure_all(data: str, seed: int) -> list[Measured]:
-    problem = problem_of(data, seed)
-    model = CachedBlackBox(clone(problem.model).fit(problem.rows, problem.y))
+def measure_settings(data: str, seed: int) -> list[MeasuredSetting]:
+    problem = load_problem(data, seed)
+    model = CachedBlackBox(clone(problem.model).fit(problem.X_train, problem.y_train))
     folds = make_folds(
         clone(problem.model),
-        problem.rows,
-        problem.y,
-        splitter(problem, seed),
+        problem.X_train,
+        problem.y_train,
+        make_splitter(problem, seed),
         problem.task,
         fitted=False,
     )
     scorers = {score: make_scorer(score) for score in SCORES}
     all_rows, other_half = (
-        Fold(model, problem.rows, X, y, np.arange(len(y)))
-        for X, y in ((problem.rows, problem.y), (problem.others, problem.truth))
+        Fold(model, problem.X_train, X, y, np.arange(len(y)))
+        for X, y in ((problem.X_train, problem.y_train), (problem.X_test, problem.y_test))
     )
     measured = []
-    for name, settings in settings_of(problem.task, problem.y).items():
+    for name, settings in list_settings(problem.task, problem.y_train).items():
         for text, params in settings.items():
             extractor = make_extractor(name, clone(problem.model), **params)
             if "random_state" in extractor.get_params(deep=False):
@@ -199,37 +199,38 @@ def measure_all(data: str, seed: int) -> list[Measured]:
                 for fold in (*folds, all_rows, other_half)
             ]
             if not all(np.isfinite(result[score]) for result in measurements for score in SCORES):
-                continue  # some fold's rules held for no row
+                continue  # the rules of a fold cover no row
             candidate = Candidate(
                 name, params, len(measured), tuple(measurements[:-2]), measurements[-2]
             )
-            measured.append(Measured(f"{name}: {text}", candidate, measurements[-1]))
+            measured.append(MeasuredSetting(f"{name}: {text}", candidate, measurements[-1]))
     return measured
 
 
-def behind(measured: list[Measured], score: str) -> np.ndarray:
-    """Return the distance of each setting from the best on the other half; 1 is the median."""
+def distances_from_best(measured: list[MeasuredSetting], score: str) -> np.ndarray:
+    """Return the distance of each setting from the best on the other half; the median has 1."""
     values = np.array([one.held_out[score] for one in measured])
     unit = values.max() - np.median(values)
-    return np.minimum((values.max() - values) / max(unit, 1e-9), _FARTHEST)
+    return np.minimum((values.max() - values) / max(unit, 1e-9), _MAX_DISTANCE)
 
 
-def chosen(measured: list[Measured], score: str, judge: str, errors: float) -> int:
-    """Place of the one that a search would choose."""
-    candidates = Candidates(one.candidate for one in measured)
+def choose_index(measured: list[MeasuredSetting], score: str, criterion: str, errors: float) -> int:
+    """Return the index of the setting that a search would choose."""
+    candidates = Candidates(candidate.candidate for candidate in measured)
     kind = "fire" if score.startswith("fire") else "ice"
     sign = -1 if kind == "fire" else 1
-    by = sign * candidates.scores(kind, **WEIGHTS[score])
+    values = sign * candidates.scores(kind, **WEIGHTS[score])
     size, n_queries = candidates.means("size"), candidates.means("black_box_rows")
-    order = np.lexsort([size, -by.mean(axis=1)])
-    if judge == "weighed scores":
+    order = np.lexsort([size, -values.mean(axis=1)])
+    if criterion == "weighed scores":
         on_all_rows = Candidates(
-            replace(one, folds=(one.all_rows or FoldResult({}),)) for one in candidates
+            replace(candidate, folds=(candidate.all_rows or FoldResult({}),))
+            for candidate in candidates
         ).scores(kind, **WEIGHTS[score])
-        by = mixed(by, sign * on_all_rows)
-    elif judge == "weighed measures":
-        by = sign * candidates.scores_with_all_rows(kind, **WEIGHTS[score])
-    return int(order[choose_winner(by[order], size[order], n_queries[order], errors)])
+        values = mixed(values, sign * on_all_rows)
+    elif criterion == "weighed measures":
+        values = sign * candidates.scores_with_all_rows(kind, **WEIGHTS[score])
+    return int(order[choose_winner(values[order], size[order], n_queries[order], errors)])
 
 
 def print_table(rows: dict[str, dict[str, list[float]]], data: list[str], title: str) -> None:
@@ -251,19 +252,19 @@ def main() -> int:
     settings: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     distances_by_rule: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     with threadpool_limits(1), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of settings that suit some data only
+        warnings.simplefilter("ignore")  # some settings do not suit all data
         for data in options.data:
             for seed in options.seeds:
                 print(f"{data} {seed}", file=sys.stderr)
-                measured = measure_all(data, seed)
+                measured = measure_settings(data, seed)
                 for score in SCORES:
-                    far = behind(measured, score)
-                    for one, value in zip(measured, far, strict=True):
-                        settings[one.setting][data].append(float(value))
-                    for judge, errors in CHOICE_RULES:
-                        index = chosen(measured, score, judge, errors)
-                        distances_by_rule[f"{judge}, {errors:g} standard errors"][data].append(
-                            far[index]
+                    distances = distances_from_best(measured, score)
+                    for item, value in zip(measured, distances, strict=True):
+                        settings[item.setting][data].append(float(value))
+                    for criterion, errors in CHOICE_RULES:
+                        index = choose_index(measured, score, criterion, errors)
+                        distances_by_rule[f"{criterion}, {errors:g} standard errors"][data].append(
+                            distances[index]
                         )
     ordered = sorted(
         settings.items(),

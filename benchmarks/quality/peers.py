@@ -1,17 +1,17 @@
-"""Rules of other libraries beside ours: what each learns of the same black box, on held-out rows.
+"""Compare our rules with those of other libraries that imitate the same black box.
 
     python benchmarks/quality/peers.py [--data iris wine] [--seeds 0 1 2] [--csv peers.csv]
         [--tables-only]
 
-Every learner gets the same half of the data with the answers of the same random forest, as a
-surrogate does; the other half, with its true target, scores the rules that `as_ruleset` reads.
-Learners have their default settings. Ours are `CARTExtractor` and the search, by ICE, which is the
-only one that chooses hyperparameters: the table shows results without tuning by hand, not which
+Every learner is trained on the same half of the data with the predictions of the same random forest
+as labels. The rules, read by `as_ruleset`, are scored on the other half with its true target. All
+learners have default settings. Our learners are `CARTExtractor` and the search by ICE. Only the
+search chooses hyperparameters, so the table shows results without manual tuning, not which
 algorithm is best.
 
-What is measured is appended to the CSV at once; a run that was broken off goes on where it was.
-Needs imodels, RuleKit and interpret: `tox -e benchmark-peers`. PSyKE 1.0.4 wants another JPype than
-RuleKit, so its rows are added from an environment of its own (`tox -e benchmark-peers-psyke`).
+Results are appended to the CSV immediately, so an interrupted run resumes. Needs imodels, RuleKit
+and interpret (`tox -e benchmark-peers`). PSyKE 1.0.4 needs another version of JPype than RuleKit,
+so its rows are measured in a separate environment (`tox -e benchmark-peers-psyke`).
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ MEASURES = (
 )
 COLUMNS = ("data", "seed", "learner", "state", *MEASURES, "seconds", "detail")
 CSV = Path(__file__).with_name("peers.csv")
-#: Where the learners of other libraries are.
+#: Folder with the learners of other libraries.
 METHODS = Path(__file__).parents[1] / "arena" / "methods"
 
 
-def split(data: str, seed: int) -> tuple[Any, Any, Any, Any, Any]:
-    """Halves, and a forest that was fitted on the first."""
+def split_data(data: str, seed: int) -> tuple[Any, Any, Any, Any, Any]:
+    """Return both halves of the data, and a forest fitted on the first."""
     black_box: Any
     if data in CLASSIFICATION:
         bunch = CLASSIFICATION[data](as_frame=True)
@@ -77,35 +77,35 @@ def split(data: str, seed: int) -> tuple[Any, Any, Any, Any, Any]:
             X, y = make_friedman1(1000, 10, noise=0.5, random_state=0)
             X = pd.DataFrame(X, columns=[f"x{j}" for j in range(10)])
         black_box = RandomForestRegressor(100, random_state=0)
-    # Names that all libraries take.
+    # All libraries accept these names.
     X.columns = [str(name).split(" (")[0].replace(" ", "_").replace("/", "_") for name in X.columns]
-    rows, held_out, y_rows, truth = train_test_split(
+    X_train, X_test, y_train, y_test = train_test_split(
         X, y, test_size=0.5, random_state=seed, stratify=y if data in CLASSIFICATION else None
     )
-    return rows, y_rows, held_out, truth, black_box.fit(rows, y_rows)
+    return X_train, y_train, X_test, y_test, black_box.fit(X_train, y_train)
 
 
-# --- learners: each takes rows, answers, the black box, labels and a seed; gives rules ------------
+# --- learners: each maps rows, predictions, the black box, labels and a seed to rules ------------
 
 
-def _ours_cart(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> Any:
+def _ours_cart(rows: Any, predictions: Any, black_box: Any, y: Any, seed: int) -> Any:
     return CARTExtractor(FrozenEstimator(black_box), random_state=seed).fit(rows).rules_
 
 
-def _ours_search(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> Any:
-    """The forest is trained anew on each fold, as a search should not see what it is judged by."""
+def _ours_search(rows: Any, predictions: Any, black_box: Any, y: Any, seed: int) -> Any:
+    """Search with the forest trained on each fold, so no score uses rows that it has seen."""
     return ExtractorSearchCV(black_box, random_state=seed).fit(rows, y).rules_
 
 
-def _tree(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> Any:
-    kind = DecisionTreeRegressor if answers.dtype.kind == "f" else DecisionTreeClassifier
-    return as_ruleset(kind(random_state=seed).fit(rows, answers))
+def _tree(rows: Any, predictions: Any, black_box: Any, y: Any, seed: int) -> Any:
+    kind = DecisionTreeRegressor if predictions.dtype.kind == "f" else DecisionTreeClassifier
+    return as_ruleset(kind(random_state=seed).fit(rows, predictions))
 
 
-def _entered(file: str, label: str) -> Callable[..., Any]:
-    """A method as the arena has it."""
+def _from_arena(file: str, label: str) -> Callable[..., Any]:
+    """Return the learner of a method of the arena."""
 
-    def learn(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> Any:
+    def learn(rows: Any, predictions: Any, black_box: Any, y: Any, seed: int) -> Any:
         methods = {entry["label"]: entry["extractor"] for entry in read_methods(METHODS / file)}
         extractor = clone(methods[label]).set_params(random_state=seed)
         return extractor.set_params(estimator=FrozenEstimator(black_box)).fit(rows).rules_
@@ -114,8 +114,8 @@ def _entered(file: str, label: str) -> Callable[..., Any]:
 
 
 def _psyke(algorithm: str) -> Callable[..., Any]:
-    def learn(rows: Any, answers: Any, black_box: Any, y: Any, seed: int) -> Any:
-        if algorithm == "gridrex" and answers.dtype.kind != "f":
+    def learn(rows: Any, predictions: Any, black_box: Any, y: Any, seed: int) -> Any:
+        if algorithm == "gridrex" and predictions.dtype.kind != "f":
             raise NotImplementedError("regression only")
         return make_extractor(f"psyke:{algorithm}", FrozenEstimator(black_box)).fit(rows).rules_
 
@@ -127,13 +127,13 @@ LEARNERS: dict[str, Callable[..., Any]] = {
     "skescore CART": _ours_cart,
     "scikit-learn tree": _tree,
     **{
-        f"imodels {name}": _entered("imodels.py", f"imodels {name}")
+        f"imodels {name}": _from_arena("imodels.py", f"imodels {name}")
         for name in ("SkopeRules", "GreedyRuleList", "BoostedRules")
     },
-    "imodels RuleFit": _entered("imodels_rulefit.py", "imodels RuleFit"),
-    "imodels FIGS": _entered("imodels.py", "imodels FIGS"),
-    "RuleKit": _entered("rulekit.py", "RuleKit"),
-    "interpret tree": _entered("interpret.py", "interpret tree"),
+    "imodels RuleFit": _from_arena("imodels_rulefit.py", "imodels RuleFit"),
+    "imodels FIGS": _from_arena("imodels.py", "imodels FIGS"),
+    "RuleKit": _from_arena("rulekit.py", "RuleKit"),
+    "interpret tree": _from_arena("interpret.py", "interpret tree"),
     "PSyKE CART": _psyke("cart"),
     "PSyKE GridEx": _psyke("gridex"),
     "PSyKE GridREx": _psyke("gridrex"),
@@ -145,15 +145,15 @@ LEARNERS: dict[str, Callable[..., Any]] = {
 
 
 def measure(data: str, seed: int, learner: str) -> dict[str, Any]:
-    rows, y, held_out, truth, black_box = split(data, seed)
-    answers = np.asarray(black_box.predict(rows))
-    begin = time.process_time()
-    rules = LEARNERS[learner](rows, answers, black_box, y, seed)
-    seconds = time.process_time() - begin
-    scores = dict(make_knowledge_scorer()(rules, held_out, truth))
+    X_train, y_train, X_test, y_test, black_box = split_data(data, seed)
+    predictions = np.asarray(black_box.predict(X_train))
+    start = time.process_time()
+    rules = LEARNERS[learner](X_train, predictions, black_box, y_train, seed)
+    seconds = time.process_time() - start
+    scores = dict(make_knowledge_scorer()(rules, X_test, y_test))
     rule_predictions, model_predictions = (
-        np.asarray(rules.predict(held_out)),
-        np.asarray(black_box.predict(held_out)),
+        np.asarray(rules.predict(X_test)),
+        np.asarray(black_box.predict(X_test)),
     )
     if data in CLASSIFICATION:
         scores["fidelity"] = accuracy_score(model_predictions, rule_predictions)
@@ -178,12 +178,12 @@ def run(options: argparse.Namespace) -> None:
                 row = {"data": data, "seed": seed, "learner": learner}
                 try:
                     row |= measure(data, seed, learner)
-                except Exception as error:  # one learner must not hide the others' figures
+                except Exception as error:  # the other learners are still measured
                     row |= {"state": "failed", "detail": f"{type(error).__name__}: {error}"[:120]}
-                new = not options.csv.exists()
+                is_new = not options.csv.exists()
                 with options.csv.open("a", newline="", encoding="utf-8") as file:
                     writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-                    if new:
+                    if is_new:
                         writer.writeheader()
                     writer.writerow(
                         {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()}
@@ -221,7 +221,7 @@ def print_tables(path: Path) -> None:
 
 
 def print_summary(path: Path) -> None:
-    """One table for the front page: ICE, rules and fidelity."""
+    """Print one table with the ICE, rules and fidelity of all learners and data sets."""
     table = pd.read_csv(path)
     data_names = [d for d in DATA if d in set(table["data"])]
     print("\n### ICE (rules, fidelity to the forest)\n")

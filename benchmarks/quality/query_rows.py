@@ -1,12 +1,12 @@
-"""Measure when query rows help: fidelity of short lists for each generator of rows.
+"""Measure when query rows help: fidelity of small rule sets for each generator of rows.
 
     python benchmarks/quality/query_rows.py [--tables 24] [--output FILE]
 
 A random forest of 100 trees is fitted on one half of a KEEL table. Trees of CART and Trepan with at
-most 8 leaves, or as many as there are classes, learn from its predictions for these rows, and for
-8,000 further rows from each generator. "Trepan, refined" has the settings that a search for
-fidelity tries first. The other half measures the agreement with the forest. The tables are every
-second one, by name, of the 43 balanced and the first 57 imbalanced ones.
+most 8 leaves, or one leaf per class if there are more classes, are trained on its predictions for
+these rows and for 8,000 further rows of each generator. "Trepan, refined" has the settings that a
+search for fidelity tries first. The agreement with the forest is measured on the other half. The
+tables are every second one, by name, of the 43 balanced and the first 57 imbalanced tables.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from skescore.black_boxes import make_black_box
 from skescore.datasets import load_dataset
 from skescore.extractors import SAMPLINGS, has_categories, is_categorical
 
-#: With the settings that a search for fidelity tries first.
+#: Trepan with the settings that a search for fidelity tries first.
 REFINED_TREPAN = partial(
     TrepanExtractor, min_sample=5000, significance=0.001, purity=1.0, refinement_passes=5
 )
@@ -39,12 +39,12 @@ EXTRACTORS = {
 FOLDER = Path(__file__).parent
 
 
-def entries(n_tables: int) -> list:
-    """Return the tables, spread evenly over both suites."""
+def list_entries(n_tables: int) -> list:
+    """Return entries of tables, evenly spaced by name over both suites."""
     balanced = suite_config("keel-balanced").data
     imbalanced = suite_config("keel-imbalanced").data[:57]
-    chosen = sorted([*balanced, *imbalanced], key=lambda entry: entry.label)[::2]
-    return chosen[:: max(1, len(chosen) // n_tables)][:n_tables]
+    candidates = sorted([*balanced, *imbalanced], key=lambda entry: entry.label)[::2]
+    return candidates[:: max(1, len(candidates) // n_tables)][:n_tables]
 
 
 def measure(entry) -> list[dict]:
@@ -77,22 +77,22 @@ def measure(entry) -> list[dict]:
     return rows
 
 
-def summary(results: pd.DataFrame) -> pd.DataFrame:
+def summarize(results: pd.DataFrame) -> pd.DataFrame:
     """Return one row per extractor and generator, compared with no query rows."""
     records = []
-    for label, of_extractor in results.groupby("extractor"):
-        fidelity = of_extractor.pivot(index="table", columns="sampling", values="fidelity")
-        step = of_extractor.groupby("table")["step"].first()
+    for label, extractor_rows in results.groupby("extractor"):
+        fidelity = extractor_rows.pivot(index="table", columns="sampling", values="fidelity")
+        step = extractor_rows.groupby("table")["step"].first()
         for sampling in ("none", *SAMPLINGS):
             change = fidelity[sampling] - fidelity["none"]
-            part = of_extractor[of_extractor["sampling"] == sampling]
+            sampling_rows = extractor_rows[extractor_rows["sampling"] == sampling]
             records.append(
                 {
                     "extractor": label,
                     "sampling": sampling,
-                    "fidelity": part["fidelity"].mean(),
-                    "correctness": part["correctness"].mean(),
-                    "rules": part["rules"].mean(),
+                    "fidelity": sampling_rows["fidelity"].mean(),
+                    "correctness": sampling_rows["correctness"].mean(),
+                    "rules": sampling_rows["rules"].mean(),
                     "better": int((change > step / 2).sum()),
                     "equal": int((change.abs() <= step / 2).sum()),
                     "worse": int((change < -step / 2).sum()),
@@ -101,8 +101,8 @@ def summary(results: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(records)
 
 
-def markdown(table: pd.DataFrame) -> str:
-    """Write a table in Markdown."""
+def format_table(table: pd.DataFrame) -> str:
+    """Format a table as Markdown."""
     lines = ["| " + " | ".join(table.columns) + " |", "|" + " --- |" * len(table.columns)]
     for row in table.itertuples(index=False):
         cells = [f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row]
@@ -111,13 +111,15 @@ def markdown(table: pd.DataFrame) -> str:
 
 
 def main() -> None:
-    """Measure the tables, and write the summary and the tables on which queries cost most."""
+    """Measure all tables; write the summary and the tables with the largest effects."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=24)
     parser.add_argument("--output", type=Path, default=FOLDER / "query_rows.md")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    results = pd.DataFrame([row for entry in entries(options.tables) for row in measure(entry)])
+    results = pd.DataFrame(
+        [row for entry in list_entries(options.tables) for row in measure(entry)]
+    )
     fidelity = results[results["extractor"] == "CART"].pivot(
         index="table", columns="sampling", values="fidelity"
     )
@@ -134,9 +136,9 @@ def main() -> None:
         f"{results['table'].nunique()} tables, a random forest of 100 trees, held-out rows. "
         "*better*, *equal* and *worse* count tables by fidelity, compared with no query rows; "
         "equal means less than half a held-out row.\n\n"
-        + markdown(summary(results))
+        + format_table(summarize(results))
         + "\nThe three tables on which permuted rows cost CART most, and those on which they help "
-        "most:\n\n" + markdown(pd.concat([extremes.head(3), extremes.tail(3)]))
+        "most:\n\n" + format_table(pd.concat([extremes.head(3), extremes.tail(3)]))
     )
     options.output.write_text(text, encoding="utf-8")
 

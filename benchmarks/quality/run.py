@@ -1,12 +1,12 @@
-"""How well rules imitate the black box, beside the records of PSyKE 1.0.4.
+"""Compare the fidelity of our extractors with recorded results of PSyKE 1.0.4.
 
     python benchmarks/quality/run.py [--data iris wine] [--extractors cart iter]
         [--csv quality.csv]
 
-Prints Markdown tables. Every extractor gets the parameters that PSyKE had, and works on one half
-of the data; the other half scores. The verdict compares the means over the splits that PSyKE has
-records of (`psyke_records.json`); the last columns are the means over ten splits. Regression has
-one split, on which both sides take the mean over five seeds where they draw anything.
+Prints Markdown tables. Every extractor has the same parameters as in PSyKE. It is fitted on one
+half of the data and scored on the other half. The verdict compares means over the splits for which
+PSyKE's results are recorded (`psyke_records.json`). The last columns are means over ten splits.
+Regression uses one split; for randomized extractors, both libraries take the mean over five seeds.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from sklearn.model_selection import train_test_split
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-#: What counts as equal: less than this apart.
+#: Smaller differences count as equal.
 TOLERANCE = 0.005
-#: Seeds of an extractor that draws, on data with one split.
-SEEDS = 5
+#: Number of seeds of a randomized extractor on data with one split.
+N_SEEDS = 5
 CLASSES = {"iris": load_iris, "wine": load_wine, "wbc": load_breast_cancer}
-NUMBERS = ("friedman5", "friedman10", "calif")
-#: What both sides are measured by.
-KEYS = ("n_rules", "fidelity", "truth", "coverage", "seconds")
+REGRESSION = ("friedman5", "friedman10", "calif")
+#: Measurements of both libraries.
+MEASURES = ("n_rules", "fidelity", "truth", "coverage", "seconds")
 TITLES = {
     "iris": "iris, nearest neighbors (9)",
     "wine": "wine, decision tree",
@@ -61,14 +61,14 @@ LOCATIONS = {
 
 
 class Setting(NamedTuple):
-    """An extractor with parameters, and PSyKE's label for the same; "" has no record."""
+    """Extractor with parameters, and the label of PSyKE's record of the same setting, if any."""
 
     extractor: str
     parameters: dict[str, Any]
     label: str = ""
 
     @property
-    def shown(self) -> str:
+    def description(self) -> str:
         hidden = ("random_state",)
         options = ", ".join(f"{k}={v}" for k, v in self.parameters.items() if k not in hidden)
         return f"{self.extractor}({options})"
@@ -172,7 +172,7 @@ def settings_for(dataset: str) -> list[Setting]:
 
 
 def trees_and_rules(leaves: int) -> list[Setting]:
-    """PSyKE's Trepan and REAL need discretized columns, so there are no records of them."""
+    """Return settings of Trepan and REAL; PSyKE needs discretized columns, so none are recorded."""
     return [
         Setting("trepan", {"max_leaf_nodes": leaves, "random_state": 0}),
         Setting("real", {}),
@@ -183,7 +183,7 @@ def trees_and_rules(leaves: int) -> list[Setting]:
 
 
 def synthetic() -> tuple[np.ndarray, np.ndarray]:
-    """A slope, a bump and a corner in the unit cube of 8 features, with noise."""
+    """Return noisy data in the unit cube of 8 features: a slope, a bump and a corner."""
     random = np.random.RandomState(0)
     a = random.uniform(size=(2000, 8))
     bump = np.exp(-((a[:, 6] - 0.3) ** 2 + (a[:, 7] - 0.6) ** 2) / 0.05)
@@ -193,13 +193,13 @@ def synthetic() -> tuple[np.ndarray, np.ndarray]:
 
 
 class Split(NamedTuple):
-    """A fitted black box, the half to extract from, the half that scores, and its truth."""
+    """Fitted black box, training rows, test rows with labels, and test predictions."""
 
     black_box: Any
-    rows: np.ndarray
-    others: np.ndarray
-    truth: np.ndarray
-    answers: np.ndarray
+    X_train: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
+    predictions: np.ndarray
 
 
 @cache
@@ -210,28 +210,28 @@ def split(dataset: str, seed: int) -> Split:
         model = KNeighborsClassifier(9) if dataset == "iris" else None
         model = model or DecisionTreeClassifier(random_state=0)
     else:
-        size = dataset.removeprefix("friedman")
+        n_features = dataset.removeprefix("friedman")
         X, y = (
             synthetic()
             if dataset == "calif"
-            else make_friedman1(1000, int(size), noise=0.5, random_state=0)
+            else make_friedman1(1000, int(n_features), noise=0.5, random_state=0)
         )
         model = RandomForestRegressor(50, random_state=0)
-    rows, held_out, y_rows, truth = train_test_split(
+    X_train, X_test, y_train, y_test = train_test_split(
         X, y, test_size=0.5, random_state=seed, stratify=y if dataset in CLASSES else None
     )
-    model.fit(rows, y_rows)
-    return Split(FrozenEstimator(model), rows, held_out, truth, model.predict(held_out))
+    model.fit(X_train, y_train)
+    return Split(FrozenEstimator(model), X_train, X_test, y_test, model.predict(X_test))
 
 
-#: What PSyKE's extractors have no limit on.
-_ALL: dict[str, Any] = {"n_features_to_select": None}
+#: Limits that PSyKE's extractors do not have.
+_ALL_FEATURES: dict[str, Any] = {"n_features_to_select": None}
 UNLIMITED: dict[str, dict[str, Any]] = {
-    "gridex": _ALL | {"max_rules": None},
-    "gridrex": _ALL | {"max_rules": None, "max_terms": None},
-    "iter": _ALL | {"max_rules": None},
-    "cream": _ALL | {"max_terms": None},
-    "exact": _ALL | {"max_terms": None},
+    "gridex": _ALL_FEATURES | {"max_rules": None},
+    "gridrex": _ALL_FEATURES | {"max_rules": None, "max_terms": None},
+    "iter": _ALL_FEATURES | {"max_rules": None},
+    "cream": _ALL_FEATURES | {"max_terms": None},
+    "exact": _ALL_FEATURES | {"max_terms": None},
 }
 
 
@@ -245,45 +245,45 @@ def measure(setting: Setting, extractor_class: Any, dataset: str, seed: int) -> 
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        extractor.fit(data.rows)
+        extractor.fit(data.X_train)
     seconds = time.perf_counter() - start
-    predictions, answered = extractor.predict(data.others), extractor.covers(data.others)
-    measured = {
+    predictions, is_covered = extractor.predict(data.X_test), extractor.covers(data.X_test)
+    measurements = {
         "seconds": seconds,
         "n_rules": extractor.n_rules_,
-        "coverage": answered.mean(),
+        "coverage": is_covered.mean(),
     }
     if dataset in CLASSES:
-        return measured | {
-            "fidelity": np.mean(answered & (predictions == data.answers)),
-            "truth": weighted_f1(data.truth[answered], predictions[answered]),
-            "score_black_box": weighted_f1(data.answers, predictions),
-            "score_truth": weighted_f1(data.truth, predictions),
+        return measurements | {
+            "fidelity": np.mean(is_covered & (predictions == data.predictions)),
+            "truth": weighted_f1(data.y_test[is_covered], predictions[is_covered]),
+            "score_black_box": weighted_f1(data.predictions, predictions),
+            "score_truth": weighted_f1(data.y_test, predictions),
         }
-    return measured | {
-        "fidelity": r2_score(data.answers[answered], predictions[answered]),
-        "truth": r2_score(data.truth[answered], predictions[answered]),
-        "score_black_box": r2_score(data.answers, predictions),
-        "score_truth": r2_score(data.truth, predictions),
+    return measurements | {
+        "fidelity": r2_score(data.predictions[is_covered], predictions[is_covered]),
+        "truth": r2_score(data.y_test[is_covered], predictions[is_covered]),
+        "score_black_box": r2_score(data.predictions, predictions),
+        "score_truth": r2_score(data.y_test, predictions),
     }
 
 
 def measure_mean(
     setting: Setting, extractor_class: Any, dataset: str, seed: int
 ) -> dict[str, float]:
-    """The same; where there is one split only, the mean over several seeds of the extractor."""
+    """Measure an extractor; take the mean over seeds if it is randomized and there is one split."""
     if dataset in CLASSES or setting.parameters.get("random_state") != 0:
         return measure(setting, extractor_class, dataset, seed)
-    measured = [
+    measurements = [
         measure(
-            setting._replace(parameters=setting.parameters | {"random_state": state}),
+            setting._replace(parameters=setting.parameters | {"random_state": random_state}),
             extractor_class,
             dataset,
             seed,
         )
-        for state in range(SEEDS)
+        for random_state in range(N_SEEDS)
     ]
-    return {key: mean(measured, key) for key in measured[0]}
+    return {key: mean(measurements, key) for key in measurements[0]}
 
 
 def weighted_f1(truth: Any, predictions: Any) -> float:
@@ -295,17 +295,19 @@ def mean(rows: list[dict[str, Any]], key: str) -> float:
 
 
 def load_records() -> dict[tuple[str, str, bool], dict[int, dict[str, Any]]]:
-    """PSyKE's figures by data set, label and scaling, then by split; means over its seeds."""
+    """Return PSyKE's results by data set, label and scaling, then by split (means over seeds)."""
     content = json.loads(Path(__file__).with_name("psyke_records.json").read_text(encoding="utf-8"))
     runs: dict[tuple[str, str, bool, int], list[dict[str, Any]]] = defaultdict(list)
     for values in content["rows"]:
         run = dict(zip(content["columns"], values, strict=True))
         runs[run["dataset"], run["extractor"], run["scaled"], run["seed"]].append(run)
     records: dict[tuple[str, str, bool], dict[int, dict[str, Any]]] = defaultdict(dict)
-    for (dataset, label, scaled, split_seed), run_record in runs.items():
-        failed = [run for run in run_record if run["error"]]
+    for (dataset, label, scaled, split_seed), split_runs in runs.items():
+        failed_runs = [run for run in split_runs if run["error"]]
         means = (
-            failed[0] if failed else {key: mean(run_record, key) for key in KEYS} | {"error": None}
+            failed_runs[0]
+            if failed_runs
+            else {key: mean(split_runs, key) for key in MEASURES} | {"error": None}
         )
         records[dataset, label, scaled][split_seed] = means
     return records
@@ -324,7 +326,7 @@ def verdict(ours: list[dict[str, Any]], theirs: list[dict[str, Any]]) -> str:
 
 
 def find_class(name: str) -> Any | None:
-    """The extractor's class, None if there is no such extractor yet."""
+    """Return the class of an extractor, or None if the extractor is not available."""
     module, _, attribute = LOCATIONS[name].partition(":")
     try:
         return getattr(import_module(module), attribute)
@@ -337,16 +339,16 @@ def find_class(name: str) -> Any | None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    names = [*CLASSES, *NUMBERS]
+    names = [*CLASSES, *REGRESSION]
     parser.add_argument("--data", nargs="+", choices=names, default=names)
     parser.add_argument("--extractors", nargs="+", choices=LOCATIONS, default=list(LOCATIONS))
-    parser.add_argument("--splits", type=int, default=10, help="splits of the classified data")
-    parser.add_argument("--csv", type=Path, help="where to write all figures")
+    parser.add_argument("--splits", type=int, default=10, help="number of splits in classification")
+    parser.add_argument("--csv", type=Path, help="file for all results")
     options = parser.parse_args()
     records, lines, n_worse = load_records(), [], 0
     for name in options.extractors:
         if find_class(name) is None:
-            print(f"skipped {name}: {LOCATIONS[name]} is not there", file=sys.stderr)
+            print(f"skipped {name}: {LOCATIONS[name]} is not available", file=sys.stderr)
     for dataset in options.data:
         score = "F1" if dataset in CLASSES else "R²"
         fidelity = "agreement with black box" if dataset in CLASSES else "R² against black box"
@@ -367,16 +369,16 @@ def main() -> int:
                 ours = {
                     s: measure_mean(setting, extractor_class, dataset, s) for s in range(n_splits)
                 }
-            except Exception as error:  # one extractor must not hide the others' figures
-                print(f"| {setting.shown} | {type(error).__name__}: {error} |" + " - |" * 14)
+            except Exception as error:  # the other extractors are still measured
+                print(f"| {setting.description} | {type(error).__name__}: {error} |" + " - |" * 14)
                 n_worse += 1
                 continue
             for scaled in (False, True):
                 record = records.get((dataset, setting.label, scaled))
                 if record is None and scaled:
                     continue
-                line = {"dataset": dataset, "extractor": setting.shown, "scaled": scaled}
-                line |= compared(ours, record or {})
+                line = {"dataset": dataset, "extractor": setting.description, "scaled": scaled}
+                line |= compare(ours, record or {})
                 n_worse += str(line["verdict"]).startswith("NO")
                 lines.append(line)
                 print_line(line)
@@ -389,15 +391,13 @@ def main() -> int:
     return 1 if n_worse else 0
 
 
-def compared(
-    ours: dict[int, dict[str, float]], record: dict[int, dict[str, Any]]
-) -> dict[str, Any]:
-    """One line: means over the splits that both sides have, then ours over all splits."""
+def compare(ours: dict[int, dict[str, float]], record: dict[int, dict[str, Any]]) -> dict[str, Any]:
+    """Return one table row: means over the common splits, then our means over all splits."""
     finished = {s: r for s, r in record.items() if not r["error"] and s in ours}
     common = [ours[s] for s in finished] or list(ours.values())
     theirs = list(finished.values())
     line: dict[str, Any] = {"splits": ", ".join(map(str, finished or ours))}
-    for key in KEYS:
+    for key in MEASURES:
         line[f"{key}_ours"] = mean(common, key)
         line[f"{key}_psyke"] = mean(theirs, key) if theirs else None
     n_failed = sum(bool(r["error"]) for r in record.values())
@@ -417,7 +417,7 @@ def print_line(line: dict[str, Any]) -> None:
     cells.append(
         line["splits"] if len(line["splits"]) < 12 else f"all {line['splits'].count(',') + 1}"
     )
-    for key, digits in zip(KEYS, (".1f", ".3f", ".3f", ".3f", ".3f"), strict=True):
+    for key, digits in zip(MEASURES, (".1f", ".3f", ".3f", ".3f", ".3f"), strict=True):
         cells += [number(f"{key}_ours", digits), number(f"{key}_psyke", digits)]
     cells.append(line["verdict"])
     cells += [number("n_rules_all", ".1f"), number("score_black_box_all", ".3f")]

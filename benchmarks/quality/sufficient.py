@@ -3,11 +3,11 @@
     python benchmarks/quality/sufficient.py [--tables 20] [--rows 10] [--seconds 600] [--page-only]
 
 Needs `anchor-exp` and `lime`. A random forest is fitted on one half of a KEEL table of up to 20
-numbers. Both methods explain predictions of rows of the other half at a confidence of 0.95 with
-background rows of the first half. Agreement is then measured on fresh background rows, those of the
-other half: 2,000 rows that keep the values (ours) or the bins (Anchors) of the explanation. Anchors
-divides each feature by its quartiles and has its recommended settings. Rows are appended to
-`sufficient.csv` at once, so that an interrupted run resumes; `sufficient.md` is written at the end.
+numeric features. Both methods explain predictions for rows of the other half at a confidence of
+0.95 with background rows of the first half. Agreement is then measured on 2,000 fresh rows drawn
+from the other half. They keep the values (ours) or the bins (Anchors) of the explanation. Anchors
+divides each feature by its quartiles and uses its recommended settings. Rows are appended to
+`sufficient.csv` immediately, so an interrupted run resumes. `sufficient.md` is written at the end.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from skescore.datasets import load_dataset
 CSV, PAGE = (Path(__file__).with_name(name) for name in ("sufficient.csv", "sufficient.md"))
 CONFIDENCE = 0.95
 N_FRESH = 2000
-#: Both methods take about a minute for a row of more features.
+#: With more features, both methods take about a minute per row.
 MAX_FEATURES = 20
 COLUMNS = ("data", "row", "method", "length", "agreement", "seconds")
 
 
 def list_tables(n_tables: int) -> Iterator[tuple[str, Any]]:
-    """Yield the first tables by name of the suite keel-balanced with few features, all numbers."""
+    """Yield the first tables of keel-balanced, by name, with few features, all of them numeric."""
     for entry in sorted(suite_config("keel-balanced").data, key=lambda entry: entry.label):
         data = load_dataset(entry.source, **entry.options)
         is_numeric = not data.categories and not data.X.isna().any(axis=None)
@@ -79,10 +79,10 @@ def explain_by_anchor(forest: Any, row: np.ndarray, X: np.ndarray) -> tuple[Any,
     predicates = list(anchor["feature"])
 
     def draw(fresh: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        other = copy.copy(explainer)
-        other.train, other.d_train = fresh, explainer.disc.discretize(fresh)
+        fresh_explainer = copy.copy(explainer)
+        fresh_explainer.train, fresh_explainer.d_train = fresh, explainer.disc.discretize(fresh)
         np.random.seed(int(rng.integers(2**31)))
-        sample_fresh, _ = other.get_sample_fn(row, forest.predict)
+        sample_fresh, _ = fresh_explainer.get_sample_fn(row, forest.predict)
         return sample_fresh(predicates, N_FRESH, compute_labels=False)[0]
 
     return sorted({mapping[i][0] for i in predicates}), draw
@@ -102,28 +102,28 @@ def measure(name: str, data: Any, n_rows: int, finished: set[Any]) -> Iterator[d
         for method, explain in METHODS.items():
             if (name, i, method) in finished:
                 continue
-            begin = time.perf_counter()
+            start = time.perf_counter()
             features, draw = explain(forest, test[i], train)
-            seconds = time.perf_counter() - begin
+            seconds = time.perf_counter() - start
             fresh = draw(test.copy(), np.random.default_rng([i, 1]))
-            same = forest.predict(fresh) == forest.predict(test[i : i + 1])[0]
+            is_same = forest.predict(fresh) == forest.predict(test[i : i + 1])[0]
             yield {
                 "data": name,
                 "row": i,
                 "method": method,
                 "length": len(features),
-                "agreement": round(float(np.mean(same)), 4),
+                "agreement": round(float(np.mean(is_same)), 4),
                 "seconds": round(seconds, 3),
             }
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure what is missing."""
+    """Measure the missing explanations."""
     finished = set()
     if CSV.exists():
         rows = pd.read_csv(CSV)
         finished = set(rows[["data", "row", "method"]].itertuples(index=False, name=None))
-    begin = time.monotonic()
+    start = time.monotonic()
     for name, data in list_tables(options.tables):
         for row in measure(name, data, options.rows, finished):
             is_new = not CSV.exists()
@@ -133,12 +133,12 @@ def run(options: argparse.Namespace) -> None:
                     writer.writeheader()
                 writer.writerow(row)
             print(*row.values(), file=sys.stderr, flush=True)
-            if time.monotonic() - begin > options.seconds:
+            if time.monotonic() - start > options.seconds:
                 return
 
 
-def write_page(rows: pd.DataFrame) -> str:
-    """Return the page: both methods, and pairs of explanations that reach the confidence."""
+def format_page(rows: pd.DataFrame) -> str:
+    """Return the page with a table of methods and a table of pairs of explanations."""
     wide = rows.pivot(index=["data", "row"], columns="method", values=["length", "agreement"])
     wide = wide.dropna()
     lines = [
@@ -175,7 +175,7 @@ def write_page(rows: pd.DataFrame) -> str:
         "",
         "p is Wilcoxon's signed-rank test of the mean differences of tables. A subset fixes",
     ]
-    lines += ["values and an anchor fixes bins, so an anchor of the same length says more."]
+    lines += ["values and an anchor fixes bins, so an anchor of the same length covers more rows."]
     return "\n".join(lines) + "\n"
 
 
@@ -183,14 +183,16 @@ def main() -> None:
     """Measure, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--tables", type=int, default=20)
-    parser.add_argument("--rows", type=int, default=10, help="rows of each table")
-    parser.add_argument("--seconds", type=float, default=600, help="start no explanation later")
+    parser.add_argument("--rows", type=int, default=10, help="number of rows per table")
+    parser.add_argument(
+        "--seconds", type=float, default=600, help="start no explanation after this time"
+    )
     parser.add_argument("--page-only", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if not options.page_only:
         run(options)
-    PAGE.write_text(write_page(pd.read_csv(CSV)), encoding="utf-8")
+    PAGE.write_text(format_page(pd.read_csv(CSV)), encoding="utf-8")
 
 
 if __name__ == "__main__":

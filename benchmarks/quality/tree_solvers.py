@@ -1,14 +1,15 @@
-"""Solvers of optimal trees on our tables: what each can do, and how long it takes.
+"""Compare solvers of optimal trees: errors and CPU time.
 
-    pip install pystreed pycontree pytrees-rs   # those that are missing are left out
+    pip install pystreed pycontree pytrees-rs
     python benchmarks/quality/tree_solvers.py [--seconds 60] [--solvers ours pystreed]
     python benchmarks/quality/tree_solvers.py --large    # 100,000 rows, all cuts, at most 3 leaves
-    python benchmarks/quality/tree_solvers.py --marks    # optimal trees beside PSyKE's marks
+    python benchmarks/quality/tree_solvers.py --marks    # optimal trees, PSyKE's best scores
 
-Prints a Markdown table: errors and processor seconds; a "?" behind errors that were not proven in
-time. The cuts are those of `skescore.optimal.candidate_cuts`, the same for all; pycontree and
-pytrees-rs take the numbers themselves and limit the depth, not the leaves: they run where all
-trees of depth 2 are asked for, which are some of those of at most 4 leaves, with all cuts.
+Prints a Markdown table with errors and CPU seconds; "?" marks errors not proven optimal in time.
+Solvers that are not installed are reported as ModuleNotFoundError. All solvers use the cuts of
+`skescore.optimal.candidate_cuts`, except pycontree and pytrees-rs. These two take numeric features
+and limit the depth instead of the number of leaves. They run for 4 leaves with all cuts only, with
+a depth of 2.
 """
 
 from __future__ import annotations
@@ -32,56 +33,56 @@ TABLES: dict[str, Callable[..., Any]] = {
     "wine": load_wine,
     "breast_cancer": load_breast_cancer,
 }
-Result = tuple[float, bool]
+SolverResult = tuple[float, bool]
 
 
-def answers(X: np.ndarray, cuts: Any) -> np.ndarray:
-    """Return the result of each test for each row."""
+def evaluate_tests(X: np.ndarray, cuts: Any) -> np.ndarray:
+    """Return the results of all tests for all rows."""
     columns = [X[:, j] <= cut for j, thresholds in cuts.thresholds.items() for cut in thresholds]
     return np.column_stack(columns)
 
 
-def ours(X: Any, y: Any, cuts: Any, leaves: int, seconds: float) -> Result:
+def ours(X: Any, y: Any, cuts: Any, leaves: int, seconds: float) -> SolverResult:
     frontier = optimal_trees(
         X, y, SearchSpace(leaves, cuts=cuts), limits=SolverLimits(time_limit=seconds)
     )
     return float(frontier.upper[-1]), frontier.status[-1] == "optimal"
 
 
-def pystreed(X: Any, y: Any, cuts: Any, leaves: int, seconds: float) -> Result:
+def pystreed(X: Any, y: Any, cuts: Any, leaves: int, seconds: float) -> SolverResult:
     module = importlib.import_module("pystreed")
-    rows = answers(X, cuts).astype(np.int32)
+    rows = evaluate_tests(X, cuts).astype(np.int32)
     tree = module.STreeDClassifier(
         "accuracy", max_depth=leaves - 1, max_num_nodes=leaves - 1, time_limit=seconds
     ).fit(rows, y)
     return float((tree.predict(rows) != y).sum()), tree.fit_result.is_optimal()
 
 
-def pycontree(X: Any, y: Any, cuts: Any, leaves: int, seconds: float) -> Result:
+def pycontree(X: Any, y: Any, cuts: Any, leaves: int, seconds: float) -> SolverResult:
     module = importlib.import_module("pycontree")
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as warning_list:
         warnings.simplefilter("always")
         tree = module.ConTree(max_depth=2, time_limit=seconds).fit(X, y)
-    over = any("time limit" in str(warning.message) for warning in caught)
-    return len(y) * (1 - accuracy_score(y, tree.predict(X))), not over
+    is_timeout = any("time limit" in str(warning.message) for warning in warning_list)
+    return len(y) * (1 - accuracy_score(y, tree.predict(X))), not is_timeout
 
 
-def pytrees(X: Any, y: Any, cuts: Any, leaves: int, seconds: float) -> Result:
+def pytrees(X: Any, y: Any, cuts: Any, leaves: int, seconds: float) -> SolverResult:
     module = importlib.import_module("pytrees")
     tree = module.ConTreeClassifier(max_depth=2, max_time=seconds).fit(X, y)
     return float(tree.train_error_), tree.status_ == "optimal"
 
 
-def large(n_rows: int = 100_000) -> None:
-    """At most 3 leaves with all cuts: processor seconds, and the most memory of the process."""
+def compare_large(n_rows: int = 100_000) -> None:
+    """Print CPU time and peak memory for trees with at most 3 leaves and all cuts."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n_rows, 10))
     y = ((X[:, 0] > 0.2) & (X[:, 1] < 0.5)) ^ (rng.random(n_rows) < 0.1)
-    began = time.process_time()
+    start = time.process_time()
     frontier = optimal_trees(X, y.astype(int), SearchSpace(3, cuts=None))
-    seconds = time.process_time() - began
+    seconds = time.process_time() - start
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print("| rows | leaves | errors | status | processor seconds | memory (GiB) |")
+    print("| rows | leaves | errors | status | CPU seconds | memory (GiB) |")
     print("| --: | --: | --: | :-- | --: | --: |")
     print(
         f"| {n_rows} | 3 | {frontier.upper[-1]:.0f} | {frontier.status[-1]} | {seconds:.1f} "
@@ -89,11 +90,10 @@ def large(n_rows: int = 100_000) -> None:
     )
 
 
-def marks() -> None:
-    """Optimal trees of the one half of breast_cancer, scored on the other, and those of the other.
+def compare_marks() -> None:
+    """Print the scores of optimal trees of both halves of breast_cancer on the second half.
 
-    The latter know what they are scored on: nothing that is extracted can be better than the best
-    of them.
+    The best tree trained on the second half is an upper bound for extracted trees.
     """
     from tuners_data import MARKS, make_problem, measure
 
@@ -101,10 +101,10 @@ def marks() -> None:
     fire, ice = MARKS["breast_cancer"]
     print("| trees of | cuts | leaves | proven | FiRe(1) | ICE(1, 1) |")
     print("| :-- | --: | --: | :-- | --: | --: |")
-    print(f"| (marks) | | | | {fire:.4f} | {ice:.4f} |")
+    print(f"| (reference) | | | | {fire:.4f} | {ice:.4f} |")
     halves = {
-        "the half searched on": (problem.rows, problem.model.predict(problem.rows)),
-        "the half that scores": (problem.others, problem.truth),
+        "training half": (problem.X_train, problem.model.predict(problem.X_train)),
+        "scored half": (problem.X_test, problem.y_test),
     }
     for half, (X, y) in halves.items():
         for cuts in (8, 16, None):
@@ -117,7 +117,7 @@ def marks() -> None:
                 if size == 1:
                     continue
                 values = [
-                    measure(rules, "breast_cancer", problem.others, problem.truth, score)["marked"]
+                    measure(rules, "breast_cancer", problem.X_test, problem.y_test, score)["marked"]
                     for score in ("fire1", "ice11")
                 ]
                 print(
@@ -137,7 +137,7 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     if options.large or options.marks:
-        large() if options.large else marks()
+        compare_large() if options.large else compare_marks()
         return
     print("| table | cuts | leaves | " + " | ".join(options.solvers) + " |")
     print("| :-- | --: | --: |" + " --: |" * len(options.solvers), flush=True)
@@ -158,13 +158,13 @@ def main() -> None:
                     ):
                         cells.append("too many cuts")
                         continue
-                    began = time.process_time()
+                    start = time.process_time()
                     try:
                         errors, proven = solvers[solver](X, y, cuts, leaves, options.seconds)
-                    except Exception as error:  # whatever another package raises
+                    except Exception as error:  # packages raise various errors
                         cells.append(type(error).__name__)
                         continue
-                    seconds = time.process_time() - began
+                    seconds = time.process_time() - start
                     cells.append(f"{errors:.0f}{'' if proven else '?'} in {seconds:.2f} s")
                 print(f"| {name} | {n_cuts} | {leaves} | {' | '.join(cells)} |", flush=True)
 

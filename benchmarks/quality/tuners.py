@@ -1,19 +1,19 @@
-"""Compare our search with PSyKE's tuners, an untuned tree, a joint search and a grid, in one run.
+"""Compare our search with PSyKE's tuners, untuned trees, a joint search and a grid.
 
     python benchmarks/quality/tuners.py --psyke-python /path/to/python [--seeds 0 1] [--data iris]
         [--methods grid "PEDRO GridEx"] [--trials 60] [--csv tuners.csv] [--again] [--retry]
         [--tables-only] [--tidy]
 
-Every method gets the same half of the data and the same black box; the other half scores. Searches
-that cross-validate fit the black box anew for each fold, as one that knows the held-out rows would
-tell their labels; nobody's time holds these fits. PSyKE's tuners have one winner, which all scores
-judge; of what ours, the joint search and the grid tried each score picks a winner of its own. The
-searches maximize ICE with its plain weights. Times of two methods compare only where they were
-measured in one run.
+Every method gets the same half of the data and the same black box, and is scored on the other half.
+Searches that cross-validate fit the black box on each fold, because a black box that has seen the
+held-out rows would reveal their labels. The time of these fits is not counted for any method.
+PSyKE's tuners have one winner, which is measured by all scores. For our search, the joint search
+and the grid, each score selects a winner among the candidates. The searches maximize ICE with equal
+weights. Times of two methods are comparable only if they were measured in one run.
 
-What is measured is appended to the CSV at once, so that a run that was broken off goes on where it
-was; `--again` measures anew, and the last row of a kind counts. The tables come from the CSV.
-`benchmarks/speed/against_psyke.py` says how to get PSyKE 1.0.4.
+Results are appended to the CSV immediately, so an interrupted run resumes. `--again` repeats all
+measurements; the last row of each key counts. The tables are computed from the CSV.
+`benchmarks/speed/against_psyke.py` explains how to install PSyKE 1.0.4.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ COLUMNS = (
     "detail",
 )
 KEY = COLUMNS[:4]
-OURS = (
+OUR_METHODS = (
     "cart",
     "cart of 3 leaves",
     "ours re-scored",
@@ -63,22 +63,22 @@ OURS = (
     "joint of 20 trials",
     "grid of 20",
 )
-METHODS = (*OURS, *PSYKE_METHODS)
+METHODS = (*OUR_METHODS, *PSYKE_METHODS)
 CSV = Path(__file__).with_name("tuners.csv")
 
 Row = dict[str, Any]
 
 
-def read(path: Path) -> dict[tuple[str, ...], Row]:
-    """The last row of each kind."""
+def read_rows(path: Path) -> dict[tuple[str, ...], Row]:
+    """Return the last row of each key."""
     if not path.exists():
         return {}
     with path.open(newline="", encoding="utf-8") as file:
         return {tuple(row[key] for key in KEY): row for row in csv.DictReader(file)}
 
 
-def append(path: Path, rows: Iterable[Row]) -> None:
-    """Add rows in one go, as another process may be adding to the same file."""
+def append_rows(path: Path, rows: Iterable[Row]) -> None:
+    """Append rows in one write, because another process may append to the same file."""
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     if not path.exists():
@@ -88,10 +88,10 @@ def append(path: Path, rows: Iterable[Row]) -> None:
         file.write(text.getvalue())
 
 
-def tidy(path: Path) -> None:
-    """Keep the last row of each kind only, in order."""
+def remove_replaced_rows(path: Path) -> None:
+    """Keep only the last row of each key, in order."""
 
-    def place(row: Row) -> tuple[int, ...]:
+    def sort_key(row: Row) -> tuple[int, ...]:
         return (
             int(row["seed"]),
             DATA.index(row["data"]),
@@ -99,9 +99,9 @@ def tidy(path: Path) -> None:
             SCORES.index(row["score"]),
         )
 
-    rows = sorted(read(path).values(), key=place)
+    rows = sorted(read_rows(path).values(), key=sort_key)
     path.unlink()
-    append(path, rows)
+    append_rows(path, rows)
 
 
 def _rounded(row: Row) -> Row:
@@ -109,7 +109,7 @@ def _rounded(row: Row) -> Row:
 
 
 def run_psyke(data: str, seed: int, method: str, options: argparse.Namespace) -> Iterator[Row]:
-    """One of PSyKE's tuners; one row per score, without a value if there is no winner."""
+    """Run one of PSyKE's tuners; yield one row per score, without a value if there is no winner."""
     request = {"data": data, "seed": seed, "method": method, "seconds": options.time_limit}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "answer.json"
@@ -122,21 +122,21 @@ def run_psyke(data: str, seed: int, method: str, options: argparse.Namespace) ->
                     str(path),
                 ],
                 env=os.environ | {"PYTHONHASHSEED": "0"},
-                timeout=10 * options.time_limit,  # on a busy machine the wall clock runs on
+                timeout=10 * options.time_limit,  # wall time; the limit itself is CPU time
                 capture_output=True,
                 text=True,
                 check=False,
             )
-            code, words = process.returncode, process.stderr.strip()[-200:]
+            exit_code, stderr_end = process.returncode, process.stderr.strip()[-200:]
         except subprocess.TimeoutExpired:
-            code, words = TIMED_OUT, ""
+            exit_code, stderr_end = TIMED_OUT, ""
         result = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     state = "done"
-    if code == TIMED_OUT:
+    if exit_code == TIMED_OUT:
         state, result = "timeout", {"seconds": options.time_limit, "winner": ""}
     elif "scores" not in result:
         state = "error"
-        result = {"winner": result.get("error", f"ended with {code}: {words}")}
+        result = {"winner": result.get("error", f"ended with {exit_code}: {stderr_end}")}
     for score in SCORES:
         yield {
             "score": score,
@@ -155,11 +155,11 @@ def has_psyke(python: str) -> bool:
     return subprocess.run([python, "-c", code], check=False).returncode == 0
 
 
-def runner(method: str, options: argparse.Namespace) -> Callable[..., Iterator[Row]]:
+def find_runner(method: str, options: argparse.Namespace) -> Callable[..., Iterator[Row]]:
     """Return the function that runs a method for given data, seed and scores."""
     if method in PSYKE_METHODS:
         return lambda data, seed, scores: run_psyke(data, seed, method, options)
-    import tuners_ours  # with it come Optuna and our search, which PSyKE's side does without
+    import tuners_ours  # imports Optuna and our search, which PSyKE's tuners do not need
 
     return lambda data, seed, scores: tuners_ours.run(method, data, seed, scores, options.trials)
 
@@ -171,23 +171,25 @@ def run_all(options: argparse.Namespace) -> None:
             for method in options.methods:
                 if task not in PSYKE_METHODS.get(method, (task,)):
                     continue
-                earlier = {} if options.again else read(options.csv)
+                existing_rows = {} if options.again else read_rows(options.csv)
                 if options.retry:
-                    earlier = {k: row for k, row in earlier.items() if row["state"] != "error"}
-                missing = [s for s in SCORES if (data, str(seed), method, s) not in earlier]
+                    existing_rows = {
+                        k: row for k, row in existing_rows.items() if row["state"] != "error"
+                    }
+                missing = [s for s in SCORES if (data, str(seed), method, s) not in existing_rows]
                 if not missing:
                     continue
-                begin = time.perf_counter()
+                start = time.perf_counter()
                 cell: Row = {"data": data, "seed": seed, "method": method}
                 try:
-                    for row in runner(method, options)(data, seed, missing):
-                        append(options.csv, [cell | row])
+                    for row in find_runner(method, options)(data, seed, missing):
+                        append_rows(options.csv, [cell | row])
                     verdict = row["state"]
-                except Exception as error:  # one method must not hide the others' figures
+                except Exception as error:  # the other methods are still measured
                     verdict = " ".join(f"{type(error).__name__}: {error}".split())[:200]
                     failed = {"state": "error", "detail": verdict}
-                    append(options.csv, [cell | failed | {"score": s} for s in missing])
-                seconds = time.perf_counter() - begin
+                    append_rows(options.csv, [cell | failed | {"score": s} for s in missing])
+                seconds = time.perf_counter() - start
                 print(f"{data} {seed} {method}: {verdict}, {seconds:.1f} s", file=sys.stderr)
 
 
@@ -198,33 +200,39 @@ def main() -> int:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--trials", type=int, default=60, help="candidates per search")
     parser.add_argument("--csv", type=Path, default=CSV)
-    parser.add_argument("--again", action="store_true", help="measure what is there anew")
-    parser.add_argument("--retry", action="store_true", help="measure anew what had an error")
-    parser.add_argument("--tables-only", action="store_true", help="print what is there")
+    parser.add_argument("--again", action="store_true", help="repeat existing measurements")
+    parser.add_argument(
+        "--retry", action="store_true", help="repeat measurements that ended with an error"
+    )
+    parser.add_argument(
+        "--tables-only", action="store_true", help="print the tables without measuring"
+    )
     parser.add_argument(
         "--tidy",
         action="store_true",
-        help="drop rows that were measured anew; while no other run is adding to the file",
+        help="remove rows that were measured again; no other run may write to the file",
     )
-    parser.add_argument("--psyke-python", default=sys.executable, help="a Python with PSyKE")
     parser.add_argument(
-        "--time-limit", type=float, default=150.0, help="seconds of work for one PSyKE tuner"
+        "--psyke-python", default=sys.executable, help="Python interpreter with PSyKE"
+    )
+    parser.add_argument(
+        "--time-limit", type=float, default=150.0, help="CPU seconds for one PSyKE tuner"
     )
     options = parser.parse_args()
     if not options.tables_only:
         if set(options.methods) & set(PSYKE_METHODS) and not has_psyke(options.psyke_python):
             parser.error(
                 f"{options.psyke_python} lacks PSyKE 1.0.4: pass --psyke-python, or --methods "
-                "without its tuners. benchmarks/speed/against_psyke.py tells how to install it."
+                "without its tuners. benchmarks/speed/against_psyke.py explains how to install it."
             )
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             run_all(options)
     if options.tidy:
-        tidy(options.csv)
+        remove_replaced_rows(options.csv)
     import tuners_tables
 
-    return tuners_tables.print_tables(read(options.csv), OURS, tuple(PSYKE_METHODS))
+    return tuners_tables.print_tables(read_rows(options.csv), OUR_METHODS, tuple(PSYKE_METHODS))
 
 
 if __name__ == "__main__":

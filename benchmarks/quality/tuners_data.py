@@ -1,4 +1,4 @@
-"""What the tuners are compared on: data, black boxes, splits, scores and marks."""
+"""Data, black boxes, splits, scores and reference values for the comparison of tuners."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore.scorers import make_fire_scorer, make_ice_scorer
 
-#: Names here and in `run.py`.
+#: Names of classification data here and in `run.py`.
 CLASSIFIED = {"iris": "iris", "wine": "wine", "breast_cancer": "wbc"}
 DATA = (*CLASSIFIED, "friedman10", "synthetic")
 #: Weights by score: phi and rho of ICE, psi of FiRe.
@@ -30,7 +30,7 @@ WEIGHTS: dict[str, dict[str, float]] = {
     "fire5": {"psi": 5},
 }
 SCORES = tuple(WEIGHTS)
-#: To be beaten with seed 0: FiRe(1) and ICE(1, 1) of PSyKE's best, in the units of `marked`.
+#: Best FiRe(1) and ICE(1, 1) of PSyKE on seed 0, measured like the value `marked` of `measure`.
 MARKS = {
     "iris": (0.126776, 0.975668),
     "wine": (0.678302, 0.964745),
@@ -38,29 +38,29 @@ MARKS = {
     "synthetic": (0.218481, 0.976020),
 }
 
-#: The time of this thread, as all work is done in one; other work does not disturb it.
+#: CPU time of the thread that does all the work; other processes do not affect it.
 clock = time.thread_time
 
 
 class Problem(NamedTuple):
-    """A fitted black box; the half to search on, and the half that scores."""
+    """Fitted black box, the half of the data for the search, and the half for scoring."""
 
     model: Any
-    rows: np.ndarray
-    y: np.ndarray
-    others: np.ndarray
-    truth: np.ndarray
+    X_train: np.ndarray
+    y_train: np.ndarray
+    X_test: np.ndarray
+    y_test: np.ndarray
     task: str
 
 
 class Ledger:
-    """What the copies of one black box have been asked, and their fits, each of which is made once.
+    """Counts the queries of all clones of one black box, and caches their fits.
 
-    Neither PSyKE's time nor ours holds these fits: the black box is what one comes with.
+    The time of these fits is not counted for any method, because users bring their black box.
     """
 
     def __init__(self) -> None:
-        self.calls, self.rows, self.fit_seconds = 0, 0, 0.0
+        self.calls, self.n_rows, self.fit_seconds = 0, 0, 0.0
         self.fitted: dict[bytes, Any] = {}
 
     def __deepcopy__(self, memory: Any) -> Ledger:
@@ -68,7 +68,7 @@ class Ledger:
 
 
 class Counted(BaseEstimator):
-    """A black box whose clones write in the same ledger."""
+    """Black box whose clones share one ledger."""
 
     def __init__(self, model: Any, ledger: Any) -> None:
         self.model, self.ledger = model, ledger
@@ -88,32 +88,32 @@ class Counted(BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         self.ledger.calls += 1
-        self.ledger.rows += len(X)
+        self.ledger.n_rows += len(X)
         return self.model_.predict(np.asarray(X))
 
 
 class CountedClassifier(ClassifierMixin, Counted):
-    """PSyKE knows a classifier by its base class."""
+    """Counted classifier; PSyKE recognizes classifiers by their base class."""
 
 
 class CountedRegressor(RegressorMixin, Counted):
-    """And a regressor by not being a classifier."""
+    """Counted regressor."""
 
 
-def counted(problem: Problem) -> Any:
-    """The black box, fitted on the half to search on, with a new ledger.
+def make_counted(problem: Problem) -> Any:
+    """Return the black box, fitted on the training half, with a new ledger.
 
-    Searches that cross-validate get it unfitted, as a clone: one that has seen the held-out rows of
-    a fold tells their labels to whoever asks it about points nearby.
+    Searches that cross-validate clone it, so it is fitted again on each fold. A black box that has
+    seen the held-out rows of a fold would reveal their labels.
     """
     kind = CountedClassifier if problem.task == "classification" else CountedRegressor
     ledger = Ledger()
-    ledger.fitted[problem.rows.tobytes()] = problem.model
-    return kind(clone(problem.model), ledger).fit(problem.rows, problem.y)
+    ledger.fitted[problem.X_train.tobytes()] = problem.model
+    return kind(clone(problem.model), ledger).fit(problem.X_train, problem.y_train)
 
 
 def make_problem(data: str, seed: int) -> Problem:
-    """Split in halves and fit the black box on the first."""
+    """Split the data into halves and fit the black box on the first."""
     task = "classification" if data in CLASSIFIED else "regression"
     model: Any
     if task == "classification":
@@ -129,37 +129,37 @@ def make_problem(data: str, seed: int) -> Problem:
             else make_friedman1(1000, 10, noise=0.5, random_state=0)
         )
         model = RandomForestRegressor(50, random_state=0)
-    rows, held_out, y_rows, truth = train_test_split(
+    X_train, X_test, y_train, y_test = train_test_split(
         X, y, test_size=0.5, random_state=seed, stratify=y if data in CLASSIFIED else None
     )
-    return Problem(model.fit(rows, y_rows), rows, y_rows, held_out, truth, task)
+    return Problem(model.fit(X_train, y_train), X_train, y_train, X_test, y_test, task)
 
 
 def frame(X: np.ndarray) -> pd.DataFrame:
-    """Rows as PSyKE wants them."""
+    """Return rows as the data frame that PSyKE expects."""
     return pd.DataFrame(X, columns=[f"F{j:02d}" for j in range(X.shape[1])])
 
 
 def make_scorer(score: str) -> Any:
-    """Greater is better."""
+    """Return the scorer of a score; greater is better."""
     make = make_fire_scorer if score.startswith("fire") else make_ice_scorer
     return make(**WEIGHTS[score])
 
 
-def as_printed(score: str, scored: float) -> float:
-    """The score as the papers show it: FiRe is a loss."""
-    return -scored if score.startswith("fire") else scored
+def as_printed(score: str, scorer_value: float) -> float:
+    """Return a score with the sign of the papers, in which FiRe is a loss."""
+    return -scorer_value if score.startswith("fire") else scorer_value
 
 
 def measure(rules: Any, data: str, X: Any, y: np.ndarray, score: str) -> dict[str, float]:
-    """The score of fitted rules on the held-out half, and that in the units of the marks."""
-    marked = {
-        # The marks took one predictive measure per data set for both scores.
+    """Return the score of rules on held-out rows (`value`), also as in `MARKS` (`marked`)."""
+    mark_scorers = {
+        # In `MARKS`, both scores use the same predictive measure of a data set.
         ("fire1", "wine"): make_fire_scorer(loss="f1_weighted"),
         ("fire1", "breast_cancer"): make_fire_scorer(loss="f1_weighted"),
         ("ice11", "iris"): make_ice_scorer(performance="accuracy"),
     }
     scorer = make_scorer(score)
     value = as_printed(score, scorer(rules, X, y))
-    in_marks = marked.get((score, data), scorer)
-    return {"value": value, "marked": as_printed(score, in_marks(rules, X, y))}
+    mark_scorer = mark_scorers.get((score, data), scorer)
+    return {"value": value, "marked": as_printed(score, mark_scorer(rules, X, y))}

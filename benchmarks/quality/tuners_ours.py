@@ -1,4 +1,4 @@
-"""Our search, and what else searches our extractors: Optuna's joint search and a grid."""
+"""Methods that use our extractors: our search, untuned trees, a joint Optuna search and a grid."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tuners_data import (
     Ledger,
     Problem,
     clock,
-    counted,
+    make_counted,
     make_problem,
     make_scorer,
     measure,
@@ -30,9 +30,9 @@ from skescore.registry import make_extractor, suitable_extractors
 from skescore.tuning import ExtractorSearchCV, search_space
 
 Row = dict[str, Any]
-FOLDS = 5
-#: What a search without much time may try.
-SMALL = 20
+N_FOLDS = 5
+#: Number of candidates of a small search.
+N_SMALL = 20
 
 
 def suitable(task: str) -> tuple[str, ...]:
@@ -40,14 +40,14 @@ def suitable(task: str) -> tuple[str, ...]:
     return suitable_extractors(task)
 
 
-def splitter(problem: Problem, seed: int) -> Any:
-    """The same folds for all that search."""
+def make_splitter(problem: Problem, seed: int) -> Any:
+    """Return the splitter whose folds all searches share."""
     kind = StratifiedKFold if problem.task == "classification" else KFold
-    return kind(FOLDS, shuffle=True, random_state=seed)
+    return kind(N_FOLDS, shuffle=True, random_state=seed)
 
 
-def shown_params(name: str, params: dict[str, Any]) -> str:
-    """A candidate in a few words."""
+def describe_params(name: str, params: dict[str, Any]) -> str:
+    """Return a short description of a candidate."""
 
     def short(value: Any) -> str:
         return f"{value:.4g}" if isinstance(value, float) else str(value)
@@ -56,13 +56,13 @@ def shown_params(name: str, params: dict[str, Any]) -> str:
 
 
 def run(method: str, data: str, seed: int, scores: Sequence[str], trials: int) -> Iterator[Row]:
-    """One row per score."""
+    """Run a method; yield one row per score."""
     problem = make_problem(data, seed)
     functions: dict[str, Callable[..., Iterator[tuple[str, Any, Row]]]] = {
         "cart": _cart,
         "cart of 3 leaves": _small_cart,
-        "ours re-scored": _rescored,
-        "ours of 20 trials": _small_search,
+        "ours re-scored": _search_and_rescore,
+        "ours of 20 trials": _small_search_and_rescore,
         "joint re-scored": _joint,
         "joint of 20 trials": _small_joint,
         "grid": _grid,
@@ -70,7 +70,7 @@ def run(method: str, data: str, seed: int, scores: Sequence[str], trials: int) -
         "ours without optimal rules": _without_optimal,
     }
     for score, rules, row in functions[method](problem, seed, scores, trials):
-        value = measure(rules, data, problem.others, problem.truth, score)
+        value = measure(rules, data, problem.X_test, problem.y_test, score)
         n_rules = len(rules.rules_)
         yield {"score": score, "state": "done", **value, "n_rules": n_rules, **row}
 
@@ -78,66 +78,68 @@ def run(method: str, data: str, seed: int, scores: Sequence[str], trials: int) -
 # --- untuned -------------------------------------------------------------------------------------
 
 
-def _untuned(parameters: Row, problem: Problem, scores: Sequence[str]) -> Iterator[Any]:
-    black_box = counted(problem)
+def _untuned_tree(parameters: Row, problem: Problem, scores: Sequence[str]) -> Iterator[Any]:
+    black_box = make_counted(problem)
     start = clock()
-    tree = make_extractor("cart", FrozenEstimator(black_box), **parameters).fit(problem.rows)
+    tree = make_extractor("cart", FrozenEstimator(black_box), **parameters).fit(problem.X_train)
     row = {"seconds": clock() - start, "calls": black_box.ledger.calls}
     for score in scores:
-        yield score, tree, row | {"detail": shown_params("cart", parameters)}
+        yield score, tree, row | {"detail": describe_params("cart", parameters)}
 
 
 def _cart(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> Iterator[Any]:
-    return _untuned({"random_state": seed}, problem, scores)
+    return _untuned_tree({"random_state": seed}, problem, scores)
 
 
 def _small_cart(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> Iterator[Any]:
-    """PSyKE's default."""
-    return _untuned({"max_leaf_nodes": 3, "max_depth": 3, "random_state": seed}, problem, scores)
+    """Use the default settings of PSyKE's CART."""
+    return _untuned_tree(
+        {"max_leaf_nodes": 3, "max_depth": 3, "random_state": seed}, problem, scores
+    )
 
 
 # --- ours ----------------------------------------------------------------------------------------
 
 
-def _search(
+def _run_search(
     problem: Problem, seed: int, trials: int, extractors: Sequence[str] | None
 ) -> tuple[Any, Ledger]:
-    black_box = clone(counted(problem))
+    black_box = clone(make_counted(problem))
     search = ExtractorSearchCV(
         black_box,
         extractors=extractors,
         scoring=make_scorer(SCORES[0]),
         n_trials=trials,
-        cv=splitter(problem, seed),
+        cv=make_splitter(problem, seed),
         random_state=seed,
     )
-    return search.fit(problem.rows, problem.y), black_box.ledger
+    return search.fit(problem.X_train, problem.y_train), black_box.ledger
 
 
-def _rescored(
+def _search_and_rescore(
     problem: Problem,
     seed: int,
     scores: Sequence[str],
     trials: int,
     extractors: Sequence[str] | None = None,
 ) -> Iterator[Any]:
-    """One search, by ICE with its plain weights, whose candidates every score judges anew."""
+    """Search once by ICE with equal weights; each score selects its winner among the candidates."""
     start = clock()
-    search, ledger = _search(problem, seed, trials, extractors)
-    searched = clock() - start - ledger.fit_seconds
+    search, ledger = _run_search(problem, seed, trials, extractors)
+    search_seconds = clock() - start - ledger.fit_seconds
     for score in scores:
         start = clock()
         winner = search.best_for(**WEIGHTS[score])
-        rules = search.make_candidate(winner).fit(problem.rows, problem.y)
+        rules = search.make_candidate(winner).fit(problem.X_train, problem.y_train)
         yield (
             score,
             rules,
             {
                 "cv": float(winner["score"]),
-                "seconds": searched + clock() - start,
+                "seconds": search_seconds + clock() - start,
                 "calls": ledger.calls,
                 "trials": len(search.leaderboard_),
-                "detail": shown_params(winner["extractor"], winner["params"]),
+                "detail": describe_params(winner["extractor"], winner["params"]),
             },
         )
 
@@ -145,28 +147,32 @@ def _rescored(
 def _without_optimal(
     problem: Problem, seed: int, scores: Sequence[str], trials: int
 ) -> Iterator[Any]:
-    """The search without the extractors that are tried on small tables only."""
-    return _rescored(problem, seed, scores, trials, suitable(problem.task))
+    """Search without the extractors that are tried on small tables only."""
+    return _search_and_rescore(problem, seed, scores, trials, suitable(problem.task))
 
 
-def _small_search(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> Iterator[Any]:
-    """About as many candidates as PSyKE's tuners try."""
-    return _rescored(problem, seed, scores, SMALL)
+def _small_search_and_rescore(
+    problem: Problem, seed: int, scores: Sequence[str], trials: int
+) -> Iterator[Any]:
+    """Search with about as many candidates as PSyKE's tuners."""
+    return _search_and_rescore(problem, seed, scores, N_SMALL)
 
 
-# --- others on our extractors --------------------------------------------------------------------
+# --- other searches with our extractors ----------------------------------------------------------
 
 
 def _joint(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> Iterator[Any]:
-    """One study whose first hyperparameter is the extractor; all scores judge what it tried."""
+    """Run one Optuna study with the extractor as a hyperparameter; each score selects a winner."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     names = suitable(problem.task)
-    spaces = {n: search_space(n, problem.rows, problem.y, task=problem.task) for n in names}
-    black_box = clone(counted(problem))
+    spaces = {
+        n: search_space(n, problem.X_train, problem.y_train, task=problem.task) for n in names
+    }
+    black_box = clone(make_counted(problem))
     scorers = {score: make_scorer(score) for score in SCORES}
-    folds = splitter(problem, seed)
+    folds = make_splitter(problem, seed)
 
-    def candidate(trial: Any) -> Any:
+    def make_candidate(trial: Any) -> Any:
         name = trial.suggest_categorical("extractor", names)
         params = {
             key: _suggest(trial, f"{name}.{key}", distribution)
@@ -176,7 +182,7 @@ def _joint(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> I
 
     def objective(trial: Any) -> float:
         values = cross_validate(
-            candidate(trial), problem.rows, problem.y, scoring=scorers, cv=folds
+            make_candidate(trial), problem.X_train, problem.y_train, scoring=scorers, cv=folds
         )
         means = {score: float(values[f"test_{score}"].mean()) for score in SCORES}
         trial.set_user_attr("means", means)
@@ -185,7 +191,7 @@ def _joint(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> I
     start = clock()
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
     study.optimize(objective, n_trials=trials, catch=(Exception,))
-    searched = clock() - start - black_box.ledger.fit_seconds
+    search_seconds = clock() - start - black_box.ledger.fit_seconds
     complete = [t for t in study.trials if t.state.name == "COMPLETE"]
     for score in scores:
         start = clock()
@@ -193,27 +199,29 @@ def _joint(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> I
             complete,
             key=lambda t, score=score: np.nan_to_num(t.user_attrs["means"][score], nan=-np.inf),
         )
-        rules = candidate(optuna.trial.FixedTrial(best.params)).fit(problem.rows, problem.y)
+        rules = make_candidate(optuna.trial.FixedTrial(best.params)).fit(
+            problem.X_train, problem.y_train
+        )
         yield (
             score,
             rules,
             {
                 "cv": best.user_attrs["means"][score],
-                "seconds": searched + clock() - start,
+                "seconds": search_seconds + clock() - start,
                 "calls": black_box.ledger.calls,
                 "trials": len(study.trials),
-                "detail": _shown_joint(best.params),
+                "detail": _describe_joint(best.params),
             },
         )
 
 
 def _small_joint(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> Iterator[Any]:
-    return _joint(problem, seed, scores, SMALL)
+    return _joint(problem, seed, scores, N_SMALL)
 
 
-def _shown_joint(params: dict[str, Any]) -> str:
+def _describe_joint(params: dict[str, Any]) -> str:
     extractor_params = {k.split(".")[1]: v for k, v in params.items() if k != "extractor"}
-    return shown_params(params["extractor"], extractor_params)
+    return describe_params(params["extractor"], extractor_params)
 
 
 def _suggest(trial: Any, name: str, distribution: Any) -> Any:
@@ -233,9 +241,9 @@ def _seeded(extractor: Any, seed: int) -> Any:
 
 
 def _axes(name: str, problem: Problem) -> dict[str, list[Any]]:
-    """Return the axes of a grid; thresholds in regression are in units of the spread."""
-    n = len(np.unique(problem.y)) if problem.task == "classification" else 2
-    unit = 1.0 if problem.task == "classification" else float(np.std(problem.y))
+    """Return the axes of a grid; thresholds in regression are multiples of the target's spread."""
+    n = len(np.unique(problem.y_train)) if problem.task == "classification" else 2
+    unit = 1.0 if problem.task == "classification" else float(np.std(problem.y_train))
     thresholds = [0.05 * unit, 0.1 * unit, 0.2 * unit]
     clusters = {"depth": [1, 2, 3], "gauss_components": [2, 5], "error_threshold": thresholds[1:]}
     grids = {
@@ -257,8 +265,8 @@ def _axes(name: str, problem: Problem) -> dict[str, list[Any]]:
 
 
 def _grid(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> Iterator[Any]:
-    """One grid whose candidates all scores judge: as many as the others try, evenly thinned."""
-    black_box = clone(counted(problem))
+    """Run one grid search with as many candidates as the other methods, evenly thinned."""
+    black_box = clone(make_counted(problem))
     names = suitable(problem.task)
     share, remainder = divmod(trials, len(names))
     grid = []
@@ -277,37 +285,37 @@ def _grid(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> It
         refit=False,
         error_score=np.nan,
         scoring={score: make_scorer(score) for score in SCORES},
-        cv=splitter(problem, seed),
+        cv=make_splitter(problem, seed),
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        search.fit(problem.rows, problem.y)
-    searched = clock() - start - black_box.ledger.fit_seconds
+        search.fit(problem.X_train, problem.y_train)
+    search_seconds = clock() - start - black_box.ledger.fit_seconds
     for score in scores:
         start = clock()
         means = search.cv_results_[f"mean_test_{score}"]
         best = int(np.nanargmax(means))
-        rules = clone(grid[best]["rules"][0]).fit(problem.rows, problem.y)
-        hidden = ("estimator", "random_state")
-        changed = {k: v for k, v in _differing(rules).items() if k not in hidden}
+        rules = clone(grid[best]["rules"][0]).fit(problem.X_train, problem.y_train)
+        hidden_names = ("estimator", "random_state")
+        shown_params = {k: v for k, v in _changed_params(rules).items() if k not in hidden_names}
         name = type(rules).__name__.removesuffix("Extractor").lower()
         yield (
             score,
             rules,
             {
                 "cv": float(means[best]),
-                "seconds": searched + clock() - start,
+                "seconds": search_seconds + clock() - start,
                 "calls": black_box.ledger.calls,
                 "trials": len(grid),
-                "detail": shown_params(name, changed),
+                "detail": describe_params(name, shown_params),
             },
         )
 
 
 def _small_grid(problem: Problem, seed: int, scores: Sequence[str], trials: int) -> Iterator[Any]:
-    return _grid(problem, seed, scores, SMALL)
+    return _grid(problem, seed, scores, N_SMALL)
 
 
-def _differing(extractor: Any) -> dict[str, Any]:
-    plain = type(extractor)(extractor.estimator).get_params(deep=False)
-    return {k: v for k, v in extractor.get_params(deep=False).items() if v != plain[k]}
+def _changed_params(extractor: Any) -> dict[str, Any]:
+    defaults = type(extractor)(extractor.estimator).get_params(deep=False)
+    return {k: v for k, v in extractor.get_params(deep=False).items() if v != defaults[k]}
