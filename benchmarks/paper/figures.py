@@ -1,12 +1,12 @@
-"""Every figure of the two papers about rules again, from runs of our own.
+"""Redraw all figures of the FiRe and ICE papers from our own runs.
 
-    python benchmarks/paper/figures.py            # all of them
-    python benchmarks/paper/figures.py fire_5     # some of them
+    python benchmarks/paper/figures.py            # all figures
+    python benchmarks/paper/figures.py fire_5     # selected figures
 
 FiRe: F. Sabbatini, R. Calegari: Symbolic knowledge-extraction evaluation metrics: the FiRe score.
 ECAI 2023. ICE: the same authors: ICE: an evaluation metric to assess symbolic knowledge quality.
-2024. What is measured on the way goes into `figures/runs.csv`. It takes a few minutes, nearly all
-of them for the searches behind the last figure.
+2024. The measurements are written to `figures/runs.csv`. It takes a few minutes, most of them for
+the searches of the last figure.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ from skescore.tuning import ExtractorSearchCV
 
 FOLDER = Path(__file__).parent / "figures"
 SEED = 0
-#: Candidates per extractor and data set behind ICE's last figure.
-TRIALS = 12
-#: Regression extractors of growing size, for FiRe's figures about a mean absolute error.
-TREES = (1, 2, 3, 4, 6, 8)
+#: Candidates per extractor and data set for the last figure of the ICE paper.
+N_TRIALS = 12
+#: Numbers of leaves of the trees in FiRe's figures of the mean absolute error.
+TREE_SIZES = (1, 2, 3, 4, 6, 8)
 
 
 class Run(NamedTuple):
-    """A fitted extractor and what was measured of it, by the columns of a benchmark."""
+    """Fitted extractor and its measurements, named like the columns of a benchmark."""
 
     model: Any
     row: dict[str, Any]
 
 
-def measured(label: str, data: str, model: Any, X: Any, y: Any, black_box: str) -> Run:
-    """Measure a fitted extractor on some rows."""
+def measure(label: str, data: str, model: Any, X: Any, y: Any, black_box: str) -> Run:
+    """Measure a fitted extractor on the given rows."""
     scores = make_knowledge_scorer()(model, X, y)
     row = {
         "label": label,
@@ -80,7 +80,7 @@ def measured(label: str, data: str, model: Any, X: Any, y: Any, black_box: str) 
     return Run(model, row)
 
 
-def table(runs: Sequence[Run]) -> pd.DataFrame:
+def make_table(runs: Sequence[Run]) -> pd.DataFrame:
     return pd.DataFrame([run.row for run in runs])
 
 
@@ -89,47 +89,51 @@ def table(runs: Sequence[Run]) -> pd.DataFrame:
 
 @functools.cache
 def iris_runs() -> tuple[Run, ...]:
-    """The seven extractors of FiRe's Table 1 on 9 nearest neighbors, on all rows of iris."""
+    """Run the seven extractors of FiRe's Table 1 on 9 nearest neighbors and all rows of iris."""
     data = load_dataset("iris")
     runs = []
     for label, row in FIRE_ROWS.items():
         model = make_extractor(row.extractor, KNeighborsClassifier(9))
         model.set_params(random_state=SEED, **row.params).fit(data.X, data.y)
-        runs.append(measured(label, "iris", model, data.X, data.y, "9-NN"))
+        runs.append(measure(label, "iris", model, data.X, data.y, "9-NN"))
     return tuple(runs)
 
 
 @functools.cache
 def diabetes_runs() -> tuple[Run, ...]:
-    """Trees of growing size on a random forest, judged on the rows that it has not seen."""
+    """Extract trees of increasing size from a random forest; measure them on held-out rows."""
     data = load_dataset("diabetes")
-    left, right, y_left, y_right = train_test_split(
+    X_train, X_test, y_train, y_test = train_test_split(
         data.X, data.y, test_size=0.5, random_state=SEED
     )
     forest = RandomForestRegressor(100, random_state=SEED)
     runs = []
-    for leaves in TREES:
-        # A tree of one leaf is asked for by its depth; scikit-learn's trees have two at least.
-        size = {"max_leaf_nodes": leaves} if leaves > 1 else {"min_samples_leaf": len(left)}
-        model = make_extractor("cart", forest).set_params(random_state=SEED, max_depth=None, **size)
-        model.fit(left, y_left)
+    for n_leaves in TREE_SIZES:
+        # scikit-learn requires at least two leaves; the leaf size enforces a single one.
+        size_limit = (
+            {"max_leaf_nodes": n_leaves} if n_leaves > 1 else {"min_samples_leaf": len(X_train)}
+        )
+        model = make_extractor("cart", forest).set_params(
+            random_state=SEED, max_depth=None, **size_limit
+        )
+        model.fit(X_train, y_train)
         label = f"CART, {len(model.rules_)} rule{'s' if len(model.rules_) > 1 else ''}"
-        runs.append(measured(label, "diabetes", model, right, y_right, "random forest"))
+        runs.append(measure(label, "diabetes", model, X_test, y_test, "random forest"))
     for slices in (2, 3):
         model = make_extractor("gridex", forest).set_params(
             random_state=SEED, n_slices=slices, importance_threshold=0.9, depth=1
         )
-        model.fit(left, y_left)
+        model.fit(X_train, y_train)
         label = f"GridEx, {len(model.rules_)} rules"
-        runs.append(measured(label, "diabetes", model, right, y_right, "random forest"))
+        runs.append(measure(label, "diabetes", model, X_test, y_test, "random forest"))
     return tuple(runs)
 
 
 @functools.cache
 def ice_runs(data_name: str) -> tuple[Any, ...]:
-    """The held-out rows, the tree, and the best found extractor of each kind around it."""
+    """Return held-out rows and labels, the decision tree, and the best extractor of each kind."""
     data = load_dataset(data_name)
-    left, right, y_left, y_right = train_test_split(
+    X_train, X_test, y_train, y_test = train_test_split(
         data.X, data.y, test_size=0.5, stratify=data.y, random_state=SEED
     )
     tree = DecisionTreeClassifier(random_state=SEED)
@@ -139,9 +143,9 @@ def ice_runs(data_name: str) -> tuple[Any, ...]:
             tree,
             extractors=(name,),
             scoring=make_ice_scorer(phi=3.0),
-            n_trials=TRIALS,
+            n_trials=N_TRIALS,
             random_state=SEED,
-        ).fit(left, y_left)
+        ).fit(X_train, y_train)
         label = {
             "exact": "ExACT",
             "cream": "CREAM",
@@ -150,20 +154,20 @@ def ice_runs(data_name: str) -> tuple[Any, ...]:
             "cart": "CART",
         }[name]
         best = search.best_extractor_
-        runs.append(measured(label, ICE_DATA[data_name], best, right, y_right, "decision tree"))
-    return right, y_right, tree.fit(left, y_left), tuple(runs)
+        runs.append(measure(label, ICE_DATA[data_name], best, X_test, y_test, "decision tree"))
+    return X_test, y_test, tree.fit(X_train, y_train), tuple(runs)
 
 
 # --- FiRe ----------------------------------------------------------------------------------------
 
 
 def fire_1() -> Figure:
-    """Surfaces for four psi, with the extractors of iris as points."""
+    """Draw surfaces for four values of psi; points are the extractors of iris."""
     figure = Figure(figsize=(11.5, 8.6), layout="constrained")
     for k, psi in enumerate((1, 3, 5, 10)):
         ax = figure.add_subplot(2, 2, k + 1, projection="3d")
         plots.fire_surface(
-            table(iris_runs()),
+            make_table(iris_runs()),
             psi=psi,
             n_rules=(1, 20),
             loss=(0, 0.2),
@@ -177,8 +181,8 @@ def fire_1() -> Figure:
 
 
 def fire_2() -> Figure:
-    """Projections, through losses and numbers of rules that were measured on iris."""
-    runs = table(iris_runs())
+    """Draw projections at the losses and numbers of rules measured on iris."""
+    runs = make_table(iris_runs())
     losses = sorted({round(float(p), 3) for p in runs["loss"]})
     sizes = sorted({int(r) for r in runs["size"]})
     figure = Figure(figsize=(11.5, 7.0), layout="constrained")
@@ -190,7 +194,7 @@ def fire_2() -> Figure:
     for ax in axes[1]:
         ax.set_xlabel("predictive loss p (1 − accuracy)")
     for index, row in runs.iterrows():
-        # Where the extractors lie on the lines of psi 5 that are theirs.
+        # Mark each extractor on its curve for psi 5.
         if round(float(row["loss"]), 3) in losses:
             score = fire_score(round(float(row["loss"]), 3), row["size"], psi=5)
             axes[0, 0].plot(row["size"], score, "k", marker=MARKERS[index], ls="", ms=6)
@@ -203,10 +207,10 @@ def fire_2() -> Figure:
 
 
 def fire_3() -> Figure:
-    """The isoline of one rule for diabetes, and who is better or worse."""
+    """Draw the isoline through CART with 2 rules for diabetes, with better and worse extractors."""
     figure = Figure(figsize=(7.5, 4.4), layout="constrained")
     plots.fire_isolines(
-        table(diabetes_runs()),
+        make_table(diabetes_runs()),
         reference="CART, 2 rules",
         ax=figure.subplots(),
         loss_label="mean absolute error (disease progression)",
@@ -215,10 +219,10 @@ def fire_3() -> Figure:
 
 
 def fire_4() -> Figure:
-    """Two psi that disagree about the same extractors."""
+    """Draw isolines for two values of psi that rank the same extractors differently."""
     figure = Figure(figsize=(7.5, 4.4), layout="constrained")
     plots.fire_isolines(
-        table(diabetes_runs()),
+        make_table(diabetes_runs()),
         psi=[2, 6],
         reference="CART, 4 rules",
         ax=figure.subplots(),
@@ -228,7 +232,7 @@ def fire_4() -> Figure:
 
 
 def fire_5() -> Figure:
-    """Decision boundaries on iris, and isolines through the extractors for psi 1, 2 and 3."""
+    """Draw decision boundaries on iris, and isolines through the extractors for psi 1, 2 and 3."""
     data = load_dataset("iris")
     runs = iris_runs()
     figure = Figure(figsize=(13.0, 10.4), layout="constrained")
@@ -251,7 +255,9 @@ def fire_5() -> Figure:
     legend.remove()
     lower = bottom.subplots(1, 3, sharey=True)
     for psi, ax in zip((1, 2, 3), lower, strict=True):
-        plots.fire_isolines(table(runs), psi=psi, ax=ax, loss_label="1 − accuracy", legend=psi == 3)
+        plots.fire_isolines(
+            make_table(runs), psi=psi, ax=ax, loss_label="1 − accuracy", legend=psi == 3
+        )
         ax.label_outer()
     return figure
 
@@ -260,8 +266,8 @@ def fire_5() -> Figure:
 
 
 def ice_1() -> Figure:
-    """ICE over performance, size and completeness for nine weights, with Wine's extractors."""
-    runs = table(ice_runs("wine")[3])
+    """Draw ICE surfaces for nine pairs of weights; points are the extractors of Wine."""
+    runs = make_table(ice_runs("wine")[3])
     figure = Figure(figsize=(12.0, 11.0), layout="constrained")
     image = None
     weights = (1 / 3, 1.0, 3.0)
@@ -279,7 +285,7 @@ def ice_1() -> Figure:
         )
         if k != 2:
             ax.get_legend().remove()
-        image = image or _scale()
+        image = image or _make_color_scale()
     figure.colorbar(
         image, ax=figure.axes, location="top", shrink=0.5, label="ICE (greater is better)"
     )
@@ -288,7 +294,7 @@ def ice_1() -> Figure:
 
 def ice_2() -> Figure:
     """Draw both sigmoids over their domain; points are Wine's extractors with neutral weights."""
-    runs = table(ice_runs("wine")[3])
+    runs = make_table(ice_runs("wine")[3])
     figure = Figure(figsize=(11.5, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     plots.ice_part_surface("performance", ax=left)
@@ -310,7 +316,7 @@ def ice_2() -> Figure:
 
 def ice_3() -> Figure:
     """Draw both sigmoids and their first and second derivatives; points are Wine's extractors."""
-    runs = table(ice_runs("wine")[3])
+    runs = make_table(ice_runs("wine")[3])
     figure = Figure(figsize=(11.5, 10.0), layout="constrained")
     axes = figure.subplots(3, 2)
     for derivative in range(3):
@@ -336,16 +342,18 @@ def ice_3() -> Figure:
 
 
 def ice_4() -> Figure:
-    """Answers of the trees and the best found extractors on held-out rows, and their scores."""
+    """Draw predictions of the trees and the best extractors on held-out rows, and their scores."""
     figure = Figure(figsize=(15.0, 15.5), layout="constrained")
-    for part, name in zip(figure.subfigures(2, 1, hspace=0.03), ICE_DATA, strict=True):
-        right, y_right, tree, runs = ice_runs(name)
-        part.suptitle(f"{ICE_DATA[name]}: answers on held-out rows, and scores", fontsize="large")
-        top, bottom = part.subfigures(2, 1, height_ratios=[1.0, 1.75])
+    for data_figure, name in zip(figure.subfigures(2, 1, hspace=0.03), ICE_DATA, strict=True):
+        X_test, y_test, tree, runs = ice_runs(name)
+        data_figure.suptitle(
+            f"{ICE_DATA[name]}: answers on held-out rows, and scores", fontsize="large"
+        )
+        top, bottom = data_figure.subfigures(2, 1, height_ratios=[1.0, 1.75])
         models = {"truth": None, "decision tree": tree, **{r.row["label"]: r.model for r in runs}}
-        _answers(top, models, right, y_right, runs)
+        _plot_predictions(top, models, X_test, y_test, runs)
         # The loss of this paper is 1 - F1, also for FiRe.
-        results = table(runs).assign(loss=lambda rows: rows["loss_q"])
+        results = make_table(runs).assign(loss=lambda rows: rows["loss_q"])
         bars = bottom.subplots(2, 3)
         for ax, (score, weights) in zip(bars.ravel(), _SCORES, strict=True):
             plots.score_bars(results, score, ax=ax, zoom=False, legend=ax is bars[0, -1], **weights)
@@ -362,8 +370,10 @@ _SCORES: tuple[tuple[str, dict[str, float]], ...] = (
 )
 
 
-def _answers(figure: Any, models: dict[str, Any], X: Any, y: Any, runs: Sequence[Run]) -> None:
-    """Rows in the plane of the two features that rules use most, colored by what is answered."""
+def _plot_predictions(
+    figure: Any, models: dict[str, Any], X: Any, y: Any, runs: Sequence[Run]
+) -> None:
+    """Plot rows by the two features that the rules use most, colored by the prediction."""
     counts: dict[str, int] = {}
     for run in runs:
         for rule in run.model.rules_:
@@ -371,39 +381,41 @@ def _answers(figure: Any, models: dict[str, Any], X: Any, y: Any, runs: Sequence
                 for j in condition.features:
                     column = run.model.rules_.feature_names[j]
                     counts[column] = counts.get(column, 0) + 1
-    first, second = sorted(counts, key=lambda column: (-counts[column], column))[:2]
+    x_feature, y_feature = sorted(counts, key=lambda column: (-counts[column], column))[:2]
     axes = figure.subplots(1, len(models), sharex=True, sharey=True)
     truth = np.asarray(y)
     labels = sorted(set(truth.tolist()))
     for ax, (name, model) in zip(axes, models.items(), strict=True):
-        answers = truth if model is None else np.asarray(model.predict(X))
+        predictions = truth if model is None else np.asarray(model.predict(X))
         for index, label in enumerate(labels):
-            has_label = answers == label
+            has_label = predictions == label
             ax.scatter(
-                X[first][has_label],
-                X[second][has_label],
+                X[x_feature][has_label],
+                X[y_feature][has_label],
                 s=10,
                 c=COLORS[index],
                 marker=MARKERS[index],
                 label=str(label),
             )
-        wrong = answers != truth
+        is_wrong = predictions != truth
         ax.scatter(
-            X[first][wrong],
-            X[second][wrong],
+            X[x_feature][is_wrong],
+            X[y_feature][is_wrong],
             s=55,
             facecolors="none",
             edgecolors="black",
             linewidths=0.8,
             label="wrong",
         )
-        ax.set_title(name if model is None else f"{name}: {wrong.sum()} wrong", fontsize="medium")
-        ax.set_xlabel(first, fontsize="small")
-    axes[0].set_ylabel(second, fontsize="small")
+        ax.set_title(
+            name if model is None else f"{name}: {is_wrong.sum()} wrong", fontsize="medium"
+        )
+        ax.set_xlabel(x_feature, fontsize="small")
+    axes[0].set_ylabel(y_feature, fontsize="small")
     legend_beside(axes[-1])
 
 
-def _scale() -> Any:
+def _make_color_scale() -> Any:
     return matplotlib.cm.ScalarMappable(matplotlib.colors.Normalize(0, 1), "cividis")
 
 
@@ -417,33 +429,35 @@ FIGURES: dict[str, Callable[[], Figure]] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(FIGURES)}")
-    parser.add_argument("--output", type=Path, default=FOLDER, help="folder of the files")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"any of {', '.join(FIGURES)} (default: all)"
+    )
+    parser.add_argument("--output", type=Path, default=FOLDER, help="folder for the files")
     options = parser.parse_args(arguments)
-    unknown = sorted(set(options.names) - set(FIGURES))
-    if unknown:
-        parser.error(f"there is no figure {unknown[0]!r}; there are {', '.join(FIGURES)}")
+    unknown_names = sorted(set(options.names) - set(FIGURES))
+    if unknown_names:
+        parser.error(f"unknown figure {unknown_names[0]!r}; use any of {', '.join(FIGURES)}")
     options.output.mkdir(parents=True, exist_ok=True)
     for name in options.names or FIGURES:
-        begin = time.perf_counter()
+        start = time.perf_counter()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of extractors, about candidates of little use
+            warnings.simplefilter("ignore")  # extractors warn about unsuitable candidates
             figure = FIGURES[name]()
         path = options.output / f"{name}.png"
-        _save(figure, path)
-        seconds = time.perf_counter() - begin
+        _save_figure(figure, path)
+        seconds = time.perf_counter() - start
         print(f"{path.name}: {path.stat().st_size / 1000:.0f} kB, {seconds:.1f} s", flush=True)
-    figures = [
+    all_runs = [
         run for runs in (iris_runs, diabetes_runs) if runs.cache_info().currsize for run in runs()
     ]
     if ice_runs.cache_info().currsize == len(ICE_DATA):
-        figures += [run for name in ICE_DATA for run in ice_runs(name)[3]]
+        all_runs += [run for name in ICE_DATA for run in ice_runs(name)[3]]
     if not options.names:
-        table(figures).round(6).to_csv(options.output / "runs.csv", index=False)
+        make_table(all_runs).round(6).to_csv(options.output / "runs.csv", index=False)
 
 
-def _save(figure: Figure, path: Path) -> None:
-    """Save with few colors, as surfaces make large files otherwise."""
+def _save_figure(figure: Figure, path: Path) -> None:
+    """Save a figure as PNG with few colors, which makes surfaces much smaller."""
     from io import BytesIO
 
     from PIL import Image
@@ -452,11 +466,13 @@ def _save(figure: Figure, path: Path) -> None:
     figure.savefig(buffer, format="png", dpi=80)
     buffer.seek(0)
     image = Image.open(buffer).convert("RGB")
-    few = image.quantize(240).getpalette()[: 3 * 240]
-    # The colors of points are rare, but must stay as they are.
-    exact = [int(c[i : i + 2], 16) for c in (*COLORS, "#000000", "#ffffff") for i in (1, 3, 5)]
+    frequent_colors = image.quantize(240).getpalette()[: 3 * 240]
+    # The colors of points are rare, but must be exact.
+    exact_colors = [
+        int(c[i : i + 2], 16) for c in (*COLORS, "#000000", "#ffffff") for i in (1, 3, 5)
+    ]
     palette = Image.new("P", (1, 1))
-    palette.putpalette([*few, *exact])
+    palette.putpalette([*frequent_colors, *exact_colors])
     image.quantize(palette=palette, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
