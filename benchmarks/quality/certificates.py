@@ -139,10 +139,10 @@ def write_page() -> None:
         "[certificates.csv](certificates.csv). *Cuts* is the number of cuts of each feature; the "
         "cuts of CART's rules are always included. No set of more than *rules* rules can have a "
         "larger score. *ICE* is the score of the best known rules of the space, compared with a "
-        "random forest. *Gap* bounds how much greater the score of any rules of the kind can be. *Best* "
-        "is the score of the best rules that any method found, with arbitrary cuts: trees of "
-        "scikit-learn with 2 to 16 leaves by Gini and entropy, our CART with 1 to 11 leaves, and, "
-        "for lists, CREAM and ExACT with at most 2 conditions per rule.",
+        "random forest. *Gap* bounds how much greater the score of any rules of the kind can be. "
+        "*Best* is the score of the best rules that any method found, with arbitrary cuts: trees "
+        "of scikit-learn with 2 to 16 leaves by Gini and entropy, our CART with 1 to 11 leaves, "
+        "and, for lists, CREAM and ExACT with at most 2 conditions per rule.",
         "",
     ]
     for kind in ("tree", "list"):

@@ -1,10 +1,10 @@
-"""Any rules on any rows have the numbers of memory, on every engine: so many cases of each.
+"""Check that every engine computes the same results as pandas, on random rules and rows.
 
     python benchmarks/scale/engines.py --cases 200 --engines duckdb postgresql spark dask
 
-Rule sets and rows at their borders, with gaps, categories and weights, are those of the tests; the
-engines are those of `tests/interop/test_sources.py`, started for the run. Every number of scores,
-reports and characteristics is compared: counts exactly, floats to 1e-12.
+The tests generate the rule sets, and rows at the bounds of the rules with missing values,
+categories and weights. `tests/interop/test_sources.py` starts the engines. All values of scores,
+reports and characteristics are compared: counts exactly, floats to 1e-12.
 """
 
 from __future__ import annotations
@@ -27,38 +27,41 @@ ENGINES = ("parquet", "file", "duckdb", "postgresql", "spark", "dask")
 
 
 @contextlib.contextmanager
-def source(engine: str, kit: Any, folder: Path) -> Iterator[Any]:
-    """Yield a row source of an engine for a frame."""
+def open_engine(engine: str, test_module: Any, folder: Path) -> Iterator[Any]:
+    """Yield a function that stores a data frame in an engine and returns its row source."""
     if engine == "postgresql":
-        with kit.storages.running_postgresql() as server:
+        with test_module.storages.running_postgresql() as server:
             url = server.new_database()
-            yield lambda frame, _: kit.store(url, frame)
+            yield lambda frame, _: test_module.store(url, frame)
     elif engine == "spark":
-        with kit.running_spark(folder) as session:
-            yield lambda frame, _: kit.in_spark(session, frame)
+        with test_module.running_spark(folder) as session:
+            yield lambda frame, _: test_module.in_spark(session, frame)
     elif engine == "dask":
         import dask
         import dask.dataframe
 
-        # Otherwise dask makes True and False beside gaps texts.
-        with kit.running_dask(), dask.config.set({"dataframe.convert-string": False}):
+        # Otherwise dask converts True and False to texts in columns with missing values.
+        with test_module.running_dask(), dask.config.set({"dataframe.convert-string": False}):
             yield lambda frame, _: dask.dataframe.from_pandas(frame, npartitions=3)
     else:
-        yield kit.here.SOURCES[{"parquet": "folder"}.get(engine, engine)]
+        yield test_module.here.SOURCES[{"parquet": "folder"}.get(engine, engine)]
 
 
-def run(engine: str, n_cases: int, kit: Any, seed: int) -> bool:
-    """Put so many cases to an engine; whether all agree."""
+def check_engine(engine: str, n_cases: int, test_module: Any, seed: int) -> bool:
+    """Check random cases on an engine; return whether all agree."""
     from hypothesis import HealthCheck, Phase, given, settings
-    from hypothesis import seed as seeded
+    from hypothesis import seed as with_seed
     from hypothesis import strategies as st
 
-    tried, failures, begin = 0, [], time.perf_counter()
-    # The least floats times a half are errors in PostgreSQL.
+    n_checked, failures, start = 0, [], time.perf_counter()
+    # PostgreSQL raises an error for half of the smallest floats.
     min_weight = 1e-300 if engine == "postgresql" else 0.0
-    with tempfile.TemporaryDirectory() as folder, source(engine, kit, Path(folder)) as row_source:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_engine(engine, test_module, Path(folder)) as make_source,
+    ):
 
-        @seeded(seed)
+        @with_seed(seed)
         @settings(
             max_examples=n_cases,
             suppress_health_check=list(HealthCheck),
@@ -68,17 +71,22 @@ def run(engine: str, n_cases: int, kit: Any, seed: int) -> bool:
         )
         @given(data=st.data())
         def check(data: Any) -> None:
-            nonlocal tried
+            nonlocal n_checked
             try:
                 with tempfile.TemporaryDirectory() as folder_name:
-                    kit.here.check_any_rules(data, Path(folder_name), row_source, least=min_weight)
+                    test_module.here.check_any_rules(
+                        data, Path(folder_name), make_source, least=min_weight
+                    )
             except AssertionError as error:
                 failures.append(" ".join(str(error).split())[:300])
-            tried += 1
+            n_checked += 1
 
         check()
-    seconds = time.perf_counter() - begin
-    print(f"{engine}: {tried - len(failures)} of {tried} cases agree, {seconds:.0f} s", flush=True)
+    seconds = time.perf_counter() - start
+    print(
+        f"{engine}: {n_checked - len(failures)} of {n_checked} cases agree, {seconds:.0f} s",
+        flush=True,
+    )
     for text in dict.fromkeys(failures[:5]):
         print("   ", text, flush=True)
     return not failures
@@ -91,9 +99,11 @@ def main() -> None:
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=ENGINES)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    kit = load_file("interop/test_sources.py")
-    agreed = [run(engine, options.cases, kit, options.seed) for engine in options.engines]
-    sys.exit(not all(agreed))
+    test_module = load_file("interop/test_sources.py")
+    verdicts = [
+        check_engine(engine, options.cases, test_module, options.seed) for engine in options.engines
+    ]
+    sys.exit(not all(verdicts))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""Score 20 rules on tables of Spark of several sizes: intercept and slope, for a plan of more.
+"""Score 20 rules on Spark tables of several sizes, and extrapolate the CPU time.
 
     python benchmarks/scale/spark.py --folder FOLDER --rows 1000000 10000000
 
-FOLDER holds the files of `run.py`. Spark runs in local mode on one core; the seconds are those of
-its process's processor, the least of `--repeats` looks after one to warm up.
+FOLDER contains the files of `run.py`. Spark runs in local mode on one core. The times are the CPU
+times of Python and Spark: the minimum of `--repeats` runs after a warm-up run. The output ends with
+the intercept and the slope of the CPU time by rows.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "tests" / "helpers"))
 from loaded_files import load_file
 
 
-def processor_seconds() -> float:
+def cpu_seconds() -> float:
     """Return the CPU time of this process and its children."""
     process = psutil.Process()
     times = [p.cpu_times() for p in [process, *process.children(recursive=True)]]
@@ -43,41 +44,41 @@ def main() -> None:
     from skescore.sources import extract_source, score_source
 
     folder = Path(__file__).parent
-    run = load_file(folder / "run.py")
-    kit = load_file("interop/test_sources.py")
-    scored, results = run.rules(), []
-    with kit.running_spark(options.folder) as session:
+    run_script = load_file(folder / "run.py")
+    test_module = load_file("interop/test_sources.py")
+    rules, results = run_script.make_rules(), []
+    with test_module.running_spark(options.folder) as session:
         for n_rows in options.rows:
-            files = sorted(options.folder.glob("*.parquet"))[: -(-n_rows // run.PIECE)]
+            files = sorted(options.folder.glob("*.parquet"))[: -(-n_rows // run_script.PIECE_ROWS)]
             table = session.read.parquet(*map(str, files))
 
             def sums(table: Any = table) -> None:
-                table.selectExpr(*(f"sum({name})" for name in run.COLUMNS)).collect()
+                table.selectExpr(*(f"sum({name})" for name in run_script.COLUMNS)).collect()
 
             def score(table: Any = table) -> None:
-                score_source(scored, table, "label")
+                score_source(rules, table, "label")
 
             def level(table: Any = table) -> None:
                 tree = CARTExtractor(None, max_depth=1)
-                cuts = {name: np.linspace(-2, 2, 64).tolist() for name in run.COLUMNS}
+                cuts = {name: np.linspace(-2, 2, 64).tolist() for name in run_script.COLUMNS}
                 extract_source(tree, table, "label", cuts=cuts)
 
             for task in (task for task in (sums, score, level) if task.__name__ in options.tasks):
                 best = (np.inf, np.inf)
                 for repeat in range(options.repeats + 1):
-                    begin, before = time.perf_counter(), processor_seconds()
+                    wall_start, cpu_start = time.perf_counter(), cpu_seconds()
                     task()
-                    spent = time.perf_counter() - begin, processor_seconds() - before
-                    best = best if not repeat else (min(best[0], spent[0]), min(best[1], spent[1]))
+                    times = time.perf_counter() - wall_start, cpu_seconds() - cpu_start
+                    best = best if not repeat else (min(best[0], times[0]), min(best[1], times[1]))
                 results.append(
                     {"rows": n_rows, "task": task.__name__, "wall": best[0], "processor": best[1]}
                 )
                 print(json.dumps(results[-1]), flush=True)
     for task in options.tasks:
-        points = [(f["rows"], f["processor"]) for f in results if f["task"] == task]
+        points = [(row["rows"], row["processor"]) for row in results if row["task"] == task]
         if len(points) > 1:
-            slope, start = np.polyfit(*np.array(points, dtype=float).T, 1)
-            print(f"{task}: {start:.1f} s and {slope * 1e9:.0f} s a 10^9 rows of one core's time")
+            slope, intercept = np.polyfit(*np.array(points, dtype=float).T, 1)
+            print(f"{task}: {intercept:.1f} s and {slope * 1e9:.0f} s of CPU time per 10^9 rows")
 
 
 if __name__ == "__main__":
