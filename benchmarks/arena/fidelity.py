@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 import joblib
 import numpy as np
 import pandas as pd
-from run import CACHE, loaded
+from run import CACHE, load_cached
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.tree import DecisionTreeClassifier
@@ -178,7 +178,7 @@ def load_tables(part: str) -> dict[str, tuple[str, Dataset]]:
     tables = {}
     for suite in SUITES:
         in_suite = [entry for name, entry in entries.values() if name == suite]
-        tables |= {entry.label: entry.table for entry in loaded(suite, in_suite, CACHE)}
+        tables |= {entry.label: entry.table for entry in load_cached(suite, in_suite, CACHE)}
     halves = name_halves()
     return {
         name: (suite, tables[name])

@@ -26,7 +26,7 @@ import joblib
 import numpy as np
 import pandas as pd
 from fidelity import BLACK_BOXES, N_QUERIES, Encoder, interpolate_rows, package_commit
-from run import CACHE, loaded
+from run import CACHE, load_cached
 from scipy.stats import wilcoxon
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import r2_score
@@ -186,7 +186,7 @@ def main() -> None:
     if not rows.empty:
         rows = rows[~rows["method"].isin(SEARCHES) | (rows["commit"] == commit)]
     finished = set() if rows.empty else set(map(tuple, rows[KEYS].to_numpy()))
-    entries = loaded("regression", suite_config("regression").data, CACHE)
+    entries = load_cached("regression", suite_config("regression").data, CACHE)
     end = time.monotonic() + options.seconds
     groups = (
         (entry, box, seed, missing, commit)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from run import BLACK_BOXES, CACHE, MEASURES, SUITES, _lines
+from run import BLACK_BOXES, CACHE, MEASURES, SUITES, read_complete_lines
 from scipy.stats import wilcoxon
 
 from skescore.bench import rank_extractors, read_rows, row_columns
@@ -683,7 +683,9 @@ def write_pages(folder: Path, runs: Path) -> None:
             with tempfile.TemporaryDirectory() as work_folder:
                 rows.to_csv(Path(work_folder) / "rows.csv", index=False)
                 rule_lines = [
-                    line for p in row_files for line in _lines(p.with_name("rules.jsonl"))
+                    line
+                    for p in row_files
+                    for line in read_complete_lines(p.with_name("rules.jsonl"))
                 ]
                 rule_lines = [
                     line for line in rule_lines if not sized(json.loads(line)["extractor"])

@@ -96,11 +96,13 @@ def mean_kendall(groups: Groups, first: Scorer, second: Scorer) -> float:
     for group in groups:
         pairs = [(a, b) for row in group if not math.isnan((a := first(row)) + (b := second(row)))]
         if len(pairs) >= 4:
-            taus.append(kendall(*zip(*((snap(a), snap(b)) for a, b in pairs), strict=True)))
+            taus.append(
+                kendall(*zip(*((round_value(a), round_value(b)) for a, b in pairs), strict=True))
+            )
     return mean(taus)
 
 
-def snap(value: float) -> float:
+def round_value(value: float) -> float:
     """Return a value without the last digits, which rounding errors decide."""
     return float(f"{value:.11g}")
 
@@ -110,22 +112,22 @@ def measure(name: str) -> Scorer:
     return lambda row: row[name] if SET_MEASURES[name] else -row[name]
 
 
-def shares(flags: Sequence[bool]) -> tuple[Any, ...]:
+def share_parts(flags: Sequence[bool]) -> tuple[Any, ...]:
     """Return a share as the page prints it."""
     return (100 * sum(flags) / len(flags), "% (", sum(flags), " of ", len(flags), ")")
 
 
-def of_task(groups: Groups, task: str) -> Groups:
+def groups_of_task(groups: Groups, task: str) -> Groups:
     """Return the groups of a task."""
     return [group for group in groups if group[0]["task"] == task]
 
 
-def wins(groups: Groups, score: Scorer, candidate: str) -> tuple[Any, ...]:
+def share_of_wins(groups: Groups, score: Scorer, candidate: str) -> tuple[Any, ...]:
     """Return the share of groups in which a candidate has the best score."""
-    return shares([best_of(group, score)["candidate"] == candidate for group in groups])
+    return share_parts([best_of(group, score)["candidate"] == candidate for group in groups])
 
 
-def flat(groups: Groups, score: Scorer, gap: float) -> list[bool]:
+def find_flat_groups(groups: Groups, score: Scorer, gap: float) -> list[bool]:
     """Return whether rule sets within 0.02 of the best differ by `gap` in performance."""
     flags = []
     for group in groups:
@@ -179,7 +181,7 @@ def check_scores(page: Page, own: list[Row], arena: list[Row]) -> None:
     check_blind_spots(page, groups, cells)
     for kind, part in (("Selected rule sets", groups), ("Arena", cells)):
         check_weights(page, kind, part)
-    check_repairs(page, groups)
+    check_remedies(page, groups)
     expected = []
     for group in groups:
         best = [best_of(group, score) for score in SCORERS.values()]
@@ -220,11 +222,14 @@ def check_summary(page: Page, groups: Groups) -> None:
         return mean_kendall(groups, first, second)
 
     heading = "Summary"
-    classes, numbers = of_task(groups, "classification"), of_task(groups, "regression")
+    classes, numbers = (
+        groups_of_task(groups, "classification"),
+        groups_of_task(groups, "regression"),
+    )
     page.claim(
         "almost equally (τ ",
         tau(fire, q_scorer),
-        "); the order of ICE is another (τ with FiRe ",
+        "); ICE orders them differently (τ with FiRe ",
         tau(ice, fire),
         ")",
     )
@@ -242,13 +247,13 @@ def check_summary(page: Page, groups: Groups) -> None:
     )
     page.claim(
         "A constant is best by FiRe(1) on ",
-        *wins(classes, fire, "constant"),
+        *share_of_wins(classes, fire, "constant"),
         " of the tables for classification",
         heading=heading,
     )
     page.claim(
         "is best by FiRe(1) on ",
-        *wins(numbers, fire, "linear equation"),
+        *share_of_wins(numbers, fire, "linear equation"),
         " of the tables for regression",
         heading=heading,
     )
@@ -256,17 +261,17 @@ def check_summary(page: Page, groups: Groups) -> None:
     page.claim("The best rule sets by FiRe(1) have a median of ", terms, " terms.")
     page.claim(
         "- On ",
-        *shares(flat(groups, ice, 0.05)),
+        *share_parts(find_flat_groups(groups, ice, 0.05)),
         " of the tables, ICE(1, 1) hardly distinguishes rule sets whose performance differs by ",
         0.05,
         " or more",
     )
-    part = [1 / (1 + math.exp(5 * (loss - 1))) for loss in (0.0, 0.2)]
+    factors = [1 / (1 + math.exp(5 * (loss - 1))) for loss in (0.0, 0.2)]
     page.claim(
         "its factor for errors falls from ",
-        part[0],
+        factors[0],
         " to ",
-        part[1],
+        factors[1],
         " as the performance falls from ",
         1,
         " to ",
@@ -286,17 +291,20 @@ def check_blind_spots(page: Page, groups: Groups, cells: Groups) -> None:
     heading = "Blind spots"
     ice, fire = SCORERS["ICE"], SCORERS["FiRe"]
     scores = (fire, q_scorer, ice)
-    classes, numbers = of_task(groups, "classification"), of_task(groups, "regression")
+    classes, numbers = (
+        groups_of_task(groups, "classification"),
+        groups_of_task(groups, "regression"),
+    )
     page.table(
         ["share of tables on which", "FiRe(1)", "Q", "ICE(1, 1)"],
         [
             (
                 "a constant is best (classification)",
-                *(wins(classes, s, "constant") for s in scores),
+                *(share_of_wins(classes, s, "constant") for s in scores),
             ),
             (
                 "one linear equation is best (regression)",
-                *(wins(numbers, s, "linear equation") for s in scores),
+                *(share_of_wins(numbers, s, "linear equation") for s in scores),
             ),
         ],
         heading,
@@ -307,30 +315,33 @@ def check_blind_spots(page: Page, groups: Groups, cells: Groups) -> None:
         " of the best differ by ",
         0.05,
         " or more in weighted F1 or R² on ",
-        *shares(flat(groups, ice, 0.05)),
+        *share_parts(find_flat_groups(groups, ice, 0.05)),
         " of the tables, and by ",
         0.10,
         " or more on ",
-        *shares(flat(groups, ice, 0.10)),
+        *share_parts(find_flat_groups(groups, ice, 0.10)),
         ".",
         heading=heading,
     )
     best = [best_of(group, ice) for group in groups]
-    noisy = [
+    is_noisy = [
         sum(ice(row) >= ice(b) - b["ice_error"] for row in g) >= 3
         for g, b in zip(groups, best, strict=True)
     ]
     page.claim(
-        "bootstrap of the held-out rows, on ", *shares(noisy), " of the tables", heading=heading
+        "bootstrap of the held-out rows, on ",
+        *share_parts(is_noisy),
+        " of the tables",
+        heading=heading,
     )
-    ones = [g for g in cells if any(row["n_rules"] == 1 for row in g)]
+    groups_with_single_rules = [g for g in cells if any(row["n_rules"] == 1 for row in g)]
     page.claim(
         "In the arena, these differences occur in ",
-        *shares(flat(cells, ice, 0.05)),
+        *share_parts(find_flat_groups(cells, ice, 0.05)),
         " and ",
-        *shares(flat(cells, ice, 0.10)),
+        *share_parts(find_flat_groups(cells, ice, 0.10)),
         " of the groups. Where a method gives a single rule, one rule is best by FiRe(1) in ",
-        *shares([best_of(g, fire)["n_rules"] == 1 for g in ones]),
+        *share_parts([best_of(g, fire)["n_rules"] == 1 for g in groups_with_single_rules]),
         ".",
     )
 
@@ -361,7 +372,7 @@ def check_blind_spots(page: Page, groups: Groups, cells: Groups) -> None:
         ", and by ",
         0.25,
         " or more on ",
-        *shares([gap >= 0.25 for gap in gaps]),
+        *share_parts([gap >= 0.25 for gap in gaps]),
         " of the tables",
     )
 
@@ -372,28 +383,28 @@ def check_weights(page: Page, kind: str, groups: Groups) -> None:
     settings += [(f"ICE rho = {w:g}", ice_scorer(), ice_scorer(rho=w)) for w in (0.1, 0.3, 2)]
     settings += [(f"FiRe psi = {w:g}", fire_scorer(), fire_scorer(w)) for w in (2, 3, 5, 10)]
     expected = []
-    for name, default, changed in settings:
-        pairs = [(best_of(group, default), best_of(group, changed)) for group in groups]
+    for name, default, variant in settings:
+        pairs = [(best_of(group, default), best_of(group, variant)) for group in groups]
         median = float(np.median([new["n_rules"] for _, new in pairs]))
         expected.append(
             (
                 name,
-                mean_kendall(groups, default, changed),
-                shares([a is not b for a, b in pairs]),
+                mean_kendall(groups, default, variant),
+                share_parts([a is not b for a, b in pairs]),
                 median,
             )
         )
     head = ["weights", "mean τ with weights of 1", "another rule set is best", "rules of the best"]
-    begin = page.text.find(f"{kind}:\n", page.section("Weights")[0])
+    start = page.text.find(f"{kind}:\n", page.section("Weights")[0])
     part = Page.__new__(Page)
     part.__dict__.update(
-        page.__dict__, text=page.text[begin:], is_checked=page.is_checked[begin:], n_figures=0
+        page.__dict__, text=page.text[start:], is_checked=page.is_checked[start:], n_figures=0
     )
     part.table(head, expected)
     page.n_figures += part.n_figures
 
 
-def check_repairs(page: Page, groups: Groups) -> None:
+def check_remedies(page: Page, groups: Groups) -> None:
     """Check the remedies."""
 
     def scorers(group: list[Row]) -> dict[str, Scorer]:
@@ -418,7 +429,7 @@ def check_repairs(page: Page, groups: Groups) -> None:
     for name in scorers(groups[0]):
         pairs = [(group, scorers(group)[name]) for group in groups]
         best = [best_of(group, score) for group, score in pairs]
-        is_flat = [flat([group], score, 0.05)[0] for group, score in pairs]
+        is_flat = [find_flat_groups([group], score, 0.05)[0] for group, score in pairs]
         medians = [
             float(np.median([row[c] for row in best]))
             for c in ("performance", "n_rules", "size_terms")
@@ -429,9 +440,9 @@ def check_repairs(page: Page, groups: Groups) -> None:
         expected.append(
             (
                 name,
-                shares([row["candidate"] == "constant" for row in best]),
-                shares(lines),
-                NAN if "FiRe" in name else shares(is_flat),
+                share_parts([row["candidate"] == "constant" for row in best]),
+                share_parts(lines),
+                NAN if "FiRe" in name else share_parts(is_flat),
                 *medians,
             )
         )

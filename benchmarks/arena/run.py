@@ -1,20 +1,21 @@
-"""The benchmark of rule extraction: many tables, several black boxes, everyone's methods.
+"""Run the benchmark of rule extraction: many tables, several black boxes, all methods.
 
     python benchmarks/arena/run.py [--suites keel-balanced ...] [--black-boxes random-forest ...]
         [--seeds 0 1] [--methods FILE ...] [--seconds 3600] [--n-jobs 1]
     python benchmarks/arena/run.py --verify 50 [--where "method == 'ITER'"] [--update]
 
-Each file in `methods/` says how some methods find rules; a further method is a further file, see
-`skescore.bench.read_methods`. Packages that a file `REQUIRES` and that are not here get an
-environment of their own. Rows are kept at once, so that a run may be killed at any time and goes
-on; what is there is written to `results.csv` at the end, with the machine and the versions beside.
-What `results.csv` holds already is not measured again, on whatever machine it was; `--afresh` does.
-A cell has 30 s (`--cell-seconds`; more where other programs share the cores).
+Each file in `methods/` defines methods; add a file to add methods (see
+`skescore.bench.read_methods`). If the packages that a file `REQUIRES` are not installed, the file
+runs in a separate virtual environment with them. Rows are stored immediately, so an interrupted run
+resumes. At the end, all rows are written to `results.csv`, and the machine and versions to
+`machine.json`. Cells in `results.csv` are not measured again, even if another machine measured
+them, except with `--afresh`. A cell has a time limit of 30 s (`--cell-seconds`; use more on a
+loaded machine).
 
-`--seconds` begins nothing new after that time. `--verify` measures so many cells again, drawn from
-`results.csv` with the seed `--draw`, and exits with 1 if a figure differs. It draws cells of the
-methods whose packages are installed, and with `--where` only those that satisfy a query of pandas.
-`--update` writes the new figures into `results.csv`, apart from times.
+`--seconds` ends the run after this time. `--verify` measures random cells of `results.csv` again,
+drawn with the seed `--draw`, and exits with 1 if a value differs. It draws only cells of methods
+whose packages are installed; `--where` restricts them by a pandas query. `--update` writes the new
+values to `results.csv`, except times.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ from skescore.datasets import load_dataset
 from skescore.registry import extractor_spec
 
 FOLDER = Path(__file__).parent
-#: Which files come first: all tables with what is cheap, then what takes its time.
+#: Order of the files: fast methods first.
 TIERS = (
     ("ours", "scikit_learn", "imodels", "interpret", "ours_optimal", "ours_variants"),
     ("ours_searched", "wittgenstein", "ruleopt", "ours_slower"),
@@ -65,7 +66,7 @@ TIERS = (
 )
 SUITES = ("keel-balanced", "keel-imbalanced", "regression", "categorical")
 BLACK_BOXES = ("random-forest", "hist-gradient-boosting", "mlp", "svm", "xgboost")
-#: What the scores leave out, see docs/guide/beyond_scores.md; losses are negative.
+#: Measures that the scores do not include (docs/guide/beyond_scores.md); losses are negated.
 MEASURES = (
     "terms_per_rule",
     "neg_negative_overlap",
@@ -90,15 +91,16 @@ COLUMNS = [*KEYS, "error", *SCORES, *MEASURES, "conditions", "features", "odd", 
 CACHE = user_cache_path("skescore", appauthor=False) / "arena"
 
 
-def stated(path: Path, name: str) -> list[str]:
-    """A list of texts that a file of methods holds, without running it."""
+def read_list(path: Path, name: str) -> list[str]:
+    """Return a list of strings from a file of methods without executing the file."""
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == name:
             return list(ast.literal_eval(node.value))
     return []
 
 
-def is_here(requirement: str) -> bool:
+def is_installed(requirement: str) -> bool:
+    """Return whether a requirement is satisfied in this environment."""
     required = Requirement(requirement)
     try:
         return required.specifier.contains(metadata.version(required.name), prereleases=True)
@@ -108,67 +110,70 @@ def is_here(requirement: str) -> bool:
 
 def is_runnable(path: Path) -> bool:
     """Return whether the packages of a file of methods are installed."""
-    return all(map(is_here, stated(path, "REQUIRES") + stated(path, "WITHOUT_DEPENDENCIES")))
+    return all(
+        map(is_installed, read_list(path, "REQUIRES") + read_list(path, "WITHOUT_DEPENDENCIES"))
+    )
 
 
 def python_for(path: Path) -> str:
-    """The Python that can run a file of methods: this one, or one made for it."""
+    """Return a Python that can run a file of methods; create an environment if necessary."""
     if is_runnable(path):
         return sys.executable
-    further = stated(path, "WITHOUT_DEPENDENCIES")
-    required = stated(path, "REQUIRES")
+    without_dependencies = read_list(path, "WITHOUT_DEPENDENCIES")
+    required = read_list(path, "REQUIRES")
     folder = CACHE / "environments" / path.stem
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     marker = folder / "complete"
     if not marker.exists():
-        print(f"making an environment for {path.name}", file=sys.stderr)
+        print(f"creating an environment for {path.name}", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-        install = [str(python), "-m", "pip", "install", "-q"]
-        subprocess.run([*install, "-e", str(FOLDER.parents[1]), *required], check=True)
-        if further:
+        pip_install = [str(python), "-m", "pip", "install", "-q"]
+        subprocess.run([*pip_install, "-e", str(FOLDER.parents[1]), *required], check=True)
+        if without_dependencies:
             subprocess.run(
-                [*install, "--no-deps", "--ignore-requires-python", *further], check=True
+                [*pip_install, "--no-deps", "--ignore-requires-python", *without_dependencies],
+                check=True,
             )
         marker.touch()
     return str(python)
 
 
-def configured(
+def make_config(
     suite: str, box: str, seed: int, files: Sequence[Path], seconds: float = 30.0
 ) -> BenchConfig | None:
-    """Return the configuration of methods that can run on a suite; None if there are none."""
+    """Return the configuration of all methods for a suite; None if no method supports its task."""
     base = suite_config(suite)
     task = "regression" if suite == "regression" else "classification"
     entries = [entry for path in files for entry in read_methods(path)]
     config = config_from({"data": ["iris"], "black_boxes": [box], "extractors": entries})
-    fitting = tuple(e for e in config.extractors if task in _tasks(e))
-    if not fitting:
+    suitable = tuple(e for e in config.extractors if task in _tasks(e))
+    if not suitable:
         return None
     return replace(
         base,
         name="arena",
         black_boxes=config.black_boxes,
-        extractors=fitting,
+        extractors=suitable,
         seeds=(seed,),
         time_limit=seconds,
     )
 
 
-def loaded(suite: str, data: Sequence[Any], folder: Path) -> tuple[Any, ...]:
-    """The tables of a suite, read once for all jobs of an environment: our own file."""
-    about = json.dumps(
+def load_cached(suite: str, data: Sequence[Any], folder: Path) -> tuple[Any, ...]:
+    """Return entries with their tables, which are read once per environment and then cached."""
+    cache_key = json.dumps(
         [sys.prefix, package_versions(), [[e.source, e.options] for e in data]], default=str
     )
-    key = hashlib.sha256(about.encode()).hexdigest()[:16]
+    key = hashlib.sha256(cache_key.encode()).hexdigest()[:16]
     path = folder / "tables" / f"{suite}-{key}.joblib"
     if path.exists():
         tables = joblib.load(path)
     else:
         tables = {e.label: load_dataset(e.source, **e.options) for e in data}
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_suffix(f".{os.getpid()}")
-        joblib.dump(tables, part)
-        part.replace(path)
+        temporary_path = path.with_suffix(f".{os.getpid()}")
+        joblib.dump(tables, temporary_path)
+        temporary_path.replace(path)
     return tuple(replace(entry, table=tables[entry.label]) for entry in data)
 
 
@@ -179,15 +184,15 @@ def _tasks(entry: Any) -> tuple[str, ...]:
     return tuple(spec.tasks)
 
 
-def folder_of(root: Path, suite: str, box: str, seed: int, stem: str, config: BenchConfig) -> Path:
-    """Return the folder for the rows of a choice of cells; each choice resumes its own run."""
+def run_folder(root: Path, suite: str, box: str, seed: int, stem: str, config: BenchConfig) -> Path:
+    """Return the folder for the rows of a configuration; each configuration resumes its own run."""
     cells = json.dumps(sorted([e.label, *(e.data or ())] for e in config.extractors))
     key = hashlib.sha256(cells.encode()).hexdigest()[:8]
     return root / "runs" / suite / box / str(seed) / f"{stem}-{key}"
 
 
 class PrintRows(BenchCallback):
-    """Print each row of one run when it is measured."""
+    """Callback that prints each measured row."""
 
     def __init__(self, *run):
         self.run = run
@@ -198,23 +203,23 @@ class PrintRows(BenchCallback):
 
 
 def measure(options: argparse.Namespace) -> None:
-    """One job, in the environment that it needs."""
+    """Run one job in this process, which must have the required packages."""
     suite, box, seed, stem = options.job
-    config = configured(
+    config = make_config(
         suite, box, int(seed), [FOLDER / "methods" / f"{stem}.py"], options.cell_seconds
     )
     if config is None:
         return
     if not options.afresh:
-        config = without_known(config, known_cells(suite, box, int(seed)))
+        config = keep_unmeasured(config, measured_cells(suite, box, int(seed)))
     if not config.extractors:
         return
-    config = replace(config, data=loaded(suite, config.data, options.folder))
+    config = replace(config, data=load_cached(suite, config.data, options.folder))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         run_bench(
             config,
-            folder_of(options.folder, suite, box, int(seed), stem, config),
+            run_folder(options.folder, suite, box, int(seed), stem, config),
             measures=MEASURES,
             keep_rules=True,
             n_jobs=options.n_jobs,
@@ -222,8 +227,8 @@ def measure(options: argparse.Namespace) -> None:
         )
 
 
-def known_cells(suite: str, box: str, seed: int) -> set[tuple[str, str]]:
-    """Tables and methods that `results.csv` has figures, or a reason, for."""
+def measured_cells(suite: str, box: str, seed: int) -> set[tuple[str, str]]:
+    """Return the tables and methods for which `results.csv` has values or an error."""
     if not (FOLDER / "results.csv").exists():
         return set()
     table = pd.read_csv(FOLDER / "results.csv", usecols=KEYS)
@@ -231,28 +236,28 @@ def known_cells(suite: str, box: str, seed: int) -> set[tuple[str, str]]:
     return set(zip(cells["data"], cells["method"], strict=True))
 
 
-def without_known(config: BenchConfig, measured_cells: set[tuple[str, str]]) -> BenchConfig:
+def keep_unmeasured(config: BenchConfig, finished: set[tuple[str, str]]) -> BenchConfig:
     """Restrict a configuration to unmeasured cells."""
-    left = []
+    remaining = []
     for entry in config.extractors:
         tables = entry.data or tuple(e.label for e in config.data)
-        missing = tuple(name for name in tables if (name, entry.label) not in measured_cells)
+        missing = tuple(name for name in tables if (name, entry.label) not in finished)
         if missing:
-            left.append(replace(entry, data=missing))
-    data_names = {name for entry in left for name in entry.data}
+            remaining.append(replace(entry, data=missing))
+    data_names = {name for entry in remaining for name in entry.data}
     data = tuple(entry for entry in config.data if entry.label in data_names)
-    return replace(config, data=data, extractors=tuple(left))
+    return replace(config, data=data, extractors=tuple(remaining))
 
 
-def jobs(options: argparse.Namespace) -> Iterator[tuple[str, str, str, int, str]]:
-    """Python, suite, black box, seed and file: breadth first."""
-    library_names = {path.stem for path in (FOLDER / "methods").glob("*.py")}
-    library_names &= set(options.methods or library_names)
-    tiers = [[stem for stem in tier if stem in library_names] for tier in TIERS]
-    tiers += [[stem] for stem in sorted(library_names - {stem for tier in TIERS for stem in tier})]
-    pythons = {stem: python_for(FOLDER / "methods" / f"{stem}.py") for stem in library_names}
-    rounds = [(box, seed) for seed in options.seeds for box in options.black_boxes]
-    for box, seed in rounds:
+def list_jobs(options: argparse.Namespace) -> Iterator[tuple[str, str, str, int, str]]:
+    """Yield the Python, suite, black box, seed and file of each job, breadth first."""
+    stems = {path.stem for path in (FOLDER / "methods").glob("*.py")}
+    stems &= set(options.methods or stems)
+    tiers = [[stem for stem in tier if stem in stems] for tier in TIERS]
+    tiers += [[stem] for stem in sorted(stems - {stem for tier in TIERS for stem in tier})]
+    pythons = {stem: python_for(FOLDER / "methods" / f"{stem}.py") for stem in stems}
+    settings = [(box, seed) for seed in options.seeds for box in options.black_boxes]
+    for box, seed in settings:
         for tier in tiers:
             for suite in options.suites:
                 for stem in tier:
@@ -260,12 +265,15 @@ def jobs(options: argparse.Namespace) -> Iterator[tuple[str, str, str, int, str]
 
 
 def run(options: argparse.Namespace) -> None:
+    """Run all jobs in separate processes until the time is over."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    begin = time.monotonic()
-    for python, suite, box, seed, stem in jobs(options):
-        left = None if options.seconds is None else options.seconds - time.monotonic() + begin
-        if left is not None and left <= 0:
-            print("the time is over; the same command goes on", file=sys.stderr)
+    start = time.monotonic()
+    for python, suite, box, seed, stem in list_jobs(options):
+        remaining_seconds = (
+            None if options.seconds is None else options.seconds - time.monotonic() + start
+        )
+        if remaining_seconds is not None and remaining_seconds <= 0:
+            print("time limit reached; run the same command again to resume", file=sys.stderr)
             break
         command = [
             python,
@@ -285,11 +293,11 @@ def run(options: argparse.Namespace) -> None:
         ]
         process = subprocess.Popen(command)
         try:
-            process.wait(left)
+            process.wait(remaining_seconds)
         except subprocess.TimeoutExpired:
             pass
         finally:
-            process.terminate()  # does nothing to one that has ended
+            process.terminate()  # no effect if it has ended
             process.wait()
         if process.returncode not in (0, -15):
             print(f"{suite}, {box}, {seed}, {stem}: exit code {process.returncode}")
@@ -298,63 +306,64 @@ def run(options: argparse.Namespace) -> None:
 def collect(root: Path, earlier: pd.DataFrame | None = None) -> pd.DataFrame:
     """Combine all rows into one table; newer rows replace those in `earlier`.
 
-    ``conditions`` and ``features`` count those that the rules name; ``odd`` are columns among them
-    that are constant in the rows of the training, or number the rows.
+    ``conditions`` and ``features`` count the conditions and features of the rules. ``odd`` counts
+    features that are constant in the training rows or number the rows.
     """
-    parts = [] if earlier is None else [earlier]
+    tables = [] if earlier is None else [earlier]
     for path in sorted((root / "runs").glob("*/*/*/*/rows.csv")):
         suite, seed = path.parts[-5], int(path.parts[-3])
-        odd = odd_columns(suite, seed, root)
+        unsuitable = unsuitable_columns(suite, seed, root)
         rules = {
             (stored_rules["data"], stored_rules["extractor"]): (
                 stored_rules["conditions"],
                 len(stored_rules["features"]),
-                len(set(stored_rules["features"]) & odd[stored_rules["data"]]),
+                len(set(stored_rules["features"]) & unsuitable[stored_rules["data"]]),
             )
-            for stored_rules in map(json.loads, _lines(path.parent / "rules.jsonl"))
+            for stored_rules in map(json.loads, read_complete_lines(path.parent / "rules.jsonl"))
         }
         rows = read_rows(path).rename(columns={"extractor": "method"})
         counts = [
             rules.get(key, (None,) * 3) for key in zip(rows["data"], rows["method"], strict=True)
         ]
-        # Floats, so that they are written alike whether or not some are missing.
+        # Floats are written in the same way whether or not values are missing.
         rows[["conditions", "features", "odd"]] = pd.DataFrame(counts, rows.index, dtype=float)
         rows["suite"] = suite
         rows["error"] = rows["error"].str.slice(0, 60)
-        parts.append(rows.reindex(columns=COLUMNS))
-    if not parts:
+        tables.append(rows.reindex(columns=COLUMNS))
+    if not tables:
         return pd.DataFrame(columns=COLUMNS)
-    table = pd.concat(parts, ignore_index=True)
+    table = pd.concat(tables, ignore_index=True)
     return table.drop_duplicates(KEYS, keep="last").sort_values(KEYS, ignore_index=True)
 
 
 @functools.cache
-def odd_columns(suite: str, seed: int, root: Path) -> dict[str, set[str]]:
-    """Columns that no rule should name, by table."""
-    reasons = {}
+def unsuitable_columns(suite: str, seed: int, root: Path) -> dict[str, set[str]]:
+    """Return by table the columns that no rule should use."""
+    columns = {}
     config = suite_config(suite)
-    for entry in loaded(suite, config.data, root):
+    for entry in load_cached(suite, config.data, root):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # rare classes
             train, _ = next(split_rows(entry.table, seed, 1, config.test_size))
         X = entry.table.X.iloc[train]
-        reasons[entry.label] = {
+        columns[entry.label] = {
             str(name)
             for name, column in X.items()
             if column.nunique(dropna=False) == 1
-            or (pd.api.types.is_integer_dtype(column) and _numbers_rows(column))
+            or (pd.api.types.is_integer_dtype(column) and _is_row_number(column))
         }
-    return reasons
+    return columns
 
 
-def _numbers_rows(column: pd.Series) -> bool:
+def _is_row_number(column: pd.Series) -> bool:
     """Return whether integers are strictly increasing or strictly decreasing."""
     return bool(
         column.is_unique and (column.is_monotonic_increasing or column.is_monotonic_decreasing)
     )
 
 
-def _lines(path: Path) -> list[str]:
+def read_complete_lines(path: Path) -> list[str]:
+    """Return the complete lines of a file after its first one; none if it is missing."""
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8", errors="replace")
@@ -362,31 +371,31 @@ def _lines(path: Path) -> list[str]:
 
 
 def write_results(table: pd.DataFrame, folder: Path) -> None:
-    """Write the table in five significant digits."""
+    """Write the table with five significant digits."""
     table.to_csv(folder / "results.csv", index=False, float_format="%.5g", lineterminator="\n")
 
 
-def write(table: pd.DataFrame, folder: Path) -> None:
-    """The table, and beside it what it was measured with."""
+def write_outputs(table: pd.DataFrame, folder: Path) -> None:
+    """Write the table, and the machine and the versions with which it was measured."""
     write_results(table, folder)
-    needed = {
+    package_names = {
         Requirement(text).name
         for path in (FOLDER / "methods").glob("*.py")
         for name in ("REQUIRES", "WITHOUT_DEPENDENCIES")
-        for text in stated(path, name)
+        for text in read_list(path, name)
     }
     versions = package_versions()
-    for name in sorted(needed):
+    for name in sorted(package_names):
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    about = {"machine": describe_machine(), "versions": versions}
-    (folder / "machine.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    description = {"machine": describe_machine(), "versions": versions}
+    (folder / "machine.json").write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
 
 
 def verify(options: argparse.Namespace) -> int:
-    """Measure some cells again; the number of those that differ."""
+    """Measure random cells again; return the number of cells that differ."""
     table = pd.read_csv(FOLDER / "results.csv", dtype={"error": str})
     configs = {
         entry["label"]: entry
@@ -394,12 +403,12 @@ def verify(options: argparse.Namespace) -> int:
         if is_runnable(path)
         for entry in read_methods(path)
     }
-    usable = table[table["error"].isna() & table["method"].isin(list(configs))]
+    candidates = table[table["error"].isna() & table["method"].isin(list(configs))]
     if options.where:
-        usable = usable.query(options.where)
-    drawn = usable.sample(min(options.verify, len(usable)), random_state=options.draw)
-    differing = 0
-    for (suite, box, seed), part in drawn.groupby(["suite", "black_box", "seed"]):
+        candidates = candidates.query(options.where)
+    cells = candidates.sample(min(options.verify, len(candidates)), random_state=options.draw)
+    n_different = 0
+    for (suite, box, seed), part in cells.groupby(["suite", "black_box", "seed"]):
         base = suite_config(str(suite))
         data_by_method = part.groupby("method")["data"].agg(list).to_dict()
         entries = [{**configs[method], "data": data} for method, data in data_by_method.items()]
@@ -433,15 +442,17 @@ def verify(options: argparse.Namespace) -> int:
             if options.update and new["state"] == "complete":
                 table.loc[index, [*SCORES, *MEASURES]] = new[[*SCORES, *MEASURES]].astype(float)
             for name in SCORES:
-                old, now = row[name], float(f"{new[name]:.5g}")
-                if old != now and not (pd.isna(old) and pd.isna(now)):
-                    differing += 1
-                    print(f"{suite}, {row['data']}, {box}, {row['method']}: {name} {old} is {now}")
+                old, value = row[name], float(f"{new[name]:.5g}")
+                if old != value and not (pd.isna(old) and pd.isna(value)):
+                    n_different += 1
+                    print(
+                        f"{suite}, {row['data']}, {box}, {row['method']}: {name} {old} is {value}"
+                    )
                     break
     if options.update:
         write_results(table, FOLDER)
-    print(f"{len(drawn) - differing} of {len(drawn)} cells gave the same figures again")
-    return differing
+    print(f"{len(cells) - n_different} of {len(cells)} cells have the same values again")
+    return n_different
 
 
 def main() -> int:
@@ -454,13 +465,15 @@ def main() -> int:
     parser.add_argument("--cell-seconds", type=float, default=30.0)
     parser.add_argument("--n-jobs", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=CACHE)
-    parser.add_argument("--collect", action="store_true", help="write results.csv of what is there")
     parser.add_argument(
-        "--afresh", action="store_true", help="measure what results.csv holds as well"
+        "--collect", action="store_true", help="write results.csv from the stored rows only"
     )
+    parser.add_argument("--afresh", action="store_true", help="measure cells of results.csv again")
     parser.add_argument("--verify", type=int, metavar="CELLS")
-    parser.add_argument("--where", help="which cells to draw, such as \"method == 'ITER'\"")
-    parser.add_argument("--update", action="store_true", help="write what --verify measures")
+    parser.add_argument("--where", help="cells to draw, for example \"method == 'ITER'\"")
+    parser.add_argument(
+        "--update", action="store_true", help="write the values of --verify to results.csv"
+    )
     parser.add_argument("--draw", type=int, default=0, help="seed of the cells of --verify")
     parser.add_argument("--job", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -475,7 +488,7 @@ def main() -> int:
         run(options)
     results_path = FOLDER / "results.csv"
     earlier = pd.read_csv(results_path, dtype={"error": str}) if results_path.exists() else None
-    write(collect(options.folder, earlier), FOLDER)
+    write_outputs(collect(options.folder, earlier), FOLDER)
     return 0
 
 

@@ -1,13 +1,13 @@
-"""What FiRe, Q and ICE say of rules, and what they hide: rank agreement, weights, blind spots.
+"""Compare FiRe, Q and ICE with each other and with other measures of rules.
 
     python benchmarks/arena/score_agreement.py [--seconds 300] [--only DATA ...]
     python benchmarks/arena/score_agreement.py --page-only
 
-Measures some dozen rule sets of every table, from a constant to trees of 24 leaves, by the scores
-and by all measures of `skescore.scorers.SET_MEASURES`, on rows held out. Rows are kept in
-`score_agreement.csv` table by table, so that a run may be stopped and goes on. The page
-`score_agreement.md` is written from them and, for what needs the scores alone, from the rows of
-`results.csv` that `run.py` wrote.
+Measures about a dozen rule sets of each table, from a constant to trees of 24 leaves, by the scores
+and by all measures of `skescore.scorers.SET_MEASURES`, on held-out rows. Results are stored in
+`score_agreement.csv` after each table, so an interrupted run resumes. The page `score_agreement.md`
+is written from these rows and, for comparisons of the scores only, from the rows of `results.csv`,
+which `run.py` writes.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from skescore.rules import Domain, Fallback, LinearOutput, Rule, RuleSet
 from skescore.scorers import SET_MEASURES, evaluate_rules, knowledge, make_set_scorer
 
 FOLDER = Path(__file__).parent
-ROWS, PAGE, ARENA = (
+ROWS_FILE, PAGE_FILE, ARENA_FILE = (
     FOLDER / name for name in ("score_agreement.csv", "score_agreement.md", "results.csv")
 )
-#: Tables of every kind that are quick to measure.
+#: Various tables that are fast to measure.
 TABLES = {
     "keel-balanced": (
         "australian",
@@ -83,7 +83,7 @@ TABLES = {
 LEAVES = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24)
 OTHER_EXTRACTORS = ("gridex", "cream", "iter", "trepan", "real", "gridrex")
 KEYS = ["data", "task", "candidate"]
-PARTS = [
+SCORE_PARTS = [
     "performance",
     "loss",
     "loss_q",
@@ -95,8 +95,8 @@ PARTS = [
 ]
 
 
-def one_rule(dataset: Dataset, X: Any, y: Any) -> Iterator[tuple[str, RuleSet]]:
-    """A constant, and in a regression one linear equation over all numbers."""
+def list_single_rules(dataset: Dataset, X: Any, y: Any) -> Iterator[tuple[str, RuleSet]]:
+    """Yield a constant and, in regression, one linear equation over all numeric columns."""
     names = [str(name) for name in X.columns]
     numbers = X.select_dtypes("number")
     settings: dict[str, Any] = {"task": dataset.task}
@@ -115,9 +115,9 @@ def one_rule(dataset: Dataset, X: Any, y: Any) -> Iterator[tuple[str, RuleSet]]:
         yield "linear equation", RuleSet([rule], names, fallback=Fallback(constant), **settings)
 
 
-def candidates(dataset: Dataset, box: Any, X: Any, y: Any) -> Iterator[tuple[str, Any]]:
-    """Everything that a table's rules are compared of."""
-    yield from one_rule(dataset, X, y)
+def list_candidates(dataset: Dataset, box: Any, X: Any, y: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the names and the rule sets or extractors to compare on a table."""
+    yield from list_single_rules(dataset, X, y)
     for leaves in LEAVES:
         yield f"tree {leaves}", make_extractor("cart", box, max_leaf_nodes=leaves, random_state=0)
     for name in OTHER_EXTRACTORS:
@@ -128,7 +128,7 @@ def candidates(dataset: Dataset, box: Any, X: Any, y: Any) -> Iterator[tuple[str
             yield name, extractor
 
 
-def measured(dataset: Dataset, seconds: float = 20.0) -> Iterator[dict[str, Any]]:
+def measure_candidates(dataset: Dataset, seconds: float = 20.0) -> Iterator[dict[str, Any]]:
     """Measure all candidates of a table on half of its rows."""
     stratify = dataset.y if dataset.task == "classification" else None
     X, X_test, y, y_test = train_test_split(
@@ -138,27 +138,32 @@ def measured(dataset: Dataset, seconds: float = 20.0) -> Iterator[dict[str, Any]
     box = FrozenEstimator(model.fit(X, y))
     query = Oracle(box, like=X_test).query
     rule_texts: set[str] = set()
-    for name, candidate in candidates(dataset, box, X, y):
+    for name, candidate in list_candidates(dataset, box, X, y):
         row: dict[str, Any] = {"data": dataset.name, "task": dataset.task, "candidate": name}
-        begin = time.process_time()
+        start = time.process_time()
         try:
             if not isinstance(candidate, RuleSet):
                 candidate.fit(X)
-            e = evaluate_rules(candidate, X_test, y_test, black_box=query)
-            text = e.ruleset.to_text()
-            if not len(e.ruleset) or text in rule_texts:  # a tree may have no more leaves to give
+            evaluation = evaluate_rules(candidate, X_test, y_test, black_box=query)
+            text = evaluation.ruleset.to_text()
+            if (
+                not len(evaluation.ruleset) or text in rule_texts
+            ):  # the tree may not need more leaves
                 continue
             rule_texts.add(text)
-            parts = knowledge.score(e)
-            row |= {part: parts[part] for part in PARTS if part in parts}
-            row |= {"size_terms": e.size("terms"), "ice_error": ice_error(e, parts)}
+            parts = knowledge.score(evaluation)
+            row |= {part: parts[part] for part in SCORE_PARTS if part in parts}
+            row |= {
+                "size_terms": evaluation.size("terms"),
+                "ice_error": ice_error(evaluation, parts),
+            }
             for measure in SET_MEASURES.values():
                 row[measure.name] = np.nan
-                alone = measure.needs == "extractor" and isinstance(candidate, RuleSet)
-                slow = measure.needs == "extractor" and time.process_time() - begin > seconds
-                if not alone and not slow:
+                is_unsupported = measure.needs == "extractor" and isinstance(candidate, RuleSet)
+                is_slow = measure.needs == "extractor" and time.process_time() - start > seconds
+                if not is_unsupported and not is_slow:
                     options = {"n_splits": 2} if measure.needs == "extractor" else {}
-                    score = make_set_scorer(measure, **options).score(e)
+                    score = make_set_scorer(measure, **options).score(evaluation)
                     row[measure.name] = score if measure.greater_is_better else 0.0 - score
         except (ValueError, TypeError) as error:
             print(f"{dataset.name}, {name}: {error}", file=sys.stderr)
@@ -166,52 +171,56 @@ def measured(dataset: Dataset, seconds: float = 20.0) -> Iterator[dict[str, Any]
         yield row
 
 
-def ice_error(e: Any, parts: dict[str, float], n_samples: int = 30) -> float:
-    """Standard error of ICE by bootstrapping the held-out rows, of its performance alone."""
+def ice_error(evaluation: Any, parts: dict[str, float], n_samples: int = 30) -> float:
+    """Return the standard error of ICE from bootstrap samples of the performance."""
     rng = np.random.default_rng(0)
-    y, z = e.y_true[e.covered], e.y_pred[e.covered]
+    y, predictions = evaluation.y_true[evaluation.covered], evaluation.y_pred[evaluation.covered]
     scores = []
     for _ in range(n_samples if len(y) else 0):
         rows = rng.integers(0, len(y), len(y))
-        if e.ruleset.task == "classification":
-            p = f1_score(y[rows].astype(str), z[rows].astype(str), average="weighted")
+        if evaluation.ruleset.task == "classification":
+            performance = f1_score(
+                y[rows].astype(str), predictions[rows].astype(str), average="weighted"
+            )
         else:
-            p = r2_score(y[rows].astype(float), z[rows].astype(float))
+            performance = r2_score(y[rows].astype(float), predictions[rows].astype(float))
         scores.append(
-            ice_score(max(min(p, 1.0), 0.0), parts["n_rules"], parts["completeness_volume"])
+            ice_score(
+                max(min(performance, 1.0), 0.0), parts["n_rules"], parts["completeness_volume"]
+            )
         )
     return float(np.std(scores)) if scores else np.nan
 
 
 def measure_tables(seconds: float, only: list[str] | None) -> None:
-    """Measure table by table what is not there yet."""
-    begin = time.process_time()
-    earlier = pd.read_csv(ROWS) if ROWS.exists() else pd.DataFrame(columns=KEYS)
+    """Measure the missing tables one after the other."""
+    start = time.process_time()
+    results = pd.read_csv(ROWS_FILE) if ROWS_FILE.exists() else pd.DataFrame(columns=KEYS)
     for suite, names in TABLES.items():
         entries = {entry.label: entry for entry in suite_config(suite).data}
         for name in names:
-            if name in set(earlier["data"]) or (only and name not in only):
+            if name in set(results["data"]) or (only and name not in only):
                 continue
-            if time.process_time() - begin > seconds:
-                print("time is up; the same command goes on", file=sys.stderr)
+            if time.process_time() - start > seconds:
+                print("time limit reached; run the same command again to resume", file=sys.stderr)
                 return
             dataset = load_dataset(entries[name].source, **entries[name].options)
-            started = time.process_time()
+            table_start = time.process_time()
             with warnings.catch_warnings(), threadpool_limits(limits=1):
                 warnings.simplefilter("ignore")
-                rows = [row | {"data": name} for row in measured(dataset)]
-            table = pd.DataFrame(rows)[[*KEYS, *PARTS, *SET_MEASURES]]
-            earlier = table if not len(earlier) else pd.concat([earlier, table], ignore_index=True)
-            earlier.to_csv(ROWS, index=False, float_format="%.6g")
-            took = time.process_time() - started
-            print(f"{name}: {len(rows)} rule sets, {took:.0f} s", file=sys.stderr)
+                rows = [row | {"data": name} for row in measure_candidates(dataset)]
+            table = pd.DataFrame(rows)[[*KEYS, *SCORE_PARTS, *SET_MEASURES]]
+            results = table if not len(results) else pd.concat([results, table], ignore_index=True)
+            results.to_csv(ROWS_FILE, index=False, float_format="%.6g")
+            table_seconds = time.process_time() - table_start
+            print(f"{name}: {len(rows)} rule sets, {table_seconds:.0f} s", file=sys.stderr)
 
 
 # The page -----------------------------------------------------------------------------------------
 
 
-def scored(rows: pd.DataFrame) -> pd.DataFrame:
-    """The scores of every row from its parts, greater being better."""
+def score_rows(rows: pd.DataFrame) -> pd.DataFrame:
+    """Compute the scores of all rows from their parts; greater is better."""
     p, r, c = rows["performance"].clip(0, 1), rows["n_rules"], rows["completeness_volume"]
     values = {
         "ICE": ice_score(p, r, c),
@@ -223,8 +232,8 @@ def scored(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(values, index=rows.index)
 
 
-def arena_parts(rows: pd.DataFrame) -> pd.DataFrame:
-    """Cells of the arena that finished, with what their scores are made of."""
+def read_arena_cells(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return the completed cells of the arena with the parts of their scores."""
     rows = rows[rows["error"].isna() & rows[["ice", "fire", "q", "n_rules"]].notna().all(axis=1)]
     r, c = rows["n_rules"], rows["completeness_volume"]
     parts = {"loss": rows["fire"] / (r * r**0.05), "loss_q": rows["q"] / (r * (2 - c))}
@@ -232,65 +241,71 @@ def arena_parts(rows: pd.DataFrame) -> pd.DataFrame:
     return parts_table.reset_index(drop=True)
 
 
-def tau(one: pd.Series, other: pd.Series) -> float:
-    is_defined = one.notna() & other.notna()
-    if is_defined.sum() < 4 or one[is_defined].nunique() < 2 or other[is_defined].nunique() < 2:
+def tau(first: pd.Series, second: pd.Series) -> float:
+    """Return Kendall's tau of two scores, or NaN if it is not defined."""
+    is_defined = first.notna() & second.notna()
+    if is_defined.sum() < 4 or first[is_defined].nunique() < 2 or second[is_defined].nunique() < 2:
         return np.nan
-    return float(kendalltau(one[is_defined], other[is_defined]).statistic)
+    return float(kendalltau(first[is_defined], second[is_defined]).statistic)
 
 
-def mean_tau(groups: list[pd.DataFrame], one: str, other: str) -> float:
-    values = [tau(group[one], group[other]) for group in groups]
+def mean_tau(groups: list[pd.DataFrame], first: str, second: str) -> float:
+    """Return the mean tau of two columns over groups of rows."""
+    values = [tau(group[first], group[second]) for group in groups]
     defined = [value for value in values if value == value]
     return float(np.mean(defined)) if defined else np.nan
 
 
-def table(head: list[str], rows: list[list[str]]) -> list[str]:
-    sides = ["---", *["--:"] * (len(head) - 1)]
-    return [f"| {' | '.join(cells)} |" for cells in (head, sides, *rows)] + [""]
+def format_table(head: list[str], rows: list[list[str]]) -> list[str]:
+    """Return the lines of a Markdown table."""
+    alignments = ["---", *["--:"] * (len(head) - 1)]
+    return [f"| {' | '.join(cells)} |" for cells in (head, alignments, *rows)] + [""]
 
 
-def number(value: float, digits: int = 2) -> str:
+def format_number(value: float, digits: int = 2) -> str:
     return "–" if value != value else f"{value:.{digits}f}"
 
 
-def share(flags: Any) -> str:
+def format_share(flags: Any) -> str:
     flags = np.asarray(list(flags), dtype=bool)
     return f"{flags.mean():.0%} ({flags.sum()} of {len(flags)})" if len(flags) else "–"
 
 
-def groups_of(rows: pd.DataFrame, keys: list[str], min_rows: int = 6) -> list[pd.DataFrame]:
+def split_groups(rows: pd.DataFrame, keys: list[str], min_rows: int = 6) -> list[pd.DataFrame]:
+    """Return the groups of rows with equal keys that have enough rows."""
     return [group for _, group in rows.groupby(keys, sort=False) if len(group) >= min_rows]
 
 
 def weights_section(groups: list[pd.DataFrame]) -> list[str]:
-    """Describe how other weights change the ranking and the winner."""
+    """Show how other weights change the ranking and the winner."""
     defaults = {"ICE": {"phi": 1.0, "rho": 1.0}, "FiRe": {"psi": 1.0}}
-    chosen = [("ICE", "phi", w) for w in (0.5, 2.0, 5.0)]
-    chosen += [("ICE", "rho", w) for w in (0.1, 0.3, 2.0)]
-    chosen += [("FiRe", "psi", w) for w in (2.0, 3.0, 5.0, 10.0)]
-    listed = []
-    for score, weight, value in chosen:
+    variants = [("ICE", "phi", w) for w in (0.5, 2.0, 5.0)]
+    variants += [("ICE", "rho", w) for w in (0.1, 0.3, 2.0)]
+    variants += [("FiRe", "psi", w) for w in (2.0, 3.0, 5.0, 10.0)]
+    cells = []
+    for score, weight, value in variants:
         taus, winners, sizes = [], [], []
         for group in groups:
             settings = defaults[score] | {weight: value}
-            base, changed = (_by(score, group, w) for w in (defaults[score], settings))
-            taus.append(tau(base, changed))
-            winners.append(base.idxmax() != changed.idxmax())
-            sizes.append(group["n_rules"][changed.idxmax()])
-        listed.append(
+            default_scores, scores = (
+                score_group(score, group, w) for w in (defaults[score], settings)
+            )
+            taus.append(tau(default_scores, scores))
+            winners.append(default_scores.idxmax() != scores.idxmax())
+            sizes.append(group["n_rules"][scores.idxmax()])
+        cells.append(
             [
                 f"{score} {weight} = {value:g}",
-                number(float(np.nanmean(taus))),
-                share(winners),
-                number(float(np.median(sizes)), 0),
+                format_number(float(np.nanmean(taus))),
+                format_share(winners),
+                format_number(float(np.median(sizes)), 0),
             ]
         )
     head = ["weights", "mean τ with weights of 1", "another rule set is best", "rules of the best"]
-    return table(head, listed)
+    return format_table(head, cells)
 
 
-def _by(score: str, group: pd.DataFrame, weights: dict[str, float]) -> pd.Series:
+def score_group(score: str, group: pd.DataFrame, weights: dict[str, float]) -> pd.Series:
     if score == "FiRe":
         return pd.Series(-fire_score(group["loss"], group["n_rules"], **weights), group.index)
     p = group["performance"].clip(0, 1)
@@ -298,8 +313,8 @@ def _by(score: str, group: pd.DataFrame, weights: dict[str, float]) -> pd.Series
     return pd.Series(values, group.index)
 
 
-def flatness(groups: list[pd.DataFrame]) -> dict[str, list[bool]]:
-    """Count the tables on which ICE(1, 1) hardly distinguishes different rule lists."""
+def find_flat_groups(groups: list[pd.DataFrame]) -> dict[str, list[bool]]:
+    """Return for each group whether ICE(1, 1) hardly distinguishes different rule sets."""
     indistinct: dict[str, list[bool]] = {"5": [], "10": []}
     for group in groups:
         best = group["ICE"].idxmax()
@@ -311,13 +326,13 @@ def flatness(groups: list[pd.DataFrame]) -> dict[str, list[bool]]:
 
 
 def write_page() -> None:
-    """Write the page from the rows that are there."""
-    own_rows = pd.read_csv(ROWS)
-    own_rows = own_rows.join(scored(own_rows).drop(columns="performance"))
+    """Write the page from the stored rows."""
+    own_rows = pd.read_csv(ROWS_FILE)
+    own_rows = own_rows.join(score_rows(own_rows).drop(columns="performance"))
     signs = {m.name: 1 if m.greater_is_better else -1 for m in SET_MEASURES.values()}
     for name, sign in signs.items():
         own_rows[name] *= sign
-    groups = groups_of(own_rows, ["data"])
+    groups = split_groups(own_rows, ["data"])
     lines = [
         "# Agreement of the scores with each other and with other measures",
         "",
@@ -333,16 +348,16 @@ def write_page() -> None:
         "",
     ]
     arena = None
-    if ARENA.exists():
-        cells = arena_parts(pd.read_csv(ARENA))
-        cells = cells.join(scored(cells).drop(columns="performance"))
-        arena = groups_of(cells, ["suite", "data", "black_box", "seed"])
+    if ARENA_FILE.exists():
+        arena_cells = read_arena_cells(pd.read_csv(ARENA_FILE))
+        arena_cells = arena_cells.join(score_rows(arena_cells).drop(columns="performance"))
+        arena = split_groups(arena_cells, ["suite", "data", "black_box", "seed"])
         lines += [
             f"*Arena* are {sum(map(len, arena))} cells of `results.csv`, in {len(arena)} groups of "
             "equal table, black box and split that have at least six methods.",
             "",
         ]
-    lines += summarize(groups)
+    lines += summary_section(groups)
     lines += [
         "## Agreement of the scores",
         "",
@@ -351,15 +366,19 @@ def write_page() -> None:
         "",
     ]
     names = ["ICE", "FiRe", "Q", "fidelity"]
-    listed = []
+    table_rows = []
     for kind, group_list in (("selected", groups), ("arena", arena or [])):
         if group_list:
-            for i, one in enumerate(names):
-                for other in names[i + 1 :]:
-                    listed.append(
-                        [f"{one} and {other}", kind, number(mean_tau(group_list, one, other))]
+            for i, first in enumerate(names):
+                for second in names[i + 1 :]:
+                    table_rows.append(
+                        [
+                            f"{first} and {second}",
+                            kind,
+                            format_number(mean_tau(group_list, first, second)),
+                        ]
                     )
-    lines += table(["scores", "rule sets", "τ"], sorted(listed, key=lambda cells: cells[0]))
+    lines += format_table(["scores", "rule sets", "τ"], sorted(table_rows, key=lambda row: row[0]))
     lines += [
         "## Agreement with other measures",
         "",
@@ -367,28 +386,28 @@ def write_page() -> None:
         "prefers are worse by the measure.",
         "",
     ]
-    listed = [
-        [f"`{name}`", *(number(mean_tau(groups, score, name)) for score in names)]
+    table_rows = [
+        [f"`{name}`", *(format_number(mean_tau(groups, score, name)) for score in names)]
         for name in SET_MEASURES
     ]
-    lines += table(["measure", *names], listed)
+    lines += format_table(["measure", *names], table_rows)
     lines += ["## Blind spots", ""]
-    lines += blind_spots(own_rows, groups, arena)
+    lines += blind_spots_section(own_rows, groups, arena)
     lines += ["## Weights", ""]
     for kind, group_list in (("Selected rule sets", groups), ("Arena", arena or [])):
         if group_list:
             lines += [f"{kind}:", "", *weights_section(group_list)]
-    lines += ["## Remedies", "", *repairs(groups), ""]
-    lines += ["## Single tables", "", *by_table(groups)]
-    PAGE.write_text("\n".join(lines), encoding="utf-8")
+    lines += ["## Remedies", "", *remedies_section(groups), ""]
+    lines += ["## Single tables", "", *tables_section(groups)]
+    PAGE_FILE.write_text("\n".join(lines), encoding="utf-8")
 
 
-def summarize(groups: list[pd.DataFrame]) -> list[str]:
+def summary_section(groups: list[pd.DataFrame]) -> list[str]:
     """Return the main results."""
-    classes = [g for g in groups if g["task"].iloc[0] == "classification"]
-    numbers = [g for g in groups if g["task"].iloc[0] == "regression"]
+    classification = [g for g in groups if g["task"].iloc[0] == "classification"]
+    regression = [g for g in groups if g["task"].iloc[0] == "regression"]
     t = {
-        (a, b): number(mean_tau(groups, a, b))
+        (a, b): format_number(mean_tau(groups, a, b))
         for a, b in (
             ("FiRe", "Q"),
             ("ICE", "FiRe"),
@@ -400,15 +419,19 @@ def summarize(groups: list[pd.DataFrame]) -> list[str]:
             ("ICE", "fidelity_boundary"),
         )
     }
-    constant = share(winner(g, "FiRe")["candidate"] == "constant" for g in classes)
-    line = share(winner(g, "FiRe")["candidate"] == "linear equation" for g in numbers)
-    terms = np.median([winner(g, "FiRe")["size_terms"] for g in numbers])
-    flat = flatness(groups)
+    constant = format_share(
+        find_winner(g, "FiRe")["candidate"] == "constant" for g in classification
+    )
+    line = format_share(
+        find_winner(g, "FiRe")["candidate"] == "linear equation" for g in regression
+    )
+    terms = np.median([find_winner(g, "FiRe")["size_terms"] for g in regression])
+    flat_groups = find_flat_groups(groups)
     return [
         "## Summary",
         "",
-        f"- FiRe and Q order rule sets almost equally (τ {t['FiRe', 'Q']}); the order of ICE is "
-        f"another (τ with FiRe {t['ICE', 'FiRe']}).",
+        f"- FiRe and Q order rule sets almost equally (τ {t['FiRe', 'Q']}); ICE orders them "
+        f"differently (τ with FiRe {t['ICE', 'FiRe']}).",
         "- The scores do not prefer the rules that describe the black box best: the τ with "
         f"fidelity is {t['FiRe', 'fidelity']} for FiRe and {t['ICE', 'fidelity']} for ICE, and for "
         f"ICE it is {t['ICE', 'fidelity_boundary']} with fidelity at the boundary. The τ of FiRe "
@@ -418,7 +441,7 @@ def summarize(groups: list[pd.DataFrame]) -> list[str]:
         "rule improves FiRe only if it more than halves the errors.",
         f"- One linear equation, which counts as one rule, is best by FiRe(1) on {line} of the "
         f"tables for regression. The best rule sets by FiRe(1) have a median of {terms:.0f} terms.",
-        f"- On {share(flat['5'])} of the tables, ICE(1, 1) hardly distinguishes rule sets whose "
+        f"- On {format_share(flat_groups['5'])} of the tables, ICE(1, 1) hardly distinguishes rule sets whose "
         "performance differs by 0.05 or more: its factor for errors falls from 0.993 to 0.982 as "
         "the performance falls from 1 to 0.8.",
         "- ICE prefers short lists with ELSE, whose rules contradict each other if they are read "
@@ -430,69 +453,72 @@ def summarize(groups: list[pd.DataFrame]) -> list[str]:
     ]
 
 
-def winner(group: pd.DataFrame, score: str) -> pd.Series:
+def find_winner(group: pd.DataFrame, score: str) -> pd.Series:
+    """Return the row with the best score."""
     return group.loc[group[score].idxmax()]
 
 
-def blind_spots(
+def blind_spots_section(
     own_rows: pd.DataFrame, groups: list[pd.DataFrame], arena: list[pd.DataFrame] | None
 ) -> list[str]:
     """Count known weaknesses that the scores do not show."""
-    numbers = [g for g in groups if g["task"].iloc[0] == "regression"]
-    classes = [g for g in groups if g["task"].iloc[0] == "classification"]
+    regression = [g for g in groups if g["task"].iloc[0] == "regression"]
+    classification = [g for g in groups if g["task"].iloc[0] == "classification"]
     constant = {
-        s: share(winner(g, s)["candidate"] == "constant" for g in classes)
+        s: format_share(find_winner(g, s)["candidate"] == "constant" for g in classification)
         for s in ("FiRe", "Q", "ICE")
     }
     line = {
-        s: share(winner(g, s)["candidate"] == "linear equation" for g in numbers)
+        s: format_share(find_winner(g, s)["candidate"] == "linear equation" for g in regression)
         for s in ("FiRe", "Q", "ICE")
     }
-    lines = table(
+    lines = format_table(
         ["share of tables on which", "FiRe(1)", "Q", "ICE(1, 1)"],
         [
             ["a constant is best (classification)", *constant.values()],
             ["one linear equation is best (regression)", *line.values()],
         ],
     )
-    flat = flatness(groups)
-    noisy = [
+    flat_groups = find_flat_groups(groups)
+    is_noisy = [
         (g["ICE"] >= g["ICE"].max() - g["ice_error"][g["ICE"].idxmax()]).sum() >= 3 for g in groups
     ]
     lines += [
         "- ICE(1, 1) is flat near its maximum: rule sets within 0.02 of the best differ by 0.05 or "
-        f"more in weighted F1 or R² on {share(flat['5'])} of the tables, and by 0.10 or more on "
-        f"{share(flat['10'])}.",
+        f"more in weighted F1 or R² on {format_share(flat_groups['5'])} of the tables, and by 0.10 or more on "
+        f"{format_share(flat_groups['10'])}.",
         "- Three or more rule sets are within one standard error of the best ICE(1, 1), by a "
-        f"bootstrap of the held-out rows, on {share(noisy)} of the tables.",
+        f"bootstrap of the held-out rows, on {format_share(is_noisy)} of the tables.",
     ]
     if arena:
-        flat = flatness(arena)
-        one = [winner(g, "FiRe")["n_rules"] == 1 for g in arena if (g["n_rules"] == 1).any()]
+        flat_groups = find_flat_groups(arena)
+        is_single_rule = [
+            find_winner(g, "FiRe")["n_rules"] == 1 for g in arena if (g["n_rules"] == 1).any()
+        ]
         lines += [
-            f"- In the arena, these differences occur in {share(flat['5'])} and "
-            f"{share(flat['10'])} of the groups"
+            f"- In the arena, these differences occur in {format_share(flat_groups['5'])} and "
+            f"{format_share(flat_groups['10'])} of the groups"
             + (
                 ". Where a method gives a single rule, one rule is best by FiRe(1) in "
-                f"{share(one)}."
-                if one
+                f"{format_share(is_single_rule)}."
+                if is_single_rule
                 else "."
             ),
         ]
-    chosen = [winner(g, "ICE") for g in groups]
-    hidden = pd.DataFrame(chosen)
+    winners = [find_winner(g, "ICE") for g in groups]
+    winner_table = pd.DataFrame(winners)
     lines += [
         "- Medians of the best rule sets by ICE(1, 1): negative overlap "
-        f"{number(-hidden['negative_overlap'].median())}, stability "
-        f"{number(hidden['stability'].median())}, calibration error "
-        f"{number(-hidden['calibration_error'].median())}, fidelity on the rows "
-        f"{number(hidden['fidelity_rows'].median())}, uniform in the domain "
-        f"{number(hidden['fidelity_uniform'].median())}, at the boundary "
-        f"{number(hidden['fidelity_boundary'].median())}, agreement of features "
-        f"{number(hidden['feature_agreement'].median())}.",
-        "- The fidelity of their worst class, or quarter of the numbers, is below the mean "
-        f"fidelity by a median of {number(-hidden['fidelity_gap'].median())}, and by 0.25 or more "
-        f"on {share(-hidden['fidelity_gap'].dropna() >= 0.25)} of the tables.",
+        f"{format_number(-winner_table['negative_overlap'].median())}, stability "
+        f"{format_number(winner_table['stability'].median())}, calibration error "
+        f"{format_number(-winner_table['calibration_error'].median())}, fidelity on the rows "
+        f"{format_number(winner_table['fidelity_rows'].median())}, uniform in the domain "
+        f"{format_number(winner_table['fidelity_uniform'].median())}, at the boundary "
+        f"{format_number(winner_table['fidelity_boundary'].median())}, agreement of features "
+        f"{format_number(winner_table['feature_agreement'].median())}.",
+        "- The fidelity for their worst class, or quarter of the target values, is below the mean "
+        f"fidelity by a median of {format_number(-winner_table['fidelity_gap'].median())}, and by 0.25 or more "
+        f"on {format_share(-winner_table['fidelity_gap'].dropna() >= 0.25)} of the tables.",
         "",
     ]
     return lines
@@ -506,39 +532,44 @@ def skill(group: pd.DataFrame) -> pd.Series:
     return group["completeness_volume"] * p.clip(lower=0) * 2 ** (-group["size_terms"] / 20)
 
 
-def repairs(groups: list[pd.DataFrame]) -> list[str]:
-    """Evaluate existing settings and an additional formula as remedies."""
+def remedies_section(groups: list[pd.DataFrame]) -> list[str]:
+    """Evaluate existing settings and one new formula as remedies."""
 
-    def best(score: Any, wanted: str) -> str:
-        return share(g.loc[score(g).idxmax(), "candidate"] == wanted for g in group_list)
+    def share_of_wins(score: Any, candidate: str) -> str:
+        return format_share(g.loc[score(g).idxmax(), "candidate"] == candidate for g in group_list)
 
     variants = {
-        "ICE(1, 1)": lambda g: _by("ICE", g, {"phi": 1.0, "rho": 1.0}),
-        "ICE(5, 0.1)": lambda g: _by("ICE", g, {"phi": 5.0, "rho": 0.1}),
-        'ICE(5, 0.1), `size="terms"`': lambda g: _by(
+        "ICE(1, 1)": lambda g: score_group("ICE", g, {"phi": 1.0, "rho": 1.0}),
+        "ICE(5, 0.1)": lambda g: score_group("ICE", g, {"phi": 5.0, "rho": 0.1}),
+        'ICE(5, 0.1), `size="terms"`': lambda g: score_group(
             "ICE", g.assign(n_rules=g["size_terms"]), {"phi": 5.0, "rho": 0.1}
         ),
-        "FiRe(1)": lambda g: _by("FiRe", g, {"psi": 1.0}),
-        "FiRe(5)": lambda g: _by("FiRe", g, {"psi": 5.0}),
-        'FiRe(5), `size="terms"`': lambda g: _by(
+        "FiRe(1)": lambda g: score_group("FiRe", g, {"psi": 1.0}),
+        "FiRe(5)": lambda g: score_group("FiRe", g, {"psi": 5.0}),
+        'FiRe(5), `size="terms"`': lambda g: score_group(
             "FiRe", g.assign(n_rules=g["size_terms"].clip(lower=1)), {"psi": 5.0}
         ),
         "c · skill · 2^(−terms/20)": skill,
     }
-    listed = []
+    table_rows = []
     for name, score in variants.items():
         group_list = groups
-        cells = [name, best(score, "constant")]
-        flat = None if "FiRe" in name else flatness([g.assign(ICE=score(g)) for g in groups])
+        cells = [name, share_of_wins(score, "constant")]
+        flat_groups = (
+            None if "FiRe" in name else find_flat_groups([g.assign(ICE=score(g)) for g in groups])
+        )
         group_list = [g for g in groups if g["task"].iloc[0] == "regression"]
-        cells += [best(score, "linear equation"), share(flat["5"]) if flat else "–"]
-        chosen = [g.loc[score(g).idxmax()] for g in groups]
         cells += [
-            number(float(np.median([c["performance"] for c in chosen]))),
-            number(float(np.median([c["n_rules"] for c in chosen])), 0),
-            number(float(np.median([c["size_terms"] for c in chosen])), 0),
+            share_of_wins(score, "linear equation"),
+            format_share(flat_groups["5"]) if flat_groups else "–",
         ]
-        listed.append(cells)
+        winners = [g.loc[score(g).idxmax()] for g in groups]
+        cells += [
+            format_number(float(np.median([row["performance"] for row in winners]))),
+            format_number(float(np.median([row["n_rules"] for row in winners])), 0),
+            format_number(float(np.median([row["size_terms"] for row in winners])), 0),
+        ]
+        table_rows.append(cells)
     head = [
         "score",
         "constant is best",
@@ -548,18 +579,20 @@ def repairs(groups: list[pd.DataFrame]) -> list[str]:
         "rules",
         "terms",
     ]
-    return table(head, listed)
+    return format_table(head, table_rows)
 
 
-def by_table(groups: list[pd.DataFrame]) -> list[str]:
-    listed = []
+def tables_section(groups: list[pd.DataFrame]) -> list[str]:
+    table_rows = []
     for group in groups:
         cells = [group["data"].iloc[0]]
         for score in ("ICE", "FiRe", "Q", "fidelity"):
-            won = winner(group, score)
-            cells.append(f"{won['candidate']} ({number(won['performance'])})")
-        listed.append(cells)
-    return table(["table", "best by ICE(1, 1) (performance)", "FiRe(1)", "Q", "fidelity"], listed)
+            best = find_winner(group, score)
+            cells.append(f"{best['candidate']} ({format_number(best['performance'])})")
+        table_rows.append(cells)
+    return format_table(
+        ["table", "best by ICE(1, 1) (performance)", "FiRe(1)", "Q", "fidelity"], table_rows
+    )
 
 
 def main() -> None:

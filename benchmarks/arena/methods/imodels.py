@@ -1,4 +1,4 @@
-"""Learners of imodels, with their defaults; RuleFit, which takes longer, is beside."""
+"""Learners of imodels with default settings; the slower RuleFit is in `imodels_rulefit.py`."""
 
 import numpy as np
 from imodels import (
@@ -12,13 +12,13 @@ from imodels import (
 REQUIRES = ["imodels>=2"]
 
 
-def _named(model):
-    """Names of columns reach these models by a parameter of their fit."""
+def _learner(model):
+    """Return a function that fits a model with the column names as a parameter of `fit`."""
 
     def learn(X, y, random_state):
         if "random_state" in model.get_params(deep=False):
             model.set_params(random_state=random_state)
-        np.random.seed(random_state)  # the trees in some of them have no seed of their own
+        np.random.seed(random_state)  # trees of some models use the global generator
         return model.fit(X.to_numpy(), y, feature_names=list(X.columns))
 
     learn.__qualname__ = type(model).__name__
@@ -27,10 +27,10 @@ def _named(model):
 
 METHODS = {
     "imodels FIGS": {
-        "classification": _named(FIGSClassifier()),
-        "regression": _named(FIGSRegressor()),
+        "classification": _learner(FIGSClassifier()),
+        "regression": _learner(FIGSRegressor()),
     },
-    "imodels GreedyRuleList": {"classification": _named(GreedyRuleListClassifier())},
-    "imodels SkopeRules": {"classification": _named(SkopeRulesClassifier())},
-    "imodels BoostedRules": {"classification": _named(BoostedRulesClassifier())},
+    "imodels GreedyRuleList": {"classification": _learner(GreedyRuleListClassifier())},
+    "imodels SkopeRules": {"classification": _learner(SkopeRulesClassifier())},
+    "imodels BoostedRules": {"classification": _learner(BoostedRulesClassifier())},
 }

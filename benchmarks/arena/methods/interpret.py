@@ -1,4 +1,4 @@
-"""The trees of interpret, with their defaults."""
+"""Trees of interpret with default settings."""
 
 from interpret.glassbox import ClassificationTree, RegressionTree
 
@@ -7,12 +7,12 @@ from skescore.rules import as_ruleset
 REQUIRES = ["interpret-core>=0.6"]
 
 
-def _learner(kind):
+def _learner(model_class):
     def learn(X, y, random_state):
-        model = kind(random_state=random_state).fit(X, y)
+        model = model_class(random_state=random_state).fit(X, y)
         return as_ruleset(model.sk_model_, feature_names=list(X.columns))
 
-    learn.__qualname__ = kind.__name__
+    learn.__qualname__ = model_class.__name__
     return learn
 
 

@@ -1,4 +1,4 @@
-"""Our extractors with their defaults; those that take longer are beside."""
+"""Our fast extractors with default settings; slower ones are in `ours_slower.py`."""
 
 METHODS = {
     "CART": {"name": "cart"},

@@ -1,3 +1,3 @@
-"""Our extractors that come with a proof, with their defaults."""
+"""Our extractors of optimal rules with default settings."""
 
 METHODS = {"OptimalTree": {"name": "optimal-tree"}, "OptimalList": {"name": "optimal-list"}}

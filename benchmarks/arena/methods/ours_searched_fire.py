@@ -1,3 +1,3 @@
-"""Our search after 20 trials, for FiRe."""
+"""Our search for FiRe with 20 trials."""
 
 METHODS = {"search FiRe": {"name": "search", "trials": 20, "scoring": "neg_fire"}}

@@ -1,4 +1,4 @@
-"""Our extractors with their defaults that query the black box again and again."""
+"""Our slower extractors, which query the black box repeatedly, with default settings."""
 
 METHODS = {
     "ITER": {"name": "iter"},

@@ -1,4 +1,4 @@
-"""CART with other defaults than it has: what they would be worth."""
+"""CART with alternative default settings, for comparison with the actual ones."""
 
 METHODS = {
     "CART, 8 leaves": {"name": "cart", "params": {"max_leaf_nodes": 8}},

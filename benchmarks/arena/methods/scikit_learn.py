@@ -1,7 +1,7 @@
-"""Trees of scikit-learn: of every size up to 16 leaves, and tuned over their leaves for a score.
+"""Trees of scikit-learn: with 2 to 16 leaves, without a limit, and tuned for a score.
 
-A tuned tree has the number of leaves, from 2 to 32, of the best mean score in five folds of the
-black box's predictions; it is then fitted on all rows.
+A tuned tree has 2 to 32 leaves. Their number maximizes the mean score on five folds of the
+predictions of the black box. The tree is then fitted on all rows.
 """
 
 import numpy as np
@@ -13,10 +13,10 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from skescore.metrics import fire_score, ice_score
 from skescore.rules import as_ruleset
 
-_LEAVES = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
+_N_LEAVES = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32)
 
 
-def _ice_of_classes(y, y_pred, n_rules):
+def _ice_of_labels(y, y_pred, n_rules):
     return ice_score(f1_score(y, y_pred, average="weighted"), n_rules, 1.0)
 
 
@@ -24,7 +24,7 @@ def _ice_of_numbers(y, y_pred, n_rules):
     return ice_score(max(r2_score(y, y_pred), 0.0), n_rules, 1.0)
 
 
-def _fire_of_classes(y, y_pred, n_rules):
+def _fire_of_labels(y, y_pred, n_rules):
     return -fire_score(1 - accuracy_score(y, y_pred), n_rules)
 
 
@@ -32,47 +32,47 @@ def _fire_of_numbers(y, y_pred, n_rules):
     return -fire_score(mean_absolute_error(y, y_pred), n_rules)
 
 
-class _Tuned:
-    """A function of (X, y, random_state) that gives the rules of a tuned tree."""
+class _TreeTuner:
+    """Callable that returns the rules of a tuned tree for (X, y, random_state)."""
 
     def __init__(self, tree, folds, score):
         self.tree, self.folds, self.score = tree, folds, score
 
     def __call__(self, X, y, random_state):
         classifies = isinstance(self.tree, DecisionTreeClassifier)
-        rare = np.bincount(y).max() < 5 if classifies else True
-        folds = (KFold if rare else StratifiedKFold)(5, shuffle=True, random_state=0)
+        has_small_classes = np.bincount(y).max() < 5 if classifies else True
+        folds = (KFold if has_small_classes else StratifiedKFold)(5, shuffle=True, random_state=0)
         means = []
-        for leaves in _LEAVES:
-            tree = clone(self.tree).set_params(max_leaf_nodes=leaves, random_state=random_state)
+        for n_leaves in _N_LEAVES:
+            tree = clone(self.tree).set_params(max_leaf_nodes=n_leaves, random_state=random_state)
             scores = []
             for train, test in folds.split(X, y):
                 tree.fit(X.iloc[train], y[train])
                 y_pred = tree.predict(X.iloc[test])
                 scores.append(self.score(y[test], y_pred, tree.get_n_leaves()))
             means.append(np.mean(scores))
-        leaves = _LEAVES[int(np.argmax(means))]
-        tree = clone(self.tree).set_params(max_leaf_nodes=leaves, random_state=random_state)
+        n_leaves = _N_LEAVES[int(np.argmax(means))]
+        tree = clone(self.tree).set_params(max_leaf_nodes=n_leaves, random_state=random_state)
         return as_ruleset(tree.fit(X, y))
 
 
-def _tuned(of_classes, of_numbers):
+def _tuned_tree(label_score, number_score):
     return {
-        "classification": _Tuned(DecisionTreeClassifier(), 5, of_classes),
-        "regression": _Tuned(DecisionTreeRegressor(), 5, of_numbers),
+        "classification": _TreeTuner(DecisionTreeClassifier(), 5, label_score),
+        "regression": _TreeTuner(DecisionTreeRegressor(), 5, number_score),
     }
 
 
-def _tree(leaves):
+def _tree(n_leaves):
     return {
-        "classification": DecisionTreeClassifier(max_leaf_nodes=leaves),
-        "regression": DecisionTreeRegressor(max_leaf_nodes=leaves),
+        "classification": DecisionTreeClassifier(max_leaf_nodes=n_leaves),
+        "regression": DecisionTreeRegressor(max_leaf_nodes=n_leaves),
     }
 
 
 METHODS = {
-    "tree tuned for ICE": _tuned(_ice_of_classes, _ice_of_numbers),
-    "tree tuned for FiRe": _tuned(_fire_of_classes, _fire_of_numbers),
+    "tree tuned for ICE": _tuned_tree(_ice_of_labels, _ice_of_numbers),
+    "tree tuned for FiRe": _tuned_tree(_fire_of_labels, _fire_of_numbers),
     "tree (default)": _tree(None),
-    **{f"tree {leaves}": _tree(leaves) for leaves in range(2, 17)},
+    **{f"tree {n_leaves}": _tree(n_leaves) for n_leaves in range(2, 17)},
 }

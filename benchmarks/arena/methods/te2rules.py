@@ -1,7 +1,7 @@
-"""TE2Rules, which reads the trees of the black box itself: forests and boosting of two classes.
+"""TE2Rules, which reads the trees of binary forests and boosting models.
 
-Its rules are for the second class; it explains every row of the training that the black box gives
-that class. Where no rule holds, the first class is predicted.
+Its rules are for the second class. They cover all training rows for which the black box predicts
+this class. Rows without a rule get the first class.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ _CLAUSE = re.compile(r"x(\d+) (<=|>) (\S+)")
 
 
 class TE2RulesExtractor(BaseExtractor):
-    """Rules of TE2Rules with its defaults."""
+    """Extractor with the rules of TE2Rules with default settings."""
 
     tasks = ("classification",)
 
@@ -44,7 +44,7 @@ class TE2RulesExtractor(BaseExtractor):
             raise ValueError("TE2Rules is for two classes")
         if not hasattr(model, "estimators_") or extraction.X.shape[1] != model.n_features_in_:
             raise ValueError("TE2Rules reads forests and gradient boosting of scikit-learn only")
-        with contextlib.redirect_stderr(io.StringIO()):  # a bar of its progress
+        with contextlib.redirect_stderr(io.StringIO()):  # its progress bar
             explainer = ModelExplainer(
                 model=model, feature_names=[f"x{j}" for j in range(extraction.X.shape[1])]
             )

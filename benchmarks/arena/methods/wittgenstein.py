@@ -1,4 +1,4 @@
-"""RIPPER of wittgenstein, with its defaults: rules for the rarer of two classes."""
+"""RIPPER of wittgenstein with default settings: rules for the rarer of two classes."""
 
 import numpy as np
 
@@ -7,8 +7,8 @@ from skescore.rules import Fallback, Interval, Rule, RuleSet
 REQUIRES = ["wittgenstein>=0.3.4"]
 
 
-def _condition(condition, columns):
-    """A value of a feature with few of them, or a range that holds its upper end."""
+def _read_condition(condition, columns):
+    """Return the interval of a condition, which is a value or a range closed above."""
     feature = columns.index(condition.feature)
     if not isinstance(condition.val, str):
         value = float(condition.val)
@@ -22,17 +22,18 @@ def _condition(condition, columns):
     return Interval(feature, lower, upper)
 
 
-def _ripper(X, y, random_state):
+def _learn_ripper(X, y, random_state):
     from wittgenstein import RIPPER
 
     if len(np.unique(y)) != 2:
         raise ValueError("wittgenstein's RIPPER is for two classes")
-    rarer = int(np.argmin(np.bincount(y)))
+    rare_class = int(np.argmin(np.bincount(y)))
     model = RIPPER(random_state=random_state)
-    model.fit(X, y=y, pos_class=rarer)
+    model.fit(X, y=y, pos_class=rare_class)
     columns = list(X.columns)
     rules = [
-        Rule([_condition(c, columns) for c in rule.conds], rarer) for rule in model.ruleset_.rules
+        Rule([_read_condition(c, columns) for c in rule.conds], rare_class)
+        for rule in model.ruleset_.rules
     ]
     counts = tuple(np.bincount(y).tolist())
     return RuleSet(
@@ -40,8 +41,8 @@ def _ripper(X, y, random_state):
         columns,
         task="classification",
         classes=[0, 1],
-        fallback=Fallback(1 - rarer, class_counts=counts),
+        fallback=Fallback(1 - rare_class, class_counts=counts),
     )
 
 
-METHODS = {"wittgenstein RIPPER": {"classification": _ripper}}
+METHODS = {"wittgenstein RIPPER": {"classification": _learn_ripper}}
