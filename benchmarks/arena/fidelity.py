@@ -9,10 +9,10 @@ with at most 2,000 rows. A black box is fitted on one half of the rows. Every me
 predictions there, with at most 8 rules or as many as there are classes. The other half measures
 agreement with the black box (fidelity) and with the data (correctness).
 
-Rows are appended to `fidelity.csv` at once, so that an interrupted run resumes. `--package` takes
+Rows are appended to `fidelity.csv` immediately, so an interrupted run resumes. `--package` imports
 skescore from another checkout, whose commit is recorded: "Trepan (before)" needs 312ba46, and
-"search" is measured once per commit. `fidelity_report.py` writes `fidelity.md`. Learning runs in a
-process of its own with one thread, which is ended beyond the time limit of the method.
+"search" is measured once per commit. `fidelity_report.py` writes `fidelity.md`. Each method learns
+in a separate process with one thread, which is killed at the time limit of the method.
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ from skescore.tuning import ExtractorSearchCV
 FOLDER = Path(__file__).parent
 CSV = FOLDER / "fidelity.csv"
 BLACK_BOXES = ("random-forest", "hist-gradient-boosting")
-#: Suites and how many of their tables take part, the first by name.
+#: Suites and the numbers of their tables, which are the first by name.
 SUITES = {"keel-balanced": 43, "keel-imbalanced": 57}
-#: Smallest limit of the number of rules; more if there are more classes.
+#: Smallest limit of the number of rules; the limit is larger if there are more classes.
 MIN_LIMIT = 8
-#: Commit of the package whose Trepan is compared.
+#: Commit of the package for "Trepan (before)".
 BEFORE = "312ba46"
 #: Commits of the measured search. Between them it changed only for limits of more than 8 rules; all
 #: such cells are those of the later one.
 SEARCH_COMMITS = ("5c36144", "79f3b1a")
-#: CPU seconds that the solvers of optimal trees may take, about.
+#: Approximate limit of CPU seconds for the solvers of optimal trees.
 SOLVER_SECONDS = 20
 #: Largest factor of their wall time limit on a loaded machine.
 MAX_SLOWDOWN = 8.0
-#: Rows that "CART on queries" asks the black box about.
+#: Rows on which "CART on queries" queries the black box.
 N_QUERIES = 10_000
 #: Cut points per feature of pystreed, which needs binary features.
 N_THRESHOLDS = 10
@@ -122,8 +122,8 @@ class Encoder:
 class Cell:
     """A fitted black box with its training rows, from which a method learns.
 
-    `predictions` of the black box are also `codes`, which are indices of `classes`; `numbers` are
-    the encoded rows.
+    `codes` are the `predictions` of the black box as indices of `classes`. `numbers` are the
+    encoded rows.
     """
 
     model: Any
@@ -149,8 +149,8 @@ class Cell:
         self.numbers = self.encoder.transform(self.X)
 
 
-class Learned(NamedTuple):
-    """What a method learned: a function from rows to labels, and the number of rules."""
+class LearnedModel(NamedTuple):
+    """Prediction function of the learned rules, from rows to labels, and their number."""
 
     predict: Callable[[pd.DataFrame], Any]
     n_rules: int
@@ -168,12 +168,12 @@ def list_tables() -> dict[str, tuple[str, Any]]:
 
 
 def name_halves() -> dict[str, str]:
-    """Return by table whether its place in the order of names, from 0, is "even" or "odd"."""
-    return {name: ("even", "odd")[place % 2] for place, name in enumerate(list_tables())}
+    """Return "even" or "odd" by table, from its position in the order of names, counted from 0."""
+    return {name: ("even", "odd")[position % 2] for position, name in enumerate(list_tables())}
 
 
 def load_tables(part: str) -> dict[str, tuple[str, Dataset]]:
-    """Return suite and data by table, of all tables or of one half; read once and then cached."""
+    """Return suite and data by table, for all tables or one half; the data are cached."""
     entries = list_tables()
     tables = {}
     for suite in SUITES:
@@ -190,8 +190,8 @@ def load_tables(part: str) -> dict[str, tuple[str, Dataset]]:
 def interpolate_rows(X: pd.DataFrame, categories: Sequence[str], n_rows: int, seed: int) -> Any:
     """Return rows between random pairs of rows.
 
-    Integers are rounded; a category, and a number if one of the two is missing, is that of one of
-    the two rows.
+    Integers are rounded. Categories, and numbers of which one is missing, are taken from one of the
+    two rows.
     """
     rng = np.random.default_rng(seed)
     first, second = rng.integers(len(X), size=(2, n_rows))
@@ -204,8 +204,8 @@ def interpolate_rows(X: pd.DataFrame, categories: Sequence[str], n_rows: int, se
         if name in categories:
             values = np.where(takes_second, b, a)
         else:
-            between = a + share * (b - a)
-            values = np.where(np.isnan(between), np.where(takes_second, b, a), between)
+            interpolated = a + share * (b - a)
+            values = np.where(np.isnan(interpolated), np.where(takes_second, b, a), interpolated)
             if pd.api.types.is_integer_dtype(column):
                 values = np.rint(values)
         columns[name] = pd.Series(values).astype(column.dtype)
@@ -215,65 +215,65 @@ def interpolate_rows(X: pd.DataFrame, categories: Sequence[str], n_rows: int, se
 # --- methods -------------------------------------------------------------------------------------
 
 
-def _of_numbers(cell: Cell, model: Any, n_rules: int) -> Learned:
-    """Return what a model of encoded rows and class indices learned."""
-    return Learned(
+def _wrap_numeric_model(cell: Cell, model: Any, n_rules: int) -> LearnedModel:
+    """Wrap a model of encoded rows and class indices."""
+    return LearnedModel(
         lambda X: cell.classes[np.asarray(model.predict(cell.encoder.transform(X)), dtype=int)],
         n_rules,
     )
 
 
-def learn_cart(cell: Cell) -> Learned:
+def learn_cart(cell: Cell) -> LearnedModel:
     """Fit scikit-learn's tree on the training rows."""
     tree = DecisionTreeClassifier(max_leaf_nodes=cell.limit, random_state=cell.seed)
     tree.fit(cell.numbers, cell.codes)
-    return _of_numbers(cell, tree, tree.get_n_leaves())
+    return _wrap_numeric_model(cell, tree, tree.get_n_leaves())
 
 
-def learn_cart_on_queries(cell: Cell) -> Learned:
+def learn_cart_on_queries(cell: Cell) -> LearnedModel:
     """Fit scikit-learn's tree on the training rows and on interpolated rows."""
     queries = interpolate_rows(cell.X, cell.categories, N_QUERIES, cell.seed)
     X = np.vstack([cell.numbers, cell.encoder.transform(queries)])
     labels = np.concatenate([cell.predictions, np.asarray(cell.model.predict(queries))])
     tree = DecisionTreeClassifier(max_leaf_nodes=cell.limit, random_state=cell.seed)
     tree.fit(X, labels)
-    return Learned(lambda X: tree.predict(cell.encoder.transform(X)), tree.get_n_leaves())
+    return LearnedModel(lambda X: tree.predict(cell.encoder.transform(X)), tree.get_n_leaves())
 
 
-def learn_figs(cell: Cell) -> Learned:
+def learn_figs(cell: Cell) -> LearnedModel:
     """Fit FIGS with as many splits as the number of leaves of all its trees permits."""
     from imodels import FIGSClassifier
 
     for n_splits in range(cell.limit - 1, 0, -1):
-        np.random.seed(cell.seed)  # its stumps have no seed of their own
+        np.random.seed(cell.seed)  # its stumps use the global generator
         model = FIGSClassifier(max_rules=n_splits, random_state=cell.seed)
         model.fit(cell.numbers, cell.codes)
         n_leaves = model.complexity_ + len(model.trees_)
         if n_leaves <= cell.limit:
             break
-    return _of_numbers(cell, model, n_leaves)
+    return _wrap_numeric_model(cell, model, n_leaves)
 
 
 def solver_seconds() -> float:
-    """Return the wall time limit of a solver: longer if other processes share the cores."""
-    begin, cpu_begin = time.perf_counter(), time.process_time()
-    while time.process_time() - cpu_begin < 0.5:
+    """Return the wall time limit of a solver, which is longer on a loaded machine."""
+    start, cpu_start = time.perf_counter(), time.process_time()
+    while time.process_time() - cpu_start < 0.5:
         sum(range(10_000))
-    slowdown = (time.perf_counter() - begin) / (time.process_time() - cpu_begin)
+    slowdown = (time.perf_counter() - start) / (time.process_time() - cpu_start)
     return SOLVER_SECONDS * min(max(slowdown, 1.0), MAX_SLOWDOWN)
 
 
-def learn_contree(cell: Cell) -> Learned:
+def learn_contree(cell: Cell) -> LearnedModel:
     """Fit an optimal tree on continuous features, as deep as the number of leaves permits."""
     from pycontree import ConTree
 
     depth = int(np.floor(np.log2(cell.limit)))
     tree = ConTree(max_depth=depth, time_limit=cell.solver_seconds)
     tree.fit(cell.numbers, cell.codes)
-    return _of_numbers(cell, tree, tree.get_num_leaf_nodes())
+    return _wrap_numeric_model(cell, tree, tree.get_num_leaf_nodes())
 
 
-def learn_streed(cell: Cell) -> Learned:
+def learn_streed(cell: Cell) -> LearnedModel:
     """Fit an optimal tree on binarized features."""
     from pystreed import STreeDClassifier
 
@@ -283,11 +283,11 @@ def learn_streed(cell: Cell) -> Learned:
         time_limit=cell.solver_seconds,
         n_thresholds=N_THRESHOLDS,
     ).fit(cell.numbers, cell.codes)
-    return _of_numbers(cell, tree, tree.get_n_leaves())
+    return _wrap_numeric_model(cell, tree, tree.get_n_leaves())
 
 
-def learn_trepan(cell: Cell) -> Learned:
-    """Fit our Trepan as it is at the commit `BEFORE`, without query rows of a generator."""
+def learn_trepan(cell: Cell) -> LearnedModel:
+    """Fit our Trepan at the commit `BEFORE`, without query rows of a generator."""
     if cell.commit != BEFORE:
         raise RuntimeError(f"needs commit {BEFORE} of skescore: --package FOLDER of a checkout")
     extractor = TrepanExtractor(
@@ -299,30 +299,30 @@ def learn_trepan(cell: Cell) -> Learned:
     if "sampling" in inspect.signature(TrepanExtractor).parameters:
         extractor.set_params(sampling=None)
     extractor.fit(cell.X)
-    return Learned(extractor.predict, extractor.n_rules_)
+    return LearnedModel(extractor.predict, extractor.n_rules_)
 
 
-def run_search(black_box: Any, X: Any, y: Any, max_rules: int, seed: int) -> Learned:
+def run_search(black_box: Any, X: Any, y: Any, max_rules: int, seed: int) -> LearnedModel:
     """Run the default search for fidelity to a fitted model with at most `max_rules` rules."""
     search = ExtractorSearchCV(
         FrozenEstimator(black_box), scoring="fidelity", max_rules=max_rules, random_state=seed
     ).fit(X, y)
     best = search.best_extractor_
-    return Learned(best.predict, best.n_rules_)
+    return LearnedModel(best.predict, best.n_rules_)
 
 
-def learn_by_search(cell: Cell) -> Learned:
+def learn_by_search(cell: Cell) -> LearnedModel:
     """Run the search on a cell."""
     return run_search(cell.model, cell.X, cell.y, cell.limit, cell.seed)
 
 
 class Method(NamedTuple):
-    """How a method learns, its wall time limit, and what is imported before the time starts."""
+    """Learning function, wall time limit, and the module that is imported before timing."""
 
-    learn: Callable[[Cell], Learned]
+    learn: Callable[[Cell], LearnedModel]
     seconds: float = 300.0
     module: str = "sklearn"
-    #: Whether the package is measured, whose rows are then those of one commit.
+    #: Whether the method is from this package, so its rows are measured per commit.
     is_ours: bool = False
 
 
@@ -342,7 +342,7 @@ SOLVERS = ("pystreed", "pycontree")
 
 
 def package_commit() -> str:
-    """Return the commit of the measured checkout, with "+" if its package was changed since."""
+    """Return the commit of the measured checkout, with "+" for uncommitted changes."""
     root = Path(skescore.__file__).parents[1]
 
     def git(*arguments: str) -> str:
@@ -361,12 +361,12 @@ def _cpu_seconds() -> float:
 
 
 def _learn_into(pipe: Any, method: Method, cell: Cell, X_test: pd.DataFrame) -> None:
-    """Learn and send predictions, the number of rules and times, or the text of an error."""
+    """Learn; send predictions, the number of rules and times, or the text of an error."""
     try:
         warnings.simplefilter("ignore")
-        begin, cpu_begin = time.perf_counter(), _cpu_seconds()
+        start, cpu_start = time.perf_counter(), _cpu_seconds()
         learned = method.learn(cell)
-        times = time.perf_counter() - begin, _cpu_seconds() - cpu_begin
+        times = time.perf_counter() - start, _cpu_seconds() - cpu_start
         pipe.send((np.asarray(learned.predict(X_test)), int(learned.n_rules), times))
     except Exception as error:
         pipe.send(f"{type(error).__name__}: {' '.join(str(error).split())}"[:200])
@@ -397,7 +397,7 @@ def describe_result(result: Any, y_test: np.ndarray, y_box: np.ndarray) -> dict[
         return {"error": result}
     predictions, n_rules, (seconds, cpu_seconds) = result
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # predicted classes that no test row has
+        warnings.simplefilter("ignore")  # some predicted classes may not occur in the test rows
         balanced = [balanced_accuracy_score(truth, predictions) for truth in (y_box, y_test)]
     return {
         "n_rules": n_rules,

@@ -1,16 +1,16 @@
-"""Measure how faithful at most 8 rules are to a model of numbers on 28 tables.
+"""Measure how faithful at most 8 rules are to a regression model on 28 tables.
 
     python benchmarks/arena/fidelity_regression.py [--methods CART ...] [--jobs 1] [--seconds 3600]
         [--seeds 0 1] [--black-boxes random-forest hist-gradient-boosting] [--output FILE]
 
 The tables are those of the suite `regression`, with at most 2,000 rows. A black box is fitted on
 one half of the rows. Every method learns from its predictions there. The other half measures R²
-against the black box (fidelity) and against the data (correctness). "search, constants" has only
-extractors whose rules state constants, as trees do; the default search also states linear
-equations.
+against the black box (fidelity) and against the data (correctness). "search, constants" uses only
+extractors whose rules predict constants, like trees; the rules of the default search may also
+predict by linear equations.
 
-Rows are appended to `fidelity_regression.csv` at once, so that an interrupted run resumes; rows of
-the search count once per commit. `fidelity_regression.md` is written at the end.
+Rows are appended to `fidelity_regression.csv` immediately, so an interrupted run resumes. The
+search is measured once per commit. `fidelity_regression.md` is written at the end.
 """
 
 from __future__ import annotations
@@ -40,29 +40,30 @@ from skescore.tuning import ExtractorSearchCV
 FOLDER = Path(__file__).parent
 CSV, PAGE = FOLDER / "fidelity_regression.csv", FOLDER / "fidelity_regression.md"
 LIMIT = 8
-#: Extractors whose rules state constants in every setting that is searched.
-CONSTANTS = ("cart", "gridex", "iter", "optimal-tree")
-SEARCHES = {"search, constants": CONSTANTS, "search": None}
+#: Extractors whose rules predict constants in all settings of the search space.
+CONSTANT_EXTRACTORS = ("cart", "gridex", "iter", "optimal-tree")
+SEARCHES = {"search, constants": CONSTANT_EXTRACTORS, "search": None}
 METHODS = (*SEARCHES, "CART", "CART on queries", "FIGS")
 KEYS = ["data", "black_box", "seed", "method"]
 INTRO = """\
-# Fidelity to models of numbers
+# Fidelity in regression
 
 Written by `python benchmarks/arena/fidelity_regression.py` from
 [fidelity_regression.csv](fidelity_regression.csv). Each table of the suite `regression` is halved.
-A black box is fitted on the first half, and every method learns from its predictions there at most
-8 rules; FIGS may have 8 leaves in all of its trees, which it sums. R² is of the held-out half,
-against the black box (fidelity) and against the data (correctness), as medians over tables of the
-means of a table's cells. *CART on queries* also asks about 10,000 rows between pairs of rows.
-*search, constants* is `ExtractorSearchCV(scoring="fidelity", max_rules=8)` with the extractors
-CART, GridEx, ITER and optimal trees; *search* has the default extractors, whose rules may state
-linear equations, so that it is not comparable with trees. The query rows of the trees that every
-search compares were chosen on these tables, so the comparison is not an independent one.
+A black box is fitted on the first half, and every method learns at most 8 rules from its
+predictions there; FIGS, which adds up its trees, may have 8 leaves in all of them together. R² is
+measured on the held-out half, against the black box (fidelity) and against the data (correctness).
+The table shows medians over tables of the means of a table's cells. *CART on queries* also queries
+the black box on 10,000 rows between random pairs of rows. *search, constants* is
+`ExtractorSearchCV(scoring="fidelity", max_rules=8)` with the extractors CART, GridEx, ITER and
+optimal trees. *search* has the default extractors, whose rules may predict by linear equations, so
+it is not comparable with trees. The query rows for the trees of every search were chosen on these
+tables, so the comparison is not independent.
 """
 
 
 def learn(method: str, cell: dict[str, Any]) -> tuple[Any, int]:
-    """Return what a method learned: a function from rows to numbers, and the number of rules."""
+    """Return the prediction function that a method learned, and the number of rules."""
     X, model, seed = cell["X"], cell["model"], cell["seed"]
     if method in SEARCHES:
         extractors = SEARCHES[method]
@@ -92,7 +93,7 @@ def fit_figs(numbers: np.ndarray, target: np.ndarray, seed: int) -> tuple[Any, i
     from imodels import FIGSRegressor
 
     for n_splits in range(LIMIT - 1, 0, -1):
-        np.random.seed(seed)  # its stumps have no seed of their own
+        np.random.seed(seed)  # its stumps use the global generator
         model = FIGSRegressor(max_rules=n_splits, random_state=seed).fit(numbers, target)
         n_leaves = model.complexity_ + len(model.trees_)
         if n_leaves <= LIMIT:
@@ -115,10 +116,10 @@ def measure(
     cell = {"X": X, "y": y, "model": model, "seed": seed, "categories": tuple(table.categories)}
     rows = []
     for method in methods:
-        begin, scores = time.process_time(), {}
+        start, scores = time.process_time(), {}
         try:
             predict, n_rules = learn(method, cell)
-            cpu_seconds = time.process_time() - begin
+            cpu_seconds = time.process_time() - start
             predictions = np.asarray(predict(X_test), dtype=float)
             scores = {
                 "n_rules": n_rules,
@@ -126,7 +127,7 @@ def measure(
                 "correctness": round(r2_score(y_test, predictions), 6),
                 "cpu_seconds": round(cpu_seconds, 2),
             }
-        except ValueError as error:  # such as of a peer that refuses missing values
+        except ValueError as error:  # for example, a peer may reject missing values
             scores = {"error": str(error).splitlines()[0][:100]}
         head = {"data": entry.label, "black_box": black_box, "seed": seed, "method": method}
         names = ("n_rules", "fidelity", "correctness", "cpu_seconds", "error")
@@ -139,12 +140,12 @@ def means_of_tables(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.pivot_table(index="data", columns="method", values="fidelity", aggfunc="mean")
 
 
-def write_page(rows: pd.DataFrame) -> str:
-    """Compare the methods on all tables, and on both halves in the order of their names."""
+def format_page(rows: pd.DataFrame) -> str:
+    """Return the page, which compares methods on all tables and on tables at even positions."""
     rows = rows.drop_duplicates(KEYS, keep="last")
     commits = rows[rows["method"].isin(SEARCHES)].groupby("method", sort=False)["commit"].unique()
-    measured = "; ".join(f"*{name}* at {', '.join(part)}" for name, part in commits.items())
-    lines = [INTRO, f"Measured commits: {measured}.", ""]
+    commit_texts = "; ".join(f"*{name}* at {', '.join(part)}" for name, part in commits.items())
+    lines = [INTRO, f"Measured commits: {commit_texts}.", ""]
     lines += ["| method | cells | fidelity | correctness | rules | CPU seconds |"]
     lines += ["| --- | --: | --: | --: | --: | --: |"]
     for method in METHODS:
@@ -168,18 +169,20 @@ def write_page(rows: pd.DataFrame) -> str:
 
 
 def read_rows(path: Path) -> pd.DataFrame:
-    """Return the measured rows; none if the file is missing."""
+    """Return the measured rows; an empty table if the file is missing."""
     return pd.read_csv(path, dtype={"commit": str}) if path.exists() else pd.DataFrame()
 
 
 def main() -> None:
-    """Measure what is missing, and write the page."""
+    """Measure the missing cells, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--black-boxes", nargs="+", choices=BLACK_BOXES, default=BLACK_BOXES)
     parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1))
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin nothing later")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="start no further table after this time"
+    )
     parser.add_argument("--output", type=Path, default=CSV)
     options = parser.parse_args()
     commit, rows = package_commit(), read_rows(options.output)
@@ -201,7 +204,7 @@ def main() -> None:
         table = pd.DataFrame(part)
         table.to_csv(options.output, mode="a", header=not options.output.exists(), index=False)
         print(table.drop(columns=["seed", "commit", "error"]).to_string(header=False), flush=True)
-    PAGE.write_text(write_page(read_rows(options.output)), encoding="utf-8")
+    PAGE.write_text(format_page(read_rows(options.output)), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
     python benchmarks/arena/fidelity_report.py [--commits COMMIT ...] [--input FILE]
         [--output FILE]
 
-`fidelity.py` measures the rows. Of the search, the rows of the last measured commit count, or those
-of `--commits`, of which later rows replace earlier ones. Exits with 1 if the search was measured on
+`fidelity.py` measures the rows. For the search, only rows of the last measured commit or of
+`--commits` count; later rows replace earlier ones. The exit code is 1 if the search was measured on
 all cells and misses a target.
 """
 
@@ -112,7 +112,7 @@ def select(rows: pd.DataFrame, half: str) -> pd.DataFrame:
     return rows if half == "all" else rows[rows["half"] == half]
 
 
-def smoothed(group: pd.DataFrame) -> pd.Series:
+def smooth_disagreement(group: pd.DataFrame) -> pd.Series:
     """Return the disagreement per table plus half a test row."""
     means = group.groupby("data")[["disagreement", "n_test"]].mean()
     return means["disagreement"] + 0.5 / means["n_test"]
@@ -132,7 +132,7 @@ def compare(rows: pd.DataFrame, first: str, second: str) -> Comparison | None:
     if not len(common):
         return None
     groups = [group.loc[common].reset_index() for group in groups]
-    logarithms = np.log(smoothed(groups[0])) - np.log(smoothed(groups[1]))
+    logarithms = np.log(smooth_disagreement(groups[0])) - np.log(smooth_disagreement(groups[1]))
     gains = (
         groups[0].groupby("data")["correctness"].mean()
         - groups[1].groupby("data")["correctness"].mean()
@@ -149,18 +149,18 @@ def compare(rows: pd.DataFrame, first: str, second: str) -> Comparison | None:
 
 
 def format_p(p: float) -> str:
-    """Write a p value."""
+    """Format a p value."""
     return "" if np.isnan(p) else f"{p:.1e}" if p < 0.001 else f"{p:.3f}"
 
 
-def write_table(head: Sequence[str], lines: Iterable[Sequence[Any]], n_text: int = 1) -> list[str]:
-    """Write a Markdown table whose first columns are text."""
-    sides = [":--"] * n_text + ["--:"] * (len(head) - n_text)
-    return [f"| {' | '.join(map(str, line))} |" for line in (head, sides, *lines)] + [""]
+def format_table(head: Sequence[str], lines: Iterable[Sequence[Any]], n_text: int = 1) -> list[str]:
+    """Return the lines of a Markdown table whose first columns are text."""
+    alignments = [":--"] * n_text + ["--:"] * (len(head) - n_text)
+    return [f"| {' | '.join(map(str, line))} |" for line in (head, alignments, *lines)] + [""]
 
 
 def report_methods(rows: pd.DataFrame, methods: Sequence[str]) -> list[str]:
-    """Write the figures of every method on its own."""
+    """Return the results of every method."""
     lines = []
     for method in methods:
         group = rows[rows["method"] == method]
@@ -172,7 +172,7 @@ def report_methods(rows: pd.DataFrame, methods: Sequence[str]) -> list[str]:
                 len(completed),
                 len(group) - len(completed),
                 f"{per_table['fidelity']:.4f}",
-                f"{np.exp(np.log(smoothed(completed)).mean()):.4f}",
+                f"{np.exp(np.log(smooth_disagreement(completed)).mean()):.4f}",
                 f"{per_table['correctness']:.4f}",
                 f"{per_table['n_rules']:.1f}",
                 f"{completed['seconds'].median():.2f}",
@@ -188,11 +188,11 @@ def report_methods(rows: pd.DataFrame, methods: Sequence[str]) -> list[str]:
         "with less than 15 s of CPU time; `fidelity.py --starved` measures them again."
     )
     notes = [text, ""] if n_starved else []
-    return ["## Methods", "", *write_table(head, lines), *notes]
+    return ["## Methods", "", *format_table(head, lines), *notes]
 
 
 def report_against(rows: pd.DataFrame, methods: Sequence[str], opponent: str) -> list[str]:
-    """Write the ratios of all methods to one of them, for all cells and parts of them."""
+    """Return the ratios of all methods to one of them, on all cells and on parts of them."""
     parts = [(half, "half") for half in HALVES[1:]]
     parts += [(box, "black_box") for box in BLACK_BOXES] + [(suite, "suite") for suite in SUITES]
     masks = {"ratio": rows["fidelity"].notna()}
@@ -200,24 +200,24 @@ def report_against(rows: pd.DataFrame, methods: Sequence[str], opponent: str) ->
     lines = []
     for method in methods:
         comparisons = [compare(rows[mask], method, opponent) for mask in masks.values()]
-        whole = comparisons[0]
-        if method == opponent or whole is None:
+        overall = comparisons[0]
+        if method == opponent or overall is None:
             continue
         ratios = [f"{part.ratio:.3f}" if part else "" for part in comparisons]
         lines.append(
             [
                 method,
-                whole.n_tables,
+                overall.n_tables,
                 *ratios,
-                format_p(whole.p),
-                whole.record,
-                f"{whole.correctness:+.4f}",
-                format_p(whole.correctness_p),
+                format_p(overall.p),
+                overall.record,
+                f"{overall.correctness:+.4f}",
+                format_p(overall.correctness_p),
             ]
         )
     head = ["method", "tables", *masks, "p"]
     head += ["ahead / equal / behind", "correctness", "p of correctness"]
-    return [f"## Disagreement relative to {opponent}", "", *write_table(head, lines)]
+    return [f"## Disagreement relative to {opponent}", "", *format_table(head, lines)]
 
 
 def check_target(peer: str, limit: float, part: Comparison) -> bool:
@@ -228,7 +228,7 @@ def check_target(peer: str, limit: float, part: Comparison) -> bool:
 
 
 def report_targets(rows: pd.DataFrame) -> tuple[list[str], bool]:
-    """Write the search's ratios beside its targets; also return whether all are reached."""
+    """Return the ratios of the search with its targets, and whether all targets are reached."""
     lines = []
     is_reached = bool(rows.loc[rows["method"] == SEARCH, "fidelity"].notna().all())
     for peer, limit in TARGETS.items():
@@ -250,7 +250,7 @@ def report_targets(rows: pd.DataFrame) -> tuple[list[str], bool]:
         f"Targets: p below {MAX_P:g} for Trepan and CART; a ratio below 1 and more tables ahead "
         "than behind for the other methods; no cell of the search fails."
     )
-    return ["## Targets of the search", "", text, "", *write_table(head, lines, 2)], is_reached
+    return ["## Targets of the search", "", text, "", *format_table(head, lines, 2)], is_reached
 
 
 def report_losses(rows: pd.DataFrame, opponent: str, n_tables: int = 10) -> list[str]:
@@ -264,7 +264,7 @@ def report_losses(rows: pd.DataFrame, opponent: str, n_tables: int = 10) -> list
     table = table[table["difference"] > 0].nlargest(n_tables, "difference")
     lines = [[name, *(f"{value:.4f}" for value in line)] for name, *line in table.itertuples()]
     head = ["table", SEARCH, opponent, "difference"]
-    return [f"### Largest losses to {opponent}", "", *write_table(head, lines)]
+    return [f"### Largest losses to {opponent}", "", *format_table(head, lines)]
 
 
 def report_errors(rows: pd.DataFrame) -> list[str]:
@@ -273,11 +273,11 @@ def report_errors(rows: pd.DataFrame) -> list[str]:
     if errors.empty:
         return []
     lines = [[method, error, count] for (method, error), count in errors.items()]
-    return ["## Cells without rules", "", *write_table(["method", "reason", "cells"], lines, 2)]
+    return ["## Cells without rules", "", *format_table(["method", "reason", "cells"], lines, 2)]
 
 
 def describe_commits(commits: pd.Series) -> str:
-    """Say with which commits the search was measured."""
+    """Describe the commits at which the search was measured."""
     counts = commits.value_counts(sort=False)
     if len(counts) == 1:
         return f"The search is that of commit {counts.index[0]}."
@@ -288,8 +288,8 @@ def describe_commits(commits: pd.Series) -> str:
     )
 
 
-def write_report(rows: pd.DataFrame) -> tuple[str, bool]:
-    """Write the page; also return whether the search reaches all targets."""
+def format_report(rows: pd.DataFrame) -> tuple[str, bool]:
+    """Return the page, and whether the search reaches all targets."""
     names = rows["method"].unique().tolist()
     methods = sorted(names, key=lambda name: name != SEARCH)
     lines, is_reached = [INTRO.strip(), ""], True
@@ -308,12 +308,17 @@ def write_report(rows: pd.DataFrame) -> tuple[str, bool]:
 def main() -> int:
     """Write the page, and return 1 if the search misses a target."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--commits", nargs="+", default=(), help="by default the last measured")
+    parser.add_argument(
+        "--commits",
+        nargs="+",
+        default=(),
+        help="commits of the search (default: the last one measured)",
+    )
     parser.add_argument("--input", type=Path, default=FOLDER / "fidelity.csv")
     parser.add_argument("--output", type=Path, default=FOLDER / "fidelity.md")
     options = parser.parse_args()
     rows = read_rows(options.input, options.commits)
-    text, is_reached = write_report(rows)
+    text, is_reached = format_report(rows)
     options.output.write_text(text, encoding="utf-8")
     is_complete = int((rows["method"] == SEARCH).sum()) == N_CELLS
     return int(is_complete and not is_reached)

@@ -37,32 +37,32 @@ OURS = (
     "search ICE",
     "search FiRe",
 )
-#: Of ours, with other defaults than they have: compared with the defaults, not with everyone.
-VARIANT = "CART, "
+#: Prefix of our methods with alternative defaults, which are compared with the defaults only.
+VARIANT_PREFIX = "CART, "
 #: The search that is compared with the best peer of each table.
-SEARCHED = "search ICE"
-#: Searches, the trees that are tuned for the same score, and the score.
-TWINS = (
+SEARCH = "search ICE"
+#: Searches, the trees tuned for the same score, and the score.
+SEARCHES_AND_TREES = (
     ("search ICE", "tree tuned for ICE", "ice"),
     ("search FiRe", "tree tuned for FiRe", "fire"),
 )
-GRID = 100 * 2 * 2
+N_COMBINATIONS = 100 * 2 * 2
 SCORE_LABELS = {"ice": "ICE", "fire": "FiRe", "fidelity": "fidelity"}
 ALL_CLASSIFICATION = "all classification tables"
 #: Methods that do not read text columns, so they have no cells on tables with such columns.
-NUMBERS_ALONE = ("TE2Rules", "PSyKE CART", "PSyKE CREAM", "PSyKE GridEx", "PSyKE ITER")
+NUMERIC_METHODS = ("TE2Rules", "PSyKE CART", "PSyKE CREAM", "PSyKE GridEx", "PSyKE ITER")
 #: Smallest difference of ICE that is listed as a loss.
-WORTH = 0.01
+MIN_LOSS = 0.01
 
 
-def sized(method: str) -> bool:
+def is_sized_tree(method: str) -> bool:
     """Return whether a method is a tree of fixed size, which serves as a reference only."""
     return method.startswith("tree ") and method[5:].isdigit()
 
 
 def bold(method: str) -> str:
     """Return the name of a method, in bold if it is one of ours."""
-    return f"**{method}**" if method in OURS or method.startswith(VARIANT) else method
+    return f"**{method}**" if method in OURS or method.startswith(VARIANT_PREFIX) else method
 
 
 def as_rows(table: pd.DataFrame) -> pd.DataFrame:
@@ -74,33 +74,36 @@ def as_rows(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def format_value(value: float, digits: int = 3) -> str:
+    """Format a number; NaN is an empty text."""
     return "" if pd.isna(value) else f"{value:.{digits}f}"
 
 
-def lines_of(rows: list[list[str]], head: list[str], left: int = 1) -> list[str]:
-    rule = [":--"] * left + ["--:"] * (len(head) - left)
-    return ["", *(f"| {' | '.join(row)} |" for row in [head, rule, *rows]), ""]
+def format_table(rows: list[list[str]], head: list[str], n_text: int = 1) -> list[str]:
+    """Return the lines of a Markdown table whose first columns are left-aligned."""
+    alignments = [":--"] * n_text + ["--:"] * (len(head) - n_text)
+    return ["", *(f"| {' | '.join(row)} |" for row in [head, alignments, *rows]), ""]
 
 
-def coverage(table: pd.DataFrame) -> list[str]:
+def coverage_section(table: pd.DataFrame) -> list[str]:
+    """Describe the measured cells and the machine."""
     successful = table["error"].isna()
     cells = table.groupby(["suite", "data", "black_box", "seed"]).ngroups
-    about = json.loads((FOLDER / "machine.json").read_text(encoding="utf-8"))
-    machine = about["machine"]
+    description = json.loads((FOLDER / "machine.json").read_text(encoding="utf-8"))
+    machine = description["machine"]
     tables = table.groupby("suite")["data"].nunique()
     text = [
         "A cell is one method on one table with one black box and one split. The page is based on "
         f"{len(table)} cells of {table['method'].nunique()} methods, of which 15 are trees of one "
         f"size each, for comparisons at equal size; {int(successful.sum())} cells gave rules. "
         f"Tables: {', '.join(f'{suite} {n}' for suite, n in tables.items())}. The target is 100 "
-        f"tables × 2 black boxes × 2 splits, that is {GRID} combinations, for each method; "
-        f"{cells} combinations were measured with at least one method.",
+        f"tables × 2 black boxes × 2 splits, that is {N_COMBINATIONS} combinations, for each "
+        f"method; {cells} combinations were measured with at least one method.",
         "",
         f"Machine: {machine['processor']}, {machine['cores']} cores, shared with other programs, "
         f"{machine['platform']}; versions are in [machine.json](machine.json).",
     ]
-    counted = (
-        table[~table["method"].map(sized)]
+    counts = (
+        table[~table["method"].map(is_sized_tree)]
         .assign(done=successful, tables=table["data"])
         .groupby(["suite", "black_box", "seed"])
         .agg(
@@ -111,65 +114,68 @@ def coverage(table: pd.DataFrame) -> list[str]:
         )
         .reset_index()
     )
-    rows = [[str(v) for v in row] for row in counted.itertuples(index=False)]
+    rows = [[str(v) for v in row] for row in counts.itertuples(index=False)]
     head = ["suite", "black box", "split", "tables", "methods", "cells", "with rules"]
-    return text + lines_of(rows, head, left=2)
+    return text + format_table(rows, head, n_text=2)
 
 
-def ranks(table: pd.DataFrame) -> list[str]:
-    """Rank methods on the cells that all have, and on those of further black boxes and splits."""
+def ranks_section(table: pd.DataFrame) -> list[str]:
+    """Rank methods on the first black box and split, and on all complete black boxes and splits."""
     text = []
-    for suite, part in table[~table["method"].map(sized)].groupby("suite"):
-        settings = part[["black_box", "seed"]].apply(tuple, axis=1)
-        first = (BLACK_BOXES[0], 0)
-        text += ranked(f"{suite}, {first[0]}, split {first[1]}", part[settings == first])
-        tables = part["data"].nunique()
-        is_complete = part.groupby(settings)["data"].nunique() == tables
-        complete_rows = part[settings.isin(set(is_complete[is_complete].index))]
+    for suite, suite_rows in table[~table["method"].map(is_sized_tree)].groupby("suite"):
+        settings = suite_rows[["black_box", "seed"]].apply(tuple, axis=1)
+        first_setting = (BLACK_BOXES[0], 0)
+        text += rank_methods(
+            f"{suite}, {first_setting[0]}, split {first_setting[1]}",
+            suite_rows[settings == first_setting],
+        )
+        tables = suite_rows["data"].nunique()
+        is_complete = suite_rows.groupby(settings)["data"].nunique() == tables
+        complete_rows = suite_rows[settings.isin(set(is_complete[is_complete].index))]
         if complete_rows["black_box"].nunique() * complete_rows["seed"].nunique() > 1:
             boxes, seeds = (
                 sorted(set(complete_rows["black_box"])),
                 sorted(set(complete_rows["seed"])),
             )
             title = f"{suite}, {' and '.join(boxes)}, splits {', '.join(map(str, seeds))}"
-            text += ranked(f"{title}, mean of {int(is_complete.sum())}", complete_rows)
+            text += rank_methods(f"{title}, mean of {int(is_complete.sum())}", complete_rows)
     return text
 
 
-def ranked(title: str, part: pd.DataFrame) -> list[str]:
-    """Rank the methods that have all cells, and test whether they differ."""
+def rank_methods(title: str, part: pd.DataFrame) -> list[str]:
+    """Rank the methods that have all cells, and test their differences."""
     cells = part[["data", "black_box", "seed"]].drop_duplicates()
-    everywhere = part.groupby("method").size() == len(cells)
-    rows_everywhere = part[part["method"].map(everywhere)]
+    is_complete = part.groupby("method").size() == len(cells)
+    complete_rows = part[part["method"].map(is_complete)]
     names = sorted(set(part["data"]))
-    odd = as_rows(rows_everywhere[rows_everywhere["data"].isin(names[1::2])])
-    rows = as_rows(rows_everywhere)
+    odd_rows = as_rows(complete_rows[complete_rows["data"].isin(names[1::2])])
+    rows = as_rows(complete_rows)
     rankings = {s: rank_extractors(rows, s)[0] for s in ("ice", "fire", "fidelity")}
     means = (
-        rows_everywhere[rows_everywhere["error"].isna()]
+        complete_rows[complete_rows["error"].isna()]
         .groupby("method")[["ice", "fidelity", "n_rules", "completeness_volume", "seconds"]]
         .mean()
     )
-    failed = rows_everywhere[rows_everywhere["error"].notna()].groupby("method").size()
-    by = {s: r.table.set_index("extractor")["rank"] for s, r in rankings.items()}
-    by |= {
-        f"{s}, odd": rank_extractors(odd, s)[0].table.set_index("extractor")["rank"]
+    n_failed = complete_rows[complete_rows["error"].notna()].groupby("method").size()
+    ranks = {s: r.table.set_index("extractor")["rank"] for s, r in rankings.items()}
+    ranks |= {
+        f"{s}, odd": rank_extractors(odd_rows, s)[0].table.set_index("extractor")["rank"]
         for s in rankings
     }
     lines = [
         [
             bold(name),
             *(
-                f"{format_value(by[s][name], 2)} ({format_value(by[f'{s}, odd'][name], 2)})"
+                f"{format_value(ranks[s][name], 2)} ({format_value(ranks[f'{s}, odd'][name], 2)})"
                 for s in rankings
             ),
             *(
                 format_value(means.loc[name, c], d) if name in means.index else ""
                 for c, d in zip(means.columns, (3, 3, 1, 2, 2), strict=True)
             ),
-            str(failed.get(name, 0)),
+            str(n_failed.get(name, 0)),
         ]
-        for name in by["ice"].index
+        for name in ranks["ice"].index
     ]
     head = [
         "method",
@@ -183,10 +189,10 @@ def ranked(title: str, part: pd.DataFrame) -> list[str]:
         "seconds",
         "failed",
     ]
-    text = [f"### {title}: {len(names)} tables", "", *lines_of(lines, head)]
+    text = [f"### {title}: {len(names)} tables", "", *format_table(lines, head)]
     for score, ranking in rankings.items():
         comparison = ranking.comparison
-        best = comparison.average_ranks.index[0]
+        best_method = comparison.average_ranks.index[0]
         against = comparison.against_best.set_index("extractor")["p_value_holm"]
         not_distinguished = [name for name, p in against.items() if not p < 0.05]
         sentence = (
@@ -195,18 +201,18 @@ def ranked(title: str, part: pd.DataFrame) -> list[str]:
             else "all others are significantly worse"
         )
         text += [
-            f"- {score}: {best} has the best mean rank; critical difference "
+            f"- {score}: {best_method} has the best mean rank; critical difference "
             f"{comparison.critical_difference:.2f} (Nemenyi), Friedman p = "
             f"{comparison.p_value:.2g}. At a level of 5 % (Holm), {sentence}."
         ]
-    absent = sorted(set(part["method"]) - set(rows_everywhere["method"]))
-    if absent:
-        text += [f"- Without a rank, because cells are missing: {', '.join(absent)}."]
+    missing_methods = sorted(set(part["method"]) - set(complete_rows["method"]))
+    if missing_methods:
+        text += [f"- Without a rank, because cells are missing: {', '.join(missing_methods)}."]
     return [*text, ""]
 
 
-def equal_sizes(table: pd.DataFrame) -> list[str]:
-    """Compare methods with scikit-learn's tree with as many leaves as they have rules."""
+def equal_size_section(table: pd.DataFrame) -> list[str]:
+    """Compare methods with trees of scikit-learn that have as many leaves as they have rules."""
     text = []
     for task, part in table.groupby(
         np.where(table["suite"] == "regression", "regression", "classification")
@@ -226,9 +232,9 @@ def equal_sizes(table: pd.DataFrame) -> list[str]:
                         str(len(with_fidelity)),
                         str(len(group) - len(with_fidelity)),
                         f"{gain.mean():+.3f}",
-                        *counted(gain),
-                        *counted(with_fidelity["ice"]),
-                        *counted(with_fidelity["fire"]),
+                        *count_gains(gain),
+                        *count_gains(with_fidelity["ice"]),
+                        *count_gains(with_fidelity["fire"]),
                     ],
                 )
             )
@@ -236,18 +242,18 @@ def equal_sizes(table: pd.DataFrame) -> list[str]:
         head = ["method", "tables", "no tree of that size", "mean gain of fidelity"]
         for score in ("fidelity", "ICE", "FiRe"):
             head += [f"{score} better, worse", "p"]
-        text += [f"### {task}", *lines_of(ordered, head)]
+        text += [f"### {task}", *format_table(ordered, head)]
     return text
 
 
 def gains_over_trees(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the gains of methods over a tree with as many leaves, for each table."""
+    """Return the gains of methods over trees with as many leaves, for each table."""
     keys = ["suite", "data", "black_box", "seed", "n_rules"]
-    trees = table[table["method"].map(sized) & table["error"].isna()]
+    trees = table[table["method"].map(is_sized_tree) & table["error"].isna()]
     trees = trees.assign(rank=trees["method"].str[5:].astype(int)).sort_values("rank")
-    yardstick = trees.drop_duplicates(keys, keep="first").set_index(keys)
-    rows = table[~table["method"].map(sized) & table["error"].isna()]
-    joined = rows.join(yardstick[["ice", "fire", "fidelity"]].add_suffix(" of tree"), on=keys)
+    smallest_trees = trees.drop_duplicates(keys, keep="first").set_index(keys)
+    rows = table[~table["method"].map(is_sized_tree) & table["error"].isna()]
+    joined = rows.join(smallest_trees[["ice", "fire", "fidelity"]].add_suffix(" of tree"), on=keys)
     gains = {
         name: sign * (joined[name] - joined[f"{name} of tree"])
         for name, sign in (("ice", 1), ("fire", -1), ("fidelity", 1))
@@ -262,7 +268,7 @@ def gains_over_trees(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def counted(gain: pd.Series) -> list[str]:
+def count_gains(gain: pd.Series) -> list[str]:
     """Return the numbers of tables with a gain and with a loss, and Wilcoxon's p-value."""
     gain = gain.dropna()
     differs = gain[gain.abs() > 1e-9 * max(1.0, gain.abs().max())]
@@ -270,18 +276,18 @@ def counted(gain: pd.Series) -> list[str]:
     return [f"{int((differs > 0).sum())}, {int((differs < 0).sum())}", p]
 
 
-def short_of(rows: pd.DataFrame, cells: Mapping[str, int]) -> list[str]:
-    """Describe the missing combinations and the reasons."""
-    grid = rows[rows["suite"] == "keel-imbalanced"]
-    tables = grid.groupby("method")["data"].nunique()
-    everywhere = tables.max()
+def describe_missing_cells(rows: pd.DataFrame, cells: Mapping[str, int]) -> list[str]:
+    """Describe missing combinations and their reasons."""
+    imbalanced_rows = rows[rows["suite"] == "keel-imbalanced"]
+    tables_per_method = imbalanced_rows.groupby("method")["data"].nunique()
+    n_tables = tables_per_method.max()
     sentences = []
     for name, n in cells.items():
-        why = "only regression" if name == "GridREx" else f"{n} combinations"
-        n_missing = everywhere - tables.get(name, 0)
-        if name in NUMBERS_ALONE and n_missing:
-            why += f", none on {n_missing} tables with text columns, which it cannot read"
-        sentences.append(f"{name} ({why})")
+        reason = "only regression" if name == "GridREx" else f"{n} combinations"
+        n_missing = n_tables - tables_per_method.get(name, 0)
+        if name in NUMERIC_METHODS and n_missing:
+            reason += f", none on {n_missing} tables with text columns, which it cannot read"
+        sentences.append(f"{name} ({reason})")
     return (
         [f"- *A reason for every missing cell.* Methods with fewer: {'; '.join(sentences)}."]
         if sentences
@@ -289,7 +295,7 @@ def short_of(rows: pd.DataFrame, cells: Mapping[str, int]) -> list[str]:
     )
 
 
-class Standing(NamedTuple):
+class BestRank(NamedTuple):
     """Mean rank of our best method by one score in one suite, compared with all other methods."""
 
     suite: str
@@ -297,14 +303,14 @@ class Standing(NamedTuple):
     method: str
     mean_rank: float
     position: int
-    #: Methods of others that do not differ significantly from the best method.
+    #: Methods of other authors that do not differ significantly from the best method.
     rivals: tuple[str, ...]
     best: str
     is_behind: bool
 
     @property
     def verdict(self) -> str:
-        """The comparison in words."""
+        """Comparison with the other methods in words."""
         if self.position == 1 and not self.rivals:
             return "first, significantly ahead of all methods of others"
         if self.position == 1:
@@ -313,26 +319,30 @@ class Standing(NamedTuple):
         return f"rank {self.position}, {adverb} behind {self.best}"
 
 
-def first_ranks(table: pd.DataFrame) -> list[Standing]:
+def best_ranks(table: pd.DataFrame) -> list[BestRank]:
     """Return our best method by each score in each suite, for random forests and split 0."""
-    rows = table[~table["method"].map(sized) & ~table["method"].str.startswith(VARIANT)]
+    rows = table[
+        ~table["method"].map(is_sized_tree) & ~table["method"].str.startswith(VARIANT_PREFIX)
+    ]
     rows = rows[(rows["black_box"] == BLACK_BOXES[0]) & (rows["seed"] == 0)]
-    classified = rows[rows["suite"] != "regression"]
-    together = classified.assign(data=classified["suite"] + "/" + classified["data"])
-    standings = []
-    for suite, part in [*rows.groupby("suite"), (ALL_CLASSIFICATION, together)]:
-        everywhere = part.groupby("method").size() == part["data"].nunique()
-        rows_everywhere = as_rows(part[part["method"].map(everywhere)])
+    classification_rows = rows[rows["suite"] != "regression"]
+    all_classification = classification_rows.assign(
+        data=classification_rows["suite"] + "/" + classification_rows["data"]
+    )
+    best = []
+    for suite, part in [*rows.groupby("suite"), (ALL_CLASSIFICATION, all_classification)]:
+        is_complete = part.groupby("method").size() == part["data"].nunique()
+        complete_rows = as_rows(part[part["method"].map(is_complete)])
         for score in ("ice", "fire", "fidelity"):
-            comparison = rank_extractors(rows_everywhere, score)[0].comparison
+            comparison = rank_extractors(complete_rows, score)[0].comparison
             ranks = comparison.average_ranks
             ours = next(name for name in ranks.index if name in OURS)
             position = list(ranks.index).index(ours) + 1
             p = comparison.against_best.set_index("extractor")["p_value_holm"].to_dict()
             rivals = tuple(n for n in ranks.index if n not in OURS and not p.get(n, 1.0) < 0.05)
             is_behind = position > 1 and p[ours] < 0.05
-            standings.append(
-                Standing(
+            best.append(
+                BestRank(
                     str(suite),
                     score,
                     ours,
@@ -343,96 +353,101 @@ def first_ranks(table: pd.DataFrame) -> list[Standing]:
                     is_behind,
                 )
             )
-    return standings
+    return best
 
 
-def summarize(table: pd.DataFrame, standings: list[Standing]) -> list[str]:
+def summary_section(table: pd.DataFrame, best: list[BestRank]) -> list[str]:
     """State where our methods win, tie and lose."""
 
-    def listed(chosen: Callable[[Standing], bool]) -> str:
+    def list_suites(condition: Callable[[BestRank], bool]) -> str:
         by_suite: dict[str, list[str]] = {}
-        for one in filter(chosen, standings):
-            by_suite.setdefault(one.suite, []).append(SCORE_LABELS[one.score])
+        for rank in filter(condition, best):
+            by_suite.setdefault(rank.suite, []).append(SCORE_LABELS[rank.score])
         texts = (f"{suite} ({', '.join(scores)})" for suite, scores in by_suite.items())
         return "; ".join(texts) or "nowhere"
 
     n_tables = table.groupby("suite")["data"].nunique().sum()
     joined = compare_with_best_peer(table)
-    won, lost = int((joined["lost"] < -1e-9).sum()), int((joined["lost"] > 1e-9).sum())
+    n_won, n_lost = int((joined["lost"] < -1e-9).sum()), int((joined["lost"] > 1e-9).sum())
     return [
         f"This page compares methods that explain a black box with rules, on {n_tables} tables. "
         "Our best method, by the mean rank over tables (random forest, split 0), is",
         "",
         f"- **significantly ahead** of all methods of others: "
-        f"{listed(lambda one: one.position == 1 and not one.rivals)}",
-        f"- **first, but tied**: {listed(lambda one: one.position == 1 and bool(one.rivals))}",
-        f"- **not first**: {listed(lambda one: one.position > 1)}",
+        f"{list_suites(lambda rank: rank.position == 1 and not rank.rivals)}",
+        f"- **first, but tied**: "
+        f"{list_suites(lambda rank: rank.position == 1 and bool(rank.rivals))}",
+        f"- **not first**: {list_suites(lambda rank: rank.position > 1)}",
         "",
-        f"Compared with the best peer of each table, `{SEARCHED}` is ahead on {won}, equal on "
-        f"{len(joined) - won - lost} and behind on {lost} of {len(joined)} cells. "
+        f"Compared with the best peer of each table, `{SEARCH}` is ahead on {n_won}, equal on "
+        f"{len(joined) - n_won - n_lost} and behind on {n_lost} of {len(joined)} cells. "
         "[Fidelity at equal size](fidelity.md) and [trees tuned for ICE, FiRe and "
         "Q](tuned_trees.md) have pages of their own.",
         "",
     ]
 
 
-def targets(table: pd.DataFrame, standings: list[Standing]) -> list[str]:
+def targets_section(table: pd.DataFrame, best: list[BestRank]) -> list[str]:
     """Compare the targets of the benchmark with the measured figures."""
-    rows = table[~table["method"].map(sized) & ~table["method"].str.startswith(VARIANT)]
+    rows = table[
+        ~table["method"].map(is_sized_tree) & ~table["method"].str.startswith(VARIANT_PREFIX)
+    ]
     cells = rows.groupby("method")[["suite", "data", "black_box", "seed"]].apply(
         lambda group: len(group.drop_duplicates())
     )
     n_cells = cells.sort_values(ascending=False)
-    complete_methods = ", ".join(name for name, n in n_cells.items() if n >= GRID)
-    mine, other_methods = (
+    complete_methods = ", ".join(name for name, n in n_cells.items() if n >= N_COMBINATIONS)
+    our_methods, other_methods = (
         [n for n in n_cells.index if n in OURS],
         [n for n in n_cells.index if n not in OURS],
     )
-    first = [
-        f"  - {one.suite}, {SCORE_LABELS[one.score]}: {one.verdict} (our best method is "
-        f"{one.method}, {one.mean_rank:.2f})."
-        for one in standings
+    rank_lines = [
+        f"  - {rank.suite}, {SCORE_LABELS[rank.score]}: {rank.verdict} (our best "
+        f"method is {rank.method}, {rank.mean_rank:.2f})."
+        for rank in best
     ]
     gains = gains_over_trees(table)
-    even = []
-    for name in (SEARCHED, "CART", "OptimalList", "OptimalTree", "Trepan", "CREAM", "ExACT"):
+    equal_size_lines = []
+    for name in (SEARCH, "CART", "OptimalList", "OptimalTree", "Trepan", "CREAM", "ExACT"):
         group = gains[(gains["method"] == name) & gains["fidelity"].notna()]
         if len(group) < 6:
             continue
         parts = [
             f"{label} {wins} (p = {p or 'none'})"
             for label, (wins, p) in (
-                (label, counted(group[score])) for score, label in SCORE_LABELS.items()
+                (label, count_gains(group[score])) for score, label in SCORE_LABELS.items()
             )
         ]
-        even.append(f"  - {name}, {len(group)} tables: {'; '.join(parts)}.")
+        equal_size_lines.append(f"  - {name}, {len(group)} tables: {'; '.join(parts)}.")
     ours = table[table["method"].isin(OURS)]
-    failed, slow = int(ours["error"].notna().sum()), int((ours["seconds"] > 120).sum())
+    n_failed, n_slow = int(ours["error"].notna().sum()), int((ours["seconds"] > 120).sum())
     return [
         f"- *At least 100 tables × 2 black boxes × 2 splits for each method that can be "
-        f"installed*, that is {GRID} combinations: "
+        f"installed*, that is {N_COMBINATIONS} combinations: "
         + (f"reached by {complete_methods}" if complete_methods else "reached by no method")
-        + f". Most of ours: {mine[0]}, {n_cells[mine[0]]}; of others: {other_methods[0]}, "
-        f"{n_cells[other_methods[0]]}.",
-        *short_of(rows, {name: int(n) for name, n in n_cells.items() if n < GRID}),
+        + f". Most of ours: {our_methods[0]}, {n_cells[our_methods[0]]}; of others: "
+        f"{other_methods[0]}, {n_cells[other_methods[0]]}.",
+        *describe_missing_cells(
+            rows, {name: int(n) for name, n in n_cells.items() if n < N_COMBINATIONS}
+        ),
         "- *Any 50 cells that are measured again have the same figures.* `run.py --verify 50` "
         "measures them.",
         "- *The first mean rank, significantly, among all peers with their default settings and "
         "trees tuned for the same score* (Friedman, Holm; random forest, split 0):",
-        *first,
+        *rank_lines,
         "- *Better than scikit-learn's tree with as many leaves.* Numbers of tables where the "
         "score is better and worse:",
-        *even,
+        *equal_size_lines,
         "- *Defaults of the search are tuned on at most half of the tables.* They were tuned on "
         "tables at even positions in the order of names; ranks on the others are in parentheses.",
         "- *No cell of ours fails, exceeds two minutes, or uses a constant column or an "
-        f"identifier.* Of {len(ours)} cells, {failed} failed, {slow} took longer, and "
+        f"identifier.* Of {len(ours)} cells, {n_failed} failed, {n_slow} took longer, and "
         f"{int((ours['odd'] > 0).sum())} use such a column.",
         "",
     ]
 
 
-def variants(table: pd.DataFrame) -> list[str]:
+def variants_section(table: pd.DataFrame) -> list[str]:
     """Evaluate other defaults of CART on even and odd tables."""
     lines = []
     for suite, part in table[table["error"].isna()].groupby("suite"):
@@ -441,11 +456,11 @@ def variants(table: pd.DataFrame) -> list[str]:
         )
         tables = sorted(set(wide.index.get_level_values("data")))
         half = pd.Series(wide.index.get_level_values("data").map(tables.index) % 2, wide.index)
-        for method in [name for name in wide["ice"] if name.startswith(VARIANT)]:
-            for name, chosen in (("even", half == 0), ("odd", half == 1)):
-                columns = wide[chosen]
+        for method in [name for name in wide["ice"] if name.startswith(VARIANT_PREFIX)]:
+            for name, in_half in (("even", half == 0), ("odd", half == 1)):
+                columns = wide[in_half]
                 n_tables = int(columns["ice"][method].notna().sum())
-                cells = [str(suite), method.removeprefix(VARIANT), f"{name} ({n_tables})"]
+                cells = [str(suite), method.removeprefix(VARIANT_PREFIX), f"{name} ({n_tables})"]
                 for score in ("ice", "fidelity", "n_rules"):
                     gain = (columns[score][method] - columns[score]["CART"]).dropna()
                     cells.append(f"{gain.mean():+.3f}")
@@ -460,14 +475,14 @@ def variants(table: pd.DataFrame) -> list[str]:
         "which was chosen on the even tables. Differences of other defaults from it:"
     )
     head = ["suite", "CART with", "tables", "ICE", "fidelity", "rules", "p of fidelity (Wilcoxon)"]
-    return [text, *lines_of(lines, head, left=3)]
+    return [text, *format_table(lines, head, n_text=3)]
 
 
 def compare_with_best_peer(table: pd.DataFrame) -> pd.DataFrame:
     """Return the search and the best method of others by ICE, for each cell that both have."""
     keys = ["suite", "data", "black_box", "seed"]
-    successful = table[table["error"].isna() & ~table["method"].map(sized)]
-    ours = successful[successful["method"] == SEARCHED].set_index(keys)
+    successful = table[table["error"].isna() & ~table["method"].map(is_sized_tree)]
+    ours = successful[successful["method"] == SEARCH].set_index(keys)
     other_methods = successful[~successful["method"].isin(OURS)].sort_values("ice", ascending=False)
     best = other_methods.drop_duplicates(keys).set_index(keys)
     joined = ours[["ice", "n_rules", "fidelity", "performance"]].join(
@@ -476,42 +491,43 @@ def compare_with_best_peer(table: pd.DataFrame) -> pd.DataFrame:
     return joined.assign(lost=joined["ice_other"] - joined["ice"])
 
 
-def losses(table: pd.DataFrame) -> list[str]:
+def losses_section(table: pd.DataFrame) -> list[str]:
     """List the tables on which a method of others has a better ICE than the search."""
     keys = ["suite", "data", "black_box", "seed"]
-    successful = table[table["error"].isna() & ~table["method"].map(sized)]
+    successful = table[table["error"].isna() & ~table["method"].map(is_sized_tree)]
     joined = compare_with_best_peer(table)
     if not len(joined):
         return ["The search was not run.", ""]
-    won, lost = joined["lost"] < -1e-9, joined["lost"] > 1e-9
+    is_won, is_lost = joined["lost"] < -1e-9, joined["lost"] > 1e-9
     text = [
         f"The best peer of a cell is the method of others with the best ICE there, an opponent "
-        f"that nobody could choose in advance. `{SEARCHED}` has a better ICE on {int(won.sum())} "
-        f"of {len(joined)} cells, an equal one on {int((~won & ~lost).sum())}, and a worse one on "
-        f"{int(lost.sum())}; it is worse by more than {WORTH} on "
-        f"{int((joined['lost'] > WORTH).sum())}. The mean difference is "
+        f"that nobody could choose in advance. `{SEARCH}` has a better ICE on {int(is_won.sum())} "
+        f"of {len(joined)} cells, an equal one on {int((~is_won & ~is_lost).sum())}, and a worse "
+        f"one on {int(is_lost.sum())}; it is worse by more than {MIN_LOSS} on "
+        f"{int((joined['lost'] > MIN_LOSS).sum())}. The mean difference is "
         f"{-joined['lost'].mean():+.4f}.",
     ]
-    for mine, theirs, score in TWINS:
+    for search, tree, score in SEARCHES_AND_TREES:
         values = successful.set_index(keys)[["method", score]]
-        gap = values[score][values["method"] == mine] - values[score][values["method"] == theirs]
+        gap = values[score][values["method"] == search] - values[score][values["method"] == tree]
         gap = gap.dropna().groupby(["suite", "data"]).mean()  # cells of one table are alike
         if len(gap):
-            counts, p = counted(gap if score == "ice" else -gap)
+            counts, p = count_gains(gap if score == "ice" else -gap)
             ahead, behind = counts.split(", ")
             text += [
                 "",
-                f"`{mine}` compared with `{theirs}`, means over black boxes and splits of a table: "
+                f"`{search}` compared with `{tree}`, means over black boxes and splits of a table: "
                 f"the median difference of {SCORE_LABELS[score]} is {gap.median():+.3g}; the "
                 f"search is ahead on {ahead} of {len(gap)} tables and behind on {behind} "
                 f"(Wilcoxon, p = {p}).",
             ]
-    worst = joined[joined["lost"] > WORTH].sort_values("lost", ascending=False).head(12)
-    more = (joined["n_rules"] > joined["n_rules_other"])[worst.index]
-    if len(worst):
-        why = (
-            f"In {int(more.sum())} of the {len(worst)} largest losses, the search has more rules "
-            f"than the peer; in the other {int((~more).sum())}, it has worse predictions."
+    largest_losses = joined[joined["lost"] > MIN_LOSS].sort_values("lost", ascending=False).head(12)
+    has_more_rules = (joined["n_rules"] > joined["n_rules_other"])[largest_losses.index]
+    if len(largest_losses):
+        reason = (
+            f"In {int(has_more_rules.sum())} of the {len(largest_losses)} largest losses, the "
+            f"search has more rules than the peer; in the other "
+            f"{int((~has_more_rules).sum())}, it has worse predictions."
         )
         lines = [
             [
@@ -524,52 +540,56 @@ def losses(table: pd.DataFrame) -> list[str]:
                 format_value(r.n_rules_other, 0),
                 format_value(r.performance_other),
             ]
-            for k, r in zip(worst.index, worst.itertuples(), strict=True)
+            for k, r in zip(largest_losses.index, largest_losses.itertuples(), strict=True)
         ]
         head = ["table", "ICE", "rules", "p", "best peer", "its ICE", "rules", "p"]
-        text += ["", why, *lines_of(lines, head)]
+        text += ["", reason, *format_table(lines, head)]
     return [*text, ""]
 
 
-def troubles(table: pd.DataFrame) -> list[str]:
-    failed = table[table["error"].notna()]
-    kinds = failed.groupby(["method", "error"]).size().reset_index(name="cells")
-    kinds = kinds.sort_values("cells", ascending=False).head(25)
+def failures_section(table: pd.DataFrame) -> list[str]:
+    """List reasons of cells without rules, and problems of our own cells."""
+    failed_cells = table[table["error"].notna()]
+    reasons = failed_cells.groupby(["method", "error"]).size().reset_index(name="cells")
+    reasons = reasons.sort_values("cells", ascending=False).head(25)
     text = ["### Cells without rules", ""]
-    text += lines_of(
-        [[str(r.method), str(r.cells), str(r.error).replace("|", "/")] for r in kinds.itertuples()],
+    text += format_table(
+        [
+            [str(r.method), str(r.cells), str(r.error).replace("|", "/")]
+            for r in reasons.itertuples()
+        ],
         ["method", "cells", "reason"],
     )
     ours = table[table["method"].isin(OURS)]
-    mine = ours[ours["error"].notna()]
-    odd = table[table["odd"] > 0].groupby("method").size()
-    slow = ours[ours["seconds"] > 120]
-    longest = ours.sort_values("seconds", ascending=False).head(3)
+    failures = ours[ours["error"].notna()]
+    n_unsuitable = table[table["odd"] > 0].groupby("method").size()
+    slow_cells = ours[ours["seconds"] > 120]
+    slowest_cells = ours.sort_values("seconds", ascending=False).head(3)
     text += [
         "### Our own cells",
         "",
-        f"- {len(mine)} of {len(ours)} failed"
+        f"- {len(failures)} of {len(ours)} failed"
         + (
-            f": {', '.join(sorted(set(mine['method'] + ' on ' + mine['data'])))[:600]}."
-            if len(mine)
+            f": {', '.join(sorted(set(failures['method'] + ' on ' + failures['data'])))[:600]}."
+            if len(failures)
             else "."
         ),
-        f"- {len(slow)} took more than two minutes, on cores shared with other programs; the "
+        f"- {len(slow_cells)} took more than two minutes, on cores shared with other programs; the "
         "longest: "
-        + ", ".join(f"{r.method} on {r.data} {r.seconds:.0f} s" for r in longest.itertuples())
+        + ", ".join(f"{r.method} on {r.data} {r.seconds:.0f} s" for r in slowest_cells.itertuples())
         + ".",
-        f"- {int(odd.reindex(list(OURS)).fillna(0).sum())} use a column that is constant in the "
-        "training rows or numbers the rows. Cells of all methods: "
-        + (", ".join(f"{name} {n}" for name, n in odd.items()) or "none")
+        f"- {int(n_unsuitable.reindex(list(OURS)).fillna(0).sum())} use a column that is constant "
+        "in the training rows or numbers the rows. Cells of all methods: "
+        + (", ".join(f"{name} {n}" for name, n in n_unsuitable.items()) or "none")
         + ".",
         "",
     ]
     return text
 
 
-def hidden(table: pd.DataFrame) -> list[str]:
+def measures_section(table: pd.DataFrame) -> list[str]:
     """Tabulate measures that the scores do not include, and their correlation with the scores."""
-    successful = table[table["error"].isna() & ~table["method"].map(sized)]
+    successful = table[table["error"].isna() & ~table["method"].map(is_sized_tree)]
     names = [name for name in MEASURES if successful[name].notna().any()]
     if not names:
         return []
@@ -579,21 +599,21 @@ def hidden(table: pd.DataFrame) -> list[str]:
         [bold(str(m)), *(format_value(v) for v in row)]
         for m, row in zip(means.index, means.to_numpy(), strict=True)
     ]
-    heads = [name.removeprefix("neg_").replace("_", " ") for name in names]
+    titles = [name.removeprefix("neg_").replace("_", " ") for name in names]
     text = [
         "Means over all cells of a method, in the order of ICE: literals per rule, share of rows "
         "on which rules contradict each other, share of literals that no training row needs, error "
         "of the printed purity, gap between the mean fidelity and that of the worst class, and "
         "fidelity on interpolated rows ([definitions](../../docs/guide/beyond_scores.md)).",
-        *lines_of(lines, ["method", *heads]),
+        *format_table(lines, ["method", *titles]),
     ]
-    within = successful.groupby(["suite", "data", "black_box", "seed"])
+    groups = successful.groupby(["suite", "data", "black_box", "seed"])
     correlations = {}
     for name in ("fire", "fidelity", *names):
         sign = -1 if name == "fire" else 1
         rows = [
             (sign * part[name]).corr(part["ice"], method="kendall")
-            for _, part in within
+            for _, part in groups
             if part[["ice", name]].dropna().nunique().min() > 2
         ]
         rows = [value for value in rows if value == value]
@@ -610,13 +630,13 @@ def hidden(table: pd.DataFrame) -> list[str]:
 
 
 def write_readme(table: pd.DataFrame) -> None:
-    """Write the page."""
-    standings = first_ranks(table)
-    compared = table[~table["method"].str.startswith(VARIANT)]
+    """Write the page README.md."""
+    best = best_ranks(table)
+    compared = table[~table["method"].str.startswith(VARIANT_PREFIX)]
     parts = [
         "# The arena: a comparison of rule extractors",
         "",
-        *summarize(compared, standings),
+        *summary_section(compared, best),
         "## Setup",
         "",
         "This page is written by `python benchmarks/arena/findings.py` from "
@@ -642,24 +662,24 @@ def write_readme(table: pd.DataFrame) -> None:
         "of tables on which a score is better and worse, with Wilcoxon's p. Trees have 2 to 16 "
         "leaves; shorter and longer rule lists have no counterpart.",
         "",
-        *equal_sizes(table),
+        *equal_size_section(table),
         "## Mean ranks on held-out rows",
         "",
-        *ranks(compared),
+        *ranks_section(compared),
         "## Losses",
         "",
-        *losses(compared),
-        *variants(table),
+        *losses_section(compared),
+        *variants_section(table),
         "## Measures beyond the scores",
         "",
-        *hidden(compared),
+        *measures_section(compared),
         "## Targets",
         "",
-        *targets(table, standings),
+        *targets_section(table, best),
         "## Cells",
         "",
-        *coverage(table),
-        *troubles(table),
+        *coverage_section(table),
+        *failures_section(table),
     ]
     text = "\n".join(parts)
     while "\n\n\n" in text:
@@ -679,7 +699,7 @@ def write_pages(folder: Path, runs: Path) -> None:
             if not row_files:
                 continue
             rows = pd.concat([read_rows(path) for path in row_files], ignore_index=True)
-            rows = rows[~rows["extractor"].map(sized)]
+            rows = rows[~rows["extractor"].map(is_sized_tree)]
             with tempfile.TemporaryDirectory() as work_folder:
                 rows.to_csv(Path(work_folder) / "rows.csv", index=False)
                 rule_lines = [
@@ -688,7 +708,7 @@ def write_pages(folder: Path, runs: Path) -> None:
                     for line in read_complete_lines(p.with_name("rules.jsonl"))
                 ]
                 rule_lines = [
-                    line for line in rule_lines if not sized(json.loads(line)["extractor"])
+                    line for line in rule_lines if not is_sized_tree(json.loads(line)["extractor"])
                 ]
                 (Path(work_folder) / "rules.jsonl").write_text("\n".join(["{}", *rule_lines, ""]))
                 path = folder / f"{suite}-{box}.html"
@@ -704,7 +724,9 @@ def write_pages(folder: Path, runs: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pages", type=Path, metavar="FOLDER")
-    parser.add_argument("--runs", type=Path, default=CACHE, help="--folder of run.py")
+    parser.add_argument(
+        "--runs", type=Path, default=CACHE, help="folder of the runs, as --folder of run.py"
+    )
     options = parser.parse_args()
     write_readme(pd.read_csv(FOLDER / "results.csv", dtype={"error": str}))
     if options.pages is not None:

@@ -6,12 +6,12 @@
 The pages are written by `findings.py`, `fidelity_report.py`, `fidelity_regression.py`,
 `tuned_trees.py` and `score_agreement.py`. This script shares no code with them and does not import
 the package: it reads the CSV files with the standard library and computes ranks, tests and
-correlations itself. A figure is compared within half a unit of its last digit. A number of a page
-that no check covers is a difference, too. Of the README of the project, it checks the comparison
-with other tools and the factors of the example score.
+correlations itself. Figures are compared within half a unit of the last digit. Numbers that no
+check covers also count as differences. In the README of the project, it checks the comparison with
+other tools, the statements on fidelity and tuned trees, and the factors of the example score.
 
-`--rerun` measures random cells of `results.csv` again (`run.py --verify`). Exits with 1 if anything
-differs.
+`--rerun` measures random cells of `results.csv` again (`run.py --verify`). The exit code is 1 if
+anything differs.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from referee_fidelity import (
     check_fidelity,
     check_fidelity_regression,
     check_tuned_trees,
+    compare_methods,
     fidelity_rows,
-    versus,
 )
 from referee_pages import Page
 from referee_scores import check_scores
@@ -62,8 +62,8 @@ def check_readme(page: Page, rows: list[Row]) -> None:
 
 
 def check_readme_on_fidelity(page: Page, rows: list[Row]) -> None:
-    """Check what the README says about fidelity at equal size."""
-    tree, figs = (versus(rows, "search", rival) for rival in ("CART", "FIGS"))
+    """Check the statements of the README on fidelity at equal size."""
+    tree, figs = (compare_methods(rows, "search", rival) for rival in ("CART", "FIGS"))
     cpu = [row["cpu_seconds"] for row in rows if row["method"] == "search"]
     if tree is None or figs is None:
         page.fail("compares with methods that were not measured")
@@ -73,12 +73,12 @@ def check_readme_on_fidelity(page: Page, rows: list[Row]) -> None:
     page.claim("and on ", figs["ratio"], " times as many as FIGS")
     page.claim("geometric means over ", tree["tables"], " tables with two models")
     page.claim("The search takes about ", float(np.median(cpu)), " s of CPU time per table")
-    of_tree = [row["seconds"] for row in rows if row["method"] == "CART"]
-    page.claim("a tree about ", float(np.median(of_tree)), " s ([fidelity]")
+    tree_seconds = [row["seconds"] for row in rows if row["method"] == "CART"]
+    page.claim("a tree about ", float(np.median(tree_seconds)), " s ([fidelity]")
 
 
 def check_readme_on_tuned_trees(page: Page, rows: list[Row]) -> None:
-    """Check what the README says about the default search and tuned trees."""
+    """Check the statements of the README on the default search and tuned trees."""
     latest = {(row["data"], row["suite"], row["score"]): row for row in rows}
     for score, label in (("ice", "ICE"), ("neg_fire", "FiRe"), ("neg_q", "Q")):
         changes = [row["search"] - row["tree"] for row in latest.values() if row["score"] == score]
@@ -90,9 +90,9 @@ def check_readme_on_tuned_trees(page: Page, rows: list[Row]) -> None:
 def check_example_score(page: Page) -> None:
     """Check that the factors of the example score follow from F1 and the number of rules."""
     heading = "What 0.97 means"
-    begin, end = page.section(heading)
+    start, end = page.section(heading)
     match = re.compile(r"weighted F1 ([\d.]+) .*?\| (\d+) rules \|", re.S).search(
-        page.text, begin, end
+        page.text, start, end
     )
     if match is None:
         page.fail(f"names no weighted F1 and number of rules under {heading!r}")

@@ -26,10 +26,10 @@ from scipy.stats import chi2
 
 OURS = ("CART", "CREAM", "ExACT", "GridEx", "GridREx", "ITER", "REAL", "Trepan", "OptimalTree")
 OURS += ("OptimalList", "search ICE", "search FiRe")
-BOX, GRID = "random-forest", 400
+BLACK_BOX, N_COMBINATIONS = "random-forest", 400
 SCORES = {"ice": "ICE", "fire": "FiRe", "fidelity": "fidelity"}
-HIDDEN = ("terms_per_rule", "neg_negative_overlap", "neg_redundant_literals")
-HIDDEN += ("neg_calibration_error", "neg_fidelity_gap", "fidelity_interpolated")
+OTHER_MEASURES = ("terms_per_rule", "neg_negative_overlap", "neg_redundant_literals")
+OTHER_MEASURES += ("neg_calibration_error", "neg_fidelity_gap", "fidelity_interpolated")
 
 
 def is_sized(row: Row) -> bool:
@@ -52,7 +52,7 @@ def cell_of(row: Row) -> tuple[str, str, str, float]:
     return row["suite"], row["data"], row["black_box"], row["seed"]
 
 
-def methods_everywhere(rows: Sequence[Row]) -> list[Row]:
+def complete_methods(rows: Sequence[Row]) -> list[Row]:
     """Return the rows of the methods that were run on all cells."""
     cells = {cell_of(row) for row in rows}
     counts = Counter(row["method"] for row in rows)
@@ -73,7 +73,7 @@ def check_arena(page: Page, rows: list[Row]) -> None:
     check_losses(page, [row for row in ranked if not is_sized(row) and not row["error"]])
     check_variants(page, [row for row in rows if not row["error"]])
     check_failures(page, rows)
-    check_hidden(page, [row for row in ranked if not is_sized(row) and not row["error"]])
+    check_measures(page, [row for row in ranked if not is_sized(row) and not row["error"]])
     page.name("Trees have 2 to 16 leaves", "a level of 5 %", "(1 is the same order)")
     page.name("at most 2,000 rows", "(random forest, split 0), is")
     page.claim(
@@ -106,7 +106,7 @@ def check_arena_coverage(page: Page, rows: list[Row]) -> None:
         " black boxes × ",
         2,
         " splits, that is ",
-        GRID,
+        N_COMBINATIONS,
         " combinations, for each method; ",
         len(combinations),
         " combinations were measured",
@@ -134,7 +134,7 @@ def check_arena_coverage(page: Page, rows: list[Row]) -> None:
     )
 
 
-def check_arena_targets(page: Page, everything: list[Row], rows: list[Row]) -> None:
+def check_arena_targets(page: Page, all_rows: list[Row], rows: list[Row]) -> None:
     """Check the comparison with the targets."""
     heading = "Targets"
     n_cells = {name[0]: len(part) for name, part in group_by(rows, "method").items()}
@@ -142,14 +142,14 @@ def check_arena_targets(page: Page, everything: list[Row], rows: list[Row]) -> N
     match = re.compile(
         r"reached by ([^.]*)\. Most of ours: ([^,]*), (\d+); of others: ([^,]*), (\d+)"
     ).search(page.text, begin, end)
-    complete = {name for name, n in n_cells.items() if n >= GRID}
-    most = [
+    complete = {name for name, n in n_cells.items() if n >= N_COMBINATIONS}
+    largest_counts = [
         max(n for name, n in n_cells.items() if (name in OURS) == ours) for ours in (True, False)
     ]
     if match is None or {*match[1].split(", ")} != complete:
         page.fail(f"should list as complete: {', '.join(sorted(complete))}")
-    elif [n_cells[match[2]], n_cells[match[4]], int(match[3]), int(match[5])] != most * 2:
-        page.fail(f"the most cells are {most}, not {match[0]!r}")
+    elif [n_cells[match[2]], n_cells[match[4]], int(match[3]), int(match[5])] != largest_counts * 2:
+        page.fail(f"the most cells are {largest_counts}, not {match[0]!r}")
     page.claim(
         "At least ",
         100,
@@ -158,7 +158,7 @@ def check_arena_targets(page: Page, everything: list[Row], rows: list[Row]) -> N
         " black boxes × ",
         2,
         " splits for each method that can be installed*, that is ",
-        GRID,
+        N_COMBINATIONS,
         " combinations",
     )
     if match is not None:
@@ -169,14 +169,16 @@ def check_arena_targets(page: Page, everything: list[Row], rows: list[Row]) -> N
         for name, part in group_by(imbalanced, "method").items()
     }
     for name, n in n_cells.items():
-        if n >= GRID or name == "GridREx":
+        if n >= N_COMBINATIONS or name == "GridREx":
             continue
         n_missing = max(n_tables.values()) - n_tables.get(name, 0)
-        more = [", none on ", n_missing, " tables"] if n_missing else []
-        page.claim(f"{name} (", n, " combinations", *more, heading=heading)
+        missing_text = [", none on ", n_missing, " tables"] if n_missing else []
+        page.claim(f"{name} (", n, " combinations", *missing_text, heading=heading)
     page.name("Any 50 cells that are measured again", "(Friedman, Holm; random forest, split 0)")
-    check_first_ranks(page, [row for row in rows if row["black_box"] == BOX and row["seed"] == 0])
-    gains = gains_over_trees(everything)
+    check_first_ranks(
+        page, [row for row in rows if row["black_box"] == BLACK_BOX and row["seed"] == 0]
+    )
+    gains = gains_over_trees(all_rows)
     for name in ("search ICE", "CART", "OptimalList", "OptimalTree", "Trepan", "CREAM", "ExACT"):
         part = [g for g in gains if g["method"] == name and not math.isnan(g["fidelity"])]
         claim: list[Any] = [f"  - {name}, ", len(part), " tables: "]
@@ -192,7 +194,7 @@ def check_arena_targets(page: Page, everything: list[Row], rows: list[Row]) -> N
                 ")",
             ]
         page.claim(*claim, heading=heading)
-    ours = [row for row in everything if row["method"] in OURS]
+    ours = [row for row in all_rows if row["method"] in OURS]
     page.claim(
         "Of ",
         len(ours),
@@ -217,7 +219,7 @@ def check_first_ranks(page: Page, rows: list[Row]) -> None:
     ]
     kinds: dict[str, dict[str, list[str]]] = {}
     for suite, part in [*parts, ("all classification tables", classified)]:
-        complete = methods_everywhere(part)
+        complete = complete_methods(part)
         for score in SCORES:
             ranks = mean_ranks(complete, score)
             p_values = holm_p_values(ranks, len(group_by(complete, "data")))
@@ -253,8 +255,8 @@ def check_arena_ranks(page: Page, rows: list[Row]) -> None:
     for (suite,), part in group_by(rows, "suite").items():
         check_ranking(
             page,
-            f"{suite}, {BOX}, split 0",
-            [r for r in part if r["black_box"] == BOX and r["seed"] == 0],
+            f"{suite}, {BLACK_BOX}, split 0",
+            [r for r in part if r["black_box"] == BLACK_BOX and r["seed"] == 0],
         )
         n_tables = len(group_by(part, "data"))
         settings = {
@@ -274,7 +276,7 @@ def check_arena_ranks(page: Page, rows: list[Row]) -> None:
 
 def check_ranking(page: Page, title: str, part: list[Row]) -> None:
     """Check one table of mean ranks and the tests below it."""
-    rows = methods_everywhere(part)
+    rows = complete_methods(part)
     names = sorted({row["data"] for row in part})
     heading = f"{title}: {len(names)} tables"
     ranks = {score: mean_ranks(rows, score) for score in SCORES}
@@ -328,7 +330,7 @@ def friedman_p(rows: list[Row], score: str, n_permutations: int = 9999) -> float
     n_tables, k = ranks.shape
     excess = observed - k * (n_tables * (k + 1) / 2) ** 2
     statistic = (k - 1) * excess / ((ranks - (k + 1) / 2) ** 2).sum()
-    if chi2.sf(statistic, k - 1) < 1e-9:  # no permutation will be as large
+    if chi2.sf(statistic, k - 1) < 1e-9:  # no permutation has a statistic as large
         return 1 / (n_permutations + 1)
     rng = np.random.default_rng(1)
     n_as_large = 0
@@ -339,7 +341,7 @@ def friedman_p(rows: list[Row], score: str, n_permutations: int = 9999) -> float
 
 
 def gains_over_trees(rows: list[Row]) -> list[Row]:
-    """Return by how much methods beat the smallest-named tree of equal size, per table."""
+    """Return the gains of methods over the smallest tree of equal size, per table."""
     trees: dict[tuple[Any, ...], Row] = {}
     for row in rows:
         if is_sized(row) and not row["error"]:
@@ -408,16 +410,16 @@ def check_losses(page: Page, rows: list[Row]) -> None:
         for cell, row in ours.items()
         if (cell,) in peers
     }
-    won, lost = sum(g < -1e-9 for g in gaps.values()), sum(g > 1e-9 for g in gaps.values())
+    n_won, n_lost = sum(g < -1e-9 for g in gaps.values()), sum(g > 1e-9 for g in gaps.values())
     page.claim(
         "has a better ICE on ",
-        won,
+        n_won,
         " of ",
         len(gaps),
         " cells, an equal one on ",
-        len(gaps) - won - lost,
+        len(gaps) - n_won - n_lost,
         ", and a worse one on ",
-        lost,
+        n_lost,
         "; it is worse by more than ",
         0.01,
         " on ",
@@ -428,11 +430,11 @@ def check_losses(page: Page, rows: list[Row]) -> None:
     )
     page.claim(
         "is ahead on ",
-        won,
+        n_won,
         ", equal on ",
-        len(gaps) - won - lost,
+        len(gaps) - n_won - n_lost,
         " and behind on ",
-        lost,
+        n_lost,
         " of ",
         len(gaps),
         " cells",
@@ -472,10 +474,12 @@ def check_losses(page: Page, rows: list[Row]) -> None:
             ")",
             heading=heading,
         )
-    worst = sorted((g, c) for c, g in gaps.items() if g > 0.01)[::-1][:12]
-    printed = {cells[0]: cells[4] for _, cells in page.rows(LOSS_HEAD, heading)} if worst else {}
+    largest_losses = sorted((g, c) for c, g in gaps.items() if g > 0.01)[::-1][:12]
+    printed = (
+        {cells[0]: cells[4] for _, cells in page.rows(LOSS_HEAD, heading)} if largest_losses else {}
+    )
     expected, n_larger = [], 0
-    for _, cell in worst:
+    for _, cell in largest_losses:
         key = f"{cell[1]} ({cell[0]}, {cell[2]})"
         best = max(p["ice"] for p in peers[(cell,)])
         tied = [p for p in peers[(cell,)] if p["ice"] == best]
@@ -494,14 +498,14 @@ def check_losses(page: Page, rows: list[Row]) -> None:
                 peer["performance"],
             )
         )
-    if worst:
+    if largest_losses:
         page.claim(
             "In ",
             n_larger,
             " of the ",
-            len(worst),
+            len(largest_losses),
             " largest losses, the search has more rules than the peer; in the other ",
-            len(worst) - n_larger,
+            len(largest_losses) - n_larger,
             ",",
         )
         page.table(LOSS_HEAD, expected, heading)
@@ -594,10 +598,10 @@ def check_failures(page: Page, rows: list[Row]) -> None:
     )
 
 
-def check_hidden(page: Page, rows: list[Row]) -> None:
-    """Check the measures that the scores leave out, and their agreement with ICE."""
+def check_measures(page: Page, rows: list[Row]) -> None:
+    """Check the measures that the scores do not include, and their agreement with ICE."""
     heading = "Measures beyond the scores"
-    names = [name for name in HIDDEN if values_of(rows, name)]
+    names = [name for name in OTHER_MEASURES if values_of(rows, name)]
     expected = [
         (bold(method), *(abs(mean(values_of(part, name))) for name in names))
         for (method,), part in group_by(rows, "method").items()

@@ -19,7 +19,7 @@ TARGETS = {"Trepan (before)": 0.85, "CART": 0.65, "FIGS": 1.0, "pycontree": 1.0,
 
 
 def fidelity_rows(path: Path) -> list[Row]:
-    """Return the last row of each cell; of the search, those of the measured commits."""
+    """Return the last row of each cell; rows of the search must be of the measured commits."""
     rows = read_cells(path, ("data", "black_box", "method", "commit", "suite", "error"))
     last = [row["commit"] for row in rows if row["method"] == "search"][-1:]
     commits = SAME_SEARCH if set(last) <= set(SAME_SEARCH) else last
@@ -31,8 +31,8 @@ def fidelity_rows(path: Path) -> list[Row]:
     return list(latest.values())
 
 
-def per_table(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
-    """Return means by table: smoothed disagreement, correctness, fidelity, rules."""
+def means_by_table(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
+    """Return the mean disagreement (smoothed), correctness, fidelity and rules by table."""
     means = {}
     for (data,), part in group_by(rows, "data").items():
         smooth = 0.5 / mean(row["n_test"] for row in part)
@@ -43,7 +43,7 @@ def per_table(rows: Iterable[Row]) -> dict[str, dict[str, float]]:
     return means
 
 
-def versus(rows: Iterable[Row], first: str, second: str) -> dict[str, Any] | None:
+def compare_methods(rows: Iterable[Row], first: str, second: str) -> dict[str, Any] | None:
     """Compare two methods on the cells that both completed."""
     by_method: dict[str, dict[Any, Row]] = {first: {}, second: {}}
     for row in rows:
@@ -53,7 +53,7 @@ def versus(rows: Iterable[Row], first: str, second: str) -> dict[str, Any] | Non
     if not common:
         return None
     ordered = [key for key in by_method[first] if key in common]
-    a, b = (per_table([by_method[name][key] for key in ordered]) for name in (first, second))
+    a, b = (means_by_table([by_method[name][key] for key in ordered]) for name in (first, second))
     changes = [math.log(a[t]["disagreement"]) - math.log(b[t]["disagreement"]) for t in sorted(a)]
     gains = [a[t]["correctness"] - b[t]["correctness"] for t in sorted(a)]
     differs = [c for c in changes if abs(c) > 1e-12]
@@ -87,21 +87,24 @@ def check_fidelity(page: Page, rows: list[Row]) -> None:
     for opponent in ("CART", "Trepan (before)"):
         expected = []
         for method in methods:
-            whole = versus(rows, method, opponent)
-            if method == opponent or whole is None:
+            overall = compare_methods(rows, method, opponent)
+            if method == opponent or overall is None:
                 continue
-            parts = [versus([r for r in rows if r[c] == v], method, opponent) for c, v in filters]
+            parts = [
+                compare_methods([r for r in rows if r[c] == v], method, opponent)
+                for c, v in filters
+            ]
             ratios = [part["ratio"] if part else NAN for part in parts]
             expected.append(
                 (
                     method,
-                    whole["tables"],
-                    whole["ratio"],
+                    overall["tables"],
+                    overall["ratio"],
                     *ratios,
-                    whole["p"],
-                    whole["record"],
-                    whole["correctness"],
-                    whole["correctness_p"],
+                    overall["p"],
+                    overall["record"],
+                    overall["correctness"],
+                    overall["correctness_p"],
                 )
             )
         page.table(head, expected, f"Disagreement relative to {opponent}")
@@ -165,12 +168,12 @@ def check_fidelity_targets(page: Page, rows: list[Row]) -> None:
         page.name("Between them, it changed only for tables with more than 8 rules, whose ")
         is_old = [row["commit"] == SAME_SEARCH[0] for row in rows if row["method"] == "search"]
         limits = [row["limit"] for row in rows if row["method"] == "search"]
-        if any(old and limit > 8 for old, limit in zip(is_old, limits, strict=True)):
+        if any(is_early and limit > 8 for is_early, limit in zip(is_old, limits, strict=True)):
             page.fail("a cell with more than 8 rules is of the earlier commit")
     expected = []
     for peer, limit in TARGETS.items():
         for half in ("all", "even", "odd"):
-            part = versus([r for r in rows if half in ("all", r["half"])], "search", peer)
+            part = compare_methods([r for r in rows if half in ("all", r["half"])], "search", peer)
             if part is None:
                 continue
             is_reached = (
@@ -205,7 +208,7 @@ def check_fidelity_targets(page: Page, rows: list[Row]) -> None:
     page.table([*head, "correctness", "p of correctness", ""], expected, "Targets of the search", 2)
     for opponent in ("Trepan (before)", "CART"):
         means = [
-            per_table(r for r in rows if r["method"] == name and not math.isnan(r["fidelity"]))
+            means_by_table(r for r in rows if r["method"] == name and not math.isnan(r["fidelity"]))
             for name in ("search", opponent)
         ]
         gaps = [
@@ -222,12 +225,12 @@ def check_fidelity_targets(page: Page, rows: list[Row]) -> None:
 
 
 def check_fidelity_methods(page: Page, rows: list[Row], methods: Sequence[str]) -> None:
-    """Check the figures of each method on its own."""
+    """Check the table of methods."""
     expected = []
     for method in methods:
         group = [row for row in rows if row["method"] == method]
         completed = [row for row in group if not math.isnan(row["fidelity"])]
-        means = per_table(completed).values()
+        means = means_by_table(completed).values()
         seconds, cpu = ([row[c] for row in completed] for c in ("seconds", "cpu_seconds"))
         expected.append(
             (
@@ -266,13 +269,13 @@ def check_fidelity_methods(page: Page, rows: list[Row], methods: Sequence[str]) 
         )
 
 
-# --- the page on models of numbers ----------------------------------------------------------------
+# --- the page on regression -----------------------------------------------------------------------
 
-_METHODS_OF_NUMBERS = ("search, constants", "search", "CART", "CART on queries", "FIGS")
+_REGRESSION_METHODS = ("search, constants", "search", "CART", "CART on queries", "FIGS")
 
 
 def check_fidelity_regression(page: Page, rows: list[Row]) -> None:
-    """Check the comparison of short rule lists for models of numbers."""
+    """Check the comparison of short rule lists for regression models."""
     keys = ("data", "black_box", "seed", "method")
     rows = list({tuple(row[key] for key in keys): row for row in rows}.values())
     searched = group_by((row for row in rows if row["method"].startswith("search")), "method")
@@ -281,14 +284,14 @@ def check_fidelity_regression(page: Page, rows: list[Row]) -> None:
         *(f"*{name}* at {', '.join(part)}" for name, part in commits.items()),
         "at most 8 rules",
         "8 leaves",
-        "about 10,000 rows",
+        "the black box on 10,000 rows",
         "max_rules=8",
     )
     rows = [row for row in rows if not row["error"]]
     by_method = group_by(rows, "method")
     expected = []
     means = {}
-    for method in _METHODS_OF_NUMBERS:
+    for method in _REGRESSION_METHODS:
         cells = by_method[(method,)]
         tables = group_by(cells, "data")
         means[method] = {
@@ -310,7 +313,7 @@ def check_fidelity_regression(page: Page, rows: list[Row]) -> None:
     ours, rivals = means["search, constants"], []
     for rival in ("CART", "CART on queries", "FIGS"):
         changes = [(name, ours[name] - value) for name, value in sorted(means[rival].items())]
-        even = [change for place, (_, change) in enumerate(changes) if place % 2 == 0]
+        even = [change for position, (_, change) in enumerate(changes) if position % 2 == 0]
         numbers = [change for _, change in changes]
         rivals.append(
             (
@@ -335,10 +338,10 @@ def check_tuned_trees(page: Page, rows: list[Row]) -> None:
     expected = []
     rows = list({(row["suite"], row["data"], row["score"]): row for row in rows}.values())
     page.name("Commit of the search: " + ", ".join(sorted({r["commit"] for r in rows})) + ".")
-    for (score,), of_score in group_by(rows, "score").items():
-        suites = sorted({row["suite"] for row in of_score})
+    for (score,), score_rows in group_by(rows, "score").items():
+        suites = sorted({row["suite"] for row in score_rows})
         for suite in [*suites, "all"]:
-            part = [row for row in of_score if suite in ("all", row["suite"])]
+            part = [row for row in score_rows if suite in ("all", row["suite"])]
             changes = [
                 r["search"] - r["tree"] for r in part if not math.isnan(r["search"] - r["tree"])
             ]

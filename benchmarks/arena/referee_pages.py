@@ -1,4 +1,4 @@
-"""A page with figures, whose texts and tables the referee compares with expected ones."""
+"""Comparison of the texts and tables of a page with expected ones."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _FREE_NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
 
 @dataclass(frozen=True)
 class Rounded:
-    """A value that a page prints with this many significant digits."""
+    """Value that a page prints with a given number of significant digits."""
 
     value: float
     digits: int = 2
 
 
-def unit_of(printed: str) -> float:
+def last_digit_unit(printed: str) -> float:
     """Return the value of one in the last printed digit."""
     mantissa, _, exponent = printed.partition("e")
     return 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
@@ -39,14 +39,14 @@ def agrees(printed: str, expected: float | Rounded) -> bool:
         return math.isnan(value)
     if math.isnan(value):
         return False
-    unit = unit_of(printed)
+    unit = last_digit_unit(printed)
     if isinstance(expected, Rounded) and value:
         unit = 10.0 ** (math.floor(math.log10(abs(value))) - expected.digits + 1)
     return abs(float(printed) - value) <= 0.5 * unit * (1 + 1e-6) + 1e-12
 
 
 def pattern_of(parts: Sequence[Any]) -> re.Pattern[str]:
-    """Return the pattern of a text with numbers; a space is any white space."""
+    """Return the pattern of a text with numbers; spaces match any white space."""
     pieces = []
     for part in parts:
         if isinstance(part, str):
@@ -58,13 +58,13 @@ def pattern_of(parts: Sequence[Any]) -> re.Pattern[str]:
 
 
 def show(parts: Sequence[Any]) -> str:
-    """Write an expected text."""
+    """Return an expected text."""
     values = [part.value if isinstance(part, Rounded) else part for part in parts]
     return "".join(v if isinstance(v, str) else f"{v:.6g}" for v in values)
 
 
 class Page:
-    """A page, the differences found in it, and the parts of it that were checked."""
+    """Page with its differences and its checked parts."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -85,9 +85,9 @@ class Page:
         if match is None:
             self.fail(f"has no heading {heading!r}")
             return 0, 0
-        following = re.compile(r"^#+ ", flags=re.M).search(self.text, match.end())
+        next_heading = re.compile(r"^#+ ", flags=re.M).search(self.text, match.end())
         self.is_checked[match.start() : match.end()] = True
-        return match.start(), following.start() if following else len(self.text)
+        return match.start(), next_heading.start() if next_heading else len(self.text)
 
     def compare(self, match: re.Match[str], parts: Sequence[Any], row: str = "") -> None:
         """Compare the numbers of a matching text, which may be a cell of a row."""

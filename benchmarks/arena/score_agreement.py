@@ -426,7 +426,7 @@ def summary_section(groups: list[pd.DataFrame]) -> list[str]:
         find_winner(g, "FiRe")["candidate"] == "linear equation" for g in regression
     )
     terms = np.median([find_winner(g, "FiRe")["size_terms"] for g in regression])
-    flat_groups = find_flat_groups(groups)
+    is_flat = find_flat_groups(groups)
     return [
         "## Summary",
         "",
@@ -441,9 +441,9 @@ def summary_section(groups: list[pd.DataFrame]) -> list[str]:
         "rule improves FiRe only if it more than halves the errors.",
         f"- One linear equation, which counts as one rule, is best by FiRe(1) on {line} of the "
         f"tables for regression. The best rule sets by FiRe(1) have a median of {terms:.0f} terms.",
-        f"- On {format_share(flat_groups['5'])} of the tables, ICE(1, 1) hardly distinguishes rule sets whose "
-        "performance differs by 0.05 or more: its factor for errors falls from 0.993 to 0.982 as "
-        "the performance falls from 1 to 0.8.",
+        f"- On {format_share(is_flat['5'])} of the tables, ICE(1, 1) hardly distinguishes rule "
+        "sets whose performance differs by 0.05 or more: its factor for errors falls from 0.993 to "
+        "0.982 as the performance falls from 1 to 0.8.",
         "- ICE prefers short lists with ELSE, whose rules contradict each other if they are read "
         f"one by one (τ {t['ICE', 'negative_overlap']} with few contradictions). FiRe prefers few "
         f"rules, which are more stable (τ {t['FiRe', 'stability']}).",
@@ -479,25 +479,25 @@ def blind_spots_section(
             ["one linear equation is best (regression)", *line.values()],
         ],
     )
-    flat_groups = find_flat_groups(groups)
+    is_flat = find_flat_groups(groups)
     is_noisy = [
         (g["ICE"] >= g["ICE"].max() - g["ice_error"][g["ICE"].idxmax()]).sum() >= 3 for g in groups
     ]
     lines += [
         "- ICE(1, 1) is flat near its maximum: rule sets within 0.02 of the best differ by 0.05 or "
-        f"more in weighted F1 or R² on {format_share(flat_groups['5'])} of the tables, and by 0.10 or more on "
-        f"{format_share(flat_groups['10'])}.",
+        f"more in weighted F1 or R² on {format_share(is_flat['5'])} of the tables, and by 0.10 or "
+        f"more on {format_share(is_flat['10'])}.",
         "- Three or more rule sets are within one standard error of the best ICE(1, 1), by a "
         f"bootstrap of the held-out rows, on {format_share(is_noisy)} of the tables.",
     ]
     if arena:
-        flat_groups = find_flat_groups(arena)
+        is_flat = find_flat_groups(arena)
         is_single_rule = [
             find_winner(g, "FiRe")["n_rules"] == 1 for g in arena if (g["n_rules"] == 1).any()
         ]
         lines += [
-            f"- In the arena, these differences occur in {format_share(flat_groups['5'])} and "
-            f"{format_share(flat_groups['10'])} of the groups"
+            f"- In the arena, these differences occur in {format_share(is_flat['5'])} and "
+            f"{format_share(is_flat['10'])} of the groups"
             + (
                 ". Where a method gives a single rule, one rule is best by FiRe(1) in "
                 f"{format_share(is_single_rule)}."
@@ -506,19 +506,19 @@ def blind_spots_section(
             ),
         ]
     winners = [find_winner(g, "ICE") for g in groups]
-    winner_table = pd.DataFrame(winners)
+    best = pd.DataFrame(winners)
     lines += [
         "- Medians of the best rule sets by ICE(1, 1): negative overlap "
-        f"{format_number(-winner_table['negative_overlap'].median())}, stability "
-        f"{format_number(winner_table['stability'].median())}, calibration error "
-        f"{format_number(-winner_table['calibration_error'].median())}, fidelity on the rows "
-        f"{format_number(winner_table['fidelity_rows'].median())}, uniform in the domain "
-        f"{format_number(winner_table['fidelity_uniform'].median())}, at the boundary "
-        f"{format_number(winner_table['fidelity_boundary'].median())}, agreement of features "
-        f"{format_number(winner_table['feature_agreement'].median())}.",
+        f"{format_number(-best['negative_overlap'].median())}, stability "
+        f"{format_number(best['stability'].median())}, calibration error "
+        f"{format_number(-best['calibration_error'].median())}, fidelity on the rows "
+        f"{format_number(best['fidelity_rows'].median())}, uniform in the domain "
+        f"{format_number(best['fidelity_uniform'].median())}, at the boundary "
+        f"{format_number(best['fidelity_boundary'].median())}, agreement of features "
+        f"{format_number(best['feature_agreement'].median())}.",
         "- The fidelity for their worst class, or quarter of the target values, is below the mean "
-        f"fidelity by a median of {format_number(-winner_table['fidelity_gap'].median())}, and by 0.25 or more "
-        f"on {format_share(-winner_table['fidelity_gap'].dropna() >= 0.25)} of the tables.",
+        f"fidelity by a median of {format_number(-best['fidelity_gap'].median())}, and by 0.25 or "
+        f"more on {format_share(-best['fidelity_gap'].dropna() >= 0.25)} of the tables.",
         "",
     ]
     return lines

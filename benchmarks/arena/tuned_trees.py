@@ -5,12 +5,12 @@
         [--missing]
 
 A random forest is explained on one half of a table. The tuned tree is the one of `CARTExtractor`
-with 1 to 32 leaves that has the best mean score on the folds of the search; both choose by the
-same held-out rows. The other half of the table measures the score of both against the data. Rows
-are appended to `tuned_trees.csv` at once with the commit of the package, so that an interrupted run
-resumes; with `--missing`, tables that an earlier commit measured are skipped, too. `tuned_trees.md`
-is written at the end from the last row of each table and score. Times are CPU times, the fitting of
-the black boxes included.
+with 1 to 32 leaves that has the best mean score on the folds of the search, so both choose by the
+same held-out rows. Both are scored against the data on the other half of the table. Rows are
+appended to `tuned_trees.csv` immediately with the commit of the package, so an interrupted run
+resumes. With `--missing`, tables measured at earlier commits are skipped as well. At the end,
+`tuned_trees.md` is written from the last row of each table and score. Times are CPU times and
+include the fitting of the black boxes.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ FOLDER = Path(__file__).parent
 CSV, PAGE = FOLDER / "tuned_trees.csv", FOLDER / "tuned_trees.md"
 SUITES = ("keel-balanced", "keel-imbalanced", "regression", "categorical")
 SCORES = ("ice", "neg_fire", "neg_q")
-#: Differences of scores below this are rounding errors.
-EQUAL = 1e-9
+#: Smaller differences of scores are rounding errors.
+ROUNDING_ERROR = 1e-9
 KEYS = ["suite", "data", "score"]
 
 
@@ -53,14 +53,14 @@ def measure(entry, suite: str, scoring: str, commit: str) -> dict:
     black_box = make_black_box("random-forest", data.task, 0, names)
     X, X_test = data.X.iloc[train], data.X.iloc[test]
     y, y_test = data.y.iloc[train], data.y.iloc[test]
-    begin = time.process_time()
+    start = time.process_time()
     search = ExtractorSearchCV(black_box, scoring=scoring, random_state=0).fit(X, y)
-    search_cpu = time.process_time() - begin
+    search_cpu = time.process_time() - start
     trees = [
         CARTExtractor(black_box, max_leaf_nodes=size, random_state=0)
         for size in range(1, PATH_LEAVES + 1)
     ]
-    begin = time.process_time()
+    start = time.process_time()
     means = search.held_out_scores(trees).mean(axis=1)
     tree = trees[int(np.nanargmax(np.round(means, 12)))]
     tree.set_params(estimator=search.best_extractor_.estimator_).fit(X)
@@ -75,13 +75,13 @@ def measure(entry, suite: str, scoring: str, commit: str) -> dict:
         "tree_rules": tree.n_rules_,
         "extractor": search.best_name_,
         "search_cpu": round(search_cpu, 2),
-        "tree_cpu": round(time.process_time() - begin, 2),
+        "tree_cpu": round(time.process_time() - start, 2),
         "commit": commit,
     }
 
 
-def page(results: pd.DataFrame) -> str:
-    """Write the wins, ties and losses of the search by suite and score."""
+def format_page(results: pd.DataFrame) -> str:
+    """Return the page with the wins, ties and losses of the search by suite and score."""
     results = results.drop_duplicates(KEYS, keep="last")
     commits = ", ".join(sorted(set(results["commit"])))
     lines = [
@@ -102,42 +102,50 @@ def page(results: pd.DataFrame) -> str:
         "| --- | --- | --: | --: | --: | --: | --: | --: | --: | --: |",
     ]
     for score in dict.fromkeys(results["score"]):
-        of_score = results[results["score"] == score]
-        parts = [*of_score.groupby("suite"), ("all", of_score)]
-        for suite, part in parts:
-            change = (part["search"] - part["tree"]).dropna()
-            counts = (change > EQUAL).sum(), (change.abs() <= EQUAL).sum(), (change < -EQUAL).sum()
-            p = wilcoxon(change).pvalue if (change.abs() > EQUAL).any() else 1.0
+        score_rows = results[results["score"] == score]
+        parts = [*score_rows.groupby("suite"), ("all", score_rows)]
+        for suite, suite_rows in parts:
+            change = (suite_rows["search"] - suite_rows["tree"]).dropna()
+            counts = (
+                (change > ROUNDING_ERROR).sum(),
+                (change.abs() <= ROUNDING_ERROR).sum(),
+                (change < -ROUNDING_ERROR).sum(),
+            )
+            p = wilcoxon(change).pvalue if (change.abs() > ROUNDING_ERROR).any() else 1.0
             cells = [suite, score, len(change), *counts, f"{p:.2g}"]
-            cells += [f"{part[name].mean():.1f}" for name in ("search_rules", "tree_rules")]
-            cells.append(f"{(part['search_cpu'] / part['tree_cpu']).median():.1f}")
+            cells += [f"{suite_rows[name].mean():.1f}" for name in ("search_rules", "tree_rules")]
+            cells.append(f"{(suite_rows['search_cpu'] / suite_rows['tree_cpu']).median():.1f}")
             lines.append("| " + " | ".join(map(str, cells)) + " |")
     return "\n".join(lines) + "\n"
 
 
 def main() -> None:
-    """Measure what is missing, and write the page."""
+    """Measure the missing tables, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suites", nargs="+", default=SUITES)
     parser.add_argument("--scores", nargs="+", default=SCORES)
     parser.add_argument("--every", type=int, default=1, help="take every n-th table of a suite")
     parser.add_argument("--first", type=int, default=0, help="index of the first table")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin nothing later")
-    parser.add_argument("--missing", action="store_true", help="skip what any commit measured")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="start no further table after this time"
+    )
+    parser.add_argument(
+        "--missing", action="store_true", help="also skip tables measured at other commits"
+    )
     options = parser.parse_args()
     commit = package_commit()
     rows = pd.read_csv(CSV, dtype={"commit": str}) if CSV.exists() else pd.DataFrame()
     if not rows.empty and not options.missing:
         rows = rows[rows["commit"] == commit]
-    done = set() if rows.empty else set(map(tuple, rows[KEYS].to_numpy()))
+    finished = set() if rows.empty else set(map(tuple, rows[KEYS].to_numpy()))
     end = time.monotonic() + options.seconds
     cells = (
         (entry, suite, score, commit)
         for score in options.scores
         for suite in options.suites
         for entry in list(suite_config(suite).data)[options.first :: options.every]
-        if (suite, entry.label, score) not in done and time.monotonic() < end
+        if (suite, entry.label, score) not in finished and time.monotonic() < end
     )
     parallel = joblib.Parallel(
         options.jobs, return_as="generator_unordered", pre_dispatch="n_jobs", batch_size=1
@@ -145,7 +153,7 @@ def main() -> None:
     for row in parallel(joblib.delayed(measure)(*cell) for cell in cells):
         pd.DataFrame([row]).to_csv(CSV, mode="a", header=not CSV.exists(), index=False)
         print(*(row[name] for name in (*KEYS, "search", "tree", "search_cpu")), flush=True)
-    PAGE.write_text(page(pd.read_csv(CSV, dtype={"commit": str})), encoding="utf-8")
+    PAGE.write_text(format_page(pd.read_csv(CSV, dtype={"commit": str})), encoding="utf-8")
 
 
 if __name__ == "__main__":
