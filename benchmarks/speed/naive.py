@@ -1,7 +1,7 @@
-"""Straightforward GridEx and row-by-row rule prediction: the peer that speed is measured against.
+"""Straightforward implementations of GridEx and of rule prediction, as peers for speed.
 
-Written for obviousness: every possible cell is visited, every cell asks the black box anew, every
-pair of cells is tried for joining, every row is compared with one rule after the other.
+Both are simple: GridEx visits every possible cell, queries the black box once per cell, and tests
+all pairs of cells for joining. The prediction processes one row and one rule at a time.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import numpy as np
 
 
 def extract(X: np.ndarray, black_box: Any, n_slices: list[int], depth: int, threshold: float):
-    """Give a list of (lower, upper, label) boxes."""
+    """Return boxes as tuples (lower, upper, label)."""
     margin = 1e-9 * np.ptp(X, axis=0)
     frontier = [(X.min(axis=0) - margin, X.max(axis=0) + margin, np.inf)]
     finished_boxes = []
     for _ in range(depth):
-        following = []
+        next_frontier = []
         for lower, upper, diversity in frontier:
             if diversity < threshold:
                 finished_boxes.append((lower, upper, diversity))
@@ -28,40 +28,42 @@ def extract(X: np.ndarray, black_box: Any, n_slices: list[int], depth: int, thre
                 step = (upper - lower) / n_slices
                 a = lower + np.array(index) * step
                 cell = (a, a + step)
-                if _inside(X, *cell).any():
+                if _is_inside(X, *cell).any():
                     cells.append(cell)
-            following += _join(X, black_box, cells)
-        frontier = following
+            next_frontier += _join_cells(X, black_box, cells)
+        frontier = next_frontier
     finished_boxes += frontier
-    return [(a, b, _label(X, black_box, a, b)[0]) for a, b, _ in finished_boxes]
+    return [(a, b, _majority_label(X, black_box, a, b)[0]) for a, b, _ in finished_boxes]
 
 
-def _inside(X: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+def _is_inside(X: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
     return (np.greater_equal(X, lower) & np.less(X, upper)).all(axis=1)
 
 
-def _label(X: np.ndarray, black_box: Any, lower: np.ndarray, upper: np.ndarray):
-    labels, counts = np.unique(black_box.predict(X[_inside(X, lower, upper)]), return_counts=True)
+def _majority_label(X: np.ndarray, black_box: Any, lower: np.ndarray, upper: np.ndarray):
+    labels, counts = np.unique(
+        black_box.predict(X[_is_inside(X, lower, upper)]), return_counts=True
+    )
     return labels[counts.argmax()], 1 - counts.max() / counts.sum()
 
 
-def _adjacent(one: tuple, other: tuple) -> bool:
-    differs = ~(np.isclose(one[0], other[0]) & np.isclose(one[1], other[1]))
+def _is_adjacent(first: tuple, second: tuple) -> bool:
+    differs = ~(np.isclose(first[0], second[0]) & np.isclose(first[1], second[1]))
     if differs.sum() != 1:
         return False
     j = int(np.flatnonzero(differs)[0])
-    return bool(np.isclose(one[1][j], other[0][j]) or np.isclose(other[1][j], one[0][j]))
+    return bool(np.isclose(first[1][j], second[0][j]) or np.isclose(second[1][j], first[0][j]))
 
 
-def _join(X: np.ndarray, black_box: Any, cells: list) -> list:
-    boxes = [(*cell, *_label(X, black_box, *cell)) for cell in cells]
+def _join_cells(X: np.ndarray, black_box: Any, cells: list) -> list:
+    boxes = [(*cell, *_majority_label(X, black_box, *cell)) for cell in cells]
     while True:
         best = None
         for i, j in combinations(range(len(boxes)), 2):
-            if boxes[i][2] == boxes[j][2] and _adjacent(boxes[i], boxes[j]):
+            if boxes[i][2] == boxes[j][2] and _is_adjacent(boxes[i], boxes[j]):
                 a = np.minimum(boxes[i][0], boxes[j][0])
                 b = np.maximum(boxes[i][1], boxes[j][1])
-                label, diversity = _label(X, black_box, a, b)
+                label, diversity = _majority_label(X, black_box, a, b)
                 if best is None or diversity < best[0]:
                     best = (diversity, i, j, (a, b, label, diversity))
         if best is None:
@@ -71,10 +73,10 @@ def _join(X: np.ndarray, black_box: Any, cells: list) -> list:
 
 
 def predict(ruleset: Any, X: np.ndarray) -> list:
-    """Answer row by row, rule by rule."""
+    """Predict row by row and rule by rule."""
     rules = [(rule.intervals, rule.output) for rule in ruleset.rules]
     default = ruleset.fallback.output if ruleset.fallback else None
-    answers = []
+    predictions = []
     for row in X.tolist():
         for intervals, output in rules:
             if all(
@@ -82,8 +84,8 @@ def predict(ruleset: Any, X: np.ndarray) -> list:
                 and (row[c.feature] <= c.upper if c.upper_closed else row[c.feature] < c.upper)
                 for c in intervals
             ):
-                answers.append(output)
+                predictions.append(output)
                 break
         else:
-            answers.append(default)
-    return answers
+            predictions.append(default)
+    return predictions

@@ -2,14 +2,13 @@
 
     python benchmarks/speed/prediction.py [--rows 1e6 1e7] [--processes 5] [--output FILE]
 
-A process predicts the same rows by 50 rules and by the tree from which they come, in turn. It
-reports the ratio of the fastest calls, of wall and of CPU time. Only calls after the first one
-count, because the first call also loads modules. A row of the result has the minimum, the median
-and the maximum over the processes. `memory` is the growth of the largest resident set during a
-prediction in MB, without the result. The ratio of two threads is the time of one thread divided by
-that of two.
+A process predicts the same rows by 50 rules and by the tree from which they were read, in turn. It
+reports the ratios of the fastest calls, in wall and CPU time. The first call is not counted,
+because it also loads modules. The results are minimum, median and maximum over the processes.
+`memory` is the growth of the peak resident set during a prediction in MB, without the result. The
+ratio `two_threads` is the time of one thread divided by that of two.
 
-`--piece N` predicts N rows per call, which are so few that other programs seldom interrupt.
+`--piece N` predicts N rows per call, so other programs rarely interrupt a call.
 """
 
 from __future__ import annotations
@@ -77,11 +76,11 @@ def make_container(X: np.ndarray, kind: str) -> Any:
     return X
 
 
-def seconds(work: Callable[[], object]) -> tuple[float, float]:
+def measure_times(function: Callable[[], object]) -> tuple[float, float]:
     """Return the wall and CPU time of a call."""
-    wall, cpu = time.perf_counter(), time.process_time()
-    work()
-    return time.perf_counter() - wall, time.process_time() - cpu
+    wall_start, cpu_start = time.perf_counter(), time.process_time()
+    function()
+    return time.perf_counter() - wall_start, time.process_time() - cpu_start
 
 
 def peak_memory() -> float:
@@ -98,34 +97,34 @@ def reset_peak_memory() -> None:
 
 def measure(n_rows: int, kind: str, repeat: int, piece: int | None) -> dict[str, float]:
     """Measure one container in this process."""
-    warnings.simplefilter("ignore")  # the tree was fitted without names of columns
+    warnings.simplefilter("ignore")  # the tree was fitted without column names
     X = np.random.default_rng(0).normal(size=(n_rows, N_FEATURES))
-    first = X[:200_000]
-    labels = (first.sum(axis=1) > 0).astype(int) + (first[:, 1] * first[:, 2] > 0.5)
-    tree = DecisionTreeClassifier(max_leaf_nodes=50, random_state=0).fit(first, labels)
+    first_rows = X[:200_000]
+    labels = (first_rows.sum(axis=1) > 0).astype(int) + (first_rows[:, 1] * first_rows[:, 2] > 0.5)
+    tree = DecisionTreeClassifier(max_leaf_nodes=50, random_state=0).fit(first_rows, labels)
     rules = as_ruleset(tree)
     rows = make_container(X, kind)
     takes_tables = kind not in ("polars", "arrow")
-    ways: dict[str, Callable[[Any], Any]] = {
+    predictors: dict[str, Callable[[Any], Any]] = {
         "ours": rules.predict,
         "threads": lambda part: rules.predict(part, n_jobs=2),
         "tree": tree.predict if takes_tables else lambda part: tree.predict(X[: len(part)]),
     }
     part = rows if piece is None else rows[:piece]
     assert len(rules) == 50
-    assert (rules.predict(rows)[: len(first)] == tree.predict(first)).all()
+    assert (rules.predict(rows)[: len(first_rows)] == tree.predict(first_rows)).all()
     memory = None
     if sys.platform == "linux":
         reset_peak_memory()
-        before = peak_memory()
+        memory_before = peak_memory()
         result = rules.predict(rows)
-        memory = peak_memory() - before - result.nbytes / 2**20
-    times: dict[str, list[tuple[float, float]]] = {way: [] for way in ways}
+        memory = peak_memory() - memory_before - result.nbytes / 2**20
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in predictors}
     for _ in range(repeat):
-        for way, predict in ways.items():
-            times[way].append(seconds(lambda predict=predict: predict(part)))
-    wall = {way: min(t[0] for t in values) for way, values in times.items()}
-    cpu = {way: min(t[1] for t in values) for way, values in times.items()}
+        for name, predict in predictors.items():
+            times[name].append(measure_times(lambda predict=predict: predict(part)))
+    wall = {name: min(t[0] for t in values) for name, values in times.items()}
+    cpu = {name: min(t[1] for t in values) for name, values in times.items()}
     return {
         "ns_per_row": wall["ours"] / len(part) * 1e9,
         "tree_ns_per_row": wall["tree"] / len(part) * 1e9,
@@ -174,7 +173,7 @@ def main() -> int:
     parser.add_argument("--kernels", nargs="+", choices=("numpy", "numba"))
     parser.add_argument("--processes", type=int, default=5)
     parser.add_argument("--repeat", type=int, default=7, help="calls per process")
-    parser.add_argument("--piece", type=int, help="rows per call; all")
+    parser.add_argument("--piece", type=int, help="rows per call (default: all)")
     parser.add_argument("--output", type=Path, default=Path(__file__).with_name("prediction.csv"))
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args()

@@ -1,11 +1,10 @@
-"""One extraction by PSyKE, in a process of its own that can be killed.
+"""Run one extraction by PSyKE in a separate process that can be killed.
 
     python benchmarks/speed/psyke_worker.py '{"extractor": "GridEx", "n": 1000}' answer.json
 
-`against_psyke.py` starts it with a Python that has PSyKE 1.0.4. The data and the black box are
-made here for both sides, so this module needs NumPy, pandas and scikit-learn only until `main`.
-The answer is written after the extraction and again after the predictions, so that a process
-killed in between leaves what it has.
+`against_psyke.py` starts this script with a Python that has PSyKE 1.0.4. It also imports this
+module for the data and the black box, so only `main` needs PSyKE. The result is written after the
+extraction and again after the predictions, so a killed process leaves a partial result.
 """
 
 from __future__ import annotations
@@ -27,115 +26,115 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from threadpoolctl import threadpool_limits
 
 N_FEATURES = 10
-#: Cut points of every feature where an algorithm wants discretized columns.
+#: Cut points of every feature for algorithms that need discretized columns.
 CUTS = (1 / 3, 2 / 3)
-#: GridEx and GridREx cut the first four features only: 2**10 cells are too many for PSyKE.
-CUT_FEATURES = 4
-#: Extract up to three times, each with another seed, while all of it took less than this.
+#: Number of features that GridEx and GridREx cut: 2**10 cells are too many for PSyKE.
+N_CUT_FEATURES = 4
+#: Extractions with further seeds start only within this time.
 BUDGET_SECONDS = 30.0
-MOST_RUNS = 3
-#: The seed that PSyKE itself takes by default.
+MAX_RUNS = 3
+#: Default seed of PSyKE.
 FIRST_SEED = 123
 
 
-#: The work is done in one thread. (The process's own clock would tick too coarsely under the limit
-#: of processor time that is set below.)
+#: The work is done in one thread. (The clock of the process would be too coarse with the limit of
+#: CPU time that is set below.)
 CLOCKS = {"cpu": time.thread_time, "wall": time.perf_counter}
 
 
 class Problem(NamedTuple):
-    """Rows to extract from, fresh rows to answer, and what the black box learns."""
+    """Rows for extraction, fresh rows for prediction, and training data of the black box."""
 
     kind: str
     rows: np.ndarray
     fresh: np.ndarray
-    learnt: np.ndarray
-    target: np.ndarray
+    X_train: np.ndarray
+    y_train: np.ndarray
 
-    def seen(self, X: np.ndarray) -> np.ndarray:
-        """The columns that the black box sees: for "bins" one of 0 and 1 per third of a feature."""
+    def encode(self, X: np.ndarray) -> np.ndarray:
+        """Return the inputs of the black box; for "bins", a 0/1 column per third of a feature."""
         if self.kind != "bins":
             return X
         third = np.digitize(X, CUTS)
         return np.stack([third == k for k in range(len(CUTS) + 1)], axis=2).reshape(len(X), -1) * 1
 
-    def frame(self, X: np.ndarray) -> pd.DataFrame:
-        """The same as a frame."""
+    def encode_frame(self, X: np.ndarray) -> pd.DataFrame:
+        """Return the inputs of the black box as a data frame."""
         names = [f"x{j}" for j in range(N_FEATURES)]
         if self.kind == "bins":
             names = [f"{name}_{k}" for name in names for k in range(len(CUTS) + 1)]
-        return pd.DataFrame(self.seen(X), columns=names)
+        return pd.DataFrame(self.encode(X), columns=names)
 
-    def black_box(self, columns: Callable[[np.ndarray], Any]) -> Any:
-        """A tree fitted on arrays or frames: on what `columns`, `seen` or `frame`, gives."""
+    def black_box(self, encode: Callable[[np.ndarray], Any]) -> Any:
+        """Fit a tree on arrays (`encode`) or data frames (`encode_frame`)."""
         tree = DecisionTreeRegressor if self.kind == "numbers" else DecisionTreeClassifier
-        return tree(max_depth=8, random_state=0).fit(columns(self.learnt), self.target)
+        return tree(max_depth=8, random_state=0).fit(encode(self.X_train), self.y_train)
 
-    def fingerprint(self, answers: np.ndarray) -> str:
-        """Tell two sets of rows, or two black boxes by their answers on fresh rows, apart."""
-        content = json.dumps([answers.tolist(), self.rows[-1].tolist()])
+    def fingerprint(self, predictions: np.ndarray) -> str:
+        """Return a hash of the rows and of the predictions of the black box on fresh rows."""
+        content = json.dumps([predictions.tolist(), self.rows[-1].tolist()])
         return hashlib.sha256(content.encode()).hexdigest()
 
 
 def make_problem(kind: str, n: int, seed: int = 0) -> Problem:
-    """Uniform rows; the black box is a tree of depth 8 that has learnt from 1000 of them.
+    """Return uniform rows for a black box that is a tree of depth 8 fitted on 1000 rows.
 
     Parameters
     ----------
     kind : {"classes", "numbers", "bins"}
-        Three classes of 2 x0 + x1**2; that value with noise; the classes, but for a black box
-        that sees only which third of its range each feature lies in.
+        Three classes of 2 x0 + x1**2; this value with noise; or the classes, with a black box
+        that gets only the third of the range of each feature.
     n : int
-        Rows to extract from; there are as many fresh ones, up to 10000.
+        Number of rows for extraction; there are as many fresh rows, up to 10000.
     seed : int, default=0
-        Another one gives other rows.
+        Seed of the rows.
     """
     random = np.random.default_rng(seed)
     rows = random.uniform(size=(n, N_FEATURES))
     fresh = random.uniform(size=(min(n, 10_000), N_FEATURES))
-    learnt = random.uniform(size=(1000, N_FEATURES))
-    target = 2 * learnt[:, 0] + learnt[:, 1] ** 2
+    X_train = random.uniform(size=(1000, N_FEATURES))
+    y_train = 2 * X_train[:, 0] + X_train[:, 1] ** 2
     if kind == "numbers":
-        target = target + random.normal(scale=0.1, size=1000)
+        y_train = y_train + random.normal(scale=0.1, size=1000)
     else:
-        target = np.array(["low", "middle", "high"])[np.digitize(target, [1.0, 1.8])]
-    return Problem(kind, rows, fresh, learnt, target)
+        y_train = np.array(["low", "middle", "high"])[np.digitize(y_train, [1.0, 1.8])]
+    return Problem(kind, rows, fresh, X_train, y_train)
 
 
 class Counted(BaseEstimator):
-    """Counts the calls, rows and seconds of a black box."""
+    """Black box that counts its calls, rows and seconds."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self.calls, self.rows, self.seconds = 0, 0, 0.0
+        self.calls, self.n_rows, self.seconds = 0, 0, 0.0
 
     def predict(self, X: Any) -> np.ndarray:
         start = time.perf_counter()
-        answers = self.model.predict(X)
+        predictions = self.model.predict(X)
         self.seconds += time.perf_counter() - start
         self.calls += 1
-        self.rows += len(X)
-        return answers
+        self.n_rows += len(X)
+        return predictions
 
 
 class CountedClassifier(ClassifierMixin, Counted):
-    """PSyKE knows a classifier by its base class."""
+    """Counted classifier; PSyKE recognizes classifiers by their base class."""
 
 
 class CountedRegressor(RegressorMixin, Counted):
-    """And a regressor by not being a classifier."""
+    """Counted regressor."""
 
 
 # --- PSyKE ---------------------------------------------------------------------------------------
 
 
 def make_extractor(name: str, predictor: Any, seed: int = FIRST_SEED) -> Any:
-    """The PSyKE extractor with the parameters that `against_psyke.py` gives ours."""
+    """Return an extractor of PSyKE with the parameters that `against_psyke.py` uses for ours."""
     from psyke import Clustering, Extractor
     from psyke.extraction.hypercubic import Grid
     from psyke.extraction.hypercubic.strategy import AdaptiveStrategy
 
-    ranks = [(f"x{j}", 1.0 if j < CUT_FEATURES else 0.0) for j in range(N_FEATURES)]
+    ranks = [(f"x{j}", 1.0 if j < N_CUT_FEATURES else 0.0) for j in range(N_FEATURES)]
     strategy = AdaptiveStrategy(ranks, [(0.5, 2)])
     if name == "CART":
         return Extractor.cart(predictor, max_depth=3, max_leaves=3)
@@ -180,8 +179,8 @@ def discrete_features() -> list[Any]:
     return [DiscreteFeature(f"x{j}", values(f"x{j}")) for j in range(N_FEATURES)]
 
 
-def boxes_of(extractor: Any) -> list[dict[str, Any]] | None:
-    """Bounds (None where a side is open) and output of each box; None for trees and the like."""
+def read_boxes(extractor: Any) -> list[dict[str, Any]] | None:
+    """Return bounds (None for open sides) and output of each box; None for other extractors."""
     if not hasattr(extractor, "_hypercubes"):
         return None
     boxes = []
@@ -192,19 +191,24 @@ def boxes_of(extractor: Any) -> list[dict[str, Any]] | None:
             output = [*np.ravel(output.coef_).tolist(), float(np.ravel(output.intercept_)[0])]
         boxes.append(
             {
-                "lower": [None if "-" in sides.get(f, ()) else a for f, (a, _) in _sides(cube)],
-                "upper": [None if "+" in sides.get(f, ()) else b for f, (_, b) in _sides(cube)],
+                "lower": [
+                    None if "-" in sides.get(f, ()) else a for f, (a, _) in _read_dimensions(cube)
+                ],
+                "upper": [
+                    None if "+" in sides.get(f, ()) else b for f, (_, b) in _read_dimensions(cube)
+                ],
                 "output": output if isinstance(output, str | list) else float(output),
             }
         )
     return boxes
 
 
-def _sides(cube: Any) -> list[tuple[str, tuple[float, float]]]:
+def _read_dimensions(cube: Any) -> list[tuple[str, tuple[float, float]]]:
     return [(name, (float(a), float(b))) for name, (a, b) in cube.dimensions.items()]
 
 
-def answer_request(request: dict[str, Any], path: Path) -> None:
+def run_request(request: dict[str, Any], path: Path) -> None:
+    """Extract with PSyKE, predict fresh rows, and write the results."""
     clock = CLOCKS[request["clock"]]
     if sys.platform == "linux":
         import resource
@@ -212,29 +216,30 @@ def answer_request(request: dict[str, Any], path: Path) -> None:
         limit, seconds = int(request["memory_gb"] * 2**30), int(request["seconds"])
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
         if request["clock"] == "cpu":
-            # The hard limit would kill without a word of why.
+            # The hard limit would kill the process without a message.
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 10))
-    import psyke  # noqa: F401  (starts a Java machine, which must not be timed)
+    import psyke  # noqa: F401  (starts a Java virtual machine, which is not timed)
 
     logging.disable()
     threadpool_limits(request["threads"] or None)
     name, kind = request["extractor"], request["kind"]
-    counted = CountedRegressor if kind == "numbers" else CountedClassifier
-    # First-time costs of Java and of imports are not timed; ITER takes long on few rows too.
-    small = make_problem(kind, 40, seed=1)
+    counted_class = CountedRegressor if kind == "numbers" else CountedClassifier
+    # The first use of Java and of imports is not timed. ITER is slow even on few rows.
+    small_problem = make_problem(kind, 40, seed=1)
     make_extractor(
-        "GridEx" if name == "ITER" else name, counted(small.black_box(small.frame))
-    ).extract(with_target(small))
+        "GridEx" if name == "ITER" else name,
+        counted_class(small_problem.black_box(small_problem.encode_frame)),
+    ).extract(add_predictions(small_problem))
     problem = make_problem(kind, request["n"])
     rows, fresh, model = (
-        with_target(problem),
-        problem.frame(problem.fresh),
-        problem.black_box(problem.frame),
+        add_predictions(problem),
+        problem.encode_frame(problem.fresh),
+        problem.black_box(problem.encode_frame),
     )
-    answer: dict[str, Any] = {"fingerprint": problem.fingerprint(model.predict(fresh)), "runs": []}
-    begin = clock()
-    for seed in range(FIRST_SEED, FIRST_SEED + MOST_RUNS):
-        black_box = counted(model)
+    result: dict[str, Any] = {"fingerprint": problem.fingerprint(model.predict(fresh)), "runs": []}
+    first_start = clock()
+    for seed in range(FIRST_SEED, FIRST_SEED + MAX_RUNS):
+        black_box = counted_class(model)
         extractor = make_extractor(name, black_box, seed)
         start = clock()
         extractor.extract(rows)
@@ -242,41 +247,41 @@ def answer_request(request: dict[str, Any], path: Path) -> None:
             "extract_seconds": clock() - start,
             "n_rules": extractor.n_rules,
             "calls": black_box.calls,
-            "rows": black_box.rows,
-            "boxes": boxes_of(extractor),
+            "rows": black_box.n_rows,
+            "boxes": read_boxes(extractor),
         }
-        answer["runs"].append(run)
-        _write(path, answer)
+        result["runs"].append(run)
+        _write_result(path, result)
         start = clock()
         predictions = extractor.predict(fresh)
         run["predict_seconds"] = clock() - start
         run["predictions"] = pd.Series(list(predictions), dtype=object).tolist()
-        _write(path, answer)
-        if clock() - begin > BUDGET_SECONDS:
+        _write_result(path, result)
+        if clock() - first_start > BUDGET_SECONDS:
             break
 
 
-def _write(path: Path, answer: dict[str, Any]) -> None:
-    """Put the answer into place at once: the process may be killed at any time."""
-    half = path.with_suffix(".part")
-    half.write_text(json.dumps(answer), encoding="utf-8")
-    half.replace(path)
+def _write_result(path: Path, result: dict[str, Any]) -> None:
+    """Write the result atomically, because the process may be killed at any time."""
+    temporary_path = path.with_suffix(".part")
+    temporary_path.write_text(json.dumps(result), encoding="utf-8")
+    temporary_path.replace(path)
 
 
-def with_target(problem: Problem) -> pd.DataFrame:
-    """The rows as PSyKE wants them; of the last column, the target, it keeps the name only."""
-    rows = problem.frame(problem.rows)
-    return rows.assign(target=problem.black_box(problem.frame).predict(rows))
+def add_predictions(problem: Problem) -> pd.DataFrame:
+    """Return rows with the predictions as last column, of which PSyKE keeps only the name."""
+    rows = problem.encode_frame(problem.rows)
+    return rows.assign(target=problem.black_box(problem.encode_frame).predict(rows))
 
 
 def main() -> int:
     request, path = json.loads(sys.argv[1]), Path(sys.argv[2])
     try:
-        answer_request(request, path)
+        run_request(request, path)
     except Exception as error:
-        answer = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        answer["error"] = f"{type(error).__name__}: {error}"
-        _write(path, answer)
+        result = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        result["error"] = f"{type(error).__name__}: {error}"
+        _write_result(path, result)
         return 1
     return 0
 

@@ -1,10 +1,11 @@
-"""Measure what a report on every rule costs beside merely matching rules to rows.
+"""Measure the time of a report on every rule relative to matching rules and rows.
 
     python benchmarks/speed/report.py [--quick]
 
-Every figure that matters is a ratio of two times from the same run, each the best of several that
-take turns. Memory is the peak of what is allocated during a call, beyond the rows and labels. The
-exit code is 1 while a limit is exceeded; limits are for a million rows, `--quick` holds to none.
+Compare ratios, which are of two times of the same run. The functions are called alternately, and
+the best time of each counts. Memory is the peak that a call allocates in addition to the rows and
+labels. The exit code is 1 if a limit is exceeded. The limits are for a million rows, so `--quick`
+has none.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from skescore.metrics import (
 from skescore.rules import Interval, Rule, RuleSet
 
 N_FEATURES, N_RULES, N_CLASSES = 10, 100, 3
-MANY_ROWS = 1_000_000
-#: Seconds, and mebibytes.
+N_ROWS = 1_000_000
+#: Seconds and mebibytes.
 Cost = tuple[float, float]
 
 
 def best_times(functions: list[Callable[[], object]], repeat: int) -> list[float]:
-    """Seconds of the fastest of several calls; functions take turns, so that noise meets all."""
+    """Return the seconds of the fastest call of each function; the functions are called in turn."""
     times = [np.inf] * len(functions)
-    for _ in range(repeat + 1):  # the first one warms up
+    for _ in range(repeat + 1):  # the first call warms up
         for index, function in enumerate(functions):
             start = time.perf_counter()
             function()
@@ -42,7 +43,7 @@ def best_times(functions: list[Callable[[], object]], repeat: int) -> list[float
 
 
 def peak_memory(function: Callable[[], object]) -> float:
-    """Mebibytes allocated at most at a time during a call."""
+    """Return the peak of the mebibytes allocated during a call."""
     tracemalloc.start()
     function()
     peak = tracemalloc.get_traced_memory()[1]
@@ -50,8 +51,8 @@ def peak_memory(function: Callable[[], object]) -> float:
     return peak / 2**20
 
 
-def example(task: str, voting: str, n_rows: int) -> tuple[RuleSet, np.ndarray, np.ndarray]:
-    """Rules of three two-sided conditions each, that hold for some rows in forty."""
+def make_example(task: str, voting: str, n_rows: int) -> tuple[RuleSet, np.ndarray, np.ndarray]:
+    """Return rules with three intervals each, which cover about one row in forty, and rows."""
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(n_rows, N_FEATURES))
     y = 2 * X[:, 0] + X[:, 1] ** 2 + rng.normal(scale=0.1, size=n_rows)
@@ -73,11 +74,11 @@ def example(task: str, voting: str, n_rows: int) -> tuple[RuleSet, np.ndarray, n
 
 
 class Table:
-    """Rows for the terminal (Markdown), and which limits are exceeded."""
+    """Printer of Markdown tables that records exceeded limits."""
 
     def __init__(self) -> None:
-        self.over: list[str] = []
-        self.kept = 0
+        self.exceeded: list[str] = []
+        self.n_satisfied = 0
 
     def section(self, title: str, peer: str) -> None:
         print(f"\n### {title}\n\n| case | ours (s) | {peer} (s) | ratio | limit | ours (MiB) |")
@@ -92,14 +93,14 @@ class Table:
             flush=True,
         )
         if limit is not None and ratio > limit:
-            self.over.append(f"{case}: {ratio:.2f}")
+            self.exceeded.append(f"{case}: {ratio:.2f}")
         elif limit is not None:
-            self.kept += 1
+            self.n_satisfied += 1
 
 
-def reports(table: Table, n_rows: int, repeat: int) -> None:
+def measure_reports(table: Table, n_rows: int, repeat: int) -> None:
     for task, voting in (("classification", "votes"), ("regression", "mean")):
-        rules, X, y = example(task, voting, n_rows)
+        rules, X, y = make_example(task, voting, n_rows)
         calls: dict[str, tuple[Callable[[], object], float | None]] = {
             "rule_report": (lambda r=rules, X=X, y=y: rule_report(r, X, y), 3.0),
             "rule_report, all measures": (
@@ -113,17 +114,19 @@ def reports(table: Table, n_rows: int, repeat: int) -> None:
         peer, *times = best_times(functions, repeat)
         table.add("match", (peer, peak_memory(functions[0])), peer, None)
         for (name, (call, limit)), seconds in zip(calls.items(), times, strict=True):
-            limit = limit if n_rows >= MANY_ROWS else None  # less is lost in what calls cost
+            limit = (
+                limit if n_rows >= N_ROWS else None
+            )  # with few rows, the overhead of calls dominates
             table.add(name, (seconds, peak_memory(call)), peer, limit)
 
 
-def measures(table: Table, n_counts: int, repeat: int) -> None:
-    """The measures check their arguments and answer where a plain quotient has none."""
+def measure_qualities(table: Table, n_counts: int, repeat: int) -> None:
+    """Measure rule qualities, which validate counts and handle zero denominators, against NumPy."""
     rng = np.random.default_rng(1)
     P, N = rng.integers(1, 1000, (2, n_counts)).astype(float)
     p, n = np.ceil(rng.random(n_counts) * P), np.floor(rng.random(n_counts) * (N + 1))
     T = P + N
-    plain: dict[str, Callable[[], object]] = {
+    numpy_measures: dict[str, Callable[[], object]] = {
         "precision": lambda: p / (p + n),
         "correlation": lambda: (
             (p * N - n * P) / np.sqrt(P * N * (p + n) * np.maximum(T - p - n, 1))
@@ -131,7 +134,7 @@ def measures(table: Table, n_counts: int, repeat: int) -> None:
         "one_way_support": lambda: p / (p + n) * np.log(p * T / ((p + n) * P)),
     }
     table.section(f"Measures of {n_counts} rules", "plain numpy")
-    for name, peer in plain.items():
+    for name, peer in numpy_measures.items():
 
         def call(name: str = name) -> object:
             return rule_quality(name, p, n, P, N)
@@ -142,16 +145,16 @@ def measures(table: Table, n_counts: int, repeat: int) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer rows, for a look")
+    parser.add_argument("--quick", action="store_true", help="measure fewer rows")
     quick = parser.parse_args().quick
     table = Table()
-    n_rows, repeat = (100_000, 3) if quick else (MANY_ROWS, 7)
-    reports(table, n_rows, repeat)
-    measures(table, n_rows, repeat)
-    print(f"\n{table.kept} of {table.kept + len(table.over)} limits kept")
-    for case in table.over:
-        print(f"over its limit: {case}")
-    return 1 if table.over else 0
+    n_rows, repeat = (100_000, 3) if quick else (N_ROWS, 7)
+    measure_reports(table, n_rows, repeat)
+    measure_qualities(table, n_rows, repeat)
+    print(f"\n{table.n_satisfied} of {table.n_satisfied + len(table.exceeded)} limits satisfied")
+    for case in table.exceeded:
+        print(f"limit exceeded: {case}")
+    return 1 if table.exceeded else 0
 
 
 if __name__ == "__main__":

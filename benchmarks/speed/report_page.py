@@ -1,13 +1,13 @@
-"""How quickly the page of ``skescore report`` opens and re-ranks, and how large it is.
+"""Measure how fast the page of ``skescore report`` opens and re-ranks, and its size.
 
     python benchmarks/speed/report_page.py [--candidates 500] [--moves 40] [--repeats 3]
 
-Needs Chromium with its driver, and selenium. A run of as many candidates as asked for, on five
-folds, is made up, written as a page and opened from disk in a browser without a window. All times
-are taken in the page: from the start of its navigation until it can be used, and for a move of a
-slider from the input's event until scores, leaderboard and plot have changed (`re-rank`) and the
-browser has drawn them (`drawn`). The table shows the best and the median of the repeats beside the
-limits; the exit code is 1 if a best one is above its limit.
+Needs Chromium with its driver, and selenium. The script generates a run with `--candidates`
+candidates on five folds, writes its page and opens the page from disk in a headless browser. All
+times are measured in the page: from the start of the navigation until the page can be used, and
+from the input event of a slider until scores, leaderboard and plot have changed (`re-rank`) and
+until the browser has drawn them (`drawn`). The table shows the best and median times with their
+limits. The exit code is 1 if a best time exceeds its limit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from skescore.rules import Domain, Fallback, Interval, Rule, RuleSet
 from skescore.tuning import Candidate, Candidates
 
 OPEN_SECONDS, MEGABYTES, RANK_MILLISECONDS = 1.0, 2.0, 100.0
-SWITCHES = (
+BROWSER_OPTIONS = (
     "--headless=new",
     "--no-sandbox",
     "--disable-gpu",
@@ -40,7 +40,7 @@ SWITCHES = (
     "--disable-sync",
     "--window-size=1280,1000",
 )
-MOVE = """
+MOVE_SCRIPT = """
 const [name, position, done] = arguments, slider = document.getElementById(name);
 requestAnimationFrame(() => {
   const begin = performance.now();
@@ -53,7 +53,7 @@ requestAnimationFrame(() => {
 
 
 def write_run(folder: Path, n_candidates: int) -> None:
-    """A run on wine with made-up measures of so many candidates."""
+    """Write a run on wine with random measurements of candidates."""
     random = np.random.default_rng(0)
     wine = load_dataset("wine")
     values = wine.X.to_numpy()
@@ -131,8 +131,8 @@ def write_run(folder: Path, n_candidates: int) -> None:
     (folder / "run.json").write_text(json.dumps(run))
 
 
-def browser(folder: Path) -> Any:
-    """Chromium without a window."""
+def start_browser(folder: Path) -> Any:
+    """Start a headless Chromium."""
     from selenium import webdriver
     from selenium.webdriver.chrome.options import Options
     from selenium.webdriver.chrome.service import Service
@@ -143,7 +143,7 @@ def browser(folder: Path) -> Any:
         sys.exit("Chromium and its driver are missing: apt install chromium chromium-driver")
     options = Options()
     options.binary_location = program
-    for switch in (*SWITCHES, f"--user-data-dir={folder / 'chromium'}"):
+    for switch in (*BROWSER_OPTIONS, f"--user-data-dir={folder / 'chromium'}"):
         options.add_argument(switch)
     return webdriver.Chrome(options=options, service=Service(server))
 
@@ -154,32 +154,32 @@ def main() -> int:
     parser.add_argument("--moves", type=int, default=40)
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
-    opened, ranked, drawn = [], [], []
+    open_seconds, rank_milliseconds, draw_milliseconds = [], [], []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_run(folder, options.candidates)
         page = write_report(folder)
         size = page.stat().st_size / 1e6
-        driver = browser(folder)
+        driver = start_browser(folder)
         try:
             version = driver.capabilities["browserVersion"]
             for _ in range(options.repeats):
                 driver.get(page.as_uri())
-                opened.append(driver.execute_script("return page.ready") / 1000)
+                open_seconds.append(driver.execute_script("return page.ready") / 1000)
             for number in range(options.moves):
                 position = np.sin(number)
                 milliseconds = driver.execute_async_script(
-                    MOVE, ("phi", "rho")[number % 2], position
+                    MOVE_SCRIPT, ("phi", "rho")[number % 2], position
                 )
-                ranked.append(milliseconds[0])
-                drawn.append(milliseconds[1])
+                rank_milliseconds.append(milliseconds[0])
+                draw_milliseconds.append(milliseconds[1])
         finally:
             driver.quit()
     rows = [
         ("size of the file, MB", [size], MEGABYTES),
-        ("opens from disk, s", opened, OPEN_SECONDS),
-        ("re-rank after a slider's move, ms", ranked, RANK_MILLISECONDS),
-        ("the same, until drawn, ms", drawn, None),
+        ("opens from disk, s", open_seconds, OPEN_SECONDS),
+        ("re-rank after a move of a slider, ms", rank_milliseconds, RANK_MILLISECONDS),
+        ("until it is drawn, ms", draw_milliseconds, None),
     ]
     print(f"{options.candidates} candidates, five folds, Chromium {version}\n")
     print("| measured | best | median | limit |\n| :-- | --: | --: | --: |")

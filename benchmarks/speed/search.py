@@ -1,11 +1,11 @@
-"""What a search costs beside bare extraction and scoring, and what further workers bring.
+"""Measure the overhead of a search, and the speedup by a second worker.
 
     python benchmarks/speed/search.py [--quick]
 
-Prints Markdown tables. The overhead is the time of a search over that of extracting and scoring
-the same candidates on the same folds (and on all rows, where the search did) in a plain loop,
-without a study; of two runs in turn the faster one counts on both sides. Workers are processes of
-`skescore tune` on one journal; starting Python and training the black box counts for both sides.
+Prints Markdown tables. The overhead is the time of a search divided by that of a plain loop that
+extracts and scores the same candidates on the same folds (and on all rows, if the search did).
+Both run twice, alternately, and the faster run counts. Workers are processes of `skescore tune` on
+one journal. Their times include the start of Python and the training of the black box.
 """
 
 from __future__ import annotations
@@ -42,25 +42,28 @@ FOLDS = StratifiedKFold(5, shuffle=True, random_state=0)
 DATA = {"iris": load_iris, "wine": load_wine, "breast_cancer": load_breast_cancer}
 
 
-def overhead(name: str, n_trials: int, storage: str, rounds: int = 2) -> dict[str, Any]:
-    """A search beside a loop over the same candidates, in turn."""
+def measure_overhead(name: str, n_trials: int, storage: str, n_rounds: int = 2) -> dict[str, Any]:
+    """Measure a search and a plain loop over its candidates alternately."""
     X, y = DATA[name](return_X_y=True, as_frame=True)
-    seconds = bare = math.inf
-    for _ in range(rounds):
-        search, search_seconds = searching(X, y, n_trials, storage)
-        seconds, bare = min(seconds, search_seconds), min(bare, bare_loop(X, y, search))
+    seconds = loop_seconds = math.inf
+    for _ in range(n_rounds):
+        search, search_seconds = run_search(X, y, n_trials, storage)
+        seconds, loop_seconds = (
+            min(seconds, search_seconds),
+            min(loop_seconds, time_plain_loop(X, y, search)),
+        )
     return {
         "data": name,
         "trials": n_trials,
-        "kept in": storage,
+        "storage": storage,
         "search [s]": f"{seconds:.1f}",
-        "bare loop [s]": f"{bare:.1f}",
-        "ratio": f"{seconds / bare:.2f}",
+        "plain loop [s]": f"{loop_seconds:.1f}",
+        "ratio": f"{seconds / loop_seconds:.2f}",
     }
 
 
-def searching(X: Any, y: Any, n_trials: int, storage: str) -> tuple[ExtractorSearchCV, float]:
-    """A search of all extractors, and its seconds."""
+def run_search(X: Any, y: Any, n_trials: int, storage: str) -> tuple[ExtractorSearchCV, float]:
+    """Run a search with all extractors; return it and its seconds."""
     with tempfile.TemporaryDirectory() as folder:
         storages = {
             "memory": None,
@@ -76,25 +79,25 @@ def searching(X: Any, y: Any, n_trials: int, storage: str) -> tuple[ExtractorSea
             refit=False,
             storage=None if storages is None else open_storage(storages),
         )
-        begin = time.perf_counter()
+        start = time.perf_counter()
         search.fit(X, y)
-        return search, time.perf_counter() - begin
+        return search, time.perf_counter() - start
 
 
-def bare_loop(X: Any, y: Any, search: ExtractorSearchCV) -> float:
-    """The seconds that the candidates of a search take without it."""
-    begin = time.perf_counter()
+def time_plain_loop(X: Any, y: Any, search: ExtractorSearchCV) -> float:
+    """Return the seconds of a plain loop over the candidates of a search."""
+    start = time.perf_counter()
     folds = make_folds(clone(BLACK_BOX), X, y, FOLDS, "classification", fitted=False)
     all_rows = fold_of_all_rows(clone(BLACK_BOX), X, y, fitted=False)
     for candidate in search.candidates_:
         extractor = search.make_candidate(candidate)
         for fold in [*folds, all_rows] if candidate.all_rows else folds:
             evaluate_on_fold(extractor, fold, ice)
-    return time.perf_counter() - begin
+    return time.perf_counter() - start
 
 
-def many_trials(n_trials: int, n_jobs: int) -> dict[str, Any]:
-    """A large search of all extractors."""
+def measure_many_trials(n_trials: int, n_jobs: int) -> dict[str, Any]:
+    """Measure a large search with all extractors."""
     X, y = load_wine(return_X_y=True, as_frame=True)
     search = ExtractorSearchCV(
         BLACK_BOX,
@@ -104,45 +107,45 @@ def many_trials(n_trials: int, n_jobs: int) -> dict[str, Any]:
         random_state=0,
         n_jobs=n_jobs,
     )
-    begin = time.perf_counter()
+    start = time.perf_counter()
     search.fit(X, y)
     return {
         "data": "wine",
         "trials": n_trials,
         "processes": n_jobs,
-        "seconds": f"{time.perf_counter() - begin:.0f}",
+        "seconds": f"{time.perf_counter() - start:.0f}",
         "limit": 120,
     }
 
 
-def workers(data: str, n_trials: int, seeds: range) -> list[dict[str, Any]]:
-    """Searches by two workers, and the very same trials by one.
+def measure_workers(data: str, n_trials: int, seeds: range) -> list[dict[str, Any]]:
+    """Measure searches by two workers, and the same trials by one worker.
 
-    Samplers learn from what is known when they are asked, so that a search by one worker would try
-    other hyperparameters, dearer or cheaper ones. So what two have tried is queued for one.
+    A sampler depends on the finished trials, so one worker alone would try other hyperparameters
+    with other costs. Therefore, the trials of the two workers are queued for the single worker.
     """
     seconds = {1: 0.0, 2: 0.0}
     for seed in seeds:
         with tempfile.TemporaryDirectory() as folder:
             paths = Path(folder, "two.journal"), Path(folder, "one.journal")
-            seconds[2] += tuning(data, paths[0], n_trials, seed, 2)
-            queue_anew(*map(open_storage, paths))
-            seconds[1] += tuning(data, paths[1], n_trials, seed, 1)
+            seconds[2] += time_command(data, paths[0], n_trials, seed, 2)
+            queue_finished_trials(*map(open_storage, paths))
+            seconds[1] += time_command(data, paths[1], n_trials, seed, 1)
     return [
         {
             "data": data,
-            "workers": number,
+            "workers": n_workers,
             "searches": len(seeds),
             "trials each": n_trials,
-            "seconds": f"{seconds[number]:.1f}",
-            "times as fast": f"{seconds[1] / seconds[number]:.2f}",
+            "seconds": f"{seconds[n_workers]:.1f}",
+            "times as fast": f"{seconds[1] / seconds[n_workers]:.2f}",
         }
-        for number in seconds
+        for n_workers in seconds
     ]
 
 
-def tuning(data: str, journal: Path, n_trials: int, seed: int, n_workers: int) -> float:
-    """The seconds of the command."""
+def time_command(data: str, journal: Path, n_trials: int, seed: int, n_workers: int) -> float:
+    """Return the seconds of `skescore tune`."""
     command = [
         sys.executable,
         "-m",
@@ -163,13 +166,13 @@ def tuning(data: str, journal: Path, n_trials: int, seed: int, n_workers: int) -
         str(seed),
         "--quiet",
     ]
-    begin = time.perf_counter()
+    start = time.perf_counter()
     subprocess.run(command, check=True, capture_output=True)
-    return time.perf_counter() - begin
+    return time.perf_counter() - start
 
 
-def queue_anew(finished: BaseStorage, empty: BaseStorage) -> None:
-    """Queue what was tried in one storage in another."""
+def queue_finished_trials(finished: BaseStorage, empty: BaseStorage) -> None:
+    """Queue the finished trials of one storage in another one."""
     for name in optuna.get_all_study_names(finished):
         study = optuna.create_study(study_name=name, storage=empty, direction="maximize")
         for trial in optuna.load_study(study_name=name, storage=finished).trials:
@@ -177,7 +180,7 @@ def queue_anew(finished: BaseStorage, empty: BaseStorage) -> None:
                 study.enqueue_trial(trial.params)
 
 
-def show(title: str, rows: list[dict[str, Any]]) -> None:
+def print_table(title: str, rows: list[dict[str, Any]]) -> None:
     """Print a Markdown table."""
     names = list(rows[0])
     lines = [names, ["--:"] * len(names), *([str(row[name]) for name in names] for row in rows)]
@@ -186,22 +189,26 @@ def show(title: str, rows: list[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print all tables."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--quick", action="store_true", help="a tenth of the trials")
-    part = 10 if parser.parse_args().quick else 1
+    parser.add_argument("--quick", action="store_true", help="run a tenth of the trials")
+    divisor = 10 if parser.parse_args().quick else 1
     warnings.simplefilter("ignore")
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    show(
-        "Search beside a bare loop",
-        [overhead(name, max(60 // part, 14), "memory") for name in DATA]
-        + [overhead("wine", max(60 // part, 14), storage) for storage in ("journal", "sqlite")],
+    print_table(
+        "A search relative to a plain loop",
+        [measure_overhead(name, max(60 // divisor, 14), "memory") for name in DATA]
+        + [
+            measure_overhead("wine", max(60 // divisor, 14), storage)
+            for storage in ("journal", "sqlite")
+        ],
     )
-    show("200 trials on wine, five folds", [many_trials(max(200 // part, 14), 2)])
-    many = max(200 // part, 14)
-    show(
+    print_table("200 trials on wine, five folds", [measure_many_trials(max(200 // divisor, 14), 2)])
+    n_trials = max(200 // divisor, 14)
+    print_table(
         "Workers on one journal",
-        workers("wine", many, range(4)) + workers("breast_cancer", many, range(2)),
+        measure_workers("wine", n_trials, range(4))
+        + measure_workers("breast_cancer", n_trials, range(2)),
     )
 
 
