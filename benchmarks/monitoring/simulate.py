@@ -1,14 +1,14 @@
-"""False alarms and delays of the monitors of rule lists, in simulations with known changes.
+"""Simulate false alarms and delays of the monitors of rule lists.
 
     python benchmarks/monitoring/simulate.py false-alarms --runs 1000
     python benchmarks/monitoring/simulate.py delays --runs 4000
     python benchmarks/monitoring/simulate.py detectors --runs 200     (needs river)
 
-Each command writes a CSV file next to this one; `report.py` makes the page of them.
+Each command writes a CSV file next to this script; `report.py` writes the page from these files.
 
-Rules have equal shares, and rows are independent, so that counts per block of rows are drawn
-directly. All runs are vectorized over the monitors of :class:`skescore.monitoring.RateMonitors`
-with the prior weights of :class:`skescore.monitoring.RuleMonitor`.
+Rules have equal shares and rows are independent, so the counts of a block of rows are drawn
+directly. All runs are vectorized with :class:`skescore.monitoring.RateMonitors` and the prior
+weights of :class:`skescore.monitoring.RuleMonitor`.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from skescore.metrics import DecisionCounts
 from skescore.monitoring import RateMonitors, RuleBaseline, RuleMonitor, rules_fingerprint
 from skescore.rules import Domain, Interval, Rule, RuleSet
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 ALPHA = 0.05
 N_RULES = (4, 8, 16, 32)
-#: Rates of an unchanged list: errors, disagreement with the model, rows outside of the domain, rows
-#: with missing values.
+#: Rates of an unchanged list: errors, disagreement with the model, rows outside the domain, and
+#: rows with missing values.
 RATES = {"error": 0.1, "disagreement": 0.05, "outside": 0.01, "missing": 0.02}
 BASELINE_ROWS_PER_RULE = 1000
-#: Row counts of blocks, and how many blocks of each: short ones first, when most alarms occur.
+#: Sizes and numbers of blocks of rows: short blocks first, because most alarms are early.
 BLOCKS = ((50, 40), (250, 72), (1000, 80))
 
 
 def make_rules(n_rules: int) -> RuleSet:
-    """Return a list of rules with equal shares of rows that are uniform on [0, 1]."""
+    """Return a list of rules that cover equal shares of rows uniform on [0, 1]."""
     rules = [Rule([Interval(0, upper=(k + 1) / n_rules)], "ab"[k % 2]) for k in range(n_rules - 1)]
     return RuleSet(
         [*rules, Rule([], "ab"[(n_rules - 1) % 2])],
@@ -66,31 +66,35 @@ def draw_counts(
 def delay_labels(
     rng: np.random.Generator, counts: list[np.ndarray], pending: np.ndarray
 ) -> tuple[list[np.ndarray], np.ndarray]:
-    """Let 30 % of the labels never come, and the others with a geometric delay of 5 blocks."""
+    """Drop 30 % of the labels, and delay the others geometrically by 5 blocks on average."""
     pending = pending + rng.binomial(counts[0], 0.7)
     arrived = rng.binomial(pending, 0.2)
     errors = rng.binomial(arrived, RATES["error"])
     return [counts[0], arrived, errors, *counts[3:]], pending - arrived
 
 
-def by_run(counts: list[np.ndarray]) -> list[DecisionCounts]:
+def counts_per_run(counts: list[np.ndarray]) -> list[DecisionCounts]:
     """Return the counts of each run."""
     return [DecisionCounts(*run) for run in zip(*counts, strict=True)]
 
 
 def run_unchanged(
-    n_rules: int, n_runs: int, seed: int, late: bool, kinds: tuple[str, ...] | None = None
+    n_rules: int,
+    n_runs: int,
+    seed: int,
+    has_late_labels: bool,
+    kinds: tuple[str, ...] | None = None,
 ) -> np.ndarray:
     """Return for each run whether any monitor of an unchanged list raised an alarm."""
-    rng = np.random.default_rng([n_rules, seed, late])
+    rng = np.random.default_rng([n_rules, seed, has_late_labels])
     rules = make_rules(n_rules)
-    baselines = by_run(draw_counts(rng, n_rules, BASELINE_ROWS_PER_RULE * n_rules, n_runs))
+    baselines = counts_per_run(draw_counts(rng, n_rules, BASELINE_ROWS_PER_RULE * n_rules, n_runs))
     baseline = RuleBaseline(rules_fingerprint(rules), baselines[0])
-    layout = RuleMonitor(rules, baseline, kinds=kinds)
-    events, trials = layout._series(baselines)
+    rule_monitor = RuleMonitor(rules, baseline, kinds=kinds)
+    events, trials = rule_monitor._series(baselines)
     shape = events.shape
-    tolerance = [[layout.tolerances[m.kind]] for m in layout._monitors]
-    level = [[ALPHA * m.prior] for m in layout._monitors]
+    tolerance = [[rule_monitor.tolerances[m.kind]] for m in rule_monitor._monitors]
+    level = [[ALPHA * m.prior] for m in rule_monitor._monitors]
     monitors = RateMonitors(
         events.ravel(),
         trials.ravel(),
@@ -102,39 +106,42 @@ def run_unchanged(
     for n_rows, n_blocks in BLOCKS:
         for _ in range(n_blocks):
             counts = draw_counts(rng, n_rules, n_rows, n_runs)
-            if late:
+            if has_late_labels:
                 counts, pending = delay_labels(rng, counts, pending)
-            events, trials = layout._series(by_run(counts))
+            events, trials = rule_monitor._series(counts_per_run(counts))
             monitors.update(events.ravel(), trials.ravel())
-            weighted = layout._log_prior[:, np.newaxis] + monitors.log_evidence.reshape(shape)
+            weighted = rule_monitor._log_prior[:, np.newaxis] + monitors.log_evidence.reshape(shape)
             # The mean of all e-processes includes the union bound.
             is_alarmed |= np.logaddexp.reduce(weighted, axis=0) >= -math.log(ALPHA)
     return is_alarmed
 
 
-def false_alarms(n_runs: int, chunk: int = 20, *, resume: bool = False) -> None:
+def simulate_false_alarms(n_runs: int, chunk: int = 20, *, resume: bool = False) -> None:
     """Write the frequency of false alarms over 100,000 rows.
 
-    Errors alone get the whole 5 %; all kinds share it. Twenty runs are simulated at once.
+    Monitors of errors only use the whole 5 %; all kinds share it. Runs are simulated in chunks.
     """
     lines: list[dict] = []
     if resume:
-        lines = pd.read_csv(HERE / "false_alarms.csv").to_dict(orient="records")
+        lines = pd.read_csv(FOLDER / "false_alarms.csv").to_dict(orient="records")
     finished = {(line["monitors"], line["labels"], line["rules"]) for line in lines}
     scenarios = [
-        (kinds, late, n_rules)
+        (kinds, has_late_labels, n_rules)
         for kinds in (("error",), None)
-        for late in (False, True)
+        for has_late_labels in (False, True)
         for n_rules in N_RULES
     ]
-    for kinds, late, n_rules in scenarios:
-        names = ("errors" if kinds else "all kinds", "late, 30 % missing" if late else "at once")
+    for kinds, has_late_labels, n_rules in scenarios:
+        names = (
+            "errors" if kinds else "all kinds",
+            "late, 30 % missing" if has_late_labels else "at once",
+        )
         if (*names, n_rules) in finished:
             continue
         alarms: list[bool] = []
         for i in range(0, n_runs, chunk):
             size = min(chunk, n_runs - i)
-            alarms += run_unchanged(n_rules, size, i, late, kinds).tolist()
+            alarms += run_unchanged(n_rules, size, i, has_late_labels, kinds).tolist()
         lines.append(
             {
                 "monitors": names[0],
@@ -146,7 +153,7 @@ def false_alarms(n_runs: int, chunk: int = 20, *, resume: bool = False) -> None:
             }
         )
         print(lines[-1], flush=True)
-        pd.DataFrame(lines).to_csv(HERE / "false_alarms.csv", index=False)
+        pd.DataFrame(lines).to_csv(FOLDER / "false_alarms.csv", index=False)
 
 
 def fixed_horizon(n_rules: int, power: float) -> int:
@@ -165,8 +172,8 @@ def fixed_horizon(n_rules: int, power: float) -> int:
 def fixed_two_sample_horizon(n_rules: int, n_baseline: int, power: float = 0.5) -> int:
     """Return the fewest rows for the power with held-out rows instead of a known rate.
 
-    The test is the uniformly most powerful unbiased one, Fisher's with randomization. It knows the
-    time of the change, and how many rows to wait for.
+    The test is Fisher's test with randomization, the uniformly most powerful unbiased test. It
+    knows the time of the change and the number of rows to wait for.
     """
     events = np.arange(n_baseline + 1)
     p_baseline = binom.pmf(events, n_baseline, 0.1)
@@ -193,13 +200,13 @@ def informed_sequential_median(n_rules: int, n_runs: int = 100_000) -> float:
     return float(np.median(np.where(is_reached.any(axis=1), is_reached.argmax(axis=1) + 1, np.inf)))
 
 
-def delays(n_runs: int) -> None:
+def simulate_delays(n_runs: int) -> None:
     """Write the median number of rows of a rule from a change of its errors to its alarm."""
     lines = []
     for n_rules in N_RULES:
         rules = make_rules(n_rules)
         rng = np.random.default_rng(n_rules)
-        (counts,) = by_run(draw_counts(rng, n_rules, 1000 * n_rules, 1))
+        (counts,) = counts_per_run(draw_counts(rng, n_rules, 1000 * n_rules, 1))
         layout = RuleMonitor(rules, RuleBaseline(rules_fingerprint(rules), counts))
         log_prior = layout._log_prior[0]
         sequential = informed_sequential_median(n_rules)
@@ -223,7 +230,7 @@ def delays(n_runs: int) -> None:
                     }
                 )
                 print(lines[-1], flush=True)
-        pd.DataFrame(lines).to_csv(HERE / "delays.csv", index=False)
+        pd.DataFrame(lines).to_csv(FOLDER / "delays.csv", index=False)
 
 
 def simulate_delay(
@@ -240,7 +247,7 @@ def simulate_delay(
     delay = np.full(n_runs, np.inf)
     row = 0
     while np.isinf(delay).mean() > 0.2 and row < 3000:
-        size = 1 if row < 250 else 5  # rows of the rule between two looks
+        size = 1 if row < 250 else 5  # rows of the rule between two checks
         row += size
         monitors.update(rng.binomial(size, 0.2, n_runs), np.full(n_runs, size))
         is_new = np.isinf(delay) & (log_prior + monitors.log_evidence >= -math.log(ALPHA))
@@ -249,7 +256,7 @@ def simulate_delay(
 
 
 class RepeatedTests:
-    """One-sided z-tests of all rows so far against the baseline, every 100 rows."""
+    """Detector that compares all rows so far with the baseline by z-tests every 100 rows."""
 
     def __init__(self, n_rules: int, baseline: np.ndarray) -> None:
         from scipy.stats import norm
@@ -271,7 +278,7 @@ class RepeatedTests:
 
 
 def make_detectors(n_rules: int, baseline: np.ndarray) -> dict:
-    """Return detectors that have seen the baseline, with their default settings."""
+    """Return detectors with default settings after an update with the baseline."""
     from river import drift
 
     detectors = {
@@ -287,7 +294,7 @@ def make_detectors(n_rules: int, baseline: np.ndarray) -> dict:
     return detectors
 
 
-def detectors(n_runs: int, n_rules: int = 4, n_rows: int = 100_000) -> None:
+def simulate_detectors(n_runs: int, n_rules: int = 4, n_rows: int = 100_000) -> None:
     """Write false alarms and delays of other detectors on the errors of each rule."""
     alarms: dict[str, list[bool]] = {}
     delay: dict[str, list[float]] = {}
@@ -302,10 +309,10 @@ def detectors(n_runs: int, n_rules: int = 4, n_rows: int = 100_000) -> None:
                     detector, stream
                 ) < len(stream)
         baseline = (rng.random(BASELINE_ROWS_PER_RULE) < 0.1).astype(int)
-        changed = (rng.random(3000) < 0.2).astype(int).tolist()
+        changed_stream = (rng.random(3000) < 0.2).astype(int).tolist()
         for name, detector in make_detectors(n_rules, baseline).items():
             alarms.setdefault(name, []).append(is_alarmed[name])
-            delay.setdefault(name, []).append(first_alarm(detector, changed) + 1)
+            delay.setdefault(name, []).append(first_alarm(detector, changed_stream) + 1)
         lines = [
             {
                 "detector": name,
@@ -320,11 +327,11 @@ def detectors(n_runs: int, n_rules: int = 4, n_rows: int = 100_000) -> None:
         ]
         if run % 20 == 19:
             print(lines, flush=True)
-            pd.DataFrame(lines).to_csv(HERE / "detectors.csv", index=False)
+            pd.DataFrame(lines).to_csv(FOLDER / "detectors.csv", index=False)
 
 
 def first_alarm(detector: object, stream: list[int]) -> int:
-    """Return the index of the first alarm, the length of the stream without one."""
+    """Return the index of the first alarm, or the length of the stream if there is none."""
     for index, x in enumerate(stream):
         detector.update(x)  # type: ignore[attr-defined]
         if detector.drift_detected:  # type: ignore[attr-defined]
@@ -339,6 +346,6 @@ if __name__ == "__main__":
     parser.add_argument("--resume", action="store_true", help="false-alarms: add missing lines")
     options = parser.parse_args()
     if options.part == "false-alarms":
-        false_alarms(options.runs, resume=options.resume)
+        simulate_false_alarms(options.runs, resume=options.resume)
     else:
-        {"delays": delays, "detectors": detectors}[options.part](options.runs)
+        {"delays": simulate_delays, "detectors": simulate_detectors}[options.part](options.runs)
