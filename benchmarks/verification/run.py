@@ -1,17 +1,17 @@
-"""Measure how much of rules can be verified against forests and boosters of 100 trees.
+"""Measure how precisely rules can be verified against forests and boosting models of 100 trees.
 
     python benchmarks/verification/run.py [--tables NAME ...] [--models NAME ...] [--seconds 60]
         [--clock wall|cpu] [--rules search|cart] [--fresh-rows 1000000] [--folder DIR] [--csv FILE]
     python benchmarks/verification/run.py --page
 
-Ten tables are from KEEL, ten from the packages of `tox -e tables`; of more than 2000 rows, 2000 are
-drawn. On each table a model is fitted, rules are extracted (`search`: the default search with at
-most 8 rules; `cart`: CART with 8 leaves), and verified. Each line of the CSV has the bounds of the
-disagreement near the data and by volume, the share of rules whose trusted part holds at least 25 %
-of their rows, the statements that fresh rows contradict, and the disagreement on other generated
-rows before and after `refine`. Results are added to the CSV (by default `results.csv` next to the
-script) after each model, and those in the file are skipped. `--page` writes `results.md` next to
-the CSV and measures nothing.
+Ten tables are from KEEL, ten from the packages of `tox -e tables`. Tables with more than 2000 rows
+are sampled. On each table, a model is fitted, and rules are extracted (`search`: the default search
+with at most 8 rules; `cart`: CART with 8 leaves) and verified. Each line of the CSV has the bounds
+of the disagreement near the data and by volume, the share of rules whose trusted part contains at
+least 25 % of their rows, the number of statements contradicted by fresh rows, and the disagreement
+on other generated rows before and after `refine`. Results are added to the CSV (by default
+`results.csv` next to the script) after each model, and existing results are skipped. `--page` only
+writes `results.md` next to the CSV.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ SHIPPED_TABLES = (
     "titanic.csv",
 )
 MODELS = ("random-forest", "hist-gradient-boosting")
-MAX_ROWS, MAX_RULES, ENOUGH_ROWS = 2000, 8, 0.25
+MAX_ROWS, MAX_RULES, MIN_TRUSTED_SHARE = 2000, 8, 0.25
 
 
-def load(name: str, folder: Path) -> Dataset:
-    """Load a table of KEEL, or one that a package ships."""
+def load_table(name: str, folder: Path) -> Dataset:
+    """Load a table of KEEL or of a Python package."""
     if name in KEEL:
         data = load_dataset(f"keel:balanced/{name}")
         if len(data.X) > MAX_ROWS:
@@ -88,7 +88,7 @@ def load(name: str, folder: Path) -> Dataset:
 
 
 def extract(data: Dataset, model: Any, method: str) -> Any:
-    """Return rules of the model."""
+    """Extract rules from a model."""
     frozen = FrozenEstimator(model)
     if method == "cart":
         return CARTExtractor(frozen, max_leaf_nodes=MAX_RULES, random_state=0).fit(data.X).rules_
@@ -97,20 +97,22 @@ def extract(data: Dataset, model: Any, method: str) -> Any:
 
 
 def measure(data: Dataset, model_name: str, options: argparse.Namespace) -> dict[str, Any]:
-    """Verify and repair the rules of a model; return the figures."""
+    """Extract, verify and refine the rules of a model; return the measurements."""
     model = make_black_box(model_name, data.task, 0, data.categories).fit(data.X, data.y)
     rules = extract(data, model, options.rules)
     limits = VerificationLimits(time_limit=options.seconds, clock=options.clock)
-    begin, begin_cpu = time.monotonic(), time.process_time()
+    wall_start, cpu_start = time.monotonic(), time.process_time()
     result = verify(rules, model, data.X, limits=limits)
-    seconds, cpu_seconds = time.monotonic() - begin, time.process_time() - begin_cpu
+    seconds, cpu_seconds = time.monotonic() - wall_start, time.process_time() - cpu_start
     check = check_verification(
         result.to_json(), model, data.X, max_cells=1, n_rows=options.fresh_rows
     )
-    better = refine(rules, result, model, data.X)
-    before, after = disagreements(data, model, result, [rules, better])
-    used = [rule for rule in result.rules if rule.near_rows > 0]
-    enough = [r.trusted is not None and r.trusted.row_share >= ENOUGH_ROWS for r in used]
+    refined = refine(rules, result, model, data.X)
+    share_before, share_after = measure_disagreements(data, model, result, [rules, refined])
+    used_rules = [rule for rule in result.rules if rule.near_rows > 0]
+    is_trusted = [
+        r.trusted is not None and r.trusted.row_share >= MIN_TRUSTED_SHARE for r in used_rules
+    ]
     return {
         "engine": result.engine,
         "n_rows": len(data.X),
@@ -124,22 +126,24 @@ def measure(data: Dataset, model_name: str, options: argparse.Namespace) -> dict
         "volume_width": result.volume_disagreement.width,
         "proven_near_width": result.near_disagreement.proven_upper
         - result.near_disagreement.proven_lower,
-        "largest_near_width": max((rule.near_disagreement.width for rule in used), default=0.0),
-        "trusted_rules": float(np.mean(enough)),
-        "rules_without_witness": sum(rule.witness is None for rule in used),
+        "largest_near_width": max(
+            (rule.near_disagreement.width for rule in used_rules), default=0.0
+        ),
+        "trusted_rules": float(np.mean(is_trusted)),
+        "rules_without_witness": sum(rule.witness is None for rule in used_rules),
         "contradictions": len(check.findings),
-        "refined_rules": len(better),
-        "near_before_refine": before,
-        "near_after_refine": after,
+        "refined_rules": len(refined),
+        "near_before_refine": share_before,
+        "near_after_refine": share_after,
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,
     }
 
 
-def disagreements(
+def measure_disagreements(
     data: Dataset, model: Any, result: Verification, rule_sets: list[Any]
 ) -> list[float]:
-    """Return the share of disagreement of rule sets on other rows near the data."""
+    """Return the disagreement of rule sets with the model on other rows near the data."""
     from skescore.extractors import Oracle
 
     rng = np.random.default_rng(99)
@@ -148,36 +152,38 @@ def disagreements(
         if column["kind"] == "category":
             continue
         values = data.X[column["name"]].to_numpy(float)
-        reach = result.radius * np.nanstd(values)
+        distance = result.radius * np.nanstd(values)
         origin = rows[column["name"]].to_numpy(float)
-        low = np.maximum(origin - reach, np.nanmin(values))
-        high = np.minimum(origin + reach, np.nanmax(values))
-        moved = low + rng.random(len(rows)) * (high - low)
+        low = np.maximum(origin - distance, np.nanmin(values))
+        high = np.minimum(origin + distance, np.nanmax(values))
+        moved_values = low + rng.random(len(rows)) * (high - low)
         if column["kind"] == "integer":
             low, high = np.ceil(low), np.floor(high)
-            moved = np.minimum(low + np.floor(rng.random(len(rows)) * (high - low + 1)), high)
-            moved = moved.astype(data.X[column["name"]].dtype)
-        rows[column["name"]] = moved
+            moved_values = np.minimum(
+                low + np.floor(rng.random(len(rows)) * (high - low + 1)), high
+            )
+            moved_values = moved_values.astype(data.X[column["name"]].dtype)
+        rows[column["name"]] = moved_values
     predictions = Oracle(model, like=data.X).query(rows)
     shares = []
     for rules in rule_sets:
         outputs = rules.predict(rows)
-        wrong = predictions != outputs
+        is_wrong = predictions != outputs
         if result.tolerance is not None:
-            wrong = np.abs(predictions - outputs) > result.tolerance
-        shares.append(float(np.mean(wrong)))
+            is_wrong = np.abs(predictions - outputs) > result.tolerance
+        shares.append(float(np.mean(is_wrong)))
     return shares
 
 
 def write_page(path: Path) -> None:
-    """Write the page of results next to the CSV, with the comparison with VERITAS."""
+    """Write the page of results and the comparison with VERITAS next to the CSV."""
     results = pd.read_csv(path)
-    used = results["trusted_rules"] * results["n_rules"]
-    changed = results["near_after_refine"] - results["near_before_refine"]
-    by_table = changed.groupby(results["table"])
+    n_trusted = results["trusted_rules"] * results["n_rules"]
+    changes = results["near_after_refine"] - results["near_before_refine"]
+    by_table = changes.groupby(results["table"])
     n_lists, n_tables = len(results), results["table"].nunique()
     lines = [
-        "# How much of rules can be verified",
+        "# Verification of rules",
         "",
         "Measured by `python benchmarks/verification/run.py --clock cpu` and written by",
         "`python benchmarks/verification/run.py --page`: models of 100 trees, rules of the default "
@@ -191,15 +197,15 @@ def write_page(path: Path) -> None:
         "",
         "| target | reached |",
         "| --- | --- |",
-        _line("width near the data at most .01", results["near_width"] <= 0.01),
-        _line("width by volume at most .02", results["volume_width"] <= 0.02),
-        f"| trusted part with 25 % of the rows, for half of the rules | {used.sum():.0f} of "
+        _target_row("width near the data at most .01", results["near_width"] <= 0.01),
+        _target_row("width by volume at most .02", results["volume_width"] <= 0.02),
+        f"| trusted part with 25 % of the rows, for half of the rules | {n_trusted.sum():.0f} of "
         f"{results['n_rules'].sum()} rules |",
         f"| no statement contradicted by 10⁶ fresh rows | {results['contradictions'].sum()} "
         "contradictions |",
         f"| less disagreement near the data after `refine` with at most 2 more rules | lower on "
-        f"{(changed < 0).sum()} lists ({(by_table.mean() < 0).sum()} tables), equal on "
-        f"{(changed == 0).sum()}, higher on {(changed > 0).sum()} |",
+        f"{(changes < 0).sum()} lists ({(by_table.mean() < 0).sum()} tables), equal on "
+        f"{(changes == 0).sum()}, higher on {(changes > 0).sum()} |",
         "",
         f"Largest widths: {results['near_width'].max():.4f} near the data, "
         f"{results['volume_width'].max():.4f} by volume. Mean disagreement near the data: "
@@ -211,8 +217,8 @@ def write_page(path: Path) -> None:
         "",
         "*near* and *volume* are the intervals of disagreement with confidence 1 − 10⁻⁶; *trusted* "
         "is the share of rules whose",
-        "trusted part holds at least 25 % of their rows; *before* and *after* are disagreements on "
-        "50,000 generated rows.",
+        "trusted part contains at least 25 % of their rows; *before* and *after* are disagreements "
+        "on 50,000 generated rows.",
         "",
         "| table | model | rows × columns | rules | near | volume | trusted | before | after "
         "| CPU s |",
@@ -231,7 +237,7 @@ def write_page(path: Path) -> None:
     path.with_name("results.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _line(target: str, reached: pd.Series) -> str:
+def _target_row(target: str, reached: pd.Series) -> str:
     """Return the row of a target that each rule list can reach."""
     return f"| {target} | {reached.sum()} of {len(reached)} lists |"
 
@@ -240,15 +246,15 @@ def peer_section(peer: pd.DataFrame) -> list[str]:
     """Return the lines of the comparison with VERITAS."""
     lines = [
         "",
-        "## Witnesses known to VERITAS",
+        "## Witnesses of VERITAS",
         "",
         "Measured by `python benchmarks/verification/veritas_peer.py`: random forests and gradient "
         "boosting of 100 trees, numeric",
         "columns, 8 leaves of CART, 2 seconds of VERITAS per rule and 10 CPU seconds of ours per "
-        "list. A row counts if it is of valid",
-        "type, belongs to the rule, and the model contradicts the rule there. Solutions of VERITAS "
-        "maximize the output, and many are",
-        "no whole numbers in columns of whole numbers, so this is no comparison of solvers.",
+        "list. A row counts if it is valid,",
+        "belongs to the rule, and the model contradicts the rule there. VERITAS maximizes the "
+        "output, and many of its solutions are",
+        "not integers in integer columns, so this is not a comparison of solvers.",
         "",
         f"VERITAS has a witness for {peer['veritas'].sum()} of {peer['rules'].sum()} rules, our "
         f"verification for {peer['ours'].sum()}; {peer['only_veritas'].sum()} rules have one of "
@@ -281,13 +287,13 @@ def main() -> None:
         return
     warnings.simplefilter("ignore")
     records = pd.read_csv(options.csv).to_dict("records") if options.csv.exists() else []
-    measured = {(record["table"], record["model"]) for record in records}
+    finished = {(record["table"], record["model"]) for record in records}
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
         for name, model in itertools.product(options.tables, options.models):
-            if (name, model) in measured:
+            if (name, model) in finished:
                 continue
-            figures = measure(load(name, folder), model, options)
+            figures = measure(load_table(name, folder), model, options)
             records.append({"table": name, "model": model, "rules": options.rules, **figures})
             print(pd.Series(records[-1]).to_frame().T.to_string(header=True), flush=True)
             pd.DataFrame(records).to_csv(options.csv, index=False, float_format="%.6g")
