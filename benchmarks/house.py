@@ -2,10 +2,10 @@
 
     python benchmarks/house.py [--json FILE] [--limits]
 
-Prints one Markdown row per measure with its limit. With `--limits` the exit code is 1 if a measure
-exceeds its limit. Two journeys, a search on the command line and one in Python, run twice. The
+Prints one Markdown row per measure with its limit. With `--limits`, the exit code is 1 if a measure
+exceeds its limit. Two scenarios, a search on the command line and one in Python, run twice. The
 second run, after all imports, counts the files in which a function is called.
-`tests/test_package.py` reads the import graph from here.
+`tests/test_package.py` uses the import graph of this module.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Import(NamedTuple):
     source: str
     name: str
     line: int
-    #: Whether the import stands under ``if TYPE_CHECKING``.
+    #: Whether the import is under ``if TYPE_CHECKING``.
     for_types: bool
 
 
-def modules_of(package: Path) -> dict[str, Path]:
+def list_modules(package: Path) -> dict[str, Path]:
     """Return the modules of a package by dotted name; a folder is its ``__init__``."""
     return {
         ".".join(path.relative_to(package).with_suffix("").parts): path
@@ -53,23 +53,23 @@ def modules_of(package: Path) -> dict[str, Path]:
     }
 
 
-def tree_of(path: Path) -> ast.Module:
+def parse_file(path: Path) -> ast.Module:
     """Return the syntax tree of a file."""
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @functools.cache
-def nodes_of(path: Path) -> list[ast.AST]:
+def list_nodes(path: Path) -> list[ast.AST]:
     """Return the nodes of the syntax tree of a file."""
-    return list(ast.walk(tree_of(path)))
+    return list(ast.walk(parse_file(path)))
 
 
-def imports_of(module: str, path: Path, modules: dict[str, Path]) -> Iterator[Import]:
+def find_imports(module: str, path: Path, modules: dict[str, Path]) -> Iterator[Import]:
     """Yield the imports of a module from the package, at the top or inside functions.
 
-    A source that is a package is given as its ``__init__``, unless the name is one of its modules.
+    If the source is a package, its ``__init__`` is yielded, unless the name is one of its modules.
     """
-    nodes = nodes_of(path)
+    nodes = list_nodes(path)
     for_types = {
         inner
         for node in nodes
@@ -108,12 +108,12 @@ def imports_of(module: str, path: Path, modules: dict[str, Path]) -> Iterator[Im
 @functools.cache
 def import_graph(package: Path) -> dict[str, list[Import]]:
     """Return all imports within a package by importing module."""
-    modules = modules_of(package)
-    return {name: list(imports_of(name, path, modules)) for name, path in modules.items()}
+    modules = list_modules(package)
+    return {name: list(find_imports(name, path, modules)) for name, path in modules.items()}
 
 
-def circles(edges: dict[str, set[str]]) -> list[list[str]]:
-    """Return the strongly connected components of several nodes (Tarjan's algorithm)."""
+def cycles_between(edges: dict[str, set[str]]) -> list[list[str]]:
+    """Return strongly connected components with more than one node (Tarjan's algorithm)."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -140,25 +140,25 @@ def circles(edges: dict[str, set[str]]) -> list[list[str]]:
     return components
 
 
-#: Files of classes whose methods call functions in other files.
-_CLASSES_OF_MANY_FILES = ("rules._ruleset", "constraints._constraints")
+#: Files whose classes are imported for type hints by the functions that their methods call.
+_TYPE_HINT_EXCEPTIONS = ("rules._ruleset", "constraints._constraints")
 
 
-def file_circles(package: Path) -> list[list[str]]:
+def file_cycles(package: Path) -> list[list[str]]:
     """Return the import cycles between files; a package's ``__init__`` does not count as a file.
 
-    Imports of ``RuleSet`` and ``Constraints`` for type hints alone are ignored: their methods call
-    functions in other files whose signatures name the class.
+    Imports of ``RuleSet`` and ``Constraints`` for type hints only are ignored, because their
+    methods call functions in other files whose signatures use the class.
     """
     graph = import_graph(package)
-    return circles(
+    return cycles_between(
         {
             module: {
-                used.source
-                for used in imports
-                if used.source != module
-                and not used.source.endswith("__init__")
-                and not (used.for_types and used.source in _CLASSES_OF_MANY_FILES)
+                imported.source
+                for imported in imports
+                if imported.source != module
+                and not imported.source.endswith("__init__")
+                and not (imported.for_types and imported.source in _TYPE_HINT_EXCEPTIONS)
             }
             for module, imports in graph.items()
             if not module.endswith("__init__")
@@ -166,20 +166,20 @@ def file_circles(package: Path) -> list[list[str]]:
     )
 
 
-def lonely_modules(package: Path) -> list[str]:
+def modules_with_one_importer(package: Path) -> list[str]:
     """Return the private modules with exactly one importer other than their own package.
 
-    A package that imports its modules on first use names them in a table of strings.
+    Strings in a package's ``__init__`` count as importers, because lazy imports use their names.
     """
-    modules = modules_of(package)
+    modules = list_modules(package)
     graph = import_graph(package)
     importers: dict[str, set[str]] = {}
     for module, imports in graph.items():
-        for used in imports:
-            importers.setdefault(used.source, set()).add(module)
+        for imported in imports:
+            importers.setdefault(imported.source, set()).add(module)
         if module.endswith("__init__"):
             folder = module.removesuffix("__init__")
-            for node in nodes_of(modules[module]):
+            for node in list_nodes(modules[module]):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):
                     importers.setdefault(folder + node.value.rpartition(".")[2], set()).add(module)
     return sorted(
@@ -197,7 +197,7 @@ def private_imports(folder: Path) -> list[str]:
     """Return the test files that import a private module of the package."""
     files = []
     for path in sorted(folder.rglob("*.py")):
-        for node in nodes_of(path):
+        for node in list_nodes(path):
             names: list[str] = []
             if isinstance(node, ast.ImportFrom):
                 names = [f"{node.module}.{alias.name}" for alias in node.names]
@@ -214,29 +214,29 @@ def private_imports(folder: Path) -> list[str]:
     return files
 
 
-# --- journeys ------------------------------------------------------------------------------------
+# --- scenarios -----------------------------------------------------------------------------------
 
 
-def functions_called(package: Path, journey: Callable[[], Any]) -> dict[str, set[str]]:
-    """Return the functions of a package that a journey calls, by file."""
+def record_calls(package: Path, scenario: Callable[[], Any]) -> dict[str, set[str]]:
+    """Return the functions of a package that a scenario calls, by file."""
     prefix = str(package)
     functions: dict[str, set[str]] = {}
-    seen: set[CodeType] = set()
+    recorded_codes: set[CodeType] = set()
 
     def record(frame: Any, event: str, _: Any) -> None:
-        # The lines of a function are not traced, because the result is None.
+        # Returning None disables the tracing of lines.
         code = frame.f_code
-        if code in seen:
+        if code in recorded_codes:
             return
-        seen.add(code)
+        recorded_codes.add(code)
         if code.co_filename.startswith(prefix) and code.co_name != "<module>":
             functions.setdefault(code.co_filename, set()).add(code.co_qualname)
 
-    journey()  # so that imports are not counted
+    scenario()  # imports are not counted
     sys.settrace(record)
     threading.settrace(record)
     try:
-        journey()
+        scenario()
     finally:
         sys.settrace(None)
         threading.settrace(None)  # type: ignore[arg-type]
@@ -263,49 +263,49 @@ def search_in_python() -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--json", type=Path, help="also write the measures and the files here")
+    parser.add_argument("--json", type=Path, help="also write the measures and files to this file")
     parser.add_argument(
         "--limits", action="store_true", help="exit with 1 if a measure exceeds its limit"
     )
     options = parser.parse_args(arguments)
 
-    gc.disable()  # syntax trees are many objects that live to the end
+    gc.disable()  # the syntax trees consist of many objects that are never freed
     package = Path(skescore.__file__).parent
-    begin = time.perf_counter()
+    start = time.perf_counter()
     sources = [
         path
         for path in sorted(package.rglob("*"))
         if path.suffix in {".py", ".js", ".css", ".jinja"} and "__pycache__" not in path.parts
     ]
     with ProcessPoolExecutor(1) as process:
-        command = process.submit(functions_called, package, tune_on_the_command_line)
-        in_python = functions_called(package, search_in_python)
-        cycles, lonely = file_circles(package), lonely_modules(package)
-        tests = private_imports(ROOT / "tests")
-        on_the_command_line = command.result()
+        command_line_job = process.submit(record_calls, package, tune_on_the_command_line)
+        python_calls = record_calls(package, search_in_python)
+        cycles, single_importer_modules = file_cycles(package), modules_with_one_importer(package)
+        test_files = private_imports(ROOT / "tests")
+        command_line_calls = command_line_job.result()
     rows: list[tuple[str, int, int | None]] = [
         ("Python files", sum(path.suffix == ".py" for path in sources), 427),
         ("lines", sum(len(path.read_text("utf-8").splitlines()) for path in sources), 153_716),
         ("import cycles between files", len(cycles), 0),
-        ("private modules with one importer", len(lonely), 39),
-        ("test files that import private modules", len(tests), 25),
-        ("files entered by `skescore tune`", len(on_the_command_line), 95),
-        ("functions called by `skescore tune`", sum(map(len, on_the_command_line.values())), None),
-        ("files entered from `fit` to `best_for`", len(in_python), 67),
-        ("functions called from `fit` to `best_for`", sum(map(len, in_python.values())), None),
+        ("private modules with one importer", len(single_importer_modules), 39),
+        ("test files that import private modules", len(test_files), 25),
+        ("files entered by `skescore tune`", len(command_line_calls), 95),
+        ("functions called by `skescore tune`", sum(map(len, command_line_calls.values())), None),
+        ("files entered from `fit` to `best_for`", len(python_calls), 67),
+        ("functions called from `fit` to `best_for`", sum(map(len, python_calls.values())), None),
     ]
     print("| measure | here | limit |\n| :-- | --: | --: |")
     for name, value, limit in rows:
         print(f"| {name} | {value:,} | {'' if limit is None else f'{limit:,}'} |")
-    print(f"\nMeasured in {time.perf_counter() - begin:.0f} s.", file=sys.stderr)
+    print(f"\nMeasured in {time.perf_counter() - start:.0f} s.", file=sys.stderr)
     if options.json:
         details = {
             "measures": {name: value for name, value, _ in rows},
             "circles": cycles,
-            "lonely": lonely,
-            "tests": tests,
-            "tune": {path: sorted(names) for path, names in on_the_command_line.items()},
-            "search": {path: sorted(names) for path, names in in_python.items()},
+            "lonely": single_importer_modules,
+            "tests": test_files,
+            "tune": {path: sorted(names) for path, names in command_line_calls.items()},
+            "search": {path: sorted(names) for path, names in python_calls.items()},
         }
         options.json.write_text(json.dumps(details, indent=1) + "\n", encoding="utf-8")
     exceeded = [name for name, value, limit in rows if limit is not None and value > limit]

@@ -33,7 +33,7 @@ PUBLIC = [name for name in skescore.__all__ if name != "__version__"]
 @pytest.fixture(scope="module")
 def trees() -> dict[str, ast.Module]:
     """Return the syntax trees of the modules."""
-    return {module: HOUSE["tree_of"](path) for module, path in MODULES.items()}
+    return {module: HOUSE["parse_file"](path) for module, path in MODULES.items()}
 
 
 # --- importing -----------------------------------------------------------------------------------
@@ -189,13 +189,13 @@ def test_import_graph_finds_all_forms_of_imports(tmp_path: Path) -> None:
         ("scorers.__init__", "scorers", False),
         ("tuning.__init__", "folds", False),
     ]
-    assert HOUSE["circles"]({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}) == [
+    assert HOUSE["cycles_between"]({"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set()}) == [
         ["a", "b", "c"]
     ]
 
 
 def test_files_have_no_import_cycles() -> None:
-    assert HOUSE["file_circles"](PACKAGE) == []
+    assert HOUSE["file_cycles"](PACKAGE) == []
 
 
 def test_private_members_are_used_in_their_class_only(
