@@ -109,8 +109,8 @@ FURTHER_KEEL = (
     "yeast-0-2-5-6_vs_3-7-8-9",
     "zoo-3",
 )
-#: Packages of R whose tables with at least 100 rows and 4 columns were not used to choose thresholds
-#: and tests. The target is always the last column.
+#: Packages of R whose tables with at least 100 rows and 4 columns were not used to choose
+#: thresholds and tests. The target is always the last column.
 FRESH_PACKAGES = (
     "HSAUR",
     "causaldata",
@@ -391,8 +391,9 @@ def describe_fresh_tables() -> tuple[list[str], bool]:
         f"## {n_tables} fresh tables",
         "",
         f"Tables of {', '.join(FRESH_PACKAGES)}, with the last column as the target. Nothing was "
-        "chosen on them. After the run, one person judged the alarms by the names and values of the "
-        f"columns: {len(tables_with_faults)} tables have the reported faults, {'; '.join(texts)}.",
+        "chosen on them. After the run, one person judged the alarms by the names and values of "
+        f"the columns: {len(tables_with_faults)} tables have the reported faults, "
+        f"{'; '.join(texts)}.",
         "",
         *lines,
         "",
