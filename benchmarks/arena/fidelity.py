@@ -58,8 +58,8 @@ SUITES = {"keel-balanced": 43, "keel-imbalanced": 57}
 MIN_LIMIT = 8
 #: Commit of the package for "Trepan (before)".
 BEFORE = "312ba46"
-#: Commits of the measured search. Between them it changed only for limits of more than 8 rules; all
-#: such cells are those of the later one.
+#: Commits of the measured search. Between them, it changed only for limits of more than 8 rules;
+#: cells with such limits were measured at the later commit.
 SEARCH_COMMITS = ("5c36144", "79f3b1a")
 #: Approximate limit of CPU seconds for the solvers of optimal trees.
 SOLVER_SECONDS = 20
@@ -120,7 +120,7 @@ class Encoder:
 
 @dataclass(eq=False)
 class Cell:
-    """A fitted black box with its training rows, from which a method learns.
+    """Fitted black box with the training rows of all methods.
 
     `codes` are the `predictions` of the black box as indices of `classes`. `numbers` are the
     encoded rows.

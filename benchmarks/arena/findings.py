@@ -99,7 +99,7 @@ def coverage_section(table: pd.DataFrame) -> list[str]:
         f"tables × 2 black boxes × 2 splits, that is {N_COMBINATIONS} combinations, for each "
         f"method; {cells} combinations were measured with at least one method.",
         "",
-        f"Machine: {machine['processor']}, {machine['cores']} cores, shared with other programs, "
+        f"Machine: {machine['processor']}, {machine['cores']} cores (loaded), "
         f"{machine['platform']}; versions are in [machine.json](machine.json).",
     ]
     counts = (
@@ -500,8 +500,8 @@ def losses_section(table: pd.DataFrame) -> list[str]:
         return ["The search was not run.", ""]
     is_won, is_lost = joined["lost"] < -1e-9, joined["lost"] > 1e-9
     text = [
-        f"The best peer of a cell is the method of others with the best ICE there, an opponent "
-        f"that nobody could choose in advance. `{SEARCH}` has a better ICE on {int(is_won.sum())} "
+        f"The best peer of a cell is the method of others with the best ICE there, which "
+        f"cannot be chosen in advance. `{SEARCH}` has a better ICE on {int(is_won.sum())} "
         f"of {len(joined)} cells, an equal one on {int((~is_won & ~is_lost).sum())}, and a worse "
         f"one on {int(is_lost.sum())}; it is worse by more than {MIN_LOSS} on "
         f"{int((joined['lost'] > MIN_LOSS).sum())}. The mean difference is "
@@ -574,8 +574,7 @@ def failures_section(table: pd.DataFrame) -> list[str]:
             if len(failures)
             else "."
         ),
-        f"- {len(slow_cells)} took more than two minutes, on cores shared with other programs; the "
-        "longest: "
+        f"- {len(slow_cells)} took more than two minutes on a loaded machine; the longest: "
         + ", ".join(f"{r.method} on {r.data} {r.seconds:.0f} s" for r in slowest_cells.itertuples())
         + ".",
         f"- {int(n_unsuitable.reindex(list(OURS)).fillna(0).sum())} use a column that is constant "

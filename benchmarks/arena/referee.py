@@ -136,8 +136,8 @@ def referee(name: str, folder: Path = FOLDER) -> Page:
     elif name == "tuned_trees.md":
         check_tuned_trees(page, tuned_tree_rows(folder))
     else:
-        own = read_cells(folder / "score_agreement.csv", ("data", "task", "candidate"))
-        check_scores(page, own, read_cells(folder / "results.csv", _ARENA_TEXTS))
+        selected_rows = read_cells(folder / "score_agreement.csv", ("data", "task", "candidate"))
+        check_scores(page, selected_rows, read_cells(folder / "results.csv", _ARENA_TEXTS))
     page.check_coverage()
     return page
 

@@ -289,8 +289,8 @@ def check_ranking(page: Page, title: str, part: list[Row]) -> None:
             mean(values_of(successful, c))
             for c in ("ice", "fidelity", "n_rules", "completeness_volume", "seconds")
         ]
-        both = [(ranks[s][method], " (", odd[s][method], ")") for s in SCORES]
-        expected.append((bold(method), *both, *means, len(cells) - len(successful)))
+        rank_pairs = [(ranks[s][method], " (", odd[s][method], ")") for s in SCORES]
+        expected.append((bold(method), *rank_pairs, *means, len(cells) - len(successful)))
     head = [
         "method",
         "rank ICE",
@@ -303,9 +303,9 @@ def check_ranking(page: Page, title: str, part: list[Row]) -> None:
     ]
     page.table([*head, "seconds", "failed"], expected, heading)
     for score, by_method in ranks.items():
-        best, *others = by_method
+        best, *other_methods = by_method
         p_values = holm_p_values(by_method, len(names))
-        similar = [name for name in others if not p_values[name] < 0.05]
+        similar = [name for name in other_methods if not p_values[name] < 0.05]
         verdict = (
             f"the following do not differ significantly from it: {', '.join(similar)}."
             if similar
@@ -580,7 +580,7 @@ def check_failures(page: Page, rows: list[Row]) -> None:
     page.claim(
         "- ",
         sum(row["seconds"] > 120 for row in ours),
-        " took more than two minutes, on cores shared with other programs; the longest: ",
+        " took more than two minutes on a loaded machine; the longest: ",
         *claim,
     )
     odd = Counter(row["method"] for row in rows if row["odd"] > 0)

@@ -93,8 +93,8 @@ def holm_p_values(ranks: Mapping[str, float], n_tables: int) -> dict[str, float]
     """Return Holm's p-values of the comparison of the best mean rank with each other one."""
     k = len(ranks)
     error = math.sqrt(k * (k + 1) / (6 * n_tables))
-    best, *others = ranks.items()
-    raw = {name: 2 * float(norm.sf((rank - best[1]) / error)) for name, rank in others}
+    best, *other_ranks = ranks.items()
+    raw = {name: 2 * float(norm.sf((rank - best[1]) / error)) for name, rank in other_ranks}
     adjusted, largest = {}, 0.0
     for i, (name, p) in enumerate(sorted(raw.items(), key=lambda item: item[1])):
         largest = max(largest, p * (len(raw) - i))

@@ -128,7 +128,7 @@ def share_of_wins(groups: Groups, score: Scorer, candidate: str) -> tuple[Any, .
 
 
 def find_flat_groups(groups: Groups, score: Scorer, gap: float) -> list[bool]:
-    """Return whether rule sets within 0.02 of the best differ by `gap` in performance."""
+    """Return by group whether rule sets within 0.02 of the best differ by `gap` in performance."""
     flags = []
     for group in groups:
         best = score(best_of(group, score))
@@ -137,9 +137,9 @@ def find_flat_groups(groups: Groups, score: Scorer, gap: float) -> list[bool]:
     return flags
 
 
-def check_scores(page: Page, own: list[Row], arena: list[Row]) -> None:
+def check_scores(page: Page, selected_rows: list[Row], arena: list[Row]) -> None:
     """Check all figures of the page on scores."""
-    groups = [g for g in group_by(own, "data").values() if len(g) >= 6]
+    groups = [g for g in group_by(selected_rows, "data").values() if len(g) >= 6]
     for row in arena:
         row["fidelity_rows"], row["candidate"] = row["fidelity"], row["method"]
         n_rules = row["n_rules"] or NAN
@@ -153,10 +153,10 @@ def check_scores(page: Page, own: list[Row], arena: list[Row]) -> None:
     cells = [
         g for g in group_by(usable, "suite", "data", "black_box", "seed").values() if len(g) >= 6
     ]
-    n_classes = len({row["data"] for row in own if row["task"] == "classification"})
+    n_classes = len({row["data"] for row in selected_rows if row["task"] == "classification"})
     page.claim(
         "*Selected rule sets* are ",
-        len(own),
+        len(selected_rows),
         " rule sets for ",
         len(groups),
         " tables (",
