@@ -140,7 +140,7 @@ def cycles_between(edges: dict[str, set[str]]) -> list[list[str]]:
     return components
 
 
-#: Files whose classes are imported for type hints by the functions that their methods call.
+#: Files of classes whose methods call functions that import the class for type hints.
 _TYPE_HINT_EXCEPTIONS = ("rules._ruleset", "constraints._constraints")
 
 

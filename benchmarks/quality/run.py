@@ -356,7 +356,7 @@ def main() -> int:
         print(f"\n### {TITLES[dataset]}\n")
         print(
             f"| extractor | splits | rules, ours | PSyKE | {fidelity}, ours | PSyKE "
-            f"| {score} against truth, ours | PSyKE | answered, ours | PSyKE | seconds, ours "
+            f"| {score} against truth, ours | PSyKE | covered, ours | PSyKE | seconds, ours "
             f"| PSyKE | no worse? | all {n_splits} splits: rules | {score} against black box "
             f"| {score} against truth |"
         )

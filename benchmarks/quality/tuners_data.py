@@ -54,7 +54,7 @@ class Problem(NamedTuple):
 
 
 class Ledger:
-    """Counts the queries of all clones of one black box, and caches their fits.
+    """Counter of the queries of all clones of one black box, and cache of their fits.
 
     The time of these fits is not counted for any method, because users bring their black box.
     """
