@@ -176,6 +176,7 @@ def estimate_change(
     baseline: tuple[int, int],
     level: float = 0.95,
     default_start: int = 0,
+    n_starts: int | None = None,
 ) -> ChangeEstimate:
     """Estimate when a rate increased, and by how much.
 
@@ -191,6 +192,9 @@ def estimate_change(
         Level of the confidence sequences, at all times and for all times of change together.
     default_start : int, default=0
         The start if the rate after no entry exceeds the rate before it, as after a return.
+    n_starts : int, optional
+        Number of first entries at which the change may have begun, such as those before the alarm;
+        by default all.
 
     Returns
     -------
@@ -212,6 +216,7 @@ def estimate_change(
     likelihood = _log_likelihood(after_events, after_trials) + _log_likelihood(
         before_events, before_trials
     )
+    increases &= np.arange(len(events)) < (len(events) if n_starts is None else n_starts)
     likelihood = np.where(increases, likelihood, -np.inf)
     start = int(likelihood.argmax()) if increases.any() else default_start
     plausible = np.flatnonzero(likelihood >= likelihood.max() + math.log(_PLAUSIBLE_RATIO))

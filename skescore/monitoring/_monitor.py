@@ -618,13 +618,16 @@ class RuleMonitor:
         before = self._series([self.baseline.counts])
         baseline = (int(before[0][index, 0]), int(before[1][index, 0]))
         first_blocks = np.array([e.first_block for e in self._history.entries])
-        block = self._alarms.get(index, {}).get("block", 0)
+        alarm = self._alarms.get(index, {"block": 0, "row": self.n_rows})
         estimate = estimate_change(
             events[index],
             trials[index],
             first_blocks,
             baseline,
-            default_start=max(0, int(np.searchsorted(first_blocks, block, side="right")) - 1),
+            default_start=max(
+                0, int(np.searchsorted(first_blocks, alarm["block"], side="right")) - 1
+            ),
+            n_starts=sum(entry.first_row <= alarm["row"] for entry in self._history.entries),
         )
         return estimate, baseline
 

@@ -157,6 +157,15 @@ def test_priors_of_all_monitors_sum_to_one() -> None:
         assert sum(m.prior for m in watch._monitors) == pytest.approx(1.0)
 
 
+def test_changes_begin_before_they_are_detected() -> None:
+    watch = monitor()
+    for seed, error in enumerate((0.3, 0.3, 0.9, 0.9), start=1):
+        watch.update(*rows(1000, seed, (0.1, 0.1, error, 0.1)))
+    (change,) = [c for c in watch.changes() if c.rule == "rule 3"]
+    assert change.detected["row"] <= 1000
+    assert change.since["row"] <= change.latest["row"] <= change.detected["row"]
+
+
 def test_estimate_change_equals_a_search() -> None:
     from scipy.stats import binom
 
