@@ -207,7 +207,7 @@ def nearest_box(
             # An infinite value is at no distance from a free side.
             np.nan_to_num(gap, copy=False, nan=0.0, posinf=math.inf)
             # Sum feature by feature, so that ties do not depend on the order of additions.
-            total = part + 0.0
+            total = part.copy()
             for k in range(len(used)):
                 total += (gap[:, :, k] / scale[k]) * (gap[:, :, k] / scale[k])
         result[begin : begin + size] = total.argmin(axis=1)

@@ -643,8 +643,7 @@ def _merge_index(table: ExactRules, one: int, other: int) -> int | None:
     if table.by_nearest:
         # The first of equally near boxes predicts, so no rule between may have another output.
         between = np.flatnonzero(table.code[first:last] != table.code[first]) + first
-        empty = (table.low[between] >= table.high[between]).any(axis=1)
-        if (table.alive[between] & ~(empty & ~table.frozen[between])).any():
+        if table.alive[between].any():
             return None
     for merged, removed in ((first, last), (last, first)):
         rank = table.ranks_after(merged, removed)

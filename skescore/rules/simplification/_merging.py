@@ -193,10 +193,9 @@ def hull(one: Rule, other: Rule) -> Rule:
             conditions.append(condition)
             continue
         for candidate in other.non_intervals:
-            if isinstance(condition, OneOf | Missing) and isinstance(candidate, OneOf | Missing):
-                union = united(condition, candidate)
-                if union is not None:
-                    conditions.append(union)
+            union = united(condition, candidate)
+            if union is not None:
+                conditions.append(union)
     return Rule(tuple(conditions), one.output, combined(one.statistics, other.statistics))
 
 

@@ -119,7 +119,7 @@ class Generalizations:
         if self._disjoint is None:
             self._start, self._stop = half_open_bounds(self._boxes)
             changed = list(range(len(self._rows.rules)))
-            self._overlaps = np.zeros((len(self._boxes), len(changed)), dtype=bool)
+            self._overlaps = np.empty((len(self._boxes), len(changed)), dtype=bool)
         elif self._n_changes == len(changes):
             return self._disjoint
         else:
