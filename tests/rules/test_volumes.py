@@ -22,14 +22,18 @@ from skescore.rules import Domain, Interval, Rule, RuleSet
 from skescore.rules import _volumes as volumes
 from skescore.rules._volumes import (
     Volume,
+    _by_fragments,
+    _by_inclusion_exclusion,
     adjacent_pairs,
     clopper_pearson,
     contained_in_other,
     first_box,
     in_some_rule,
+    join_touching,
     overlapping_pairs,
     sampled_volume,
     sampling_stream,
+    subtract,
     union_volume,
     volume_outside,
 )
@@ -132,7 +136,8 @@ def test_union_volume_counts_cells(path: str, boxes: np.ndarray) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize(
-    ("n_boxes", "n_features", "reach"), [(13, 1, 0.1), (40, 2, 0.3), (25, 3, 0.4), (16, 4, 0.6)]
+    ("n_boxes", "n_features", "reach"),
+    [(13, 1, 0.1), (40, 2, 0.3), (70, 2, 0.2), (25, 3, 0.4), (16, 4, 0.6)],
 )
 def test_union_volume_agrees_with_cells_for_entangled_boxes(
     path: str, n_boxes: int, n_features: int, reach: float
@@ -672,3 +677,194 @@ BOX = ([[0.0, 0.0]], [[0.5, 0.5]])
 def test_volumes_reject_invalid_input(call: Callable[[], object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+# --- results of single methods -------------------------------------------------------------------
+
+
+def overlapping_boxes(n_boxes: int, n_features: int) -> list[np.ndarray]:
+    """Boxes around the center of the cube, all of which meet there."""
+    rng = np.random.default_rng(n_boxes)
+    shape = n_boxes, n_features
+    return [rng.integers(0, 24, shape) / 64, rng.integers(40, 65, shape) / 64]
+
+
+def test_union_volume_of_12_boxes_is_always_exact() -> None:
+    lower, upper = overlapping_boxes(12, 10)
+    volume = union_volume(lower, upper, max_fragments=1)
+    assert volume.exact
+    pairs = zip(map(tuple, lower.tolist()), map(tuple, upper.tolist()), strict=True)
+    assert volume.value == pytest.approx(recursive_volume(list(pairs)), rel=1e-9)
+
+
+def test_union_volume_of_few_cells_is_always_exact() -> None:
+    boxes = random_boxes(40, 2, 0.3, seed=40)
+    volume = union_volume(*boxes, max_fragments=1)
+    assert volume.exact
+    assert volume.value == pytest.approx(cell_volume(*boxes), rel=1e-12)
+
+
+def test_union_volume_respects_max_fragments() -> None:
+    boxes = overlapping_boxes(13, 9)
+    # All sets of boxes meet: inclusion-exclusion has a term for each of them.
+    assert union_volume(*boxes, max_fragments=8191).exact
+    assert not union_volume(*boxes, max_fragments=1000, n_samples=10).exact
+
+
+def test_union_volume_of_cube_is_1_beside_other_boxes() -> None:
+    cube = union_volume([[0.25, 0], [0, 0]], [[0.5, 1], [1, 1]], disjoint=True)
+    assert cube == Volume(1.0, True, 1.0, 1.0, None, 0)
+
+
+def test_sampled_union_volume_is_at_most_1(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(volumes, "_component_volume", lambda *_: None)
+    lower, upper = [[0, 0], [0, 0], [0.625, 0.625]], [[1, 0.5], [0.5, 1], [1, 1]]
+    volume = union_volume(lower, upper, n_samples=10)
+    assert volume.low <= volume.value <= volume.high == 1.0
+    assert union_volume(lower, upper).n_samples == 100_000
+
+
+def test_sampled_volume_of_filled_box_is_exact() -> None:
+    low, high = np.array([[0.25], [0.375]]), np.array([[0.625], [0.75]])
+    value, bottom, top = sampled_volume(low, high, 200, 0.99, 0)
+    assert (value, top) == (0.5, 0.5)
+    assert 0.48 < bottom < 0.5
+
+
+def test_sampled_volume_is_a_share_of_points() -> None:
+    low, high = np.zeros((2, 2)), np.array([[1.0, 0.125], [0.125, 1.0]])
+    n_samples = 40
+    value, bottom, top = sampled_volume(low, high, n_samples, 0.999999, 1)
+    hits = value * n_samples / 0.25  # points are drawn in the boxes, of which they may hit either
+    assert bottom < value < top
+    assert hits == pytest.approx(round(hits), abs=1e-9)
+
+
+def test_sampled_volume_is_at_least_largest_box() -> None:
+    low, high = np.zeros((2, 2)), np.array([[0.5, 0.25], [0.25, 0.75]])
+    assert sampled_volume(low, high, 1, 0.99, 0)[1] == 0.1875
+
+
+def test_points_in_products_of_many_rules() -> None:
+    lower = np.arange(70)[:, None] / 70
+    lower, upper = np.vstack([lower, [[0.5]]]), np.vstack([lower + 0.001, [[0.6]]])
+    rule = np.r_[np.arange(70), 0]
+    points = np.linspace(0, 1, 500)[:, None]
+    in_some_box = first_box(points, lower, upper) < len(lower)
+    assert in_some_rule(points, lower, upper, rule).tolist() == in_some_box.tolist()
+
+
+def test_points_in_products_without_width() -> None:
+    lower, upper = np.array([[0.0], [0.5], [1.0]]), np.array([[0.25], [0.5], [1.0]])
+    points = np.array([[0.0], [0.25], [0.375], [0.5], [0.75], [1.0]])
+    in_rule = in_some_rule(points, lower, upper, np.array([0, 0, 1]))
+    assert in_rule.tolist() == [True, True, False, True, False, True]
+
+
+def test_volume_outside_of_boxes_with_a_free_side() -> None:
+    lower, upper = np.array([[0.0, 0.25]]), np.array([[1.0, 1.0]])
+    inner = np.zeros((1, 2)), np.array([[1.0, 0.5]])
+    assert volume_outside(*inner, lower, upper, np.array([0]), limit=1000) == 0.25
+
+
+def test_union_volume_of_staircase_of_70_boxes() -> None:
+    steps = np.arange(1, 71) / 70
+    lower, upper = np.zeros((70, 2)), np.column_stack([steps, steps[::-1]])
+    with forced("products"):
+        volume = union_volume(lower, upper)
+    assert volume.exact
+    assert volume.value == pytest.approx(71 / 140, rel=1e-12)
+
+
+def test_inclusion_exclusion_needs_a_term_per_overlap() -> None:
+    lower, upper = overlapping_boxes(3, 2)
+    exact = union_volume(lower, upper).value
+    assert _by_inclusion_exclusion(lower, upper, 7) == pytest.approx(exact, rel=1e-12)
+    assert _by_inclusion_exclusion(lower, upper, 6) is None
+
+
+def test_inclusion_exclusion_gives_up_on_lost_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    lower, upper = overlapping_boxes(3, 2)
+    monkeypatch.setattr(volumes, "_RELATIVE_ERROR", 1e-15)
+    assert _by_inclusion_exclusion(lower / 4, upper / 4, 1000) is None
+    assert _by_inclusion_exclusion(lower[:1] / 4, upper[:1] / 4, 1000) is not None
+
+
+def test_fragments_add_up_to_volume() -> None:
+    boxes = random_boxes(40, 2, 0.3, seed=40)
+    assert _by_fragments(*boxes, 200_000) == pytest.approx(cell_volume(*boxes), rel=1e-12)
+    assert _by_fragments(*boxes, 10) is None
+
+
+@pytest.mark.parametrize(("start", "end"), [(1, 2), (-1, 0)])
+def test_subtract_leaves_touching_boxes_whole(start: float, end: float) -> None:
+    box = np.zeros((1, 2)), np.ones((1, 2))
+    cut = np.array([start, 0.25]), np.array([end, 0.5])
+    left = subtract(*box, *cut, limit=10)
+    assert left is not None
+    assert [part.tolist() for part in left] == [[[0, 0]], [[1, 1]]]
+
+
+def test_adjacent_pairs_of_several_boxes_at_one_face() -> None:
+    lower, upper = [[0], [1], [1], [2], [2], [0.5]], [[1], [2], [2.5], [3], [4], [1]]
+    assert adjacent_pairs(lower, upper).tolist() == [
+        [0, 1, 0],
+        [0, 2, 0],
+        [1, 3, 0],
+        [1, 4, 0],
+        [5, 1, 0],
+        [5, 2, 0],
+    ]
+
+
+def test_adjacent_pairs_need_a_closed_face() -> None:
+    lower, upper = [[0, 0], [1, 0]], [[1, 1], [2, 1]]
+    faces = np.zeros((2, 2), dtype=bool)
+    assert adjacent_pairs(lower, upper, faces, faces).tolist() == []
+    assert adjacent_pairs(lower, upper, faces, ~faces).tolist() == [[0, 1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "outputs", "joined"),
+    [
+        # Cells of two columns, of which the second has two outputs.
+        (
+            [[0, 0], [0, 1], [1, 0], [1, 1]],
+            [[1, 1], [1, 2], [2, 1], [2, 2]],
+            [5, 5, 5, 6],
+            [([0, 0], [1, 2], [0, 1]), ([1, 0], [2, 1], [2]), ([1, 1], [2, 2], [3])],
+        ),
+        # A square of one output.
+        (
+            [[0, 0], [0, 1], [1, 0], [1, 1]],
+            [[1, 1], [1, 2], [2, 1], [2, 2]],
+            [5, 5, 5, 5],
+            [([0, 0], [2, 2], [0, 1, 2, 3])],
+        ),
+        # Faces that differ in size, meet at a corner, or lie apart.
+        (
+            [[0, 0], [1, 0], [2, 3], [7, 0]],
+            [[1, 1], [2, 3], [3, 4], [8, 1]],
+            [5, 5, 5, 5],
+            [
+                ([0, 0], [1, 1], [0]),
+                ([1, 0], [2, 3], [1]),
+                ([2, 3], [3, 4], [2]),
+                ([7, 0], [8, 1], [3]),
+            ],
+        ),
+    ],
+)
+def test_join_touching_merges_whole_faces(
+    lower: list[list[int]],
+    upper: list[list[int]],
+    outputs: list[int],
+    joined: list[tuple[list[int], list[int], list[int]]],
+) -> None:
+    low, high = np.array(lower, dtype=float), np.array(upper, dtype=float)
+    first, union = join_touching(low, high, np.array(outputs))
+    found = [
+        (low[box].tolist(), high[box].tolist(), np.flatnonzero(union == number).tolist())
+        for number, box in enumerate(first)
+    ]
+    assert found == joined
