@@ -6,6 +6,7 @@ import itertools
 import math
 import pickle
 import sys
+import threading
 from contextlib import contextmanager
 from decimal import Decimal
 
@@ -382,10 +383,14 @@ def test_kernel_loader_counts_rows(monkeypatch):
     monkeypatch.setattr(kernels.importlib.util, "find_spec", lambda name: object())
     monkeypatch.setattr(_compiled, "IS_COMPILED", True)
     monkeypatch.setattr(kernels, "_ROWS_WITH_NUMBA", 150)
-    monkeypatch.setattr(kernels, "_ROWS_WITHOUT_NUMBA", 150)
-    loader = kernels.KernelLoader()
-    assert [loader.load(100), loader.load(0)] == [None, None]
-    assert loader.load(100) is loader.load(0) is _compiled.match_boxes
+    monkeypatch.setattr(kernels, "_ROWS_WITHOUT_NUMBA", 1500)
+    monkeypatch.delitem(sys.modules, "numba", raising=False)
+    loader, other = kernels.KernelLoader(), kernels.KernelLoader()
+    assert [loader.load(1500), other.load(100), other.load(0)] == [None] * 3
+    assert loader.load(1) is loader.load(0) is _compiled.match_boxes
+    monkeypatch.setitem(sys.modules, "numba", object())  # imported already, which costs nothing
+    assert other.load(50) is None
+    assert other.load(1) is other.load(0) is _compiled.match_boxes
 
 
 @pytest.mark.parametrize(("setting", "is_loaded"), [("0", False), ("1", True)])
@@ -476,6 +481,8 @@ def test_predict_raises_equally_with_threads(monkeypatch):
         assert (predictions == np.where(covered, expected, "class 1")).all()
     with pytest.raises(ValueError, match="n_jobs must be"):
         labeled.predict(X, n_jobs=-2)
+    with pytest.raises(ValueError, match="n_jobs must be"):
+        labeled.assign(X, n_jobs=-2)
 
 
 @pytest.mark.parametrize("kind", [pa.Table, pa.RecordBatch])
@@ -760,6 +767,31 @@ def test_unpack_bits_inverts_pack_bits(data, n_flags):
     assert [sum(int(w) << 64 * i for i, w in enumerate(row)) for row in words] == as_numbers
 
 
+def test_lowest_bit_of_empty_words():
+    assert lowest_bit(np.zeros((2, 3), dtype=np.uint64)).tolist() == [192, 192]
+
+
+@pytest.mark.parametrize("n_jobs", [None, 1])
+def test_one_job_starts_no_thread(n_jobs):
+    threads, rows = set(), []
+
+    def process(part):
+        threads.add(threading.get_ident())
+        rows.extend(range(part.start, part.stop))
+
+    n_rows = 2 * kernels._THREAD_CHUNK + 1
+    kernels.run_in_chunks(process, n_rows, n_jobs)
+    assert threads == {threading.get_ident()}
+    assert rows == list(range(n_rows))
+
+
+def test_match_skips_conditions_of_excluded_rows():
+    conditions = [Interval(0, lower=1), Linear([(0, 1.0), (1, 1.0)], lower=0)]
+    rules = RuleSet([Rule(conditions, 1.0)], ["a", "b"], task="regression")
+    X = np.array([[0, "no number"], [2, 3.0]], dtype=object)
+    assert rules.match(X).tolist() == [[False], [True]]
+
+
 # --- the nearest box -------------------------------------------------------------------------
 
 
@@ -843,6 +875,25 @@ def test_nearest_policy_penalizes_observed_values():
     assert ruleset.assign(X).tolist() == [-1, -1, -1, -1, -1, 0]
     # Value 13 is one range from a missing value, and 1.1 is two ranges from 2.
     assert ruleset.predict(X).tolist() == ["low", "low", "low", "both", "gone", "gone"]
+
+
+@pytest.mark.parametrize(
+    ("upper", "row", "scale", "more"),
+    [
+        # Distances of more than the largest float, which differ.
+        ([[-LARGEST], [-0.6 * LARGEST]], [0.95 * LARGEST], [1.0], None),
+        # Gaps of 2 and 1 on features whose units differ: distances of 2 and 4/3.
+        ([[-2e-200, INF], [INF, -1e-200]], [0.0, 0.0], [1.0, 0.75], None),
+        # Further distances so large that gaps hardly add to them.
+        ([[-3e152], [-1e152]], [0.0], [1.0], [[1e305, 1e305]]),
+    ],
+    ids=["long", "short", "more"],
+)
+def test_nearest_box_of_extreme_distances(upper, row, scale, more):
+    flags = np.zeros(np.shape(upper))
+    boxes = BoxTable(np.full(flags.shape, -INF), np.array(upper), flags, flags)
+    further = None if more is None else np.array(more)
+    assert nearest_box(boxes, np.array([row]), np.array(scale), further).tolist() == [1]
 
 
 def test_nearest_policy_ignores_text_columns():
