@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 from skescore.rules import AtLeast, Fallback, Interval, Linear, OneOf, Rule, RuleSet
@@ -89,3 +90,24 @@ def test_domain_around_weights_equal_repetitions() -> None:
     assert result.missing[RULES.feature_names.index("size")] == 0.25
     with pytest.raises(ValueError, match="sample_weight must hold a positive number"):
         RULES.domain_around(rows, [0, 0, 0, 0])
+
+
+def test_domain_around_without_finite_numbers():
+    rules = RuleSet([Rule([Interval(0, upper=1)], 1.0)], ["a"], task="regression")
+    domain = rules.domain_around([[np.nan], [np.inf]])
+    assert (domain.lower, domain.upper, domain.missing) == ((0.0,), (0.0,), (0.5,))
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        pl.DataFrame({"a": [100, 200], "b": [1.0, 2.0]}),
+        pd.DataFrame({"a": pd.array([100, 200, None], dtype="Int64"), "b": [1.0, 2.0, 3.0]}),
+    ],
+    ids=["polars", "nullable"],
+)
+def test_domain_around_reads_integers_as_numbers(X):
+    rules = RuleSet([Rule([Interval(1, upper=1)], 1.0)], ["a", "b"], task="regression")
+    domain = rules.domain_around(X)
+    assert domain.categories == ()
+    assert (domain.lower[0], domain.upper[0]) == pytest.approx((100, 200))

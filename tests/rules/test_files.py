@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skescore import RuleSet
-from skescore.rules import AtLeast, Domain, Interval, Rule
+from skescore.rules import AtLeast, Domain, Interval, Missing, Rule
 
 RULES = RuleSet([Rule([Interval(0, upper=0.1)], "ä")], ["größe"], task="classification")
 
@@ -105,3 +105,22 @@ def test_json_rejects_nesting_it_cannot_read_back(depth):
     else:
         with pytest.raises(ValueError, match="must not be nested more than 50 deep"):
             rules.to_json()
+
+
+def test_json_without_optional_fields_has_their_defaults():
+    text = json_of(conditions='[{"type": "missing", "feature": 0}]')
+    rules = RuleSet.from_json(text)
+    assert rules.rules[0].conditions == (Missing(0),)
+    assert not rules.disjoint
+
+
+@pytest.mark.parametrize(
+    ("condition", "message"),
+    [
+        ('{"type": "missing"}', "lacks the field 'feature'"),
+        ('{"type": "missing", "feature": 0, "negate": true}', "has the unknown field 'negate'"),
+    ],
+)
+def test_json_rejects_misspelled_missing_conditions(condition, message):
+    with pytest.raises(ValueError, match=message):
+        RuleSet.from_json(json_of(conditions=f"[{condition}]"))

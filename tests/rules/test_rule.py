@@ -10,7 +10,17 @@ import pickle
 import numpy as np
 import pytest
 
-from skescore.rules import AtLeast, Interval, Linear, LinearOutput, OneOf, Rule, RuleStatistics
+from skescore.rules import (
+    AtLeast,
+    Domain,
+    Interval,
+    Linear,
+    LinearOutput,
+    OneOf,
+    Rule,
+    RuleStatistics,
+)
+from skescore.rules._rule import combined
 
 NAMES = ["length", "width", "color"]
 
@@ -31,6 +41,19 @@ NAMES = ["length", "width", "color"]
 )
 def test_linear_output_describes_itself(output, text):
     assert str(output) == text
+
+
+@pytest.mark.parametrize(
+    ("intercept", "extent", "text"),
+    [
+        (1234.5, 2000, "1234 + x0"),  # off by 1/4000 of what the function varies, as is allowed
+        (1234.5, 1990, "1234.5 + x0"),
+        (1234.56, 1, "1234.56 + x0"),
+        (0.5, 1, "0.5 + x0"),
+    ],
+)
+def test_linear_output_text_has_digits_for_its_domain(intercept, extent, text):
+    assert LinearOutput(intercept, [(0, 1.0)]).to_text(domain=Domain((0,), (extent,))) == text
 
 
 def test_linear_output_merges_terms():
@@ -227,3 +250,17 @@ def test_rule_equality_compares_all_parts():
     ]
     assert all(rule != other for other in other_items)
     assert len({rule, *other_items}) == 5
+
+
+def test_rule_correctness_is_a_share_of_targets():
+    counted = Rule([], "a", RuleStatistics(10, (2, 8), target_counts=(4, 6)))
+    assert [counted.correctness(index) for index in (0, 1, None)] == [0.4, 0.6, 0.6]
+    assert Rule([], "a", RuleStatistics(10, (2, 8))).correctness(0) is None
+
+
+def test_combined_statistics_of_a_rule_without_rows():
+    one = RuleStatistics(1, mean=4.0, standard_deviation=0.0)
+    other = RuleStatistics(0, mean=8.0, standard_deviation=0.0)
+    assert combined(one, other) == combined(other, one) == one
+    assert combined(other, RuleStatistics(0, mean=4.0)).mean == 6.0
+    assert combined(one, RuleStatistics(1)) == combined(RuleStatistics(1), one) == RuleStatistics(2)

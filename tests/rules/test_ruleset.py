@@ -205,6 +205,7 @@ def test_ruleset_equality_compares_all_parts(change):
 def test_ruleset_differs_from_other_types():
     assert by_rules() != by_rules().rules
     assert by_rules() != "rules"
+    assert (by_rules() == "rules") is False
 
 
 def test_ruleset_replace_keeps_arrays():
@@ -482,6 +483,16 @@ def test_predict_rejects_uncovered_rows():
                 method([[NAN, 0.0], [9.0, 9.0]])
     with pytest.raises(ValueError, match="No rule holds for 1 row"):
         regression().predict([[9.0, 9.0]])
+
+
+def test_predict_uncovered_rows_of_64_rules():
+    # As many rules as bits of a word: the number of the first rule is then that of rules.
+    rules = [Rule([Interval(0, i, i + 1)], float(i)) for i in range(64)]
+    ruleset = RuleSet(rules, ["x"], task="regression")
+    X = [[-5.0], [0.5], [63.5], [65.0]]
+    assert ruleset.replace(fallback=Fallback(-1.0)).predict(X).tolist() == [-1.0, 0.0, 63.0, -1.0]
+    with pytest.raises(ValueError, match="No rule holds for 2 rows"):
+        ruleset.predict(X)
 
 
 def test_predict_proba_uses_class_counts():

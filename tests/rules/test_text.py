@@ -18,6 +18,7 @@ from skescore.rules._text import (
     format_label,
     format_number,
     linear_text,
+    output_number,
     percent_text,
     plain_number,
 )
@@ -44,6 +45,8 @@ finite = st.floats(-1e308, 1e308)
         (1.23456e-12, None, "1.235e-12"),
         (5e-324, None, "4.941e-324"),
         (-5e-324, None, "-4.941e-324"),
+        (9.9996e15, None, "9999600000000000"),
+        (1e16, None, "1e+16"),
         (1.23456e20, None, "1.235e+20"),
         (sys.float_info.max, None, "1.798e+308"),
         (math.inf, None, "∞"),
@@ -145,6 +148,14 @@ def test_exact_number_round_trips(value):
     text = exact_number(value)
     assert float(text) == value
     assert len(text.replace(".", "").strip("-0")) <= max(len(repr(value)), 17)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1234.56789, "1234.56789"), (-0.123456789, "-0.123456789"), (1 / 3, "0.3333")],
+)
+def test_output_number_is_exact_with_nine_digits(value, text):
+    assert output_number(value) == text
 
 
 def test_bounds_text_writes_both_bounds():
