@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import sys
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -35,7 +37,10 @@ from skescore.rules import (
     RuleStatistics,
     as_ruleset,
 )
+from skescore.rules._row_table import RowTable
 from skescore.rules.importers import tree_to_ruleset
+from skescore.rules.simplification._exact import Budget, covering_boxes
+from skescore.rules.simplification._on_rows import RuleRows, Step, closest_pairs
 
 COLORS = ["blue", "green", "red"]
 SIDE = 4
@@ -536,6 +541,7 @@ def test_without_repeated_end_merges_last_rules() -> None:
         ([high, Rule([], "b")], [Rule([], "b")]),
         ([high, low, Rule([Interval(0, 5)], "b")], None),
         ([low, Rule([], "b"), high], None),
+        ([high, low, high, Rule([], "b")], [high, low, Rule([], "b")]),
     ):
         ruleset = classifier(rules, 1, ordered=True)
         short = ruleset.without_repeated_end()
@@ -926,3 +932,281 @@ def test_simplify_removes_covered_missing_rules() -> None:
     ]
     ruleset = RuleSet(rules, ["x", "z"], task="classification", fallback=Fallback("p"))
     assert ruleset.simplify().rules == (rules[0], rules[2])
+
+
+def premises_of(ruleset: RuleSet) -> list[tuple[Condition, ...]]:
+    return [rule.conditions for rule in ruleset.rules]
+
+
+def test_simplify_separates_missing_values_from_numbers_beyond() -> None:
+    rules = [Rule([Interval(0, 1, 2, missing=True)], "a"), Rule([Interval(0, 3)], "b")]
+    assert classifier(rules, 1).simplify() == classifier(rules, 1)
+
+
+def test_simplify_keeps_rules_of_missing_values_only() -> None:
+    rules = [Rule([Missing(0)], "a"), Rule([Interval(0, upper=4, missing=True)], "b")]
+    ruleset = classifier(rules, 1, domain=Domain((1,), (9,), missing=(0.5,)))
+    short = ruleset.simplify()
+    assert premises_of(short)[0] == (Missing(0),)
+    points = points_of(ruleset)
+    assert answers_of(short, points) == answers_of(ruleset, points)
+
+
+def test_simplify_removes_covered_rules_at_a_constant() -> None:
+    rules = [Rule([], "b"), Rule([Interval(0, upper=3)], "a")]
+    ruleset = classifier(rules, 1, domain=Domain((2,), (2,)), ordered=False)
+    assert ruleset.simplify().rules == (rules[0],)
+
+
+def test_simplify_sums_statistics_of_repeated_end() -> None:
+    rules = [
+        Rule([Interval(0, 0, 3)], "b", RuleStatistics(1, (0, 1))),
+        Rule([Interval(0, 1, 4)], "b", RuleStatistics(2, (0, 2))),
+        Rule([], "b", RuleStatistics(4, (1, 3))),
+    ]
+    assert classifier(rules, 1).simplify().rules == (Rule([], "b", RuleStatistics(7, (1, 6))),)
+
+
+@pytest.mark.parametrize(
+    ("premises", "left"),
+    [
+        # A rule beyond the domain may be the nearest.
+        (["a", Interval(0, 12, 14)], [[Interval(0, 12, 14)]]),
+        # Each number has a rule, so that no distance matters.
+        (["b", None, "a", None], [[]]),
+        # Neighbors of one output are merged, unless another rule stands between them.
+        (
+            ["a", Interval(0, 0, 1), "b", Interval(0, 5, 6), Interval(0, 6, 7), "a", (1, 2)],
+            [[Interval(0, 0, 1)], [Interval(0, 5, 7)], [Interval(0, 1, 2)]],
+        ),
+        # The first of two equal bounds stays as it is written.
+        (
+            ["a", Interval(0, 1, 2), Interval(0, math.nextafter(1, 2), 3, True)],
+            [[Interval(0, 1, 3)]],
+        ),
+    ],
+    ids=["beyond", "everywhere", "between", "equal"],
+)
+def test_simplify_exactly_with_nearest_policy(premises: list[Any], left: list[Any]) -> None:
+    rules, output = [], ""
+    for premise in premises:
+        if isinstance(premise, str):
+            output = premise
+        elif premise is None:
+            rules.append(Rule([], output))
+        else:
+            side = Interval(0, *premise) if isinstance(premise, tuple) else premise
+            rules.append(Rule([side], output))
+    domain = Domain((0,), (10,)) if premises[0] == "a" and len(premises) == 2 else None
+    ruleset = classifier(rules, 1, domain=domain, fallback=Fallback("b", "nearest"))
+    assert [list(premise) for premise in premises_of(ruleset.simplify())] == left
+
+
+def test_simplify_merges_ordered_rules_of_low_purity() -> None:
+    rules = [
+        Rule([Interval(0, 0, 1)], "a", RuleStatistics(2, (1, 1))),
+        Rule([Interval(0, 1, 2)], "a", RuleStatistics(2, (1, 1))),
+        Rule([Interval(0, 0, 3)], "b", RuleStatistics(5, (0, 5))),
+    ]
+    short = classifier(rules, 1, ordered=True).simplify()
+    assert short.rules[0] == Rule([Interval(0, 0, 2)], "a", RuleStatistics(4, (2, 2)))
+    assert len(short) == 2
+
+
+def test_simplify_merges_beside_a_rule_of_other_priority() -> None:
+    rules = [
+        Rule([Interval(0, 1, 2, True, False)], "a", RuleStatistics(2, (2, 0))),
+        Rule([Interval(0, 0, 1, True, False)], "a", RuleStatistics(4, (2, 2))),
+        Rule([Interval(0, 2, 3, True, False)], "b", RuleStatistics(4, (1, 3))),
+    ]
+    short = classifier(rules, 1, ordered=False).simplify()
+    assert premises_of(short) == [(Interval(0, 0, 2, True, False),), rules[2].conditions]
+
+
+def test_simplify_merges_what_merged_rules_touch() -> None:
+    boxes = [((0, 1), (0, 1)), ((0, 1), (1, 2)), ((1, 2), (0, 2))]
+    rules = [Rule([Interval(0, *x), Interval(1, *y)], "a") for x, y in boxes]
+    short = classifier(rules, ordered=False).simplify()
+    assert premises_of(short) == [(Interval(0, 0, 2), Interval(1, 0, 2))]
+
+
+def test_simplify_merges_after_bounds_are_dropped() -> None:
+    rules = [
+        Rule([Interval(0, upper=1)], "b"),
+        Rule([Interval(0, 1), Interval(1, upper=1)], "a"),
+        Rule([Interval(1, 1, 2)], "a"),
+    ]
+    ruleset = classifier(rules, ordered=True, domain=Domain((0, 0), (4, 4)))
+    assert premises_of(ruleset.simplify()) == [(Interval(0, upper=1),), (Interval(1, upper=2),)]
+
+
+def test_simplify_removes_what_united_rules_cover() -> None:
+    rules = [Rule([Missing(0, True)], "a"), Rule([Missing(0)], "a"), Rule([], "b")]
+    assert classifier(rules, 1, ordered=True).simplify().rules == (Rule([], "a"),)
+
+
+def test_covering_boxes_are_found_within_their_steps() -> None:
+    low = np.array(list(itertools.product([0, 1], repeat=2)))
+    space = np.zeros(2, dtype=int), np.full(2, 2)
+    budget = Budget(100, 50)
+    allowed = np.zeros(4, dtype=bool)
+    assert covering_boxes(*space, low, low + 1, allowed, budget) == [0, 1, 2, 3]
+    assert covering_boxes(*space, low[:3], low[:3] + 1, allowed[:3], budget) is None
+    left = budget.total
+    assert covering_boxes(low[0], low[0] + 1, low, low + 1, allowed, budget) == [0]
+    assert budget.total == left - 1
+
+
+# --- on rows: what only some sets of rules show ---------------------------------------------------
+
+
+def test_step_saves_rules_and_literals() -> None:
+    rule = Rule([Interval(0, 1, 2), Interval(1, upper=3)], "a")
+    assert Step((rule,), None, 0, None).saved == 4
+    shorter = Rule([Interval(1, upper=3)], "a")
+    assert Step((rule,), 0, None, shorter).saved == 2
+    assert Step((rule, shorter), 0, 1, shorter).saved == 4
+
+
+def test_simplify_on_rows_keeps_the_last_rule() -> None:
+    rules = [Rule([Interval(0, 5, 6)], "a")]
+    assert len(classifier(rules, 1).simplify([[1.0], [2.0]])) == 1
+    assert len(classifier(rules, 1).simplify([[1.0], [2.0]], 0.5)) == 1
+
+
+def test_simplify_on_rows_keeps_statistics_beside_uncovered_rows() -> None:
+    rules = [
+        Rule([Interval(0, 0, 2)], "a", RuleStatistics(5, (4, 1))),
+        Rule([Interval(0, 3, 4)], "b", RuleStatistics(6, (1, 5))),
+    ]
+    X = [[0.5], [-1.0], [2.5], [3.5], [5.0]]
+    assert classifier(rules, 1).simplify(X).rules == tuple(rules)
+
+
+def test_simplify_on_rows_of_linear_outputs() -> None:
+    outputs = [LinearOutput(float(i), [(1, 1.0)]) for i in (1, 5)]
+    rules = [Rule([Interval(0, upper=1)], outputs[0]), Rule([], outputs[1])]
+    ruleset = RuleSet(rules, ["x", "y"], task="regression", ordered=True)
+    X = np.array([[0.5, np.nan], [0.6, np.nan], [2.0, 1.0], [3.0, 9.0]])
+    # Where the value is missing, either predicts nothing.
+    assert ruleset.simplify(X).rules == ruleset.simplify(X, 0.1).rules == (rules[1],)
+    X[0, 1] = 4.0
+    assert ruleset.simplify(X).rules == tuple(rules)
+
+
+def test_simplify_on_rows_drops_bounds_with_nearest_policy() -> None:
+    rules = [Rule([Interval(0, 0, 2)], "a")]
+    ruleset = classifier(rules, 1, fallback=Fallback("b", "nearest"))
+    assert premises_of(ruleset.simplify([[0.5], [3.0]])) == [(Interval(0, upper=2),)]
+
+
+def test_simplify_on_rows_drops_long_conditions_first() -> None:
+    rules = [Rule([Interval(0, upper=5), Interval(1, 1, 2)], "a")]
+    X = [[4.0, 1.5], [9.0, 0.5], [9.0, 3.0]]
+    assert premises_of(classifier(rules).simplify(X)) == [(Interval(0, upper=5),)]
+
+
+def test_simplify_on_rows_removes_rules_made_needless() -> None:
+    def box(x: tuple[float, float], y: tuple[float, float], output: str) -> Rule:
+        return Rule([Interval(0, *x), Interval(1, *y)], output)
+
+    rules = [
+        box((0, 4), (0, 1), "a"),  # needless once the second is gone, which no row needs
+        box((0, 4.5), (0, 1), "b"),
+        box((0, 2), (0, 9), "a"),
+        box((2.2, 4.3), (-9, 1), "a"),
+        Rule([], "b"),
+    ]
+    inside = [(1, 0.5), (3, 0.5), (1, 5), (3, -5)]
+    outside = [(-1, 0.5), (5, 0.5), (1, -5), (3, 5), (1, 10), (3, -10)]
+    X = np.array([*inside, *outside], dtype=float)
+    short = classifier(rules, ordered=True).simplify(X)
+    assert short.rules == tuple(rules[2:])
+
+
+def test_simplify_on_rows_widens_rules_of_other_values() -> None:
+    rules = [
+        Rule([Interval(0, 0, 1), OneOf(1, ["p"])], "a"),
+        Rule([Interval(0, 2, 3), OneOf(1, ["q"])], "b"),
+    ]
+    X = np.array([[0.5, "p"], [2.5, "q"], [5.0, "r"]], dtype=object)
+    short = classifier(rules, ordered=False, disjoint=True).simplify(X)
+    assert premises_of(short) == [(OneOf(1, ["p"]),), (OneOf(1, ["q"]),)]
+
+
+def test_simplify_on_rows_merges_huge_outputs() -> None:
+    largest = sys.float_info.max
+    rules = [
+        Rule([Interval(0, upper=1)], 0.3 * largest),
+        Rule([Interval(0, upper=2)], 0.29 * largest),
+        Rule([], 0.0),
+    ]
+    ruleset = RuleSet(rules, ["x"], task="regression", ordered=True)
+    short = ruleset.simplify([[0.5], [1.5], [3.0], [4.0]], 0.1)  # the squares are too large
+    assert len(short) == 2
+    assert short.rules[0].conditions == rules[1].conditions
+
+
+def slow_pairs(ruleset: RuleSet, same_output: bool) -> list[tuple[int, int]]:
+    """All pairs of rules to merge, by fractions: touching ones first, then by what they add."""
+    sides = []
+    for feature in range(ruleset.n_features):
+        lower, upper = (
+            [Fraction(v) if math.isfinite(v) else None for v in bounds[:, feature].tolist()]
+            for bounds in (ruleset.boxes.lower, ruleset.boxes.upper)
+        )
+        finite = {v for v in lower + upper if v is not None}
+        start, length = (min(finite), max(finite) - min(finite)) if len(finite) > 1 else (0, 1)
+        free = Fraction(-0.1), Fraction(1.1)
+        ends = [
+            [free[end] if v is None else min(max((v - start) / length, free[0]), free[1])
+             for v in bounds]
+            for end, bounds in enumerate((lower, upper))
+        ]  # fmt: skip
+        sides.append(list(zip(*ends, strict=True)))
+    outputs = [rule.output for rule in ruleset.rules]
+    numbers = [Fraction(v) for v in outputs if isinstance(v, float)]
+    spread = (max(numbers) - min(numbers) if numbers else 0) or 1
+    found = []
+    for one, other in itertools.combinations(range(len(ruleset)), 2):
+        pairs = [(side[one], side[other]) for side in sides]
+        gap = Fraction(0)
+        if outputs[one] != outputs[other]:
+            if same_output or not all(isinstance(outputs[i], float) for i in (one, other)):
+                continue
+            gap = abs(Fraction(outputs[one]) - Fraction(outputs[other])) / spread
+        growth = sum(
+            max(a[1], b[1]) - min(a[0], b[0]) - max(a[1] - a[0], b[1] - b[0]) for a, b in pairs
+        )
+        touch = all(a[0] <= b[1] and b[0] <= a[1] for a, b in pairs)
+        adjacent = touch and sum(a != b for a, b in pairs) <= 1
+        found.append((not adjacent, round(float(growth + gap), 9), one, other))
+    return [(one, other) for *_, one, other in sorted(found)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("same_output", [False, True])
+def test_closest_pairs_agree_with_loop(seed: int, same_output: bool) -> None:
+    rng = np.random.default_rng(seed)
+    shape = 7, 3
+    lower = rng.integers(1, 5, shape).astype(float)
+    upper = lower + rng.integers(1, 5, shape)
+    lower[:, 2], upper[:, 2] = -np.inf, np.where(rng.random(7) < 0.5, 5.0, np.inf)
+    for bounds, free in ((lower, -np.inf), (upper, np.inf)):
+        bounds[rng.random(shape) < 0.3] = free
+    outputs = [1.0, 3.0, 4.0, LinearOutput(1, [(0, 1.0)]), LinearOutput(2, [(0, 1.0)])]
+    rules = [
+        Rule([Interval(j, *ends) for j, ends in enumerate(zip(*box, strict=True))], outputs[i])
+        for box, i in zip(zip(lower, upper, strict=True), rng.integers(0, 5, 7), strict=True)
+    ]
+    ruleset = RuleSet(rules, list("xyz"), task="regression")
+    rows = RuleRows(ruleset, RowTable(np.zeros((1, 3)), ruleset.feature_names))
+    expected = slow_pairs(ruleset, same_output)
+    assert closest_pairs(rows, 100, same_output) == expected
+    assert closest_pairs(rows, 2, same_output) == expected[:2]
+
+
+def test_closest_pairs_of_bounds_that_halves_cannot_tell_apart() -> None:
+    rules = [Rule([Interval(0, upper=0)], "a"), Rule([Interval(0, lower=5e-324)], "a")]
+    rows = RuleRows(classifier(rules, 1), RowTable([[1.0]], ["x0"]))
+    assert closest_pairs(rows, 9, True) == [(0, 1)]

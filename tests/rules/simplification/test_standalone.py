@@ -219,3 +219,12 @@ def test_standalone_handles_all_conditions_of_one_feature():
             assert standalone.predict(X).tolist() == predictions
             assert ruleset.simplify().predict(X).tolist() == predictions
             assert ruleset.simplify(X).predict(X).tolist() == predictions
+
+
+def test_standalone_negates_alternatives_with_two_bounds() -> None:
+    either = AtLeast(1, [Interval(0, 1, 2), Interval(1, upper=0)])
+    ruleset = RuleSet([Rule([either], "a"), Rule([], "b")], ["x", "y"], task="classification")
+    alone = ruleset.standalone()
+    points = np.array(list(itertools.product([0.5, 1.5, 2.5], [-1.0, 1.0])))
+    assert alone.match(points).sum(axis=1).tolist() == [1] * 6
+    assert alone.predict(points).tolist() == ruleset.predict(points).tolist()
