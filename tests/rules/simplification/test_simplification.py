@@ -968,38 +968,52 @@ def test_simplify_sums_statistics_of_repeated_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("premises", "left"),
+    ("domain", "rules", "left"),
     [
         # A rule beyond the domain may be the nearest.
-        (["a", Interval(0, 12, 14)], [[Interval(0, 12, 14)]]),
+        (Domain((0,), (10,)), [("a", 12, 14)], None),
         # Each number has a rule, so that no distance matters.
-        (["b", None, "a", None], [[]]),
-        # Neighbors of one output are merged, unless another rule stands between them.
+        (None, [("b", -math.inf, math.inf), ("a", 0, 1)], [("b", -math.inf, math.inf)]),
+        # Neighbors of one output are merged, unless a rule stands between them in the list.
         (
-            ["a", Interval(0, 0, 1), "b", Interval(0, 5, 6), Interval(0, 6, 7), "a", (1, 2)],
-            [[Interval(0, 0, 1)], [Interval(0, 5, 7)], [Interval(0, 1, 2)]],
+            None,
+            [("a", 0, 1), ("b", 5, 6), ("b", 6, 7), ("a", 1, 2)],
+            [("a", 0, 1), ("b", 5, 7), ("a", 1, 2)],
         ),
-        # The first of two equal bounds stays as it is written.
         (
-            ["a", Interval(0, 1, 2), Interval(0, math.nextafter(1, 2), 3, True)],
-            [[Interval(0, 1, 3)]],
+            None,
+            [
+                ("b", 5, 6),
+                ("b", 6, 7),
+                ("a", 0, 1),
+                ("a", 3, 4),
+                ("a", 8, 9),
+                ("b", 14, 15),
+                ("a", 1, 2),
+            ],
+            [("b", 5, 7), ("a", 0, 1), ("a", 3, 4), ("a", 8, 9), ("b", 14, 15), ("a", 1, 2)],
         ),
     ],
-    ids=["beyond", "everywhere", "between", "equal"],
+    ids=["beyond", "everywhere", "between", "further"],
 )
-def test_simplify_exactly_with_nearest_policy(premises: list[Any], left: list[Any]) -> None:
-    rules, output = [], ""
-    for premise in premises:
-        if isinstance(premise, str):
-            output = premise
-        elif premise is None:
-            rules.append(Rule([], output))
-        else:
-            side = Interval(0, *premise) if isinstance(premise, tuple) else premise
-            rules.append(Rule([side], output))
-    domain = Domain((0,), (10,)) if premises[0] == "a" and len(premises) == 2 else None
-    ruleset = classifier(rules, 1, domain=domain, fallback=Fallback("b", "nearest"))
-    assert [list(premise) for premise in premises_of(ruleset.simplify())] == left
+def test_simplify_exactly_with_nearest_policy(
+    domain: Domain | None,
+    rules: list[tuple[str, float, float]],
+    left: list[tuple[str, float, float]] | None,
+) -> None:
+    before, after = (
+        [Rule([Interval(0, *ends)], output) for output, *ends in listed]
+        for listed in (rules, left or rules)
+    )
+    ruleset = classifier(before, 1, domain=domain, fallback=Fallback("b", "nearest"))
+    assert ruleset.simplify().rules == tuple(after)
+
+
+def test_simplify_merges_keep_equal_bounds_as_written() -> None:
+    sides = [Interval(0, 1, 2), Interval(0, math.nextafter(1, 2), 3, True)]
+    rules = [Rule([side], "a") for side in sides]
+    short = classifier(rules, 1, fallback=Fallback("b", "nearest")).simplify()
+    assert premises_of(short) == [(Interval(0, 1, 3),)]
 
 
 def test_simplify_merges_ordered_rules_of_low_purity() -> None:
@@ -1147,6 +1161,34 @@ def test_simplify_on_rows_merges_huge_outputs() -> None:
     assert short.rules[0].conditions == rules[1].conditions
 
 
+@pytest.mark.parametrize(
+    ("sides", "values", "X", "left"),
+    [
+        # A step that has become costlier waits for a single one that is cheaper.
+        (
+            [(1.5, 3), (3, 4.5), (4.5, math.inf), (-math.inf, 0.5), (0.5, 1.5)],
+            [2.0, 14 / 3, 8.0, 6.5, 6.0],
+            [4, 1, 4, 5, 2, 2, 1, 0, 0, 1, 4],
+            [2.0, (3 * 14 / 3 + 6 * 6.2) / 9],
+        ),
+        # One that costs less than a row waits as well.
+        (
+            [(3.5, 4.5), (4.5, math.inf), (2.5, 3.5), (-math.inf, 1.5), (1.5, 2.5)],
+            [17.5, 25.0, 10.0, 2.0, 5.0],
+            [3, 5, 4, 5, 5, 2, 4, 5, 1],
+            [25.0, (2 * 17.5 + 10.0) / 3],
+        ),
+    ],
+)
+def test_simplify_on_rows_takes_the_best_step_first(
+    sides: list[tuple[float, float]], values: list[float], X: list[float], left: list[float]
+) -> None:
+    rules = [Rule([Interval(0, *side)], value) for side, value in zip(sides, values, strict=True)]
+    ruleset = RuleSet(rules, ["x"], task="regression", ordered=True)
+    short = ruleset.simplify(np.array(X)[:, None], 0.3)
+    assert [rule.output for rule in short.rules] == pytest.approx(left)
+
+
 def slow_pairs(ruleset: RuleSet, same_output: bool) -> list[tuple[int, int]]:
     """All pairs of rules to merge, by fractions: touching ones first, then by what they add."""
     sides = []
@@ -1157,12 +1199,11 @@ def slow_pairs(ruleset: RuleSet, same_output: bool) -> list[tuple[int, int]]:
         )
         finite = {v for v in lower + upper if v is not None}
         start, length = (min(finite), max(finite) - min(finite)) if len(finite) > 1 else (0, 1)
-        free = Fraction(-0.1), Fraction(1.1)
-        ends = [
-            [free[end] if v is None else min(max((v - start) / length, free[0]), free[1])
-             for v in bounds]
-            for end, bounds in enumerate((lower, upper))
-        ]  # fmt: skip
+        least, most = free = Fraction(-0.1), Fraction(1.1)
+        ends = []
+        for end, bounds in zip(free, (lower, upper), strict=True):
+            scaled = [end if v is None else (v - start) / length for v in bounds]
+            ends.append([min(max(v, least), most) for v in scaled])
         sides.append(list(zip(*ends, strict=True)))
     outputs = [rule.output for rule in ruleset.rules]
     numbers = [Fraction(v) for v in outputs if isinstance(v, float)]
