@@ -9,6 +9,7 @@ import sys
 import threading
 from contextlib import contextmanager
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -23,6 +24,7 @@ from skescore.rules import (
     AtLeast,
     BoxTable,
     Conclusions,
+    Condition,
     Domain,
     Fallback,
     Interval,
@@ -49,7 +51,14 @@ from skescore.rules.importers._psyke import (
     _without,
 )
 from skescore.rules.simplification import _exact as subtraction
-from skescore.rules.simplification._merging import exclude, implies, united
+from skescore.rules.simplification._exact import Budget, covering_boxes
+from skescore.rules.simplification._merging import exclude, hull, implies, united
+from skescore.rules.simplification._on_rows import RuleRows, Step, closest_pairs
+from skescore.rules.simplification._standalone import (
+    _intersect_lists,
+    _intersect_premises,
+    _merge_premises,
+)
 
 INF, NAN = math.inf, math.nan
 LARGEST = sys.float_info.max
@@ -1711,3 +1720,227 @@ def test_match_rejects_lazy_frames():
             TypeError, match=r"got a DataFrame of dask.*X.compute\(\), or .*sources"
         ):
             method(rows)
+
+
+# --- parts of simplification ---------------------------------------------------------------------
+
+KNOWN = Missing(0, negated=True)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_implied"),
+    [
+        (Interval(0, 1, 2), Interval(0, 0, 3), True),
+        (Interval(0, 0, 3), Interval(0, 1, 2), False),
+        (Interval(0, 0, 2), Interval(0, 1, 3), False),
+        (Interval(0, 1, 2), Interval(0, 1, 2, True), True),
+        (Interval(0, 1, 2, True), Interval(0, 1, 2), False),
+        (Interval(0, 1, 2, missing=True), Interval(0, 0, 3), False),
+        (Interval(0, 1, 2), Interval(1, 0, 3), False),
+    ],
+)
+def test_intervals_imply_wider_ones(one: Condition, other: Condition, is_implied: bool) -> None:
+    assert implies(one, other) is is_implied
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_excluded"),
+    [
+        (Missing(0), KNOWN, True),
+        (Missing(0), Interval(0, 1), True),
+        (Missing(0), Interval(0, 1, missing=True), False),
+        (Missing(0), OneOf(0, ["p"]), True),
+        (Missing(0), Linear([(0, 1.0)], upper=1), True),
+        (KNOWN, Interval(0, 1), False),
+        (Interval(0, 0, 1), Interval(0, 1, 2), True),
+        (Interval(0, 0, 1), Interval(0, 1, 2, True), False),
+        (Interval(0, 0, 1), Interval(0, 2, 3), True),
+    ],
+)
+def test_conditions_exclude_each_other(one: Condition, other: Condition, is_excluded: bool) -> None:
+    assert exclude([one], [other]) == exclude([other], [one]) == is_excluded
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "union"),
+    [
+        (Interval(0, 0, 1), Interval(0, 1, 2), Interval(0, 0, 2)),
+        (Interval(0, 0, 1, upper_closed=False), Interval(0, 1, 2), None),
+        (Interval(0, 0, 1), Interval(0, 3, 4), None),
+        (Interval(0, upper=1), Interval(0, lower=0), KNOWN),
+    ],
+)
+def test_touching_intervals_are_united(
+    one: Condition, other: Condition, union: Condition | None
+) -> None:
+    assert united(one, other) == united(other, one) == union
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ([Missing(0)], [OneOf(0, ["p"])], [OneOf(0, ["p"], missing=True)]),
+        ([Missing(0)], [Interval(0, 1, 2)], [Interval(0, 1, 2, missing=True)]),
+        ([Missing(0)], [Interval(1, 1, 2)], []),
+        ([OneOf(0, ["p"])], [OneOf(0, ["q"])], [OneOf(0, ["p", "q"])]),
+        ([Linear([(0, 1.0)], upper=1)], [OneOf(0, ["q"])], []),
+    ],
+)
+def test_hull_unites_sides(
+    one: list[Condition], other: list[Condition], expected: list[Condition]
+) -> None:
+    assert list(hull(Rule(one, "a"), Rule(other, "a")).conditions) == expected
+    assert list(hull(Rule(other, "a"), Rule(one, "a")).conditions) == expected
+
+
+def test_hull_keeps_shared_conditions() -> None:
+    shared = AtLeast(1, [Interval(0, upper=1), Interval(1, 2)])
+    rules = [Rule([shared, Interval(0, i, i + 1)], "a") for i in (0, 4)]
+    assert set(hull(*rules).conditions) == {shared, Interval(0, 0, 5)}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        (OneOf(0, ["p", "q"], missing=True), OneOf(0, ["q", "r"]), (OneOf(0, ["q"]),)),
+        (
+            OneOf(0, ["p", "q"], missing=True),
+            OneOf(0, ["q", "r"], missing=True),
+            (OneOf(0, ["q"], missing=True),),
+        ),
+        (OneOf(0, ["p"], missing=True), OneOf(0, ["q"], missing=True), (Missing(0),)),
+        (OneOf(0, ["p"]), OneOf(0, ["q"]), None),
+        (OneOf(0, ["p"], True, missing=True), OneOf(0, ["q"], True), (OneOf(0, ["p", "q"], True),)),
+    ],
+)
+def test_intersection_of_premises_on_values(
+    one: OneOf, other: OneOf, both: tuple[Condition, ...] | None
+) -> None:
+    assert _intersect_premises((one,), (other,)) == _intersect_premises((other,), (one,)) == both
+
+
+def test_intersection_of_lists_accepts_missing_if_both_do() -> None:
+    one, both = OneOf(0, ["p", "q"], missing=True), OneOf(0, ["q"], missing=True)
+    assert _intersect_lists(one, both) == both
+    assert _intersect_lists(one, OneOf(0, ["q"])) == OneOf(0, ["q"])
+    assert _intersect_lists(OneOf(0, ["q"]), one) == OneOf(0, ["q"])
+
+
+BESIDE, FURTHER = Interval(1, 5), Interval(1, upper=-5)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "union"),
+    [
+        ((Interval(0, 0, 1), BESIDE), (Interval(0, 1, 2), BESIDE), (Interval(0, 0, 2), BESIDE)),
+        ((OneOf(0, ["p"]), BESIDE), (OneOf(0, ["p"], True), BESIDE), (BESIDE,)),
+        ((Interval(0, upper=1), BESIDE), (Interval(0, 1), BESIDE), (BESIDE,)),
+        ((Interval(0, 0, 1), BESIDE), (Interval(0, 3, 4), BESIDE), None),
+        ((Interval(0, 0, 1), BESIDE), (Interval(0, 1, 2), FURTHER), None),
+        ((Interval(0, 0, 1), BESIDE), (Interval(0, 1, 2),), None),
+    ],
+)
+def test_premises_that_differ_in_one_condition_merge(
+    one: tuple[Condition, ...],
+    other: tuple[Condition, ...],
+    union: tuple[Condition, ...] | None,
+) -> None:
+    assert _merge_premises(one, other, set()) == union
+    assert _merge_premises(other, one, set()) == union
+
+
+def test_premises_merge_unless_values_are_missing() -> None:
+    sides = (Interval(0, upper=1), BESIDE), (Interval(0, 1, math.inf), BESIDE)
+    assert _merge_premises(*sides, {0}) == (BESIDE, KNOWN)
+
+
+def test_covering_boxes_are_found_within_their_steps() -> None:
+    low = np.array(list(itertools.product([0, 1], repeat=2)))
+    space = np.zeros(2, dtype=int), np.full(2, 2)
+    budget = Budget(100, 50)
+    allowed = np.zeros(4, dtype=bool)
+    assert covering_boxes(*space, low, low + 1, allowed, budget) == [0, 1, 2, 3]
+    assert covering_boxes(*space, low[:3], low[:3] + 1, allowed[:3], budget) is None
+    left = budget.total
+    assert covering_boxes(low[0], low[0] + 1, low, low + 1, allowed, budget) == [0]
+    assert budget.total == left - 1
+
+
+def test_step_saves_rules_and_literals() -> None:
+    rule = Rule([Interval(0, 1, 2), Interval(1, upper=3)], "a")
+    assert Step((rule,), None, 0, None).saved == 4
+    shorter = Rule([Interval(1, upper=3)], "a")
+    assert Step((rule,), 0, None, shorter).saved == 2
+    assert Step((rule, shorter), 0, 1, shorter).saved == 4
+
+
+def slow_pairs(ruleset: RuleSet, same_output: bool) -> list[tuple[int, int]]:
+    """All pairs of rules to merge, by fractions: touching ones first, then by what they add."""
+    sides = []
+    for feature in range(ruleset.n_features):
+        lower, upper = (
+            [Fraction(v) if math.isfinite(v) else None for v in bounds[:, feature].tolist()]
+            for bounds in (ruleset.boxes.lower, ruleset.boxes.upper)
+        )
+        finite = {v for v in lower + upper if v is not None}
+        start, length = (min(finite), max(finite) - min(finite)) if len(finite) > 1 else (0, 1)
+        least, most = free = Fraction(-0.1), Fraction(1.1)
+        ends = []
+        for end, bounds in zip(free, (lower, upper), strict=True):
+            scaled = [end if v is None else (v - start) / length for v in bounds]
+            ends.append([min(max(v, least), most) for v in scaled])
+        sides.append(list(zip(*ends, strict=True)))
+    outputs = [rule.output for rule in ruleset.rules]
+    numbers = [Fraction(v) for v in outputs if isinstance(v, float)]
+    spread = (max(numbers) - min(numbers) if numbers else 0) or 1
+    found = []
+    for one, other in itertools.combinations(range(len(ruleset)), 2):
+        pairs = [(side[one], side[other]) for side in sides]
+        gap = Fraction(0)
+        if outputs[one] != outputs[other]:
+            if same_output or not all(isinstance(outputs[i], float) for i in (one, other)):
+                continue
+            gap = abs(Fraction(outputs[one]) - Fraction(outputs[other])) / spread
+        growth = sum(
+            max(a[1], b[1]) - min(a[0], b[0]) - max(a[1] - a[0], b[1] - b[0]) for a, b in pairs
+        )
+        touch = all(a[0] <= b[1] and b[0] <= a[1] for a, b in pairs)
+        adjacent = touch and sum(a != b for a, b in pairs) <= 1
+        found.append((not adjacent, round(float(growth + gap), 9), one, other))
+    return [(one, other) for *_, one, other in sorted(found)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("same_output", [False, True])
+def test_closest_pairs_agree_with_loop(seed: int, same_output: bool) -> None:
+    rng = np.random.default_rng(seed)
+    shape = 7, 3
+    lower = rng.integers(1, 5, shape).astype(float)
+    upper = lower + rng.integers(1, 5, shape)
+    lower[:, 2], upper[:, 2] = -np.inf, np.where(rng.random(7) < 0.5, 5.0, np.inf)
+    for bounds, free in ((lower, -np.inf), (upper, np.inf)):
+        bounds[rng.random(shape) < 0.3] = free
+    outputs = [1.0, 3.0, 4.0, LinearOutput(1, [(0, 1.0)]), LinearOutput(2, [(0, 1.0)])]
+    rules = [
+        Rule([Interval(j, *ends) for j, ends in enumerate(zip(*box, strict=True))], outputs[i])
+        for box, i in zip(zip(lower, upper, strict=True), rng.integers(0, 5, 7), strict=True)
+    ]
+    ruleset = RuleSet(rules, list("xyz"), task="regression")
+    rows = RuleRows(ruleset, RowTable(np.zeros((1, 3)), ruleset.feature_names))
+    expected = slow_pairs(ruleset, same_output)
+    assert closest_pairs(rows, 100, same_output) == expected
+    assert closest_pairs(rows, 2, same_output) == expected[:2]
+
+
+def test_closest_pairs_of_bounds_that_halves_cannot_tell_apart() -> None:
+    rules = [Rule([Interval(0, upper=0)], "a"), Rule([Interval(0, lower=5e-324)], "a")]
+    rows = RuleRows(RuleSet(rules, ["x"], task="classification"), RowTable([[1.0]], ["x"]))
+    assert closest_pairs(rows, 9, True) == [(0, 1)]
+
+
+def test_combined_statistics_of_a_rule_without_rows():
+    one = RuleStatistics(1, mean=4.0, standard_deviation=0.0)
+    other = RuleStatistics(0, mean=8.0, standard_deviation=0.0)
+    assert combined(one, other) == combined(other, one) == one
+    assert combined(other, RuleStatistics(0, mean=4.0)).mean == 6.0
+    assert combined(one, RuleStatistics(1)) == combined(RuleStatistics(1), one) == RuleStatistics(2)

@@ -20,7 +20,6 @@ from skescore.rules import (
     Rule,
     RuleStatistics,
 )
-from skescore.rules._rule import combined
 
 NAMES = ["length", "width", "color"]
 
@@ -256,11 +255,3 @@ def test_rule_correctness_is_a_share_of_targets():
     counted = Rule([], "a", RuleStatistics(10, (2, 8), target_counts=(4, 6)))
     assert [counted.correctness(index) for index in (0, 1, None)] == [0.4, 0.6, 0.6]
     assert Rule([], "a", RuleStatistics(10, (2, 8))).correctness(0) is None
-
-
-def test_combined_statistics_of_a_rule_without_rows():
-    one = RuleStatistics(1, mean=4.0, standard_deviation=0.0)
-    other = RuleStatistics(0, mean=8.0, standard_deviation=0.0)
-    assert combined(one, other) == combined(other, one) == one
-    assert combined(other, RuleStatistics(0, mean=4.0)).mean == 6.0
-    assert combined(one, RuleStatistics(1)) == combined(RuleStatistics(1), one) == RuleStatistics(2)

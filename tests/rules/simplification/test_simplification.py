@@ -6,7 +6,6 @@ import dataclasses
 import itertools
 import math
 import sys
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -37,10 +36,7 @@ from skescore.rules import (
     RuleStatistics,
     as_ruleset,
 )
-from skescore.rules._row_table import RowTable
 from skescore.rules.importers import tree_to_ruleset
-from skescore.rules.simplification._exact import Budget, covering_boxes
-from skescore.rules.simplification._on_rows import RuleRows, Step, closest_pairs
 
 COLORS = ["blue", "green", "red"]
 SIDE = 4
@@ -1059,27 +1055,7 @@ def test_simplify_removes_what_united_rules_cover() -> None:
     assert classifier(rules, 1, ordered=True).simplify().rules == (Rule([], "a"),)
 
 
-def test_covering_boxes_are_found_within_their_steps() -> None:
-    low = np.array(list(itertools.product([0, 1], repeat=2)))
-    space = np.zeros(2, dtype=int), np.full(2, 2)
-    budget = Budget(100, 50)
-    allowed = np.zeros(4, dtype=bool)
-    assert covering_boxes(*space, low, low + 1, allowed, budget) == [0, 1, 2, 3]
-    assert covering_boxes(*space, low[:3], low[:3] + 1, allowed[:3], budget) is None
-    left = budget.total
-    assert covering_boxes(low[0], low[0] + 1, low, low + 1, allowed, budget) == [0]
-    assert budget.total == left - 1
-
-
 # --- on rows: what only some sets of rules show ---------------------------------------------------
-
-
-def test_step_saves_rules_and_literals() -> None:
-    rule = Rule([Interval(0, 1, 2), Interval(1, upper=3)], "a")
-    assert Step((rule,), None, 0, None).saved == 4
-    shorter = Rule([Interval(1, upper=3)], "a")
-    assert Step((rule,), 0, None, shorter).saved == 2
-    assert Step((rule, shorter), 0, 1, shorter).saved == 4
 
 
 def test_simplify_on_rows_keeps_the_last_rule() -> None:
@@ -1187,67 +1163,3 @@ def test_simplify_on_rows_takes_the_best_step_first(
     ruleset = RuleSet(rules, ["x"], task="regression", ordered=True)
     short = ruleset.simplify(np.array(X)[:, None], 0.3)
     assert [rule.output for rule in short.rules] == pytest.approx(left)
-
-
-def slow_pairs(ruleset: RuleSet, same_output: bool) -> list[tuple[int, int]]:
-    """All pairs of rules to merge, by fractions: touching ones first, then by what they add."""
-    sides = []
-    for feature in range(ruleset.n_features):
-        lower, upper = (
-            [Fraction(v) if math.isfinite(v) else None for v in bounds[:, feature].tolist()]
-            for bounds in (ruleset.boxes.lower, ruleset.boxes.upper)
-        )
-        finite = {v for v in lower + upper if v is not None}
-        start, length = (min(finite), max(finite) - min(finite)) if len(finite) > 1 else (0, 1)
-        least, most = free = Fraction(-0.1), Fraction(1.1)
-        ends = []
-        for end, bounds in zip(free, (lower, upper), strict=True):
-            scaled = [end if v is None else (v - start) / length for v in bounds]
-            ends.append([min(max(v, least), most) for v in scaled])
-        sides.append(list(zip(*ends, strict=True)))
-    outputs = [rule.output for rule in ruleset.rules]
-    numbers = [Fraction(v) for v in outputs if isinstance(v, float)]
-    spread = (max(numbers) - min(numbers) if numbers else 0) or 1
-    found = []
-    for one, other in itertools.combinations(range(len(ruleset)), 2):
-        pairs = [(side[one], side[other]) for side in sides]
-        gap = Fraction(0)
-        if outputs[one] != outputs[other]:
-            if same_output or not all(isinstance(outputs[i], float) for i in (one, other)):
-                continue
-            gap = abs(Fraction(outputs[one]) - Fraction(outputs[other])) / spread
-        growth = sum(
-            max(a[1], b[1]) - min(a[0], b[0]) - max(a[1] - a[0], b[1] - b[0]) for a, b in pairs
-        )
-        touch = all(a[0] <= b[1] and b[0] <= a[1] for a, b in pairs)
-        adjacent = touch and sum(a != b for a, b in pairs) <= 1
-        found.append((not adjacent, round(float(growth + gap), 9), one, other))
-    return [(one, other) for *_, one, other in sorted(found)]
-
-
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("same_output", [False, True])
-def test_closest_pairs_agree_with_loop(seed: int, same_output: bool) -> None:
-    rng = np.random.default_rng(seed)
-    shape = 7, 3
-    lower = rng.integers(1, 5, shape).astype(float)
-    upper = lower + rng.integers(1, 5, shape)
-    lower[:, 2], upper[:, 2] = -np.inf, np.where(rng.random(7) < 0.5, 5.0, np.inf)
-    for bounds, free in ((lower, -np.inf), (upper, np.inf)):
-        bounds[rng.random(shape) < 0.3] = free
-    outputs = [1.0, 3.0, 4.0, LinearOutput(1, [(0, 1.0)]), LinearOutput(2, [(0, 1.0)])]
-    rules = [
-        Rule([Interval(j, *ends) for j, ends in enumerate(zip(*box, strict=True))], outputs[i])
-        for box, i in zip(zip(lower, upper, strict=True), rng.integers(0, 5, 7), strict=True)
-    ]
-    ruleset = RuleSet(rules, list("xyz"), task="regression")
-    rows = RuleRows(ruleset, RowTable(np.zeros((1, 3)), ruleset.feature_names))
-    expected = slow_pairs(ruleset, same_output)
-    assert closest_pairs(rows, 100, same_output) == expected
-    assert closest_pairs(rows, 2, same_output) == expected[:2]
-
-
-def test_closest_pairs_of_bounds_that_halves_cannot_tell_apart() -> None:
-    rules = [Rule([Interval(0, upper=0)], "a"), Rule([Interval(0, lower=5e-324)], "a")]
-    rows = RuleRows(classifier(rules, 1), RowTable([[1.0]], ["x0"]))
-    assert closest_pairs(rows, 9, True) == [(0, 1)]
