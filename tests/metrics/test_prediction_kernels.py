@@ -90,7 +90,8 @@ def test_kernels_of_classes_equal_scikit_learn(
 def test_kernels_of_numbers_equal_scikit_learn(
     data: st.DataObject, n_rows: int, scale: float
 ) -> None:
-    number = st.integers(-3, 3).map(float) | st.floats(-1, 1)
+    # Squares of smaller numbers underflow in scikit-learn.
+    number = st.integers(-3, 3).map(float) | st.floats(-1, 1).filter(lambda x: abs(x) > 1e-100)
     rows = data.draw(st.lists(st.tuples(number, number), min_size=n_rows, max_size=n_rows))
     truth, answers = np.array(rows).T * scale
     weights = data.draw(weighted(n_rows))
