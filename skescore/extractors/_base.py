@@ -104,6 +104,7 @@ from skescore.rules import (
 )
 from skescore.rules._domain import UNCOVERED_POLICIES, default_abstain_label, label_array
 from skescore.rules.exporters import readable_bounds, readable_outputs
+from skescore.rules.simplification import shorten_counts
 
 #: Smaller weights have few digits left, and become 0 if they are divided.
 _MIN_WEIGHT = 1e-290
@@ -714,7 +715,7 @@ class BaseExtractor(MetaEstimatorMixin, BaseEstimator, metaclass=ABCMeta):
             rules = self._rules_on(extraction, chosen)
         else:
             rules = self._constrained_extraction(extraction, chosen, constraints)
-        rules = without_vacuous_conditions(rules.replace(reference="black_box"))
+        rules = shorten_counts(without_vacuous_conditions(rules.replace(reference="black_box")))
         if self.readable_bounds:
             if constraints is None or not constraints.thresholds:
                 rules = readable_bounds(rules, extraction.X)

@@ -21,6 +21,7 @@ from skescore.rules.simplification._merging import (
     exclude,
     priority_of,
     ranks_of,
+    shorten_counts,
     united,
     without_implied,
 )
@@ -443,6 +444,7 @@ def simplify_exactly(ruleset: RuleSet, domain: Domain | None) -> RuleSet:
     """Simplify rules without changing any prediction on the domain."""
     if len(ruleset) == 0 or _nearest_among_gaps(ruleset):
         return ruleset
+    ruleset = shorten_counts(ruleset)
     table = ExactRules(ruleset, domain)
     changed = True
     while changed:

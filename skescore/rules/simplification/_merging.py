@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from dataclasses import replace
+from itertools import combinations
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from skescore.rules._conditions import (
+    AtLeast,
     Condition,
     Interval,
     Linear,
@@ -17,6 +20,9 @@ from skescore.rules._conditions import (
     with_missing,
 )
 from skescore.rules._rule import Rule, combined
+
+if TYPE_CHECKING:
+    from skescore.rules._ruleset import RuleSet
 
 Conditions = tuple[Condition, ...]
 
@@ -213,3 +219,53 @@ def ranks_of(priority: np.ndarray, by_priority: bool) -> np.ndarray:
     ranks = np.empty(len(priority), dtype=np.intp)
     ranks[order] = np.arange(len(priority))
     return ranks
+
+
+def shorten_counts(ruleset: RuleSet) -> RuleSet:
+    """Shorten M-of-N conditions, which may leave a conjunction, without changing any prediction.
+
+    Counted conditions on one feature of which at most one can hold are united.
+    """
+    if ruleset.fallback is not None and ruleset.fallback.policy == "nearest":
+        return ruleset  # distances depend on the form of the conditions
+    rules = [_with_short_counts(rule) for rule in ruleset.rules]
+    if all(new is old for new, old in zip(rules, ruleset.rules, strict=True)):
+        return ruleset
+    return ruleset.replace(rules=rules)
+
+
+def _with_short_counts(rule: Rule) -> Rule:
+    conditions: list[Condition] = []
+    for condition in rule.conditions:
+        conditions += _short_count(condition) if isinstance(condition, AtLeast) else [condition]
+    if tuple(conditions) == rule.conditions:
+        return rule
+    try:
+        return replace(rule, conditions=tuple(conditions))
+    except ValueError:  # the conjunction never holds
+        return rule
+
+
+def _short_count(condition: AtLeast) -> list[Condition]:
+    """Return an equivalent conjunction with as few counted conditions as possible."""
+    m, parts = condition.m, list(condition.conditions)
+    while (pair := _exclusive_pair(parts)) is not None:
+        one, other, joint = pair
+        parts = [joint if c == one else c for c in parts if c != other]
+        if joint.is_trivial:
+            parts.remove(joint)
+            m -= 1
+    if len(parts) == len(condition.conditions) or m > len(parts):
+        return [condition]
+    if m <= 0:
+        return []
+    return parts if m == len(parts) else [AtLeast(m, tuple(parts))]
+
+
+def _exclusive_pair(parts: list[Condition]) -> tuple[Condition, Condition, Condition] | None:
+    """Return two conditions of which at most one can hold, and their disjunction."""
+    for one, other in combinations(parts, 2):
+        joint = united(one, other) if _contradict(one, other) else None
+        if joint is not None and parts.count(one) == parts.count(other) == 1:
+            return one, other, joint
+    return None

@@ -248,6 +248,46 @@ def test_simplify_keeps_bounds_that_exclude_missing_values() -> None:
     assert gaps.simplify().rules == (Rule([Missing(0, negated=True)], "a"),)
 
 
+@pytest.mark.parametrize(
+    ("count", "expected"),
+    [
+        (
+            AtLeast(2, [Interval(0, 34), Interval(1, upper=3), Missing(0)]),
+            [Interval(0, 34, missing=True), Interval(1, upper=3)],
+        ),
+        (
+            AtLeast(2, [OneOf(2, ["red"]), OneOf(2, ["blue"]), Interval(1, 3)]),
+            [OneOf(2, ["red", "blue"]), Interval(1, 3)],
+        ),
+        (
+            AtLeast(1, [Missing(0), Missing(0, negated=True), Interval(1, 3)]),
+            [],
+        ),
+        (
+            AtLeast(2, [Interval(0, upper=3), Interval(0, 5), Interval(1, 3)]),
+            [AtLeast(2, [Interval(0, upper=3), Interval(0, 5), Interval(1, 3)])],
+        ),
+        (
+            AtLeast(2, [Interval(0, upper=3), Interval(0, upper=5), Interval(1, 3)]),
+            [AtLeast(2, [Interval(0, upper=3), Interval(0, upper=5), Interval(1, 3)])],
+        ),
+    ],
+)
+def test_simplify_unites_exclusive_counted_conditions(count, expected) -> None:
+    rules = RuleSet(
+        [Rule([count], "a"), Rule([], "b")],
+        ["x", "y", "color"],
+        task="classification",
+        ordered=True,
+        fallback=Fallback("b"),
+    )
+    short = rules.simplify()
+    if expected:
+        assert set(short.rules[0].conditions) == set(expected)
+    else:
+        assert short.rules == (Rule([], "a"),)
+
+
 def test_simplify_unites_missing_values_with_all_values() -> None:
     premises = [
         [Interval(1, 5, missing=True)],
