@@ -279,8 +279,10 @@ class _Result:
 
     def text(self) -> str:
         """Write the result in sentences."""
+        from skescore.editing import WHOLE_EDITS
+
         printer = output.Printer(self.options.format == "markdown")
-        records = [r for r in self.editor.log_.records if r.edit["action"] != "replace_rules"]
+        records = [r for r in self.editor.log_.records if r.edit["action"] not in WHOLE_EDITS]
         if records:
             printer.heading("edits")
             printer.verbatim("\n".join(record.to_text() for record in records))

@@ -6,7 +6,7 @@ replays to the same rules with :func:`replay`.
 
 from skescore.editing._canonical import canonical_json
 from skescore.editing._editor import RuleEditor
-from skescore.editing._edits import EDITS, apply_edit
+from skescore.editing._edits import EDITS, WHOLE_EDITS, apply_edit
 from skescore.editing._effect import (
     Effect,
     EffectRows,
@@ -31,6 +31,7 @@ __all__ = [
     "CONFIDENCE",
     "EDITS",
     "SHARE_OF_CHANGE",
+    "WHOLE_EDITS",
     "EditLog",
     "EditLogError",
     "EditRecord",

@@ -71,7 +71,7 @@ def apply_edit(rules: RuleSet, edit: Mapping[str, Any]) -> RuleSet:
         if "argument" not in str(error):
             raise
         raise TypeError(f"The edit {action!r} cannot have these arguments: {error}.") from error
-    if action == "replace_rules":
+    if action in WHOLE_EDITS:
         return edited
     return _with_valid_statistics(rules, _with_valid_order(rules, edited))
 
@@ -364,13 +364,27 @@ def _forbid(rules: RuleSet, feature: str) -> RuleSet:
 
 
 def _replace_rules(rules: RuleSet, rules_json: Mapping[str, Any]) -> RuleSet:
-    """Replace all rules, as a new extraction or a recount does."""
+    """Replace all rules, as a new extraction does."""
     result = RuleSet.from_json(json.dumps(rules_json))
     if (result.feature_names, result.task) != (rules.feature_names, rules.task):
         raise ValueError("The other rules must have the same features and task.")
     return result
 
 
+def _recount(rules: RuleSet, rules_json: Mapping[str, Any]) -> RuleSet:
+    """Replace the statistics of all rules, and what they refer to."""
+    result = _replace_rules(rules, rules_json)
+    bare = [
+        ruleset.replace(rules=[replace(rule, statistics=None) for rule in ruleset], reference=None)
+        for ruleset in (rules, result)
+    ]
+    if bare[0] != bare[1]:
+        raise ValueError("The edit 'recount' may change nothing but the statistics of rules.")
+    return result
+
+
+#: Edits that state all rules with their statistics.
+WHOLE_EDITS = ("replace_rules", "recount")
 #: Edits by name. Their arguments are JSON values; features are names, and rules are numbers from 1.
 EDITS: Mapping[str, Callable[..., RuleSet]] = {
     "drop": _drop,
@@ -384,4 +398,5 @@ EDITS: Mapping[str, Callable[..., RuleSet]] = {
     "set_fallback": _set_fallback,
     "forbid": _forbid,
     "replace_rules": _replace_rules,
+    "recount": _recount,
 }

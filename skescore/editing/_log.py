@@ -131,6 +131,7 @@ _DESCRIPTIONS: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "set_fallback": lambda edit: f"predict {edit['output']} where no rule holds",
     "forbid": lambda edit: f"forbid {edit['feature']}",
     "replace_rules": lambda edit: "replace all rules",
+    "recount": lambda edit: "count the rows of all rules again",
 }
 
 

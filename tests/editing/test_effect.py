@@ -17,6 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skescore.editing import (
     RuleEditor,
+    apply_edit,
     contradictions,
     difference_of_means,
     difference_of_shares,
@@ -73,6 +74,10 @@ def test_recount_changes_statistics_only(editor: RuleEditor) -> None:
     assert sum(rule.statistics.n_rows for rule in editor.rules_) == 112
     assert [r.conditions for r in editor.rules_] == [r.conditions for r in before]
     assert editor.rules_.reference == "black_box"
+    edit = editor.log_.records[-1].edit
+    assert edit["action"] == "recount"
+    with pytest.raises(ValueError, match="nothing but the statistics"):
+        apply_edit(before[:1], edit)
 
 
 @pytest.mark.parametrize("n_rows", [1, 9])
