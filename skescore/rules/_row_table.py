@@ -88,10 +88,14 @@ class RowTable:
                 self._n_rows = len(self._frame)
                 return
             if not _are_positions(columns):
+                remedy = rename_hint(missing, column_names) or (
+                    " Add them; columns that no rule tests may be empty, as those that "
+                    "X.reindex(columns=rules.feature_names) adds."
+                )
                 raise ValueError(
                     f"X lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} "
                     f"that the rules were made with; its columns are {listed(column_names)}."
-                    f"{rename_hint(missing, column_names)}"
+                    f"{remedy}"
                 )
             self._frame = None  # numbered columns are taken by position
         array = X.tocsc() if self._sparse and X.ndim == 2 else _as_array(X)

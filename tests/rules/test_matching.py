@@ -1362,7 +1362,7 @@ def test_row_table_rejects_invalid_rows():
         (pd.DataFrame(np.zeros((2, 4))), "X has 4 features"),
         (pd.DataFrame({"length": [1], "color": [1]}), "lacks the feature 'width' .* 'color'"),
         (pd.DataFrame({"Length": [1]}), "lacks the features 'length', 'width', 'color'"),
-        (pl.DataFrame({"length": [1], "width": [1]}), "lacks the feature 'color'"),
+        (pl.DataFrame({"length": [1], "width": [1]}), "lacks the feature 'color' .* Add them"),
         (
             pd.DataFrame([[1, 2, 3, 4]], columns=["length", "width", "width", "color"]),
             "more than one column 'width'",
