@@ -655,7 +655,7 @@ def _covered_volume(rules: Any, domain: Any, budget: Budget) -> Fraction | None:
             excluded = {
                 i
                 for i, c in conditions_of[features[k]]
-                if i in open_rules and not _holds_in_part(c, value)
+                if i in open_rules and not _holds({**c, "feature": 0}, [value])
             }
             holding = open_rules - excluded
             shares[holding] = shares.get(holding, Fraction(0)) + share
@@ -671,13 +671,6 @@ def _covered_volume(rules: Any, domain: Any, budget: Budget) -> Fraction | None:
         return None
 
 
-def _holds_in_part(condition: Any, value: Any) -> bool:
-    """Return whether a condition holds in a part of the domain; a constant has closed bounds."""
-    if condition["type"] == "interval" and isinstance(value, tuple):
-        condition, value = {**condition, "lower_closed": True, "upper_closed": True}, value[0]
-    return _holds({**condition, "feature": 0}, [value])
-
-
 def _divide_feature(domain: Any, j: int, conditions: Sequence[Any]) -> list[tuple[Any, Fraction]]:
     """Return one value of each part of a feature that conditions distinguish, with its share."""
     missing_share = Fraction(domain["missing"][j])
@@ -688,7 +681,7 @@ def _divide_feature(domain: Any, j: int, conditions: Sequence[Any]) -> list[tupl
         return [*((value, share) for value in categories), *missing]
     low, high = domain["lower"][j], domain["upper"][j]
     if low == high:
-        return [((low,), 1 - missing_share), *missing]
+        return [(low, 1 - missing_share), *missing]
     bounds = {c[side] for c in conditions for side in ("lower", "upper") if side in c}
     cuts = [Fraction(v) for v in (low, *sorted(b for b in bounds if low < b < high), high)]
     scale = (1 - missing_share) / (cuts[-1] - cuts[0])

@@ -106,9 +106,10 @@ def volume_completeness(
     and boxes are clipped; a free side is the domain's side. Open and closed faces have equal
     volume.
 
-    A feature on which the domain has no length gets no dimension: a box counts if it holds the
-    constant, faces included (whether an open face ends right there is too fine for a volume), and
-    is empty otherwise. If all features are constant the share is 1 or 0.
+    A feature on which the domain has no length gets no dimension: a box counts if its rule holds
+    at the constant, and is empty otherwise. There, open and closed faces differ: at the constant
+    18, ``age ≤ 18`` holds and ``age > 18`` does not. If all features are constant the share is 1
+    or 0.
 
     A categorical feature whose values the domain knows has one unit of length for each of them, so
     that a set of values is one interval or several.
@@ -303,7 +304,11 @@ def unit_boxes(ruleset: RuleSet, *, comparable: bool = False) -> UnitBoxes:
     low, high = np.asarray(domain.lower), np.asarray(domain.upper)
     missing = np.asarray(domain.missing)
     varying = high > low
-    fits = boxes.accepts_observed & (varying | ((boxes.lower <= low) & (low <= boxes.upper)))
+    # Without a length, only the faces separate boxes such as x ≤ 18 and x > 18.
+    table = ruleset.boxes
+    above = (table.lower < low) | (table.lower_closed & (table.lower == low))
+    below = (low < table.upper) | (table.upper_closed & (table.upper == low))
+    fits = boxes.accepts_observed & (varying | (above & below)[boxes.rule])
     lower, upper = (np.clip(b, low, high) for b in (boxes.lower, boxes.upper))
     with np.errstate(over="ignore"):  # The domain may be longer than the largest float.
         part = np.where(high - low < np.inf, 1.0, 0.5)

@@ -583,3 +583,30 @@ def test_certify_accepts_constant_target(kind):
     interval = certified.interval(kind)
     assert interval.incumbent == interval.bound == pytest.approx(ice_score(1.0, 1, 1.0))
     assert check_certificate(certified.to_json(), X, y).verdict == "confirmed"
+
+
+def test_check_confirms_disjoint_rules_meeting_at_constant():
+    frame = pd.DataFrame({"age": [18] * 5, "size": [0.0, 0.5, 1.0, 3.0, 4.0]})
+    y = ["no", "no", "yes", "no", "no"]
+    premises = [[Interval(0, upper=18), Interval(1, upper=1)], [Interval(0, lower=18)]]
+    rules = RuleSet(
+        [Rule(premise, label) for premise, label in zip(premises, ["no", "yes"], strict=True)],
+        list(frame.columns),
+        task="classification",
+        ordered=False,
+        disjoint=True,
+    )
+    certified = certify(rules, frame, y, space=SearchSpace(2), kinds=["tree"])
+    assert certified.given_rules["completeness_volume"] == pytest.approx(0.25)
+    assert check_certificate(certified.to_json(), frame, y).verdict == "confirmed"
+
+
+def test_check_confirms_value_set_of_constant_number():
+    frame = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0], "z": [7.0] * 4})
+    y = ["b", "b", "a", "b"]
+    premises = [([OneOf(1, [7])], "a"), ([Interval(1, upper=5)], "b")]
+    rules = RuleSet(
+        [Rule(*premise) for premise in premises], list(frame.columns), task="classification"
+    )
+    certified = certify(rules, frame, y, space=SearchSpace(2), kinds=["tree"])
+    assert check_certificate(certified.to_json(), frame, y).verdict == "confirmed"

@@ -217,12 +217,21 @@ def test_volume_checks_conditions_on_constant_features() -> None:
     shares = {
         1.0: [[Interval(1, upper=7)]],
         0.5: [[half, Interval(1, lower=6.5)], [Interval(1, lower=7.5)]],
-        0.0: [[half, Interval(1, upper=6.5)]],
+        0.0: [[half, Interval(1, upper=6.5)], [Interval(1, lower=7)]],
     }
     for expected, premises in shares.items():
         assert volume_completeness(rule_set(*premises, domain=domain)) == exactly(expected)
-    # An open face right at the constant counts as touching it.
-    assert volume_completeness(rule_set([Interval(1, lower=7)], domain=domain)) == exactly(1.0)
+
+
+def test_volume_counts_disjoint_rules_at_constant_once() -> None:
+    domain = Domain((18, 0), (18, 4))
+    small = Interval(1, upper=1)
+    for closed in (False, True):
+        younger = Interval(0, upper=18, upper_closed=not closed)
+        older = Interval(0, lower=18, lower_closed=closed)
+        for disjoint in (False, True):
+            rules = rule_set([younger, small], [older], domain=domain, disjoint=disjoint)
+            assert volume_completeness(rules) == exactly(1.0 if closed else 0.25)
 
 
 def test_volume_of_constant_features_is_0_or_1() -> None:

@@ -272,7 +272,7 @@ class ExactRules:
         empty |= np.array(
             [exclude(conditions, conditions) for conditions in self.extra_conditions], dtype=bool
         )
-        self.frozen = self._touching_constants(sides, domain)
+        self.frozen = np.zeros(len(ruleset), dtype=bool)
         self.by_nearest = (
             ruleset.fallback is not None
             and ruleset.fallback.policy == "nearest"
@@ -284,19 +284,6 @@ class ExactRules:
         self.low[empty] = self.high[empty] = 0  # such rules overlap nothing
         if domain is not None:
             self._free_borders(domain)
-
-    def _touching_constants(self, sides: Sides, domain: Domain | None) -> np.ndarray:
-        """Mark rules that a volume may count although an open bound excludes a constant feature.
-
-        Such a rule may still hold for missing values.
-        """
-        if domain is None:
-            return np.zeros(len(self.alive), dtype=bool)
-        lower, upper = np.asarray(domain.lower), np.asarray(domain.upper)
-        reached = (self.lower <= upper) & (lower <= self.upper)
-        is_excluded = np.maximum(self.low, self.first) >= np.minimum(self.high, self.last)
-        missed = is_excluded & sides.observed & (lower == upper)
-        return np.asarray(missed.any(axis=1) & reached.all(axis=1))
 
     def _covers_everything(self) -> bool:
         is_box = np.array([not conditions for conditions in self.extra_conditions], dtype=bool)
