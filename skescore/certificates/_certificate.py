@@ -22,6 +22,7 @@ from skescore.certificates._problem import (
     CertifiedScore,
     GivenRules,
     completeness_of,
+    metric_of_given_rules,
     score_given_rules,
 )
 from skescore.certificates._solvers import KindProof
@@ -203,8 +204,8 @@ class Certificate:
         Raises
         ------
         ValueError
-            If the score is unknown, or depends on another loss than the one that the certificate
-            bounds.
+            If the score is unknown, depends on another loss than the one that the certificate
+            bounds, or on a metric that is undefined for the given rules.
         """
         name = self.score if score is None else score.removeprefix("neg_")
         spec = SCORE_SPECS.get(name)
@@ -224,9 +225,11 @@ class Certificate:
             "weights": dict(spec.check_weights({**own_weights, **weights})),
         }
         held_out = self.held_out if (name, settings) == (self.score, self.settings) else None
-        return replace(
+        certificate = replace(
             self, score=name, settings=cast(CertificateSettings, settings), held_out=held_out
         )
+        certificate.given_prediction()  # Raises an error if the metric is undefined.
+        return certificate
 
     def with_held_out(self, search: Any, *, limits: SolverLimits | None = None) -> Certificate:
         """Score the best rules found on the held-out rows of a search.
@@ -327,8 +330,7 @@ class Certificate:
             A performance or a loss.
         """
         score = self._score
-        metric_value = self.given_rules["metrics"][f"{score.metric} {score.spec.uncovered}"]
-        return score.prediction_term(metric_value)
+        return score.prediction_term(metric_of_given_rules(score, self.given_rules))
 
     def given_score(self) -> float:
         """Return the score of the given rules on these rows.

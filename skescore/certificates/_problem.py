@@ -21,7 +21,8 @@ from skescore._validation import (
     row_weights,
 )
 from skescore.certificates._bounds import bound_weighted_f1
-from skescore.metrics import PREDICTION_METRICS
+from skescore.certificates._check_schema import METRIC_NAMES
+from skescore.metrics import PREDICTION_METRICS, prediction_loss, prediction_performance
 from skescore.optimal import KINDS, Cuts, SearchSpace, SolverLimits
 from skescore.rules import Fallback, RowTable, RuleSet
 from skescore.scorers import SCORE_SPECS, RuleScorer, ScoreSpec, evaluate_rules, get_rule_scorer
@@ -244,6 +245,7 @@ class CertificateProblem:
             raise ValueError("search_or_rules holds 0 rules, so there is nothing to certify.")
         score = _resolve_metric(score, ruleset.task)
         given_rules = _measure_given_rules(evaluation, X, score.metric)
+        metric_of_given_rules(score, given_rules)  # Fail before any search.
         columns = getattr(X, "column_names", getattr(X, "columns", None))
         names = list(ruleset.feature_names) if columns is None else [str(c) for c in columns]
         cuts = space.cuts_of(X)
@@ -310,12 +312,41 @@ class CertificateProblem:
 
 def score_given_rules(score: CertifiedScore, given_rules: GivenRules, completeness: str) -> float:
     """Return the score of the given rules."""
-    prediction = score.prediction_term(
-        given_rules["metrics"][f"{score.metric} {score.spec.uncovered}"]
-    )
+    prediction = score.prediction_term(metric_of_given_rules(score, given_rules))
     return score.value(
         prediction, given_rules["n_rules"], completeness_of(given_rules, completeness)
     )
+
+
+def metric_of_given_rules(score: CertifiedScore, given_rules: GivenRules) -> float:
+    """Return the metric of the given rules in a score; raise an error if it is undefined."""
+    key = f"{score.metric} {score.spec.uncovered}"
+    if key not in given_rules["metrics"]:
+        share = given_rules["completeness_instances"]
+        raise ValueError(
+            f"{score.spec.label} needs the {METRIC_NAMES[score.metric]} of the rows that the "
+            f"given rules cover, which is undefined: the rules cover {share:.3g} of the rows, and "
+            "R² needs at least two. Pass more rows that the rules cover, or a score of all rows, "
+            "such as scoring='fire'."
+        )
+    return given_rules["metrics"][key]
+
+
+def measure_incumbent(
+    rules: RuleSet, loss: str, X: Any, target: Any, sample_weight: Any
+) -> dict[str, float]:
+    """Measure complete rules with all defined metrics that follow from a loss."""
+    predictions = rules.predict(X)
+    metrics: dict[str, float] = {}
+    for name in (n for n, of_loss in LOSS_OF_METRIC.items() if of_loss == loss):
+        is_performance = PREDICTION_METRICS[name].greater_is_better
+        measure = prediction_performance if is_performance else prediction_loss
+        metrics[name] = measure(
+            target, predictions, metric=name, task=rules.task, sample_weight=sample_weight
+        )
+    # R² of a single row is undefined, and JSON has no NaN.
+    defined = {name: value for name, value in metrics.items() if not math.isnan(value)}
+    return defined | {"n_rules": len(rules)}
 
 
 def read_scoring(scoring: Any) -> tuple[CertifiedScore, str]:

@@ -7,8 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from skescore.certificates._problem import LOSS_OF_METRIC, CertificateProblem
-from skescore.metrics import PREDICTION_METRICS, prediction_loss, prediction_performance
+from skescore.certificates._problem import CertificateProblem, measure_incumbent
 from skescore.optimal import (
     SOLVERS,
     F1Bound,
@@ -123,20 +122,9 @@ class KindSolver:
         measured = []
         for rules in frontier.rules:
             assert rules is not None
-            predictions = rules.predict(problem.X)
-            metrics: dict[str, float] = {}
-            for name, loss in LOSS_OF_METRIC.items():
-                if loss == frontier.loss:
-                    is_performance = PREDICTION_METRICS[name].greater_is_better
-                    measure = prediction_performance if is_performance else prediction_loss
-                    metrics[name] = measure(
-                        problem.target,
-                        predictions,
-                        metric=name,
-                        task=problem.task,
-                        sample_weight=problem.weights,
-                    )
-            measured.append(metrics | {"n_rules": len(rules)})
+            measured.append(
+                measure_incumbent(rules, frontier.loss, problem.X, problem.target, problem.weights)
+            )
         return tuple(measured)
 
     def _loss_targets(self, goal: float, first: Frontier) -> list[float]:

@@ -12,10 +12,10 @@ import numpy as np
 
 from skescore._validation import check_choice, check_instance, check_integer, one_dimension
 from skescore.certificates import Certificate, certify
-from skescore.certificates._problem import LOSS_OF_METRIC
+from skescore.certificates._problem import measure_incumbent
 from skescore.constraints import Constraints, Cutoffs, violations
 from skescore.editing._constrained_trees import ConstrainedTrees, TreeRows
-from skescore.metrics import PREDICTION_METRICS, prediction_loss, prediction_performance
+from skescore.metrics import PREDICTION_METRICS
 from skescore.optimal import KINDS, Cuts, F1Bound, Frontier, SearchSpace, SolverLimits
 from skescore.rules import RowTable, Rule, RuleSet
 from skescore.scorers import SCORE_SPECS
@@ -466,19 +466,7 @@ class PriceProblem:
 
     def _measure(self, rules: RuleSet, loss: str) -> dict[str, float]:
         """Measure rules with all metrics that follow from a loss."""
-        predictions = rules.predict(self.X)
-        metrics: dict[str, float] = {"n_rules": len(rules)}
-        for name in (n for n, of_loss in LOSS_OF_METRIC.items() if of_loss == loss):
-            is_performance = PREDICTION_METRICS[name].greater_is_better
-            measure = prediction_performance if is_performance else prediction_loss
-            metrics[name] = measure(
-                self.target,
-                predictions,
-                metric=name,
-                task=rules.task,
-                sample_weight=self.sample_weight,
-            )
-        return metrics
+        return measure_incumbent(rules, loss, self.X, self.target, self.sample_weight)
 
     def _bounds_of_sizes(
         self, space: SearchSpace, relaxed: Certificate, deadline: float

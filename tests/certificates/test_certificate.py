@@ -19,8 +19,15 @@ from skescore import ExtractorSearchCV
 from skescore.certificates import Certificate, certify, check_certificate
 from skescore.extractors import CARTExtractor, OptimalListExtractor, OptimalTreeExtractor
 from skescore.optimal import Cuts, SearchSpace, SolverLimits
-from skescore.rules import Interval, Rule, RuleSet, as_ruleset
-from skescore.scorers import SCORE_SPECS, ice, make_fire_scorer, make_ice_scorer, neg_q
+from skescore.rules import Fallback, Interval, Rule, RuleSet, as_ruleset
+from skescore.scorers import (
+    SCORE_SPECS,
+    ice,
+    make_fire_scorer,
+    make_ice_scorer,
+    make_score_scorer,
+    neg_q,
+)
 
 
 @pytest.fixture(scope="module")
@@ -391,3 +398,41 @@ def test_certify_accepts_stated_cuts(extractor: CARTExtractor, iris: Any) -> Non
     )  # Cuts of the given rules are added.
     assert f"over {n_cuts} stated cuts" in certificate.to_text()
     assert check_certificate(certificate.to_json(), X, y).verdict == "confirmed"
+
+
+@pytest.mark.parametrize(
+    ("task", "lower", "y"),
+    [("classification", 10, ["a", "b", "a", "b"]), ("regression", 3, [0.0, 0.0, 0.0, 1.0])],
+)
+def test_certify_rejects_undefined_metric(task: str, lower: float, y: list[Any]) -> None:
+    classes = ["a", "b"] if task == "classification" else None
+    rules = RuleSet(
+        [Rule([Interval(0, lower=lower)], y[0])],
+        ["x"],
+        task=task,
+        classes=classes,
+        fallback=Fallback(y[0]),
+    )
+    X = [[1.0], [2.0], [3.0], [4.0]]
+    with pytest.raises(ValueError, match="which is undefined"):
+        certify(rules, X, y, space=SearchSpace(2), kinds=["tree"])
+    if task == "classification":
+        certificate = certify(rules, X, y, scoring="fire", space=SearchSpace(2), kinds=["tree"])
+        assert check_certificate(certificate.to_json(), X, y).verdict == "confirmed"
+        with pytest.raises(ValueError, match="needs the weighted F1"):
+            certificate.with_score("ice")
+
+
+@pytest.mark.parametrize("weights", [None, [0.0, 0.0, 1.0, 0.0]])
+def test_certify_one_row_writes_json(weights: Any) -> None:
+    rules = RuleSet([Rule([Interval(0, lower=3)], 1.0), Rule([], 0.0)], ["x"], task="regression")
+    X, y = [[1.0], [2.0], [3.0], [4.0]], [0.0, 1.0, 2.0, 3.0]
+    if weights is None:
+        X, y = X[:1], y[:1]
+    scorer = make_score_scorer("q", metric="root_mean_squared_error")
+    certificate = certify(rules, X, y, scoring=scorer, sample_weight=weights)
+    text = certificate.to_json()
+    assert Certificate.from_json(text).given_score() == certificate.given_score()
+    assert check_certificate(text, X, y, weights).verdict == "confirmed"
+    with pytest.raises(ValueError, match="needs the R²"):
+        certificate.with_score("ice")
