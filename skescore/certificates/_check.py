@@ -473,6 +473,11 @@ def _class_key(value: Any) -> Any:
     return type(value), value
 
 
+def _value_key(value: Any) -> Any:
+    """Return a key that is equal for equal values of a column, in which True is 1."""
+    return _class_key(float(value) if isinstance(value, bool) else value)
+
+
 def _differ(first: Any, second: Any) -> bool:
     """Return whether two labels are different."""
     return bool(_class_key(first) != _class_key(second))
@@ -494,13 +499,13 @@ def _holds(condition: Any, row: Sequence[Any]) -> bool:
         return bool(condition.get("missing", False))
     if kind == "interval":
         return _is_within(condition, value)
-    return (_class_key(value) in _keys_of(condition)) != condition.get("negated", False)
+    return (_value_key(value) in _keys_of(condition)) != condition.get("negated", False)
 
 
 def _keys_of(condition: Any) -> frozenset[Any]:
     """Return the keys of the values of a condition, which it keeps for further rows."""
     if "keys" not in condition:  # no field of the schema
-        condition["keys"] = frozenset(map(_class_key, condition["values"]))
+        condition["keys"] = frozenset(map(_value_key, condition["values"]))
     keys: frozenset[Any] = condition["keys"]
     return keys
 
@@ -583,7 +588,7 @@ def _check_domain(domain: Any, n_features: int) -> None:
     is_box = is_box and all(low <= high for low, high in zip(lower, upper, strict=True))
     features = set()
     for j, values in domain.get("categories", ()):
-        keys = {_class_key(value) for value in values} if isinstance(values, list) else set()
+        keys = {_value_key(value) for value in values} if isinstance(values, list) else set()
         is_box = is_box and type(j) is int and 0 <= j < n_features and j not in features
         is_box = is_box and (lower[j], upper[j]) == (0, len(keys)) and len(keys) == len(values)
         features.add(j)
@@ -925,7 +930,7 @@ class _Check:
             domain["missing"][j] = Fraction(weight, self.rows.total)
             is_text = any(isinstance(value, str) for value in observed)
             if observed and j not in compared and (is_text or j in listed):
-                domain["categories"][j] = list({_class_key(v): v for v in observed}.values())
+                domain["categories"][j] = list({_value_key(v): v for v in observed}.values())
                 continue
             numbers = [] if is_text else [float(v) for v in observed if math.isfinite(float(v))]
             domain["lower"][j] = min(numbers, default=0.0)
@@ -963,8 +968,8 @@ class _Check:
                 numbers = np.array([math.nan if v is None else float(v) for v in column])
                 sides += [_to_bits(numbers <= cut) for cut in thresholds]
             for values in value_sets:
-                keys = {_class_key(value) for value in values}
-                sides.append(_to_bits(np.array([_class_key(v) in keys for v in column])))
+                keys = {_value_key(value) for value in values}
+                sides.append(_to_bits(np.array([_value_key(v) in keys for v in column])))
             cut_values |= {side | extra for side in sides for extra in {0, missing}}
             self.budget.check_time()
             self.budget.check_memory((len(tests) + len(cut_values)) * len(column) / 8)
@@ -985,7 +990,7 @@ class _Check:
             if any(first >= second for first, second in pairwise(values)):
                 raise RejectedError("cuts are not in increasing order")
         for values in cuts["categories"].values():
-            if len({_class_key(value) for value in values}) < len(values):
+            if len({_value_key(value) for value in values}) < len(values):
                 raise RejectedError("a category occurs twice")
         is_stated = self.data["settings"].get("stated_cuts", False)
         for j, name in enumerate(names):
@@ -1019,9 +1024,9 @@ class _Check:
         is_numeric = all(type(value) in (int, float) for value in observed)
         if observed and is_numeric and name not in self.rows.declared:
             raise RejectedError(f"the numbers of {name} are not categories")
-        keys = {_class_key(category) for category in categories}
+        keys = {_value_key(category) for category in categories}
         for value in observed:
-            if _class_key(value) not in keys:
+            if _value_key(value) not in keys:
                 raise RejectedError(f"no test separates {value} of {name} from other values")
 
     def _check_thresholds(
@@ -1225,11 +1230,11 @@ class _Check:
             kind = "missing"  # An interval without bounds holds for all values that are known.
         if kind == "one_of":
             # A negated condition on several values is one test per value, or one of a set.
-            keys = {_class_key(value) for value in condition["values"]}
+            keys = {_value_key(value) for value in condition["values"]}
             sets = cuts.get("category_sets", {}).get(feature, ())
-            if any({_class_key(value) for value in values} == keys for values in sets):
+            if any({_value_key(value) for value in values} == keys for values in sets):
                 return 1
-            if not keys <= {_class_key(value) for value in cuts["categories"].get(feature, ())}:
+            if not keys <= {_value_key(value) for value in cuts["categories"].get(feature, ())}:
                 raise RejectedError("a rule tests categories that the space does not test")
             if not condition.get("negated", False) and len(keys) > 1:
                 raise RejectedError("tests of the space compare categories with one value each")

@@ -1016,7 +1016,9 @@ def _plain(value: Any, column: Column) -> Any:
     if pd.isna(value):
         return None
     if column.kind == "category":
-        return python_value(value)
+        value = python_value(value)
+        # Witnesses write False as 0 if the column has the category 0.
+        return next((v for v in map(python_value, column.categories) if v == value), value)
     return int(value) if column.kind == "integer" else float(value)
 
 

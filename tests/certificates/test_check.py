@@ -610,3 +610,19 @@ def test_check_confirms_value_set_of_constant_number():
     )
     certified = certify(rules, frame, y, space=SearchSpace(2), kinds=["tree"])
     assert check_certificate(certified.to_json(), frame, y).verdict == "confirmed"
+
+
+@pytest.mark.parametrize("dtype", [object, "category", "boolean"])
+@pytest.mark.parametrize("value", [0, 1.0, False, True])
+def test_check_equates_booleans_and_numbers(dtype, value):
+    column = pd.Series([True, False, None] * 4, dtype=dtype)
+    frame = pd.DataFrame({"x": np.arange(12.0), "z": column})
+    y = ["no", "yes"] * 6
+    rules = RuleSet(
+        [Rule([OneOf(1, [value])], "no"), Rule([], "yes")],
+        list(frame.columns),
+        task="classification",
+    )
+    certified = certify(rules, frame, y, space=SearchSpace(2), kinds=["tree"])
+    assert certified.given_rules["rules"] is not None
+    assert check_certificate(certified.to_json(), frame, y).verdict == "confirmed"

@@ -10,7 +10,9 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from small_ensembles import make_problem
 
+from skescore.black_boxes import CallableClassifier
 from skescore.extractors import CARTExtractor
+from skescore.rules import OneOf, Rule, RuleSet
 from skescore.verification import VerificationLimits, check_verification, verify
 
 LIMITS = VerificationLimits(time_limit=20.0, max_splits=300, max_samples=20_000)
@@ -124,3 +126,21 @@ def test_verify_is_reproducible() -> None:
         data = json.loads(verify(rules, model, X, limits=limits).to_json())
         results.append({key: value for key, value in data.items() if key != "seconds"})
     assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("dtype", [object, "category", "boolean"])
+@pytest.mark.parametrize("value", [0, False])
+def test_check_equates_booleans_and_numbers(dtype, value) -> None:
+    y = np.array(["no", "no", "yes", "yes", "no", "yes", "yes", "no", "yes", "yes", "no", "yes"])
+    X = pd.DataFrame({"x": np.arange(12.0), "z": pd.Series([True, False, None] * 4, dtype=dtype)})
+    model = CallableClassifier(
+        lambda rows: y[np.asarray(rows["x"], dtype=float).astype(int).clip(0, 11)],
+        classes=["no", "yes"],
+    )
+    rules = RuleSet(
+        [Rule([OneOf(1, [value])], "no"), Rule([], "yes")], ["x", "z"], task="classification"
+    )
+    result = verify(rules, model, X, limits=LIMITS)
+    assert result.rules[0].witness is not None
+    check = check_verification(result.to_json(), model, X, n_rows=2000)
+    assert check.verdict == "not refuted", check
