@@ -108,6 +108,8 @@ class Target:
         position = _position(ensemble.classes, output)
         if position is None:
             contrasts = np.full((len(values), 1), -1.0)
+        elif len(ensemble.classes) == 1:  # The score of no other class can be higher.
+            contrasts = np.ones((len(values), 1))
         else:
             contrasts = np.delete(values[:, [position]] - values, position, axis=1)
         return cls(contrasts, output, None, 2 * ensemble.rounding)

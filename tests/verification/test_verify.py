@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
+from sklearn.tree import DecisionTreeClassifier
 
 from skescore.black_boxes import make_black_box
 from skescore.rules import AtLeast, Fallback, Interval, Linear, LinearOutput, OneOf, Rule, RuleSet
@@ -168,3 +169,17 @@ def test_share_interval_names_its_method() -> None:
     assert str(ShareInterval(0.1, 0.2, 0.1, 0.2)) == "10 % to 20 % (proven)"
     assert "samples, confidence" in str(ShareInterval(0.1, 0.2, 0.0, 0.9, 0.999, 50))
     assert str(ShareInterval(*[math.nan] * 4)) == "no mass"
+
+
+@pytest.mark.parametrize("output", ["yes", "no"])
+@pytest.mark.parametrize("name", ["tree", "forest"])
+def test_verify_model_with_single_class(name: str, output: str) -> None:
+    X = pd.DataFrame({"a": np.arange(6.0), "b": [0, 1] * 3})
+    model = DecisionTreeClassifier() if name == "tree" else RandomForestClassifier(3)
+    model.fit(X, ["yes"] * 6)
+    rules = RuleSet([Rule([], output)], ["a", "b"], task="classification", classes=["no", "yes"])
+    result = verify(rules, model, X)
+    expected = 0.0 if output == "yes" else 1.0
+    shares = result.rules[0].volume_disagreement
+    assert (shares.proven_lower, shares.proven_upper) == (expected, expected)
+    assert check_verification(result.to_json(), model, X).verdict == "confirmed"
