@@ -398,7 +398,9 @@ def is_categorical(column: pd.Series) -> bool:
     observed = column.dropna()
     if not len(observed) or pd.api.types.infer_dtype(observed) != "string":
         return False
-    return bool(pd.to_numeric(observed.drop_duplicates(), errors="coerce").isna().any())
+    # Of Arrow columns, pandas does not recognize the NaN of texts that are no numbers.
+    distinct_values = observed.drop_duplicates().to_numpy(dtype=object)
+    return bool(pd.isna(pd.to_numeric(distinct_values, errors="coerce")).any())
 
 
 def _values(column: pd.Series, name: str) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from small_ensembles import make_problem
 
 from skescore.black_boxes import CallableClassifier
 from skescore.extractors import CARTExtractor
-from skescore.rules import OneOf, Rule, RuleSet
+from skescore.rules import Interval, OneOf, Rule, RuleSet
 from skescore.verification import VerificationLimits, check_verification, verify
 
 LIMITS = VerificationLimits(time_limit=20.0, max_splits=300, max_samples=20_000)
@@ -142,5 +142,23 @@ def test_check_equates_booleans_and_numbers(dtype, value) -> None:
     )
     result = verify(rules, model, X, limits=LIMITS)
     assert result.rules[0].witness is not None
+    check = check_verification(result.to_json(), model, X, n_rows=2000)
+    assert check.verdict == "not refuted", check
+
+
+def test_check_confirms_arrow_columns() -> None:
+    X = pd.DataFrame({"x": [1, 2, 3, 4] * 6, "c": ["u", "v", None, "u"] * 6})
+    pytest.importorskip("pyarrow")
+    X = X.convert_dtypes(dtype_backend="pyarrow")
+    model = CallableClassifier(
+        lambda rows: np.where(np.asarray(rows["x"], dtype=float) > 3, "yes", "no"),
+        classes=["no", "yes"],
+    )
+    rules = RuleSet(
+        [Rule([Interval(0, upper=2.5)], "no"), Rule([OneOf(1, ["u"])], "yes"), Rule([], "no")],
+        ["x", "c"],
+        task="classification",
+    )
+    result = verify(rules, model, X, limits=LIMITS)
     check = check_verification(result.to_json(), model, X, n_rows=2000)
     assert check.verdict == "not refuted", check
