@@ -23,6 +23,7 @@ from skescore._io import json_of
 from skescore._validation import check_integer, python_value
 from skescore.black_boxes import finite_predictions, type_name
 from skescore.extractors import Oracle
+from skescore.extractors._input import frame_column
 from skescore.rules import (
     AtLeast,
     Interval,
@@ -198,11 +199,19 @@ def _with_joined_indices(names: Sequence[str]) -> list[str]:
 def _table(X: Any, names: Sequence[str]) -> pd.DataFrame:
     """Return rows as a data frame of objects with text as names of columns."""
     if hasattr(X, "columns"):
-        return pd.DataFrame({str(name): np.asarray(X[name], dtype=object) for name in X.columns})
+        columns = {str(name): frame_column(X, j) for j, name in enumerate(X.columns)}
+        return pd.DataFrame({name: _objects(column) for name, column in columns.items()})
     array = np.asarray(X)
     if len(names) != array.shape[1]:
         names = [f"x{j}" for j in range(array.shape[1])]
     return pd.DataFrame(array, columns=list(names)).astype(object)
+
+
+def _objects(column: pd.Series) -> np.ndarray:
+    """Return the values of a column as objects, missing ones as NaN."""
+    values = np.array(column, dtype=object)
+    values[column.isna().to_numpy()] = np.nan
+    return values
 
 
 class _Checker:

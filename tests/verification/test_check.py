@@ -15,6 +15,7 @@ from skescore.extractors import CARTExtractor
 from skescore.rules import Interval, OneOf, Rule, RuleSet
 from skescore.verification import VerificationLimits, check_verification, verify
 
+TASK = "classification"
 LIMITS = VerificationLimits(time_limit=20.0, max_splits=300, max_samples=20_000)
 
 
@@ -162,3 +163,18 @@ def test_check_confirms_arrow_columns() -> None:
     result = verify(rules, model, X, limits=LIMITS)
     check = check_verification(result.to_json(), model, X, n_rows=2000)
     assert check.verdict == "not refuted", check
+
+
+@pytest.mark.parametrize("dtype", ["Float64", "Int64", "Int8", "boolean", "int64[pyarrow]"])
+def test_check_confirms_nullable_columns(dtype: str) -> None:
+    if "pyarrow" in dtype:
+        pytest.importorskip("pyarrow")
+    numbers = np.arange(40)
+    values = [None if i % 5 == 0 else i % (2 if dtype == "boolean" else 7) for i in range(40)]
+    X = pd.DataFrame({"x": numbers * 1.0, "z": pd.Series(values, dtype="Int64").astype(dtype)})
+    y = np.where((numbers % 7 > 3) | (numbers > 30), "yes", "no")
+    model = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=1, random_state=0)
+    rules = RuleSet([Rule([Interval(0, upper=20)], "no"), Rule([], "yes")], ["x", "z"], task=TASK)
+    result = verify(rules, model.fit(X, y), X, limits=LIMITS)
+    check = check_verification(result.to_json(), model, X)
+    assert check.verdict == "confirmed", check
