@@ -11,6 +11,7 @@ from itertools import combinations, count, islice, pairwise, product
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
+import pandas as pd
 
 from skescore._validation import (
     check_choice,
@@ -112,7 +113,7 @@ class _FeatureCells:
         other = missing - 1
         return np.array(
             [
-                missing if value is None or value != value else self.codes.get(value, other)
+                missing if pd.isna(value) else self.codes.get(value, other)
                 for value in map(python_value, table.column(self.feature).tolist())
             ],
             dtype=np.intp,
@@ -526,7 +527,7 @@ class _RowTrials:
     def flips(self, row: int, max_steps: int) -> _FlipResult:
         """Find the flip sets of a row; features are numbered by their index in `used`."""
         values = {j: python_value(self.table.column(j)[row]) for j in self.used}
-        values = {j: None if v is None or v != v else v for j, v in values.items()}
+        values = {j: None if pd.isna(v) else v for j, v in values.items()}
         choices = [self._choices(j, row, values) for j in self.used]
         # Rules may ask no more of a column of texts than whether it has a value.
         numeric = self.numeric and all(v is None or _is_number(v) for v in values.values())

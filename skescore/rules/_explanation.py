@@ -98,7 +98,7 @@ class CounterfactualSearch:
         self.values: dict[int, Any] = {}
         for j in self.used:
             value = python_value(table.column(j)[0])
-            self.values[j] = None if value is None or value != value else value
+            self.values[j] = None if pd.isna(value) else value
         changeable = sorted(self.cuts.keys() | self.lists.keys() | self.asked)
         self.options = {j: self.choices(j, table) for j in changeable}
 
@@ -421,7 +421,7 @@ def explain(ruleset: RuleSet, x: Any) -> Explanation | list[Explanation]:
     for i in range(len(rows)):
         values = tuple(python_value(column[i]) for column in columns)
         # Equal rows are explained once; NaN, which equals nothing, stands as None.
-        key = tuple(None if value != value else value for value in values)
+        key = tuple(None if pd.isna(value) else value for value in values)
         if key not in cache:
             cache[key] = _explained(ruleset, _rows(ruleset, values))
         explanations.append(cache[key])

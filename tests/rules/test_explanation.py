@@ -441,3 +441,16 @@ def test_explain_handles_huge_values(value):
     explanation = rules.explain([[value]])
     assert explanation.prediction == ("a" if value < 0 else "b")
     assert "x" in str(explanation)
+
+
+@pytest.mark.parametrize("dtype", ["string", "boolean", "Int64", "category"])
+@pytest.mark.parametrize("uses_column", [False, True])
+def test_explain_rows_with_missing_values(dtype: str, uses_column: bool) -> None:
+    first, second = ("a", "b") if dtype in ("string", "category") else (1, 0)
+    column = pd.Series([first, None, second], dtype=dtype)
+    X = pd.DataFrame({"x": [1.0, 2.0, 9.0], "z": column})
+    conditions = [Interval(0, upper=4.5), *([OneOf(1, [first])] if uses_column else [])]
+    rules = RuleSet([Rule(conditions, "no"), Rule([], "yes")], ["x", "z"], task="classification")
+    predictions = rules.predict(X).tolist()
+    assert [explanation.prediction for explanation in rules.explain(X)] == predictions
+    assert rules.explain(X.iloc[[1]]).prediction == predictions[1]
