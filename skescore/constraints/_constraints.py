@@ -86,7 +86,8 @@ class Constraints:
         Largest difference between the groups of a column (its values) in the share of rows that are
         predicted as the highest class of `class_order`, with more than two classes as any class
         unless `class_order` is stated. In a regression, in the mean prediction. Rows without a
-        prediction are predicted as no class; in a regression they are left out.
+        prediction are predicted as no class; in a regression they are left out, and groups
+        without any other row are not compared.
 
     Raises
     ------

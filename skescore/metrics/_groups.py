@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from functools import partial
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from sklearn.exceptions import UndefinedMetricWarning
 
 from skescore._text import did_you_mean, fill_docstring
 from skescore._validation import label_order, python_value, row_weights
@@ -104,8 +106,9 @@ def group_rates(
     Returns
     -------
     pandas.DataFrame
-        One column per group. One row per class with its share of the predictions; in a regression,
-        one row with the mean prediction.
+        One column per group. One row per class with its share of the rows; in a regression, one
+        row with the mean prediction of the rows with a prediction. It is NaN, with an
+        ``UndefinedMetricWarning``, for a group without any.
 
     Raises
     ------
@@ -123,13 +126,24 @@ def group_rates(
     ruleset, masks, weights = _checked(rules, X, groups, sample_weight)
     predictions = np.asarray(ruleset.predict(RowTable(X, ruleset.feature_names)))
     if ruleset.classes is None:
-        values = {"mean prediction": predictions.astype(float)}
+        numbers = predictions.astype(float)
+        has_number = ~np.isnan(numbers)
+        values = {"mean prediction": np.where(has_number, numbers, 0.0)}
+        weights = weights * has_number
     else:
         values = {label: (predictions == label).astype(float) for label in ruleset.classes}
-    rates = [
-        [float(np.average(v[mask], weights=weights[mask])) for v in values.values()]
-        for mask in masks.values()
-    ]
+    rates = []
+    for group, mask in masks.items():
+        if not weights[mask].any():
+            warnings.warn(
+                f"The mean prediction of the group {group!r} is undefined: the rules predict none "
+                "of its rows. Give them a fallback that predicts all rows.",
+                UndefinedMetricWarning,
+                stacklevel=2,
+            )
+            rates.append([np.nan] * len(values))
+            continue
+        rates.append([float(np.average(v[mask], weights=weights[mask])) for v in values.values()])
     return _by_group(rates, masks, pd.Index(values, name="prediction"))
 
 
@@ -148,7 +162,9 @@ def group_gap(rules: Any, X: Any, groups: Any, sample_weight: ArrayLike | None =
     -------
     float
         Largest difference between two groups in the share of a class, from 0 to 1; in a regression,
-        in the mean prediction. 0 for a single group.
+        in the mean prediction. 0 for a single group. Rows without a prediction are predicted as no
+        class; in a regression they are left out, and the gap is NaN, with an
+        ``UndefinedMetricWarning``, if a group has no other rows.
 
     Raises
     ------
@@ -168,7 +184,7 @@ def group_gap(rules: Any, X: Any, groups: Any, sample_weight: ArrayLike | None =
     0.67
     """
     rates = group_rates(rules, X, groups, sample_weight)
-    return float((rates.max(axis=1) - rates.min(axis=1)).max())
+    return float((rates.max(axis=1, skipna=False) - rates.min(axis=1, skipna=False)).max())
 
 
 def group_values(X: Any, feature_names: Any, groups: Any) -> pd.Series:

@@ -11,11 +11,13 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from scipy import sparse
+from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore import CARTExtractor, ExtractorSearchCV
+from skescore.constraints import Constraints, violations
 from skescore.metrics import count_rows, group_gap, group_rates, group_shares
 from skescore.rules import Fallback, Interval, LinearOutput, Rule, RuleSet
 from skescore.scorers import get_rule_scorer, make_set_scorer
@@ -268,3 +270,19 @@ def test_groups_without_weight_are_left_out(function):
 def test_groups_must_be_one_column():
     with pytest.raises(ValueError, match=r"groups must have one value per row, got shape \(4, 2\)"):
         group_rates(RULES, EXACT, np.ones((4, 2)))
+
+
+def test_group_gap_leaves_out_abstaining_rows():
+    rules = RuleSet(
+        [Rule([Interval(0, upper=2)], 10.0), Rule([Interval(0, 2, 4)], 90.0)],
+        ["income"],
+        task="regression",
+        fallback=Fallback(50.0, "abstain"),
+    )
+    rows = pd.DataFrame({"income": [1.0, 1.0, 3.0, 3.0, 9.0], "sex": ["f", "f", "m", "m", "m"]})
+    assert group_rates(rules, rows, "sex").iloc[0].to_dict() == {"f": 10.0, "m": 90.0}
+    assert group_gap(rules, rows, "sex") == 80.0
+    assert violations(rules, Constraints(max_gap={"sex": 80}), rows) == []
+    assert len(violations(rules, Constraints(max_gap={"sex": 79}), rows)) == 1
+    with pytest.warns(UndefinedMetricWarning, match="the group 'm'"):
+        assert math.isnan(group_gap(rules, rows, "sex", [1, 1, 0, 0, 1]))
