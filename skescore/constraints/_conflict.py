@@ -20,7 +20,7 @@ from skescore.constraints._parts import split
 from skescore.constraints._pinned import PinnedRule
 from skescore.constraints._precise_box import BoxProblem, PreciseBoxSearch, SearchLimitError
 from skescore.constraints._regions import Clause, RegionSearch, outside
-from skescore.constraints._violations import _CHECKS, _Context, gap_classes
+from skescore.constraints._violations import _CHECKS, GroupGap, _Context, gap_classes
 from skescore.metrics import group_masks
 from skescore.rules import LinearOutput, Rule, RuleSet, convert_rows
 
@@ -493,7 +493,7 @@ class _ArrangementCheck:
             outputs[mask] = self._rule(i).output
         for column, limit in self.constraints.max_gap.items():
             groups = group_masks(self.rows.X, self.prover.names, column)
-            if _fixed_gap(outputs, decided, list(groups.values()), self) > limit + 1e-12:
+            if _fixed_gap(outputs, decided, list(groups.values()), self).exceeds(limit):
                 yield f"the pinned rules alone predict too differently by {column}"
 
 
@@ -507,21 +507,22 @@ def _evidence(context: _Context, constraints: Constraints) -> Iterator[str]:
 
 def _fixed_gap(
     outputs: np.ndarray, decided: np.ndarray, groups: list[np.ndarray], check: _ArrangementCheck
-) -> float:
+) -> GroupGap:
     """Return a lower bound of the gap between groups, whatever other rules predict."""
     classes = check.prover.ruleset.classes
     if classes is None:
         settled = [m for m in groups if decided[m].all()]
         if any(isinstance(v, LinearOutput) for v in outputs[decided].tolist()):
-            return 0.0
-        means = [float(np.mean(outputs[m].astype(float))) for m in settled]
-        return max(means) - min(means) if means else 0.0
-    largest = 0.0
+            return GroupGap(0.0, 0.0)
+        means = [float(np.mean(outputs[m].astype(float))) for m in settled] or [0.0]
+        return GroupGap(min(means), max(means))
+    largest = GroupGap(0.0, 0.0)
     for label in gap_classes(classes, check.constraints):
         is_label = decided & (outputs == label)
         lowest = [float(is_label[m].mean()) for m in groups]
         highest = [float((is_label | ~decided)[m].mean()) for m in groups]
-        largest = max(largest, max(lowest, default=0.0) - min(highest, default=0.0))
+        gap = GroupGap(min(highest, default=0.0), max(lowest, default=0.0))
+        largest = max(largest, gap, key=lambda one: one.size)
     return largest
 
 

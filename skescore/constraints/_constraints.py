@@ -87,7 +87,8 @@ class Constraints:
         predicted as the highest class of `class_order`, with more than two classes as any class
         unless `class_order` is stated. In a regression, in the mean prediction. Rows without a
         prediction are predicted as no class; in a regression they are left out, and groups
-        without any other row are not compared.
+        without any other row are not compared. A gap may exceed the limit by a rounding error of
+        10⁻¹² of the larger share or mean.
 
     Raises
     ------

@@ -26,7 +26,7 @@ from skescore.constraints._rewriting import (
     splits_of,
     trivial_condition,
 )
-from skescore.constraints._violations import bounds_on, gap_classes, group_gap
+from skescore.constraints._violations import GroupGap, bounds_on, gap_classes, group_gap
 from skescore.metrics import group_masks
 from skescore.rules import Condition, Fallback, LinearOutput, OneOf, Rule, RuleSet, with_statistics
 
@@ -442,7 +442,7 @@ class _Repair:
         """Return a column whose groups differ too much; None if there is no such column."""
         ruleset = self._bare()
         for column, limit in self.constraints.max_gap.items():
-            if group_gap(ruleset, self.constraints, self.rows.X, column)[0] > limit:
+            if group_gap(ruleset, self.constraints, self.rows.X, column).exceeds(limit):
                 return column
         return None
 
@@ -456,7 +456,8 @@ class _Repair:
         for label in gap_classes(self.source.classes, self.constraints):
             means = {g: float(np.mean(predictions[m] == label)) for g, m in groups.items()}
             high, low = max(means, key=means.__getitem__), min(means, key=means.__getitem__)
-            if means[high] - means[low] <= self.constraints.max_gap[column]:
+            gap = GroupGap(means[low], means[high])
+            if not gap.exceeds(self.constraints.max_gap[column]):
                 continue
             for i, mask in enumerate(masks.values()):
                 widening = np.mean(mask[groups[high]]) - np.mean(mask[groups[low]])
@@ -504,8 +505,8 @@ class _Repair:
         """Move all outputs toward their mean until the groups differ little enough."""
         limit = self.constraints.max_gap[column]
         center = float(np.mean(self.rows.values))
-        gap, _ = group_gap(self._bare(), self.constraints, self.rows.X, column)
-        factor = limit / gap * (1 - 1e-9)
+        gap = group_gap(self._bare(), self.constraints, self.rows.X, column)
+        factor = limit / gap.size * (1 - 1e-9)
         for rule in self._decided_rows():
             if rule != FALLBACK and self.drafts[rule].pinned:
                 continue

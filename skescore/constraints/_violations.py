@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,9 @@ from skescore.rules import (
     RuleSet,
     convert_rows,
 )
+
+#: Largest rounding error of the difference between two means, relative to the larger one.
+_GAP_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -441,14 +444,31 @@ def _check_precision(context: _Context, label: str, part: Constraints) -> Iterat
 
 def _check_gap(context: _Context, label: str, part: Constraints) -> Iterator[Violation]:
     ((column, limit),) = part.max_gap.items()
-    gap, text = group_gap(context.ruleset, context.constraints, context.X, column)
-    if gap > limit:
+    gap = group_gap(context.ruleset, context.constraints, context.X, column)
+    if gap.exceeds(limit):
         remedy = f"Use fewer conditions that separate the groups of {column}."
-        yield Violation(label, None, text, remedy)
+        yield Violation(label, None, gap.description, remedy)
 
 
-def group_gap(ruleset: RuleSet, constraints: Constraints, X: Any, column: str) -> tuple[float, str]:
-    """Return the largest difference between groups of rows in the predictions, and its description.
+class GroupGap(NamedTuple):
+    """Lowest and highest mean of the predictions for groups of rows."""
+
+    low: float
+    high: float
+    description: str = ""
+
+    @property
+    def size(self) -> float:
+        """Difference between the means."""
+        return self.high - self.low
+
+    def exceeds(self, limit: float) -> bool:
+        """Return whether the means differ by more than a limit, up to rounding."""
+        return self.size > limit + _GAP_ROUNDING * max(abs(self.low), abs(self.high))
+
+
+def group_gap(ruleset: RuleSet, constraints: Constraints, X: Any, column: str) -> GroupGap:
+    """Return the largest difference between groups of rows in the predictions.
 
     Rows without a prediction are predicted as no class; in a regression they are left out.
 
@@ -465,11 +485,11 @@ def group_gap(ruleset: RuleSet, constraints: Constraints, X: Any, column: str) -
 
     Returns
     -------
-    tuple of float and str
+    GroupGap
     """
     groups = group_masks(X, ruleset.feature_names, column)
     predictions = _predictions(ruleset, X)
-    largest, description = 0.0, f"the groups of {column} do not differ"
+    largest = GroupGap(0.0, 0.0, f"the groups of {column} do not differ")
     for name, values in _favorable(predictions, ruleset, constraints):
         has_value = ~np.isnan(values)
         means = {
@@ -480,13 +500,14 @@ def group_gap(ruleset: RuleSet, constraints: Constraints, X: Any, column: str) -
         if not means:
             continue
         low, high = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
-        if means[high] - means[low] > largest:
-            largest = means[high] - means[low]
-            description = (
+        if means[high] - means[low] > largest.size:
+            largest = GroupGap(
+                means[low],
+                means[high],
                 f"{name} is {means[high]:.4g} for {column} = {high} and {means[low]:.4g} for "
-                f"{column} = {low}"
+                f"{column} = {low}",
             )
-    return largest, description
+    return largest
 
 
 def _predictions(ruleset: RuleSet, X: Any) -> np.ndarray:

@@ -159,6 +159,21 @@ def test_repair_splits_conditions_on_one_feature_together() -> None:
 GROUPED = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], "sex": list("ffmfmmfm")})
 
 
+def test_gap_equal_to_limit_is_allowed() -> None:
+    rules = RuleSet(
+        [Rule([Interval(1, lower=0.5)], "yes"), Rule([], "no")],
+        ["g", "x"],
+        task="classification",
+        classes=["no", "yes"],
+    )
+    for a in range(1, 11):
+        for b in range(a):
+            x = np.repeat([1.0, 0.0, 1.0, 0.0], [a, 10 - a, b, 10 - b])
+            X = pd.DataFrame({"g": np.repeat(["u", "v"], 10), "x": x})
+            assert not violations(rules, Constraints(max_gap={"g": (a - b) / 10}), X)
+            assert violations(rules, Constraints(max_gap={"g": (a - b) / 10 - 1e-9}), X)
+
+
 def test_max_gap_counts_missing_predictions_as_no_class() -> None:
     rules = RuleSet(
         [Rule([Interval(0, upper=2)], "n"), Rule([Interval(0, lower=5)], "p")],
