@@ -152,8 +152,12 @@ def _negations(condition: Condition, gaps: Set[int]) -> list[Condition]:
         opposites = []
         for part in condition.conditions:
             negations = _negations(part, gaps)
-            opposites.append(negations[0] if len(negations) == 1 else AtLeast(1, tuple(negations)))
-        return [AtLeast(len(opposites) - condition.m + 1, tuple(opposites))]
+            if negations:  # A part that always holds has none.
+                opposites.append(
+                    negations[0] if len(negations) == 1 else AtLeast(1, tuple(negations))
+                )
+        n_failing = len(condition.conditions) - condition.m + 1
+        return [AtLeast(n_failing, tuple(opposites))] if n_failing <= len(opposites) else []
     below, above = (
         (condition.lower, condition.lower_closed),
         (
@@ -176,6 +180,9 @@ def _negations(condition: Condition, gaps: Set[int]) -> list[Condition]:
             missing = not accepted and condition.feature in gaps
             bounds = (lower, upper, lower_closed, upper_closed)
             sides += _accepting(Interval(condition.feature, *bounds), missing)
+    if isinstance(condition, Interval) and not sides and condition.feature in gaps:
+        # Only missing values fail an interval without bounds.
+        return [] if truth_table(condition).missing else [Missing(condition.feature)]
     if isinstance(condition, Linear):  # a sum with a missing term satisfies no bounds
         observed: Conditions = ()
         for feature in (f for f in condition.features if f in gaps):

@@ -228,3 +228,26 @@ def test_standalone_negates_alternatives_with_two_bounds() -> None:
     points = np.array(list(itertools.product([0.5, 1.5, 2.5], [-1.0, 1.0])))
     assert alone.match(points).sum(axis=1).tolist() == [1] * 6
     assert alone.predict(points).tolist() == ruleset.predict(points).tolist()
+
+
+@pytest.mark.parametrize("has_gaps", [False, True])
+@pytest.mark.parametrize("m", [1, 2])
+def test_standalone_counts_intervals_without_bounds(m, has_gaps):
+    ends = [np.nan, 1.0, 5.2] if has_gaps else [1.0, 5.2]
+    rows = np.array(list(itertools.product(ends, ends)))
+    domain = Domain((0, 0), (9, 9), missing=(0.1, 0.1) if has_gaps else ())
+    for parts in (
+        [Interval(0, 5, 5.5), Interval(0)],
+        [Interval(0), Interval(1)],
+        [Interval(0, 5), Interval(1, missing=True)],
+        [Interval(0, 5), Interval(1), Missing(1)],
+    ):
+        rules = RuleSet(
+            [Rule([AtLeast(m, parts)], "b"), Rule([], "a")],
+            ["x", "y"],
+            task="classification",
+            domain=domain,
+        )
+        alone = rules.standalone()
+        assert (alone.match(rows).sum(axis=1) == 1).all()
+        assert alone.predict(rows).tolist() == rules.predict(rows).tolist()
