@@ -304,7 +304,8 @@ def domain_around(ruleset: RuleSet, X: Any, sample_weight: Any = None) -> Domain
             missing_mask = table.missing(j, rows)
             if j not in compared and (column.dtype.kind in "OUST" or j in listed):
                 values = {python_value(v) for v in column[~missing_mask].tolist()}
-                if values:
+                # Without any observed value, those in conditions divide a share of 0.
+                if values := values or listed.get(j, set()):
                     categories[j] = tuple(sorted(values, key=label_order))
             else:
                 numbers = table.numbers(j, rows)
@@ -354,17 +355,13 @@ def condition_parts(conditions: Iterable[Condition]) -> Iterator[Condition]:
             yield from condition_parts(condition.conditions)
 
 
-def _uses(conditions: Iterable[Condition]) -> tuple[set[int], set[int]]:
-    """Return the features tested by lists of values, and those compared with numbers."""
-    listed: set[int] = set()
+def _uses(conditions: Iterable[Condition]) -> tuple[dict[int, set[Any]], set[int]]:
+    """Return the listed values by feature, and the features compared with numbers."""
+    listed: dict[int, set[Any]] = {}
     compared: set[int] = set()
-    for condition in conditions:
-        if isinstance(condition, AtLeast):
-            inner_listed, inner_compared = _uses(condition.conditions)
-            listed |= inner_listed
-            compared |= inner_compared
-        elif isinstance(condition, OneOf):
-            listed.add(condition.feature)
-        elif not isinstance(condition, Missing):
+    for condition in condition_parts(conditions):
+        if isinstance(condition, OneOf):
+            listed.setdefault(condition.feature, set()).update(condition.values)
+        elif not isinstance(condition, Missing | AtLeast):
             compared.update(condition.features)
     return listed, compared

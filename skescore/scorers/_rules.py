@@ -476,9 +476,17 @@ class _Knowledge:
             **{spec.scorer_name: _score(e, spec, its) for spec, its in specs_and_settings},
             **{spec.kept_as: _predicted(e, spec, its) for spec, its in specs_and_settings},
             "n_rules": float(len(e.ruleset)),
-            "completeness_volume": e.volume,
+            "completeness_volume": _volume_or_nan(e),
             "completeness_instances": e.instances,
         }
+
+
+def _volume_or_nan(e: RuleEvaluation) -> float:
+    """Return the completeness by volume; NaN if there is none, as over unknown categories."""
+    try:
+        return e.volume
+    except ValueError:  # Scores that need the volume have raised it before.
+        return math.nan
 
 
 def make_knowledge_scorer(
@@ -522,7 +530,7 @@ def make_knowledge_scorer(
         ``neg_fire``, ``neg_q`` (greater is better); what they take of the prediction:
         ``performance`` (that of ICE, on covered rows), ``loss`` (that of FiRe, rows without a rule
         penalized), ``loss_q`` (that of Q, on covered rows); ``n_rules``, ``completeness_volume``
-        and ``completeness_instances``.
+        (NaN if no score needs it and it cannot be computed) and ``completeness_instances``.
 
     Examples
     --------

@@ -111,3 +111,11 @@ def test_domain_around_reads_integers_as_numbers(X):
     domain = rules.domain_around(X)
     assert domain.categories == ()
     assert (domain.lower[0], domain.upper[0]) == pytest.approx((100, 200))
+
+
+def test_domain_around_lists_values_of_conditions_without_rows():
+    rows = ROWS.assign(color=None, code=np.nan)
+    domain = RULES.domain_around(rows)
+    assert domain.categories == ((1, ("red",)), (2, (1, 2)))
+    assert domain.missing == (0.25, 1.0, 1.0)
+    assert evaluate_rules(RULES, rows, list("aabb")).volume == 0.0

@@ -35,7 +35,7 @@ from skescore.certificates import certify
 from skescore.extractors import CARTExtractor, GridExExtractor
 from skescore.metrics import PREDICTION_METRICS, count_rows, fidelity, rule_report
 from skescore.optimal import SearchSpace, bound_f1_of_trees, optimal_lists, optimal_trees
-from skescore.rules import Domain, Fallback, Interval, LinearOutput, Rule, RuleSet
+from skescore.rules import Domain, Fallback, Interval, LinearOutput, OneOf, Rule, RuleSet
 from skescore.scorers import (
     SCORERS,
     RuleScorer,
@@ -875,3 +875,25 @@ def test_scorer_error_names_rows_without_linear_prediction() -> None:
         with pytest.raises(ValueError, match=r"nan in row 2 \(1 such of 4 rows\).*--missing drop"):
             scorer(rules, X, y)
     assert math.isfinite(neg_fire(rules, X, y, sample_weight=[1, 1, 0, 1]))
+
+
+@pytest.mark.parametrize("has_domain", [False, True])
+def test_knowledge_scorer_of_instances_needs_no_volume(has_domain):
+    rules = RuleSet(
+        [Rule([OneOf(0, ["red"])], "a"), Rule([Interval(1, upper=2)], "b")],
+        ["color", "x"],
+        task="classification",
+        fallback=Fallback("b"),
+    )
+    if has_domain:  # It does not know the categories.
+        rules = rules.replace(domain=Domain((0, 1), (1, 3)))
+    rows = pd.DataFrame({"color": [None] * 3, "x": [1.0, 2.0, 3.0]})
+    y = ["b", "b", "a"]
+    parts = make_knowledge_scorer(completeness="instances")(rules, rows, y)
+    assert parts["ice"] == make_ice_scorer(completeness="instances")(rules, rows, y)
+    if has_domain:
+        assert math.isnan(parts["completeness_volume"])
+        with pytest.raises(ValueError, match="no volume over categories"):
+            make_knowledge_scorer()(rules, rows, y)
+    else:
+        assert parts["completeness_volume"] == pytest.approx(0.5)
