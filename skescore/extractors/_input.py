@@ -25,6 +25,14 @@ def frame_column(X: Any, position: int) -> pd.Series:
     return pd.Series(column.to_numpy() if column.dtype.is_numeric() else column.to_list())
 
 
+def column_numbers(column: pd.Series) -> np.ndarray:
+    """Return a column as floats, missing values as NaN; dates count units of time since 1970."""
+    numbers = column.to_numpy(dtype=float, na_value=np.nan)
+    if column.dtype.kind in "mM":  # pandas converts NaT to the smallest integer.
+        numbers = np.where(column.isna(), np.nan, numbers)
+    return numbers
+
+
 def check_columns(
     X: Any, extractor: str, categorical: Container[int] = (), only: Container[int] | None = None
 ) -> None:
@@ -317,7 +325,7 @@ class CategoryEncoder:
             column = frame_column(X, position)
             values = self.categories.get(position)
             if values is None:
-                columns[name] = column.to_numpy(dtype=float, na_value=np.nan)
+                columns[name] = column_numbers(column)
                 continue
             # With objects pandas does not convert text to an Arrow array first.
             values_of_rows = pd.Index(column.to_numpy(dtype=object), dtype=object)

@@ -23,7 +23,7 @@ from skescore._io import json_of
 from skescore._validation import check_integer, python_value
 from skescore.black_boxes import finite_predictions, type_name
 from skescore.extractors import Oracle
-from skescore.extractors._input import frame_column
+from skescore.extractors._input import column_numbers, frame_column
 from skescore.rules import (
     AtLeast,
     Interval,
@@ -208,7 +208,9 @@ def _table(X: Any, names: Sequence[str]) -> pd.DataFrame:
 
 
 def _objects(column: pd.Series) -> np.ndarray:
-    """Return the values of a column as objects, missing ones as NaN."""
+    """Return the values of a column as objects, missing ones as NaN and dates as numbers."""
+    if column.dtype.kind in "mM":
+        return column_numbers(column).astype(object)
     values = np.array(column, dtype=object)
     values[column.isna().to_numpy()] = np.nan
     return values
@@ -325,7 +327,9 @@ class _Checker:
             result = table.copy()
             for name, original in zip(result.columns, self.like.columns, strict=True):
                 dtype = self.like[original].dtype
-                if pd.api.types.is_integer_dtype(dtype) and result[name].isna().any():
+                is_integer = pd.api.types.is_integer_dtype(dtype)
+                # The model of a verification gets dates as numbers, too.
+                if dtype.kind in "mM" or (is_integer and result[name].isna().any()):
                     dtype = "float64"
                 result[name] = result[name].astype(dtype)
             return result.set_axis(list(self.like.columns), axis=1)

@@ -178,3 +178,22 @@ def test_check_confirms_nullable_columns(dtype: str) -> None:
     result = verify(rules, model.fit(X, y), X, limits=LIMITS)
     check = check_verification(result.to_json(), model, X)
     assert check.verdict == "confirmed", check
+
+
+@pytest.mark.parametrize("first", [pd.Timestamp("2020-01-01"), pd.NaT])
+@pytest.mark.parametrize("unit", ["s", "ns"])
+def test_check_confirms_witness_with_date(first, unit: str) -> None:
+    X = pd.DataFrame(
+        {"x": [1.0, 2.0, 3.0, 4.0] * 6, "day": pd.date_range("2020-01-01", periods=24)}
+    )
+    X["day"] = X["day"].astype(f"datetime64[{unit}]")
+    X.loc[0, "day"] = first
+    model = CallableClassifier(
+        lambda rows: np.where(np.asarray(rows["x"], dtype=float) > 3, "yes", "no"),
+        classes=["no", "yes"],
+    )
+    rules = RuleSet([Rule([Interval(0, upper=2)], "no"), Rule([], "yes")], ["x", "day"], task=TASK)
+    result = verify(rules, model, X, limits=LIMITS)
+    assert any(rule.witness is not None for rule in result.rules)
+    check = check_verification(result.to_json(), model, X, n_rows=2000)
+    assert check.verdict == "not refuted", check
