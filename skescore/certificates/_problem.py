@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import numpy as np
 
+from skescore._names import metric_label
 from skescore._rows import deviations_from_mean
 from skescore._validation import (
     check_choice,
@@ -21,7 +22,6 @@ from skescore._validation import (
     row_weights,
 )
 from skescore.certificates._bounds import bound_weighted_f1
-from skescore.certificates._check_schema import METRIC_NAMES
 from skescore.metrics import PREDICTION_METRICS, prediction_loss, prediction_performance
 from skescore.optimal import KINDS, Cuts, SearchSpace, SolverLimits
 from skescore.rules import Fallback, RowTable, RuleSet
@@ -324,7 +324,7 @@ def metric_of_given_rules(score: CertifiedScore, given_rules: GivenRules) -> flo
     if key not in given_rules["metrics"]:
         share = given_rules["completeness_instances"]
         raise ValueError(
-            f"{score.spec.label} needs the {METRIC_NAMES[score.metric]} of the rows that the "
+            f"{score.spec.label} needs the {metric_label(score.metric)} of the rows that the "
             f"given rules cover, which is undefined: the rules cover {share:.3g} of the rows, and "
             "R² needs at least two. Pass more rows that the rules cover, or a score of all rows, "
             "such as scoring='fire'."
