@@ -246,6 +246,14 @@ class CertificateProblem:
         score = _resolve_metric(score, ruleset.task)
         given_rules = _measure_given_rules(evaluation, X, score.metric)
         metric_of_given_rules(score, given_rules)  # Fail before any search.
+        uncovered = get_rule_scorer(scoring).settings["uncovered"]
+        if uncovered != score.spec.uncovered and not evaluation.covered.all():
+            raise ValueError(
+                f"scoring has uncovered={uncovered!r}, but {score.spec.label} is certified with "
+                f"uncovered={score.spec.uncovered!r}, which differs because no given rule holds "
+                f"for {int((~evaluation.covered).sum())} of the rows. Leave it out, or add a rule "
+                "for these rows."
+            )
         columns = getattr(X, "column_names", getattr(X, "columns", None))
         names = list(ruleset.feature_names) if columns is None else [str(c) for c in columns]
         cuts = space.cuts_of(X)

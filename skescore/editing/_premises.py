@@ -10,6 +10,7 @@ from skescore.rules import (
     AtLeast,
     Condition,
     Interval,
+    Linear,
     LinearOutput,
     Missing,
     OneOf,
@@ -171,9 +172,9 @@ def hull_of(rules: RuleSet, one: Premise, other: Premise) -> tuple[Condition, ..
 
 def _unite(rules: RuleSet, a: Condition, b: Condition) -> Condition | None:
     """Return the smallest condition on one feature that two conditions imply; None for no such."""
-    parts = [c for c in (a, b) if not isinstance(c, Missing)]
-    if not all(isinstance(c, Interval | OneOf | Missing) for c in (a, b)):
+    if isinstance(a, AtLeast | Linear) or isinstance(b, AtLeast | Linear):
         return None
+    parts = [c for c in (a, b) if not isinstance(c, Missing)]
     missing = truth_table(a).missing or truth_table(b).missing
     is_known = any(isinstance(c, Missing) and c.negated for c in (a, b))
     united: Interval | OneOf | None = None

@@ -194,7 +194,7 @@ def _with_weighted_moments(
     rules = []
     for number, rule in enumerate(ruleset.rules):
         if rule.statistics is not None and sums[number] > 0:
-            changes = {
+            changes: dict[str, Any] = {
                 name: float(values[number])
                 for name, values in moments.items()
                 if getattr(rule.statistics, name) is not None

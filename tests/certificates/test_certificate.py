@@ -400,6 +400,18 @@ def test_certify_accepts_stated_cuts(extractor: CARTExtractor, iris: Any) -> Non
     assert check_certificate(certificate.to_json(), X, y).verdict == "confirmed"
 
 
+def test_certify_rejects_other_scores_of_uncovered_rows() -> None:
+    rules = RuleSet([Rule([Interval(0, upper=2)], "a")], ["x"], task="classification")
+    rules = rules.replace(classes=["a", "b"], fallback=Fallback("b"))
+    X, y = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0]}), ["a", "b", "a", "b"]
+    scorer = make_ice_scorer(uncovered="penalize")
+    with pytest.raises(ValueError, match="no given rule holds for 2 of the rows"):
+        certify(rules, X, y, scoring=scorer)
+    complete = rules.replace(rules=[*rules, Rule([], "b")])
+    certificate = certify(complete, X, y, scoring=scorer)
+    assert certificate.given_score() == pytest.approx(scorer(complete, X, y))
+
+
 @pytest.mark.parametrize(
     ("task", "lower", "y"),
     [("classification", 10, ["a", "b", "a", "b"]), ("regression", 3, [0.0, 0.0, 0.0, 1.0])],
