@@ -356,7 +356,7 @@ def add_split_options(group: Any) -> None:
         "--groups",
         metavar="COLUMN",
         help="column of rows that belong together, such as the patient: all rows of a group are in "
-        "the same fold, and the column is no feature",
+        "the same fold, and the column is not used as a feature",
     )
     group.add_argument(
         "--time",
@@ -367,14 +367,15 @@ def add_split_options(group: Any) -> None:
 
 
 def add_row_options(group: Any) -> None:
-    """Add what is done to the rows of a table before rules are learned from them."""
+    """Add the options that change the rows of a table before rules are learned from them."""
     group.add_argument(
         "--labels",
         metavar="OLD=NEW,...",
         type=_label_pairs,
         action="extend",
         default=[],
-        help="new names of classes of the target, as in 0=no,1=yes; classes of one name become one",
+        help="new names of classes of the target, as in 0=no,1=yes; classes with the same new name "
+        "are merged",
     )
     group.add_argument(
         "--drop-duplicates",

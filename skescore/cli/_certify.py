@@ -26,16 +26,17 @@ if TYPE_CHECKING:
     from skescore.datasets import Dataset
     from skescore.rules import RuleSet
 
-#: Kinds of rules that certificates speak of.
+#: Kinds of rules that certificates compare with.
 KINDS = ("tree", "list")
 DESCRIPTION = """\
 Prove how far saved rules are from the best possible ones on some rows.
 
-The rules are compared with decision trees and decision lists of every size. What the time limit
-leaves unproven lies between two bounds. A certificate holds for these rows, not for new ones.
+The rules are compared with decision trees and decision lists of every size. If the time limit ends
+a proof early, the certificate states a lower and an upper bound. It holds for these rows only, not
+for new ones.
 
 With --check an independent program checks a certificate.
-Exit codes: 0 confirmed, 1 wrong, 2 correct as far as it was checked within --seconds.
+Exit codes: 0 confirmed, 1 wrong, 2 no error found, but --seconds did not suffice to check all.
 """
 EXAMPLES = """\
 examples:
@@ -58,9 +59,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     arguments.add_data_options(parser)
     group = parser.add_argument_group("certificate")
-    group.add_argument(
-        "--check", action="store_true", help="check a certificate that was written before"
-    )
+    group.add_argument("--check", action="store_true", help="check an existing certificate")
     group.add_argument(
         "--black-box",
         action=OF_FILE,
@@ -85,7 +84,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=arguments.names_of(KINDS, "kind of rules"),
         default=KINDS,
         metavar="NAME,...",
-        help="any of tree, list (default both)",
+        help="kinds of rules to compare with: tree, list (default both)",
     )
     group.add_argument(
         "--seconds",

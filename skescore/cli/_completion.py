@@ -10,8 +10,8 @@ from skescore._optional import import_optional
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 
 DESCRIPTION = """\
-Print a script that completes commands, options and their values in a shell. It is made of the
-commands as they are installed; make it again after an upgrade.
+Print a script that completes commands, options and their values in a shell. The script describes
+the installed version; create it again after an upgrade.
 """
 EXAMPLES = """\
 examples:
@@ -45,7 +45,7 @@ _FUNCTIONS = {
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument(
-        "shell", choices=SHELLS, metavar="SHELL", help=f"which shell: {', '.join(SHELLS)}"
+        "shell", choices=SHELLS, metavar="SHELL", help=f"name of the shell: {', '.join(SHELLS)}"
     )
 
 

@@ -21,24 +21,24 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
 DESCRIPTION = """\
-List what is installed, and the commands that install what is missing.
+List installed packages, rule learners and Java, and the commands that install what is missing.
 
-Exit codes: 0 skescore works, 1 something that it needs is missing, too old or broken. What is
-optional never counts as a failure.
+Exit codes: 0 skescore works, 1 a required package is missing, too old or broken. Optional packages
+do not affect the exit code.
 """
 EXAMPLES = """\
 examples:
   skescore doctor
   skescore doctor > versions.txt
 """
-#: Modules that are not called as their package is.
+#: Modules whose names differ from those of their packages.
 _MODULES = {"scikit-learn": "sklearn"}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of the command."""
     parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="of the output (default text)"
+        "--format", choices=("text", "json"), default="text", help="output format (default text)"
     )
 
 

@@ -82,7 +82,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="RULES.json",
         type=Path,
         nargs="?",
-        help="the rules; none with --replay",
+        help="the rules; omitted with --replay",
     )
     # Columns that are not features of the rules are ignored; --drop removes rules.
     arguments.add_data_options(parser, is_optional=True, drops_columns=False)
@@ -92,7 +92,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action=OF_FILE,
         type=Path,
         metavar="LOG.json",
-        help="check this log, and write the rules that it leads to",
+        help="check this log, and write the rules that result from it",
     )
     group = parser.add_argument_group("edits, which can be repeated")
     for name, (metavar, text) in _EDITS.items():
@@ -111,8 +111,8 @@ def _add_result_options(parser: argparse.ArgumentParser) -> None:
         "--black-box",
         action=OF_FILE,
         metavar="FILE",
-        help="a fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust), with "
-        "which agreement is measured and from which --reoptimize learns",
+        help="a fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust): rules "
+        "are compared with its predictions, and --reoptimize learns from them",
     )
     arguments.add_trust_option(group)
     group.add_argument(

@@ -38,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="number of a row, the first below the header being 1; repeatable",
     )
     parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="of the output (default text)"
+        "--format", choices=("text", "json"), default="text", help="output format (default text)"
     )
 
 

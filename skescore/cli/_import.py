@@ -216,17 +216,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--kind",
         choices=("auto", *KINDS),
         default="auto",
-        help="what the file is (default auto: by its ending and content)",
+        help="kind of the file (default auto: by its extension and content)",
     )
     parser.add_argument(
         "--trust",
         action="store_true",
-        help="read a model file that can run code when it is read; only if you know its author",
+        help="load a model file even if loading it can run code; use it only if you trust the "
+        "author",
     )
     parser.add_argument(
         "--voting",
         choices=tuple(VOTING_TEXTS),
-        help="table: how rules with weights predict together",
+        help="table: method that combines the predictions of weighted rules",
     )
     group = parser.add_argument_group("features")
     group.add_argument(
@@ -243,7 +244,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "columns give the names and the domain, on which completeness by volume is measured",
     )
     group.add_argument(
-        "--target", metavar="COLUMN", help="the column of DATA that is predicted, so no feature"
+        "--target", metavar="COLUMN", help="predicted column of DATA, which is not a feature"
     )
     arguments.add_reading_options(parser.add_argument_group("reading the table of --data"))
     group = parser.add_argument_group("output")

@@ -86,7 +86,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--format",
         choices=("csv", "json"),
         default="csv",
-        help="format of the output (default csv)",
+        help="output format (default csv)",
     )
     add_output_options(parser)
 

@@ -1,4 +1,4 @@
-"""``skescore reproduce``: the papers' tables compared with results of the same settings."""
+"""``skescore reproduce``: compare the papers' tables with our results for the same settings."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from skescore.reproduce import BrexRun, TableLine
 
 DESCRIPTION = (
-    "Measure again what the papers of FiRe, ICE and B-ReX print, beside the printed figures, and "
-    "say where and why they differ."
+    "Reproduce tables of the papers on FiRe, ICE and B-ReX, compare the results with the printed "
+    "figures, and explain the differences."
 )
 EXAMPLES = """\
 examples:
@@ -35,9 +35,9 @@ examples:
 """
 _FIRE = (
     "Table 1 of the FiRe paper: CART, ITER, a clustering and GridEx on a 9-nearest-neighbors "
-    "classifier for iris, at the paper's parameters. Each is measured on all rows and on halves, "
-    "as the paper does not say which rows it used. A verdict on each printed figure follows. Takes "
-    "half a minute."
+    "classifier for iris, with the paper's parameters. Each is measured on all rows and on halves, "
+    "because the paper does not report which rows it used. A verdict on each printed figure "
+    "follows. This takes half a minute."
 )
 _FIRE_EXAMPLES = """\
 examples:
@@ -47,10 +47,10 @@ examples:
 """
 _ICE = (
     "Table 1 of the ICE paper: ExACT, CREAM, ITER, GridEx and CART on unbounded decision trees for "
-    "Wine and WBC. The paper gives no parameters: the best are searched here, held out (by "
-    "cross-validation on one half, judged on the other) and in sample (the rows that rules are "
-    "made from judge them). Takes some minutes; with --output, repeating the command resumes an "
-    "interrupted run."
+    "Wine and WBC. The paper does not report the parameters, so a search chooses the best ones in "
+    "two ways: by cross-validation on one half, with scores on the other half (held out), and by "
+    "scores on the rows that the rules are extracted from (in sample). This takes some minutes; "
+    "with --output, repeating the command resumes an interrupted run."
 )
 _ICE_EXAMPLES = """\
 examples:
@@ -68,15 +68,15 @@ _ICE_NAMES = {
 }
 _BREX = """\
 Run the benchmark of the paper on explainers of Boolean formulas
-(arXiv:2509.09982): how near attributions come to the exact degrees of
-responsibility. Each row of its Tables 1 to 5 is shown beside ours, with what
-explains the difference.
+(arXiv:2509.09982), which compares attributions with the exact degrees of
+responsibility. Each row of its Tables 1 to 5 is shown next to ours, with the
+reason for any difference.
 
-Tables 3 and 4 show the mean Jensen-Shannon divergence (less is better) with
-half of its 95 % interval; Tables 1, 2 and 5 show the share of rows whose
-highest attributions are those of the responsible inputs (more is better).
-KernelSHAP needs the extra 'shap', attributions of trained networks need the
-extra 'captum'; without them these methods are left out.
+Tables 3 and 4 show the mean Jensen-Shannon divergence (lower is better) with
+the half-width of its 95 % interval; Tables 1, 2 and 5 show the share of rows
+whose highest attributions are those of the responsible inputs (higher is
+better). KernelSHAP needs the extra 'shap', attributions of trained networks
+need the extra 'captum'; without an extra, its methods are left out.
 """
 _BREX_EXAMPLES = """\
 examples:
@@ -84,11 +84,11 @@ examples:
   skescore reproduce brex --tables 3 --arity 3,10 --methods brex-paper,brex-certified
   skescore reproduce brex --full --output brex --format markdown > tables.md
 
-By default there are ten formulas of arity 3, 6 and 10, forty rows of each and
-networks of one formula each, which takes a few minutes; seconds without
-networks. With --full there are all arities, 500 rows and networks of all
-formulas, which takes hours. An interrupted run is resumed by calling it again
-with the same --output.
+By default, the arities are 3, 6 and 10, with ten formulas each and forty rows
+of each formula, and networks are trained on one formula each. This takes a few
+minutes, or seconds without networks. --full uses all arities, 500 rows and
+networks for all formulas, which takes hours. To resume an interrupted run,
+repeat the command with the same --output.
 """
 _FULL: dict[str, Any] = {
     "arities": tuple(range(3, 11)),
@@ -176,7 +176,8 @@ def _add_psyke_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--psyke",
         action="store_true",
-        help="measure PSyKE's own extractors too (skescore doctor tells how to install it)",
+        help="also measure PSyKE's own extractors (skescore doctor prints the commands that "
+        "install it)",
     )
 
 
@@ -190,7 +191,7 @@ def _add_ice_options(parser: argparse.ArgumentParser) -> None:
             type=arguments.names_of(choices, description),
             default=tuple(choices),
             metavar="NAME,...",
-            help=f"out of {', '.join(choices)} (default all)",
+            help=f"any of {', '.join(choices)} (default all)",
         )
     parser.add_argument(
         "--trials",
@@ -204,7 +205,7 @@ def _add_ice_options(parser: argparse.ArgumentParser) -> None:
             type=arguments.number_above(0),
             default=default,
             metavar="WEIGHT",
-            help=f"{name} of the ICE that is searched for (default {default:g})",
+            help=f"{name} of the ICE that the search maximizes (default {default:g})",
         )
     _add_psyke_option(parser)
     _add_common_options(parser, splits=3)
@@ -218,20 +219,22 @@ def _add_common_options(parser: argparse.ArgumentParser, *, splits: int) -> None
         metavar="N",
         help=f"random splits into halves (default {splits}; {quick} with --quick)",
     )
-    parser.add_argument("--quick", action="store_true", help="a first look: fewer splits, trials")
+    parser.add_argument(
+        "--quick", action="store_true", help="quick run with fewer splits and trials"
+    )
     parser.add_argument(
         "--seed",
         type=arguments.integer(0, 2**31 - 1),
         default=0,
         metavar="N",
-        help="of all that is random (default 0)",
+        help="random seed (default 0)",
     )
     parser.add_argument(
         "--n-jobs",
         type=arguments.jobs,
         default=1,
         metavar="N",
-        help="processes that measure (default 1; -1: as many as there are cores)",
+        help="number of processes (default 1; -1: one per core)",
     )
     table = parser.prog.rpartition(" ")[2]
     parser.add_argument(
@@ -239,15 +242,15 @@ def _add_common_options(parser: argparse.ArgumentParser, *, splits: int) -> None
         action=OF_FOLDER,
         type=Path,
         metavar="DIR",
-        help=f"write {table}.csv and {table}.json to a folder; what was measured is kept in "
-        f"{table}.cells.jsonl there, and not measured again by the same command",
+        help=f"write {table}.csv and {table}.json to a folder; measurements are stored there in "
+        f"{table}.cells.jsonl, and the same command does not repeat them",
     )
     parser.add_argument(
         "--overwrite",
         action="store_true",
-        help="forget what an earlier run has left in that folder",
+        help="delete the results of an earlier run in that folder",
     )
-    parser.add_argument("--quiet", action="store_true", help="no progress; only errors")
+    parser.add_argument("--quiet", action="store_true", help="show errors only, without progress")
     arguments.add_format_option(parser)
 
 
@@ -337,8 +340,8 @@ def _fire_text(printer: output.Printer, table: dict[str, Any]) -> None:
     number, splits = output.number, table["settings"]["n_splits"]
     printer.line(
         "FiRe, Table 1: iris, 9-NN. Accuracy counts the rows that some rule covers. 'Recomputed' "
-        "is FiRe of the printed accuracy and rules; on halves figures are means over "
-        f"{plural(splits, 'split')}, with the least and the greatest accuracy."
+        "is FiRe of the printed accuracy and number of rules. Figures on halves are means over "
+        f"{plural(splits, 'split')}, with the lowest and highest accuracy."
     )
     printer.heading("figures")
     box = table["black_box"]
@@ -542,36 +545,40 @@ def _add_brex_options(parser: argparse.ArgumentParser) -> None:
         "--network-formulas",
         type=arguments.integer(0),
         metavar="N",
-        help="how many of them networks are trained on; 0 trains none, nor for the other tables "
-        "(default: 1)",
+        help="number of these formulas on which networks are trained (default: 1); 0 leaves "
+        "networks out of all tables",
     )
     size.add_argument(
         "--assignments",
         type=arguments.integer(1),
         metavar="N",
-        help="rows of each formula, of all 4096 (default: 40)",
+        help="number of rows of each formula, out of 4096 (default: 40)",
     )
-    size.add_argument("--full", action="store_true", help="the paper's size, see below")
+    size.add_argument(
+        "--full",
+        action="store_true",
+        help="size of the paper: all arities, 500 rows, networks for all formulas; takes hours",
+    )
     parser.add_argument(
         "--tables",
         type=_numbers("table", 1, 5),
         default=(1, 2, 3, 4, 5),
         metavar="N,N,...",
-        help="which tables to make, from 1 to 5 (default: all)",
+        help="numbers of the tables to reproduce, from 1 to 5 (default: all)",
     )
     parser.add_argument(
         "--methods",
         type=_methods,
         metavar="NAMES",
-        help="explainers separated by commas, or 'all'; a wrong name lists them (default: those "
-        "that take little time, with --full all)",
+        help="explainers separated by commas, or 'all'; an unknown name lists the valid ones "
+        "(default: the fast ones; with --full, all)",
     )
     parser.add_argument(
         "--seed",
         type=arguments.integer(0),
         default=0,
         metavar="N",
-        help="what the formulas, rows and methods are drawn by (default: 0)",
+        help="random seed of formulas, rows and methods (default: 0)",
     )
     parser.add_argument(
         "--output",

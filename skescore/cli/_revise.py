@@ -50,8 +50,8 @@ def add_revision_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="RUN",
         help="revise the rules in the folder of this run: rules that no longer hold on these rows "
-        "are extracted again, the others are kept word for word; its options and its DATA are "
-        "used where no others are named",
+        "are extracted again, the others are kept word for word; options and DATA default to those "
+        "of that run",
     )
     group.add_argument(
         "--since",
@@ -62,8 +62,8 @@ def add_revision_options(parser: argparse.ArgumentParser) -> None:
         "--keep-cost",
         type=_share,
         metavar="SHARE",
-        help="largest share of the score on held-out rows that kept rules may cost, compared with "
-        f"rules that are all new (default {KEEP_COST:g}); if they cost more, all rules are new",
+        help="largest loss of held-out score that keeping rules may cause, as a share of the score "
+        f"of entirely new rules (default {KEEP_COST:g}); if the loss is larger, all rules are new",
     )
 
 

@@ -233,7 +233,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--more",
         action="store_true",
         help="add measures beyond ICE, FiRe and Q: overlap of rules, removable rules, "
-        "whether printed shares of rules are correct on these rows",
+        "whether the shares printed with the rules are correct on these rows",
     )
     group.add_argument(
         "--black-box",

@@ -783,8 +783,8 @@ def _add_search_options(group: Any) -> None:
         action=OF_EXTRACTORS,
         type=lambda text: arguments.names_of(extractor_names(), "extractor")(text),
         metavar="NAME,...",
-        help=f"out of {', '.join(EXTRACTORS)} (default all that suit the task and the columns; "
-        f"optimal-list and optimal-tree for classes of up to {SMALL_TABLE:,} rows only)",
+        help=f"any of {', '.join(EXTRACTORS)} (default all that suit the task and the columns; "
+        f"optimal-list and optimal-tree only for classification of up to {SMALL_TABLE:,} rows)",
     )
     group.add_argument(
         "--scoring",
@@ -845,7 +845,7 @@ def _add_certificate_options(group: Any) -> None:
         "--certify",
         type=arguments.number_above(0),
         metavar="SECONDS",
-        help="prove in this time how far the rules are from the best possible ones on these rows, "
+        help="time for proving how far the rules are from the best possible ones on these rows, "
         "and evaluate the best rules found on held-out rows; with --output, "
         f"{CERTIFICATE} holds the proof",
     )

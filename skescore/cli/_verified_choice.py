@@ -37,7 +37,7 @@ def add_verification_options(group: Any) -> None:
         "--verify",
         type=arguments.number_above(0),
         metavar="SECONDS",
-        help="bound in this time where the best rules disagree with the model, see `skescore "
+        help="time for bounding the disagreement of the best rules with the model, see `skescore "
         f"verify`; with --output, {VERIFICATION} holds the result, which the report shows",
     )
     group.add_argument(
@@ -50,8 +50,9 @@ def add_verification_options(group: Any) -> None:
     group.add_argument(
         "--witnesses",
         action="store_true",
-        help="if no candidate keeps --max-disagreement, take the rules that disagree least, and "
-        "extract rules once more from the training rows and generated rows of disagreement",
+        help="if no candidate satisfies --max-disagreement, take the one with the least "
+        "disagreement, and extract its rules again from the training rows and generated rows on "
+        "which rules and model disagree",
     )
 
 

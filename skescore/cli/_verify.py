@@ -60,9 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     arguments.add_data_options(parser)
     group = parser.add_argument_group("verification")
     arguments.add_trust_option(group)
-    group.add_argument(
-        "--check", action="store_true", help="check a verification that was written before"
-    )
+    group.add_argument("--check", action="store_true", help="check an existing verification")
     group.add_argument(
         "--max-disagreement",
         type=arguments.number_above(0),

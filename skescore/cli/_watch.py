@@ -72,31 +72,31 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--init",
         action="store_true",
-        help="make the state from held-out rows, which neither the model nor the rules were "
-        "fitted to; `skescore watch init` is the same",
+        help="create the state from held-out rows, to which neither the model nor the rules were "
+        "fitted; `skescore watch init` is the same",
     )
     parser.add_argument(
         "--state",
         action=OF_FILE,
         type=Path,
         metavar="FILE",
-        help=f"the state, which every update replaces as a whole (default {STATE} beside the "
-        "rules; the first update starts with baseline.json there)",
+        help=f"file of the state, which every update replaces (default {STATE} in the folder of "
+        "the rules; the first update starts from baseline.json there)",
     )
     parser.add_argument(
         "--target",
         metavar="COLUMN",
-        help="column of labels; empty cells are not known yet (default for tables: the target in "
-        "the run.json beside the rules, if there is such a column)",
+        help="column of labels; empty cells are labels that are not known yet (default for tables: "
+        "the target in the run.json in the folder of the rules, if there is such a column)",
     )
     parser.add_argument(
         "--batch",
         metavar="NAME",
-        help="name of the batch, which counts once (default: the content of a file; required for "
-        "rows in a source)",
+        help="name of the batch; a batch with the same name is not counted again (default: the "
+        "checksum of a file; required for rows in a source)",
     )
     parser.add_argument(
-        "--time", metavar="TIME", help="when the rows came, for reports (default: now)"
+        "--time", metavar="TIME", help="arrival time of the rows, for reports (default: now)"
     )
     group = parser.add_argument_group("late labels")
     group.add_argument(
