@@ -97,12 +97,12 @@ from skescore.tuning.storage import open_storage, search_identity
 
 #: Rows whose values are permuted to find features that the black box does not use.
 MAX_PERMUTED_ROWS = 2000
-#: Candidates that may replace a winner whose rules name such features.
+#: Largest number of candidates that may be tried instead of a winner that names such features.
 _MAX_REPLACEMENTS = 5
 #: Generators of query rows for the trees that every search compares.
 TREE_SAMPLINGS = (None, "permute")
-#: Those of regression if the rules are compared with the black box. Means of numbers need rows near
-#: the data (``benchmarks/arena/fidelity_regression.md``).
+#: Generators for regression if the rules are compared with the black box. The mean predictions of
+#: leaves need query rows near the data (``benchmarks/arena/fidelity_regression.md``).
 NEAR_TREE_SAMPLINGS = (None, "permute-mixed")
 #: Sizes of the trees that every search under constraints compares.
 _CONSTRAINED_LEAVES = (2, 3, 5, 8, 12)
@@ -119,66 +119,68 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     Each extractor has an Optuna study. Candidates are compared by cross-validation on held-out
     rows, and the winner is refitted on all rows. The black box is fitted once per fold and once on
-    all rows, and queried once on the same rows. Extractors that cannot catch up get no more trials;
-    the leaderboard gives the reason. Whatever the search optimized, the trade-off between loss,
-    size and completeness is available afterwards, and other weights can be tried without another
-    extraction.
+    all rows, and its predictions are cached. Extractors that cannot catch up with the leader get no
+    more trials; the leaderboard gives the reason. After a search for any score, the trade-off
+    between loss, size and completeness is available, and other weights can be tried without
+    extracting rules again.
 
     Parameters
     ----------
     estimator : estimator
-        The black box: a scikit-learn classifier or regressor; a fitted one in
+        The black box: a scikit-learn classifier or regressor. Wrap a fitted one in
         ``FrozenEstimator``.
     extractors : sequence of str, classes or extractors, optional
         Names of :func:`skescore.registry.extractor_names`, such as ``"cart"`` or
-        ``"psyke:gridex"``; extractor classes, with the search space of their name or of their
-        method ``search_space(n_rows, y, task)``; or extractors, whose parameters that differ from
-        the defaults are kept while the others are searched. None tries all built-in extractors that
-        suit the task and the columns, at most `n_trials` of them.
+        ``"psyke:gridex"``; extractor classes; or extractors. The search space of a class is that of
+        its registered name, or the result of its method ``search_space(n_rows, y, task)``. For an
+        extractor, parameters that differ from the defaults are kept, and the others are searched.
+        None tries all built-in extractors that suit the task and the columns, at most `n_trials` of
+        them.
     scoring : str, callable or sequence of str, default="ice"
-        ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better. Several names out of
-        ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``, ``"incompleteness"``,
+        ``"ice"``, ``"neg_fire"``, ``"neg_q"`` or a scorer; greater is better. A sequence of names
+        starts a multi-objective search for the Pareto front, which minimizes all of them. Valid
+        names are ``"loss"``, ``"loss_q"``, ``"n_rules"``, ``"size"``, ``"incompleteness"``,
         ``"incompleteness_instances"``, ``"instability"`` (one minus the similarity of the rules of
         two halves of the rows), ``"group_gap:COLUMN"`` (the largest difference between the groups
-        of a column in the predictions) and the losses of :data:`skescore.scorers.SET_MEASURES` are
-        minimized together, for the whole front.
+        of a column in the predictions) and the losses of :data:`skescore.scorers.SET_MEASURES`.
     n_trials : int or None, default=20
-        Total number of trials, at least one per extractor. Trials that the storage already holds
-        count. None needs a `timeout`. If ``"cart"`` is among the extractors, its trees of 1 to 32
-        leaves are compared in addition (see Notes).
+        Total number of trials, at least one per extractor, including trials that the storage
+        already contains. None needs a `timeout`. If ``"cart"`` is among the extractors, its trees
+        of 1 to 32 leaves are compared in addition.
     timeout : float or None, default=None
         Seconds after which no further trial starts. Running trials are stopped and fail with an
-        :class:`skescore.extractors.ExtractionTimeoutError`. Fitting the
-        black boxes and the winner is not included. Results then depend on the speed of the
-        machine.
+        :class:`skescore.extractors.ExtractionTimeoutError`. The time for fitting the black boxes
+        and the winner does not count. With a timeout, results depend on the speed of the machine.
     cv : int, splitter or iterable, default=5
-        Cross-validation, as in scikit-learn. If :meth:`fit` gets groups, an int makes folds that
-        keep the rows of a group together (``StratifiedGroupKFold``, ``GroupKFold``). For rows in
-        the order of time, pass a ``TimeSeriesSplit``.
+        Cross-validation, as in scikit-learn. If :meth:`fit` gets groups, an int stands for folds
+        that keep the rows of a group together (``StratifiedGroupKFold``, ``GroupKFold``). For rows
+        in chronological order, pass a ``TimeSeriesSplit``.
     spaces : dict of str to dict, optional
-        Search space per extractor, instead of :func:`search_space`.
+        Search space per extractor, instead of the result of :func:`search_space`.
     measures : sequence of str or callable, default=()
         Further scorers that become columns of the leaderboard, such as ``"mean_rule_c2"``.
     allocation : {"halving", "even"}, default="halving"
-        ``"halving"`` divides the trials into rounds. Each round is shared by half as many
-        extractors as the one before, and extractors whose best parts in combination cannot beat
-        the leader on held-out rows are stopped. ``"even"`` gives each extractor the same number.
-        With at most two trials per extractor, both are the same.
+        ``"halving"`` divides the trials into rounds, each with half as many extractors as the round
+        before. An extractor is also stopped if a combination of the best loss, size and
+        completeness of its trials would not beat the leader on held-out rows. ``"even"`` gives each
+        extractor the same number of trials. With at most two trials per extractor, both are the
+        same.
     standard_errors : float, optional
         Largest distance of the winner from the best candidate, in standard errors of the
         differences on the folds. Of the candidates within this distance, the one with the fewest
-        rules wins, then the best. With 0 the best wins, even if by luck. By default 0.5, but 0 if
-        `max_rules` is set and the score is one of predictions alone.
-        Candidates are compared by held-out rows and by the rules extracted from all rows (see
-        Notes), so the winner's `score` may be lower than that of others.
+        rules wins; ties go to the best score. With 0, the best candidate wins, even if its lead is
+        due to chance. The default is 0.5, or 0 if `max_rules` is set and `scoring` measures only
+        predictions. Candidates are compared on held-out rows and by the rules extracted from all
+        rows (see Notes), so the winner's `score` may be lower than that of others.
     n_repeats : int, default=1
-        How often cross-validation is repeated with other folds to compare the finalists: the winner
-        and up to two candidates that are within one standard error of the best and have other
-        rules. The winner is then chosen by all folds: the smallest within `standard_errors`, of
-        equally small ones within half of it the one that agrees most with the black box, then the
-        best. A repetition fits `estimator` once per fold
-        unless it is fitted already. With 0, with groups, with a splitter as `cv` that
-        does not shuffle, or where trials use a sample of the rows, the folds are not repeated.
+        Number of repetitions of the cross-validation, with other folds, that compare the finalists.
+        These are the winner and up to two candidates with different results that are within one
+        standard error of the best. All folds then determine the winner: the smallest finalist
+        within `standard_errors` of the best. Among equally small finalists within half of that
+        distance, the one that agrees most with the black box wins, then the one with the best
+        score. Each repetition fits `estimator` once per fold, unless it is already fitted. There
+        are no repetitions with groups, with a `cv` that does not shuffle, or if trials use a sample
+        of the rows.
     class_weight : "balanced" or dict, optional
         Weights of classes, as in scikit-learn, multiplied by the `sample_weight` of :meth:`fit`.
         ``"balanced"`` gives every class the same total weight if no `sample_weight` is passed.
@@ -187,22 +189,23 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         gets all columns.
     constraints : Constraints, optional
         Constraints that the rules must satisfy, see :class:`skescore.constraints.Constraints`.
-        Rules of candidates are learned with them or repaired; ``n_repaired`` in the leaderboard is
-        the mean number of constraints that a repair satisfied. Candidates whose rules cannot be
-        repaired fail. The winner satisfies all constraints on all rows. A `min_support` in rows
-        refers to all rows; folds need the same share of theirs.
+        Extractors respect them while learning, or their rules are repaired; ``n_repaired`` in the
+        leaderboard is the mean number of constraints that needed a repair. Candidates whose rules
+        cannot be repaired fail. The winner satisfies all constraints on all rows. A `min_support`
+        in rows refers to all rows; on a fold it becomes the same share of the fold's rows.
     max_rows : int or None, default=5_000
-        Largest number of rows for trials. Of more rows a sample is drawn by `random_state`,
-        stratified by class. The best three candidates are then extracted from all rows, and the one
-        with the best score there wins. None always takes all rows, as does a `cv` of fixed splits.
+        Largest number of rows for trials. If there are more, trials use a random sample, stratified
+        by class. The rules of the best three candidates are then extracted from all rows, and the
+        candidate with the best score on all rows wins. With None, or with fixed splits as `cv`,
+        trials use all rows.
     sample_rows : int, default=20_000
-        Number of rows to draw from a data source, see :meth:`fit`; other rows are not sampled by
-        it. They are held in memory, and `max_rows` applies to them.
+        Number of rows to draw if :meth:`fit` gets a data source; ignored for other input. The drawn
+        rows are held in memory, and `max_rows` applies to them.
     max_rules : float, optional
-        Largest number of rules that the winner may have. The default sampler gets it as a
-        constraint. If `scoring` is a measure of predictions alone, which ignores the size, trees
-        with this number of leaves are tried first. If no candidate keeps the limit, the best of all
-        wins, with a warning.
+        Largest number of rules that the winner may have. The default sampler treats it as a
+        constraint. If `scoring` measures only predictions and ignores the size, trees with this
+        number of leaves are tried first. If no candidate satisfies the limit, the best of all
+        candidates wins, with a warning.
     min_performance : float, optional
         Smallest mean performance on held-out rows that the winner may have: the leaderboard's
         column ``performance``. It is treated like `max_rules`.
@@ -210,31 +213,32 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Smallest mean agreement with the black box that the winner may have: the leaderboard's
         column ``fidelity``. It is treated like `max_rules`.
     refit : bool, str or callable, default=True
-        Fit the best extractor on all rows; needed to predict. With several measures the best is
-        the knee of the front, or the one with the best score of this name.
+        Whether to fit the best extractor on all rows, which is required to predict. If `scoring`
+        has several names, True selects the knee of the front, and a score (str or callable)
+        selects the candidate with the best value of that score.
     n_jobs : int or None, default=None
-        Number of processes that evaluate candidates, and of threads that fit a black box whose own
-        `n_jobs` is None. Results do not depend on it, unless several searches share a storage.
+        Number of processes that evaluate candidates, and of threads for fitting a black box whose
+        own `n_jobs` is None. Results do not depend on it, unless several searches share a storage.
     random_state : int, RandomState instance or None, default=None
-        Seed of the samplers and extractors. Pass an int for the same result on every run.
+        Seed of the samplers and extractors. Pass an int for reproducible results.
     sampler : optuna sampler, optional
-        Copied for each study; by default a tree-structured Parzen estimator.
+        Sampler that is copied for each study; by default a tree-structured Parzen estimator.
     pruner : {"race", "bound"}, optuna pruner or None, default="race"
-        Prunes a trial between two folds. ``"race"`` prunes it if another candidate has a better
-        score on the folds so far, and on none of them more errors, more rules or less completeness;
-        on the first fold it must have fewer errors by two standard errors. Such a trial does not
-        belong to the trade-off. ``"bound"`` prunes it only if
-        perfect rules on the remaining folds could not make its held-out mean the best; it needs
-        ICE, FiRe or Q as `scoring`. None prunes no trial.
+        Rule for pruning a trial between two folds. ``"race"`` prunes a trial if another candidate
+        has a better score on the folds so far, and on none of them a larger loss, more rules or
+        less completeness. After the first fold, the loss of the other candidate must be smaller by
+        two standard errors. Such a trial does not belong to the trade-off. ``"bound"`` prunes a
+        trial only if its mean score could not become the best even with perfect rules on the
+        remaining folds; it needs ICE, FiRe or Q as `scoring`. None prunes no trial.
     storage : str, path or optuna storage, optional
         Storage of the trials, see :func:`skescore.tuning.open_storage`. An interrupted search is
         resumed, and several processes or machines that call `fit` with the same data share the
         work. By default trials are in memory.
     study_name : str, default="skescore"
-        Prefix of the names of studies in a storage: ``"skescore/cart"``.
+        Prefix of the names of studies in a storage, such as ``"skescore/cart"``.
     studies : dict of str to optuna.Study, optional
-        User's studies by extractor, which keep their samplers and pruners. (Studies of Optuna have
-        a pruner by default.)
+        Your own studies by extractor. They keep their samplers and pruners; a study that Optuna
+        creates has a pruner by default.
     callbacks : callable or sequence of callable, optional
         Functions ``callback(study, trial)`` to call after every trial; ``study.stop()`` ends the
         trials of that extractor.
@@ -246,7 +250,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     best_extractor_ : extractor
         The winner, fitted on all rows. Only with `refit`.
     best_estimator_ : extractor
-        The winner, by the name that scikit-learn's searches use.
+        The winner, with the name that scikit-learn's searches use.
     best_index_ : int
         Row of the winner in ``leaderboard_`` and ``cv_results_``: always 0.
     best_name_ : str
@@ -256,7 +260,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     best_score_ : float
         Mean cross-validated score of the winner.
     standard_errors_ : float
-        The `standard_errors` that were used.
+        Value of `standard_errors` that the search used.
     picked_ : bool
         True if the user picked the winner with :meth:`choose`.
     rules_ : RuleSet
@@ -264,7 +268,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     alternatives_ : tuple of Alternative
         Up to three rule lists to choose from: the best by `scoring`, the shortest whose correctness
         is within one standard error of the best, and the most faithful to the black box with at
-        most `max_rules` rules (by default 8, or the number of classes if that is more). Each has
+        most `max_rules` rules (by default 8, or the number of classes if that is more). Each states
         its correctness on held-out rows, its fidelity on unseen rows, and the gain from more rules.
     extractors_ : tuple of str
         The extractors that were tried.
@@ -281,14 +285,15 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         :meth:`held_out_scores`, reports and certificates use. The rows are referenced, not copied;
         a pickled search contains them.
     leaderboard_ : pandas.DataFrame
-        One row per trial: first the winner, then by score. Columns: extractor, score and its
-        standard deviation over the folds, means of the measured quantities and further measures
-        over the folds, score of the rules of all rows on these rows, score of a finalist over all
-        folds with those of `n_repeats`, whether the candidate is within `standard_errors` of the
-        best, parameters, trial number, state, number of the trial that it repeats, reason for which
-        the extractor was stopped, and error.
+        One row per trial: the winner first, the others in order of the score. Columns: extractor;
+        score and its standard deviation over the folds; means of the measured quantities and of
+        `measures` over the folds; score of the rules extracted from all rows, on these rows; score
+        of a finalist over all folds, including the repetitions; whether the candidate is within
+        `standard_errors` of the best; parameters; trial number; state; number of an earlier trial
+        with the same parameters; reason why the extractor was stopped; and error.
     cv_results_ : dict of str to array
-        The leaderboard by the names of scikit-learn's searches: ``params``, ``param_extractor``,
+        The leaderboard with the names that scikit-learn's searches use: ``params``,
+        ``param_extractor``,
         ``param_...``, ``mean_test_score``, ``std_test_score``, ``split0_test_score`` ...,
         ``rank_test_score`` (by score alone) and ``mean_fit_time``, in the same order.
     extractor_seed_ : int
@@ -301,17 +306,17 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     candidates_ : Candidates
         All finished candidates with their results on each fold.
     stopped_ : dict of str to str
-        Extractors that got fewer trials than others, with the reasons.
+        Reasons for extractors that got fewer trials than others.
     studies_ : dict of str to optuna.Study
         The studies by extractor.
     black_box_quality_ : dict of str to float
-        Held-out performance of the black box; perfect by definition without y.
+        Held-out performance of the black box; without `y`, it is perfect by definition.
     search_seconds_ : float
         Wall time of the search without the refit.
     query_cost_ : QueryCost
-        Rows that the trials asked the black box about, and the time that it took; rows that
-        several candidates ask about count once per process. With several processes, it depends on
-        their speed.
+        Number of rows that the black box predicted for the trials, and the time for these
+        predictions. Rows that several candidates query count once per process. With several
+        processes, both numbers depend on the speed of the processes.
     classes_ : ndarray of shape (n_classes,)
         Class labels. Classification only.
     n_features_in_ : int
@@ -319,22 +324,24 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     Notes
     -----
-    Of equally good candidates the one with fewer rules wins, then the one whose extractor comes
-    first, then the earlier trial. Rules of all rows are extracted only for candidates that no
-    earlier one equals or beats on every fold in all parts of scores; the others cannot win.
+    Among equally good candidates, the one with fewer rules wins, then the one whose extractor comes
+    first, then the earlier trial. Rules are extracted from all rows only for candidates that can
+    win. A candidate cannot win if an earlier one is at least as good on every fold in all parts of
+    the score.
 
-    Measures on the held-out rows of a fold have the weight 0.632, those of the rules of all rows
-    0.368, as in the .632 estimator (Efron, Estimating the error rate of a prediction rule, 1983):
-    held-out rows alone are noisy where rows are few. For ICE, FiRe and Q the parts of the score are
-    combined and then scored. Where a fold has more or fewer rules than all rows, the lower one of
-    this score and the weighted mean of both scores counts. Other scores are combined themselves.
+    Measures on the held-out rows of a fold have the weight 0.632, and those of the rules extracted
+    from all rows have the weight 0.368, as in the .632 estimator (Efron, Estimating the error rate
+    of a prediction rule, 1983), because measures on held-out rows are noisy in small tables. For
+    ICE, FiRe and Q, the score is computed from the weighted means of its parts. If a fold yields
+    another number of rules than all rows, the smaller of two values is used: this score, or the
+    weighted mean of the two scores. For other scores, the weighted mean of the scores is used.
 
-    A black box that the user fitted may know the labels of held-out rows. Extractors with many
-    queries (Trepan, REAL, ITER) then look better than they are. Pass the black box unfitted, or no
-    y, to score fidelity.
+    A black box that was fitted before the search may have seen the labels of held-out rows.
+    Extractors with many queries (Trepan, REAL, ITER) then look better than they are. To avoid this,
+    pass an unfitted black box, or omit `y` to score fidelity.
 
-    An interrupt (Ctrl-C) ends the search, refits the best of the finished candidates and is raised
-    again: in a notebook the search can be used as if it had ended.
+    After an interrupt (Ctrl-C), the search refits the best of the finished candidates and raises
+    the interrupt again. In a notebook, the search can then be used as if it had ended normally.
 
     Examples
     --------
@@ -357,7 +364,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     leaderboard_: pd.DataFrame
     #: Whether the folds of `fit`, with their black boxes, stay in memory for later evaluations.
     _retains_folds = False
-    #: `n_jobs` of black boxes whose own is None; None is that of the search.
+    #: `n_jobs` of black boxes whose own `n_jobs` is None; None stands for that of the search.
     _black_box_n_jobs: int | None = None
 
     def __init__(
@@ -428,8 +435,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     ) -> ExtractorSearchCV:
         """Search, then refit the winner on all rows.
 
-        Of a data source, `sample_rows` rows are drawn and searched. The winner is then the best
-        finalist on all rows of the source, see :meth:`compare_on_source`.
+        From a data source, the search draws a sample of `sample_rows` rows. The winner is then the
+        finalist with the best score on all rows of the source, see :meth:`compare_on_source`.
 
         Parameters
         ----------
@@ -438,13 +445,13 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             fit into memory. Its columns hold labels and weights, so the other parameters must be
             None.
         y : array-like of shape (n_rows,), optional
-            The target. Without it the black box must be fitted, and its predictions are the target
+            The target. Without it, the black box must be fitted, and its predictions are the target
             (fidelity).
         groups : array-like of shape (n_rows,), optional
             Groups of rows that belong together, such as the patient of each row. All rows of a
-            group are in the same fold. A black box that tunes itself by one of scikit-learn's
-            searches gets them as well. With metadata routing enabled, the splitter of `cv` gets
-            groups that an outer estimator, such as a pipeline, passes.
+            group are in the same fold. A black box that is one of scikit-learn's searches gets the
+            groups as well. With metadata routing enabled, the splitter of `cv` gets groups that an
+            outer estimator, such as a pipeline, passes.
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows for the black box, for extraction (as repeated rows) and for
             measures on held-out rows. A user's scorer gets them if it has a parameter
@@ -483,7 +490,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         if isinstance(X, SearchableSource):
             return self._fit_source(X, y=y, groups=groups, sample_weight=sample_weight)
         for name in [n for n in vars(self) if n.endswith("_") and not n.endswith("__")]:
-            delattr(self, name)  # nothing of an earlier fit may stand for this one
+            delattr(self, name)  # results of an earlier fit must not remain
         for name in ("_alternatives", "_final_black_box"):
             self.__dict__.pop(name, None)
         task, X = black_box_task(self.estimator), convert_rows(X)
@@ -578,7 +585,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return constraints.replace(min_support=constraints.min_support / n_rows)
 
     def _table_facts(self, task: str) -> TableFacts:
-        """Return the rows of the search for the checks of suspicious data."""
+        """Return facts about the rows for the checks of suspicious data."""
         data = self.data_
         return TableFacts.from_arrays(
             data.X,
@@ -589,7 +596,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         )
 
     def _result_facts(self, task: str, target_name: str, objective: SearchObjective) -> ResultFacts:
-        """Return the figures of the search for the checks of suspicious results."""
+        """Return facts about the results for the checks of suspicious results."""
         has_target = self.data_.y is not None
         fidelity_rows = "unseen rows"
         if self.data_.has_generated_rows:
@@ -611,7 +618,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         )
 
     def _warn_of_constant(self) -> None:
-        """Warn if the winner is a constant, and name a list that is not."""
+        """Warn if the winner is a constant, and name an alternative that is not."""
         if not is_constant(self.rules_):
             return
         if len(self.data_) and len(pd.unique(np.ravel(self.oracle_.query(self.data_.X)))) < 2:
@@ -624,8 +631,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
                 f"fidelity of {alternatives[0].fidelity:.3f}."
             )
         warnings.warn(
-            f"The best candidate by {self._objective().name} is a constant, which predicts the "
-            f"same for all rows. {hint}",
+            f"The best candidate by {self._objective().name} is a constant: it predicts the same "
+            f"for all rows. {hint}",
             UserWarning,
             stacklevel=3,
         )
@@ -653,9 +660,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def compare_on_source(self, source: CountableSource) -> pd.DataFrame | None:
         """Compare the best candidates on all rows of a data source, and make the best the winner.
 
-        :meth:`fit` does so if it gets a source. Use it after a search on your own sample of one.
-        The finalists are the best three candidates of the leaderboard that satisfy the limits.
-        Their rules, extracted from the rows of the search, are scored by counts of all rows.
+        :meth:`fit` calls this method if it gets a source. Call it yourself after a search on your
+        own sample of a source. The finalists are the best three candidates of the leaderboard that
+        satisfy the limits. Their rules, extracted from the rows of the search, are scored by counts
+        of all rows of the source.
 
         Parameters
         ----------
@@ -666,9 +674,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         -------
         DataFrame or None
             The finalists with different rules: extractor, trial, number of rules and score on all
-            rows, greater is better. None, and the winner stays, if counts cannot decide: `scoring`
-            is not one of the scores of rule sets (several measures have a knee instead), or
-            `class_weight` is set.
+            rows (greater is better). None if the score cannot be computed from counts, because
+            `scoring` is not ICE, FiRe or Q, or `class_weight` is set; the winner then does not
+            change.
         """
         check_is_fitted(self, "leaderboard_")
         objective = self._objective()
@@ -685,7 +693,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             different_outcomes = complete[~complete.duplicated(subset=_OUTCOME)]
             for row in different_outcomes.head(N_FINALISTS).to_dict(orient="records"):
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # those of the winner follow below
+                    warnings.simplefilter("ignore")  # the winner is fitted again below
                     self._take(row)
                 if (rules_text := str(self.rules_)) in compared_rules:
                     continue
@@ -743,7 +751,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         )
 
     def _costly(self) -> list[str]:
-        """Return the built-in extractors of the search that take long."""
+        """Return the built-in extractors of the search that are slow."""
         return [
             name
             for name, given in self._given.items()
@@ -762,17 +770,18 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return None
 
     def avoid_idle_features(self) -> list[str]:
-        """Prefer an equal candidate whose rules name no feature that the black box does not use.
+        """Replace the winner by an equally good one that names only features of the black box.
 
-        Use it after :meth:`fit`; it queries the black box a few more times. Of correlated features,
-        rules may name one that the black box does not use.
+        If features are correlated, rules may name one that the black box does not use. Call this
+        method after :meth:`fit`; it queries the black box a few more times.
 
         Returns
         -------
         list of str
-            Features that the winner's rules name although permuting them changes no output of
-            the black box, on at most 2,000 rows. Empty if another candidate took its place, which
-            the leaderboard marks as ``tied`` with the best and which has no more rules.
+            Features that the winner's rules name although permuting their values changes no output
+            of the black box, on at most 2,000 rows. Empty if there are none, or if another
+            candidate without such features replaced the winner. Such a candidate is marked as
+            ``tied`` with the best in the leaderboard, and does not have more rules.
         """
         probe_rows = self._probe_rows()
         winner = self._winner()
@@ -791,7 +800,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return idle_features
 
     def _probe_rows(self) -> Any:
-        """Return all rows, or a random sample of many rows in their order."""
+        """Return all rows, or a random sample in the same order if there are many."""
         rows = np.arange(len(self.data_))
         if len(rows) > MAX_PERMUTED_ROWS:
             random = np.random.default_rng(0)
@@ -803,7 +812,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         n_jobs = self.n_jobs if self._black_box_n_jobs is None else self._black_box_n_jobs
         if n_jobs is None:
             return contextlib.nullcontext()
-        # Without a backend, joblib ignores the number in models that prefer threads, as forests do.
+        # Models that prefer threads, such as forests, ignore `n_jobs` without a backend.
         return parallel_config(backend="threading", n_jobs=n_jobs)
 
     def _sample(self, y: Any, task: str) -> np.ndarray | None:
@@ -817,7 +826,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         labels = np.unique(y, return_inverse=True)[1] if task == "classification" else None
         if labels is None:
             return np.sort(random.choice(len(y), self.max_rows, replace=False))
-        # As many of each class as its share of the rows, rounded, and at least one.
+        # The number of rows of a class is proportional to its frequency, and at least one.
         order = random.permutation(len(y))
         order = order[np.argsort(labels[order], kind="stable")]
         ends = np.concatenate([[0], np.cumsum(np.bincount(labels))])
@@ -932,7 +941,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def choose(self, row: Any) -> ExtractorSearchCV:
         """Make another candidate the winner, and fit it on the rows of the search.
 
-        Use it for a row of the trade-off that suits better than the winner.
+        Use it if another row of the trade-off suits your purpose better than the winner.
 
         Parameters
         ----------
@@ -983,7 +992,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             suitable = suitable_extractors(
                 task, categories=has_categories(X), n_rows=_num_samples(X)
             )
-            # Each needs a trial; _check_budget complains about a number that is none.
+            # Each extractor needs a trial. An invalid number raises an error in _check_budget.
             names = suitable[: self.n_trials] if _is_count(self.n_trials) else suitable
             return {name: name for name in names}
         if isinstance(extractors, str) or not (
@@ -991,7 +1000,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         ):
             raise ValueError(
                 "extractors must be a sequence of at least one name, class or extractor, such as "
-                f"('cart', 'gridex'), or None for all that suit, got {extractors!r}."
+                f"('cart', 'gridex'), or None for all suitable ones, got {extractors!r}."
             )
         for extractor in extractors:
             kind = extractor if isinstance(extractor, type) else type(extractor)
@@ -1062,8 +1071,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_measures(self.measures)
         if not objective.minimized and not isinstance(self.refit, bool | np.bool_):
             raise ValueError(
-                "refit must be True or False where scoring is a single score, which chooses by "
-                f"itself, got {self.refit!r}."
+                "refit must be True or False if scoring is a single score, which determines the "
+                f"winner, got {self.refit!r}."
             )
         self._check_pruner(objective)
         return objective
@@ -1107,7 +1116,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             )
 
     def _objective(self) -> SearchObjective:
-        """Return the objective; with several measures also the score that `refit` chooses."""
+        """Return the objective; with several measures, `refit` may name the score of the winner."""
         chosen = isinstance(self.refit, str) or callable(self.refit)
         reference = "black_box" if is_prefit(self.estimator) else None
         return SearchObjective.of(
@@ -1151,7 +1160,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         spaces: dict[str, Space],
     ) -> Studies:
         """Make a study for each extractor in the storage of the search."""
-        # Workers that share a storage must make the same rules even without a seed.
+        # Workers that share a storage must extract the same rules even without a seed.
         shared_seed = self.storage is not None and self.random_state is None
         random = check_random_state(
             zlib.crc32(self.study_name.encode()) if shared_seed else self.random_state
@@ -1271,7 +1280,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             warnings.warn(
                 f"No candidate has {self._limits}. The best of all was taken: it has "
                 f"{board.iloc[0]['n_rules']:.3g} rules and a performance of "
-                f"{board.iloc[0]['performance']:.3g}. Allow more, or try more candidates.",
+                f"{board.iloc[0]['performance']:.3g}. Relax the limits, or try more candidates.",
                 UserWarning,
                 stacklevel=3,
             )
@@ -1337,7 +1346,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         Exception
-            What the extraction raises.
+            Any error of the extraction.
 
         Examples
         --------
@@ -1365,7 +1374,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def pareto_front_(self) -> pd.DataFrame:
-        """The best trade-offs, fewest rules first."""
+        """Candidates on the Pareto front, fewest rules first."""
         check_is_fitted(self, "leaderboard_")
         return pareto_front(self.candidates_, self._front_names())
 
@@ -1431,18 +1440,19 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         """Return the candidate that wins with other weights or limits, without another extraction.
 
         The candidate is chosen like the winner of the search (see `standard_errors`). Use this
-        method to try weights after a search, or to set limits: at most five rules, or a sufficient
-        performance. :func:`skescore.tuning.winning_regions` shows which weights matter, by the
-        means on held-out rows alone.
+        method to try other weights after a search, or to set limits, such as at most five rules or
+        a smallest performance. :func:`skescore.tuning.winning_regions` shows which weights lead to
+        which winner, based only on the means on held-out rows.
 
         Parameters
         ----------
         score : str, optional
-            The score, ``"ice"``, ``"fire"`` or ``"q"``; by default the one that has these weights,
-            and without any weights that of the search, or ICE.
+            The score: ``"ice"``, ``"fire"`` or ``"q"``. By default, the score that has the given
+            weights. If only limits are given, the score of the search if it is one of these,
+            otherwise ICE.
         max_rules : float, optional
-            Largest number of rules: of those extracted from all rows if there are some, otherwise
-            the mean over the folds.
+            Largest number of rules extracted from all rows or, if these were not extracted, largest
+            mean over the folds.
         min_performance : float, optional
             Smallest mean performance on held-out rows.
         min_fidelity : float, optional
@@ -1450,19 +1460,19 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         completeness : {"volume", "instances"}, default="volume"
             How completeness is measured, for ICE and Q.
         **weights : float
-            ``psi`` of FiRe, ``phi`` and ``rho`` of ICE; 1 where none is given.
+            ``psi`` of FiRe, ``phi`` and ``rho`` of ICE, by default 1.
 
         Returns
         -------
         pandas.Series
-            Row of :meth:`Candidates.table` with the new ``score``, FiRe and Q being negated;
-            :meth:`make_candidate` makes the extractor.
+            Row of :meth:`Candidates.table` with the new ``score`` (FiRe and Q are negated).
+            :meth:`make_candidate` makes its extractor.
 
         Raises
         ------
         ValueError
-            If the weights belong to several scores, a weight is out of its range, or no finished
-            candidate has all measures and keeps the limits.
+            If the weights do not belong to a single score, a weight is out of its range, or no
+            finished candidate has all measures and satisfies the limits.
         """
         check_is_fitted(self, "leaderboard_")
         limits = SearchLimits(
@@ -1484,7 +1494,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             table = self.candidates_.table()
             raise ValueError(
                 f"No candidate has {limits}: the smallest has {table['n_rules'].min():.3g} rules, "
-                f"the best a performance of {table['performance'].max():.3g}. Allow more."
+                f"the best a performance of {table['performance'].max():.3g}. Relax the limits."
             )
         scores = spec.signed(candidates.scores(**choice))
         table = candidates.table()
@@ -1502,7 +1512,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Parameters
         ----------
         row : mapping, Series or Candidate
-            Holds ``extractor`` and ``params``.
+            Row with ``extractor`` and ``params``.
 
         Returns
         -------
@@ -1524,21 +1534,22 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         groups: Any = None,
         sample_weight: Any = None,
     ) -> np.ndarray:
-        """Return the cross-validated scores of extractors, computed as those of candidates.
+        """Return cross-validated scores of extractors, computed in the same way as in the search.
 
-        Use it to compare the winner with extractors that were not searched, on the same splits.
-        Black boxes are fitted and rules extracted on the training rows of each split.
+        Use it to compare the winner with extractors that were not searched, on the same splits. For
+        each split, the black box is fitted and the rules are extracted on its training rows.
 
         Parameters
         ----------
         candidates : sequence of mapping, Series, Candidate or extractor
             Rows as for :meth:`make_candidate`, or extractors.
         X : array-like or DataFrame of shape (n_rows, n_features), optional
-            Other rows than those of the search; `y`, `groups` and `sample_weight` go with them.
+            Rows to use instead of those of the search, with their own `y`, `groups` and
+            `sample_weight`.
         y : array-like of shape (n_rows,), optional
             Target of these rows; the predictions of the black box by default.
         scoring : str or scorer, optional
-            Another score than that of the search.
+            Score to use instead of that of the search.
         groups : array-like of shape (n_rows,), optional
             Groups of these rows.
         sample_weight : array-like of shape (n_rows,), optional
@@ -1554,8 +1565,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         sklearn.exceptions.NotFittedError
             Before `fit`.
         TypeError, ValueError
-            If a candidate, the score or the weights cannot be used, or X and y have not as many
-            rows.
+            If a candidate, the score or the weights are invalid, or X and y have different numbers
+            of rows.
 
         Examples
         --------
@@ -1587,8 +1598,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def extract_on_folds(self) -> list[HeldOutExtraction]:
         """Extract rules with the winner's hyperparameters from the training rows of each fold.
 
-        Black boxes are fitted on the same training rows, unless the user fitted the black box. Use
-        it to measure on rows that neither the rules nor the black box were fitted to.
+        Unless the black box was fitted before the search, it is fitted on the same training rows.
+        Use the result to measure on rows that neither the rules nor the black box were fitted to.
 
         Returns
         -------
@@ -1620,7 +1631,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         ]
 
     def adopt(self, extractor: Any, *, name: str = "revised") -> ExtractorSearchCV:
-        """Make an extractor that was not searched the winner, after it was measured on the folds.
+        """Measure an extractor that was not searched on the folds, and make it the winner.
 
         Parameters
         ----------
@@ -1642,8 +1653,8 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         check_is_fitted(self, "leaderboard_")
         if name in self._given:
             raise ValueError(
-                f"name must be new in this search, which has an extractor {name!r}. Pass another "
-                "one."
+                f"name must be new in this search, which already has an extractor {name!r}. Pass "
+                "another name."
             )
         objective = self._objective()
         measures = measured_beside(objective, self.measures)
@@ -1693,7 +1704,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
     def __getstate__(self) -> dict[str, Any]:
         state = dict(super().__getstate__())
         for name in ("_search_folds", "_final_black_box"):
-            state.pop(name, None)  # copies make them again
+            state.pop(name, None)  # copies compute them again
         return state
 
     def _seeded(self, name: str) -> Any:
@@ -1711,7 +1722,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
 
     @property
     def best_estimator_(self) -> Any:
-        """The winner, by the name that scikit-learn's searches use."""
+        """The winner, with the name that scikit-learn's searches use."""
         return self._winner()
 
     @property
@@ -1743,7 +1754,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If there is no such kind.
+            If the kind is unknown.
         """
         check_is_fitted(self, "leaderboard_")
         return find_view("search.plot")(self, kind, ax=ax, **options)
@@ -1841,7 +1852,7 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return float(self._objective().scorer(winner, X, y))
 
     def fidelity(self, X: Any) -> float:
-        """Return the accuracy or R² of the winner's rules for the predictions of the black box.
+        """Return the accuracy or R² of the winner's rules relative to the black box's predictions.
 
         Parameters
         ----------
@@ -1874,13 +1885,13 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         return hasattr(self, "leaderboard_")
 
     def get_metadata_routing(self) -> MetadataRouter:
-        """Return which parameters of `fit` the search and the splitter of `cv` request.
+        """Return the metadata that the search and the splitter of `cv` request.
 
         Returns
         -------
         MetadataRouter
-            A splitter such as ``GroupKFold`` requests ``groups`` by itself; for a number of folds,
-            ``set_fit_request(groups=True)`` requests them.
+            The requests. A splitter such as ``GroupKFold`` requests ``groups`` by itself. With a
+            number of folds as `cv`, call ``set_fit_request(groups=True)``.
         """
         request = copy.deepcopy(self._get_metadata_request())
         router = MetadataRouter(owner=self)
@@ -1922,7 +1933,7 @@ def _score_with(weights: Mapping[str, Any]) -> ScoreSpec:
     )
     raise ValueError(
         f"best_for takes the weights of one score ({weights_by_score}), got {dict(weights)!r}. "
-        "Pass its name as score, or weights of one score alone."
+        "Pass the name of the score, or the weights of only one score."
     )
 
 

@@ -713,7 +713,7 @@ def own_score(model: Any, X: Any, y: Any) -> float:
         ({"pruner": "median"}, TypeError, "'bound', an Optuna pruner or None, got 'median'"),
         ({"pruner": "bound", "scoring": own_score}, ValueError, "'bound' needs .*own_score.*None"),
         ({"pruner": "bound", "scoring": SEVERAL}, ValueError, "compares one score.*pruner=None"),
-        ({"refit": "ice"}, ValueError, "must be True or False where scoring is a .*got 'ice'"),
+        ({"refit": "ice"}, ValueError, "must be True or False if scoring is a .*got 'ice'"),
         ({"refit": "icee", "scoring": SEVERAL}, ValueError, "no score 'icee'"),
         ({"scoring": ("loss", "rules")}, ValueError, "'rules', which is not a measure"),
         ({"measures": "mean_rule_c2"}, TypeError, r"sequence of scorers.*got 'mean_rule_c2'"),
