@@ -49,7 +49,7 @@ class ConfigurationError(ValueError):
 
 
 def check_seeds(values: Any) -> tuple[int, ...]:
-    """Return seeds as a tuple without repetitions; raise an error if one is not a seed."""
+    """Return seeds as a tuple without repetitions; raise an error if a seed is invalid."""
     seeds = values if isinstance(values, list | tuple) else [values]
     for seed in seeds:
         if not _is_integer(seed) or not 0 <= seed <= _LARGEST_SEED:
@@ -78,14 +78,14 @@ def check_config(config: BenchConfig) -> None:
         isinstance(limit, bool) or not isinstance(limit, int | float) or not limit > 0
     ):
         raise ConfigurationError(
-            f"time_limit must be a number of seconds above 0, or be left out, got {limit!r}."
+            f"time_limit must be a positive number of seconds, or be omitted, got {limit!r}."
         )
     for key in ("data", "black_boxes", "extractors"):
         labels = [entry.label for entry in getattr(config, key)]
         for label in labels:
             if labels.count(label) > 1:
                 raise ConfigurationError(
-                    f"{key}: {label!r} occurs more than once; give each entry a label of its own."
+                    f"{key}: {label!r} occurs more than once; give each entry its own label."
                 )
     for box in config.black_boxes:
         if box.kind == "object":
@@ -114,7 +114,7 @@ def _check_extractor(entry: ExtractorEntry, labels: Sequence[str]) -> None:
     for label in entry.data or ():
         if label not in labels:
             raise ConfigurationError(
-                f"{where}: data names {label!r}, which is no data set here. "
+                f"{where}: data names {label!r}, which is not a data set of this benchmark. "
                 f"{did_you_mean(label, labels)}"
             )
     if entry.kind == "rules":
@@ -131,7 +131,7 @@ def _check_params(entry: ExtractorEntry, where: str) -> None:
     box = make_black_box("decision-tree", extractor_spec(entry.name).tasks[0])
     if "estimator" in entry.params:
         raise ConfigurationError(
-            f"{where}: estimator is not allowed in params: list black boxes in black_boxes."
+            f"{where}: estimator is not allowed in params; list black boxes in black_boxes."
         )
     try:
         make_extractor(entry.name, box, **entry.params)
@@ -149,7 +149,7 @@ def _check_params(entry: ExtractorEntry, where: str) -> None:
 def _check_search(settings: Mapping[str, Any], where: str) -> None:
     names = settings["extractors"]
     if not names:
-        raise ConfigurationError(f"{where}: extractors must name at least one.")
+        raise ConfigurationError(f"{where}: extractors must name at least one extractor.")
     for name in names:
         if name not in extractor_names():
             raise ConfigurationError(
@@ -174,7 +174,7 @@ _SEARCH_SETTINGS: Mapping[str, Any] = {
     "scoring": "ice",
     "cv": 3,
 }
-#: Options of `load_dataset` in an entry of data.
+#: Options of `load_dataset` that an entry of ``data`` may have.
 _DATA_OPTIONS = (
     "target",
     "task",
@@ -201,8 +201,8 @@ _DATA_OPTIONS = (
 class DataEntry:
     """Data set of a benchmark.
 
-    `source` is its name, its path or ``"data frame"``, `options` are those of ``load_dataset``, and
-    `table` is the data frame or a loaded data set.
+    `source` is its name, its path or ``"data frame"``. `options` are passed to ``load_dataset``.
+    `table` is a data frame or a loaded data set, or None if `source` is a name or a path.
     """
 
     label: str
@@ -216,7 +216,8 @@ class BlackBoxEntry:
     """Black box of a benchmark.
 
     `kind` is ``"named"``, ``"file"`` for a trained model with the path `name`, or ``"object"`` for
-    an `estimator`, which is cloned and fitted unless it is frozen. `scaled` standardizes features.
+    an `estimator`, which is cloned and fitted unless it is frozen. If `scaled` is True, data
+    are standardized for black boxes that are sensitive to scale.
     """
 
     label: str
@@ -233,7 +234,7 @@ class ExtractorEntry:
 
     `kind` is ``"extractor"``, ``"object"`` (a class or an instance, in `extractor`), ``"search"``
     or ``"rules"``; `name` is the registered name, the name of the class or the path of the file.
-    `data` restricts it to some data sets; None uses all that it suits.
+    `data` contains the labels of the data sets to use; None stands for all suitable ones.
     """
 
     label: str
@@ -262,12 +263,12 @@ class BenchConfig:
         2 or more: cross-validation. 1: one split, see `test_size`. 0: rules are scored on the
         rows they were extracted from.
     test_size : float, default=0.5
-        Held-out share of the rows with one fold.
+        Held-out share of the rows if `folds` is 1.
     name : str, default="bench"
         Title.
     time_limit : float, optional
-        Seconds that a row may take, without the training of its black box. After that, its process
-        is killed and the row fails.
+        Time limit of a row in seconds, without the training of its black box. When it is exceeded,
+        the process is killed and the row fails.
     """
 
     data: tuple[DataEntry, ...]
@@ -293,7 +294,7 @@ class BenchConfig:
         }
 
     def with_changes(self, **changes: Any) -> BenchConfig:
-        """Return a copy with some changed fields."""
+        """Return a copy with changed fields."""
         changed = replace(self, **changes)
         check_config(changed)
         return changed
@@ -331,7 +332,7 @@ def _describe_extractor(entry: ExtractorEntry) -> dict[str, Any]:
 
 
 def text_of_object(value: Any) -> str:
-    """Return the text of a parameter without memory addresses, so that it is equal in all runs."""
+    """Return the text of a parameter without memory addresses, which differ between runs."""
     return getattr(value, "__qualname__", None) or re.sub(r" at 0x[0-9a-f]+", "", str(value))
 
 
@@ -410,14 +411,14 @@ def config_from(raw: Mapping[str, Any], *, base: Path | None = None) -> BenchCon
     Parameters
     ----------
     raw : mapping
-        Keys as in :func:`read_config`; without ``extractors``, all built-in ones are used. Entries
-        may also be objects: a data frame as ``{"source": frame, "target": "price"}``, a
-        :class:`~skescore.datasets.Dataset`, an estimator as black box (which is cloned and fitted,
-        except in a ``FrozenEstimator``), an extractor's class or an extractor. With a label or
-        parameters, write ``{"label": "mine", "estimator": model}`` and
+        Keys as in :func:`read_config`. Without ``extractors``, the default extractors are used.
+        Entries may also be objects: a data frame as ``{"source": frame, "target": "price"}``; a
+        :class:`~skescore.datasets.Dataset`; an estimator as black box, which is cloned and fitted
+        unless it is a ``FrozenEstimator``; an extractor or its class. To add a label or parameters,
+        write ``{"label": "mine", "estimator": model}`` or
         ``{"extractor": MyExtractor, "params": {...}}``.
     base : Path, optional
-        Folder of relative paths; by default the current one.
+        Folder to which paths are relative; by default the current folder.
 
     Returns
     -------
@@ -477,6 +478,7 @@ def _read_entries(items: Any, key: str, make: Callable[[Any], Any]) -> tuple[Any
 
 
 def _read_data(item: Any, base: Path | None) -> DataEntry:
+    """Convert an entry of ``data``: a name, a path, a data frame, a data set or a table."""
     if isinstance(item, pd.DataFrame | Dataset):
         item = {"source": item}
     table = _as_table(item, "source", "data")
@@ -498,6 +500,7 @@ def _read_data(item: Any, base: Path | None) -> DataEntry:
 
 
 def _read_black_box(item: Any, base: Path | None) -> BlackBoxEntry:
+    """Convert an entry of ``black_boxes``: a name, a file, an estimator or a table."""
     if isinstance(item, str) and item.lower().endswith(MODEL_KINDS):
         item = {"file": item}
     if isinstance(item, BaseEstimator):
@@ -513,7 +516,8 @@ def _read_black_box(item: Any, base: Path | None) -> BlackBoxEntry:
         path = _read_text(table, "file", "black_boxes")
         if not path.lower().endswith(MODEL_KINDS):
             raise ConfigurationError(
-                f"black_boxes: a file must end in {', '.join(MODEL_KINDS)}, got {path!r}."
+                f"black_boxes: a file name must end in one of {', '.join(MODEL_KINDS)}, got "
+                f"{path!r}."
             )
         label = table.get("label", Path(path).stem)
         return BlackBoxEntry(str(label), _resolve_path(path, base), kind="file")
@@ -521,8 +525,8 @@ def _read_black_box(item: Any, base: Path | None) -> BlackBoxEntry:
     name = _read_text(table, "name", "black_boxes")
     if name not in BLACK_BOXES:
         raise ConfigurationError(
-            f"black_boxes: there is no black box {name!r}. {did_you_mean(name, BLACK_BOXES)} A "
-            f"trained model is a file that ends in {', '.join(MODEL_KINDS)}."
+            f"black_boxes: there is no black box {name!r}. {did_you_mean(name, BLACK_BOXES)} The "
+            f"name of a file with a trained model ends in one of {', '.join(MODEL_KINDS)}."
         )
     scaled = table.get("scaled", True)
     if not isinstance(scaled, bool):
@@ -532,6 +536,7 @@ def _read_black_box(item: Any, base: Path | None) -> BlackBoxEntry:
 
 
 def _read_extractor(item: Any, base: Path | None) -> ExtractorEntry:
+    """Convert an entry of ``extractors``: a name, a file of rules, an extractor or a table."""
     if isinstance(item, str) and item.lower().endswith(".json"):
         item = {"rules": item}
     if isinstance(item, type) or hasattr(item, "get_params"):
@@ -564,8 +569,8 @@ def _read_extractor(item: Any, base: Path | None) -> ExtractorEntry:
         names = settings["extractors"]
         if not isinstance(names, Sequence) or isinstance(names, str):
             raise ConfigurationError(
-                f"extractors: those of a search must be a list of names, got {names!r}, such as "
-                '["cart", "gridex"].'
+                "extractors: those of a search must be a list of names, such as "
+                f'["cart", "gridex"], got {names!r}.'
             )
         settings["extractors"] = list(names)
         return ExtractorEntry(label, "search", SEARCH, settings, data)
@@ -573,7 +578,8 @@ def _read_extractor(item: Any, base: Path | None) -> ExtractorEntry:
     if name not in extractor_names():
         raise ConfigurationError(
             f"extractors: there is no extractor {name!r}. "
-            f"{did_you_mean(name, (*extractor_names(), SEARCH))} A file of rules ends in .json."
+            f"{did_you_mean(name, (*extractor_names(), SEARCH))} The name of a file of rules ends "
+            "in .json."
         )
     return ExtractorEntry(label, "extractor", name, _read_params(table, "extractors"), data)
 
@@ -589,7 +595,7 @@ def _as_table(item: Any, key: str, where: str) -> dict[str, Any]:
 def _read_text(table: Mapping[str, Any], key: str, where: str) -> str:
     value = table.get(key)
     if not isinstance(value, str) or not value:
-        raise ConfigurationError(f"{where}: every entry needs {key!r}, a text, got {table!r}.")
+        raise ConfigurationError(f"{where}: every entry needs a text {key!r}, got {table!r}.")
     return value
 
 
@@ -617,14 +623,14 @@ def _refuse_unknown(table: Mapping[str, Any], valid_keys: set[str], where: str) 
 def read_methods(path: Path) -> list[dict[str, Any]]:
     """Run a Python file with methods to compare and return entries of ``extractors``.
 
-    Use it to add methods that are not extractors of this package to a benchmark: a rule learner of
-    another library, or a function of yours.
+    Use it to add methods to a benchmark that are not extractors of this package: rule learners of
+    other libraries, or your own functions.
 
     Parameters
     ----------
     path : Path
-        The file. It is run, so pass only files you trust. It defines a dict ``METHODS`` from labels
-        to
+        The file. It is run, so pass only files that you trust. It defines a dict ``METHODS``, whose
+        keys are labels and whose values are
 
         - rule learners or functions, see `learner` of
           :class:`~skescore.extractors.SurrogateExtractor`,
@@ -660,7 +666,8 @@ def read_methods(path: Path) -> list[dict[str, Any]]:
     'stump'
     """
     path = path.resolve()
-    # The record of a benchmark contains this name, which does not depend on the folder.
+    # The name of the module is part of the record of a benchmark, so it must not depend on the
+    # folder.
     name = re.sub(r"\W", "_", f"skescore_methods_{path.stem}")
     if getattr(sys.modules.get(name), "__file__", str(path)) != str(path):
         name += f"_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
