@@ -1546,13 +1546,13 @@ class RuleSet(Sequence[Rule]):
         - Texts are atoms, True and False are ``true`` and ``false``. A feature that is compared
           with numbers takes numbers only (truth values as 1 and 0): anything else counts as missing
           there.
-        - A missing value satisfies only conditions that say so. A rule that needs it for its number
-          predicts ``nan``.
-        - The first clause that holds predicts, whatever prediction is asked about; rules of
-          unordered sets stand in the order in which they predict. Without a fallback the query
-          fails where no rule holds.
-        - Code is plain ASCII (but for rare characters such as emoji), so that atoms are the same
-          under every locale; only comments hold other letters.
+        - A missing value satisfies only conditions that accept it. A rule that needs it for its
+          number predicts ``nan``.
+        - The first clause whose condition holds predicts, also if a query contains a prediction;
+          rules of unordered sets are in the order in which they predict. Without a fallback, the
+          query fails if no rule holds.
+        - Code is plain ASCII (except for rare characters such as emoji), so that atoms are the same
+          in every locale; only comments contain other letters.
         - SWI-Prolog computes with floats, as Python does, and predicts alike to the last bit; it
           raises an error where a sum overflows. tuProlog computes with decimals: give it numbers in
           the shortest form, as Python's repr writes them, and expect sums of features or of weights
@@ -1572,7 +1572,7 @@ class RuleSet(Sequence[Rule]):
         % 2 rules for classification; the first that holds predicts.
         % prediction(Petal_length_cm, Output) takes the features in this order:
         %   Petal_length_cm  number  petal length (cm)
-        % A missing value is null or nan; it satisfies only conditions that say so.
+        % A missing value is null or nan; it satisfies only conditions that accept it.
         % Example:
         %   ?- prediction(0.0, Output).
         <BLANKLINE>

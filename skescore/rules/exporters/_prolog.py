@@ -1,4 +1,4 @@
-"""Rules as a Prolog theory that SWI-Prolog and tuProlog load as it stands."""
+"""Rules as a Prolog theory that SWI-Prolog and tuProlog load without changes."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
 
-#: What a number that a missing value leaves unknown is.
+#: Output of a function if a value that it needs is missing.
 NO_NUMBER = "nan"
 PLAIN_ATOM = re.compile(r"[a-z][a-zA-Z0-9_]*")
-#: Variables of our own, which no feature may be called.
+#: Variables of the generated clauses, whose names features must not have.
 _OUR_VARIABLES = re.compile(r"(Output|Said|Sums|Weight|Total|Rest|(Held|Sum|Said)\d+)")
 _SYMBOLS = frozenset("#$&*+-./:<=>?@^~\\,;|!")
-#: Some systems warn of what is not ASCII, even in comments, unless the locale is right.
+#: Some systems warn about characters other than ASCII, even in comments, in some locales.
 _SIGNS = str.maketrans({"≤": "=<", "≥": ">=", "≠": "\\=", "·": "*", "±": "+-"})
-#: Words that are operators somewhere, and could be taken for such without brackets.
+#: Words that are operators in some Prolog system, and therefore need parentheses.
 _OPERATORS = re.compile(
     r"as|discontiguous|divs?|dynamic|ensure_loaded|import|include|initialization|is|meta_predicate"
     r"|mod|module_transparent|multifile|public|rdiv|rem|set_prolog_flag|table|tdiv"
@@ -46,7 +46,7 @@ def atom(text: str) -> str:
     except UnicodeEncodeError as error:
         raise ValueError(f"Prolog cannot hold the text {text!r}: {error.reason}.") from error
     quoted = "".join(map(_quoted_character, text))
-    # An operator needs brackets wherever it is an operand itself.
+    # An operator needs parentheses if it is an operand.
     return f"('{quoted}')" if text and set(text) <= _SYMBOLS else f"'{quoted}'"
 
 
@@ -59,7 +59,7 @@ def _quoted_character(character: str) -> str:
 
 
 def number_text(value: float) -> str:
-    """Write a number; Prolog wants a digit after the point of every float."""
+    """Write a number; Prolog requires a digit after the decimal point of a float."""
     text = repr(value)
     if isinstance(value, float) and "." not in text:
         mantissa, _, exponent = text.partition("e")
@@ -75,13 +75,13 @@ def value_text(label: Any) -> str:
 
 
 def comment_text(text: str) -> str:
-    """Return a text that stays on its line, with signs of ASCII where they are ours."""
+    """Escape line breaks for a comment, and write comparison signs in ASCII."""
     text = text.translate(_SIGNS)
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 def _variables(names: Sequence[str]) -> list[str]:
-    """Name a variable after each feature, no two alike."""
+    """Return a distinct variable name for each feature."""
     variables: list[str] = []
     used_names: set[str] = set()
     for j, name in enumerate(names):
@@ -102,12 +102,12 @@ def joined(goals: Sequence[str]) -> str:
 
 
 def terms_of(value: Any) -> set[int]:
-    """Return the features that an output or a weight depends on."""
+    """Return the features on which an output or a weight depends."""
     return {f for f, _ in value.terms} if isinstance(value, LinearOutput) else set()
 
 
 def _bounds(variable: str, condition: Interval | Linear) -> list[str]:
-    """Return comparisons with the bounds that are not free."""
+    """Return comparisons with the finite bounds."""
     goals = []
     if condition.lower > float("-inf"):
         sign = ">=" if condition.lower_closed else ">"
@@ -123,21 +123,30 @@ def _check_truth(subject: str, values: set[tuple[type, Any]]) -> None:
         text = str(truth).lower()
         if (bool, truth) in values and (str, text) in values:
             raise ValueError(
-                f"{subject} hold both {truth} and the text {text!r}, which are one atom in Prolog: "
-                "rename the text."
+                f"{subject} hold both {truth} and the text {text!r}, which are the same atom in "
+                "Prolog. Rename the text."
             )
 
 
 class Goals:
-    """Writes conditions and functions of one rule set as goals; `missing` are atoms."""
+    """Writer of Prolog goals for the conditions and functions of one rule set.
+
+    Parameters
+    ----------
+    ruleset : RuleSet
+        The rules.
+    missing : sequence of str
+        Atoms that denote a missing value.
+    """
 
     def __init__(self, ruleset: RuleSet, missing: Sequence[str]) -> None:
         self.ruleset, self.missing = ruleset, tuple(missing)
         self.variables = _variables(ruleset.feature_names)
+        #: Number of auxiliary variables in the current clause.
         self.fresh = 0
-        #: The values that conditions compare each feature with.
+        #: Values in the conditions on each feature, with their types.
         self.values: dict[int, set[tuple[type, Any]]] = {}
-        #: The features that are compared with numbers, or summed.
+        #: Features that are compared with numbers, or occur in sums.
         self.numbers: set[int] = set()
         for condition in elementary(c for rule in ruleset.rules for c in rule.conditions):
             if isinstance(condition, OneOf):
@@ -150,7 +159,7 @@ class Goals:
         self._check_labels()
 
     def _check_labels(self) -> None:
-        """Raise a ValueError where Prolog could not tell two things apart."""
+        """Raise a ValueError if two labels or values would be the same atom in Prolog."""
         ruleset = self.ruleset
         labels = {(type(label), label) for label in ruleset.classes or ()}
         fallback = ruleset.fallback
@@ -166,21 +175,21 @@ class Goals:
             for text in self.missing:
                 if text in clash:
                     raise ValueError(
-                        f"Feature {name!r} has the value {text!r}, which would count as missing: "
-                        "pass missing=[...] with atoms that are no value of any feature."
+                        f"Feature {name!r} has the value {text!r}, which would count as missing. "
+                        "Pass missing=[...] with atoms that are not values of any feature."
                     )
 
     def function(
         self, variable: str, function: LinearOutput, unknown: str, factor: str = ""
     ) -> str:
-        """Return a goal that computes a function, or gives `unknown` where a value is missing."""
+        """Return a goal that computes a function, or yields `unknown` if a value is missing."""
         features_known = joined([self._is_known(feature) for feature, _ in function.terms])
         expression = self._sum(function.terms, number_text(function.intercept))
         expression = f"{factor}({expression})" if factor else expression
         return f"( {features_known} -> {variable} is {expression} ; {variable} = {unknown} )"
 
     def _is_known(self, feature: int) -> str:
-        # SWI-Prolog has a float that is not a number, and that does not equal itself.
+        # In SWI-Prolog, NaN is a number that does not equal itself.
         variable = self.variables[feature]
         return f"number({variable}), {variable} =:= {variable}"
 
@@ -198,7 +207,7 @@ class Goals:
         return [joined(self._condition(condition)) for condition in conditions]
 
     def _condition(self, condition: Condition) -> list[str]:
-        """The goals of one condition; one that joins others by ``;`` may hold in several ways."""
+        """Return the goals of one condition; a disjunction (``;``) may have several solutions."""
         if isinstance(condition, Missing):
             wants_missing = truth_table(condition).missing
             write = self._lacks_value if wants_missing else self._has_value
@@ -232,7 +241,7 @@ class Goals:
         return [f"number({variable})", *(comparisons or [f"{variable} =:= {variable}"])]
 
     def _has_value(self, feature: int) -> str:
-        """Write a test that a value is known: any number if rules compare only with numbers."""
+        """Return a goal that tests for an observed value: a number if rules only use numbers."""
         is_number, variable = self._is_known(feature), self.variables[feature]
         if feature in self.numbers and feature not in self.values:
             return is_number
@@ -244,7 +253,7 @@ class Goals:
         return f"\\+ {has_value if has_value.startswith('( ') else f'( {has_value} )'}"
 
     def _one_of(self, condition: OneOf) -> str:
-        """Return the goal that a value equals one of a set, or none if negated."""
+        """Return a goal that tests whether a value is in a set, or not in it if negated."""
         variable = self.variables[condition.feature]
         atoms, numbers = [], []
         texts = {v for kind, v in self.values[condition.feature] if kind is str}
@@ -288,7 +297,7 @@ def prediction_goals(ruleset: RuleSet, name: str, rule_head: str) -> list[str]:
 def contribution(
     ruleset: RuleSet, goals: Goals, rule: Rule, shares: Sequence[float] | None
 ) -> tuple[str, list[str]]:
-    """Return the list that a rule adds to the sums, and the goals that compute what is in it."""
+    """Return the list of numbers that a rule adds to the sums, and the goals that compute them."""
     if ruleset.classes is None:
         weight = _weight(rule)
         first = [number_text(weight)] if ruleset.voting == "mean" else []
@@ -304,7 +313,7 @@ def contribution(
         parts = [float(k == class_index) for k in range(len(ruleset.classes))]
     if not isinstance(rule.weight, LinearOutput) or not rule.weight.terms:
         return f"[{', '.join(number_text(_weight(rule) * part) for part in parts)}]", []
-    # A weight that a missing value leaves unknown says nothing.
+    # If a missing value leaves the weight unknown, the rule does not contribute.
     lines = [goals.function("Weight", rule.weight, "0.0")]
     summands = [f"Said{k}" if part else "0.0" for k, part in enumerate(parts)]
     lines += [f"Said{k} is Weight*{number_text(part)}" for k, part in enumerate(parts) if part]
@@ -312,10 +321,10 @@ def contribution(
 
 
 def helpers(ruleset: RuleSet, name: str) -> Iterator[str]:
-    """Yield the predicates that add up what rules say.
+    """Yield the predicates that add up the contributions of the rules.
 
-    Choices between clauses rather than within them: tuProlog's parser takes minutes over a clause
-    that computes before a choice and within it.
+    Alternatives are separate clauses, because tuProlog's parser takes minutes for a clause with
+    arithmetic both before and inside a disjunction.
     """
     unknown = any(terms_of(rule.output) for rule in ruleset.rules)
     numbers = range(1, _n_sums(ruleset) + 1)
@@ -343,7 +352,7 @@ def helpers(ruleset: RuleSet, name: str) -> Iterator[str]:
         )
     elif ruleset.voting == "mean":
         yield from (
-            "% tuProlog divides to nine digits; what they leave is divided once more",
+            "% tuProlog divides to nine digits, so the remainder is divided again",
             f"{name}_mean({NO_NUMBER}, _, {NO_NUMBER}) :- !.",
             f"{name}_mean(Total, Weight, Mean) :-",
             "    Quotient is Total / Weight, Left is Total - Quotient*Weight,",
@@ -364,7 +373,7 @@ def _weight(rule: Rule) -> float:
     return rule.weight.intercept if isinstance(rule.weight, LinearOutput) else rule.weight
 
 
-#: The arguments that a predicate of SWI-Prolog can take.
+#: Largest number of arguments of a predicate in SWI-Prolog.
 _MOST_ARGUMENTS = 1024
 
 
@@ -373,8 +382,8 @@ def to_prolog(ruleset: RuleSet, predicate: str, missing: Sequence[str]) -> str:
     check_instance("predicate", predicate, str)
     if not PLAIN_ATOM.fullmatch(predicate):
         raise ValueError(
-            "predicate must begin with a small letter and go on with letters, digits and "
-            f"underscores of ASCII, got {predicate!r}."
+            "predicate must be a lowercase ASCII letter followed by ASCII letters, digits and "
+            f"underscores, got {predicate!r}."
         )
     for text in check_sequence("missing", missing, "texts"):
         check_instance("missing", text, str)
@@ -382,20 +391,20 @@ def to_prolog(ruleset: RuleSet, predicate: str, missing: Sequence[str]) -> str:
 
 
 class _Theory:
-    """The clauses of one rule set."""
+    """Writer of the theory of one rule set."""
 
     def __init__(self, ruleset: RuleSet, predicate: str, missing: tuple[str, ...]) -> None:
         if ruleset.n_features >= _MOST_ARGUMENTS:
             raise ValueError(
-                f"The rules have {ruleset.n_features} features, but a Prolog predicate takes "
-                f"{_MOST_ARGUMENTS} arguments at most, the prediction among them: make the rules "
+                f"The rules have {ruleset.n_features} features, but a Prolog predicate takes at "
+                f"most {_MOST_ARGUMENTS} arguments, including the prediction. Extract the rules "
                 "from fewer columns."
             )
         self.ruleset, self.predicate = ruleset, predicate
         self.goals = Goals(ruleset, missing)
 
     def text(self) -> str:
-        """Write everything."""
+        """Return the text of the theory."""
         clauses = self._together() if self.ruleset.voting else self._first_match()
         return "\n".join([*self._header(), "", *clauses, ""])
 
@@ -417,12 +426,12 @@ class _Theory:
             values = self._known_values(j)
             examples.append(value_text(values[0]) if values else self._middle(j))
             kind = "value " if values else "number"
-            # In quotation marks where nobody would see it otherwise.
+            # Quotation marks make blank names visible.
             name = comment_text(feature_name(ruleset.feature_names, j))
             yield f"%   {variable:<{width}}  {kind}  {name}"
         if goals.missing:
             listed = " or ".join(map(atom, goals.missing))
-            yield f"% A missing value is {listed}; it satisfies only conditions that say so."
+            yield f"% A missing value is {listed}; it satisfies only conditions that accept it."
         yield "% Example:"
         yield f"%   ?- {self.predicate}({', '.join([*examples, 'Output'])})."
 
@@ -449,8 +458,8 @@ class _Theory:
             else:
                 constant = output.intercept if isinstance(output, LinearOutput) else output
                 prediction = f"Output = {self._prediction(constant)}"
-            # The cut stands before the prediction: a question about another prediction must not get
-            # on to the rules that come later.
+            # The cut precedes the prediction, so that a query for another prediction does not
+            # backtrack to later rules.
             lines = [*self.goals.premise(rule.conditions), f"!, {prediction}"]
             yield self._rule_comment(i)
             yield self._clause(self._head(self._features(i)), lines)
@@ -466,10 +475,10 @@ class _Theory:
             return
         if fallback.policy == "nearest" and len(ruleset):
             raise ValueError(
-                "Prolog clauses cannot look for the nearest rule, as the fallback's "
-                "policy='nearest' asks. Pass ruleset.replace(fallback=Fallback("
-                f"{fallback.output!r})) to predict {fallback.output!r} there, or fallback=None to "
-                "let the query fail."
+                "Prolog clauses cannot find the nearest rule, which the fallback's "
+                "policy='nearest' requires. Pass ruleset.replace(fallback=Fallback("
+                f"{fallback.output!r})) to predict {fallback.output!r} for uncovered rows, or "
+                "fallback=None to let the query fail."
             )
         prediction = self._prediction(fallback.output)
         if fallback.policy == "abstain":
@@ -481,7 +490,7 @@ class _Theory:
         yield f"{self._head((), prediction)}."
 
     def _prediction(self, output: Any) -> str:
-        """Return a constant prediction, of the type in which the rule set predicts it."""
+        """Return a constant prediction, with the type of the rule set's predictions."""
         classes = self.ruleset.classes
         if classes is None:
             return number_text(float(output))
@@ -518,14 +527,14 @@ class _Theory:
         yield from helpers(ruleset, self.predicate)
 
     def _features(self, position: int) -> set[int]:
-        """Return the features that a rule looks at."""
+        """Return the features that a rule uses."""
         rule = self.ruleset.rules[position]
         used = {f for condition in rule.conditions for f in condition.features}
         used |= terms_of(rule.output)
         return used | terms_of(rule.weight) if self.ruleset.voting else used
 
     def _head(self, features: Iterable[int], last: str = "Output", suffix: str = "") -> str:
-        """Return the head of a clause; features that it does not look at have no name."""
+        """Return the head of a clause; unused features are anonymous variables."""
         used = set(features)
         arguments = [v if j in used else "_" for j, v in enumerate(self.goals.variables)]
         return f"{self.predicate}{suffix}({', '.join([*arguments, last])})"

@@ -595,7 +595,7 @@ def test_prolog_rejects_unsupported_rules():
     with pytest.raises(TypeError, match="missing must be a sequence of texts, got 'null'"):
         ruleset.to_prolog(missing="null")
     wide = RuleSet([], [f"x{i}" for i in range(1024)], task="regression")
-    with pytest.raises(ValueError, match=r"1024 features.*1024 arguments at most"):
+    with pytest.raises(ValueError, match=r"1024 features.*at most 1024 arguments"):
         wide.to_prolog()
     assert "X1022" in RuleSet([], [f"x{i}" for i in range(1023)], task="regression").to_prolog()
     rules = RuleSet([Rule([], True)], ["x"], task="classification", classes=[True, "true"])
