@@ -1,4 +1,4 @@
-"""Rule sets in files, the rows that go with them, and the files that are made of them."""
+"""Files of rules, the rows to which rules are applied, and output files of commands."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def add_rules_and_rows(parser: argparse.ArgumentParser) -> None:
 
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
-    """Add the file that a command writes to."""
+    """Add the options for the file that a command writes."""
     parser.add_argument(
         "--output",
         action=OF_FILE,
@@ -77,7 +77,7 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
 
 
 def read_rules(path: Path) -> RuleSet:
-    """Read a rule set from a JSON file; of calibrated rules, the rules without calibration."""
+    """Read a rule set from a JSON file; a calibration of the rules is ignored."""
     from skescore.rules import RuleSet
 
     text = _read_text(path)
@@ -88,14 +88,14 @@ def read_rules(path: Path) -> RuleSet:
         hint = ""
         if path.suffix.lower() != ".json":
             hint = (
-                " Tables, rule texts and models of other tools become such a file by: skescore "
-                f"import {shlex.quote(str(path))} --output rules.json"
+                " To convert tables, rule texts and models of other tools, run: skescore import "
+                f"{shlex.quote(str(path))} --output rules.json"
             )
         raise ValueError(f"{path}: {error}{hint}") from error
 
 
 def read_calibrated(path: Path) -> CalibratedRules | None:
-    """Read the rules that `skescore calibrate --output` wrote; None for other rules."""
+    """Read rules written by `skescore calibrate --output`; return None for other rules."""
     try:
         return _calibrated(_read_text(path))
     except ValueError as error:
@@ -103,7 +103,7 @@ def read_calibrated(path: Path) -> CalibratedRules | None:
 
 
 def _calibrated(text: str) -> CalibratedRules | None:
-    """Return calibrated rules, by the format that the JSON names first."""
+    """Return calibrated rules; None if the JSON does not begin with the name of their format."""
     if '"skescore calibrated rules"' not in text[:100]:
         return None
     from skescore.monitoring import CalibratedRules
@@ -121,15 +121,16 @@ def _read_text(path: Path) -> str:
         raise ValueError(f"{path} is a folder; name the file: {path / 'rules.json'}.") from None
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{path} is not UTF-8 text, so it holds no rules: {error}. Models and rules of other "
-            f"tools become our own by: skescore import {shlex.quote(str(path))}"
+            f"{path} is not UTF-8 text, so it holds no rules: {error}. To convert models and rules "
+            f"of other tools, run: skescore import {shlex.quote(str(path))}"
         ) from error
 
 
 def data_of_run(path: Path, ruleset: RuleSet) -> dict[str, Any]:
-    """Return what the run.json next to rules states about their data.
+    """Return the description of the data in the run.json next to the rules.
 
-    It is empty if there is no such file, or if it is not that of the run that made the rules.
+    The description is empty if there is no such file, or if it belongs to a run with other
+    features.
     """
     try:
         data = json_of((path.parent / "run.json").read_text(encoding="utf-8"))["data"]
@@ -139,19 +140,19 @@ def data_of_run(path: Path, ruleset: RuleSet) -> dict[str, Any]:
     return data if is_of_rules else {}
 
 
-#: What notes about a table say of cells that rules do not see as they are written.
+#: Phrases of notes about columns whose cells are converted when a table is read.
 _PREPARED = re.compile(
     r"read as|read with|read without|is converted|are cut|holds dates|holds times|are repeated"
 )
 
 
 def prepared_columns(path: Path, ruleset: RuleSet) -> list[str]:
-    """Return the notes of a run about columns whose cells its rules see in another form.
+    """Return the notes of a run about used columns whose cells are converted when they are read.
 
     Parameters
     ----------
     path : Path
-        File of the rules, beside the run.json of their run.
+        File of the rules, in the same folder as the run.json of their run.
     ruleset : RuleSet
         The rules.
     """
@@ -169,17 +170,17 @@ def prepared_columns(path: Path, ruleset: RuleSet) -> list[str]:
 
 
 def stored_preparation(path: Path, ruleset: RuleSet) -> Preparation | None:
-    """Return the preparation that the run.json next to rules stores; None without one."""
+    """Return the preparation stored in the run.json next to the rules; None if there is none."""
     from skescore.datasets import Preparation
 
-    with contextlib.suppress(ValueError, KeyError, TypeError):  # written by something else
+    with contextlib.suppress(ValueError, KeyError, TypeError):  # the file is of another program
         if (table := data_of_run(path, ruleset).get("table")) is not None:
             return Preparation.from_dict(table)
     return None
 
 
 def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:
-    """Return how to read tables for rules, as the table was read that they were made from.
+    """Return the preparation that reads tables in the same way as the table of the training rows.
 
     The run.json next to the rules stores it. Without one, the names and categories of the features
     determine it.
@@ -195,13 +196,13 @@ def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:
 
 
 def profiles_of(path: Path, ruleset: RuleSet) -> dict[str, ColumnProfile]:
-    """Return the distribution of the training rows, from the run.json next to the rules.
+    """Return the distribution of the training rows from the run.json next to the rules.
 
-    Without one, the domain of the rules gives the limits of the numbers.
+    Without that file, the profiles contain only the ranges of the numbers in the domain.
     """
     from skescore.suspicions import ColumnProfile
 
-    # Anything else than profiles was written by something else.
+    # Another program may have written a field with the same name.
     with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
         if stored := data_of_run(path, ruleset).get("distribution"):
             return {name: ColumnProfile.from_dict(profile) for name, profile in stored.items()}
@@ -211,15 +212,15 @@ def profiles_of(path: Path, ruleset: RuleSet) -> dict[str, ColumnProfile]:
 def differences_from_training(
     path: Path, ruleset: RuleSet, rows: pd.DataFrame
 ) -> tuple[list[str], list[str]]:
-    """Compare rows with those that rules were learned from.
+    """Compare rows with the training rows of the rules.
 
-    Returns what is clearly different, and the other features with values outside of the range of
-    the training rows, with their numbers of rows.
+    Returns descriptions of the clear differences, and the other features with values outside the
+    range of the training rows, with the number of such rows.
     """
     from skescore.suspicions import count_outside, find_drift
 
     profiles = profiles_of(path, ruleset)
-    # Columns that no rule uses may be absent from the file, and are empty here.
+    # Columns that no rule uses are empty here if the file lacks them.
     used = {ruleset.feature_names[j] for j in ruleset.used_features}
     observed = rows.loc[:, rows.notna().any() | rows.columns.isin(list(used))]
     differences = find_drift(profiles, observed)
@@ -233,7 +234,7 @@ def differences_from_training(
 
 
 def profiles_of_domain(ruleset: RuleSet) -> dict[str, ColumnProfile]:
-    """Return profiles with the limits of numbers and the categories of a rule set's domain."""
+    """Return profiles with the ranges of the numeric features in a rule set's domain."""
     from skescore.suspicions import ColumnProfile
 
     domain = ruleset.domain
@@ -249,7 +250,7 @@ def profiles_of_domain(ruleset: RuleSet) -> dict[str, ColumnProfile]:
 
 
 def check_texts(path: Path, ruleset: RuleSet) -> None:
-    """Raise a ValueError for rules that name texts as which no cell of a table is read."""
+    """Raise a ValueError if the rules name a text that no cell can have after it was read."""
     from skescore.datasets._reading import is_read_as
     from skescore.rules import OneOf
     from skescore.rules._domain import condition_parts
@@ -260,19 +261,20 @@ def check_texts(path: Path, ruleset: RuleSet) -> None:
             if isinstance(value, str) and not is_read_as(value):
                 name = ruleset.feature_names[condition.feature]
                 raise ValueError(
-                    f"{path}: the rules name the value {value!r} of {name!r}, but tables are read "
-                    "without blanks around texts and with words for missing values, so that no "
-                    "row has it. Write the rules with other values, or predict in Python."
+                    f"{path}: the rules name the value {value!r} of {name!r}, which no row of a "
+                    "table can have: reading a table removes blanks around texts, and reads words "
+                    "such as 'NA' as missing values. Change the value in the rules, or predict in "
+                    "Python."
                 )
 
 
 def used_features(ruleset: RuleSet) -> list[str]:
-    """Return features that some rule names; others may be missing in the tables that rules meet."""
+    """Return the features that the rules name; tables to predict may lack the others."""
     return [ruleset.feature_names[feature] for feature in sorted(ruleset.used_features)]
 
 
 def read_table(data: str, options: argparse.Namespace) -> pd.DataFrame:
-    """Read the columns of a built-in data set or a file as they are, missing cells and all."""
+    """Read the columns of a built-in data set or a file without any conversion."""
     from skescore.datasets import ReadingOptions, load_dataset
     from skescore.datasets._files import read_file
 
@@ -292,7 +294,7 @@ def read_table(data: str, options: argparse.Namespace) -> pd.DataFrame:
 
 
 def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.DataFrame:
-    """Read the features of rules from a table with any columns, as the options say."""
+    """Read the features of the rules from a table, by the reading options of the command."""
     from skescore.datasets import load_dataset
     from skescore.datasets import read_table as read_prepared
 
@@ -301,8 +303,8 @@ def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.Da
     dropped = [name for name in used if name in reading["drop"]]
     if dropped:
         raise ValueError(
-            f"--drop leaves out {listed(dropped)}, which the rules in {path} name. Leave the "
-            "option out; columns that the rules do not know are ignored anyway."
+            f"--drop leaves out {listed(dropped)}, which the rules in {path} name. Remove the "
+            "option; columns that the rules do not use are ignored anyway."
         )
     if data in DATA_SET_TASKS:
         table = load_dataset(data, **reading).X
@@ -322,13 +324,13 @@ def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.Da
         raise ValueError(
             f"{data} lacks the feature{'s' if len(missing) > 1 else ''} {listed(missing)} of the "
             f"rules; its columns are {listed(columns)}."
-            f"{hint or ' Name a table with the columns that the rules were made with.'}"
+            f"{hint or ' Name a table with the columns that the rules were extracted from.'}"
         )
     return table.reindex(columns=names)
 
 
 def as_text(column: pd.Series) -> pd.Series:
-    """Return values as text, whole numbers without a point; missing ones stay missing."""
+    """Return values as text, whole numbers without a decimal point; keep missing values."""
     import pandas as pd
 
     values = [
@@ -343,7 +345,7 @@ def as_text(column: pd.Series) -> pd.Series:
 
 
 def check_output(path: Path | None, *, overwrite: bool) -> None:
-    """Find what speaks against a file to be written, before the work."""
+    """Raise an error if the output file cannot be written; called before the command's work."""
     if path is None:
         return
     try:
@@ -355,22 +357,22 @@ def check_output(path: Path | None, *, overwrite: bool) -> None:
     if is_folder:
         raise ValueError(f"--output {path} is a folder; name a file in it.")
     if not has_folder:
-        raise ValueError(f"--output {path}: there is no folder {path.parent}; make it first.")
+        raise ValueError(f"--output {path}: there is no folder {path.parent}; create it first.")
     if is_there and not overwrite:
         raise ValueError(
             f"--output {path} is already there. Name another file, or pass --overwrite to replace "
-            "it."
+            "this one."
         )
 
 
 def write_output(path: Path, content: str | bytes) -> None:
-    """Write a file as a whole or not at all, text in UTF-8."""
+    """Write a file completely or not at all; text is encoded as UTF-8."""
     try:
         write_atomically(path, content.encode("utf-8") if isinstance(content, str) else content)
-    except UnicodeEncodeError as error:  # half a sign, as JSON can hold it
+    except UnicodeEncodeError as error:  # an unpaired surrogate, which JSON can contain
         raise ValueError(
-            f"{error.object[error.start]!r} cannot be written to --output {path}. Rename what it "
-            "is in."
+            f"{error.object[error.start]!r} cannot be written to --output {path}. Rename the "
+            "feature or value that contains it."
         ) from error
     except OSError as error:
         raise ValueError(
