@@ -43,7 +43,7 @@ _HASHED_ROWS = 65536
 class ResultCache:
     """Cache with a size limit in bytes that drops the least recently used results first.
 
-    Copies and pickles are empty, so that little is sent to other processes.
+    Copies and pickles of a cache are empty, which keeps messages to other processes small.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class ResultCache:
         self.max_bytes = max_bytes
         self.n_bytes = 0
         self._results: OrderedDict[Hashable, tuple[Any, int]] = OrderedDict()
-        self._lock = threading.Lock()  # threads may search with one black box
+        self._lock = threading.Lock()  # several threads may use the same black box
 
     def get(self, key: Hashable) -> Any:
         """Return the result of a key, or None."""
@@ -92,7 +92,7 @@ class ResultCache:
 
 
 def _bytes_of(value: Any) -> int:
-    """Return the bytes of the arrays in a result, also in tuples and in fields of objects."""
+    """Return the size in bytes of the arrays in a result, including tuples and attributes."""
     if isinstance(value, np.ndarray):
         return value.nbytes
     if isinstance(value, tuple):
@@ -101,11 +101,10 @@ def _bytes_of(value: Any) -> int:
 
 
 class FixedRows:
-    """Tables that are not changed, each with results that depend on its rows alone.
+    """Tables that do not change, with cached results that depend only on their rows.
 
-    A search extracts rules from the same few tables again and again. Checking the rows, encoding
-    their categories and computing their digest once is enough. Tables are recognized by identity.
-    Copies and pickles are empty.
+    A search extracts rules from the same few tables many times. Their rows need to be checked,
+    encoded and hashed only once. Tables are recognized by identity. Copies and pickles are empty.
 
     Examples
     --------
@@ -122,20 +121,20 @@ class FixedRows:
     """
 
     def __init__(self) -> None:
-        # The tables are kept, so that no other one gets the id of a table.
+        # References to the tables ensure that no other object gets the id of a table.
         self._tables: dict[int, tuple[Any, dict[Hashable, Any]]] = {}
 
     def add(self, X: Any) -> None:
-        """Add a table that nobody changes from now on."""
+        """Add a table, which must not be changed afterward."""
         self._tables.setdefault(id(X), (X, {}))
 
     def __contains__(self, X: Any) -> bool:
         return id(X) in self._tables
 
     def once(self, X: Any, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the result of a key for a table, which must not be changed.
+        """Return the result of a key for a table; callers must not change the result.
 
-        It is computed the first time; for other tables, each time.
+        The result is computed once for tables that were added, and at each call for others.
         """
         if X not in self:
             return make()
@@ -157,12 +156,12 @@ class Oracle:
     estimator : estimator
         A fitted black box with ``predict``.
     like : array-like or DataFrame, optional
-        Rows in the container of the extractor's training rows. A black box with
-        ``feature_names_in_`` gets a DataFrame with these columns, and a scikit-learn model without
-        names gets an array. Any other black box gets a frame if `like` is a frame, else the rows
-        unchanged.
+        Training rows of the extractor, whose container and column types the black box may need. A
+        black box with ``feature_names_in_`` gets a DataFrame with these columns, and a scikit-learn
+        model without names gets an array. Any other black box gets a data frame if `like` is one,
+        and otherwise the rows unchanged.
     feature_names : sequence of str, optional
-        Column names for arrays that are converted to frames.
+        Column names for arrays that are converted to data frames.
     batch_size : int, optional
         Largest number of rows in one call; by default all rows.
 
@@ -208,7 +207,7 @@ class Oracle:
 
     @property
     def cost(self) -> QueryCost:
-        """Rows that the black box was asked about, and the time that it took."""
+        """Number of rows that the black box predicted, and the time for these predictions."""
         return QueryCost(self.n_rows, self.seconds)
 
     def query(self, X: Any, *, cache: bool = True) -> np.ndarray:
@@ -274,7 +273,7 @@ class Oracle:
         converted = self._convert_rows(X)
         n_rows = len(converted)
         size = self.batch_size or max(1, n_rows)
-        # Unchanged rows in one call need no second digest in a cached black box.
+        # If the rows are unchanged and fit into one call, a cached black box reuses their digest.
         key_of_all = key if converted is X and n_rows <= size else None
         parts = [
             self._call(converted, start, start + size, cache, key_of_all)
@@ -343,7 +342,7 @@ class Oracle:
         if columns == names:
             return X
         missing = [n for n in names if n not in columns]
-        # LightGBM replaces blanks in names by underscores.
+        # LightGBM replaces blanks in names with underscores.
         column_of = {str(column).replace(" ", "_"): column for column in columns}
         if missing and len(column_of) == len(columns) and column_of.keys() >= set(names):
             return X[[column_of[name] for name in names]]
@@ -357,7 +356,7 @@ class Oracle:
         return X[names]
 
     def _as_frame(self, array: np.ndarray, names: list[Any]) -> Any:
-        """Convert an array to a frame with the extractor's column names, or else `names`."""
+        """Convert an array to a data frame with the extractor's column names, or with `names`."""
         if self._feature_names is not None:
             names = self._feature_names
         if array.ndim != 2 or array.shape[1] != len(names):
@@ -379,11 +378,11 @@ class Oracle:
 
 
 class FrameKinds:
-    """Columns of a pandas frame with whole numbers, booleans or Python objects.
+    """Types of the columns of a data frame, which query points get back.
 
-    A black box that encodes columns of booleans or objects accepts only the values that occurred,
-    so points are moved to the nearest of these values. Columns of whole numbers keep their type if
-    all points are whole.
+    Points are arrays of floats. Columns of integers become integers again if all points are whole
+    numbers. A black box that encodes columns of booleans or of numbers with the type ``object``
+    accepts only values that occurred, so points are moved to the nearest of these values.
     """
 
     def __init__(self, like: Any) -> None:
@@ -401,13 +400,13 @@ class FrameKinds:
             try:
                 numbers = values.to_numpy(dtype=float)
             except (TypeError, ValueError):
-                continue  # a categorical column
+                continue  # a column of text
             order = np.argsort(numbers)
             observed_values = values.to_numpy(dtype=object)[order]
             self._observed[name] = (numbers[order], observed_values, column.dtype)
 
     def frame(self, array: np.ndarray, names: Sequence[Any]) -> pd.DataFrame:
-        """Return points as a frame with the column types of the rows, see :meth:`restored`.
+        """Return points as a data frame with the original column types, see :meth:`restored`.
 
         Parameters
         ----------
@@ -438,7 +437,7 @@ class FrameKinds:
     def restored(self, frame: pd.DataFrame, converted: Collection[Any] = ()) -> pd.DataFrame:
         """Restore the types of columns, and move values of encoded columns to observed ones.
 
-        Columns that are `converted` already are left alone.
+        Integer columns whose names are in `converted` already have their type.
         """
         for name, dtype in self._integer_types.items():
             if name in frame.columns and name not in converted:
@@ -455,7 +454,7 @@ class FrameKinds:
 
 
 def _are_whole(numbers: np.ndarray) -> np.ndarray:
-    """Return for each column, or for the one column, whether all numbers are exact integers."""
+    """Return for each column (or a single one) whether all its numbers are exact integers."""
     whole = (numbers == np.round(numbers)) & (np.abs(numbers) < 2.0**53)
     return np.asarray(whole.all(axis=0))
 
@@ -479,7 +478,7 @@ def _content_key(X: Any) -> bytes | None:
     array = _as_array(X)
     kinds: list[str] = []
     if array.dtype.kind not in "fiub" and isinstance(X, pd.DataFrame):
-        # In columns of objects pandas hashes 1 and "1" alike.
+        # In columns of objects, pandas gives 1 and "1" the same hash.
         kinds = [_kind(column) for _, column in X.items()]
         if {"mixed", "mixed-integer"} & {*kinds}:
             return None
@@ -491,7 +490,7 @@ def _content_key(X: Any) -> bytes | None:
         return None
     names = ",".join(map(str, X.columns)) if hasattr(X, "columns") else ""
     digest = hashlib.sha256()
-    for start in range(0, len(array), _HASHED_ROWS):  # copies a column-wise array in parts
+    for start in range(0, len(array), _HASHED_ROWS):  # so that only parts need to be copied
         digest.update(np.ascontiguousarray(array[start : start + _HASHED_ROWS]).data)
     digest.update(f"{array.shape}{array.dtype}{kinds}{names}".encode())
     return digest.digest()
@@ -531,7 +530,7 @@ class CachedBlackBox(FrozenEstimator):
         self.fixed_rows = FixedRows()
 
     def __sklearn_tags__(self) -> Any:
-        # The tags of a frozen estimator without its deep copy, because every check requests them.
+        # Every check requests the tags, and the deep copy of a frozen estimator would be slow.
         black_box = self.estimator
         while isinstance(black_box, FrozenEstimator):
             black_box = black_box.estimator
@@ -545,15 +544,15 @@ class CachedBlackBox(FrozenEstimator):
 
 
 def fixed_rows_of(estimator: Any) -> FixedRows:
-    """Return the tables that the owner of a black box does not change; none outside of a search."""
+    """Return the tables that a search does not change; none if the black box is not cached."""
     return estimator.fixed_rows if isinstance(estimator, CachedBlackBox) else FixedRows()
 
 
 # --- fast predictions of forests --------------------------------------------
 
-# An extractor queries its black box hundreds of times at a few hundred points. A forest spends most
-# of such a call on checks, threads and the encoder. The functions below call its trees directly
-# and in the same order, so predictions are bit-identical.
+# An extractor queries its black box hundreds of times, with a few hundred points each time. A
+# forest spends most of the time of such a call on checks, threads and the encoder. The functions
+# below call its trees directly and in the same order, so predictions are bit-identical.
 
 _CLASSIFIERS = (RandomForestClassifier, ExtraTreesClassifier)
 _REGRESSORS = (RandomForestRegressor, ExtraTreesRegressor)
@@ -562,9 +561,9 @@ _REGRESSORS = (RandomForestRegressor, ExtraTreesRegressor)
 def quick_predict(estimator: Any, X: Any) -> np.ndarray:
     """Return ``estimator.predict(X)``, with a faster computation for forests.
 
-    The faster computation applies to forests, also behind a
-    :class:`~sklearn.compose.ColumnTransformer` with one-hot encoded and unchanged columns. For all
-    other black boxes, and for rows that a forest would reject, ``predict`` is called.
+    The faster computation applies to forests, alone or in a pipeline after a
+    :class:`~sklearn.compose.ColumnTransformer` that one-hot encodes columns or passes them through.
+    For all other black boxes, and for rows that a forest would reject, ``predict`` is called.
 
     Parameters
     ----------

@@ -47,7 +47,7 @@ def test_criterion_must_suit_the_task():
 def test_importance_thresholds_must_increase():
     extractor = GridExExtractor(LogisticRegression(), n_slices=[2, 3])
     for limits in ([0.5, 0.5], [0.7, 0.3]):
-        with pytest.raises(ValueError, match="must have one length, the thresholds increasing"):
+        with pytest.raises(ValueError, match="must have the same length, and the thresholds"):
             extractor.set_params(importance_threshold=limits).fit(X, y)
 
 

@@ -161,7 +161,7 @@ def test_set_params_reaches_discretizer():
     assert extractor.params["discretizer"].n_bins == 3
     both = clone(extractor).set_params(discretizer__n_bins=6, discretizer=Discretizer("tree"))
     assert (both.params["discretizer"].strategy, both.params["discretizer"].n_bins) == ("tree", 6)
-    with pytest.raises(ValueError, match="discretizer must be set to an object with parameters"):
+    with pytest.raises(ValueError, match="discretizer must be an object with parameters"):
         made("real").set_params(discretizer__n_bins=5)
 
 

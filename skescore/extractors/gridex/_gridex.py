@@ -38,13 +38,13 @@ from skescore.extractors.gridex._statistics import (
 from skescore.rules import BoxTable, Conclusions, Domain, RuleSet
 from skescore.rules._volumes import join_touching
 
-#: Largest number of slices; more would overflow the cell numbers.
+#: Largest number of slices; with more, cell numbers would overflow.
 _MOST_SLICES = 1_000_000
-#: Largest number of levels; after so many bisections all numbers are in different cells.
+#: Largest number of levels; after this many bisections, all numbers are in different cells.
 _MOST_LEVELS = 2_100
-#: Largest features and predictions; slice widths or squares of larger ones would overflow.
+#: Largest feature values and predictions; slice widths or squares of larger ones would overflow.
 _LARGEST_FEATURE, _LARGEST_PREDICTION = 1e300, 1e150
-#: Default thresholds in classification, and in regression as a share of the standard deviation.
+#: Default thresholds: impurity in classification; share of the standard deviation in regression.
 _SHARE_OF_CLASSES, _SHARE_OF_DEVIATION = 0.1, 0.5
 #: Standard deviations closer than this share of the predictions' range count as equal.
 _TIE = 1e-12
@@ -85,24 +85,25 @@ class _HistogramStatistics:
 class GridExExtractor(BaseExtractor):
     """Disjoint boxes from a grid that is refined where the black box's predictions differ.
 
-    Every feature's range is cut into equal slices; of the cells only those with rows are kept, and
-    touching cells that belong together are joined. Boxes in which the predictions still differ by
-    `threshold` or more are cut again, `depth` times in all. With `max_rules` that is done box by
-    box and feature by feature, where it helps most. The black box is queried for the rows, then
-    once per level, or box, for the points that fill up cells with few rows.
+    The range of each feature is cut into equal slices. Only cells with rows are kept, and adjacent
+    cells with similar predictions are joined. Boxes whose impurity is at least `threshold` are cut
+    again, on up to `depth` levels. With `max_rules`, one box and one feature are cut at a time,
+    where this reduces the impurity most. The black box is queried for the rows, and then once per
+    level (or per box, with `max_rules`) for points that fill up cells with few rows.
 
     Parameters
     ----------
     {estimator}
     {grid}
     threshold : float or None, default=None
-        A box is final once the impurity of its predictions is below this: the share outside the
-        majority class, or their standard deviation (in the target's units). None stands for 0.1 in
-        classification, for half the standard deviation of all predictions in regression.
+        A box is final when the impurity of its predictions is below this value. Impurity is the
+        share outside the majority class in classification, and the standard deviation (in the units
+        of the target) in regression. None stands for 0.1 in classification, and for half the
+        standard deviation of all predictions in regression.
     {cells}
     {common}
     random_state : int, RandomState instance or None, default=None
-        Seed of the points that fill up cells. Pass an int for the same rules on every run.
+        Seed of the points that fill up cells. Pass an int for reproducible rules.
 
     Attributes
     ----------
@@ -110,20 +111,21 @@ class GridExExtractor(BaseExtractor):
         The rules, disjoint half-open boxes.
     {sizes}
     importances_ : ndarray of shape (n_features,)
-        Importance of each feature, the largest is 1; all 0 where no strategy asks for them.
+        Importance of each feature, scaled so that the largest is 1; all 0 if no level uses them.
     {fitted}
 
     Notes
     -----
-    The cost grows with rows and features, not with the number of possible cells. In
-    classification touching cells of one class join whatever their purity; in regression while
-    their union's impurity is below `threshold`. Joining never crosses the box that the cells were
-    cut from. Features that are constant on the rows are never cut.
+    The cost grows with the numbers of rows and features, not with the number of possible cells. In
+    classification, adjacent cells with the same majority class are joined, regardless of their
+    purity. In regression, adjacent cells are joined while the impurity of their union is below
+    `threshold`. Only cells that were cut from the same box are joined. Features that are constant
+    on the rows are never cut.
 
     With many features, cutting all of them (``max_rules=None, n_features_to_select=None``) leaves
-    few rows per cell and so nearly a rule per row. With `max_rules`, cells that touch join as they
-    are cut while their union is below `threshold`; in classification, boxes of one class that
-    share a whole face are joined in the end.
+    few rows per cell, and therefore nearly one rule per row. With `max_rules`, adjacent cells are
+    joined after each cut while the impurity of their union is below `threshold`. In classification,
+    boxes of the same class that share a full face are joined at the end.
 
     References
     ----------
@@ -245,14 +247,14 @@ class GridExExtractor(BaseExtractor):
         )
 
     def fit_sums(self, source: HistogramSource) -> GridExExtractor:
-        """Learn rules from the histograms of any number of rows.
+        """Learn rules from histograms of any number of rows.
 
-        The black box is not queried; the rules imitate the labels of the rows.
+        The black box is not queried; the rules describe the labels of the rows.
 
         Parameters
         ----------
         source : HistogramSource
-            The rows; :func:`skescore.sources.extract_source` calls this method with them.
+            Histograms of the rows; :func:`skescore.sources.extract_source` calls this method.
 
         Returns
         -------
@@ -266,8 +268,9 @@ class GridExExtractor(BaseExtractor):
 
         Notes
         -----
-        The rules are those of :meth:`fit` on bin numbers. Slices have the same number of bins, so
-        with cuts at quantiles they have similar numbers of rows.
+        The rules are those that :meth:`fit` would learn from bin numbers. All slices of a feature
+        have the same number of bins. If the bins are bounded by quantiles, the slices have similar
+        numbers of rows.
         """
         self._check_parameters()
         limits = any(limit is not None for _, limit in self._strategies())
@@ -319,7 +322,7 @@ class GridExExtractor(BaseExtractor):
         return self
 
     def _summing(self, source: HistogramSource, table: BinnedTable, chosen: np.ndarray) -> Any:
-        """Return the statistics of boxes with histograms; use the chosen features."""
+        """Select the features to use, and return the statistics of boxes from histograms."""
         table.use(chosen)
         return _HistogramStatistics(source, table)
 
@@ -405,7 +408,7 @@ def _joined(boxes: BoxTable, conclusions: Conclusions) -> tuple[BoxTable, Conclu
 
 
 def _slices_per_feature(n_slices: Any, threshold: Any, importances: np.ndarray) -> np.ndarray:
-    """Return the slices of every feature: those of the last threshold it reaches, else 1."""
+    """Return each feature's number of slices: that of the last threshold it reaches, or 1."""
     counts = np.atleast_1d(n_slices)
     limits = np.atleast_1d(-math.inf if threshold is None else threshold)
     reached = np.searchsorted(limits, importances, side="right")
@@ -417,6 +420,7 @@ def _is_sequence(value: Any) -> bool:
 
 
 def _check_strategy(n_slices: Any, importance: Any) -> None:
+    """Raise an error if the slices and importance thresholds of a level are invalid."""
     counts = n_slices if _is_sequence(n_slices) else [n_slices]
     for count in counts:
         check.check_integer("n_slices", count, 1, _MOST_SLICES)
@@ -428,6 +432,6 @@ def _check_strategy(n_slices: Any, importance: Any) -> None:
         check.check_number("importance_threshold", limit, 0.0, 1.0)
     if len(counts) != len(limits) or any(a >= b for a, b in pairwise(limits)):
         raise ValueError(
-            "n_slices and importance_threshold must have one length, the thresholds increasing, "
-            f"got n_slices={n_slices!r} and importance_threshold={importance!r}."
+            "n_slices and importance_threshold must have the same length, and the thresholds must "
+            f"increase, got n_slices={n_slices!r} and importance_threshold={importance!r}."
         )

