@@ -951,7 +951,7 @@ class _Check:
     # --- 7. cuts ---
 
     def _tests(self, cuts: Any) -> list[int]:
-        """Return the distinct tests that divide the rows, each as the bits of one side."""
+        """Return the distinct tests that split the rows, each as a bit mask of one side."""
         key = json.dumps(cuts)
         if key in self._test_rows:
             return self._test_rows[key]
@@ -978,7 +978,7 @@ class _Check:
         return self._test_rows[key]
 
     def check_cuts(self, cuts: Any) -> None:
-        """Check that these are the cuts that the claims describe."""
+        """Check that the cuts are those that the claims describe."""
         names = self.rows.names
         indices = {str(j) for j in range(len(names))}
         sets = cuts.get("category_sets", {})
@@ -1008,13 +1008,15 @@ class _Check:
                     raise RejectedError("only stated cuts have sets of categories")
                 is_partly_missing = 0 < len(observed) < len(self.rows.columns[j])
                 if is_partly_missing is not (j in cuts["missing_features"]):
-                    raise RejectedError(f"it cuts missing values of {name} in another way")
+                    raise RejectedError(
+                        f"its tests for missing values of {name} do not fit the rows"
+                    )
                 self._check_described_cuts(cuts, j, observed, is_text=is_text)
 
     def _check_described_cuts(
         self, cuts: Any, j: int, observed: Sequence[Any], *, is_text: bool
     ) -> None:
-        """Check that a feature is cut as "N cuts per feature and those of the given rules"."""
+        """Check the cuts of a feature: N per feature, and those of the given rules."""
         name, categories = self.rows.names[j], cuts["categories"].get(str(j))
         if categories is None:
             if is_text:
@@ -1032,7 +1034,11 @@ class _Check:
     def _check_thresholds(
         self, name: str, observed: Sequence[Any], thresholds: Sequence[float]
     ) -> None:
-        """Check that a numeric feature is cut as described, and where the given rules cut it."""
+        """Check the thresholds of a numeric feature.
+
+        A threshold is required at each position of :func:`_cut_positions`, and at each bound of the
+        given rules. If there are given rules, no other threshold is allowed.
+        """
         max_cuts, bounds = self.data["settings"]["cuts_per_feature"], self._bounds_of_rules(name)
         numbers = sorted(map(float, observed))
         values = sorted(set(numbers))
@@ -1047,10 +1053,10 @@ class _Check:
             low, high = values[position - 1], values[position]
             raise RejectedError(f"no cut separates {low} and {high} of {name}")
         if positions - described and self.data["given"]["rules"] is not None:
-            raise RejectedError(f"there are more cuts of {name} than it states")
+            raise RejectedError(f"{name} has cuts that the certificate does not describe")
 
     def _bounds_of_rules(self, name: str) -> list[tuple[float, bool]]:
-        """Return the bounds of a feature in the given rules, and whether equal values are below."""
+        """Return the bounds of a feature in the given rules, and if equal values are below each."""
         rules = self.data["given"]["rules"] or {"rules": [], "feature_names": []}
         bounds: list[tuple[float, bool]] = []
         for condition in (c for rule in rules["rules"] for c in rule["if"]):
@@ -1066,7 +1072,7 @@ class _Check:
     # --- 8. the best rules found ---
 
     def check_incumbents(self, frontier: Any) -> str:
-        """Check the losses, metrics and leaves of the best rules found of all sizes."""
+        """Check the losses, metrics and leaves of the best rules found for each size."""
         kind, n_sizes = frontier["kind"], len(frontier["upper"])
         if frontier["loss"] != self.loss:
             raise RejectedError(f"{self.metric} does not follow from {frontier['loss']}")
