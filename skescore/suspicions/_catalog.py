@@ -38,8 +38,8 @@ SUSPICION_CHECKS = (
     ),
     SuspicionCheck(
         name="contradictory_rows",
-        when="at least 1 % of the rows have the features of a row of another class, far more than "
-        "by chance",
+        when="at least 1 % of the rows have the same features as a row of another class, far more "
+        "than by chance",
         facts=TableFacts,
         find=tables.find_contradictory_rows,
         remedy="Decide which label is right, or add a column that distinguishes these rows",
@@ -55,7 +55,7 @@ SUSPICION_CHECKS = (
     ),
     SuspicionCheck(
         name="shuffled_time",
-        when="rows are in the order of time, and folds ignore this order",
+        when="rows are in chronological order, and folds ignore this order",
         facts=TableFacts,
         find=tables.find_shuffled_time,
         remedy="If {subject} is the time at which rows were recorded, held-out rows lie between "
@@ -63,10 +63,11 @@ SUSPICION_CHECKS = (
     ),
     SuspicionCheck(
         name="integer_codes",
-        when="integers are named like codes, or the target does not depend on their order",
+        when="an integer feature has a name like a code, or the target does not depend on the "
+        "order of its values",
         facts=TableFacts,
         find=tables.find_integer_codes,
-        remedy="If they are codes, whose order means nothing, read them as categories",
+        remedy="If they are codes without a meaningful order, read them as categories",
     ),
     SuspicionCheck(
         name="class_names",
@@ -103,8 +104,8 @@ SUSPICION_CHECKS = (
         when="the black box predicts held-out rows no better than a constant",
         facts=ResultFacts,
         find=results.find_useless_black_box,
-        remedy="Its rules say nothing about the target; use columns that are related to it, or "
-        "another model",
+        remedy="Its rules do not describe the target; use columns that are related to the target, "
+        "or another model",
     ),
     SuspicionCheck(
         name="low_fidelity",
@@ -119,17 +120,17 @@ SUSPICION_CHECKS = (
 
 
 def count_reports(suspicions: Iterable[Suspicion]) -> dict[str, int]:
-    """Count what each check reported, also the checks that reported nothing.
+    """Return the number of suspicions that each check reported, 0 if it reported none.
 
     Parameters
     ----------
     suspicions : iterable of Suspicion
-        Everything that the checks reported.
+        Suspicions that the checks reported.
 
     Returns
     -------
     dict of str to int
-        Number of suspicions by the name of the check.
+        Number of suspicions by name of the check, for all checks in :data:`SUSPICION_CHECKS`.
 
     Examples
     --------
@@ -143,7 +144,7 @@ def count_reports(suspicions: Iterable[Suspicion]) -> dict[str, int]:
 
 
 def find_suspicions(*facts: TableFacts | ResultFacts) -> list[Suspicion]:
-    """Return everything suspicious about a table or a result, the most serious first.
+    """Run all checks on a table or a result; return the suspicions, the most serious first.
 
     Parameters
     ----------

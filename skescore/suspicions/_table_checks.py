@@ -32,36 +32,37 @@ from skescore.suspicions._single_features import (
 
 #: Smallest number of rows for checks that compare features with the target.
 _MIN_ROWS = 50
-#: Largest share of errors of a feature that determines the target, also in relation to a constant.
+#: Largest share of errors of a feature that determines the target, of all rows and of the errors of
+#: a constant.
 _LEAK_ERRORS, _LEAK_RELATIVE_ERRORS = 0.01, 0.05
-#: Largest share of features that may be leaks.
+#: Largest share of features that are reported as leaks; if there are more, the classes are easy.
 _LEAK_FEATURE_SHARE = 0.2
 #: Smallest number of rows that a constant must predict wrongly.
 _MIN_CONSTANT_ERRORS = 5
 #: Smallest R² of a feature that determines a numeric target.
 _LEAK_R2 = 0.985
-#: Smallest share of repeated rows, and how often chance must produce fewer.
+#: Smallest share of repeated rows, and their smallest ratio to the number expected by chance.
 _DUPLICATE_SHARE, _DUPLICATE_RATIO = 0.05, 5.0
-#: Smallest share of copies of rows that occur at most three times, and largest ratio of the number
-#: of equal rows without one of the columns.
+#: Smallest share of the copies that belong to rows with at most three occurrences, and largest
+#: growth of the number of equal rows if one column is ignored.
 _RARE_PATTERNS, _NEAR_RATIO = 0.7, 1.3
 #: Smallest number and share of rows that contradict another one.
 _MIN_CONTRADICTIONS, _CONTRADICTION_SHARE = 3, 0.01
-#: Smallest number of different rows that all occur several times on purpose.
+#: Smallest number of different rows in a table in which every row is repeated on purpose.
 _MIN_PATTERNS = 20
-#: Smallest share of rows whose identifier occurs before, or other text that is no feature, and
-#: smallest number of different identifiers.
+#: Smallest share of rows with an identifier, or with another text outside the features, that
+#: occurred before; and smallest number of different identifiers.
 _REPEATED_SHARE, _REPEATED_NAMES_SHARE, _MIN_IDENTIFIERS = 0.1, 0.4, 8
 #: Smallest resemblance of rows with the same identifier, from 0 (none) to 1 (equal).
 _RESEMBLANCE = 0.5
-#: Smallest number of different times of rows in order.
+#: Smallest number of different times in a table whose rows are in chronological order.
 _MIN_TIMES = 20
-#: Fewer rows do not support any figure.
+#: Smallest number of rows for meaningful figures.
 _FEW_ROWS = 30
 #: Smallest number of different integers that may be codes, and of rows for each of them.
 _MIN_CODES, _MIN_ROWS_PER_CODE = 6, 5
-#: Smallest share of the integers from 0 or 1 on that are codes of a target, and smallest rank
-#: correlation of a quantity with a feature.
+#: Smallest share of the integers up to the largest code that occur in a target of codes, and
+#: smallest rank correlation between a quantity and a feature.
 _TARGET_DENSITY, _TREND = 0.8, 0.4
 #: Largest share of the rows of a class whose name may be a spelling mistake.
 _TYPO_SHARE = 0.02
@@ -72,7 +73,7 @@ _MAX_LISTED = 3
 
 
 def find_leaks(facts: TableFacts) -> Iterator[Evidence]:
-    """Yield features that alone determine the target."""
+    """Yield the features each of which determines the target alone."""
     if facts.y is None or len(facts.X) < _MIN_ROWS:
         return
     rows = facts.sampled_rows
@@ -98,7 +99,7 @@ def find_leaks(facts: TableFacts) -> Iterator[Evidence]:
     }
     leaks = {name: count for name, count in errors.items() if count <= limit}
     if len(leaks) > max(1, _LEAK_FEATURE_SHARE * len(errors)):
-        return  # classes that most features separate are merely easy
+        return  # many features separate the classes, so the problem is easy
     for name, n_errors in leaks.items():
         yield _leak(
             name,
@@ -147,9 +148,10 @@ def find_identifier_targets(facts: TableFacts) -> Iterator[Evidence]:
 
 
 def _is_sorted(facts: TableFacts, ranks: pd.Series) -> bool:
-    """Return whether rows are in the order of an identifier or of the classes in the table itself.
+    """Return whether the rows of the table are sorted by an identifier or by class.
 
-    Then an identifier that is no feature says no more than the order of the rows.
+    In this case, an identifier that is not a feature contains no more information than the order of
+    the rows.
     """
     if ranks.is_monotonic_increasing or ranks.is_monotonic_decreasing:
         return True
@@ -160,7 +162,7 @@ def _is_sorted(facts: TableFacts, ranks: pd.Series) -> bool:
 
 
 def _identifier_columns(facts: TableFacts) -> Iterator[tuple[str, pd.Series, bool]]:
-    """Yield columns that identify rows, and whether they are features."""
+    """Yield the columns that identify rows: name, values, and whether the column is a feature."""
     if facts.identifiers is not None:
         for name, column in facts.identifiers.items():
             yield str(name), column, False
@@ -170,7 +172,7 @@ def _identifier_columns(facts: TableFacts) -> Iterator[tuple[str, pd.Series, boo
 
 
 def _identifier_ranks(column: pd.Series) -> pd.Series:
-    """Return identifiers as numbers in their natural order: by prefix, then by number."""
+    """Return the ranks of identifiers in natural order: by prefix, then by number."""
     if pd.api.types.is_numeric_dtype(column.dtype):
         return column.astype(float).rank(method="dense")
     texts = column.astype(str)
@@ -183,7 +185,7 @@ def _identifier_ranks(column: pd.Series) -> pd.Series:
 
 
 def find_duplicates(facts: TableFacts) -> Iterator[Evidence]:
-    """Yield the number of rows that repeat an earlier one, if chance does not explain it."""
+    """Yield the number of rows that repeat an earlier one, unless they are equal by chance."""
     table = facts.X if facts.y is None else facts.X.assign(**{"the target": facts.y.to_numpy()})
     for name, column in _named_subjects(facts):
         table = table.assign(**{f"subject {name}": column.to_numpy()})
@@ -196,16 +198,18 @@ def find_duplicates(facts: TableFacts) -> Iterator[Evidence]:
     multiple = int(np.gcd.reduce(counts)) if len(counts) >= _MIN_PATTERNS else 1
     if multiple == 1 and not _are_copies(table, n_repeated, counts):
         return
-    often = f"; every row occurs {multiple} times, or a multiple of that" if multiple > 1 else ""
+    multiplicity = (
+        f"; every row occurs {multiple} times, or a multiple of that" if multiple > 1 else ""
+    )
     yield Evidence(
-        f"{n_repeated} of {len(table)} rows are exact copies of an earlier row, target "
-        f"included{often}",
+        f"{n_repeated} of {len(table)} rows are exact copies of an earlier row, including the "
+        f"target{multiplicity}",
         options=("--drop-duplicates",),
     )
 
 
 def _named_subjects(facts: TableFacts) -> Iterator[tuple[str, pd.Series]]:
-    """Yield texts without digits that name the subjects of rows, who may be equal otherwise."""
+    """Yield text identifiers without digits; subjects with different names may be equal."""
     if facts.identifiers is None:
         return
     for name, column in facts.identifiers.items():
@@ -216,10 +220,11 @@ def _named_subjects(facts: TableFacts) -> Iterator[tuple[str, pd.Series]]:
 
 
 def _are_copies(table: pd.DataFrame, n_repeated: int, counts: np.ndarray) -> bool:
-    """Return whether repeated rows are copies, and not rows that happen to be equal.
+    """Return whether repeated rows are copies and not equal by chance.
 
-    Rows that happen to be equal repeat after a permutation of the columns as well, are joined by
-    many that differ in one column of few values only, or are all of the same few patterns.
+    Signs of equality by chance: Rows also repeat after the values of columns are permuted. Many
+    more rows are equal if one column with few values is ignored. Most repetitions belong to a few
+    frequent rows.
     """
     generator = np.random.default_rng(0)
     varying = [name for name, column in table.items() if column.nunique() > 1]
@@ -247,7 +252,7 @@ def _are_copies(table: pd.DataFrame, n_repeated: int, counts: np.ndarray) -> boo
 
 
 def _permute_unusual(column: pd.Series, generator: np.random.Generator) -> np.ndarray:
-    """Permute the values of a column except its most frequent one, such as 0, which many share."""
+    """Permute the values of a column, except the most frequent value, such as 0."""
     values = column.to_numpy(dtype=object)
     is_fine = column.nunique() > _MIN_PATTERNS
     positions = np.flatnonzero((column != column.mode().iloc[0]).to_numpy(bool, na_value=True))
@@ -259,7 +264,7 @@ def _permute_unusual(column: pd.Series, generator: np.random.Generator) -> np.nd
 
 
 def find_contradictory_rows(facts: TableFacts) -> Iterator[Evidence]:
-    """Yield the number of rows that repeat the features of another class, if chance does not."""
+    """Yield the number of rows with the features of another class, unless equal by chance."""
     if facts.y is None or facts.task == "regression" or len(facts.X) < _FEW_ROWS:
         return
     table = facts.X
@@ -280,8 +285,8 @@ def find_contradictory_rows(facts: TableFacts) -> Iterator[Evidence]:
     n_rows = int(counts[(counts > 0).sum(axis=1) > 1].sum())
     share = percentage(1 - n_wrong / len(table), digits=1)
     yield Evidence(
-        f"{n_rows} of {len(table)} rows have the features of a row of another class, so no rules "
-        f"of these features can be right for more than {share} of the rows"
+        f"{n_rows} of {len(table)} rows have the same features as a row of another class, so no "
+        f"rules on these features can be right for more than {share} of the rows"
     )
 
 
@@ -305,7 +310,7 @@ def find_repeated_test_rows(facts: TableFacts) -> Iterator[Evidence]:
 
 
 def find_repeated_groups(facts: TableFacts) -> Iterator[Evidence]:
-    """Yield columns whose values occur in several rows which resemble each other."""
+    """Yield columns with values that occur in several rows, which resemble each other."""
     if facts.groups is not None:
         return
     named = list(_named_groups(facts))
@@ -315,14 +320,17 @@ def find_repeated_groups(facts: TableFacts) -> Iterator[Evidence]:
 
 
 def _named_groups(facts: TableFacts) -> Iterator[Evidence]:
-    """Yield identifiers that occur in several rows which resemble each other."""
+    """Yield identifier columns with values that occur in several rows, which resemble each other.
+
+    Rows of one subject, such as a patient, must not be split between training and held-out rows.
+    """
     for name, column, _ in _identifier_columns(facts):
         share = _REPEATED_SHARE if is_identifier_name(name) else _REPEATED_NAMES_SHARE
         observed = column.notna().to_numpy()
         labels = pd.factorize(column[observed])[0]
         counts = np.bincount(labels)
         n_values = len(counts)
-        # One frequent value, such as an empty text, names no subject.
+        # The most frequent value may be a placeholder, such as an empty text, so it does not count.
         n_repeated = len(labels) - n_values + 1 - int(counts.max(initial=1))
         if n_values < _MIN_IDENTIFIERS or n_repeated < max(5, share * len(column)):
             continue
@@ -331,7 +339,8 @@ def _named_groups(facts: TableFacts) -> Iterator[Evidence]:
             other_columns = other_columns.assign(**{"the target": facts.y.to_numpy()})
         resemblance = measure_resemblance(labels, other_columns[observed])
         similar = [alike for alike, value in resemblance.items() if value >= _RESEMBLANCE]
-        # Namesakes resemble in some columns, such as the sex; subjects in most.
+        # Different people with the same name agree in a few columns, such as the sex. Rows of one
+        # subject agree in most columns.
         is_subject = is_identifier_name(name) or 2 * len(similar) >= other_columns.shape[1]
         if similar and is_subject:
             alike = max(similar, key=resemblance.__getitem__)
@@ -345,7 +354,7 @@ def _named_groups(facts: TableFacts) -> Iterator[Evidence]:
 
 
 def _unnamed_group(facts: TableFacts) -> Evidence | None:
-    """Return the feature of integers that most clearly number subjects, whatever its name."""
+    """Return the integer feature that most clearly numbers subjects, regardless of its name."""
     columns = facts.X
     if facts.y is not None:
         columns = columns.assign(**{"the target": facts.y.to_numpy()})
@@ -368,15 +377,15 @@ def _unnamed_group(facts: TableFacts) -> Evidence | None:
             best = measures
             text = (
                 f"{name!r} may number subjects: it has {n_values} different integers, and "
-                f"rows with the same one are alike in {n_alike} of {others.shape[1]} other "
-                "columns, rows with neighboring ones are not"
+                f"rows with the same integer are alike in {n_alike} of {others.shape[1]} other "
+                "columns, unlike rows with neighboring integers"
             )
             evidence = Evidence(text, name, ("--groups", name))
     return evidence
 
 
 def find_shuffled_time(facts: TableFacts) -> Iterator[Evidence]:
-    """Yield columns of times whose order the rows have."""
+    """Yield the time column by which the rows are sorted."""
     if not facts.is_shuffled or facts.groups is not None:
         return
     for name, values in facts.numeric_features.items():
@@ -392,9 +401,9 @@ def find_shuffled_time(facts: TableFacts) -> Iterator[Evidence]:
 
 
 def _time_features(facts: TableFacts) -> set[str | None]:
-    """Return the features made of the time whose order the rows have.
+    """Return the features derived from the time column by which the rows are sorted.
 
-    A target that changes slowly depends on them whenever folds ignore this order.
+    If folds ignore the order, a target that changes slowly seems to depend on them.
     """
     times = [str(evidence.subject) for evidence in find_shuffled_time(facts)]
     return {
@@ -406,12 +415,12 @@ def _time_features(facts: TableFacts) -> set[str | None]:
 
 
 def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
-    """Yield integers that are named like codes, or whose order is unrelated to the target."""
+    """Yield integer features with names of codes, or with an order unrelated to the target."""
     if facts.task == "regression" and facts.y is not None:
         codes = list(_code_target(facts))
         yield from codes
         if codes:
-            return  # a relation to codes says nothing about the order of a feature
+            return  # the order of a feature cannot be compared with a target of codes
     groups = list(find_repeated_groups(facts))
     rows = _independent_rows(facts, groups)
     candidates = _possible_codes(facts, len(rows) / max(len(facts.sampled_rows), 1))
@@ -433,14 +442,15 @@ def find_integer_codes(facts: TableFacts) -> Iterator[Evidence]:
             yield Evidence(
                 f"{name!r} holds {candidates[name]} different integers, and {facts.target_name!r} "
                 "depends on each of them rather than on their order (ranges or a curve explain "
-                f"{percentage(max(measures.smooth_share, 0.0))} of what all of them explain)",
+                f"{percentage(max(measures.smooth_share, 0.0))} of the variance that the integers "
+                "explain)",
                 name,
                 ("--category", name),
             )
 
 
 def _possible_codes(facts: TableFacts, share: float) -> dict[str, int]:
-    """Return features of integers with several of the independent rows each, and their number."""
+    """Return integer features with several independent rows per value, and the number of values."""
     candidates = {}
     for name, values in facts.numeric_features.items():
         observed = values[~np.isnan(values)]
@@ -453,9 +463,9 @@ def _possible_codes(facts: TableFacts, share: float) -> dict[str, int]:
 
 
 def _is_arbitrary_by_category(facts: TableFacts, name: str, rows: np.ndarray) -> bool:
-    """Return whether codes still look arbitrary in one row of each category that may be a subject.
+    """Return whether codes still look arbitrary in a sample with one row per category.
 
-    Rows of one country resemble each other as rows of one patient do.
+    Any other categorical column may identify subjects, whose rows resemble each other.
     """
     n_values = len(np.unique(facts.numeric_features[name][rows]))
     for _, column in facts.X.select_dtypes(exclude="number").iloc[rows].items():
@@ -469,7 +479,7 @@ def _is_arbitrary_by_category(facts: TableFacts, name: str, rows: np.ndarray) ->
 def _independent_rows(facts: TableFacts, repeated_groups: Sequence[Evidence]) -> np.ndarray:
     """Return one of the sampled rows for each group or repeated identifier.
 
-    Equal values of one subject would look like values that each have a meaning of their own.
+    If a subject had several rows, the target would seem to depend on each of its values.
     """
     rows = facts.sampled_rows
     subjects = [] if facts.groups is None else [pd.Series(np.ravel(np.asarray(facts.groups)))]
@@ -510,14 +520,14 @@ def _code_target(facts: TableFacts) -> Iterator[Evidence]:
 
 
 def _is_even(counts: np.ndarray) -> bool:
-    """Return whether values have similar numbers of rows, which neighbors do not share."""
+    """Return whether values have similar numbers of rows, without a smooth trend."""
     sizes = counts.astype(float)
     is_rough = len(sizes) > 2 and _rank_correlation(sizes[1:], sizes[:-1]) < 0.3
     return is_rough and bool(sizes.max() <= 4 * np.median(sizes))
 
 
 def _has_groups(facts: TableFacts, values: np.ndarray) -> bool:
-    """Return whether a feature depends on the values of the target, but none on their order."""
+    """Return whether a feature depends on the target's values, and none on their order."""
     rows = facts.sampled_rows
     measures = [
         measure_order(values[rows], [feature[rows]])
@@ -544,7 +554,7 @@ def _rank_correlation(values: np.ndarray, target: np.ndarray) -> float:
 
 
 def find_class_names(facts: TableFacts) -> Iterator[Evidence]:
-    """Yield pairs of class names that are spelled almost alike."""
+    """Yield pairs of class names with almost the same spelling."""
     if facts.y is None or facts.task != "classification":
         return
     counts = facts.y.astype(str).value_counts()
@@ -553,7 +563,7 @@ def find_class_names(facts: TableFacts) -> Iterator[Evidence]:
         f"{rare!r} ({plural(int(counts[rare]), 'row')}) and {frequent!r} ({int(counts[frequent])})"
         for rare, frequent in similar.items()
     ]
-    # The option is a list of pairs, whose outer blanks are ignored.
+    # The option --labels is a list of pairs, in which leading and trailing blanks are ignored.
     is_writable = all(
         not set(',="') & set(rare + frequent)
         and (rare, frequent) == (rare.lstrip(), frequent.rstrip())
@@ -564,13 +574,13 @@ def find_class_names(facts: TableFacts) -> Iterator[Evidence]:
         more = f" and {len(pairs) - _MAX_LISTED} more" if len(pairs) > _MAX_LISTED else ""
         texts = ", ".join(pairs[:_MAX_LISTED])
         yield Evidence(
-            f"Classes of {facts.target_name!r} have nearly the same name: {texts}{more}",
+            f"Classes of {facts.target_name!r} have nearly the same names: {texts}{more}",
             options=("--labels", renamed) if is_writable and renamed[0] != "-" else (),
         )
 
 
 def similar_class_names(y: pd.Series) -> dict[str, str]:
-    """Return rare classes that are probably misspelled, each with the frequent one it resembles.
+    """Return rare classes that are probably misspelled, each with the frequent class it resembles.
 
     Parameters
     ----------
@@ -580,7 +590,7 @@ def similar_class_names(y: pd.Series) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        Empty for numbers, or for more than 200 classes.
+        Frequent class by rare class. Empty for numeric classes and for more than 200 classes.
 
     Examples
     --------
@@ -603,13 +613,13 @@ def similar_class_names(y: pd.Series) -> dict[str, str]:
 
 
 def _folded(name: str) -> str:
-    """Return a name without case, blanks and punctuation, but with its signs and digits."""
+    """Return a name in lower case without blanks and punctuation."""
     folded = re.sub(r"[\s_.,;:'\"-]+", "", name.casefold())
     return folded or name
 
 
 def _is_typo(name: str, other: str) -> bool:
-    """Return whether two long names differ by one letter that is added, missing, other or moved."""
+    """Return whether two long names differ by one insertion, deletion, substitution or swap."""
     name, other = sorted((name.casefold(), other.casefold()), key=len)
     if len(name) < _MIN_TYPO_LENGTH or len(other) - len(name) > 1:
         return False
@@ -630,20 +640,20 @@ def _is_typo(name: str, other: str) -> bool:
 
 
 def find_few_rows(facts: TableFacts) -> Iterator[Evidence]:
-    """Yield the number of rows if it is too small for figures to mean anything."""
+    """Yield the number of rows if it is too small for meaningful figures."""
     if len(facts.X) < _FEW_ROWS:
         text = f"The table has only {_uncertainty(len(facts.X))}"
         yield Evidence(text, options=("--repeats", "10"))
 
 
 def find_few_test_rows(facts: TableFacts) -> Iterator[Evidence]:
-    """Yield the number of test rows if it is too small for figures to mean anything."""
+    """Yield the number of test rows if it is too small for meaningful figures."""
     if facts.test is not None and len(facts.test) < _FEW_ROWS:
-        yield Evidence(f"The test has only {_uncertainty(len(facts.test))}", omitted="--test")
+        yield Evidence(f"The test set has only {_uncertainty(len(facts.test))}", omitted="--test")
 
 
 def _uncertainty(n_rows: int) -> str:
-    """Return a number of rows with the half width of a 95 % interval of a share of them."""
+    """Describe a number of rows and the half-width of a 95 % interval of a share of them."""
     margin = min(98 / np.sqrt(max(n_rows, 1)), 100)
     return (
         f"{plural(n_rows, 'row')}, so shares of them are uncertain by up to ± {margin:.0f} "

@@ -72,7 +72,9 @@ def test_misspelled_class_adds_no_rule(tmp_path, capsys):
     table.to_csv(tmp_path / "typo.csv", index=False)
     assert main(["tune", str(tmp_path / "typo.csv"), "--target", "kind", *SHORT]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("Warning: Classes of 'kind' have nearly the same name: 'Benign' (2 rows)")
+    assert out.startswith(
+        "Warning: Classes of 'kind' have nearly the same names: 'Benign' (2 rows)"
+    )
     assert "never predict" not in out
 
 
@@ -277,7 +279,7 @@ def test_remedies_for_test_rows_run_as_printed(tmp_path, capsys, monkeypatch):
     record, [(text, remedied)] = suspicions_of(remedied)
     assert record["test"]["rows"] == 15
     assert any("20 of 35 rows are left out, because they equal" in n for n in record["notes"])
-    assert text.startswith("The test has only 15 rows, ")
+    assert text.startswith("The test set has only 15 rows, ")
     record, none_left = suspicions_of(remedied)
     assert none_left == []
     assert record.get("test") is None

@@ -96,7 +96,9 @@ def test_duplicated_rows_reports_multiples_of_all_rows(n_times):
 def test_duplicated_rows_reports_some_copies():
     table = make_table()
     text = report(pd.concat([table, table.head(48)]))["duplicated_rows"]
-    assert text.startswith("48 of 288 rows are exact copies of an earlier row, target included")
+    assert text.startswith(
+        "48 of 288 rows are exact copies of an earlier row, including the target"
+    )
 
 
 def test_duplicated_rows_accepts_frequent_values():
@@ -190,7 +192,7 @@ def test_contradictory_rows_states_limit_of_all_rules():
     other = {"ill": "well", "well": "ill"}
     wrong = table.head(12).assign(outcome=table["outcome"].head(12).map(other))
     text = report(pd.concat([table, wrong]))["contradictory_rows"]
-    assert text.startswith("24 of 252 rows have the features of a row of another class")
+    assert text.startswith("24 of 252 rows have the same features as a row of another class")
     assert "right for more than 95.2 % of the rows" in text  # 240 of 252
 
 
@@ -349,7 +351,7 @@ def test_class_names_reports_typos(typo):
     labels = pd.Series(["benign"] * 300 + ["malignant"] * 100 + [typo] * 2, name="outcome")
     facts = TableFacts.from_arrays(np.zeros((402, 1)), labels, "classification")
     assert find_suspicions(facts)[0].evidence.startswith(
-        f"Classes of 'outcome' have nearly the same name: {typo!r} (2 rows) and 'benign' (300)"
+        f"Classes of 'outcome' have nearly the same names: {typo!r} (2 rows) and 'benign' (300)"
     )
 
 
@@ -366,7 +368,8 @@ def test_find_suspicions_reports_few_test_rows():
     facts = TableFacts(X, y, "classification", test=make_table(9, n_rows=5)[list(X)])
     (suspicion,) = find_suspicions(facts)
     assert suspicion.evidence == (
-        "The test has only 5 rows, so shares of them are uncertain by up to ± 44 percentage points"
+        "The test set has only 5 rows, so shares of them are uncertain by up to ± 44 percentage "
+        "points"
     )
     assert str(suspicion).endswith("all rows of the table (on the command line: without --test).")
     words = ["skescore", "tune", "a.csv", "--test", "b.csv", "--target", "outcome"]
