@@ -32,13 +32,14 @@ from skescore.verification._queries import PointQueries
 from skescore.verification._result import Verification
 from skescore.verification._rows import RowCodes, column_positions
 
-#: Leaves of the trees that propose exceptions, and rules that get proposals in each step.
+#: Numbers of leaves of the trees that propose exceptions, and number of rules with proposals per
+#: step.
 _MAX_LEAVES, _N_RULES = (2, 3, 4), 5
-#: Smallest share of a rule's generated rows in an exception.
+#: Smallest share of a rule's generated rows that an exception covers.
 _MIN_SHARE = 0.02
-#: Largest p-value of the sign test on held-out rows by which an exception is accepted.
+#: Largest p-value of the sign test on held-out rows for an exception to be accepted.
 _MAX_P_VALUE = 1e-3
-#: Rows that are drawn per query row, to find rows of disagreement.
+#: Number of rows drawn per query row, in order to find rows of disagreement.
 _N_DRAWN_PER_ROW = 5
 
 
@@ -54,10 +55,11 @@ def refine(
 ) -> RuleSet:
     """Add exceptions to rules where the model contradicts them near the data.
 
-    An exception is a rule in front of another one, with the same conditions and further ones. It is
-    proposed at the borders of the trusted part of the rule, or by a small tree on generated rows.
-    It is accepted if it removes significantly more disagreements than it adds on other generated
-    rows. Outside of the exception no prediction changes.
+    An exception is a rule that is inserted before another rule. It has the conditions of that rule,
+    further conditions, and another output. Exceptions are proposed at the boundaries of the trusted
+    part of the rule, or by a small tree fitted to generated rows. An exception is accepted if it
+    removes significantly more disagreements than it adds on other generated rows. Predictions for
+    rows outside the exception do not change.
 
     Parameters
     ----------
@@ -72,20 +74,20 @@ def refine(
     max_new_rules : int, default=2
         Largest number of exceptions.
     n_rows : int, default=20_000
-        Number of generated rows for the proposals, and for their acceptance.
+        Number of generated rows for proposals, and of further ones for testing them.
     random_state : int, RandomState, Generator or None, default=0
         Seed of the generated rows.
 
     Returns
     -------
     RuleSet
-        The rules with exceptions as an ordered list, with statistics against the model; the same
-        object if no exception was accepted.
+        The rules with exceptions as an ordered list, with statistics of their agreement with the
+        model; `rules` itself if no exception was accepted.
 
     Raises
     ------
     ValueError
-        If the verification is of other rules.
+        If the verification belongs to other rules.
 
     Examples
     --------
@@ -109,7 +111,9 @@ def refine(
     check_integer("max_new_rules", max_new_rules, 0)
     check_integer("n_rows", n_rows, 1000)
     if verification.ruleset != rules:
-        raise ValueError("verification must be of these rules, got that of others. Verify again.")
+        raise ValueError(
+            "verification must belong to these rules, got that of other rules. Call verify again."
+        )
     repair = _Repair(verification, black_box, X, n_rows, random_state)
     for _ in range(max_new_rules):
         if not repair.add_exception():
@@ -126,7 +130,7 @@ class _Sample:
     points : ndarray of shape (n_rows, n_features)
         The rows, with codes and NaN.
     rows : DataFrame or ndarray
-        The same rows as the model and the rules accept them.
+        The same rows, in the container that the model and the rules accept.
     predictions : ndarray
         Predictions of the model.
     """
@@ -136,7 +140,7 @@ class _Sample:
     predictions: np.ndarray
 
     def take(self, mask: np.ndarray) -> _Sample:
-        """Return some of the rows."""
+        """Return the selected rows."""
         rows = self.rows[mask] if isinstance(self.rows, np.ndarray) else _selected(self.rows, mask)
         return _Sample(self.points[mask], rows, self.predictions[mask])
 
@@ -146,7 +150,10 @@ def _selected(frame: Any, mask: np.ndarray) -> Any:
 
 
 class _Repair:
-    """An ordered list of rules that gets exceptions."""
+    """Ordered list of rules to which exceptions are added.
+
+    The first of its two samples of generated rows is for proposals, the second for testing them.
+    """
 
     def __init__(
         self, verification: Verification, black_box: Any, X: Any, n_rows: int, random_state: Any
@@ -184,7 +191,10 @@ class _Repair:
         return with_statistics(result, self.codes.rows, predictions).replace(reference="black_box")
 
     def add_exception(self) -> bool:
-        """Insert the best exception that held-out rows confirm; return whether there is one."""
+        """Insert the best exception that the held-out sample confirms; return whether one exists.
+
+        Proposals are ranked by gain: the disagreements that they remove minus those that they add.
+        """
         ruleset = self.ruleset.replace(rules=self.rules)
         sample, held_out = self.samples
         assigned = ruleset.assign(sample.rows)
@@ -223,7 +233,7 @@ class _Repair:
         return [i for i in order.tolist() if n_wrong[i] > 0]
 
     def _proposals(self, i: int, sample: _Sample) -> Iterator[list[Condition]]:
-        """Yield further conditions, by columns of the rows, for exceptions of a rule."""
+        """Yield lists of additional conditions for exceptions to a rule, on columns of the rows."""
         trusted = self._trusted.get(id(self.rules[i]))
         if trusted is not None:
             for condition in trusted.conditions:
@@ -254,7 +264,7 @@ class _Repair:
     def _ranked(
         self, points: np.ndarray, wrong: np.ndarray
     ) -> tuple[np.ndarray, dict[int, list[float]]]:
-        """Replace codes of categories by ranks of their share of disagreements."""
+        """Replace codes of categories with ranks by their share of disagreements."""
         ranks, orders = points.copy(), {}
         for j, values in self.codes.categories.items():
             codes = [float(code) for code in range(len(values))]
@@ -271,7 +281,7 @@ class _Repair:
     def _exception(
         self, i: int, conditions: list[Condition], sample: _Sample
     ) -> tuple[int, Rule] | None:
-        """Return the gain of an exception on generated rows, and the rule."""
+        """Return an exception with its gain on generated rows; None if it is not useful."""
         rule = self.rules[i]
         feature_of = {column: feature for feature, column in enumerate(self.columns)}
         if any(condition.features[0] not in feature_of for condition in conditions):
@@ -294,7 +304,7 @@ class _Repair:
         return n_fixed - n_broken, exception
 
     def _new_output(self, rule: Rule, sample: _Sample) -> Any:
-        """Return the most frequent class, or the rule's prediction moved to fit the most rows."""
+        """Return the most frequent class, or the rule's output shifted to agree with most rows."""
         if self.tolerance is None:
             values, counts = np.unique(sample.predictions, return_counts=True)
             return python_value(values[counts.argmax()])
@@ -308,7 +318,7 @@ class _Repair:
         return self.ruleset.replace(rules=[rule], fallback=None).covers(sample.rows)
 
     def _changes(self, i: int, exception: Rule, sample: _Sample) -> tuple[int, int]:
-        """Return how many disagreements of a rule's rows an exception removes and adds."""
+        """Return the numbers of disagreements that an exception removes and adds."""
         inside = sample.take(self._covered(exception, sample))
         before = self._target(self.rules[i]).agrees(inside.predictions, inside.points)
         after = self._target(exception).agrees(inside.predictions, inside.points)
@@ -316,7 +326,7 @@ class _Repair:
 
 
 def draw_near(codes: RowCodes, radius: float, n_rows: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw points in the neighborhoods of rows.
+    """Draw random points in the neighborhoods of rows.
 
     Parameters
     ----------
@@ -343,11 +353,11 @@ def draw_near(codes: RowCodes, radius: float, n_rows: int, rng: np.random.Genera
 
 @dataclass(frozen=True, eq=False)
 class WitnessSampling:
-    """Generator of query rows for extractors: rows near the data, and rows of disagreement.
+    """Generator of query rows near the data, including rows where rules and model disagree.
 
-    As `sampling` of an extractor, it adds rows to the training rows on which the rules of an
-    earlier extraction and the model disagree. Rows of disagreement alone would distort the shares
-    of the classes, so the others are drawn near the data.
+    Pass it as `sampling` to an extractor. It adds query rows to the training rows. On up to `share`
+    of them, the rules of an earlier extraction and the model disagree. The others are drawn near
+    the data, because rows of disagreement alone would distort the shares of the classes.
 
     Parameters
     ----------
@@ -356,7 +366,7 @@ class WitnessSampling:
     black_box : estimator
         The fitted model.
     share : float, default=0.1
-        Largest share of rows of disagreement.
+        Largest share of query rows on which rules and model disagree.
 
     Examples
     --------
@@ -383,7 +393,7 @@ class WitnessSampling:
         check_number("share", self.share, 0.0, 1.0)
 
     def __deepcopy__(self, memo: Any) -> WitnessSampling:
-        """Return itself: clones of an extractor share the model, which does not change."""
+        """Return the object itself, so that clones of an extractor share the model."""
         return self
 
     def __call__(self, X: Any, n_rows: int, random_state: Any) -> Any:
@@ -407,19 +417,19 @@ class WitnessSampling:
 
 
 def densest_center(values: np.ndarray, reach: float) -> float:
-    """Return the number with the most values within reach.
+    """Return the center of an interval of given width that contains the most values.
 
     Parameters
     ----------
     values : ndarray of float
         The values, at least one; NaN are not counted.
     reach : float
-        Largest distance.
+        Half the width of the interval.
 
     Returns
     -------
     float
-        The middle between the smallest and the largest of these values.
+        The midpoint of the smallest and the largest value in the interval; 0 if all are NaN.
     """
     values = np.sort(values[~np.isnan(values)])
     if not len(values):
@@ -430,7 +440,7 @@ def densest_center(values: np.ndarray, reach: float) -> float:
 
 
 def complements(condition: Condition, codes: RowCodes) -> list[Condition]:
-    """Return conditions that hold outside of another one, each on one side of it.
+    """Return conditions that accept the values that a condition rejects, one for each side of it.
 
     Parameters
     ----------
@@ -442,7 +452,8 @@ def complements(condition: Condition, codes: RowCodes) -> list[Condition]:
     Returns
     -------
     list of Condition
-        The conditions; missing values are included if the other condition excludes them.
+        The conditions. They accept missing values if the column has any and `condition` rejects
+        them.
     """
     j = condition.features[0]
     has_missing = bool(np.isnan(codes.matrix[:, j]).any())
@@ -483,7 +494,7 @@ def _rounded(condition: Condition, codes: RowCodes) -> Condition:
 def _in_categories(
     condition: Condition, orders: Mapping[int, Sequence[float]], codes: RowCodes
 ) -> Condition | None:
-    """Return a condition on ranks of categories as one on the categories; None if impossible."""
+    """Convert a condition on ranks to one on the categories; None if this is impossible."""
     j = condition.features[0]
     if j not in orders or isinstance(condition, Missing):
         return condition
