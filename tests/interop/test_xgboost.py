@@ -130,7 +130,7 @@ def test_xgboost_garbled_labels_need_categories(ragged_table: Any) -> None:
     labels = ["grün", "rot", "weiß", "blau", "schwarz"]
     X["color"] = pd.Categorical.from_codes(X["color"].cat.codes.to_numpy(), labels)
     model = XGBRegressor(**SMALL).fit(X, y)
-    with pytest.raises(ValueError, match=r"garbles labels .*pass categories=\{'color': \["):
+    with pytest.raises(ValueError, match=r"stores wrong offsets .*pass categories=\{'color': \["):
         as_ruleset(model)
     rules = as_ruleset(model, categories={"color": labels})
     assert rules.predict(X) == pytest.approx(model.predict(X), abs=1e-4)

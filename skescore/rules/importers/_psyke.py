@@ -32,7 +32,7 @@ from skescore.rules.importers._sklearn import learned_from_missing, shortened_pa
 
 
 class _Unset:
-    """Output of a box to which PSyKE has not assigned an output."""
+    """Marker for the output of a box to which PSyKE assigned no output."""
 
     def __repr__(self) -> str:
         return "no output"
@@ -43,7 +43,7 @@ UNSET = _Unset()
 
 @dataclass(frozen=True)
 class Draft:
-    """A rule whose output is a label of PSyKE, a number, an affine function, or UNSET.
+    """Rule whose output may still be a label of PSyKE, or UNSET.
 
     Class counts are in the order of :attr:`Reading.labels`.
     """
@@ -55,14 +55,14 @@ class Draft:
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of the features of the rules, and the index of each column of PSyKE."""
+    """Names of the features in the rules, and the index of the feature of each PSyKE column."""
 
     names: tuple[str, ...]
     index_of: Mapping[str, int]
 
     @classmethod
     def of(cls, column_names: Sequence[str], feature_names: Sequence[str] | None) -> Columns:
-        """Match the columns of PSyKE's training rows with names of features."""
+        """Match the columns of PSyKE's training rows with feature names."""
         if feature_names is None:
             return cls(tuple(column_names), {name: j for j, name in enumerate(column_names)})
         names = tuple(map(str, check_sequence("feature_names", feature_names, "names")))
@@ -80,7 +80,7 @@ class Columns:
 class Reading:
     """Content of an extractor of PSyKE: its columns, rules, labels and domain.
 
-    `notes` are the warnings to issue.
+    `notes` are texts of warnings to issue.
     """
 
     columns: Columns
@@ -93,7 +93,7 @@ class Reading:
 
 
 def warn(text: str) -> None:
-    """Warn the caller's caller about a repaired rule.
+    """Issue a warning about a repaired rule, with the location of the caller's caller.
 
     Importing PSyKE installs a filter that ignores all warnings of the process. Repairs must be
     visible, so this function bypasses that filter.
@@ -105,7 +105,7 @@ def warn(text: str) -> None:
 
 
 def known_labels(black_box: Any, label_values: Iterable[Any]) -> tuple[Any, ...]:
-    """Return the classes of a black box, or none if they do not include all labels of the rules."""
+    """Return the classes of a black box; empty if they do not include all labels of the rules."""
     try:
         array = np.asarray(getattr(black_box, "classes_", ()))
     except ValueError:  # arrays of different lengths
@@ -649,7 +649,7 @@ def _interval(cube: Any, name: str, feature: int) -> tuple[Interval, ...] | None
 def _conditions(
     cube: Any, ignored: set[str], columns: Columns, units: Units
 ) -> tuple[Condition, ...] | None:
-    """Return the premise of a cube; None if no row can satisfy it."""
+    """Return the conditions of a cube; None if no row can satisfy them."""
     conditions: list[Condition] = []
     for name in map(str, cube.dimensions):
         if name in ignored:
@@ -660,15 +660,15 @@ def _conditions(
         for side in sides:
             if name not in columns.index_of:
                 raise ValueError(
-                    f"A box of PSyKE has bounds on {name!r}, a product or power of columns. A "
-                    "RuleSet cannot express such a rule. Use max_poly=1."
+                    f"A box of PSyKE has bounds on {name!r}, a product or power of columns, which "
+                    "a RuleSet cannot express. Use max_poly=1."
                 )
             conditions.append(units.interval(name, side))
     return tuple(conditions)
 
 
 def _output(cube: Any, task: str, labels: Sequence[Any], columns: Columns, units: Units) -> Any:
-    """Return the prediction of a cube, as PSyKE's predict computes it."""
+    """Return the output of a cube, computed as in PSyKE's ``predict``."""
     output, names = cube.output, kinds(cube)
     if "RegressionCube" in names:
         return _linear(cube, columns, units)
@@ -699,7 +699,7 @@ def _linear(cube: Any, columns: Columns, units: Units) -> Any:
 
 
 def _disjoint(cubes: Sequence[Any], drafts: Sequence[Draft], n_features: int) -> bool:
-    """Return whether no two boxes overlap; rounding can make neighboring cells overlap."""
+    """Return whether no two boxes overlap; cells with rounded bounds may overlap slightly."""
     if len(drafts) < 2:
         return True
     if any("ClosedCube" in kinds(cube) for cube in cubes):
@@ -715,7 +715,10 @@ def _disjoint(cubes: Sequence[Any], drafts: Sequence[Draft], n_features: int) ->
 
 
 def _domain(extractor: Any, columns: Columns, units: Units) -> Domain | None:
-    """Return PSyKE's box of the training rows; other columns count as constant."""
+    """Return the domain from PSyKE's box around the training rows; None if it is not bounded.
+
+    Features that are not columns of PSyKE are constant 0 in the domain.
+    """
     if extractor._surrounding is None:
         return None
     lower, upper = [0.0] * len(columns.names), [0.0] * len(columns.names)
@@ -730,7 +733,7 @@ def _domain(extractor: Any, columns: Columns, units: Units) -> Domain | None:
 
 
 def cart_columns(extractor: Any) -> list[str]:
-    """Return the columns of PSyKE's CART; of a fair tree, those that can be determined."""
+    """Return the columns of PSyKE's CART; for a fair tree, those that can be determined."""
     tree = extractor._cart_predictor.predictor
     if hasattr(tree, "feature_names_in_"):
         return [str(name) for name in tree.feature_names_in_]
@@ -750,7 +753,7 @@ def _known_columns(extractor: Any, used: Sequence[str]) -> list[str]:
 
 
 def literal_columns(extractor: Any, name: str) -> list[str]:
-    """Return the columns of 0 and 1 from which PSyKE's REAL or Trepan learned."""
+    """Return the binary columns from which PSyKE's REAL or Trepan learned."""
     if name == "Trepan":
         return [str(column) for column in extractor._root.samples.columns[:-1]]
     used = {
@@ -762,7 +765,7 @@ def literal_columns(extractor: Any, name: str) -> list[str]:
 
 
 def _fair_steps(node: Any) -> Iterable[tuple[Any, int]]:
-    """Yield the inner nodes of a fair tree with their numbers, parents before their children."""
+    """Yield the inner nodes of a fair tree with consecutive numbers, parents before children."""
     queue, number = [node], 0
     while queue:
         node = queue.pop(0)
@@ -802,7 +805,7 @@ def _fair_rules(tree: Any, column_index: dict[str, int], simplify: bool) -> list
 def read_cart(
     extractor: Any, feature_names: Sequence[str] | None, discretization: Discretization
 ) -> Reading:
-    """Read PSyKE's CART from the tree that its predict calls."""
+    """Read PSyKE's CART from the tree that its ``predict`` uses."""
     predictor, column_names = extractor._cart_predictor.predictor, cart_columns(extractor)
     column_index = {name: j for j, name in enumerate(column_names)}
     simplify = bool(extractor._simplify)

@@ -1,4 +1,4 @@
-"""Rules from XGBoost's trees, missing values included."""
+"""Rules from XGBoost's trees, including their treatment of missing values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from skescore.rules.importers._boosted_trees import (
 )
 from skescore.rules.importers._sklearn import float32_cut
 
-#: Objectives whose sums are log odds of classes, and those whose sums are the predictions.
+#: Objectives in which the sums of leaf values are log odds of classes, and those in which the sums
+#: are the predictions.
 _CLASSIFIERS = ("binary:logistic", "binary:hinge", "multi:softmax", "multi:softprob")
 _SUMS = (
     "reg:squarederror",
@@ -48,22 +49,24 @@ def read_xgboost(
     categories: Mapping[Hashable, Sequence[Any]] | None = None,
     domain: Domain | None = None,
 ) -> RuleSet:
-    """Turn a model of XGBoost into one rule set whose rules add up.
+    """Convert an XGBoost model to a rule set in which the outputs of rules are added.
 
     Parameters
     ----------
     model : XGBClassifier, XGBRegressor, XGBRanker, their random forests, or Booster
-        A fitted model of trees with one output. If a model was stopped early, the trees up to its
-        best iteration are read; of a Booster, which predicts with all its trees, all are read.
+        A fitted model of trees with one output. If an estimator stopped early, the trees up to its
+        best iteration are read. All trees of a Booster are read, because it predicts with all of
+        them.
     feature_names : sequence of str, optional
-        Names for the rules; by default those the model was fitted with, else ``x0``, ``x1``, ...
+        Names of the features in the rules; by default those that the model was fitted with, or
+        ``x0``, ``x1``, ... if it has none.
     classes : sequence, optional
         Labels of a Booster's classes; by default 0, 1, ...
     categories : mapping of feature to sequence of labels, optional
-        Labels of the codes of categorical features. A model of XGBoost 3.1 or later that was fitted
-        on a data frame stores them.
+        Labels of the integer codes of categorical features, in the order of the codes. Only models
+        of XGBoost 3.1 or later that were fitted on a data frame store them.
     domain : Domain, optional
-        Box of the training rows, which the model does not remember.
+        Box around the training rows, which the model does not store.
 
     Returns
     -------
@@ -73,33 +76,35 @@ def read_xgboost(
     Raises
     ------
     ValueError
-        If the model has several outputs, no trees, an objective whose predictions are not a plain
-        sum (such as "count:poisson"), or treats a number as a missing value.
+        If the model has several outputs or no trees, treats a number as a missing value, or has an
+        objective whose predictions are not a plain sum (such as "count:poisson").
 
     Notes
     -----
-    XGBoost compares numbers after rounding them to float32. The rules cover the same float64 rows,
-    also those within rounding of a threshold. XGBoost adds float32 numbers, while rule sets add
-    float64 numbers. The sums agree to about 1e-6 of the largest one, so a label can only differ if
-    two classes are closer to each other than that. A hinge objective has no class probabilities;
-    the rules interpret its margin as log odds.
+    XGBoost rounds numbers to float32 before it compares them with a threshold. The thresholds of
+    the rules take this into account, so the rules cover exactly the same float64 rows. XGBoost adds
+    float32 numbers, while rule sets add float64 numbers. The sums agree up to a relative error of
+    about 1e-6, so labels can differ only if the sums of two classes are that close. A hinge
+    objective has no class probabilities; the rules interpret its margin as log odds.
 
-    The rules treat a category that the model was not trained on as different from all others, as
-    XGBoost does with codes in arrays. For data frames, XGBoost 3 looks categories up by binary
-    search and takes an unknown one for the next larger one, or raises an error if there is none.
+    The rules treat a category that did not occur in training as different from all others, as
+    XGBoost does with codes in arrays. For data frames, XGBoost 3 looks up categories by binary
+    search. It treats an unknown category like the next larger one, and raises an error if there is
+    none.
     """
     booster = model if hasattr(model, "save_raw") else model.get_booster()
     missing = getattr(model, "missing", None)
     if missing is not None and not np.isnan(missing):
         raise ValueError(
-            f"The model treats {missing!r} as a missing value. Replace it by NaN and fit with "
-            "missing=numpy.nan: for rules, NaN and None are missing values."
+            f"The model treats {missing!r} as a missing value, but rules treat NaN and None as "
+            "missing values. Replace it with NaN and fit with missing=numpy.nan."
         )
     learner = json.loads(bytes(booster.save_raw("json")))["learner"]
     sizes, objective = learner["learner_model_param"], learner["objective"]["name"]
     if int(sizes.get("num_target", 1)) > 1:
         raise ValueError(
-            f"The model has {sizes['num_target']} outputs; rules have one. Fit one per output."
+            f"The model has {sizes['num_target']} outputs, but rules have one. Fit one model per "
+            "output."
         )
     trees, scales = _trees(learner, best_only=booster is not model)
     names = feature_names_of(learner["feature_names"], int(sizes["num_feature"]), feature_names)
@@ -126,7 +131,7 @@ def _initial_values(base_score: str, objective: str, n_outputs: int) -> list[flo
 
 
 def _trees(learner: Mapping[str, Any], *, best_only: bool) -> tuple[list[Any], list[float]]:
-    """Return the trees that the model predicts with, each with its output's index, and scales."""
+    """Return the trees that the model uses, each with the index of its output, and their scales."""
     booster = learner["gradient_booster"]
     scales = None
     if booster["name"] == "dart":
@@ -134,8 +139,8 @@ def _trees(learner: Mapping[str, Any], *, best_only: bool) -> tuple[list[Any], l
         booster = booster["gbtree"]
     if "model" not in booster or "trees" not in booster["model"]:
         raise ValueError(
-            f"The model is made of {booster['name']!r}, not of trees. A linear model is its own "
-            "explanation; fit with booster='gbtree' for trees."
+            f"The model has the booster {booster['name']!r}, which has no trees. A linear model "
+            "needs no rules as explanation; fit with booster='gbtree' for trees."
         )
     tree_model = booster["model"]
     trees = list(zip(tree_model["trees"], tree_model["tree_info"], strict=True))
@@ -164,12 +169,12 @@ def _labels_of_codes(
             if text.isascii():
                 result[feature] = [text[a:b].decode() for a, b in itertools.pairwise(ends)]
             else:  # XGBoost 3.2 stores bytes, but its offsets count characters
-                reason = "garbles labels with characters other than ASCII"
+                reason = "stores wrong offsets for labels with non-ASCII characters"
         elif len(values):
             result[feature] = list(values)
-        # A model without feature names was fitted on an array, where the codes are the categories.
+        # A model without feature names was fitted on an array, in which codes are the categories.
         elif learner["feature_names"]:
-            reason = "has stored only the codes of categories"
+            reason = "stored only the codes of categories"
         if reason:
             raise ValueError(
                 f"XGBoost {reason}: pass categories={{{names[feature]!r}: [...]}} with the labels "
@@ -186,8 +191,8 @@ def _leaves(
     for (tree, output), scale in zip(trees, scales, strict=False):
         if int(tree["tree_param"].get("size_leaf_vector") or 1) > 1:
             raise ValueError(
-                "The model's leaves have several outputs each (multi_output_tree), which cannot be "
-                "read. Fit with multi_strategy='one_output_per_tree'."
+                "Each leaf of the model has several outputs (multi_output_tree), but a rule has "
+                "one. Fit with multi_strategy='one_output_per_tree'."
             )
         left, right = tree["left_children"], tree["right_children"]
         categories_of = {
