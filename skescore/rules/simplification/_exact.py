@@ -30,11 +30,12 @@ if TYPE_CHECKING:
     from skescore.rules._ruleset import RuleSet
 
 
-# The bounds of all boxes divide the axis of each feature into bins, and a box becomes a half-open
-# range of bins per feature, whether its bounds are open or closed. A statement about bins is true
-# for all floating-point numbers. Missing values are one more bin at one end of the axis: after the
-# numbers, or before them if that suits more boxes. A side that accepts missing values and numbers
-# that are not adjacent to this bin is no range of bins; it is kept as an extra condition.
+# The bounds of all boxes divide the axis of each feature into bins. A box with open or closed
+# bounds becomes a half-open range of bins per feature. What is proven for bins is therefore true
+# for all floating-point numbers. Missing values have a bin of their own at one end of the axis:
+# after the numbers, or before them if that suits more boxes. A side may accept missing values and
+# numbers that are not adjacent to their bin. Such a side is not a range of bins, so it becomes an
+# extra condition.
 
 #: Largest number of box subtractions in one simplification, and in one of its checks.
 _STEPS, _STEPS_PER_CHECK = 100_000, 500
@@ -46,8 +47,8 @@ _ROUNDING = 1e-9
 class CellBoxes:
     """Boxes as ranges of bins, ``low <= bin < high``.
 
-    The bins from `first` to `last` contain numbers; the remaining ones of all bins from 0 to `end`
-    contain the missing values.
+    Each feature has the bins ``0 <= bin < end``. Those with ``first <= bin < last`` contain
+    numbers; the remaining bin, if any, contains the missing values.
     """
 
     low: np.ndarray
@@ -59,11 +60,13 @@ class CellBoxes:
 
 @dataclass(slots=True)
 class Sides:
-    """Premises as one side per feature, shape (n_rules, n_features), and extra conditions.
+    """Conditions of rules as one side (an interval) per feature, and as extra conditions.
 
-    `observed` and `missing` mark the sides that accept numbers within the bounds, and missing
-    values. `tests_missing` marks the features of which a rule or the domain mentions missing
-    values, shape (n_features,).
+    `boxes` contains the sides, with shape (n_rules, n_features). `observed` marks the sides that
+    accept numbers within their bounds, and `missing` those that accept missing values.
+    `tests_missing`, of shape (n_features,), marks the features for which a rule tests for missing
+    values or the domain contains some. `extra_conditions` are the conditions of each rule that are
+    not sides, such as lists of values.
     """
 
     boxes: BoxTable
@@ -74,7 +77,10 @@ class Sides:
 
     @classmethod
     def of(cls, ruleset: RuleSet, domain: Domain | None) -> Sides:
-        """Split premises into sides of boxes and extra conditions."""
+        """Divide the conditions of each rule into sides and extra conditions.
+
+        A test for missing values is part of a side if any rule bounds its feature.
+        """
         boxes = ruleset.boxes
         observed, missing = accepted_states(boxes, [rule.non_intervals for rule in ruleset.rules])
         bounded = boxes.bounded
@@ -94,9 +100,10 @@ class Sides:
         return cls(boxes, observed, missing, np.asarray(tests_missing & numeric), extra_conditions)
 
     def first_pieces(self) -> np.ndarray:
-        """Choose the end of each axis for missing values; other sides become extra conditions.
+        """Choose the end of each axis for missing values, and return it.
 
-        Returns True for features whose missing values come before the numbers.
+        Sides that are not ranges of bins with this choice become extra conditions. The result is
+        True for features whose missing values come before the numbers.
         """
         accepts_both = self.observed & self.missing & self.boxes.bounded
         from_below, from_above = (
@@ -176,7 +183,7 @@ def cell_boxes(sides: Sides, domain: Domain | None) -> CellBoxes:
 def slabs(
     low: np.ndarray, high: np.ndarray, cut_low: np.ndarray, cut_high: np.ndarray
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Subtract an overlapping box from a box; returns disjoint boxes."""
+    """Subtract an overlapping box from a box; return the rest as disjoint boxes."""
     parts = []
     low, high = low.copy(), high.copy()
     for j in np.flatnonzero((low < cut_low) | (high > cut_high)):
@@ -194,7 +201,7 @@ def slabs(
 
 
 class Budget:
-    """Remaining number of box subtractions; without any left, a check fails."""
+    """Remaining number of box subtractions; a check fails when none is left."""
 
     def __init__(self, total: int, per_check: int) -> None:
         self.total = total
@@ -213,9 +220,10 @@ def covering_boxes(
     forbidden: np.ndarray,
     budget: Budget,
 ) -> list[int] | None:
-    """Return the boxes that cover a box, assigning each point to the first; None if not covered.
+    """Return the indices of the boxes that cover a box; None if that cannot be shown.
 
-    The check fails as well if it meets a forbidden box or takes too many steps.
+    Each point belongs to the first box that contains it. The result is None if a point is in no
+    box, belongs to a forbidden box, or if the budget does not suffice.
     """
     met_low, met_high = np.maximum(boxes_low, low), np.minimum(boxes_high, high)
     # Most checks end here: the boxes contain fewer cells than the box to cover.
@@ -342,7 +350,7 @@ class ExactRules:
         )
 
     def remove(self, rule: int, merged_into: int | None = None) -> None:
-        """Remove a rule; its statistics are added to those of `merged_into`."""
+        """Remove a rule, and add its statistics to those of the rule `merged_into`."""
         self.alive[rule] = False
         self.low[rule] = self.high[rule] = 0
         if merged_into is not None:
@@ -457,7 +465,7 @@ def _nearest_among_gaps(ruleset: RuleSet) -> bool:
 
 
 def _remove_covered(table: ExactRules) -> bool:
-    """Remove rules covered by earlier rules, or by later rules with the same output."""
+    """Remove rules that earlier rules cover, or later rules with the same output."""
     if table.by_nearest:
         return False
     before = int(table.alive.sum())
@@ -498,7 +506,7 @@ def _remove_if_predicted_alike(table: ExactRules, rule: int) -> None:
 
 
 def _drop_implied(table: ExactRules) -> bool:
-    """Drop bounds of an ordered list beyond which earlier rules cover everything."""
+    """Drop bounds of an ordered list if earlier rules cover everything beyond them."""
     if table.by_nearest:
         return False
     changed = False
@@ -530,13 +538,13 @@ def _can_grow(table: ExactRules, rule: int, wide: tuple[np.ndarray, np.ndarray])
 
 
 def merge_boxes(table: ExactRules) -> bool:
-    """Merge rules with one output whose boxes are adjacent along the one feature that differs."""
+    """Merge rules with the same output whose boxes differ, and are adjacent, in one feature."""
     changed, progress = False, True
     while progress:
         progress = False
         words = _words(table)
         runs = [_runs(table, words, feature) for feature in range(table.low.shape[1])]
-        # Start with the feature that has most to merge: grids collapse by rows and columns.
+        # Start with the feature with the most merges, because grids collapse by rows and columns.
         for feature in sorted(range(len(runs)), key=lambda j: -sum(map(len, runs[j]))):
             for run in runs[feature]:
                 progress |= _merge_run(table, run, feature)
@@ -562,7 +570,7 @@ def _mix(values: np.ndarray) -> np.ndarray:
 
 
 def _runs(table: ExactRules, words: np.ndarray, feature: int) -> list[list[int]]:
-    """Group rules that seem equal except for a feature along which they are adjacent."""
+    """Group rules that seem equal except for one feature, in which they are adjacent."""
     open_rules = np.sort(table.open)
     kinds: dict[Any, int] = {}
     kind = [
@@ -627,10 +635,10 @@ def _merged_along(table: ExactRules, one: int, other: int, feature: int) -> int 
 
 
 def _merge_index(table: ExactRules, one: int, other: int) -> int | None:
-    """Return the index at which two rules with one output can be merged; None if there is none."""
+    """Return the index at which two rules with the same output can be merged, or None."""
     first, last = min(one, other), max(one, other)
     if table.by_nearest:
-        # The first of equally near boxes predicts, so no rule between may have another output.
+        # The first of equally near boxes predicts, so no rule in between may have another output.
         between = np.flatnonzero(table.code[first:last] != table.code[first]) + first
         if table.alive[between].any():
             return None
@@ -666,7 +674,7 @@ def _may_move(
 
 
 def unite_missing(table: ExactRules) -> bool:
-    """Merge rules with one output if they differ in a feature that one requires to be missing."""
+    """Merge rules with the same output that differ in a feature that one requires to be missing."""
     changed = False
     for j in np.flatnonzero(table.tests_missing).tolist():
         for rule in table.open.tolist():
@@ -689,7 +697,7 @@ def _unite_with_numbers(table: ExactRules, rule: int, feature: int) -> bool:
         merged = _merge_index(table, rule, partner)
         if merged is None:
             continue
-        # Without an interval, the partner holds for all values, missing ones included.
+        # Without an interval, the partner accepts all values, including missing ones.
         sides = [c for c in table.boxes.intervals(partner) if c.feature == feature]
         unions = [with_missing(side, True) for side in sides]
         if None in unions:
@@ -703,7 +711,7 @@ def _unite_with_numbers(table: ExactRules, rule: int, feature: int) -> bool:
 
 
 def unite_values(table: ExactRules) -> bool:
-    """Merge rules with one output if they differ in the values of one categorical feature."""
+    """Merge rules with the same output that differ in the values of one categorical feature."""
     changed = False
     while _unite_one_pair(table):
         changed = True

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Conditions = tuple[Condition, ...]
 
 
-#: Conditions on a single feature.
+#: A condition on a single feature.
 _Side: TypeAlias = Interval | OneOf | Missing
 _SIDES = (Interval, OneOf, Missing)
 
@@ -41,7 +41,7 @@ def implies(one: Condition, other: Condition) -> bool:
     if truth_table(one).missing and not truth_table(other).missing:
         return False
     if isinstance(one, Missing) and not one.negated:
-        return True  # `one` accepts missing values only, and `other` accepts them
+        return True  # `one` accepts only missing values, and `other` accepts them too
     if isinstance(other, Missing):
         return other.negated  # `other` then accepts all observed values
     if isinstance(one, Interval) and isinstance(other, Interval):
@@ -69,20 +69,21 @@ def all_implied(premise: Sequence[Condition], conclusion: Sequence[Condition]) -
 
 
 def exclude(one: Sequence[Condition], other: Sequence[Condition]) -> bool:
-    """Return whether two conjunctions are known to contradict each other."""
+    """Return whether no row can satisfy two conjunctions, as far as pairs of conditions show."""
     return any(_contradict(a, b) for a in one for b in other)
 
 
 def _contradict(one: Condition, other: Condition) -> bool:
+    """Return whether two conditions are known to contradict each other."""
     for a, b in ((one, other), (other, one)):
         if isinstance(a, Linear) and isinstance(b, Missing) and not b.negated:
-            return b.feature in a.features
+            return b.feature in a.features  # a sum with a missing value satisfies no condition
     if not (isinstance(one, _SIDES) and isinstance(other, _SIDES)) or one.feature != other.feature:
         return False
     if truth_table(one).missing and truth_table(other).missing:
         return False
     if isinstance(one, Missing) or isinstance(other, Missing):
-        # They contradict if one accepts only missing values, the other only observed values.
+        # They contradict if one accepts only missing and the other only observed values.
         return not (_accepts_observed(one) and _accepts_observed(other))
     if isinstance(one, Interval) and isinstance(other, Interval):
         return not _overlap(one, other)
@@ -101,7 +102,7 @@ def _accepts_observed(condition: _Side) -> bool:
 
 
 def _overlap(one: Interval, other: Interval, *, touching: bool = False) -> bool:
-    """Return whether two intervals overlap, or (`touching`) leave no number between them."""
+    """Return whether two intervals overlap or, with `touching`, leave no gap between them."""
     for below, above in ((one, other), (other, one)):
         if below.upper < above.lower:
             return False
@@ -112,7 +113,7 @@ def _overlap(one: Interval, other: Interval, *, touching: bool = False) -> bool:
 
 
 def without_implied(conditions: Conditions) -> Conditions:
-    """Return the conditions of a rule without those that its other conditions imply."""
+    """Return the conditions of a rule except those that the other conditions imply."""
     required = list(conditions)
     for condition in conditions:
         others = [other for other in required if other is not condition]
@@ -124,8 +125,8 @@ def without_implied(conditions: Conditions) -> Conditions:
 def united(one: Condition, other: Condition) -> Condition | None:
     """Return a condition equivalent to the disjunction of two conditions; None if there is none.
 
-    The result is trivial if the disjunction always holds. Two lists of values are never united to
-    "any observed value".
+    The result is a trivial interval if the disjunction always holds. A disjunction of two lists of
+    values that accepts any observed value, but no missing one, has no result.
     """
     if not (isinstance(one, _SIDES) and isinstance(other, _SIDES)) or one.feature != other.feature:
         return None
@@ -162,14 +163,15 @@ def united(one: Condition, other: Condition) -> Condition | None:
 
 
 def _is_not_missing(condition: _Side) -> bool:
-    """Return whether a condition is "is not missing"."""
+    """Return whether a condition accepts exactly the observed values."""
     return isinstance(condition, Missing) and condition.negated
 
 
 def hull(one: Rule, other: Rule) -> Rule:
     """Return the smallest box around two rules, with the output of the first rule.
 
-    Other conditions are kept if both rules have them. Lists of values of a feature are united.
+    Conditions other than intervals are kept if both rules have them. Lists of values of the same
+    feature are united.
     """
     other_sides: dict[int, Interval | Missing] = {i.feature: i for i in other.intervals}
     one_missing, other_missing = (
@@ -206,7 +208,7 @@ def hull(one: Rule, other: Rule) -> Rule:
 
 
 def priority_of(rule: Rule, output_index: int | None) -> tuple[float, float]:
-    """Return the priority of a rule in an unordered set: its purity, then its rows."""
+    """Return the priority of a rule in an unordered set: its purity, then its number of rows."""
     statistics = rule.statistics
     return rule.purity(output_index) or 0.0, float(statistics.n_rows) if statistics else 0.0
 
