@@ -31,41 +31,41 @@ from skescore.rules.importers import options_from_rows
 __all__ = ["SIZES", "RuleEvaluation", "evaluate_rules"]
 
 Size = str | Callable[[RuleSet], float]
-#: Units in which the size of a rule set may be counted.
+#: Units of the size of a rule set.
 SIZES = ("rules", "conditions", "literals", "terms")
 REFERENCES = ("data", "black_box")
 Value = TypeVar("Value")
-#: Number of rows that determine whether y is in the units of the rules.
+#: Largest number of rows for the test whether y has the units of the rules.
 _COMPARED = 50
 
 
 @dataclass(eq=False)
 class RuleEvaluation:
-    """One rule set evaluated on rows: every quantity from which scores are computed.
+    """Evaluation of a rule set on rows, from which all scores are computed.
 
     Parameters
     ----------
     ruleset : RuleSet
         The rules.
     X : array-like or RuleCounts
-        The rows, in the units of the rules; or counts of them, from which all else is taken.
+        The rows, in the units of the rules; or counts of rows.
     y_true, y_pred : ndarray of shape (n_rows,)
-        True and predicted values, in the units of y. Of counts, each pair of classes once,
-        and nothing in a regression.
+        True and predicted values, in the units of y. For counts, one entry per pair of true and
+        predicted class, whose weight is its count; empty in regression.
     covered : ndarray of bool, shape (n_rows,)
-        Rows that some rule covers.
+        Whether at least one rule covers the row.
     default : float or None
-        Regression: the mean that replaces a missing prediction, in the units of y.
+        Prediction for uncovered rows in regression, in the units of y.
     sample_weight : ndarray or None
         Weights of the rows.
     model : object, optional
-        Holder of the rules: a fitted extractor, a tree, or a rule set.
+        Object that contains the rules: a fitted extractor, a tree, or a rule set.
     rows : array-like, optional
-        The rows as `model` and its black box read them.
+        The rows in the form that `model` and its black box accept.
     black_box : callable, optional
-        Gives the black box's predictions for rows.
+        Function that returns the black box's predictions for rows.
     reference : {"data", "black_box"}, optional
-        What the true values are, if that is known.
+        Origin of the true values, if known.
     """
 
     ruleset: RuleSet
@@ -98,23 +98,24 @@ class RuleEvaluation:
         Parameters
         ----------
         y_true : array-like of shape (n_rows,)
-            The values, such as the black box's predictions for the same rows.
+            True values, such as the black box's predictions for the same rows.
 
         Returns
         -------
         RuleEvaluation
-            The evaluation, in which only the true values differ.
+            A copy of the evaluation with other true values.
 
         Raises
         ------
         ValueError
-            If there is not one value for each row, or the rules cannot predict such values.
+            If the number of values differs from the number of rows, or the rules cannot predict
+            such values.
         """
         checked = _check_truth(one_dimension("y", y_true), self.ruleset, self.y_pred.shape)
         return replace(self, y_true=checked, reference=None)
 
     def check_units(self) -> None:
-        """Refuse a transformed target: single rules can only be judged in their own units."""
+        """Raise a ValueError if y is transformed, because single rules have their own units."""
         if isinstance(self.X, RuleCounts):  # Counts use the units of their own target.
             return
         rows = np.flatnonzero(self.covered)[:_COMPARED]
@@ -126,14 +127,19 @@ class RuleEvaluation:
         same = np.isclose(by_rules, y_pred, rtol=1e-6)
         if same.mean() < 0.5:
             raise ValueError(
-                "y and the predictions are in other units than the rules: the rules say "
-                f"{float(by_rules[~same][0])!r} where the prediction is "
-                f"{float(y_pred[~same][0])!r}. Measures of single rules need the target that the "
-                "rules were made with: score the inner regressor (regressor_) on the transformed y."
+                "y and the predictions have other units than the rules: for one row, the rules "
+                f"predict {float(by_rules[~same][0])!r}, but the estimator predicts "
+                f"{float(y_pred[~same][0])!r}. Measures of single rules need the target from which "
+                "the rules were extracted: score the inner regressor (regressor_) on the "
+                "transformed y."
             )
 
     def _check_predictions(self) -> None:
-        """Refuse rows where a linear rule lacks a value, by their place in the whole table."""
+        """Raise a ValueError if a covered row with positive weight has no finite prediction.
+
+        This happens if a linear rule needs a value that is missing. The error names the index of
+        the first such row.
+        """
         counts = self.covered
         if self.sample_weight is not None:
             counts = counts & (self.sample_weight > 0)
@@ -142,9 +148,9 @@ class RuleEvaluation:
         if len(bad_rows):
             raise ValueError(
                 "y_pred must hold finite numbers, but the rules predict "
-                f"{self.y_pred[bad_rows[0]]!s} in row {bad_rows[0]} ({len(bad_rows)} such of "
-                f"{len(self.y_pred)} rows), as linear rules do where a value is missing. Fill in "
-                "or drop such rows (on the command line: --missing drop)."
+                f"{self.y_pred[bad_rows[0]]!s} in row {bad_rows[0]}, because a linear rule needs a "
+                f"missing value there. {len(bad_rows)} of {len(self.y_pred)} rows are affected. "
+                "Impute the values, or drop such rows (on the command line: --missing drop)."
             )
 
     def _predicted(self, measure: Callable[..., float], metric: Any, uncovered: str) -> float:
@@ -182,17 +188,17 @@ class RuleEvaluation:
         return common_codes(self.y_true, self.y_pred)
 
     def performance(self, metric: Any, uncovered: str) -> float:
-        """Measure the quality of the predictions, 1 is best; NaN if no row is left."""
+        """Return the performance of the predictions (1 is best); NaN if no row counts."""
         return self._predicted(prediction_performance, metric, uncovered)
 
     def loss(self, metric: Any, uncovered: str) -> float:
-        """Measure the loss of the predictions, 0 is best; NaN if no row is left."""
+        """Return the loss of the predictions (0 is best); NaN if no row counts."""
         return self._predicted(prediction_loss, metric, uncovered)
 
     def agreement(self, metric: str) -> float:
-        """Measure the quality of all predictions, 1 is best; only abstentions count as wrong.
+        """Return the performance of all predictions (1 is best), including those of the fallback.
 
-        Unlike in :meth:`performance`, the predictions of a fallback count as well.
+        If the rules have no fallback or abstain, uncovered rows count as wrong.
         """
         fallback = self.ruleset.fallback
         if fallback is None or fallback.policy == "abstain":
@@ -200,7 +206,7 @@ class RuleEvaluation:
         return replace(self, covered=np.ones_like(self.covered)).performance(metric, "ignore")
 
     def size(self, kind: Size) -> float:
-        """Measure the size of the rule set."""
+        """Return the size of the rule set."""
         if callable(kind):
             return float(kind(self.ruleset))
         n_rules = len(self.ruleset)
@@ -212,13 +218,13 @@ class RuleEvaluation:
 
     @cached_property
     def volume(self) -> float:
-        """Share of the domain's volume that some rule covers."""
+        """Share of the domain's volume that at least one rule covers."""
         ruleset = self.ruleset
         if ruleset.domain is None:
             if isinstance(self.X, RuleCounts):
                 raise ValueError(
                     "Completeness by volume needs the domain of the rules, which counts of rows do "
-                    "not tell: pass rules.replace(domain=...), such as rules.domain_around(sample)."
+                    "not contain. Pass rules.replace(domain=rules.domain_around(sample))."
                 )
             # Imported rules have no training rows; these rows replace them.
             domain = ruleset.domain_around(self.X, self.sample_weight)
@@ -227,7 +233,7 @@ class RuleEvaluation:
 
     @cached_property
     def instances(self) -> float:
-        """Share of the rows that some rule covers."""
+        """Share of the rows that at least one rule covers."""
         if isinstance(self.X, RuleCounts):
             return self.X.coverage
         return float(np.average(self.covered, weights=self.sample_weight))
@@ -247,7 +253,11 @@ class RuleEvaluation:
 
 
 class Unwrapped(NamedTuple):
-    """Holder of the rules, taken out of Pipelines, searches and the like."""
+    """Innermost model of an estimator, with functions that convert rows and predictions.
+
+    `transform` converts rows of the outer estimator to rows of `model`, and `to_outer` converts
+    predictions of `model` to predictions of the outer estimator.
+    """
 
     model: Any
     transform: Callable[[Any], Any]
@@ -255,7 +265,7 @@ class Unwrapped(NamedTuple):
 
 
 def unwrap(estimator: Any) -> Unwrapped:
-    """Find what holds the rules in a Pipeline, search, FrozenEstimator or transformed target."""
+    """Find the model that has rules in a Pipeline, search, frozen or target-transformed model."""
     inwards: list[Callable[[Any], Any]] = []
     outwards: list[Callable[[Any], Any]] = []
     model = estimator
@@ -305,8 +315,8 @@ def _evaluated_counts(estimator: Any, counts: RuleCounts, y: Any, weights: Any) 
     """Build the evaluation of rules whose rows were counted before."""
     if y is not None or weights is not None:
         raise ValueError(
-            "Counts of rows know labels and weights already, but y or sample_weight came as well. "
-            "Pass the counts alone."
+            "Counts of rows already contain labels and weights, but y or sample_weight was passed "
+            "too. Pass only the counts."
         )
     ruleset = as_ruleset(unwrap(estimator).model)
     counts.check(ruleset)
@@ -326,28 +336,28 @@ def evaluate_rules(
     sample_weight: Any = None,
     black_box: Callable[[Any], Any] | None = None,
 ) -> RuleEvaluation:
-    """Predict rows with fitted rules and collect what scores need.
+    """Evaluate fitted rules on rows, as input for scores.
 
     Parameters
     ----------
     estimator : estimator or RuleSet
-        A fitted extractor, or what holds one.
+        A rule set, a fitted extractor, or an estimator that contains one.
     X : array-like or DataFrame of shape (n_rows, n_features), or RuleCounts
-        The rows; or counts of them, which know labels and weights.
+        The rows; or counts of rows, which contain labels and weights.
     y : array-like of shape (n_rows,)
         True values; ignored with ``reference="black_box"``.
     reference : {"data", "black_box"}, default="data"
-        Compare with y, or with the black box's own predictions (fidelity).
+        Whether to compare with y, or with the black box's predictions (fidelity).
     sample_weight : array-like of shape (n_rows,), optional
         Weights of the rows.
     black_box : callable, optional
-        Gives the black box's predictions for rows, such as ``model.predict``, for rules that have
-        none; an extractor knows its own.
+        Function that returns the black box's predictions for rows, such as ``model.predict``. It is
+        required only for rules without an extractor.
 
     Returns
     -------
     RuleEvaluation
-        Size, completeness and predictive measures on demand.
+        The evaluation, which computes size, completeness and performance on demand.
 
     Raises
     ------
@@ -356,14 +366,14 @@ def evaluate_rules(
     NotFittedError
         If the estimator is not fitted yet.
     ValueError
-        If there are no rows, y or the weights do not fit them, or no label of y is a class of the
-        rules.
+        If there are no rows, y or the weights have a wrong shape, or no label of y is a class of
+        the rules.
     """
     if isinstance(X, RuleCounts):
         if reference == "black_box":
             raise ValueError(
-                "reference='black_box' queries the black box about rows, but only counts of them "
-                "are there. Count the rows with the black box's predictions for y."
+                "reference='black_box' needs rows for which the black box can be queried, but got "
+                "counts of rows. Count the rows with the black box's predictions as labels."
             )
         return _evaluated_counts(estimator, X, y, sample_weight)
     model, transform, to_outer = unwrap(estimator)
@@ -371,7 +381,7 @@ def evaluate_rules(
     X_inner = transform(X)
     ruleset = _read_rules(estimator, model, X_inner)
     if isinstance(estimator, RuleSet) and estimator.fallback is None and len(estimator):
-        # The measures mask uncovered rows, but predict needs a value for them.
+        # Measures ignore this prediction for uncovered rows, but predict needs a value.
         stand_in = 0.0 if estimator.task == "regression" else (estimator.classes or (None,))[0]
         estimator = estimator.replace(fallback=Fallback(stand_in))
     X_rules = rows_of_rules(ruleset, X_inner)
@@ -399,8 +409,8 @@ def evaluate_rules(
     weights = None if sample_weight is None else row_weights(sample_weight, n_rows)
     if weights is not None and not weights.any():
         raise ValueError(
-            f"sample_weight must hold a positive number, got {n_rows} zeros. Pass None to weigh "
-            "all rows alike."
+            f"sample_weight must hold a positive number, got {n_rows} zeros. Pass None to give all "
+            "rows the same weight."
         )
     return RuleEvaluation(
         ruleset,
@@ -458,7 +468,7 @@ def _check_truth(y_true: np.ndarray, ruleset: RuleSet, shape: tuple[int, ...]) -
 
 
 def _numbers(y_true: np.ndarray) -> np.ndarray:
-    # Checked here, since a measure does not see uncovered rows.
+    # A measure does not check the values of uncovered rows.
     if y_true.dtype.kind in "fiub":
         wrong = y_true[~np.isfinite(y_true)].tolist()
     else:
@@ -477,8 +487,8 @@ def _check_labels(y_true: np.ndarray, ruleset: RuleSet) -> None:
         examples = ", ".join(sorted(map(repr, labels))[:5])
         raise ValueError(
             f"None of the labels of y ({examples}) is a class of the rules "
-            f"({', '.join(map(repr, (ruleset.classes or ())[:5]))}). Was y encoded otherwise than "
-            "for the extraction?"
+            f"({', '.join(map(repr, (ruleset.classes or ())[:5]))}). Encode y in the same way as "
+            "for the extraction."
         )
     missing_rows = np.flatnonzero(pd.isna(y_true))
     if len(missing_rows):  # They would count as another class that is never predicted.

@@ -227,7 +227,7 @@ def test_rule_counts_without_domain_have_no_volume() -> None:
 def test_rule_counts_reject_labels_and_black_box() -> None:
     X, y, _ = rows(CLASSES)
     counts = count_rows(CLASSES, X, y)
-    with pytest.raises(ValueError, match="know labels and weights already"):
+    with pytest.raises(ValueError, match="already contain labels and weights"):
         ice(CLASSES, counts, y)
     with pytest.raises(ValueError, match="reference='black_box'"):
         make_rule_scorer("precision", reference="black_box")(CLASSES, counts)

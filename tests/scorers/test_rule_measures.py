@@ -289,7 +289,7 @@ def test_rule_scorer_rejects_transformed_target() -> None:
         CARTExtractor(DecisionTreeRegressor(), random_state=0), func=np.sqrt, inverse_func=np.square
     ).fit(few, ones)
     assert roots.regressor_.predict(few).tolist() == [1] * 3 + [3] * 3 + [5] * 3
-    with pytest.raises(ValueError, match=r"the rules say 3.0 where the prediction is 9.0"):
+    with pytest.raises(ValueError, match=r"the rules predict 3.0, but the estimator predicts 9.0"):
         scorer(roots, few, ones)
     plain = DecisionTreeRegressor(max_leaf_nodes=4, random_state=0).fit(rows, y)
     assert 0 < scorer(plain, rows, y) < 1

@@ -145,7 +145,7 @@ def test_set_scorer_measures_calibration() -> None:
     never = make_set_scorer("calibrated_rules", undefined=0.25)
     assert never(RULES, ROWS, LABELS) == 0.25  # these rules have no statistics
     shifted = TransformedTargetRegressor(clone(NUMBERS), func=np.log, inverse_func=np.exp)
-    with pytest.raises(ValueError, match="in other units than the rules"):
+    with pytest.raises(ValueError, match="have other units than the rules"):
         value("calibration_error", shifted.fit(X_NUMBERS, Y_NUMBERS), X_NUMBERS, Y_NUMBERS)
 
 
