@@ -1,8 +1,8 @@
-"""The interface of skope-rules 1.0.1 on today's scikit-learn, written anew.
+"""A reimplementation of skope-rules 1.0.1 for current versions of scikit-learn.
 
-Bagged trees are grown on the target, for a classification and for a regression. Each path to a leaf
-is a candidate rule. It is measured on the rows that its tree has not seen, and selected by its
-precision and recall there.
+Bagged classification trees and regression trees are fitted to the target. Each path to a leaf is a
+candidate rule. Rules are selected by their precision and recall on the rows that their tree has not
+seen.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COLUMN_NAME = "__C__{}"
 
 
 class SkopeRules(BaseEstimator):
-    """Classifier of one target class by rules with a minimum precision and recall.
+    """Classifier that describes one target class by rules with a minimum precision and recall.
 
     The interface and results are those of the package skope-rules 1.0.1, which does not run on
     scikit-learn 0.23 or newer.
@@ -44,9 +44,9 @@ class SkopeRules(BaseEstimator):
     precision_min : float, default=0.5
         Smallest precision of a selected rule on the rows that its tree has not seen.
     recall_min : float, default=0.01
-        Smallest recall of a selected rule on these rows.
+        Smallest recall of a selected rule on the rows that its tree has not seen.
     n_estimators : int, default=10
-        Number of trees for the classification and as many for the regression, per depth.
+        Number of classification trees, and of regression trees, for each depth.
     max_samples : int or float, default=0.8
         Number or share of rows drawn for each tree.
     max_samples_features : int or float, default=1.0
@@ -56,29 +56,29 @@ class SkopeRules(BaseEstimator):
     max_depth : int, None or iterable of these, default=3
         Largest depth of the trees; an iterable grows `n_estimators` trees for each depth.
     max_depth_duplication : int, optional
-        Depth of the partition of similar rules, of each part of which only the rule with the best
-        F1 is kept. By default, all rules are kept.
+        Depth of the partition into groups of similar rules. Of each group, only the rule with the
+        best F1 is kept. By default, all rules are kept.
     max_features : int, float, {"auto", "sqrt", "log2"} or None, default=1.0
-        Features considered at each split; ``"auto"`` is the square root of their number for the
-        classification and all of them for the regression.
+        Features considered at each split. ``"auto"`` stands for the square root of their number in
+        classification trees, and for all features in regression trees.
     min_samples_split : int or float, default=2
         Smallest number or share of rows in a node that is split.
     n_jobs : int, default=1
-        Number of processes that grow trees.
+        Number of processes that fit trees.
     random_state : int, RandomState or None, default=None
-        Seed of the draws.
+        Seed of the trees and of their samples.
     verbose : int, default=0
-        Verbosity of the growth of trees.
+        Verbosity of fitting the trees.
 
     Attributes
     ----------
     rules_ : list of (str, (float, float, int))
         The selected rules by descending F1, each with its precision, its recall and the number of
-        trees that have it; the first two are means over these trees.
+        trees that contain it. Precision and recall are means over these trees.
     rules_without_feature_names_ : list
         The same rules with the names ``__C__0``, ``__C__1``, ...
     estimators_, estimators_samples_, estimators_features_ : list
-        The trees, the rows and the features that each of them was grown on.
+        The trees, and the rows and the features on which each of them was fitted.
     max_samples_ : int
         Number of rows drawn for each tree.
     n_features_ : int
@@ -88,22 +88,23 @@ class SkopeRules(BaseEstimator):
 
     See Also
     --------
-    skescore.as_ruleset : Turns a fitted model into a :class:`skescore.RuleSet` with all its scores
-        and exports.
+    skescore.as_ruleset : Converts a fitted model to a :class:`skescore.RuleSet`, which can be
+        scored and exported.
 
     Notes
     -----
     Differences from skope-rules 1.0.1:
 
     - Precision and recall are measured on the rows that a tree has not seen, as the documentation
-      of skope-rules states. With scikit-learn 0.19 or newer, skope-rules 1.0.1 measured them on
-      other rows, most of them seen (it negated the indices of the rows as if they were a mask).
-    - Rules with equal scores stand in the order of the trees, where skope-rules depends on the hash
-      seed.
-    - The columns of a data frame name the features.
+      of skope-rules states. With scikit-learn 0.19 or newer, skope-rules 1.0.1 measures them on
+      other rows, most of which the tree has seen, because it negates row indices as if they were a
+      boolean mask.
+    - Rules with equal scores are in the order of the trees. In skope-rules, their order depends on
+      the hash seed.
+    - Features have the names of the columns of a data frame.
 
-    Apart from the first point, the rules and scores are equal. `sample_weight` only shapes trees of
-    the regression, so that weights do not count as repeated rows.
+    Apart from the first point, the rules and scores are equal. As in skope-rules, `sample_weight`
+    changes only the target of the regression trees, so weights are not equivalent to repeated rows.
 
     Examples
     --------
@@ -161,10 +162,10 @@ class SkopeRules(BaseEstimator):
         X : array-like or DataFrame of shape (n_rows, n_features)
             The rows.
         y : array-like of shape (n_rows,)
-            The target: 1 for the class that rules describe, 0 for the others. Of other labels,
-            those above 0 are the class that rules describe.
+            The target: 1 for the class that the rules describe, 0 for others. If there are other
+            labels, those above 0 stand for the class that the rules describe.
         sample_weight : array-like of shape (n_rows,), optional
-            Weights that shape the trees of the regression.
+            Weights of the rows in the target of the regression trees.
 
         Returns
         -------
@@ -217,7 +218,7 @@ class SkopeRules(BaseEstimator):
         return np.asarray(y > 0).astype(int)
 
     def _count_samples(self, n_rows: int) -> int:
-        """Return how many rows are drawn for each tree."""
+        """Return the number of rows to draw for each tree."""
         size = self.max_samples
         if isinstance(size, int | np.integer) and not isinstance(size, bool):
             if size > n_rows:
@@ -249,7 +250,7 @@ class SkopeRules(BaseEstimator):
         return names
 
     def _grow(self, X: np.ndarray, is_target: np.ndarray, sample_weight: Any) -> None:
-        """Grow the trees of the classification for all depths, then those of the regression."""
+        """Fit the classification trees of all depths, then the regression trees."""
         several = isinstance(self.max_depth, Iterable)
         depths = list(self.max_depth) if several else [self.max_depth]
         regression_target = self._regression_target(X, is_target, sample_weight)
@@ -284,7 +285,7 @@ class SkopeRules(BaseEstimator):
 
     @staticmethod
     def _regression_target(X: np.ndarray, is_target: np.ndarray, sample_weight: Any) -> np.ndarray:
-        """Return a target that is large for heavy rows of the class, small for heavy others."""
+        """Return a target that is large for target rows with high weight, small for such others."""
         if sample_weight is None:
             return is_target
         weights = _check_sample_weight(sample_weight, X)
@@ -294,7 +295,10 @@ class SkopeRules(BaseEstimator):
         return np.asarray(1.0 / (1.0 + np.exp(-signed)))
 
     def _select(self, X: np.ndarray, is_target: np.ndarray) -> list[ScoredRule]:
-        """Measure the rules of all trees on rows that these have not seen; keep the good ones."""
+        """Return the rules with sufficient precision and recall, sorted by descending F1.
+
+        The rules of a tree are measured on the rows that the tree has not seen.
+        """
         selected: dict[str, tuple[float, float, int]] = {}
         trees = zip(
             self.estimators_, self.estimators_samples_, self.estimators_features_, strict=True
@@ -322,8 +326,8 @@ class SkopeRules(BaseEstimator):
         if len(unseen):
             return unseen
         warnings.warn(
-            "A tree saw all rows, so that its rules are measured on the rows that they were "
-            "learned from and look better than they are. Pass max_samples < 1.",
+            "A tree saw all rows, so its rules are measured on the rows from which they were "
+            "learned and look better than they are. Pass max_samples < 1.",
             UserWarning,
             stacklevel=4,
         )
@@ -332,7 +336,7 @@ class SkopeRules(BaseEstimator):
     def _measure(
         self, texts: Sequence[str], X: np.ndarray, is_target: np.ndarray
     ) -> list[tuple[float, float]]:
-        """Return precision and recall; both are 0 for rules that cover at most one row."""
+        """Return precision and recall of each rule; both are 0 if it covers at most one row."""
         holds = _rules_on(X.shape[1], texts).match(X)
         n_covered, n_hits = holds.sum(axis=0), holds[is_target == 1].sum(axis=0)
         n_target = int(is_target.sum())
@@ -360,7 +364,7 @@ class SkopeRules(BaseEstimator):
     # --- similar rules ----------------------------------------------------------------------------
 
     def deduplicate(self, rules: Sequence[ScoredRule]) -> list[ScoredRule]:
-        """Keep the rule with the best F1 of each part of similar rules.
+        """Keep the rule with the best F1 of each group of similar rules.
 
         Parameters
         ----------
@@ -421,7 +425,7 @@ class SkopeRules(BaseEstimator):
         return self._ruleset.match(validate_data(self, X, reset=False))
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict whether any selected rule holds.
+        """Predict whether any selected rule covers a row.
 
         Parameters
         ----------
@@ -436,7 +440,7 @@ class SkopeRules(BaseEstimator):
         return np.asarray(self.decision_function(X) > 0).astype(int)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the sum of the precisions of the rules that hold.
+        """Return the sum of the precisions of the rules that cover a row.
 
         Parameters
         ----------
@@ -451,7 +455,7 @@ class SkopeRules(BaseEstimator):
         return np.asarray(self._matches(X) @ np.asarray(precisions, dtype=float))
 
     def rules_vote(self, X: Any) -> np.ndarray:
-        """Return the number of rules that hold.
+        """Return the number of rules that cover a row.
 
         Parameters
         ----------
@@ -465,7 +469,7 @@ class SkopeRules(BaseEstimator):
         return self._matches(X).sum(axis=1).astype(float)
 
     def score_top_rules(self, X: Any) -> np.ndarray:
-        """Return the number of selected rules minus the index of the first that holds, or 0.
+        """Return the number of selected rules minus the index of the first that covers a row, or 0.
 
         Parameters
         ----------
@@ -481,7 +485,7 @@ class SkopeRules(BaseEstimator):
         return np.asarray((holds * ranks).max(axis=1, initial=0.0))
 
     def predict_top_rules(self, X: Any, n_rules: int) -> np.ndarray:
-        """Predict whether any of the first rules holds.
+        """Predict whether any of the first `n_rules` rules covers a row.
 
         Parameters
         ----------
@@ -499,7 +503,7 @@ class SkopeRules(BaseEstimator):
         return np.asarray(self.score_top_rules(X) > threshold).astype(int)
 
     def decision_path(self, X: Any) -> np.ndarray:
-        """Return which rules hold for which rows.
+        """Return a mask of the rules that cover each row.
 
         Parameters
         ----------
@@ -531,7 +535,7 @@ class SkopeRules(BaseEstimator):
 def _updated(
     scores: tuple[float, float, int] | None, precision: float, recall: float
 ) -> tuple[float, float, int]:
-    """Return the means of precision and recall, and the number of trees, with one more tree."""
+    """Update the means of precision and recall, and the number of trees, by one more tree."""
     if scores is None:
         return precision, recall, 1
     mean_precision, mean_recall, n_trees = scores
@@ -544,7 +548,7 @@ def _updated(
 
 
 def _rules_on(n_features: int, texts: Sequence[str]) -> RuleSet:
-    """Return rules with the internal names of columns as a rule set, to match rows at once."""
+    """Convert rules with internal column names to a rule set, which matches all rows at once."""
     rules = []
     for text in texts:
         conditions = []
