@@ -36,8 +36,8 @@ from skescore.rules._matching import Matcher
 
 # --- dense parts, around which boxes are drawn -----------------------------------------
 
-# A Gaussian mixture divides the rows into components. In each component DBSCAN finds the largest
-# cluster, at the smallest radius with few clusters and little noise.
+# A Gaussian mixture divides the rows into components. In each component, DBSCAN finds the largest
+# cluster, with the smallest radius that leads to few clusters and little noise.
 
 #: Criteria for the number of components.
 CRITERIA = ("bic", "bic/m")
@@ -47,11 +47,12 @@ _ADDED_VARIANCE = 1e-4
 #: Largest number of steps of expectation maximization, and change of the mean log-likelihood below
 #: which it ends.
 _MAX_STEPS, _TOLERANCE = 50, 1e-3
-#: Number of rows that mixtures are fitted to; other rows belong to the likeliest component.
+#: Largest number of rows to which mixtures are fitted; others belong to the likeliest component.
 _MIXTURE_ROWS = 1000
 #: Number of rows whose distances to neighbors determine the first radius.
 _CURVE_ROWS = 300
-#: Number of clustered rows of a component; other rows belong to the cluster of the nearest one.
+#: Largest number of rows of a component that are clustered; the others belong to the cluster of the
+#: nearest clustered row.
 _CLUSTERED_ROWS = 600
 #: Smallest first radius, in units of a typical deviation.
 _LEAST_RADIUS = 1e-3
@@ -74,12 +75,30 @@ def dense_parts(
     unit: float,
     sharing: Sharing | None = None,
 ) -> list[np.ndarray]:
-    """Return the row indices of the densest part of each component of a mixture.
+    """Return the row indices of the densest part of each component of a Gaussian mixture.
 
-    Density is measured in the first `n_features` columns; the others describe the target. The best
-    mixture has at most `max_components` components and is initialized from the seed. The unit is a
-    typical deviation of a column. Searches in the same table with the same seed and unit share
-    their results through `sharing`.
+    Parameters
+    ----------
+    table : ndarray of shape (n_rows, n_columns)
+        The rows. The first `n_features` columns are features, in which density is measured; the
+        others describe the target.
+    n_features : int
+        Number of features.
+    max_components : int
+        Largest number of components of the mixture.
+    criterion : {"bic", "bic/m"}
+        Criterion for the number of components; smaller is better.
+    seed : int
+        Seed for initializing the mixture.
+    unit : float
+        Typical deviation of a column.
+    sharing : Sharing, optional
+        Cache of results for the same table, seed and unit.
+
+    Returns
+    -------
+    list of ndarray of int
+        The parts; empty if no mixture could be fitted.
     """
     components = mixture_components(table, max_components, criterion, seed, unit, sharing)
     if components is None:
@@ -92,7 +111,7 @@ def dense_parts(
             rows = np.flatnonzero(labels == number)
             if not len(rows):
                 continue
-            # The radius is computed from the clustered rows, because fewer rows are farther apart.
+            # The radius depends on the number of rows, so it is computed from the clustered ones.
             clustered_rows = rows[_evenly(len(rows), _CLUSTERED_ROWS)]
             radius = first_radius(table[clustered_rows], unit)
             part = densest_cluster(table[clustered_rows, :n_features], radius, n_components)
@@ -115,7 +134,10 @@ def mixture_components(
     unit: float = 1.0,
     sharing: Sharing | None = None,
 ) -> tuple[int, np.ndarray] | None:
-    """Return the number of components of the best mixture and each row's component, or None."""
+    """Return the number of components of the best mixture and each row's component; None if none.
+
+    Mixtures have at least two components. The best one has the smallest value of the criterion.
+    """
     fitted_rows = table[_evenly(len(table), _MIXTURE_ROWS)]
 
     def fit(n_components: int) -> tuple[float, np.ndarray | None]:
@@ -136,9 +158,10 @@ def mixture_components(
 
 
 class Mixture:
-    """A mixture of normal distributions, from the share of each component in each row.
+    """Mixture of normal distributions, estimated from the responsibilities of its components.
 
-    `shares` has the shape (n_rows, n_components); `added_variance` is added in every column.
+    `shares`, of shape (n_rows, n_components), contains the responsibilities. `added_variance` is
+    added to the variance of every column.
     """
 
     def __init__(self, rows: np.ndarray, shares: np.ndarray, added_variance: float) -> None:
