@@ -1,6 +1,6 @@
 """Crash-safe files: written atomically, extended by complete lines, locked by one process.
 
-And what they say of the packages that they were made with.
+The module also returns the package versions that such files record.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 _LARGEST = int(sys.float_info.max)
-#: What a kept result says of where it was made.
+#: Packages whose versions are stored with results.
 _RESULTS_DEPEND_ON = (
     "skescore",
     "numpy",
@@ -88,9 +88,9 @@ def named_errors(path: Path) -> Iterator[None]:
 
 
 def check_regular(path: Path, where: str) -> None:
-    """Raise a ValueError for devices, pipes and sockets, which may never end.
+    """Raise a ValueError if a path is a device, pipe or socket, which may never end.
 
-    What is not there is left to whoever reads it.
+    A missing file raises no error here; reading it raises one.
     """
     try:
         kind = path.stat().st_mode
@@ -98,8 +98,8 @@ def check_regular(path: Path, where: str) -> None:
         return
     if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
         raise ValueError(
-            f"{where} is a device or a pipe, which cannot be read twice. Save what comes out of it "
-            "as a file, and name that."
+            f"{where} is a device or a pipe, which cannot be read twice. Save its content as a "
+            "file, and pass that file."
         )
 
 
@@ -111,7 +111,7 @@ def json_of(text: str | bytes, *, finite: bool = False) -> Any:
     text : str or bytes
         The JSON.
     finite : bool, default=False
-        Whether to refuse ``NaN``, ``Infinity`` and ``1e999`` as well.
+        Whether to also reject ``NaN``, ``Infinity`` and numbers such as ``1e999``.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def json_of(text: str | bytes, *, finite: bool = False) -> Any:
     def number(digits: str) -> float:
         value = float(digits)
         if finite and not math.isfinite(value):
-            raise ValueError(f"{digits} is no finite number")
+            raise ValueError(f"{digits} is not a finite number")
         return value
 
     def record(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -161,7 +161,7 @@ def json_of(text: str | bytes, *, finite: bool = False) -> Any:
 
 @contextmanager
 def try_lock(path: Path) -> Iterator[bool]:
-    """Hold a lock in the block, or fail at once if another process holds it."""
+    """Hold a lock in the block; yield False without waiting if another process holds it."""
     lock = FileLock(path)
     try:
         lock.acquire(blocking=False)
@@ -171,18 +171,19 @@ def try_lock(path: Path) -> Iterator[bool]:
     try:
         yield True
     finally:
-        # Deleted while it is held: whoever has opened it sees that, and makes another one.
+        # The file is deleted while the lock is held. A process that has opened it notices this and
+        # creates a new file.
         with suppress(OSError):
             path.unlink()
         lock.release()
 
 
 class LineFile:
-    """A text file that is extended by complete lines, so that interrupted runs can resume.
+    """Text file that is extended by complete lines, so that interrupted runs can resume.
 
-    Use it where a process may be killed at any moment. A line is written by one call and ends with
-    a line feed that it does not hold itself, so that the last line is whole exactly if the file
-    ends with one; a torn one is cut off when the file is opened again.
+    Use it if a process may be killed at any moment. Each line is written by one call and ends with
+    its only line feed, so the last line is complete if and only if the file ends with a line feed.
+    An incomplete last line is removed when the file is opened again.
 
     Examples
     --------
@@ -208,8 +209,8 @@ class LineFile:
             check(file_head)
         elif file_head != head:
             raise ValueError(
-                f"{path} begins with {file_head[:100]!r} instead of {head[:100]!r}: "
-                "move it away, or name another folder."
+                f"{path} begins with {file_head[:100]!r} instead of {head[:100]!r}. Move the file, "
+                "or name another folder."
             )
         if not complete:
             write_atomically(path, head + "\n")
@@ -221,19 +222,19 @@ class LineFile:
         data = line.encode("utf-8", errors="backslashreplace") + b"\n"
         with named_errors(self.path), self.path.open("ab", buffering=0) as file:
             written = file.write(data)
-            while written is not None and written < len(data):  # a signal came
+            while written is not None and written < len(data):  # interrupted by a signal
                 data = data[written:]
                 written = file.write(data)
 
 
 def package_versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages on which results depend."""
+    """Return the versions of Python and of the installed packages on which results depend."""
     versions = {name: _installed_version(name) for name in _RESULTS_DEPEND_ON}
     installed = {name: text for name, text in versions.items() if text is not None}
     return {"python": platform.python_version(), **installed}
 
 
-@functools.cache  # which reads and parses a file of each package
+@functools.cache  # looking up a version reads and parses a file
 def _installed_version(name: str) -> str | None:
     try:
         return version(name)

@@ -1,4 +1,4 @@
-"""Journal files that survive the end of a writing process."""
+"""Journal files that remain valid if a process is killed while it writes."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _JOURNAL_START = b'{"op_code":'
 
 
 class _Journal(JournalFileBackend):
-    """Journal file that survives the end of a writer and waits for the disk only once per trial.
+    """Journal file that stays valid if a writer is killed, and calls ``fsync`` once per trial.
 
-    Optuna's own backend waits for the disk after every line, some milliseconds for each attribute
-    of a trial, while other workers wait for the lock. Lines of a killed process are not lost; if
-    the machine stops, the lines since the end of the last trial may be.
+    Optuna's own backend calls ``fsync`` after every line. This takes milliseconds for each
+    attribute of a trial, while other workers wait for the lock. Lines of a killed process are not
+    lost. If the machine crashes, lines written since the end of the last trial may be lost.
     """
 
     def __init__(self, path: str) -> None:
-        # Symbolic links work on old network disks too, but need a privilege on Windows. Both locks
-        # use the same file as other programs with Optuna.
+        # Locks by symbolic links also work on old network file systems, but need a privilege on
+        # Windows. Both kinds of locks use the same file as Optuna, so other programs respect them.
         is_windows = os.name == "nt"
         self._lock_file = JournalFileOpenLock(path) if is_windows else JournalFileSymlinkLock(path)
         self._path = path
-        #: Whether the file was read successfully, so that it is a journal.
+        #: Whether the file was read successfully and is therefore a journal.
         self.in_use = False
         super().__init__(path, lock_obj=self._lock_file)
 
@@ -72,7 +72,7 @@ class _Journal(JournalFileBackend):
             self._lock_file.release()
 
     def _warn_of_old_lock(self) -> None:
-        """Warn of a lock so old that its owner has probably been killed."""
+        """Issue a warning if a lock is so old that its owner was probably killed."""
         lock = f"{self._path}.lock"  # as Optuna names it
         try:
             age = time.time() - os.lstat(lock).st_mtime
@@ -88,7 +88,7 @@ class _Journal(JournalFileBackend):
             )
 
 
-#: Seconds after which the owner of a lock has probably been killed; locks last milliseconds.
+#: Age in seconds of a lock whose owner was probably killed; locks usually last milliseconds.
 _OLD_LOCK = 5.0
 
 
@@ -115,7 +115,7 @@ def _open_journal(path: str) -> BaseStorage:
     if os.path.exists(path):
         with open(path, "rb") as file:
             begin = file.read(len(_JOURNAL_START))
-        # Another file must not be truncated like a journal with an incomplete line.
+        # A file of another kind must not be truncated like a journal with an incomplete line.
         if not _JOURNAL_START.startswith(begin):
             raise _journal_error(path, f"it begins with {begin!r}")
     try:
