@@ -1,4 +1,4 @@
-"""Measure how faithful at most 8 rules are to a regression model on 28 tables.
+"""Measure the fidelity of at most 8 rules to a regression model on 28 tables.
 
     python benchmarks/arena/fidelity_regression.py [--methods CART ...] [--jobs 1] [--seconds 3600]
         [--seeds 0 1] [--black-boxes random-forest hist-gradient-boosting] [--output FILE]
@@ -49,16 +49,27 @@ INTRO = """\
 # Fidelity in regression
 
 Written by `python benchmarks/arena/fidelity_regression.py` from
-[fidelity_regression.csv](fidelity_regression.csv). Each table of the suite `regression` is halved.
-A black box is fitted on the first half, and every method learns at most 8 rules from its
-predictions there; FIGS, which adds up its trees, may have 8 leaves in all of them together. R² is
-measured on the held-out half, against the black box (fidelity) and against the data (correctness).
-The table shows medians over tables of the means of a table's cells. *CART on queries* also queries
-the black box on 10,000 rows between random pairs of rows. *search, constants* is
-`ExtractorSearchCV(scoring="fidelity", max_rules=8)` with the extractors CART, GridEx, ITER and
-optimal trees. *search* has the default extractors, whose rules may predict by linear equations, so
-it is not comparable with trees. The query rows for the trees of every search were chosen on these
-tables, so the comparison is not independent.
+[fidelity_regression.csv](fidelity_regression.csv). Each table of the suite `regression` is divided
+into two halves. A black box is fitted on the first half, and every method learns at most 8 rules
+from its predictions there. FIGS, which adds the outputs of its trees, may have 8 leaves in total.
+R² is measured on the other half, against the black box (fidelity) and the data (correctness).
+A cell is one table, black box and seed. Fidelity and correctness are averaged over the cells of a
+table; the first table below shows their medians over the tables, the mean number of rules over the
+cells, and the median CPU time over the cells.
+
+- *CART on queries* also queries the black box on 10,000 rows between random pairs of rows.
+- *search, constants* is `ExtractorSearchCV(scoring="fidelity", max_rules=8)` with the extractors
+  CART, GridEx, ITER and optimal trees.
+- *search* has the default extractors. Their rules may predict by linear equations, so its results
+  are not comparable with those of trees.
+
+The generators of query rows for the trees of both searches were selected on these tables, so the
+comparison is not independent.
+"""
+COMPARISON = """\
+*Higher* and *lower* count the tables on which the mean fidelity of *search, constants* is higher or
+lower than that of the other method. p is the p-value of Wilcoxon's signed-rank test. The *even
+half* contains the tables at even positions in the order of their names, counted from 0.
 """
 
 
@@ -154,8 +165,8 @@ def format_page(rows: pd.DataFrame) -> str:
         cells = [f"{tables[name]:.3f}" for name in ("fidelity", "correctness")]
         cells += [f"{part['n_rules'].mean():.1f}", f"{part['cpu_seconds'].median():.2f}"]
         lines.append("| " + " | ".join([method, str(len(part)), *cells]) + " |")
-    lines += ["", "## Fidelity of *search, constants* and its rivals by table", ""]
-    lines += ["| rival | tables | higher | lower | p | higher, even half | lower, even half |"]
+    lines += ["", "## Fidelity of *search, constants* compared with other methods", "", COMPARISON]
+    lines += ["| method | tables | higher | lower | p | higher, even half | lower, even half |"]
     lines += ["| --- | --: | --: | --: | --: | --: | --: |"]
     means = means_of_tables(rows)
     for rival in ("CART", "CART on queries", "FIGS"):

