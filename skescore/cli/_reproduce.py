@@ -554,11 +554,7 @@ def _add_brex_options(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="number of rows of each formula, out of 4096 (default: 40)",
     )
-    size.add_argument(
-        "--full",
-        action="store_true",
-        help="size of the paper: all arities, 500 rows, networks for all formulas; takes hours",
-    )
+    size.add_argument("--full", action="store_true", help="use the paper's size; takes hours")
     parser.add_argument(
         "--tables",
         type=_numbers("table", 1, 5),
