@@ -724,7 +724,7 @@ def test_scorer_rejects_unfitted_estimators(model: Any) -> None:
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        ([0, 1, 1, 0, 1], r"labels of y \(0, 1\) is a class of the rules \('a', 'b'\).*encoded"),
+        ([0, 1, 1, 0, 1], r"labels of y \(0, 1\) is a class of the rules \('a', 'b'\).*Encode y"),
         ([None, "c", 3, "c", "c"], r"labels of y \('c', 3, None\)"),
         (["a", "b"], r"y must have shape \(5,\), one prediction per row, got \(2,\)"),
         ([["a"], ["b"], ["b"], ["a"], ["b"]], r"y must have shape \(5,\).*got \(5, 1\)"),
