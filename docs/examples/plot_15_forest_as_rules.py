@@ -2,8 +2,9 @@
 Read the rules of a forest
 ==========================
 
-A small forest is a set of rules that vote. Its rules can be scored and compared with a list that
-was extracted from the forest.
+A random forest is equivalent to a set of rules that vote: each leaf is a rule. This example scores
+the rules of small forests and compares them with short rule lists that CART extracts from the same
+forests.
 """
 
 import matplotlib.pyplot as plt
@@ -18,7 +19,7 @@ sizes, results = (1, 2, 4, 8), {"forest": [], "extracted": []}
 for n_trees in sizes:
     forest = RandomForestClassifier(n_trees, max_depth=3, random_state=0).fit(X, y)
     rules = as_ruleset(forest)
-    assert (rules.predict(X) == forest.predict(X)).all()  # the same model
+    assert (rules.predict(X) == forest.predict(X)).all()
     extractor = CARTExtractor(forest, max_leaf_nodes=3, random_state=0).fit(X)
     results["forest"].append((len(rules), scorer(forest, X, y)["ice"]))
     results["extracted"].append((extractor.n_rules_, scorer(extractor, X, y)["ice"]))
