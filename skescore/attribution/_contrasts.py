@@ -1,4 +1,4 @@
-"""What rows are compared with, and what a model decides between rows and their contrasts."""
+"""Contrasts of rows, and decisions of a model for rows that take some values of a contrast."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = [
     "with_threshold",
 ]
 
-#: Distances that are alive at a time.
+#: Largest number of distances that are in memory at the same time.
 _CELLS = 1 << 24
 
 
 def label_function(model: Any) -> Callable[[Any], NDArray[Any]]:
-    """Return a function that maps rows to labels; the model gets copies that it may change."""
+    """Return a function that maps rows to labels; the model gets copies of the rows."""
     predict = getattr(model, "predict", model)
     if isinstance(model, type) or not callable(predict):
         raise TypeError(
@@ -52,14 +52,14 @@ def label_function(model: Any) -> Callable[[Any], NDArray[Any]]:
         if y_pred.shape != (len(rows),):
             raise ValueError(
                 f"model must predict one label for each of {len(rows)} rows, got an array of shape "
-                f"{y_pred.shape!r}. Models of several outputs are explained one at a time."
+                f"{y_pred.shape!r}. Explain the outputs of a model one at a time."
             )
         if _finite(y_pred).dtype.kind == "f":
             is_integer = y_pred == np.round(y_pred)
             if not is_integer.all():
                 raise ValueError(
-                    f"model must predict labels, got {float(y_pred[~is_integer][0])!r}. Of scores "
-                    "take the decision: lambda X: scores(X) > 0.5."
+                    f"model must predict labels, got {float(y_pred[~is_integer][0])!r}. Convert "
+                    "scores to decisions: lambda X: scores(X) > 0.5."
                 )
         return y_pred
 
@@ -73,8 +73,7 @@ def _finite(y_pred: NDArray[Any]) -> NDArray[Any]:
     ):
         got = "complex numbers" if kind == "c" else "None" if kind == "O" else "NaN or infinity"
         raise ValueError(
-            f"model must predict a label for every row, got {got}. Leave out the rows that it "
-            "cannot decide."
+            f"model must predict a label for every row, got {got}. Leave out rows without a label."
         )
     return y_pred
 
@@ -85,7 +84,7 @@ def with_threshold(model: Any, threshold: float) -> Any:
     if not callable(predict):
         raise TypeError(
             f"threshold needs a model with predict_proba, got {model!r}. Pass a function that "
-            "gives one column of probabilities per class, or no threshold."
+            "returns one column of probabilities per class, or no threshold."
         )
 
     def decide(rows: Any) -> NDArray[np.int64]:
@@ -104,9 +103,9 @@ def with_threshold(model: Any, threshold: float) -> Any:
 class ContrastPairs:
     """Rows with their contrasts, and decisions for rows whose features take the contrast's values.
 
-    `contrast` is one row for all or one for each; rows of zeros and ones have their opposites if it
-    is None. `differs` tells where a row and its contrast are not the same, `n_queries` counts the
-    points that the model was queried about.
+    `contrast` is one row for all rows, or one per row. If it is None, the rows must hold zeros and
+    ones, and the contrast has the opposite values. `differs` marks the values in which a row and
+    its contrast differ, and `n_queries` counts the points that the model predicted.
     """
 
     def __init__(self, model: Any, X: Any, contrast: Any, max_batch: int) -> None:
@@ -146,24 +145,30 @@ class ContrastPairs:
         return pd.concat(columns, axis=1).set_axis(self._both.columns, axis=1)
 
     def decisions(self) -> NDArray[Any]:
-        """Return the decisions of the model on the rows; they are queried once."""
+        """Return the decisions of the model for the rows; the model is queried only once."""
         if self._own is None:
             row_index = np.repeat(np.arange(self.n_rows)[:, None], self.n_features, axis=1)
             self._own = self.predict_mixed(row_index)
         return self._own
 
     def changes(self, index: NDArray[np.int64], flipped: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return whether flips of features (n, n_features) change the decisions of rows (n,)."""
+        """Return whether the flipped features change the decisions of rows.
+
+        `index` has shape (n,), and `flipped` has shape (n, n_features).
+        """
         changed = np.empty(len(index), dtype=np.bool_)
         row_decisions = self.decisions()
-        for part in batches(len(index), self._max_batch):  # whose points are alive together
+        for part in batches(len(index), self._max_batch):  # limits the points in memory
             at = index[part, None]
             points = np.where(flipped[part], self._partner[at], at)
             changed[part] = self.predict_mixed(points) != row_decisions[index[part]]
         return changed
 
     def two_valued(self) -> NDArray[np.int64]:
-        """Return the columns with two values in rows and contrasts; none if a column has more."""
+        """Return the columns with two values; empty if any column has more than two.
+
+        Values of the rows and of the contrasts count.
+        """
         largest = self._codes.max(axis=0, initial=0)
         return np.flatnonzero(largest == 1) if (largest <= 1).all() else np.array([], dtype=int)
 
@@ -175,7 +180,7 @@ class ContrastPairs:
         n_points = 1 << len(columns)
         indices = np.zeros((n_points, self.n_features), dtype=np.int64)
         for bit, column in enumerate(columns):
-            second = int(self._codes[:, column].argmax())  # codes count from 0: the first is at 0
+            second = int(self._codes[:, column].argmax())  # the first value is that of row 0
             indices[:, column] = np.where(np.arange(n_points) >> bit & 1, second, 0)
         table = pd.factorize(self.predict_mixed(indices))[0]
         codes = self._codes[: self.n_rows, columns] @ (1 << np.arange(len(columns)))
@@ -236,10 +241,10 @@ def _opposite(rows: Any) -> Any:
     values = rows.to_numpy() if isinstance(rows, pd.DataFrame) else rows
     if values.dtype != np.bool_ and not np.isin(values, (0, 1)).all():
         raise ValueError(
-            "X must hold zeros and ones where no contrast is given, got other values. Pass "
-            "contrast=: the row, or rows, whose values a flipped feature takes, such as "
-            "X_train.median() or nearest_contrasts(model, X, X_train). BReX finds the nearest by "
-            "itself with background=X_train."
+            "X must hold zeros and ones if there is no contrast, got other values. Pass contrast: "
+            "the row, or one row per row of X, whose values flipped features take, such as "
+            "X_train.median() or nearest_contrasts(model, X, X_train). With background=X_train, "
+            "BReX finds the nearest contrasts itself."
         )
     if not isinstance(rows, pd.DataFrame):
         return ~rows if values.dtype == np.bool_ else 1 - rows
@@ -264,7 +269,7 @@ def _contrasts_of(rows: Any, contrast: Any) -> Any:
 
 
 def _like(other: pd.Series, column: pd.Series) -> pd.Series:
-    """Convert values of a contrast to the type of their column."""
+    """Convert a column of the contrast to the type of the same column of the rows."""
     complaint = (
         f"contrast must fit the columns of X, got {other.iloc[0]!r} for {column.name!r} of type "
         f"{column.dtype}. Pass values that the column can hold."
@@ -301,35 +306,35 @@ def typical_row(background: Any, how: str) -> Any:
 def nearest_contrasts(model: Any, X: Any, background: Any, *, max_batch: int = 8192) -> Any:
     """Find for each row the nearest background row with another decision.
 
-    Use it for the `contrast` of `responsibility`: the degrees then tell which features separate a
-    row from the closest case that was decided otherwise. A typical row of one class, or a median,
-    may be decided as the row is, and then there may be nothing to explain.
+    Use it for the `contrast` of `responsibility`. The degrees of responsibility then show which
+    features separate a row from the closest case with another decision. A typical row of a class,
+    or a median, may have the same decision as the row, and then there may be nothing to explain.
 
     Parameters
     ----------
     model : Formula, estimator or callable
-        What decides, as in `responsibility`.
+        The model, as in `responsibility`.
     X : array-like or DataFrame, shape (n_rows, n_features)
         The rows.
     background : array-like or DataFrame, shape (n_background, n_features)
-        Where to look, such as the training rows.
+        Candidates for contrasts, such as the training rows.
     max_batch : int, default=8192
-        Rows per query of the model, at most.
+        Largest number of rows per query of the model.
 
     Returns
     -------
     ndarray or DataFrame, shape (n_rows, n_features)
-        One background row for each row. Of several nearest ones it is the first.
+        One background row for each row; the first of several nearest ones.
 
     Raises
     ------
     ValueError
-        If the background decides every row as a row of `X` is decided, or columns do not fit.
+        If all background rows have the same decision as a row of `X`, or the columns do not match.
 
     Notes
     -----
-    The distance is the sum of absolute differences of numbers, each in standard deviations of the
-    background, and of one for each column of names that differs.
+    The distance is the sum over the columns. A numeric column adds the absolute difference, in
+    standard deviations of the background. Any other column adds 1 if the values differ.
 
     Examples
     --------
@@ -348,7 +353,7 @@ def nearest_contrasts(model: Any, X: Any, background: Any, *, max_batch: int = 8
     return select_values(all_rows, chosen[:, 0])
 
 
-#: The squares of larger numbers are no floats.
+#: Largest number whose distances are computed; squares of larger numbers would overflow.
 _LARGEST = 1e150
 
 
@@ -357,8 +362,9 @@ def nearest_rows(
 ) -> tuple[Any, NDArray[np.int64]]:
     """Find for each row the nearest background rows with another decision.
 
-    Returns the table of rows and background below it, and the indices of the found rows in it, the
-    nearest first, of shape (n_rows, n_nearest); -1 where there are no more.
+    Returns a table with the rows followed by the background, and the indices in this table of the
+    nearest background rows. The indices have shape (n_rows, n_nearest), the nearest first; they are
+    -1 if there are fewer such rows.
     """
     n_rows, candidates = len(X), background_rows(X, background)
     all_rows = stacked(X, candidates)
@@ -381,8 +387,8 @@ def nearest_rows(
             observed = numbers[~np.isnan(numbers)]
             if np.abs(observed).max(initial=0.0) > _LARGEST:
                 raise ValueError(
-                    f"X and background must hold numbers of size {_LARGEST:g} at most, as "
-                    "distances between others are none, got "
+                    f"X and background must hold numbers up to {_LARGEST:g}, because distances "
+                    "between larger ones would overflow, got "
                     f"{observed[np.abs(observed).argmax()].item()!r}."
                 )
             observed = numbers[n_rows:][~np.isnan(numbers[n_rows:])]
@@ -395,7 +401,7 @@ def nearest_rows(
         distance = np.zeros((part.stop - part.start, len(candidates)))
         for numeric, values in coded:
             apart = np.abs(values[part, None] - values[n_rows:])
-            # What is missing on one side only is as different as another category.
+            # A value that is missing in only one of two rows counts as a difference of 1.
             unknown = np.isnan(values[part, None]) != np.isnan(values[n_rows:])
             apart = np.where(np.isnan(apart), unknown, apart)
             distance += apart if numeric else apart > 0
@@ -405,8 +411,8 @@ def nearest_rows(
             row = part.start + int(np.argmax(alone))
             raise ValueError(
                 f"background must have a row with another decision than row {row} of X, got "
-                f"{labels[[row]].tolist()[0]!r} in all {len(candidates)}. "
-                "Pass more rows, or contrast=."
+                f"{labels[[row]].tolist()[0]!r} for all {len(candidates)}. Pass more background "
+                "rows, or a contrast."
             )
         order = np.argsort(distance, axis=1, kind="stable")[:, :n_nearest]
         is_finite = np.isfinite(np.take_along_axis(distance, order, axis=1))

@@ -1,8 +1,9 @@
-"""Small flip sets of models that only take complete rows, found by shrinking random ones.
+"""Search for small flip sets of models that need complete rows, by shrinking random sets.
 
-Sets of features are the bits of a number. A search is a generator: it yields sets to flip and is
-sent whether the decision changed, so that all rows' queries share the calls of the model. Its
-parts are generators too, which yield what must be known before they go on.
+A flip set is a set of features; the decision changes if they take the values of the contrast. Sets
+are represented by the bits of an integer. A search is a generator: it yields sets to test, and
+receives whether they change the decision. The queries of all rows therefore share calls of the
+model. The steps of a search are generators too, and yield the sets whose results they need.
 """
 
 from __future__ import annotations
@@ -21,22 +22,23 @@ from skescore.attribution._contrasts import ContrastPairs
 
 __all__ = ["FoundFlips", "search_flip_sets"]
 
-#: Random sets before all pairs are tried, if nothing flips.
+#: Largest number of random sets that are tested before all pairs, if none changes the decision.
 _COLD_TRIES = 20
-#: Attempts on a feature without a set, on one with a larger set, and in vain one after another.
+#: Largest number of attempts for a feature in no flip set, for one in larger sets only, and of
+#: consecutive attempts without a new flip set.
 _TRIES, _LARGE_TRIES, _VAIN_TRIES = 14, 2, 200
-#: All parts of sets up to this size are looked at.
+#: Largest size of flip sets of which all subsets are tested.
 _VERIFIED = 4
-#: From this size on, a set loses several features at a time; from this one on, all that may go are
-#: queried at once, as sets that wide would take too many calls of the model.
+#: Larger sets than the first number lose several features at a time. For larger sets than the
+#: second, all chunks are queried at once, because one call per chunk would take too long.
 _COARSE, _WIDE = 8, 64
-#: Targets that are looked into at a time: one per so many features, and at most so many. Beyond
-#: the first, they do not know yet what the others find, so that narrow rows have only one.
+#: Number of features per target feature that is searched concurrently, and largest number of such
+#: targets. Concurrent searches do not use each other's results, so short rows have only one.
 _PER_LANE, _MOST_LANES = 8, 32
-#: Pairs may take this share of the queries.
+#: Largest share of the queries for pairs.
 _PAIR_SHARE = 0.5
 
-#: A search, sent whether sets flip; parts of it, which look that up; and those that return a set.
+#: Generators: a search, which receives results; its steps; and steps that return a set.
 Search = Generator[list[int], list[bool], None]
 Steps = Generator[list[int], None, None]
 SetSteps = Generator[list[int], None, int]
@@ -45,11 +47,11 @@ SetSteps = Generator[list[int], None, int]
 class FoundFlips(NamedTuple):
     """Flip sets found for one row."""
 
-    #: Flip sets, as sorted features, of which no part is known to be one.
+    #: Flip sets as sorted features. No proper subset is known to be a flip set.
     sets: list[tuple[int, ...]]
-    #: Of each, whether all its parts have been looked at.
+    #: Whether all proper subsets of each flip set were tested, so that it is minimal.
     exact: list[bool]
-    #: All sets of up to so many features have been tried, or contain one that flips.
+    #: All sets with at most this number of features were tested, or contain a flip set.
     complete: int
     queries: int
     #: Whether the budget ended the search.
@@ -78,10 +80,11 @@ class FlipSearch:
         self.size: dict[int, int] = {}
         self.complete = 0
         self.exhausted = False
-        #: Features that do not flip the decision alone.
+        #: Features that do not change the decision alone.
         self.open: list[int] = []
 
     def _look_up(self, sets: list[int]) -> Generator[list[int], None, list[bool]]:
+        """Return whether sets are flip sets; yield those that are not known yet."""
         new = [members for members in dict.fromkeys(sets) if members not in self.known]
         if new:
             yield new
@@ -104,6 +107,7 @@ class FlipSearch:
             self.known.update(zip(requests, (yield requests), strict=True))
 
     def _plan(self) -> Steps:
+        """Yield the queries of the whole search, without a budget."""
         singles = [1 << i for i in range(self.n_features)]
         for member, alone in zip(singles, (yield from self._look_up(singles)), strict=True):
             if alone:
@@ -132,7 +136,11 @@ class FlipSearch:
         return True
 
     def _find_any(self, tries: int) -> Steps:
-        """Test random sets until one with several features flips the decision."""
+        """Test up to `tries` random sets until a flip set with several features is known.
+
+        The sets contain half, a quarter or three quarters of the features that do not change the
+        decision alone. Flip sets are reduced to minimal ones and recorded.
+        """
         for number in range(tries):
             if any(size > 1 for size in self.size.values()):
                 return
@@ -140,7 +148,7 @@ class FlipSearch:
             members = sum(member for member in self.open if self.random.random() < share)
             if members:
                 yield from self._look_into(members, 0)
-            if len(self.known) >= 1 << len(self.open) - 1:  # most sets have been seen
+            if len(self.known) >= 1 << len(self.open) - 1:  # most sets have been tested
                 return
 
     def _pairs(self) -> Steps:
@@ -157,9 +165,9 @@ class FlipSearch:
             self.complete = len(self.open)
 
     def _find_rest(self) -> Steps:
-        """Search for sets with features that are in no flip set, or in large ones only.
+        """Search for flip sets of features that are in none, or only in large ones.
 
-        Several lanes at once, whose queries go to the model together.
+        Several searches run concurrently, and share the calls of the model.
         """
         tries = dict.fromkeys(self.open, 0)
         n_lanes = max(1, min(_MOST_LANES, len(self.open) // _PER_LANE))
@@ -167,13 +175,13 @@ class FlipSearch:
         requests = [(lane, sets) for lane in lanes if (sets := next(lane, None)) is not None]
         while requests:
             yield list(dict.fromkeys(members for _, sets in requests for members in sets))
-            # What one lane queried, the next need not query again.
+            # The results of one search are known to the next.
             requests = [
                 (lane, sets) for lane, _ in requests if (sets := next(lane, None)) is not None
             ]
 
     def _lane(self, tries: dict[int, int]) -> Steps:
-        """Search for sets with each target feature, in order of the number of attempts."""
+        """Search for flip sets with a target feature, preferring features with few attempts."""
         vain = 0
         while vain < _VAIN_TRIES:
             requests = [
@@ -194,7 +202,7 @@ class FlipSearch:
             vain = 0 if len(self.sets) > before else vain + 1
 
     def _independent(self, target: int) -> int:
-        """Draw a set with the target that contains no known flip set."""
+        """Draw a random set that contains the target but no known flip set."""
         size = self.size.get(target)
         max_size = len(self.open)
         if size is not None:
@@ -211,7 +219,7 @@ class FlipSearch:
         return members
 
     def _shrink(self, members: int, last: int) -> SetSteps:
-        """Remove features from a flip set as long as it flips; remove `last` last."""
+        """Reduce a flip set to a minimal one; try to remove the feature `last` after the others."""
         while members.bit_count() > _WIDE:
             before = members
             members = yield from self._shrink_widely(members, last)
@@ -269,7 +277,7 @@ class FlipSearch:
         return members
 
     def _record(self, members: int) -> Steps:
-        """Record a minimal flip set."""
+        """Record a flip set, or the smaller ones that tests of its subsets reveal."""
         size = members.bit_count()
         if members in self.sets:
             return
@@ -298,7 +306,7 @@ class FlipSearch:
             self.size[member] = min(self.size.get(member, size), size)
 
     def result(self, columns: NDArray[np.int64]) -> FoundFlips:
-        """Return the flip sets; feature i of the search is `columns[i]` of the rows."""
+        """Return the flip sets of the row; feature i of the search is its column `columns[i]`."""
         flipping = [members for members, flips in self.known.items() if flips]
         flip_sets, exact = [], []
         for members in self.sets:
@@ -321,7 +329,7 @@ def search_flip_sets(
 ) -> list[FoundFlips]:
     """Search for small flip sets of all rows, with one model call per step of all searches.
 
-    `keys` are what the drawing of each row depends on; `max_queries` holds for each row.
+    `keys` are the seeds of the rows; `max_queries` is the limit for each row.
     """
     columns = [np.flatnonzero(row) for row in pairs.differs]
     searches = [

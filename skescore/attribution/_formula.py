@@ -675,7 +675,7 @@ class Formula:
         Parameters
         ----------
         coding : {"01", "+-1"}, default="01"
-            How false and true are written in the rows.
+            Values that stand for false and true in the rows.
 
         Returns
         -------
@@ -691,17 +691,17 @@ class Formula:
 
 
 class FormulaClassifier(ClassifierMixin, BaseEstimator):
-    """A formula as a scikit-learn classifier.
+    """Scikit-learn classifier that predicts by a Boolean formula.
 
-    Use it where a fitted classifier is required: extractors, explainers, searches. There is nothing
-    to learn, so `fit` only checks the formula.
+    Use it if a fitted classifier is required, as by extractors, explainers and searches. There is
+    nothing to learn, so `fit` only checks the parameters.
 
     Parameters
     ----------
     formula : Formula
         The formula that predicts.
     coding : {"01", "+-1"}, default="01"
-        How false and true are written in the rows.
+        Values that stand for false and true in the rows: 0 and 1, or -1 and +1.
 
     Attributes
     ----------
@@ -725,7 +725,7 @@ class FormulaClassifier(ClassifierMixin, BaseEstimator):
         self.coding = coding
 
     def fit(self, X: Any = None, y: Any = None) -> FormulaClassifier:
-        """Check the formula; there is nothing to learn.
+        """Check the parameters; there is nothing to learn.
 
         Parameters
         ----------
@@ -761,7 +761,7 @@ class FormulaClassifier(ClassifierMixin, BaseEstimator):
         ndarray of int, shape (n_rows,)
             The labels.
         """
-        self.fit()  # fitting changes no prediction
+        self.fit()  # checks the parameters, which may have changed
         if self.coding == "01":
             return self.formula.predict(X)
         rows = np.asarray(X)
@@ -773,7 +773,7 @@ class FormulaClassifier(ClassifierMixin, BaseEstimator):
         return self.formula.predict(rows > 0)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Predict the probabilities of 0 and 1, which are 0 or 1.
+        """Return the probabilities of the classes 0 and 1, which are always 0 or 1.
 
         Parameters
         ----------

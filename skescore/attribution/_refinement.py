@@ -1,7 +1,7 @@
-"""Passes of B-ReX over many rows at once, and what the predictions on masks prove.
+"""Passes of B-ReX over many rows at once, and bounds that the predictions for masks prove.
 
-Blocks of features that matter are cut into smaller ones; no mask is queried twice, nor what follows
-from other masks.
+Blocks of features that affect the decision are divided into smaller ones. No mask is queried twice,
+and none is queried whose result follows from other masks.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ __all__ = [
     "refine",
 ]
 
-#: Words that a comparison of new masks with known ones may take.
+#: Largest number of 64-bit words in one comparison of new masks with known ones.
 _WORDS = 1 << 22
-#: Float noise of sums of weights.
+#: Tolerated rounding error of sums of weights.
 _TOLERANCE = 1e-12
-#: Features of which all sets are looked at for proofs.
+#: Largest number of features for proofs, which consider all sets of features.
 MOST_PROVEN = 16
 
 Index = NDArray[np.int64]
@@ -40,11 +40,30 @@ Floats = NDArray[np.float64]
 
 
 class MaskCache:
-    """Cache of whether masks keep the decisions of rows; each mask is queried once.
+    """Cache that stores for each row which masks keep its decision, and queries each mask once.
 
-    With `inference`, a part of a mask that keeps the decision is known to keep it too. `queries`
-    counts the masks of each row, the row as it is included; `exhausted` tells where `max_queries`
-    left one open.
+    A mask is a set of features that are replaced by the values of the contrast.
+
+    Parameters
+    ----------
+    query : callable
+        Function of row indices and masks that returns whether each mask keeps the decision.
+    n_rows : int
+        Number of rows.
+    n_features : int
+        Number of features.
+    inference : bool
+        Whether to infer results: a subset of a mask that keeps the decision is assumed to keep it,
+        and a superset of a mask that changes it is assumed to change it.
+    max_queries : int or None
+        Largest number of queries per row.
+
+    Attributes
+    ----------
+    queries : ndarray of int, shape (n_rows,)
+        Number of queries of each row, including one for the unmasked row.
+    exhausted : ndarray of bool, shape (n_rows,)
+        Whether `max_queries` prevented a query of the row.
     """
 
     def __init__(
@@ -62,16 +81,17 @@ class MaskCache:
         self._known: dict[bytes, bool] = {}
         self.queries = np.ones(n_rows, dtype=np.int64)
         self.exhausted = np.zeros(n_rows, dtype=np.bool_)
-        # By whether they keep the decision, the masks of each row. Of what is not there yet,
-        # nothing is a part (but the empty mask, which keeps everything), and it is a part of
-        # nothing, as the spare bit of masks is never set.
+        # Masks of each row, by whether they keep the decision. Unused entries must not lead to
+        # inferences: those of masks that keep the decision are empty, so only the empty mask is a
+        # subset of them. Those of masks that change it have all bits set, including a spare bit
+        # that is not set in any mask, so they are not a subset of any mask.
         shape = (n_rows, 4, n_features // 64 + 1)
         self._fill = {True: np.uint64(0), False: ~np.uint64(0)}
         self._sets = {is_same: np.full(shape, fill) for is_same, fill in self._fill.items()}
         self._counts = {is_same: np.zeros(n_rows, dtype=np.int64) for is_same in self._fill}
 
     def same(self, index: Index, masks: Masks) -> NDArray[np.int8]:
-        """Return 1 where masks keep the rows' decisions, 0 where not, -1 beyond the limit."""
+        """Return 1 for masks that keep the row's decision, 0 for others, -1 beyond the limit."""
         words = packed(masks)
         cached = np.full(len(index), -1, dtype=np.int8)
         cached[~masks.any(axis=1)] = 1
@@ -101,6 +121,7 @@ class MaskCache:
         return cached
 
     def _infer(self, index: Index, words: Words, cached: NDArray[np.int8]) -> None:
+        """Set the results in `cached` that follow from known masks."""
         n_known = max(sets.shape[1] for sets in self._sets.values())
         for part in batches(len(index), _WORDS // (n_known * words.shape[1])):
             new, at = words[part, None, :], index[part]
@@ -110,7 +131,7 @@ class MaskCache:
             cached[part][beyond & ~inside] = 0
 
     def _learn(self, index: Index, words: Words, is_same: NDArray[np.bool_]) -> None:
-        """Store the masks of each row after its earlier ones."""
+        """Append the results of queries to the known masks of their rows."""
         for kind, chosen in ((True, is_same), (False, ~is_same)):
             at, masks = index[chosen], words[chosen]
             if not len(at):
@@ -130,9 +151,10 @@ class MaskCache:
             np.maximum.at(self._counts[kind], at, slots + 1)
 
     def implied(self, n_features: int) -> tuple[Words, Words]:
-        """Return for all sets whether the cache implies that they keep or change the decision.
+        """Return two tables of all masks: those that are implied to keep, and to change, decisions.
 
-        The tables have shape (2**n_features, words); row r is bit r % 64 of word r // 64.
+        The tables have shape (2**n_features, n_words). The entry for row r of X is bit r % 64 of
+        word r // 64.
         """
         n_words = -(-len(self.queries) // 64)
         tables = []
@@ -159,18 +181,18 @@ class Certificates(NamedTuple):
 
 
 def cut(parts: Masks, weights: Floats, draws: Floats, n_blocks: int) -> NDArray[np.int64]:
-    """Split sets of features at random into up to `n_blocks` blocks of similar weight.
+    """Divide sets of features at random into up to `n_blocks` blocks of similar weight.
 
-    `weights` tell how much responsibility is believed to sit where, `draws` are random numbers.
-    Returned is the index of each feature's block, -1 outside the set.
+    `weights` are estimates of the responsibilities of features, and `draws` are random numbers.
+    Returns the index of each feature's block, -1 for features outside the set.
     """
     n, n_features = parts.shape
     counts = parts.sum(axis=1)
     weights = np.where(parts, weights, 0.0)
     sums = weights.sum(axis=1, keepdims=True)
     weights = np.where(sums > 0, weights / np.where(sums > 0, sums, 1.0), parts / counts[:, None])
-    # Smallest first of exponentials with these rates is a weighted order without replacement;
-    # features without weight come last, in random order.
+    # Sorting exponential variables with these rates draws a weighted order without replacement.
+    # Features without weight come last, in random order.
     rank = np.full(parts.shape, np.inf)
     np.divide(-np.log(draws), weights, out=rank, where=weights > 0)
     fractions = -np.log(draws) / -np.log(2.0**-54)
@@ -189,7 +211,7 @@ def cut(parts: Masks, weights: Floats, draws: Floats, n_blocks: int) -> NDArray[
         filled[full] = 0.0
     positions = np.empty_like(order)
     np.put_along_axis(positions, order, np.arange(n_features)[None, :], axis=1)
-    # One block alone would never get smaller.
+    # A set that is a single block would never become smaller, so it is divided in two.
     alone = (labels.max(axis=1) == 0) & (counts > 1)
     at = 1 + (draws[:, 0] * (counts - 1)).astype(np.int64)
     labels = np.where(alone[:, None] & parts, positions >= at[:, None], labels)
@@ -206,11 +228,12 @@ def refine(
     n_blocks: int,
     keep_witness: bool,
 ) -> tuple[Floats, Certificates]:
-    """Run pass number `stream` level by level, with all rows and blocks of a level together.
+    """Run pass number `stream`, level by level; all rows and blocks of a level share queries.
 
-    `keys` are what random numbers depend on, `weights` the responsibilities so far, which guide the
-    cuts. With `keep_witness` the masks that made the decision depend on a block stay on while it is
-    refined, and there are certificates. Returned are the responsibilities of this pass, and these.
+    `keys` are the seeds of the rows, and `weights` are the responsibilities so far, which guide the
+    cuts. With `keep_witness`, the mask under which the decision depends on a block remains active
+    while the block is refined, and certificates are collected. Returns the responsibilities of this
+    pass, and the certificates.
     """
     n, n_features = weights.shape
     values = np.zeros((n, n_features))
@@ -251,13 +274,13 @@ def refine(
 def _smallest(
     cache: MaskCache, index: Index, masks: Masks, labels: NDArray[np.int64], n_blocks: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return a smallest set of blocks that makes the decision depend on each block.
+    """Find for each block a smallest set of other blocks whose masking makes the block decisive.
 
-    Sets of blocks are the bits of a number; -1 where there are none.
+    Returns the sizes of these sets, -1 if there is none, and the sets as bits of an integer.
     """
     n = len(index)
     n_used = labels.max(axis=1) + 1
-    same = np.full((n, 1 << n_blocks), -2, dtype=np.int8)  # -2: not wanted yet
+    same = np.full((n, 1 << n_blocks), -2, dtype=np.int8)  # -2: not queried yet
     same[:, 0] = 1
     sizes = np.full((n, n_blocks), -1, dtype=np.int64)
     witnesses = np.zeros((n, n_blocks), dtype=np.int64)
@@ -301,9 +324,9 @@ def _smallest(
 class Evidence(NamedTuple):
     """Witnesses and their sizes by row and feature, with proven bounds on the sizes.
 
-    `min_sizes` is the smallest number of other masked features that agrees with the predictions,
-    -1 if none does. `proven` marks entries whose size is proven to be smallest, or for which no
-    witness exists.
+    `min_sizes` is a lower bound on the number of other masked features, from all predictions; -1 if
+    no witness is possible. `proven` marks entries whose size is proven to be smallest, or for which
+    no witness exists.
     """
 
     sizes: Index
@@ -325,16 +348,17 @@ def fewest_masked(certificates: Certificates, n_rows: int, n_features: int) -> t
     deciding[index, features] = True
     masks = masks & deciding[index]
     counts = masks.sum(axis=1)
-    order = np.argsort(-counts, kind="stable")  # Later writes win, so the smallest is last.
+    order = np.argsort(-counts, kind="stable")  # the smallest is last, because later writes win
     sizes[index[order], features[order]] = counts[order]
     witnesses[index[order], features[order]] = masks[order]
     return sizes, witnesses
 
 
 def evidence(cache: MaskCache, sizes: Index, witnesses: Masks) -> Evidence:
-    """Improve the witnesses by the implications of all predictions.
+    """Improve witnesses by the implications of all predictions.
 
-    It holds where a part of a mask that keeps the decision keeps it too, as in strong Kleene logic.
+    The result is valid if every subset of a mask that keeps the decision keeps it too, as in strong
+    Kleene logic.
     """
     n, n_features = sizes.shape
     same, change = cache.implied(n_features)
@@ -352,7 +376,7 @@ def evidence(cache: MaskCache, sizes: Index, witnesses: Masks) -> Evidence:
         witness = _first(same[without] & change[added], n)
         shown_size = np.where(witness < 0, -1, popular[without[witness]])
         proven[:, feature] = shown_size == min_sizes[:, feature]
-        # A count below what is possible at all is refuted, as is one where nothing is possible.
+        # A size is refuted if it is below the lower bound, or if no witness is possible.
         old = sizes[:, feature]
         refuted = (old >= 0) & ((min_sizes[:, feature] < 0) | (old < min_sizes[:, feature]))
         better = (witness >= 0) & ((old < 0) | refuted | (shown_size < old))

@@ -59,7 +59,7 @@ def test_averaged_responsibility_accepts_small_backgrounds() -> None:
     attribution = averaged_responsibility(decide, [[5, 5, 5], [-5, 5, 5]], background)
     assert attribution.n_contrasts.tolist() == [1, 3]
     assert attribution.values.tolist() == [[1.0, 0.0, 0.0]] * 2
-    with pytest.raises(ValueError, match="another decision than row 0 of X, got True in all 3"):
+    with pytest.raises(ValueError, match="another decision than row 0 of X, got True for all 3"):
         averaged_responsibility(decide, [[5, 5, 5]], background[1:])
 
 
@@ -106,8 +106,8 @@ def test_averaged_responsibility_rejects_invalid_parameters(name: str, value: An
 @pytest.mark.parametrize(
     ("rows", "labels", "message"),
     [
-        ([[np.inf, 1.0]], [0], "numbers of size 1e\\+150 at most.*got inf"),
-        ([[-1e200, 1.0]], [0], "numbers of size 1e\\+150 at most.*got -1e\\+200"),
+        ([[np.inf, 1.0]], [0], "numbers up to 1e\\+150.*got inf"),
+        ([[-1e200, 1.0]], [0], "numbers up to 1e\\+150.*got -1e\\+200"),
         ([[]], [0], r"X must be rows of features, got shape \(1, 0\)"),
         ([[1.0, 1.0]], [None], "a label for every row, got None"),
         ([[1.0, 1.0]], [1j], "a label for every row, got complex numbers"),
