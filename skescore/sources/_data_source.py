@@ -1,4 +1,4 @@
-"""Data sources: where rows are, and how they are read. The backend is chosen here alone."""
+"""Data sources: the location of rows, and the backend that reads them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ __all__ = [
 
 
 class TableSource(TableQueries):
-    """A table that a database sums with queries, without handing over its rows."""
+    """Table of a database that computes sums by queries and returns no rows."""
 
     def reduce(self, reducer: Reducer[Result]) -> Result:
         """Return the result of a reducer for all rows."""
@@ -62,9 +62,17 @@ class TableSource(TableQueries):
 
 
 class StreamedTableSource(TableSource):
-    """A table of a database in this process, which NumPy sums faster than queries.
+    """Table of a database in this process, whose rows NumPy sums faster than queries.
 
-    The database reads the rows and assigns them to nodes on all processors.
+    The database reads the rows and assigns them to nodes, using all processors. NumPy adds them up
+    in batches.
+
+    Parameters
+    ----------
+    *arguments
+        Arguments of :class:`TableQueries`.
+    batch_size : int
+        Number of rows per batch.
     """
 
     def __init__(self, *arguments: Any, batch_size: int) -> None:
@@ -130,19 +138,19 @@ class StreamedTableSource(TableSource):
         return f"CAST(CASE {column} {' '.join(cases)} ELSE {missing} END AS SMALLINT)"
 
 
-#: Applies a function to every batch; the results may come in any order.
+#: Function that applies another function to every batch; results may be in any order.
 BatchMapper = Callable[[Callable[[Any], Any]], Iterable[Any]]
 
 
 class BatchSource:
-    """Rows that are read batch by batch, in this process, in several, or by dask.
+    """Rows that are read batch by batch: in this process, in several processes, or by dask.
 
     Parameters
     ----------
     reader : BatchReader
-        Reads the columns of a batch.
+        Reader of the columns of a batch.
     map_batches : callable
-        Applies a function to every batch.
+        Function that applies another function to every batch.
     """
 
     def __init__(self, reader: BatchReader, map_batches: BatchMapper) -> None:
@@ -170,7 +178,7 @@ class _SinglePass:
         if self._batches is None:
             raise SourceError(
                 "The batches must be read more than once, but they are an iterator. Pass a "
-                "function that returns a new iterator; scores of a regression need a single pass "
+                "function that returns a new iterator. Scores of a regression need only one pass "
                 "with rule_measures=False."
             )
         batches, self._batches = self._batches, None
@@ -180,7 +188,7 @@ class _SinglePass:
 def batch_mapper(
     source: Any, reader: BatchReader, batch_size: int, n_jobs: int | None = None
 ) -> BatchMapper:
-    """Return a function that applies another to every batch of a source, in `n_jobs` processes."""
+    """Return a function that maps another function over the batches, in `n_jobs` processes."""
     module = type(source).__module__.partition(".")[0]
     if module == "dask" or hasattr(source, "to_delayed"):
         return _on_dask(source, reader)
@@ -243,7 +251,7 @@ def _arrow_batches(
 
 
 def _on_dask(source: Any, reader: BatchReader) -> BatchMapper:
-    """Let the workers of dask reduce their partitions; only the results come back."""
+    """Return a function with which dask's workers reduce partitions and return only results."""
     dask = import_optional("dask", extra="distributed", purpose=f"Reading {reader.name}")
     reader.check(list(map(str, source.columns)))
     partitions = source[reader.columns].to_delayed()
@@ -273,20 +281,20 @@ def _names_of(rows: Any) -> list[str]:
 
 @dataclass(frozen=True)
 class DataSource:
-    """Rows in files, in a database or in a frame of another library, and how to read them.
+    """Rows in files, in a database or in a data frame of another library, with reading options.
 
     Parameters
     ----------
     source : str, path, frame, dataset or batches
         ``duckdb:///file.db?table=t``, ``postgresql://user@host/database?table=t`` or any URL of
         SQLAlchemy with a table; a DataFrame of Spark; a Parquet file, folder or glob; an Arrow
-        dataset or table; a polars LazyFrame; a dask DataFrame, which its workers count; a list of
-        batches (Arrow, pandas, polars), an iterator over batches, or a function that returns such
-        an iterator.
+        dataset or table; a polars LazyFrame; a dask DataFrame, whose partitions are reduced by the
+        workers of dask; a list of batches (Arrow, pandas, polars), an iterator over batches, or a
+        function that returns such an iterator.
     target : str, optional
-        Name of the column of labels: the truth, or the predictions of a black box.
+        Name of the column of labels: true values, or predictions of a black box.
     sample_weight : str, optional
-        Name of the column of weights; a row of weight 2 counts as two rows.
+        Name of the column of weights; a row with weight 2 counts as two rows.
     batch_size : int, default=131072
         Number of rows per batch, for sources that are read in batches.
     memory : str, optional
@@ -296,8 +304,8 @@ class DataSource:
         processors, see :func:`joblib.parallel_config`. Results do not depend on it. DuckDB and dask
         use all processors that are available to them.
     partitioning : {"hive"}, optional
-        ``"hive"`` also reads names of folders such as ``year=2025`` as columns; they never replace
-        a column of the Parquet files. By default folder names are not columns.
+        ``"hive"`` also reads folder names such as ``year=2025`` as columns. They never replace a
+        column of the Parquet files. By default, folder names are not columns.
 
     Notes
     -----
@@ -331,7 +339,7 @@ class DataSource:
     def of(
         cls, source: Any, target: str | None = None, sample_weight: str | None = None
     ) -> DataSource:
-        """Return `source` itself if it is a DataSource, else make one.
+        """Return `source` itself if it is a DataSource, otherwise create one from it.
 
         Raises
         ------
@@ -372,7 +380,7 @@ class DataSource:
         n_rows : int
             Approximate number of rows to draw.
         task : {"classification", "regression"}
-            Whether labels are classes, which are drawn separately.
+            Kind of the labels; classes are sampled separately.
         random_state : int
             Seed of the sample.
 
@@ -403,7 +411,7 @@ class DataSource:
         rules : RuleSet
             The rules.
         black_box : estimator or callable, optional
-            Predicts the labels, instead of the target.
+            Model whose predictions are used as labels, instead of the target.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Rules extracted from rows that stay where they are."""
+"""Extraction of rules from data sources, without loading all rows into memory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Survey:
-    """Summaries of all columns of the rows of nonzero weight."""
+    """Summaries of all columns, for the rows with nonzero weight."""
 
     n_rows: int
     columns: tuple[ColumnSummary, ...]
@@ -65,13 +65,13 @@ class Survey:
         Parameters
         ----------
         names : sequence of str
-            The features.
+            Names of the features.
         label : str
-            The subject of messages about the labels.
+            Name of the labels in messages.
         task : {"classification", "regression"}
-            The kind of labels.
+            Kind of the labels.
         source : str
-            The name of the source.
+            Name of the source in messages.
 
         Raises
         ------
@@ -82,7 +82,7 @@ class Survey:
         """
         if not self.n_rows:
             raise SourceError(
-                f"{source} must hold at least one row that weighs more than nothing, got none."
+                f"{source} must hold at least one row with a positive weight, got none."
             )
         if self.label.n_missing:
             raise SourceError(
@@ -91,12 +91,12 @@ class Survey:
             )
         weight = self.weight
         if weight.n_missing or weight.low < 0 or weight.high == math.inf:
-            problem = f"go from {weight.low!r} to {weight.high!r}"
+            problem = f"range from {weight.low!r} to {weight.high!r}"
             if weight.n_missing:
-                problem = f"lack in {weight.n_missing} rows"
+                problem = f"are missing in {weight.n_missing} rows"
             raise SourceError(
-                f"The weights of {source} must be finite and zero or more, but they {problem}. "
-                "Drop such rows first, or weigh them 0."
+                f"The weights of {source} must be finite and not negative, but they {problem}. "
+                "Drop such rows first, or give them the weight 0."
             )
         for name, column in zip(names, self.columns, strict=True):
             self._check_feature(name, column, source)
@@ -106,13 +106,13 @@ class Survey:
         has_numbers = column.low <= column.high
         if column.is_numeric and has_numbers and max(-column.low, column.high) == math.inf:
             raise ValueError(
-                f"Column {name!r} of {source} must hold finite numbers, but they go from "
-                f"{column.low!r} to {column.high!r}. Replace infinite ones by NULL or a bound."
+                f"Column {name!r} of {source} must hold finite numbers, but they range from "
+                f"{column.low!r} to {column.high!r}. Replace infinite ones with NULL or a bound."
             )
         if not column.is_numeric and has_numbers:
             raise ValueError(
                 f"Column {name!r} of {source} must hold numbers or categories, but it holds "
-                "both. Make it text, or leave it out of features=..."
+                "both. Convert it to text, or leave it out of features=..."
             )
         _check_n_values(column, f"Column {name!r} of {source}", "Leave it out of features=...")
 
@@ -121,13 +121,13 @@ class Survey:
         if invalid:
             raise SourceError(
                 f"{label} of {source} must hold texts, numbers, or true and false, but it holds "
-                f"{min(invalid, key=repr)!r}. Make it text, or a number, in a view."
+                f"{min(invalid, key=repr)!r}. Convert it to text or a number in a view."
             )
         if task == "classification":
             _check_n_values(
                 self.label,
                 f"{label} of {source}",
-                "Pass task='regression' if they are numbers to be predicted.",
+                "Pass task='regression' if they are numeric targets.",
             )
         elif not (math.isfinite(self.label.low) and math.isfinite(self.label.high)):
             raise SourceError(
@@ -146,6 +146,7 @@ class Survey:
 
 
 def _check_n_values(column: ColumnSummary, subject: str, remedy: str) -> None:
+    """Raise a ValueError if a column has too many different values."""
     if len(column.values) > MAX_VALUES:
         raise ValueError(
             f"{subject} must hold at most {MAX_VALUES} different values, but it holds more. "
@@ -335,24 +336,24 @@ def _choose_cuts(grid: Floats, weights: Sums, n_cuts: int) -> list[float]:
 
 
 def _shortest(numbers: Floats) -> float:
-    """Return the number with the fewest digits; of several, the one nearest to the middle."""
+    """Return the number with the fewest digits; ties go to the one nearest to the middle."""
     middle = float(numbers[0] / 2 + numbers[-1] / 2)
     return min(numbers.tolist(), key=lambda x: (len(f"{x:.15g}"), abs(x - middle), x))
 
 
 class Histograms:
-    """A row source whose columns are cut; see :class:`skescore.extractors.HistogramSource`.
+    """Histograms of a row source; implements :class:`skescore.extractors.HistogramSource`.
 
     Parameters
     ----------
     source : RowSource
         The rows.
     columns : sequence of Column
-        The features with their cuts.
+        The features, with the cuts that divide them into bins.
     scale : Scale
-        The units of the sums.
+        Units of the sums.
     label_range : tuple of float
-        The smallest and the largest label of a regression.
+        Smallest and largest label in regression.
     """
 
     def __init__(
@@ -372,7 +373,7 @@ class Histograms:
 
     @property
     def measured(self) -> Sequence[MeasuredColumn]:
-        """Columns of linear equations."""
+        """Columns whose sums and products are computed, for linear equations."""
         return self._scale.measured
 
     @property
@@ -381,13 +382,33 @@ class Histograms:
         return self._scale.product_unit
 
     def use(self, columns: Sequence[int], measured: Sequence[int] = ()) -> None:
-        """Restrict the sums to the bins of some columns, and choose the measured columns."""
+        """Select the columns whose bins are summed, and the measured columns, by index."""
         self._used = list(columns) or [0]
         scaled = (measured_column(self.columns[j], j) for j in measured)
         self._scale = replace(self._scale, measured=tuple(m for m in scaled if m is not None))
 
     def histograms(self, nodes: RuleSet | None, totals: Sequence[Sums] | None) -> list[list[Sums]]:
-        """Return the sums of the bins of each node, by column."""
+        """Compute the sums of each bin in one pass over the rows.
+
+        Parameters
+        ----------
+        nodes : RuleSet or None
+            Rules that assign rows to nodes; None stands for a single node with all rows.
+        totals : sequence of ndarray or None
+            Sums of each node in an earlier pass, which must not have changed.
+
+        Returns
+        -------
+        list of list of ndarray
+            For each node and column, the sums of each bin, shape (n_bins + 1, n_sums). The last bin
+            is that of missing values. For columns that are not used, the first bin contains the
+            sums of all rows of the node.
+
+        Raises
+        ------
+        SourceError
+            If the rows have changed since an earlier pass.
+        """
         self.n_passes += 1
         used_columns = [self.columns[j] for j in self._used]
         column_sums = self._source.reduce(BinReducer(nodes, used_columns, self._scale))
@@ -410,8 +431,8 @@ class Histograms:
     def _check_equal(self, *pairs: tuple[Sums, Sums]) -> None:
         if any((sums != expected).any() for sums, expected in pairs):
             raise SourceError(
-                f"{self._source.name} changed while it was read. Read a table at rest, or a "
-                "snapshot."
+                f"{self._source.name} changed while it was read. Read a table that does not "
+                "change, or a snapshot."
             )
 
     def cells(self) -> tuple[NDArray[np.intp], Sums]:
@@ -447,22 +468,22 @@ class Histograms:
 
 @dataclass(frozen=True)
 class SourceExtraction:
-    """Rules from rows that stayed where they are.
+    """Result of :func:`extract_source`: rules from a data source.
 
     Attributes
     ----------
     extractor : BaseExtractor
         The fitted extractor.
     rules : RuleSet
-        Its rules.
+        Rules of the extractor.
     cuts : dict of str to tuple of float
-        The cuts of numeric columns.
+        Cuts of the numeric columns.
     n_rows : int
-        Number of rows that were summed.
+        Number of rows in the source.
     n_passes : int
-        Number of passes over the rows to extract the rules, one per level; 0 with a sample.
+        Number of passes over the rows during the extraction, one per level; 0 with a sample.
     sample : SourceSample or None
-        The rows from which an extractor learned that needs more than sums.
+        Sample from which the extractor learned; None if it learned from sums over all rows.
 
     Examples
     --------
@@ -498,11 +519,11 @@ def extract_source(
     sample_size: int = 20_000,
     random_state: int = 0,
 ) -> SourceExtraction:
-    """Extract rules from any number of rows that stay where they are.
+    """Extract rules from a data source with any number of rows, without loading it into memory.
 
-    A database runs one query per level and hands over no row. Other sources are read batch by
-    batch, once per level, in memory that does not grow with the rows. A failure on the way is an
-    error; rules are never extracted from some of the rows only.
+    A database runs one query per level and returns no rows. Other sources are read batch by batch,
+    once per level, and the required memory does not depend on the number of rows. If reading fails,
+    an error is raised; rules are never extracted from only a part of the rows.
 
     Parameters
     ----------
@@ -510,21 +531,22 @@ def extract_source(
         The extractor with its settings; it is not changed. CARTExtractor, GridExExtractor,
         GridRExExtractor and OptimalTreeExtractor learn from sums over all rows, and their
         `estimator` may be None if `target` is given. Others learn from a sample, see
-        :func:`sample_source`; their `estimator` is fitted to it unless it is fitted already.
+        :func:`sample_source`; their `estimator` is fitted to the sample unless it is already
+        fitted.
     source : DataSource, str, path, frame, dataset or batches
         The rows, see :class:`DataSource`. An iterator of batches cannot be read again.
     target : str, optional
-        The column of labels that the rules imitate: the predictions of a black box, or the truth.
-        None: the extractor's `estimator`, which must be fitted, predicts batch by batch, anew for
-        each level. A sample needs the column.
+        Column of the labels that the rules learn: predictions of a black box, or true values. With
+        None, the extractor's `estimator`, which must be fitted, predicts the labels batch by batch,
+        again for each level. Extractors that learn from a sample need the column.
     cuts : int or mapping of str to sequence of float, optional
-        The number of cuts of each column, next to quantiles, or the cuts by column. The default
-        is the extractor's `cuts_per_feature` (16 if that is "auto"), or 64.
+        Number of cuts of each column, which are round numbers close to quantiles; or the cuts by
+        column. The default is the extractor's `cuts_per_feature` (16 if that is "auto"), or 64.
     task : {"classification", "regression"}, optional
-        The kind of labels; by default that of the extractor's `estimator`, regression if the
-        extractor does nothing else, and classification if labels are text.
+        Kind of the labels. By default, that of the extractor's `estimator`; regression if the
+        extractor supports nothing else; classification if the labels are text.
     sample_weight : str, optional
-        The column of weights, which count as repeated rows.
+        Column of weights; a row with weight 2 counts as two rows.
     sample_size : int, default=20000
         Approximate number of rows to draw for an extractor that needs more than sums.
     random_state : int, default=0
@@ -538,7 +560,7 @@ def extract_source(
     Raises
     ------
     SourceError
-        If rows cannot be reached, change meanwhile, or lack labels or weights.
+        If rows cannot be read, change during the extraction, or lack labels or weights.
     ValueError
         If a column or a setting cannot be used.
     TypeError
@@ -546,28 +568,28 @@ def extract_source(
 
     See Also
     --------
-    score_source : Score rules on all rows, exactly; also rules from a sample.
+    score_source : Compute exact scores of rules, also of those from a sample, on all rows.
 
     Notes
     -----
-    All columns but those of labels and weights are features, unless the extractor has `features`.
-    The rules are the same to the last bit for all sources, since all sums are of whole numbers:
-    labels and weights of a regression are rounded to 36 bits of the largest during the search for
-    splits; means of leaves are exact. Of equally good splits, the lowest one of the first column is
-    chosen. Apart from ties, which are broken at random in memory, the extractor would learn the
-    same rules in memory from the numbers of the bins.
+    All columns except those of labels and weights are features, unless the extractor has
+    `features`. The rules are bit-identical for all sources, because all sums are sums of integers:
+    for the search for splits, labels and weights of a regression are rounded to 36 bits relative to
+    the largest one. The means of leaves are exact. Among equally good splits, the lowest one of the
+    first column is chosen. In memory, the extractor would learn the same rules from bin numbers,
+    except that it breaks ties at random.
 
-    CART and GridEx sum per node, column and bin. OptimalTree sums once per cell, that is, over the
-    rows that share the bins of all columns, of which there may be 262144; it compares all trees
-    over the cuts. The slices of a grid have equally many bins.
+    CART and GridEx compute sums for each node, column and bin. OptimalTree computes sums once for
+    each cell. A cell contains the rows with the same bins in all columns; there may be up to 262144
+    cells. It compares all trees over the cuts. The slices of a grid have the same number of bins.
 
     GridREx also sums products of columns, whose number grows with the square of the number of
-    columns (name few in its `features`), and reads the rows again for the residuals of the boxes.
-    Its equations use the numbers themselves, of columns without missing values; they agree with
-    those learned in memory to about eight digits and are the same for all sources.
+    columns, so its `features` should name only a few. It reads the rows again for the residuals of
+    the boxes. Its equations use the original numbers of columns without missing values. They agree
+    with those learned in memory to about eight digits, and are the same for all sources.
 
-    Cuts next to quantiles are round numbers: the ends of 1000 bins of equal width, which are
-    divided up to three times if they hold too many rows.
+    Cuts close to quantiles are round numbers: bounds of 1000 bins of equal width, which are divided
+    up to three times if they contain too many rows.
 
     References
     ----------

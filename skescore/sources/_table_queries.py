@@ -38,7 +38,7 @@ class TableQueries:
         self.target, self.weight_column = target, weight
         self.reader = BatchReader(table.name, tuple(features), target, weight)
         self._check_types()
-        #: The rows, with columns of one meaning in all databases.
+        #: SQL of the rows, with columns that have the same meaning in all databases.
         self.rows = table.typed_rows([*self.features, *self._label_columns])
         self._n_rows: int | None = None
         self._number_columns: set[str] = set()
@@ -78,7 +78,7 @@ class TableQueries:
 
     @cached_property
     def parts(self) -> SqlParts:
-        """The SQL expressions of a rule without conditions."""
+        """SQL expressions of a rule without conditions."""
         rule = Rule((), 0)
         return self.parts_of(RuleSet([rule], [self.target], task="classification", classes=[0]))
 
@@ -92,12 +92,12 @@ class TableQueries:
         return [tuple(row) for row in self.table.fetch(translated(query, self.style))]
 
     def subquery(self, expressions: Sequence[str]) -> str:
-        """Return a subquery that computes expressions for every row of nonzero weight."""
+        """Return a subquery that computes expressions for every row with nonzero weight."""
         return f"(SELECT {', '.join(expressions)} FROM {self.weighted_rows}) AS some_rows"
 
     @property
     def weighted_rows(self) -> str:
-        """The rows of nonzero weight; rows without a weight remain, so that they are reported."""
+        """SQL of the rows with nonzero weight; rows without a weight are kept for a later check."""
         if self.weight is None:
             return self.rows
         return f"{self.rows} WHERE ({self.weight} IS NULL OR {self.weight} <> 0)"
@@ -119,7 +119,7 @@ class TableQueries:
         if self._n_rows is not None and n_rows != self._n_rows:
             raise SourceError(
                 f"{self.name} changed while it was counted: it had {self._n_rows} rows at "
-                f"first and has {n_rows} now. Count a table at rest, or a snapshot of it."
+                f"first and has {n_rows} now. Count a table that does not change, or a snapshot."
             )
         self._n_rows = n_rows
 
@@ -130,7 +130,7 @@ class TableQueries:
         except ValueError:
             raise SourceError(
                 f"{self.name} changed while it was read: it holds {value!r}, which it did not hold "
-                "at first. Read a table at rest, or a snapshot."
+                "at first. Read a table that does not change, or a snapshot."
             ) from None
 
     # --- expressions
@@ -140,26 +140,29 @@ class TableQueries:
         return self.parts.identifier(name)
 
     def number(self, name: str) -> str:
-        """Return a column as a floating-point number."""
+        """Return the SQL expression of a column as a floating-point number."""
         return f"CAST({self.identifier(name)} AS FLOAT8)"
 
     @property
     def label(self) -> str:
-        """The label of a row."""
+        """SQL expression of the label of a row."""
         return self.identifier(self.target)
 
     @property
     def label_number(self) -> str:
-        """The label of a row as a floating-point number."""
+        """SQL expression of the label of a row as a floating-point number."""
         return self.number(self.target)
 
     @cached_property
     def weight(self) -> str | None:
-        """The weight of a row; None if every row counts as one."""
+        """SQL expression of the weight of a row; None if all rows have the weight 1."""
         return None if self.weight_column is None else self.number(self.weight_column)
 
     def node_case(self, nodes: RuleSet | None) -> str:
-        """Return the index of the node of a row, NULL for rows without a node."""
+        """Return a SQL expression of the index of a row's node; it is NULL for rows without a node.
+
+        Without `nodes`, all rows are in node 0.
+        """
         if nodes is None:
             return "0"
         premises = self.parts_of(nodes).premises
@@ -167,7 +170,7 @@ class TableQueries:
         return f"CASE {' '.join(cases)} END"
 
     def bin_case(self, column: Column) -> str:
-        """Return the index of the bin of a row, or its category."""
+        """Return a SQL expression of the index of a row's bin in a column, or of its category."""
         if column.values is not None:
             return self.identifier(column.name)
         value, bound = self.number(column.name), self.style.bound

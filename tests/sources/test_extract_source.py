@@ -657,7 +657,7 @@ def test_missing_labels_and_invalid_weights_are_rejected(name: str, tmp_path: Pa
         wrong[column] = wrong[column].astype(object if value is None else float)
         wrong.loc[7, column] = value
         source = SOURCES[name](wrong, folder)
-        with pytest.raises(SourceError, match=r"label in every row|finite and zero or more"):
+        with pytest.raises(SourceError, match=r"label in every row|finite and not negative"):
             extract_source(CARTExtractor(None), source, "label", sample_weight="weight")
 
 
