@@ -71,7 +71,7 @@ Progress = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class BenchmarkFormula:
-    """Formula of the benchmark with the rows on which attributions are measured."""
+    """Formula of the benchmark, with the rows for which attributions are measured."""
 
     #: "random", "chain" or "small", and "monotone", "non-monotone" or "small".
     kind: str
@@ -94,11 +94,11 @@ class BenchmarkFormula:
         return self.kind, self.family, self.column, self.number
 
     def entropy(self, purpose: str) -> list[int]:
-        """Return the entropy of one purpose, independent of the rest of the run."""
+        """Return the entropy of random numbers for a purpose, independent of the rest of a run."""
         return [self.seed, zlib.crc32(repr((*self.key, purpose)).encode())]
 
     def seed_of(self, purpose: str) -> int:
-        """Return an integer seed of one purpose."""
+        """Return an integer seed for a purpose."""
         return int(np.random.SeedSequence(self.entropy(purpose)).generate_state(1)[0])
 
     @cached_property
@@ -128,14 +128,14 @@ class BenchmarkFormula:
 
     @cached_property
     def truth(self) -> NDArray[np.float64]:
-        """Exact responsibilities."""
+        """Exact degrees of responsibility."""
         return np.asarray(responsibility(self.formula, self.inputs), dtype=float)
 
 
 def benchmark_formulas(
     arities: Sequence[int], formulas: int, assignments: int, seed: int, tables: Sequence[int]
 ) -> Iterator[BenchmarkFormula]:
-    """Return the formulas of a run; each is independent of the others."""
+    """Yield the formulas of a run; each is independent of the others."""
     for (kind, family), table in _TABLES.items():
         if table not in tables:
             continue
@@ -158,14 +158,14 @@ class BrexRow:
     method: str
     #: Number of explained assignments.
     rows: int
-    #: Mean divergence from the exact responsibilities in bits; rows without attributions
-    #: count 1 or are excluded.
+    #: Mean divergence from the exact responsibilities in bits. Rows without attributions
+    #: count as 1, or are excluded.
     jsd: float
     jsd_without_zero_maps: float
     #: Share of rows without attributions.
     zero_maps: float
-    #: Share of rows whose highest attributions are those of the responsible inputs; ties are
-    #: broken at random, or are no hit.
+    #: Share of rows whose highest attributions are those of the responsible inputs. Ties are
+    #: broken at random, or count as failures.
     top_k: float
     top_k_strict: float
     #: Mean number of distinct queries per row; None for methods that use gradients.
@@ -180,7 +180,7 @@ class BrexRow:
 
     @property
     def figure(self) -> float:
-        """The figure that the row's table shows."""
+        """Figure that the table of the row shows."""
         if self.kind != "random":
             return self.top_k
         if BREX_METHODS[self.method].ignores_zero_maps:
@@ -195,13 +195,13 @@ class BrexRun:
     Attributes
     ----------
     rows : list of BrexRow
-        One per formula and method.
+        Results, one per formula and method.
     methods : tuple of str
-        The methods that ran, in the order of the tables.
+        Methods that were run, in the order of the tables.
     left_out : dict of str to tuple of str
-        Methods that did not run because a package is missing, by the extra that brings it.
+        Methods that were not run because a package is missing, by the extra that installs it.
     settings : dict
-        What the run depends on.
+        Settings on which the results depend.
     """
 
     rows: list[BrexRow]
@@ -219,21 +219,21 @@ class TableLine:
     table : int
         Number of the table.
     printed : str
-        The paper's row that it belongs to.
+        Name of the corresponding row in the paper.
     label : str
-        What to call it.
+        Name of the row in the output.
     method : str or None
-        The method.
+        Name of the method; None for a row of the paper.
     values : dict of str to float
         Mean over the formulas of each column.
     half_widths : dict of str to float
-        Half of the 95 % interval of each mean; NaN for a single formula.
+        Half-width of the 95 % interval of each mean; NaN for a single formula.
     formulas : dict of str to int
         Number of formulas behind each mean.
     queries : float or None
-        Queries per row of the last column.
+        Mean number of queries per row in the last column.
     why : str
-        What explains the difference from the paper.
+        Reason for the difference from the paper.
     """
 
     table: int
@@ -256,15 +256,16 @@ class FigureVerdict:
     table : int
         Number of the table.
     row, column : str
-        Names of its row and column.
+        Names of the row and column of the figure.
     printed : float
-        The figure in the paper.
+        Figure in the paper.
     is_reproduced : bool
-        Whether a row of the same name agrees with it within the interval of the difference.
+        Whether a measured row with the same name agrees with the figure within the interval of the
+        difference.
     label : str
-        The first row that does; otherwise the row with the nearest figure.
+        Name of the first row that agrees; otherwise of the row with the nearest figure.
     measured, half_width : float
-        Its mean and half of the 95 % interval.
+        Mean of that row, and half-width of its 95 % interval.
     """
 
     table: int
@@ -291,31 +292,34 @@ def reproduce_brex(
 ) -> BrexRun:
     """Run the paper's benchmark of explainers of Boolean formulas.
 
-    Use it to see where B-ReX, Shapley values and others stand against exact responsibilities, and
-    how far the paper's tables come out. :func:`table_lines` sets the results beside the paper's.
+    Use it to compare B-ReX, Shapley values and other methods with exact responsibilities, and to
+    check which figures of the paper can be reproduced. :func:`table_lines` combines the results
+    with those of the paper.
 
     Parameters
     ----------
     arities : sequence of int, default=(3, 6, 10)
         Numbers of variables, from 3 to 10.
     formulas : int, default=10
-        Random formulas of each arity and family; the paper has 10.
+        Number of random formulas of each arity and family; 10 in the paper.
     network_formulas : int, default=1
-        How many of them a network is trained on, which takes some seconds each; the paper has 10.
+        Number of these formulas on which networks are trained; 10 in the paper. Training takes
+        some seconds per network.
     assignments : int, default=40
-        Rows of each formula, drawn from all 4096 without repetition.
+        Number of rows of each formula, drawn without replacement from all 4096.
     methods : iterable of str, optional
-        Names among ``BREX_METHODS``; by default those that take little time.
+        Names in ``BREX_METHODS``; by default those of the fast methods.
     tables : iterable of int, default=(1, 2, 3, 4, 5)
-        Which tables are made.
+        Numbers of the tables to reproduce.
     seed : int, default=0
-        What formulas, rows and methods depend on; more formulas or methods change none of the
-        others' results.
+        Seed of formulas, rows and methods. Results of a formula and method do not depend on the
+        number of other formulas and methods.
     output : str or Path, optional
-        A folder that keeps every result as it comes; a run with the same seed and number of rows
-        goes on there.
+        Folder in which every result is stored immediately. A run with the same seed and number of
+        rows is resumed there.
     progress : callable, optional
-        Called before each step with the number of steps done, of all steps, and a description.
+        Function that is called before each step with the number of finished steps, the number of
+        all steps, and a description.
 
     Returns
     -------
@@ -329,8 +333,8 @@ def reproduce_brex(
 
     Notes
     -----
-    Methods whose package is not installed are left out and listed. Slow methods look at the first
-    rows of a formula only; each result says at how many.
+    Methods whose package is not installed are left out and listed. Slow methods explain only the
+    first rows of a formula; each result contains their number.
 
     References
     ----------
@@ -465,7 +469,7 @@ def _measure(formula: BenchmarkFormula, method: Method, network: TrainedNetwork 
 
 
 def table_lines(run: BrexRun) -> dict[int, list[TableLine]]:
-    """Return the rows of the paper's tables with our results.
+    """Return the rows of the paper's tables, together with our results.
 
     Parameters
     ----------
@@ -475,7 +479,8 @@ def table_lines(run: BrexRun) -> dict[int, list[TableLine]]:
     Returns
     -------
     dict of int to list of TableLine
-        For each table that was made, the paper's rows, each followed by ours of the same name.
+        For each table of the run, the rows of the paper, each followed by our rows with the same
+        name.
     """
     result: dict[int, list[TableLine]] = {}
     for table in sorted({row.table for row in run.rows}):
@@ -496,6 +501,7 @@ def table_lines(run: BrexRun) -> dict[int, list[TableLine]]:
 
 
 def _paper_line(table: int, printed: str, figures: dict[str, float]) -> TableLine:
+    """Return a row with figures of the paper, which has no intervals or queries."""
     return TableLine(table, printed, f"{printed} (paper)", None, figures, {}, {}, None, "")
 
 
@@ -529,10 +535,10 @@ def _our_lines(
 
 
 def figure_verdicts(tables: Mapping[int, Sequence[TableLine]]) -> list[FigureVerdict]:
-    """Return for each printed figure whether one of our rows of the same name reproduces it.
+    """Return for each printed figure whether one of our rows with the same name reproduces it.
 
-    The paper and the run draw formulas or rows independently, so that the difference of their
-    means has a 95 % interval of the square root of 2 times that of our mean.
+    The paper and the run draw formulas or rows independently. Therefore, the 95 % interval of the
+    difference of their means is wider than that of our mean by a factor of the square root of 2.
 
     Parameters
     ----------
@@ -542,7 +548,7 @@ def figure_verdicts(tables: Mapping[int, Sequence[TableLine]]) -> list[FigureVer
     Returns
     -------
     list of FigureVerdict
-        In the order of the tables, their rows and columns. Columns that were not run are left out.
+        Verdicts in the order of tables, rows and columns, without columns that were not run.
 
     Examples
     --------
@@ -566,7 +572,7 @@ def figure_verdicts(tables: Mapping[int, Sequence[TableLine]]) -> list[FigureVer
 def _judge_figure(
     table: int, row: str, column: str, printed: float, lines: Sequence[TableLine]
 ) -> FigureVerdict:
-    """Compare a printed figure with our rows; the first that reproduces it, or the nearest."""
+    """Compare a printed figure with the first row that reproduces it, or with the nearest one."""
 
     def difference(line: TableLine) -> float:
         return abs(line.values[column] - printed)
@@ -591,9 +597,9 @@ def _judge_figure(
 
 
 def half_width(figures: Sequence[float], n_rows: int | None = None) -> float:
-    """Return half of the 95 % interval of a mean; NaN for a single figure.
+    """Return the half-width of the 95 % interval of a mean; NaN for a single figure.
 
-    A single share of `n_rows` rows has the interval of a binomial share.
+    For a single share of `n_rows` rows, the interval is that of a binomial proportion.
     """
     if len(figures) == 1 and n_rows:
         share = figures[0]
@@ -610,16 +616,17 @@ _PANELS = {3: "non-monotone", 4: "monotone"}
 
 
 def plot_divergence(run: BrexRun, *, kinds: str = "formula", axes: Any = None) -> Any:
-    """Draw the mean divergence of each method by arity, ours solid and the paper's dashed.
+    """Draw the mean divergence of each method by arity; the lines of the paper are dashed.
 
     Parameters
     ----------
     run : BrexRun
         Results of Tables 3 or 4.
     kinds : {"formula", "three-valued", "two-valued", "zero-one"}, default="formula"
-        Which methods: those that query the formula itself, or those on a kind of network.
+        Methods to draw: those that query the formula itself, or those that explain a kind of
+        network.
     axes : sequence of matplotlib Axes, optional
-        One for each of the tables that was made; a new figure if not given.
+        Axes for each table of the run; a new figure by default.
 
     Returns
     -------
@@ -635,8 +642,8 @@ def plot_divergence(run: BrexRun, *, kinds: str = "formula", axes: Any = None) -
     tables = {table: lines for table, lines in tables.items() if lines}
     if not tables:
         raise ValueError(
-            f"There is no result for Figure 2 of kinds={kinds!r}: run Tables 3 or 4 with methods "
-            "of that kind."
+            f"The run has no results for Figure 2 with kinds={kinds!r}. Run Table 3 or 4 with "
+            "methods of that kind."
         )
     if axes is None:
         pyplot = import_optional("matplotlib.pyplot", extra="plots", purpose="Drawing Figure 2")

@@ -41,9 +41,9 @@ _HALF = 75
 
 
 class FiReRow(NamedTuple):
-    """Printed and measured figures of a row of FiRe's Table 1, and the reason for differences.
+    """Extractor and parameters of a row of FiRe's Table 1, and the reason for differences.
 
-    Parameters that the paper does not give are left at the extractor's defaults.
+    Parameters that the paper does not state have the extractor's defaults.
     """
 
     extractor: str
@@ -52,16 +52,16 @@ class FiReRow(NamedTuple):
 
 
 _CLUSTERING = (
-    "The paper leaves out the name of this clustering; ExACT is taken. Ours compares standardized "
-    "columns and chooses the number of components by BIC, PSyKE raw columns by BIC divided by that "
-    "number."
+    "The paper does not name this clustering; ExACT is used here. Our implementation clusters "
+    "standardized columns and selects the number of components by BIC. PSyKE clusters raw columns "
+    "and uses BIC divided by the number of components."
 )
 _CLUSTERS = {"depth": 2, "error_threshold": 0.1}
-#: All cells of the paper.
+#: Parameters with which grids keep all cells, as in the paper.
 _GRID = {"min_examples": 1, "threshold": 0.1, "max_rules": None, "n_features_to_select": None}
-_CELLS = "Cells without training rows have no rule, so that rows of the other half stay uncovered."
+_CELLS = "Cells without training rows have no rule, so some rows of the other half are uncovered."
 
-#: PSyKE's names of our parameters; None for those that it does not have.
+#: PSyKE's names for our parameters; None for those that it does not have.
 _PSYKE_NAMES: Mapping[str, str | None] = {
     "max_leaf_nodes": "max_leaves",
     "max_rules": None,
@@ -73,21 +73,21 @@ FIRE_ROWS: Mapping[str, FiReRow] = {
     "CART": FiReRow(
         "cart",
         {"max_depth": 3, "max_leaf_nodes": 3},
-        "The same algorithm at PSyKE's defaults.",
+        "The same algorithm with PSyKE's defaults.",
     ),
     "ITER": FiReRow(
         "iter",
         {"n_points": 1, "min_examples": 75, "min_update": 0.07, "max_iterations": 600},
-        "The paper does not print the threshold. PSyKE compares majority classes, so that "
-        "nearly all steps tie and the process's hash seed decides; ours compares class "
-        "probabilities, and breaks ties by rows.",
+        "The paper does not state the threshold. PSyKE compares majority classes, so nearly all "
+        "steps are ties, which the hash seed of the process breaks. Our implementation compares "
+        "class probabilities, and breaks ties by the number of rows.",
     ),
     "clustering, 4 features": FiReRow("exact", _CLUSTERS, _CLUSTERING),
     "clustering, 2 features": FiReRow(
         "exact",
         _CLUSTERS | {"ignore_threshold": 0.5},
-        _CLUSTERING + " The two features of importance 0.5 or more stay in the rules, which then "
-        "get the predictions of their new boxes.",
+        _CLUSTERING + " The two features with an importance of at least 0.5 remain in the rules, "
+        "which then get the predictions of their new boxes.",
     ),
     "GridEx, 8 slices": FiReRow(
         "gridex", {"n_slices": 8, "importance_threshold": 0.99, "depth": 1} | _GRID, _CELLS
@@ -95,14 +95,14 @@ FIRE_ROWS: Mapping[str, FiReRow] = {
     "GridEx, 2 slices twice": FiReRow(
         "gridex",
         {"n_slices": 2, "importance_threshold": 0.99, "depth": 2} | _GRID,
-        "The same boxes as PSyKE's of today; versions of the paper's time joined cells in "
-        "another order.",
+        "The boxes are those of the current PSyKE; older versions, such as that of the paper, "
+        "joined cells in another order.",
     ),
     "GridEx, 4 x 4 slices": FiReRow(
         "gridex",
         {"n_slices": 4, "importance_threshold": 0.5, "depth": 2} | _GRID,
-        "PSyKE rounds the bounds of a box that it copies, so that joined cells no longer "
-        "touch their neighbors: on all rows 8 rules, without the rounding 7. " + _CELLS,
+        "PSyKE rounds the bounds of a box when it copies it, so joined cells no longer touch "
+        "their neighbors. On all rows this leads to 8 rules instead of 7. " + _CELLS,
     ),
 }
 
@@ -134,18 +134,18 @@ def reproduce_fire(
     n_jobs : int, default=1
         Number of processes. Results do not depend on it.
     path : Path, optional
-        File to which every measurement is appended; with the same file, an interrupted run
-        continues.
+        File to which every measurement is appended. With the same file, an interrupted run is
+        resumed.
     progress : callable, optional
-        Called as ``progress(key, done, total, seconds_left)``.
+        Function that is called as ``progress(key, done, total, seconds_left)``.
 
     Returns
     -------
     dict
         ``rows``: one dict per row of the table and engine. ``verdicts``: one dict per row of the
-        table, which states for each printed figure whether it is reproduced on the public split,
-        by which engine, and with what change or why not. ``black_box``: accuracies of the black
-        box. Also ``settings`` and ``notes``.
+        table. It states which printed figures are reproduced on the public split, by which engine,
+        and the required change of the settings or the reason for a difference. ``black_box``:
+        accuracies of the black box. Also ``settings`` and ``notes``.
 
     Raises
     ------
@@ -156,8 +156,8 @@ def reproduce_fire(
 
     Notes
     -----
-    As in PSyKE, accuracy is measured on the rows that some rule covers; the result also contains
-    their share. FiRe is computed from this accuracy and the number of rules.
+    As in PSyKE, accuracy is measured on the rows that at least one rule covers; the result also
+    contains the share of these rows. FiRe is computed from this accuracy and the number of rules.
 
     References
     ----------
@@ -206,13 +206,13 @@ def reproduce_fire(
     }
     rows = [_table_row(name, engine, cells, n_splits) for name in FIRE_ROWS for engine in engines]
     notes = [
-        "The paper names neither the rows that its figures were measured on nor a seed. "
+        "The paper states neither the rows on which its figures were measured nor a seed. "
         + _about_black_box(black_box),
         "'half, seed 0' is the split of PSyKE's public demonstrations, train_test_split(test_size="
-        "0.5, random_state=0). There rows outside the box around the training rows count as "
-        "uncovered, except for CART, whose tree has no outer bounds.",
-        "Iris here is scikit-learn's, whose rows 35 and 38 are as Fisher published them; in the "
-        "UCI file that the paper names they differ.",
+        "0.5, random_state=0). On this split, rows outside the box around the training rows count "
+        "as uncovered, except for CART, whose tree has no outer bounds.",
+        "The iris data are those of scikit-learn, in which rows 35 and 38 have the values that "
+        "Fisher published. They differ in the UCI file that the paper cites.",
     ]
     return {
         "table": "FiRe, Table 1",
@@ -228,7 +228,7 @@ def reproduce_fire(
 
 
 def _best_verdict(name: str, engines: tuple[str, ...], cells: Mapping[Key, Any]) -> dict[str, Any]:
-    """Return the verdict of the engine with most of the printed figures."""
+    """Return the verdict of the engine that reproduces the most printed figures."""
     verdicts = [
         {"row": name, "engine": engine, **verdict(name, cells[engine, "public", -1][name])}
         for engine in engines
@@ -291,7 +291,7 @@ def _measure_on_public_split(name: str, engine: str, random_state: int) -> dict[
 
 
 def _settings_of(name: str, engine: str) -> tuple[str, dict[str, Any]]:
-    """Return the extractor and the parameters of a row, in the engine's names."""
+    """Return the extractor and the parameters of a row, with the names that the engine uses."""
     row = FIRE_ROWS[name]
     if engine == "ours":
         return row.extractor, dict(row.params)
@@ -352,7 +352,11 @@ def _table_row(name: str, engine: str, cells: Mapping[Key, Any], n_splits: int) 
 
 
 def _errors_text(fitting: tuple[float, float] | None) -> dict[str, Any]:
-    """Describe which numbers of errors and rows would give the printed scores."""
+    """Return the numbers of errors that lead to the printed scores on all rows and on a half.
+
+    If no number of errors fits a half, `rows_of_half` is the largest smaller number of rows for
+    which one does.
+    """
     if fitting is None:
         return {"all": None, "half": None, "rows_of_half": None}
     fewer = next(
@@ -375,16 +379,16 @@ def _scores_text(name: str, fitting: tuple[float, float] | None) -> str:
         other_scores = " and ".join(printed.fire[PSI.index(psi)] for psi in _without(wrong))
         return (
             f"The printed {printed.fire[PSI.index(wrong)]} (psi = {wrong}) does not follow from "
-            f"the formula: {other_scores} need an error rate from {bounds[0]:.4f} to "
-            f"{bounds[1]:.4f}, which gives {unit * bounds[0]:.3f} to {unit * bounds[1]:.3f}."
+            f"the formula: {other_scores} require an error rate from {bounds[0]:.4f} to "
+            f"{bounds[1]:.4f}, which leads to {unit * bounds[0]:.3f} to {unit * bounds[1]:.3f}."
         )
     errors = _errors_text(fitting)
     if errors["rows_of_half"] == _HALF:
-        return f"Printed scores follow from {errors['half']} errors in {_HALF} rows."
+        return f"The printed scores follow from {errors['half']} errors in {_HALF} rows."
     if errors["all"] is not None:
-        return f"Printed scores follow from {errors['all']} errors in {2 * _HALF} rows."
+        return f"The printed scores follow from {errors['all']} errors in {2 * _HALF} rows."
     return (
-        f"No number of errors in {_HALF} or {2 * _HALF} rows gives the printed scores; "
+        f"No number of errors in {_HALF} or {2 * _HALF} rows leads to the printed scores; "
         f"{errors['half']} in {errors['rows_of_half']} do, as if some rows had no prediction."
     )
 
@@ -407,20 +411,20 @@ def _measured_text(printed: Any, measured: Mapping[str, Any], halves: Mapping[st
             return "Reproduced on all rows."
         errors = round((1 - measured["accuracy"]) * 2 * _HALF)
         return (
-            f"On all rows accuracy and rules are as printed; made of {errors} errors in "
-            f"{2 * _HALF} rows, the score differs for psi = {', '.join(other)}."
+            "On all rows, the accuracy and the number of rules are as printed, but the score of "
+            f"{errors} errors in {2 * _HALF} rows differs for psi = {', '.join(other)}."
         )
     if low <= accuracy["max"] and accuracy["min"] < high:
-        inside = "within what halves give"
+        inside = "within the range of halves"
     else:
         side = "above" if high <= accuracy["min"] else "below"
         if side == "below":
-            inside = "above what halves give: here the rules are worse"
+            inside = "above the range of halves: our rules are worse"
         else:
-            inside = "below what halves give: here the rules are better"
+            inside = "below the range of halves: our rules are better"
     text = f"The printed accuracy is {inside}."
     if not rules["min"] <= printed.n_rules <= rules["max"]:
-        text += " The printed number of rules is not among those of halves."
+        text += " The printed number of rules is outside the range of halves."
     elif measured["n_rules"] != printed.n_rules:
         text += f" On all rows there are {measured['n_rules']} rules."
     return text
@@ -434,5 +438,5 @@ def _about_black_box(black_box: Mapping[str, Any]) -> str:
         f"{half['min']:.2f} to {half['max']:.2f} on halves"
     )
     if not low <= measured < high and half["min"] < high and low <= half["max"]:
-        text += ", so that the figures seem to be those of a held-out part"
+        text += ", so the paper's figures seem to be measured on held-out rows"
     return text + "."

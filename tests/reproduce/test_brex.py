@@ -441,7 +441,7 @@ def test_plot_divergence_shows_lines_of_tables(small_run: BrexRun) -> None:
         for label, line in lines.items():
             points = bars[label][0].get_ydata()
             assert np.asarray(points).tolist() == list(line.values.values())
-    with pytest.raises(ValueError, match="no result for Figure 2 of kinds='two-valued'"):
+    with pytest.raises(ValueError, match="no results for Figure 2 with kinds='two-valued'"):
         plot_divergence(small_run, kinds="two-valued")
 
 
