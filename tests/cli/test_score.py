@@ -388,7 +388,7 @@ def test_missing_columns_are_named_with_a_suggestion(rules, write, run):
 @pytest.mark.parametrize(
     ("changes", "messages"),
     [
-        ({"y": [0, 1, 0, 1, 1, 0, 1, 0]}, ["(0, 1)", "('high', 'low')", "encoded"]),
+        ({"y": [0, 1, 0, 1, 1, 0, 1, 0]}, ["(0, 1)", "('high', 'low')", "Encode y"]),
         ({"y": [True, False] * 4}, ["(False, True)", "('high', 'low')"]),
         ({"y": ["LOW", "HIGH"] * 4}, ["'HIGH', 'LOW'", "('high', 'low')"]),
     ],
