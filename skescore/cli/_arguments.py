@@ -374,7 +374,8 @@ def add_row_options(group: Any) -> None:
         type=_label_pairs,
         action="extend",
         default=[],
-        help="new names of classes of the target, as in 0=no,1=yes; classes of one name become one",
+        help="new names of classes of the target, as in 0=no,1=yes; classes of one name become "
+        "one; NA=NA,None=None keeps classes that are written like missing values",
     )
     group.add_argument(
         "--drop-duplicates",

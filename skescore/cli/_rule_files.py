@@ -7,6 +7,8 @@ import contextlib
 import math
 import re
 import shlex
+from collections.abc import Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +39,7 @@ __all__ = [
     "as_text",
     "check_output",
     "differences_from_training",
+    "null_classes",
     "preparation_of",
     "prepared_columns",
     "read_calibrated",
@@ -187,11 +190,20 @@ def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:
     from skescore.datasets import Preparation
     from skescore.rules._domain import text_features
 
-    stored = stored_preparation(path, ruleset)
-    if stored is not None:
-        return stored
-    check_texts(path, ruleset)
-    return Preparation.for_features(ruleset.feature_names, text_features(ruleset))
+    preparation = stored_preparation(path, ruleset)
+    if preparation is None:
+        check_texts(path, ruleset)
+        preparation = Preparation.for_features(ruleset.feature_names, text_features(ruleset))
+    labels = null_classes(ruleset.classes) | dict(preparation.labels)
+    return replace(preparation, labels=labels)
+
+
+def null_classes(classes: Iterable[Any] | None) -> dict[str, str]:
+    """Return the classes that are written like missing values, each with its own name."""
+    from skescore.datasets._reading import is_null_text
+
+    texts = [] if classes is None else [str(c) for c in classes if isinstance(c, str)]
+    return {text: text for text in texts if is_null_text(text)}
 
 
 def profiles_of(path: Path, ruleset: RuleSet) -> dict[str, ColumnProfile]:
@@ -271,8 +283,13 @@ def used_features(ruleset: RuleSet) -> list[str]:
     return [ruleset.feature_names[feature] for feature in sorted(ruleset.used_features)]
 
 
-def read_table(data: str, options: argparse.Namespace) -> pd.DataFrame:
-    """Read the columns of a built-in data set or a file as they are, missing cells and all."""
+def read_table(
+    data: str, options: argparse.Namespace, classes: Collection[str] = ()
+) -> pd.DataFrame:
+    """Read the columns of a built-in data set or a file as they are, missing cells and all.
+
+    Words for missing values that are among `classes` are kept.
+    """
     from skescore.datasets import ReadingOptions, load_dataset
     from skescore.datasets._files import read_file
 
@@ -280,13 +297,16 @@ def read_table(data: str, options: argparse.Namespace) -> pd.DataFrame:
         return load_dataset(data).X
     try:
         layout = ReadingOptions(header=options.header, skip_rows=options.skip_rows).layout
-        return read_file(
+        table = read_file(
             at_home(data),
             data,
             separator=options.sep,
             encoding=options.encoding,
             layout=layout,
-        ).frame
+        )
+        if not classes:
+            return table.frame
+        return table.frame.apply(table.with_words, words=classes)
     except FileNotFoundError:
         raise FileNotFoundError(no_data_text(data)) from None
 

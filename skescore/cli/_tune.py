@@ -63,7 +63,7 @@ from skescore.cli._revise import (
     revision_record,
     use_earlier_options,
 )
-from skescore.cli._rule_files import read_table
+from skescore.cli._rule_files import null_classes, read_table
 from skescore.cli._trials import (
     LOCK,
     TrialStorage,
@@ -926,6 +926,11 @@ def run(options: argparse.Namespace) -> str:
         from skescore.black_boxes import load_black_box
 
         model_file = load_black_box(options.black_box, trust=options.trust)
+        if not _is_source(options.data):
+            options.labels = [
+                *options.labels,
+                *null_classes(getattr(model_file, "classes_", ())).items(),
+            ]
     stored = _draw_sample(options, notes) if _is_source(options.data) else None
     options.explains_labels = False
     earlier = None if options.from_run is None else EarlierRun.load(options.from_run)
@@ -1525,8 +1530,8 @@ def _check_labels(options: argparse.Namespace, model: Any) -> None:
     if is_unsupervised(model):
         options.parser.error("argument --labels: the labels come from the model, not from a column")
     predicted = set(map(str, getattr(model, "classes_", ())))
-    for old, _ in options.labels:
-        if old in predicted:
+    for old, new in options.labels:
+        if old in predicted and old != new:
             options.parser.error(
                 f"argument --labels: {options.black_box} predicts {old!r}, and would still do so; "
                 "rename the class in the table and fit the model again, or leave out --labels"

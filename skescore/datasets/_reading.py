@@ -11,7 +11,7 @@ import re
 import shlex
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -295,7 +295,8 @@ class Preparation:
         The decimal sign of a text file, which decides how ambiguous numbers of another file
         (``1,234``) are read. None if it is unknown.
     labels : mapping of str to str, default={}
-        New names of classes of the target.
+        New names of classes of the target. Texts such as ``"NA"`` that are named here are classes,
+        not missing values.
 
     Examples
     --------
@@ -751,6 +752,11 @@ def _are_null_words(texts: pd.Series) -> np.ndarray:
 def _null_texts(texts: pd.Series) -> np.ndarray:
     """Return a mask of the texts that mean a missing value in a column of text."""
     return np.array([text.strip() in _NULL_TEXTS for text in texts], dtype=bool)
+
+
+def is_null_text(text: str) -> bool:
+    """Return whether a text can be read as a missing value."""
+    return text.lower() in NULL_WORDS or text in _NULL_TEXTS
 
 
 def is_read_as(text: str) -> bool:
@@ -1409,7 +1415,8 @@ class ReadingOptions:
         Number of rows above the header.
     labels : mapping of str to str, default={}
         New names of classes of the target, such as ``{"Well": "well"}``; classes of one name become
-        one. Other classes keep their names.
+        one. Other classes keep their names. A class that is written like a missing value is kept
+        if it is named here, as in ``{"NA": "NA"}``.
     drop_duplicates : bool, default=False
         Leave out rows that equal an earlier one in all features and the target.
 
@@ -1500,6 +1507,11 @@ def prepare(
             for name, count in codes
         ]
     frame = raw.frame.assign(**_named(raw, categories, target, findings)).rename(columns=str)
+    class_names = {*options.labels, *(() if preparation is None else preparation.labels)}
+    missing_labels = pd.Series(dtype=object)
+    if target is not None and target in frame.columns:
+        frame[target] = raw.with_words(frame[target], class_names)
+        missing_labels = raw.missing_texts(frame[target])
     if options.sample is not None and options.sample < len(frame):
         findings.append(
             f"a sample of {options.sample} of {len(frame)} rows is read, drawn at random"
@@ -1513,7 +1525,10 @@ def prepare(
         changed_sign = sign if sign != previous_sign else None
         columns = _read_as_prepared(frame, preparation, options, changed_sign, findings)
     if target is not None and target in frame.columns:
-        columns[target] = _target(_without_categorical(frame[target]), reader)
+        columns[target] = _target(_without_categorical(frame[target]), reader, class_names)
+        if not pd.api.types.is_numeric_dtype(columns[target]):
+            missing_labels = missing_labels[missing_labels.index.isin(frame.index)]
+            _note_missing_labels(target, missing_labels, findings, options)
     if problems is None:
         table_problems.check()
     identifiers = tuple(n for why in _IDENTIFYING for n in reader.left_out.get(why, ()))
@@ -1660,22 +1675,41 @@ def _sources(features: Sequence[str], columns: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(sources))
 
 
-def _target(column: pd.Series, reader: _Reader) -> pd.Series:
-    """Read the target: as numbers if all its texts are numbers, else unchanged."""
+def _note_missing_labels(
+    target: str, texts: pd.Series, findings: list[str], options: ReadingOptions
+) -> None:
+    """Report the words of a target of classes that are read as missing, which may be classes."""
+    if not len(texts):
+        return
+    counts = texts.value_counts()
+    words = ", ".join(f"{word!r} ({plural(n, 'row')})" for word, n in counts.items())
+    pairs = shlex.quote(",".join(f"{word}={word}" for word in counts.index))
+    # Saved rules know the classes that they were made with, so that later tables have no choice.
+    is_first_table = options.preparation is None
+    remedy = f"; to keep them as classes: --labels {pairs}" if is_first_table else ""
+    findings.append(f"read as missing in the target {target!r}: {words}{remedy}")
+
+
+def _target(column: pd.Series, reader: _Reader, class_names: Collection[str]) -> pd.Series:
+    """Read the target: as numbers if all its texts are numbers, else unchanged.
+
+    Texts among `class_names` are classes even if they usually mean a missing value.
+    """
     if pd.api.types.is_numeric_dtype(column.dtype) or _is_dates(column):
         missing_numbers = [float(word) for word in reader.options.na_values if is_number(word)]
         return column.mask(column.isin(missing_numbers)) if missing_numbers else column
     kind = pd.api.types.infer_dtype(column, skipna=True)
     if kind == "boolean" or kind.startswith("timedelta"):
         return column
-    cells = _Cells.of(column, reader.options.na_values)
+    cells = _Cells.of(column, [t for t in reader.options.na_values if t not in class_names])
     if not len(cells.texts):
         return column.astype(object).mask(column.notna())
     texts = cells.texts.tolist()
     style = style_of(texts, reader.options.decimal, comma_first=reader.comma_first)
     values = as_numbers(texts, *style)
     number_mask = ~np.isnan(values)
-    only_words = (number_mask | _are_null_words(cells.texts)).all()
+    is_class = cells.texts.isin(class_names).to_numpy()
+    only_words = (number_mask | (_are_null_words(cells.texts) & ~is_class)).all()
     has_booleans = cells.texts.str.lower().isin(("true", "false")).any()
     are_plain_numbers = pd.to_numeric(cells.texts, errors="coerce").notna().all()
     if number_mask.any() and only_words and not has_booleans and not are_plain_numbers:
@@ -1685,7 +1719,7 @@ def _target(column: pd.Series, reader: _Reader) -> pd.Series:
     quantities = reader.quantities(str(column.name), cells)
     if quantities is not None:
         return _number_series(cells.per_row(quantities, np.nan), column.index)
-    question_mark_mask = (cells.texts == "?").to_numpy()
+    question_mark_mask = (cells.texts == "?").to_numpy() & ~is_class
     _note_words(str(column.name), cells, question_mark_mask, reader.findings)
     labels = np.where(question_mark_mask, np.nan, cells.texts.to_numpy(object))
     return pd.Series(cells.per_row(labels, np.nan), index=column.index, dtype=object)

@@ -318,6 +318,26 @@ def test_a_class_that_is_not_known_is_no_class(write):
     assert dataset.findings[0] == "'?' in column 'y' is read as missing (1 row)"
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".xlsx"])
+def test_load_dataset_keeps_classes_like_missing_values(tmp_path, suffix):
+    frame = pd.DataFrame({"x": range(8), "y": ["a", "None", "NA", "", "a", "b", "NA", "?"]})
+    path = tmp_path / f"table{suffix}"
+    if suffix == ".xlsx":
+        frame.to_excel(path, index=False)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ",")
+    findings = load_dataset(path, target="y").findings
+    assert (
+        "read as missing in the target 'y': 'NA' (2 rows), 'None' (1 row); to keep them as "
+        "classes: --labels NA=NA,None=None"
+    ) in findings
+    dataset = load_dataset(path, target="y", labels={"NA": "NA", "None": "nothing", "?": "?"})
+    assert dataset.class_counts == {"?": 1, "NA": 2, "a": 2, "b": 1, "nothing": 1}
+    assert "1 of 8 rows are left out, because the target 'y' is missing there" in dataset.findings
+    later = load_dataset(path, target="y", preparation=dataset.preparation)
+    assert later.class_counts == dataset.class_counts
+
+
 # Dates --------------------------------------------------------------------------------------------
 
 
