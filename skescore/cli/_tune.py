@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import dataclasses
 import datetime
-import hashlib
 import itertools
 import json
 import math
@@ -29,7 +28,6 @@ from skescore._names import (
     FIDELITY_SCORER_NAME,
     SET_SCORER_NAMES,
     metric_label,
-    no_data_text,
 )
 from skescore._optional import import_optional
 from skescore._quantities import (
@@ -1544,48 +1542,15 @@ def labeled(
     """Load rows with the labels of a clusterer or outlier detector as their target."""
     import pandas as pd
 
-    from skescore.datasets import Dataset
-    from skescore.datasets import read_table as read_prepared
     from skescore.extractors import Oracle
 
     names = getattr(model, "feature_names_in_", None)
-    features = None if names is None else list(map(str, names))
-    if data in DATA_SET_TASKS:
-        unlabeled = arguments.data_from(options, data=data, task="auto", features=features)
-    else:
-        reading = arguments.reading_from(options)
-        if features is None and options.target is not None:
-            reading["drop"] = [*reading["drop"], options.target]
-        if not (path := at_home(data)).exists():
-            raise FileNotFoundError(no_data_text(data))
-        with arguments.with_remedies(options):
-            table = read_prepared(
-                path,
-                features=features,
-                preparation=preparation,
-                max_categories=sys.maxsize,
-                sample=options.sample if data == options.data else None,
-                **reading,
-            )
-        X, n_rows = table.frame, len(table.frame)
-        if options.missing != "keep" and X.isna().any(axis=None):
-            if options.missing == "error":
-                raise ValueError(
-                    f"{data} has missing values, which --missing error refuses. Fill them, or "
-                    "leave out their rows with --missing drop."
-                )
-            X = X.dropna().reset_index(drop=True)
-        unlabeled = Dataset(
-            X,
-            pd.Series(0, index=X.index),
-            "classification",
-            path.stem,
-            data,
-            hashlib.sha256(path.read_bytes()).hexdigest(),
-            n_rows - len(X),
-            table.findings,
-            table.preparation,
-        )
+    unlabeled = arguments.unlabeled_data_from(
+        options,
+        data=data,
+        features=None if names is None else list(map(str, names)),
+        preparation=preparation,
+    )
     y = pd.Series(Oracle(model).query(unlabeled.X), index=unlabeled.X.index, name="label")
     if y.nunique() < 2:
         raise ValueError(
