@@ -260,7 +260,7 @@ def _batch_name(options: argparse.Namespace) -> str:
 class _Rows:
     """Features of the rules, labels, predictions of the model and keys of a table."""
 
-    def __init__(self, options: argparse.Namespace, ruleset: RuleSet) -> None:
+    def __init__(self, options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes) -> None:
         self.X: pd.DataFrame = read_rows(options, ruleset, options.data)
         self._options, self._ruleset = options, ruleset
         self._table: pd.DataFrame | None = None
@@ -269,6 +269,8 @@ class _Rows:
             target = name if name in raw_table(options, ruleset, options.data).columns else None
         names = preparation_of(options.rules, ruleset).labels
         self.y = self.labels(ruleset, target, names)
+        if self.y is not None:
+            _note_missing_labels(target, self.y, notes, waits=options.key is not None)
         self.model: Any = self.labels(ruleset, options.model_column, {})
         if options.black_box:
             from skescore.black_boxes import load_black_box
@@ -293,6 +295,21 @@ class _Rows:
         return None if name is None else read_labels(ruleset, self.column(name), new_names)
 
 
+def _note_missing_labels(
+    column: str | None, labels: Any, notes: output.Notes, *, waits: bool = False
+) -> None:
+    """Report how many rows have no label, since errors are counted without them."""
+    import pandas as pd
+
+    n_missing = int(pd.isna(labels).sum())
+    if n_missing:
+        effect = "wait for one" if waits else "do not count for errors"
+        notes.add(
+            f"{n_missing} of {plural(len(labels), 'row')} have no label in column {column!r} and "
+            f"{effect}"
+        )
+
+
 def _initialize(options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes) -> WatchState:
     """Make a state from held-out rows."""
     from skescore.monitoring import RuleBaseline, RuleMonitor, WatchState, rules_fingerprint
@@ -311,7 +328,7 @@ def _initialize(options: argparse.Namespace, ruleset: RuleSet, notes: output.Not
         counts = _count_source(options, ruleset, None)
         baseline = RuleBaseline(rules_fingerprint(ruleset), counts)
     else:
-        rows = _Rows(options, ruleset)
+        rows = _Rows(options, ruleset, notes)
         baseline = RuleBaseline.from_rows(ruleset, rows.X, rows.y, model_predictions=rows.model)
     monitor = RuleMonitor(
         ruleset, baseline, alpha=options.alpha or _ALPHA, tolerances=dict(options.tolerance)
@@ -383,7 +400,7 @@ def _update(
         counts = _count_source(options, ruleset, monitor)
         new = monitor.update_counts(counts, batch=batch, time=time)
     else:
-        rows = _Rows(options, ruleset)
+        rows = _Rows(options, ruleset, notes)
         if options.key is not None:
             _wait_for_labels(options, state, rows)
         new = monitor.update(rows.X, rows.y, model_predictions=rows.model, batch=batch, time=time)
@@ -435,6 +452,7 @@ def _add_labels(
     column = find_column(table, options.target, options.data_name)
     labels = read_labels(ruleset, column, preparation_of(options.rules, ruleset).labels)
     keys = as_text(find_column(table, options.key, options.data_name))
+    _note_missing_labels(options.target, labels, notes)
     is_known = np.asarray(~pd.isna(labels)) & keys.notna().to_numpy()
     matched = state.pending.match(keys[is_known].tolist(), labels[is_known].tolist())
     if matched.n_unmatched:

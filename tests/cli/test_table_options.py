@@ -247,3 +247,10 @@ def test_tune_keeps_labels_that_the_model_knows(plants, run):
     assert json.loads(Path("run/run.json").read_text())["data"]["rows"] == 38
     code, out, _ = run("report", "run", "--output", "page.html", "--time-limit", 0)
     assert code == 0
+
+
+def test_edit_and_certify_report_rows_without_a_label(plants, run):
+    note = "2 of 40 rows are left out, because the target 'plant' is missing there"
+    for command in (("edit",), ("certify", "--seconds", 5)):
+        _, _, err = run(*command, "rules.json", "plants.csv", "--target", "plant")
+        assert f"note: about plants:\n  - {note}\n" in err
