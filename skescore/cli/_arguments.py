@@ -447,8 +447,8 @@ def add_reading_options(group: Any, *, drops_columns: bool = True) -> None:
         type=names_from,
         action="extend",
         default=[],
-        help="additional texts that denote a missing value, as in --na-values=-999,unknown; "
-        "repeatable",
+        help="additional texts that denote a missing value, as in --na-values=-999,unknown, or in "
+        "one column, as in --na-values income=99; repeatable",
     )
     group.add_argument(
         "--sep", metavar="SIGN", help="column separator of a text file (detected by default)"

@@ -94,6 +94,8 @@ _MIN_QUANTITIES = 20
 #: Rows in which a sentinel must occur to be reported.
 _MIN_SENTINEL = 2
 _SENTINELS = (-9, -99, -999, -9999, -99999, 99, 999, 9999, 99999, 999999)
+#: Codes of missing values next to two values such as 0 and 1, or 1 and 2.
+_SENTINELS_OF_TWO = (9, 99, 999)
 
 #: Numbers with leading zeros, as names and codes are written.
 _PADDED = r"[+-]?0\d+"
@@ -290,7 +292,8 @@ class Preparation:
     columns : tuple of ColumnReading
         The columns that became features.
     na_values : tuple of str, default=()
-        Texts that were read as missing in addition to the usual words.
+        Texts that were read as missing in addition to the usual words, in all columns or, as in
+        ``"income=99"``, in one.
     decimal : {".", ","}, optional
         The decimal sign of a text file, which decides how ambiguous numbers of another file
         (``1,234``) are read. None if it is unknown.
@@ -423,6 +426,7 @@ class _Cells:
 
     @classmethod
     def of(cls, column: pd.Series, na_values: Sequence[str]) -> _Cells:
+        na_values = na_values_of(column.name, na_values)
         codes, values = pd.factorize(column)
         cell_texts = pd.Series([_text(value) for value in values], dtype=object)
         text_codes, texts = pd.factorize(cell_texts)
@@ -441,6 +445,26 @@ class _Cells:
     def count_rows(self, text_mask: np.ndarray) -> int:
         """Count the rows that hold one of the selected texts."""
         return int(self.counts[text_mask].sum())
+
+
+def na_values_of(name: object, na_values: Iterable[str]) -> list[str]:
+    """Return the texts that mean a missing value in a column; ``NAME=TEXT`` is for one column."""
+    prefix = f"{name}="
+    return [text.removeprefix(prefix) for text in na_values]
+
+
+def _note_unknown_columns(
+    na_values: Sequence[str], columns: Collection[str], findings: list[str]
+) -> None:
+    """Report ``NAME=TEXT`` without a column of that name, which then is a text like any other."""
+    for text in na_values:
+        name, sign, _ = text.rpartition("=")
+        if sign and name and not any(text.startswith(f"{column}=") for column in columns):
+            close = nearest_names(name, list(columns))
+            guess = f" Did you mean {close}?" if close else ""
+            findings.append(
+                f"{text!r} in na_values names no column, so it is a text in any column.{guess}"
+            )
 
 
 def _text(value: Any) -> str:
@@ -812,6 +836,7 @@ def _number_series(values: np.ndarray, index: pd.Index) -> pd.Series:
 
 def _numbers(column: pd.Series, na_values: Sequence[str]) -> pd.Series:
     """Convert numbers or booleans to int64 or float64."""
+    na_values = na_values_of(column.name, na_values)
     missing_numbers = [float(word) for word in na_values if is_number(word)]
     if missing_numbers:
         column = column.mask(column.isin(missing_numbers))
@@ -906,6 +931,7 @@ class _Reader:
                 return self.leave(name, "identifiers")
             self._note_strays(name, cells, number_mask)
             self._note_units(reading, cells, number_mask)
+            self._note_sentinel(name, numbers)
             return reading, {name: numbers}
         words = _are_null_words(cells.texts)
         date_format = _date_format(cells.texts[~words])
@@ -1124,24 +1150,17 @@ class _Reader:
         """Report a usual code of missing values that is far from all other numbers."""
         finite = values.to_numpy(float)
         finite = finite[np.isfinite(finite)]
-        for sentinel in _SENTINELS:
+        for sentinel in dict.fromkeys((*_SENTINELS, *_SENTINELS_OF_TWO)):
             count = int((finite == sentinel).sum())
             other_numbers = finite[finite != sentinel]
             if count < _MIN_SENTINEL or not len(other_numbers):
                 continue
-            is_distant = (
-                other_numbers.min() > sentinel and other_numbers.min() >= 0
-                if sentinel < 0
-                else (
-                    other_numbers.max() < sentinel
-                    and sentinel > 2 * other_numbers.max()
-                    and len(np.unique(other_numbers)) > 2
-                )
-            )
-            if is_distant:
+            if _is_distant(sentinel, np.unique(other_numbers)):
+                # Larger numbers of other columns may be 99, but few negative ones are codes.
+                option = f"={sentinel}" if sentinel < 0 else f" {quoted(f'{name}={sentinel}')}"
                 self.findings.append(
                     f"{sentinel} in column {name!r} ({count} rows) may stand for a missing value; "
-                    f"to read it so: --na-values={sentinel}"
+                    f"to read it so: --na-values{option}"
                 )
 
     def _category(self, name: str, column: pd.Series, cells: _Cells, keep: bool) -> _Read:
@@ -1269,6 +1288,16 @@ class _Reader:
         )
 
 
+def _is_distant(sentinel: int, others: np.ndarray) -> bool:
+    """Return whether a code of missing values is far from the other numbers of a column."""
+    low, high = others.min(), others.max()
+    if sentinel < 0:
+        return bool(low > sentinel and low >= 0)
+    if len(others) > 2:
+        return bool(sentinel in _SENTINELS and sentinel > 2 * high)
+    return sentinel in _SENTINELS_OF_TWO and others.tolist() in ([0, 1], [1, 2])
+
+
 def _note_words(name: str, cells: _Cells, words: np.ndarray, findings: list[str]) -> None:
     """Report the words of a column that are read as missing."""
     count = cells.count_rows(words)
@@ -1379,7 +1408,8 @@ class ReadingOptions:
     decimal : {".", ","}, optional
         The decimal sign. By default it is detected from the numbers.
     na_values : str or sequence of str, default=()
-        Further texts that mean a missing value, in all columns, such as ``"-999"``.
+        Further texts that mean a missing value, such as ``"-999"`` in all columns or
+        ``"income=99"`` in the column income.
     numeric : str or sequence of str, default=()
         Columns to read as numbers; other text in them is missing. They are never left out.
     categories : str or sequence of str, default=()
@@ -1519,6 +1549,7 @@ def prepare(
         frame = frame.sample(options.sample, random_state=options.random_state).sort_index()
     reader = _Reader(frame, table_problems, options, sign == ",", findings, written=raw.written)
     if preparation is None:
+        _note_unknown_columns(options.na_values, list(frame.columns), findings)
         readings, columns = reader.read_all(target)
         preparation = Preparation(readings, tuple(options.na_values), sign)
     else:
@@ -1696,12 +1727,14 @@ def _target(column: pd.Series, reader: _Reader, class_names: Collection[str]) ->
     Texts among `class_names` are classes even if they usually mean a missing value.
     """
     if pd.api.types.is_numeric_dtype(column.dtype) or _is_dates(column):
-        missing_numbers = [float(word) for word in reader.options.na_values if is_number(word)]
+        na_values = na_values_of(column.name, reader.options.na_values)
+        missing_numbers = [float(word) for word in na_values if is_number(word)]
         return column.mask(column.isin(missing_numbers)) if missing_numbers else column
     kind = pd.api.types.infer_dtype(column, skipna=True)
     if kind == "boolean" or kind.startswith("timedelta"):
         return column
-    cells = _Cells.of(column, [t for t in reader.options.na_values if t not in class_names])
+    na_values = na_values_of(column.name, reader.options.na_values)
+    cells = _Cells.of(column, [text for text in na_values if text not in class_names])
     if not len(cells.texts):
         return column.astype(object).mask(column.notna())
     texts = cells.texts.tolist()
