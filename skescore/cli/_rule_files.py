@@ -7,7 +7,7 @@ import contextlib
 import math
 import re
 import shlex
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -165,10 +165,34 @@ def prepared_columns(path: Path, ruleset: RuleSet) -> list[str]:
     used = [one.name for one in preparation.columns if used_names.intersection(one.features)]
     notes = json_of((path.parent / "run.json").read_text(encoding="utf-8")).get("notes") or ()
     return [
-        note
-        for note in map(str, notes)
-        if _PREPARED.search(note) and any(f"column {name!r}" in note for name in used)
+        *(
+            note
+            for note in map(str, notes)
+            if _PREPARED.search(note) and any(f"column {name!r}" in note for name in used)
+        ),
+        *_stated_missing_texts(preparation, used),
     ]
+
+
+def _stated_missing_texts(preparation: Preparation, used: Sequence[str]) -> list[str]:
+    """Return notes about the texts and codes of --na-values in the columns that rules use."""
+    names = [column.name for column in preparation.columns]
+    notes = []
+    general_texts = []
+    for text in preparation.na_values:
+        column = next((name for name in names if text.startswith(f"{name}=")), None)
+        if column is None:
+            general_texts.append(text)
+        elif column in used:
+            value = text.removeprefix(f"{column}=")
+            notes.append(f"{value!r} in column {column!r} is read as missing (--na-values)")
+    if general_texts and used:
+        are = "is" if len(general_texts) == 1 else "are"
+        columns = f"{'column' if len(used) == 1 else 'columns'} {listed(used)}"
+        notes.append(
+            f"{listed(general_texts)} {are} read as missing (--na-values), in the {columns}"
+        )
+    return notes
 
 
 def stored_preparation(path: Path, ruleset: RuleSet) -> Preparation | None:

@@ -474,3 +474,20 @@ def test_programs_need_the_prepared_table(tmp_path, monkeypatch, capsys):
     assert "'day'" not in note  # which no rule uses
     assert main(["rules", str(tmp_path / "run" / "rules.json"), "--to", "sentences"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_programs_name_the_codes_of_missing_values(tmp_path, capsys):
+    numbers = np.arange(60)
+    table = pd.DataFrame({"x": np.where(numbers % 10 == 7, -9, numbers), "hiv": numbers % 2})
+    table["y"] = np.where(table["x"] > 30, "yes", "no")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    options = ["--na-values=-9", "--na-values", "x=99,hiv=9", "--extractors", "cart", "--quiet"]
+    output = ["--trials", "2", "--output", str(tmp_path / "run")]
+    assert main(["tune", str(tmp_path / "t.csv"), "--target", "y", *options, *output]) == 0
+    capsys.readouterr()
+    for form in ("sql", "python"):
+        assert main(["rules", str(tmp_path / "run" / "rules.json"), "--to", form]) == 0
+        note = capsys.readouterr().err
+        assert "- '99' in column 'x' is read as missing (--na-values)" in note
+        assert "- '-9' is read as missing (--na-values), in the column 'x'" in note
+        assert "'9' in" not in note  # of a column that no rule uses
