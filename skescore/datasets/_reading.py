@@ -30,6 +30,7 @@ from skescore.datasets._files import (
     read_file,
 )
 from skescore.datasets._numbers import (
+    EITHER_SIGN,
     QUALIFIER,
     as_numbers,
     fits,
@@ -251,7 +252,8 @@ class ColumnReading:
     kind : {"number", "category", "date"}
         Type of its cells.
     decimal, thousands : str
-        Decimal sign and thousands separator of numbers that are written as text.
+        Decimal sign and thousands separator of numbers that are written as text. ``".,"`` reads
+        points as well as commas as decimal signs.
     values : tuple of str, optional
         Categories to keep; all others become ``"other"``. None keeps all.
     format : str, optional
@@ -637,11 +639,10 @@ def read_times(column: pd.Series, na_values: Sequence[str] = ()) -> pd.Series | 
         return _numbers(column, na_values)
     cells = _Cells.of(column, na_values)
     texts = cells.texts[~_are_null_words(cells.texts)]
-    values = as_numbers(texts.tolist(), *style_of(texts.tolist()))
-    if len(texts) and not np.isnan(values).any():
-        return _number_series(
-            cells.per_row(as_numbers(cells.texts.tolist()), np.nan), column.index
-        ).rename(name)
+    style = style_of(texts.tolist())
+    if len(texts) and not np.isnan(as_numbers(texts.tolist(), *style)).any():
+        values = as_numbers(cells.texts.tolist(), *style)
+        return _number_series(cells.per_row(values, np.nan), column.index).rename(name)
     date_format = _date_format(texts) or _mixed_date_formats(texts)
     if date_format is None:
         return None
@@ -944,7 +945,26 @@ class _Reader:
             self._note_day_order(name, cells, date_format)
             dates = _dates(column, cells, date_format)
             return self._date(name, dates, date_format, is_order=is_order)
+        self._note_ambiguous_signs(name, cells)
         return self._category(name, column, cells, chosen)
+
+    def _note_ambiguous_signs(self, name: str, cells: _Cells) -> None:
+        """Report numbers with points and commas that cannot all be read as decimal signs."""
+        points, commas = (fits(cells.texts.tolist(), *style) for style in _STYLE_OF.values())
+        only_points, only_commas = points & ~commas, commas & ~points
+        if not (only_points.any() and only_commas.any()):
+            return
+        if 2 * cells.count_rows(points | commas) < len(cells.codes):
+            return
+        first_point, first_comma = (
+            cells.texts[mask].iloc[0] for mask in (only_points, only_commas)
+        )
+        self.findings.append(
+            f"column {name!r} holds numbers with a decimal point such as {first_point!r} and with "
+            f"a decimal comma such as {first_comma!r}, but others could have either, so it is read "
+            "as categories; write one decimal sign in the file, or read those with a point only: "
+            f"--numeric {quoted(name)} --decimal=."
+        )
 
     def _note_cells(self, name: str) -> None:
         """Report time spans, and texts among numbers that are read with a decimal comma."""
@@ -1122,8 +1142,15 @@ class _Reader:
             )
 
     def note_separator(self, name: str, texts: Sequence[str], style: tuple[str, str]) -> None:
-        """Report a point or comma that could as well be the decimal sign of all numbers."""
+        """Report signs that could mean something else, or differ between the numbers."""
         decimal, thousands = style
+        if style == EITHER_SIGN:
+            points, commas = ([text for text in texts if sign in text] for sign in ".,")
+            self.findings.append(
+                f"column {name!r} holds numbers with a decimal point such as {points[0]!r} and "
+                f"with a decimal comma such as {commas[0]!r}; both are read as decimal signs"
+            )
+            return
         separated = [text for text in texts if thousands in text and decimal not in text]
         is_certain = thousands not in ".," or self.options.decimal is not None
         if separated and not is_certain and fits(texts, thousands, decimal).all():
@@ -1674,7 +1701,9 @@ def _read_prepared(
     if not (pd.api.types.is_numeric_dtype(column.dtype) or _is_dates(column)):
         cells = _Cells.of(column, na_values)
     if reading.kind == "number" and cells is not None and len(cells.texts):
-        style = _STYLE_OF[decimal] if decimal else (reading.decimal, reading.thousands)
+        style = (reading.decimal, reading.thousands)
+        if decimal and style != EITHER_SIGN:
+            style = _STYLE_OF[decimal]
         texts = cells.texts.tolist()
         detected_style = style_of(texts)
         readings = [

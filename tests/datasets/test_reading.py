@@ -303,6 +303,35 @@ def test_numbers_below_one_have_no_thousands(write):
     assert read_table(write('a,b\n"0,376",1\n')).frame["a"].tolist() == [0.376]
 
 
+def test_read_table_reads_points_and_commas_as_decimal_signs(write):
+    cells = ["3,2", "4.75", "12,25", "unk", "0.125", "7", "1,5", "2.5"] * 5
+    table = read_table(write("a;b\n" + "".join(f"{cell};x\n" for cell in cells)))
+    numbers = [3.2, 4.75, 12.25, np.nan, 0.125, 7, 1.5, 2.5]
+    np.testing.assert_array_equal(table.frame["a"][:8], numbers)
+    assert table.findings[:2] == (
+        "'unk' in column 'a' is read as missing (5 rows)",
+        "column 'a' holds numbers with a decimal point such as '4.75' and with a decimal comma "
+        "such as '3,2'; both are read as decimal signs",
+    )
+    # In later rows, a cell that could have thousands is no number.
+    later = read_table(write("a;b\n8,5;x\n8.5;x\n1.234;x\n"), preparation=table.preparation)
+    np.testing.assert_array_equal(later.frame["a"], [8.5, 8.5, np.nan])
+    assert "'1.234' in column 'a' is read as missing (1 row)" in later.findings
+    target = load_dataset(write("x;y\n1;3,5\n2;4.5\n3;1.25\n"), target="y")
+    assert target.y.tolist() == [3.5, 4.5, 1.25]
+
+
+def test_read_table_reports_ambiguous_points_and_commas(write):
+    cells = [f"{i}.{i % 7 + 1}" for i in range(15)] + [f"{i},{i % 5 + 1}" for i in range(15)]
+    rows = "".join(f"{cell};x\n" for cell in [*cells, "1.234"] * 2)
+    table = read_table(write("a;b\n" + rows))
+    assert table.frame["a"].dtype == object
+    assert "decimal point such as '0.1' and with a decimal comma such as '0,1'" in table.findings[0]
+    assert "--numeric a --decimal=." in table.findings[0]
+    read = read_table(write("a;b\n" + rows), numeric="a", decimal=".")
+    assert read.frame["a"].notna().sum() == 32
+
+
 def test_a_target_in_dollars_with_gaps(write):
     path = write('x,y\n1,"$1,000.50"\n2,?\n3,$20\n4,$30.25\n')
     dataset = load_dataset(path, target="y")
