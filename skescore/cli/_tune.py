@@ -1205,11 +1205,12 @@ def _weak_predictions(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
     shares = {name: round(np.average(y == name, weights=weights), 9) for name, _ in counts}
     label, share = max(shares.items(), key=lambda item: item[1])
     constant_f1 = share * 2 * share / (1 + share)
-    if quality["accuracy"] <= share + 1e-9:
-        return []  # the black box itself is no better, which is a suspicion
+    is_better = quality["accuracy"] > share + 1e-9
+    if any(one.name == "no_better_than_constant" for one in search.suspicions_):
+        return []  # neither is the black box
     shortcomings = []
     is_correct = predicted.to_numpy() == y.to_numpy()
-    if float(np.average(is_correct, weights=weights)) <= share + 1e-9:
+    if is_better and float(np.average(is_correct, weights=weights)) <= share + 1e-9:
         balanced = f1_score(
             y.astype(str), predicted.astype(str), average="weighted", sample_weight=weights
         )

@@ -101,7 +101,8 @@ SUSPICION_CHECKS = (
     ),
     SuspicionCheck(
         name="no_better_than_constant",
-        when="the black box predicts held-out rows no better than a constant",
+        when="the black box predicts the target no better than a constant: by accuracy and by "
+        "balanced accuracy, or by R²",
         facts=ResultFacts,
         find=results.find_useless_black_box,
         remedy="Its rules say nothing about the target; use columns that are related to it, or "

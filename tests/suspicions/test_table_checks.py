@@ -443,6 +443,8 @@ def test_black_box_worse_than_a_constant_is_reported():
     assert suspicion.options == ()
     facts = make_result(black_box_quality=quality, other_black_box="random-forest")
     assert find_suspicions(facts)[0].options == ("--black-box", "random-forest")
+    facts = make_result(black_box_quality=quality, quality_rows="these rows")
+    assert "accuracy 0.672 on these rows" in find_suspicions(facts)[0].evidence
     facts = make_result(
         task="regression", black_box_quality={"r2": -0.1}, constant_quality={"r2": 0.0}
     )
