@@ -7,7 +7,7 @@ import contextlib
 import math
 import re
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -246,23 +246,39 @@ def profiles_of(path: Path, ruleset: RuleSet) -> dict[str, ColumnProfile]:
 
 def differences_from_training(
     path: Path, ruleset: RuleSet, rows: pd.DataFrame
-) -> tuple[list[str], list[str]]:
+) -> tuple[list[str], list[str], list[str]]:
     """Compare rows with those that rules were learned from.
 
-    Returns what is clearly different, and the other features with values outside of the range of
-    the training rows, with their numbers of rows.
+    Returns what is clearly different, the other features with values outside of the range of the
+    training rows, with their numbers of rows, and both for the columns that no rule uses.
     """
+    profiles = profiles_of(path, ruleset)
+    used = used_features(ruleset)
+    used_profiles = {name: profile for name, profile in profiles.items() if name in used}
+    # Columns that no rule uses may be absent from the file, and are empty here.
+    other_profiles = {
+        name: profile
+        for name, profile in profiles.items()
+        if name not in used and name in rows and rows[name].notna().any()
+    }
+    differences, outside = _compare_with_profiles(used_profiles, rows)
+    other_differences, other_outside = _compare_with_profiles(other_profiles, rows)
+    if other_outside:
+        other_differences.append(f"values outside of the range: {', '.join(other_outside)}")
+    return differences, outside, other_differences
+
+
+def _compare_with_profiles(
+    profiles: Mapping[str, ColumnProfile], rows: pd.DataFrame
+) -> tuple[list[str], list[str]]:
+    """Return clear differences from the training rows, and other features with values outside."""
     from skescore.suspicions import count_outside, find_drift
 
-    profiles = profiles_of(path, ruleset)
-    # Columns that no rule uses may be absent from the file, and are empty here.
-    used = {ruleset.feature_names[j] for j in ruleset.used_features}
-    observed = rows.loc[:, rows.notna().any() | rows.columns.isin(list(used))]
-    differences = find_drift(profiles, observed)
+    differences = find_drift(profiles, rows)
     reported = [name for name in profiles if any(repr(name) in text for text in differences)]
     outside = [
         f"{name!r} ({plural(count, 'row')})"
-        for name, count in count_outside(profiles, observed).items()
+        for name, count in count_outside(profiles, rows).items()
         if name not in reported
     ]
     return differences, outside

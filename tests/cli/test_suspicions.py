@@ -246,6 +246,17 @@ def test_predict_reports_other_units(visits, rules, tmp_path, capsys, has_run):
     assert "--strict: rows of" in err
 
 
+def test_predict_is_strict_about_columns_that_rules_use(visits, rules, tmp_path, capsys):
+    table = pd.read_csv(visits)
+    table.assign(age=table["age"] * 1000).to_csv(tmp_path / "rows.csv", index=False)
+    capsys.readouterr()
+    assert main(["predict", str(rules), str(tmp_path / "rows.csv"), "--strict"]) == 0
+    err = capsys.readouterr().err
+    note = "note: in columns that no rule uses: all 180 rows are above the training maximum of"
+    assert f"{note} 'age'" in err
+    assert "warning" not in err
+
+
 def test_predict_suggests_the_column_that_is_meant(visits, rules, tmp_path, capsys):
     table = pd.read_csv(visits).rename(columns={"sugar": "SUGAR", "age": "Age"})
     table.to_csv(tmp_path / "caps.csv", index=False)
