@@ -1709,6 +1709,7 @@ def _search(
     folds = splitter(dataset, options.cv, options.seed, notes)
     n_left = max(options.trials - note_earlier(trial_storage, options.extractors, notes), 0)
     progress = SearchProgress(n_left, label(options), sign(options), enabled=not options.quiet)
+    progress.activity = "checking the rows"
     search = _make_search(options, dataset, model, trial_storage, folds, progress)
     if not options.quiet:
         search.announce_black_boxes(options)
