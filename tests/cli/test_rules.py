@@ -195,6 +195,10 @@ def test_columns_may_be_boolean(written):
     words = ("--to", "dbt", "--table", "t", "--boolean", "a")
     assert written(NUMBERS, *words) == NUMBERS.to("dbt", table="t", booleans=["a"])
     assert "CAST" in written(NUMBERS, *words)
+    conditions = [Interval(0, upper=0.5), Interval(1, upper=0.5)]
+    ruleset = RuleSet([Rule(conditions, 1), Rule([], 2)], ["a", "b, c"], task="classification")
+    query = ruleset.to_sql(booleans=["a", "b, c"]) + "\n"
+    assert written(ruleset, "--to", "sql", "--boolean", 'a,"b, c"') == query
 
 
 def test_other_atoms_may_be_missing(written):
