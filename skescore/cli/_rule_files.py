@@ -7,8 +7,7 @@ import contextlib
 import math
 import re
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +38,6 @@ __all__ = [
     "as_text",
     "check_output",
     "differences_from_training",
-    "null_classes",
     "preparation_of",
     "prepared_columns",
     "read_calibrated",
@@ -218,16 +216,7 @@ def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:
     if preparation is None:
         check_texts(path, ruleset)
         preparation = Preparation.for_features(ruleset.feature_names, text_features(ruleset))
-    labels = null_classes(ruleset.classes) | dict(preparation.labels)
-    return replace(preparation, labels=labels)
-
-
-def null_classes(classes: Iterable[Any] | None) -> dict[str, str]:
-    """Return the classes that are written like missing values, each with its own name."""
-    from skescore.datasets._reading import is_null_text
-
-    texts = [] if classes is None else [str(c) for c in classes if isinstance(c, str)]
-    return {text: text for text in texts if is_null_text(text)}
+    return preparation.with_classes(ruleset.classes or ())
 
 
 def profiles_of(path: Path, ruleset: RuleSet) -> dict[str, ColumnProfile]:

@@ -61,7 +61,7 @@ from skescore.cli._revise import (
     revision_record,
     use_earlier_options,
 )
-from skescore.cli._rule_files import null_classes, read_table
+from skescore.cli._rule_files import read_table
 from skescore.cli._trials import (
     LOCK,
     TrialStorage,
@@ -925,10 +925,7 @@ def run(options: argparse.Namespace) -> str:
 
         model_file = load_black_box(options.black_box, trust=options.trust)
         if not _is_source(options.data):
-            options.labels = [
-                *options.labels,
-                *null_classes(getattr(model_file, "classes_", ())).items(),
-            ]
+            options.labels = [*options.labels, *_null_classes(model_file)]
     stored = _draw_sample(options, notes) if _is_source(options.data) else None
     options.explains_labels = False
     earlier = None if options.from_run is None else EarlierRun.load(options.from_run)
@@ -1518,6 +1515,13 @@ def _check_outputs(options: argparse.Namespace, model: Any) -> None:
     columns = set(read_table(options.data, options).columns)
     unexplained = [name for name in options.outputs if name != options.target and name in columns]
     options.drop = [*options.drop, *unexplained]
+
+
+def _null_classes(model: Any) -> list[tuple[str, str]]:
+    """Return the classes of a model that are written like missing values, as pairs of --labels."""
+    from skescore.datasets import Preparation
+
+    return list(Preparation(()).with_classes(getattr(model, "classes_", ())).labels.items())
 
 
 def _check_labels(options: argparse.Namespace, model: Any) -> None:

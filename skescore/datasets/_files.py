@@ -321,9 +321,7 @@ def _read_sheet(
             warnings.simplefilter("ignore")  # of styles and extensions that do not matter here
             sheets = [str(name) for name in book.sheet_names]
             nulls: dict[str, Any] = {"keep_default_na": False, "na_values": list(NULL_CELLS)}
-            written_grid = book.parse(
-                sheets[0], header=None, dtype=object, keep_default_na=False, na_values=[""]
-            )
+            written_grid = _read_cells(book)
             grid = written_grid.mask(written_grid.isin(NULL_CELLS))
             grid_texts = _texts_of_sheet(grid)
             head = grid_texts[:_LAYOUT_ROWS]
@@ -350,9 +348,7 @@ def _read_sheet(
                     **nulls,
                 )
             cells = grid.iloc[first_row:].drop(index=left_out).head(len(table))
-            cells_index = cells.index
-            table = _with_merged_cells(table, cells_index, merged, findings)
-            cells = cells.reset_index(drop=True)
+            table = _with_merged_cells(table, cells.index, merged, findings)
     except DatasetError:
         raise
     except (ValueError, OSError, KeyError, IndexError, zlib.error) as error:
@@ -363,15 +359,22 @@ def _read_sheet(
     more = f"the first of {len(sheets)} sheets is read, {sheets[0]!r}"
     findings = [more, *findings] if len(sheets) > 1 else findings
     nonempty_rows = table.notna().any(axis=1)
+    row_numbers = cells.index[nonempty_rows.to_numpy()[: len(cells)]]
 
     def texts(positions: list[int], *, keep_words: bool = False) -> pd.DataFrame:
-        rows = cells[nonempty_rows].iloc[:, positions]
-        if keep_words:
-            rows = written_grid.loc[cells_index[nonempty_rows.to_numpy()], rows.columns]
-        return rows.reset_index(drop=True)
+        rows = (written_grid if keep_words else grid).loc[row_numbers]
+        return rows.iloc[:, positions].reset_index(drop=True)
 
     table = _filled_down(table[nonempty_rows].reset_index(drop=True), findings)
     return FileTable(table, checksum, None, findings, None, texts, True, tuple(sheets))
+
+
+def _read_cells(book: pd.ExcelFile) -> pd.DataFrame:
+    """Return the cells of the first sheet as they are written, also words for missing values."""
+    cells: pd.DataFrame = book.parse(
+        book.sheet_names[0], header=None, dtype=object, keep_default_na=False, na_values=[""]
+    )
+    return cells
 
 
 def _filled_down(table: pd.DataFrame, findings: list[str]) -> pd.DataFrame:

@@ -340,6 +340,29 @@ class Preparation:
         labels = {"labels": dict(self.labels)} if self.labels else {}
         return {"columns": columns, "na_values": list(self.na_values), **sign, **labels}
 
+    def with_classes(self, classes: Iterable[object]) -> Preparation:
+        """Keep classes of the target whose names usually mean a missing value.
+
+        Parameters
+        ----------
+        classes : iterable
+            Names of the classes, such as those of rules; other names have no effect.
+
+        Returns
+        -------
+        Preparation
+            The preparation with these classes among its `labels`.
+
+        Examples
+        --------
+        >>> from skescore.datasets import Preparation
+        >>> Preparation(()).with_classes(["NA", "oak"]).labels
+        {'NA': 'NA'}
+        """
+        names = [str(name) for name in classes if isinstance(name, str)]
+        kept = {n: n for n in names if n.lower() in NULL_WORDS or n in _NULL_TEXTS}
+        return replace(self, labels=kept | dict(self.labels))
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Preparation:
         """Restore a preparation from the result of `to_dict`."""
@@ -777,11 +800,6 @@ def _are_null_words(texts: pd.Series) -> np.ndarray:
 def _null_texts(texts: pd.Series) -> np.ndarray:
     """Return a mask of the texts that mean a missing value in a column of text."""
     return np.array([text.strip() in _NULL_TEXTS for text in texts], dtype=bool)
-
-
-def is_null_text(text: str) -> bool:
-    """Return whether a text can be read as a missing value."""
-    return text.lower() in NULL_WORDS or text in _NULL_TEXTS
 
 
 def is_read_as(text: str) -> bool:
