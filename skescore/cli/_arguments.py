@@ -10,10 +10,12 @@ import argparse
 import contextlib
 import csv
 import functools
+import hashlib
 import math
 import re
 import shlex
 import shutil
+import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -33,7 +35,7 @@ from skescore._names import (
     no_model_text,
 )
 from skescore._scores import SCORE_SPECS
-from skescore._text import did_you_mean
+from skescore._text import did_you_mean, listed, plural
 
 if TYPE_CHECKING:
     from skescore.datasets import Dataset, DatasetError, Preparation
@@ -314,11 +316,13 @@ def add_data_options(
     elsewhere: str = "",
     is_optional: bool = False,
     drops_columns: bool = True,
+    needs_target: bool = True,
 ) -> Any:
     """Add the options of the data and return their group.
 
     `elsewhere` continues the help of DATA if the command accepts data sources; `is_optional` lets
-    the command run without DATA; `drops_columns` adds the option --drop.
+    the command run without DATA; `drops_columns` adds the option --drop; `needs_target` is False
+    if rows without a label count as well.
     """
     group = parser.add_argument_group("data")
     group.add_argument(
@@ -329,7 +333,8 @@ def add_data_options(
         help=f"a built-in data set ({', '.join(DATA_SET_TASKS)}) or a CSV, TSV, Excel or Parquet "
         f"file{elsewhere}",
     )
-    group.add_argument("--target", metavar="COLUMN", help="column to predict; required for files")
+    use = "required for files" if needs_target else "not needed, as all rows count"
+    group.add_argument("--target", metavar="COLUMN", help=f"column to predict; {use}")
     group.add_argument(
         "--task",
         choices=("auto", "classification", "regression"),
@@ -375,7 +380,7 @@ def add_row_options(group: Any) -> None:
         action="extend",
         default=[],
         help="new names of classes of the target, as in 0=no,1=yes; classes with the same new name "
-        "are merged",
+        "are merged; NA=NA,None=None keeps classes that are written like missing values",
     )
     group.add_argument(
         "--drop-duplicates",
@@ -442,8 +447,8 @@ def add_reading_options(group: Any, *, drops_columns: bool = True) -> None:
         type=names_from,
         action="extend",
         default=[],
-        help="additional texts that denote a missing value, as in --na-values=-999,unknown; "
-        "repeatable",
+        help="additional texts that denote a missing value, as in --na-values=-999,unknown, or in "
+        "one column, as in --na-values income=99; repeatable",
     )
     group.add_argument(
         "--sep", metavar="SIGN", help="column separator of a text file (detected by default)"
@@ -683,6 +688,65 @@ def data_from(
             **rows,
             **reading_from(options),
         )
+
+
+def unlabeled_data_from(
+    options: argparse.Namespace,
+    *,
+    data: str,
+    features: Sequence[str] | None = None,
+    preparation: Preparation | None = None,
+) -> Dataset:
+    """Load all rows that the options name, whether or not they have a label; 0 is the target."""
+    import numpy as np
+    import pandas as pd
+
+    from skescore.datasets import Dataset
+    from skescore.datasets import read_table as read_prepared
+
+    if data in DATA_SET_TASKS:
+        return data_from(options, data=data, task="auto", features=features)
+    reading = reading_from(options)
+    if features is None and options.target is not None:
+        reading["drop"] = [*reading["drop"], options.target]
+    if not (path := at_home(data)).exists():
+        raise FileNotFoundError(no_data_text(data))
+    with with_remedies(options):
+        table = read_prepared(
+            path,
+            features=features,
+            preparation=preparation,
+            max_categories=sys.maxsize,
+            sample=options.sample if data == options.data else None,
+            **reading,
+        )
+    X, n_rows = table.frame, len(table.frame)
+    absent = [name for name in features or () if name not in X]
+    if absent:
+        raise ValueError(
+            f"{data} lacks {plural(len(absent), 'feature')} of the rules, {listed(absent)}. Name a "
+            "table with the columns that the rules were made with."
+        )
+    if options.missing == "keep":  # as `load_dataset` reads them
+        X = X.replace([np.inf, -np.inf], np.nan)
+    elif X.isna().any(axis=None):
+        if options.missing == "error":
+            raise ValueError(
+                f"{data} has missing values, which --missing error refuses. Fill them, or leave "
+                "out their rows with --missing drop."
+            )
+        X = X.dropna().reset_index(drop=True)
+    return Dataset(
+        X,
+        pd.Series(0, index=X.index),
+        "classification",
+        path.stem,
+        data,
+        hashlib.sha256(path.read_bytes()).hexdigest(),
+        n_rows - len(X),
+        table.findings,
+        table.preparation,
+    )
 
 
 def _mended(command: Sequence[str], error: DatasetError) -> str:

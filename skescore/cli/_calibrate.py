@@ -16,6 +16,7 @@ from skescore.cli._labeled_rows import find_column, raw_table, read_labels
 from skescore.cli._rule_files import (
     add_output_options,
     check_output,
+    preparation_of,
     read_rows,
     read_rules,
     write_output,
@@ -110,13 +111,14 @@ def _labeled_rows(
     import numpy as np
     import pandas as pd
 
-    X, table = read_rows(options, ruleset, data), raw_table(options, data)
+    X, table = read_rows(options, ruleset, data), raw_table(options, ruleset, data)
     if len(table) != len(X):
         raise ValueError(
             f"{data} has {plural(len(table), 'row')}, but only {len(X)} of them have values. "
             "Remove the empty rows."
         )
-    labels = read_labels(ruleset, find_column(table, options.target, data))
+    names = preparation_of(options.rules, ruleset).labels
+    labels = read_labels(ruleset, find_column(table, options.target, data), names)
     has_label = np.asarray(~pd.isna(labels))
     if not has_label.all():
         notes.add(f"{plural(int((~has_label).sum()), 'row')} of {data} without a label are ignored")

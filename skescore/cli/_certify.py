@@ -177,6 +177,7 @@ def _data(options: argparse.Namespace, ruleset: RuleSet, names: Sequence[str]) -
         features=list(names),
         preparation=preparation_of(options.rules, ruleset),
     )
+    output.Notes().add_findings(dataset.name, dataset.findings)
     return replace(dataset, X=dataset.X[list(names)])
 
 

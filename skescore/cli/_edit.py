@@ -226,6 +226,7 @@ def _dataset(options: argparse.Namespace, ruleset: RuleSet, data: str | None) ->
         features=names,
         preparation=preparation_of(options.rules, ruleset),
     )
+    output.Notes().add_findings(dataset.name, dataset.findings)
     return replace(dataset, X=dataset.X[names])
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from skescore._names import BUILT_IN, DATA_SET_TASKS
 from skescore._text import listed
-from skescore.cli._rule_files import as_text, read_table
+from skescore.cli._rule_files import as_text, preparation_of, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,10 +21,13 @@ __all__ = ["find_column", "raw_table", "read_labels"]
 _MIN_LABELS = 5
 
 
-def raw_table(options: argparse.Namespace, data: str) -> pd.DataFrame:
-    """Return all columns of `data` as they are stored, also the target of a built-in data set."""
+def raw_table(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.DataFrame:
+    """Return all columns of `data` as they are stored, also the target of a built-in data set.
+
+    Words such as NA are missing values unless the rules have a class of this name.
+    """
     if data not in DATA_SET_TASKS:
-        return read_table(data, options)
+        return read_table(data, options, preparation_of(options.rules, ruleset).labels)
     from skescore.datasets import load_dataset
 
     dataset = load_dataset(data)
@@ -39,10 +43,10 @@ def find_column(table: pd.DataFrame, name: str, data_name: str) -> pd.Series:
     return table[name]
 
 
-def read_labels(ruleset: RuleSet, column: pd.Series) -> Any:
+def read_labels(ruleset: RuleSet, column: pd.Series, names: Mapping[str, str]) -> Any:
     """Convert a column to the type of the rules' classes; missing labels become None.
 
-    In a regression, labels are numbers, and missing ones are NaN.
+    In a regression, labels are numbers, and missing ones are NaN. `names` are new names of classes.
     """
     import pandas as pd
 
@@ -50,7 +54,8 @@ def read_labels(ruleset: RuleSet, column: pd.Series) -> Any:
         return pd.to_numeric(column).to_numpy(dtype=float, na_value=float("nan"))
     labels: Any = column.astype(object).where(column.notna(), None).to_numpy(dtype=object)
     if all(isinstance(label, str) for label in ruleset.classes):
-        labels = as_text(column).to_numpy(dtype=object)
+        texts = as_text(column)
+        labels = texts.map(lambda text: names.get(text, text)).to_numpy(dtype=object)
     unknown = set(labels[pd.notna(labels)]) - set(ruleset.classes)
     n_known = int(pd.Series(labels, dtype=object).isin(list(ruleset.classes)).sum())
     if unknown and not n_known and pd.notna(labels).sum() >= _MIN_LABELS:

@@ -186,12 +186,16 @@ class Notes:
         if is_shown and not self.quiet:
             sys.stderr.write(printable(f"skescore: warning: {text}\n"))
 
-    def add_drift(self, differences: Sequence[str], outside: Sequence[str]) -> None:
+    def add_drift(
+        self, differences: Sequence[str], outside: Sequence[str], unused: Sequence[str]
+    ) -> None:
         """Add how rows differ from the training rows, see `differences_from_training`."""
         for text in differences:
             self.warn(text)
         if outside:
             self.add(f"values outside of the range of the training rows: {', '.join(outside)}")
+        if unused:
+            self.add(f"in columns that no rule uses: {'; '.join(unused)}")
 
     def add_findings(self, name: str, texts: Sequence[str]) -> None:
         """Add the findings about a table in one message."""

@@ -74,7 +74,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="fail, instead of writing predictions, if rows are unlike the training rows",
+        help="fail, instead of writing predictions, if rows are unlike the training rows in a "
+        "column that rules use",
     )
     parser.add_argument(
         "--abstain",
@@ -231,12 +232,12 @@ def _passed_columns(options: argparse.Namespace, n_rows: int) -> dict[str, pd.Se
 
 def _report_drift(options: argparse.Namespace, ruleset: RuleSet, rows: pd.DataFrame) -> Notes:
     """Report rows that are unlike the training rows, or raise an error with --strict."""
-    differences, outside = differences_from_training(options.rules, ruleset, rows)
+    differences, outside, unused = differences_from_training(options.rules, ruleset, rows)
     if differences and options.strict:
         raise ValueError(
             f"--strict: rows of {options.data} are unlike the training rows: "
             f"{'; '.join(differences)}. Correct them, or leave out --strict."
         )
     notes = Notes()
-    notes.add_drift(differences, outside)
+    notes.add_drift(differences, outside, unused)
     return notes

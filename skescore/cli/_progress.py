@@ -19,7 +19,7 @@ from skescore.cli._alternatives import figures_text
 from skescore.cli._output import number, printable
 from skescore.registry import extractor_label
 from skescore.rules import RuleSet
-from skescore.tuning import ExtractorSearchCV
+from skescore.tuning import ExtractorSearchCV, SearchProgress
 
 __all__ = ["FirstRules", "ReportingSearch", "describe_start"]
 
@@ -182,7 +182,16 @@ class ReportingSearch(ExtractorSearchCV):
                 is_fitted=self.data_.is_fitted,
             )
             sys.stderr.write(printable(f"{text}\n"))
+        verb = "querying" if self.data_.is_fitted else "fitting"
+        self._show_activity(f"{verb} the black box")
         return super()._fit_black_boxes(data)
+
+    def _show_activity(self, text: str) -> None:
+        """Show what the search does before its first trial instead of the number of trials."""
+        callbacks: Any = self.callbacks or ()
+        for callback in callbacks:
+            if isinstance(callback, SearchProgress):
+                callback.activity = text
 
     def _fit_black_box_on_all_rows(self) -> Any:
         if self._options is None or self.data_.is_fitted:
@@ -197,6 +206,7 @@ class ReportingSearch(ExtractorSearchCV):
 
     def _run(self, runner: Any, score_name: str) -> KeyboardInterrupt | None:
         fold = runner.evaluator.all_rows
+        self._show_activity("")
         for callback in runner.callbacks:
             if fold is not None and isinstance(callback, FirstRules):
                 measure = "accuracy" if is_classifier(self.estimator) else "r2"

@@ -7,6 +7,7 @@ import contextlib
 import math
 import re
 import shlex
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -163,10 +164,34 @@ def prepared_columns(path: Path, ruleset: RuleSet) -> list[str]:
     used = [one.name for one in preparation.columns if used_names.intersection(one.features)]
     notes = json_of((path.parent / "run.json").read_text(encoding="utf-8")).get("notes") or ()
     return [
-        note
-        for note in map(str, notes)
-        if _PREPARED.search(note) and any(f"column {name!r}" in note for name in used)
+        *(
+            note
+            for note in map(str, notes)
+            if _PREPARED.search(note) and any(f"column {name!r}" in note for name in used)
+        ),
+        *_stated_missing_texts(preparation, used),
     ]
+
+
+def _stated_missing_texts(preparation: Preparation, used: Sequence[str]) -> list[str]:
+    """Return notes about the texts and codes of --na-values in the columns that rules use."""
+    names = [column.name for column in preparation.columns]
+    notes = []
+    general_texts = []
+    for text in preparation.na_values:
+        column = next((name for name in names if text.startswith(f"{name}=")), None)
+        if column is None:
+            general_texts.append(text)
+        elif column in used:
+            value = text.removeprefix(f"{column}=")
+            notes.append(f"{value!r} in column {column!r} is read as missing (--na-values)")
+    if general_texts and used:
+        are = "is" if len(general_texts) == 1 else "are"
+        columns = f"{'column' if len(used) == 1 else 'columns'} {listed(used)}"
+        notes.append(
+            f"{listed(general_texts)} {are} read as missing (--na-values), in the {columns}"
+        )
+    return notes
 
 
 def stored_preparation(path: Path, ruleset: RuleSet) -> Preparation | None:
@@ -188,11 +213,11 @@ def preparation_of(path: Path, ruleset: RuleSet) -> Preparation:
     from skescore.datasets import Preparation
     from skescore.rules._domain import text_features
 
-    stored = stored_preparation(path, ruleset)
-    if stored is not None:
-        return stored
-    check_texts(path, ruleset)
-    return Preparation.for_features(ruleset.feature_names, text_features(ruleset))
+    preparation = stored_preparation(path, ruleset)
+    if preparation is None:
+        check_texts(path, ruleset)
+        preparation = Preparation.for_features(ruleset.feature_names, text_features(ruleset))
+    return preparation.with_classes(ruleset.classes or ())
 
 
 def profiles_of(path: Path, ruleset: RuleSet) -> dict[str, ColumnProfile]:
@@ -211,23 +236,39 @@ def profiles_of(path: Path, ruleset: RuleSet) -> dict[str, ColumnProfile]:
 
 def differences_from_training(
     path: Path, ruleset: RuleSet, rows: pd.DataFrame
-) -> tuple[list[str], list[str]]:
+) -> tuple[list[str], list[str], list[str]]:
     """Compare rows with the training rows of the rules.
 
-    Returns descriptions of the clear differences, and the other features with values outside the
-    range of the training rows, with the number of such rows.
+    Returns what is clearly different, the other features with values outside of the range of the
+    training rows, with their numbers of rows, and both for the columns that no rule uses.
     """
+    profiles = profiles_of(path, ruleset)
+    used = used_features(ruleset)
+    used_profiles = {name: profile for name, profile in profiles.items() if name in used}
+    # Columns that no rule uses may be absent from the file, and are empty here.
+    other_profiles = {
+        name: profile
+        for name, profile in profiles.items()
+        if name not in used and name in rows and rows[name].notna().any()
+    }
+    differences, outside = _compare_with_profiles(used_profiles, rows)
+    other_differences, other_outside = _compare_with_profiles(other_profiles, rows)
+    if other_outside:
+        other_differences.append(f"values outside of the range: {', '.join(other_outside)}")
+    return differences, outside, other_differences
+
+
+def _compare_with_profiles(
+    profiles: Mapping[str, ColumnProfile], rows: pd.DataFrame
+) -> tuple[list[str], list[str]]:
+    """Return clear differences from the training rows, and other features with values outside."""
     from skescore.suspicions import count_outside, find_drift
 
-    profiles = profiles_of(path, ruleset)
-    # Columns that no rule uses are empty here if the file lacks them.
-    used = {ruleset.feature_names[j] for j in ruleset.used_features}
-    observed = rows.loc[:, rows.notna().any() | rows.columns.isin(list(used))]
-    differences = find_drift(profiles, observed)
+    differences = find_drift(profiles, rows)
     reported = [name for name in profiles if any(repr(name) in text for text in differences)]
     outside = [
         f"{name!r} ({plural(count, 'row')})"
-        for name, count in count_outside(profiles, observed).items()
+        for name, count in count_outside(profiles, rows).items()
         if name not in reported
     ]
     return differences, outside
@@ -273,8 +314,13 @@ def used_features(ruleset: RuleSet) -> list[str]:
     return [ruleset.feature_names[feature] for feature in sorted(ruleset.used_features)]
 
 
-def read_table(data: str, options: argparse.Namespace) -> pd.DataFrame:
-    """Read the columns of a built-in data set or a file without any conversion."""
+def read_table(
+    data: str, options: argparse.Namespace, classes: Collection[str] = ()
+) -> pd.DataFrame:
+    """Read the columns of a built-in data set or a file without any conversion.
+
+    Words for missing values that are among `classes` are kept.
+    """
     from skescore.datasets import ReadingOptions, load_dataset
     from skescore.datasets._files import read_file
 
@@ -282,13 +328,16 @@ def read_table(data: str, options: argparse.Namespace) -> pd.DataFrame:
         return load_dataset(data).X
     try:
         layout = ReadingOptions(header=options.header, skip_rows=options.skip_rows).layout
-        return read_file(
+        table = read_file(
             at_home(data),
             data,
             separator=options.sep,
             encoding=options.encoding,
             layout=layout,
-        ).frame
+        )
+        if not classes:
+            return table.frame
+        return table.frame.apply(table.with_words, words=classes)
     except FileNotFoundError:
         raise FileNotFoundError(no_data_text(data)) from None
 

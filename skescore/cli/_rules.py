@@ -17,6 +17,7 @@ from skescore.cli._arguments import (
     OF_RULES,
     add_reading_options,
     add_standalone_option,
+    names_from,
     refuse_reading_options,
 )
 from skescore.cli._rule_files import (
@@ -107,10 +108,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--boolean",
-        metavar="NAME",
-        action="append",
-        help="sql, dbt: feature that the rules compare with numbers but whose column is BOOLEAN; "
-        "repeatable",
+        metavar="NAME,...",
+        type=names_from,
+        action="extend",
+        help="sql, dbt: features that the rules compare with numbers but whose columns are "
+        "BOOLEAN; repeatable",
     )
     parser.add_argument(
         "--exact",

@@ -6,7 +6,6 @@ import argparse
 import contextlib
 import dataclasses
 import datetime
-import hashlib
 import itertools
 import json
 import math
@@ -29,7 +28,6 @@ from skescore._names import (
     FIDELITY_SCORER_NAME,
     SET_SCORER_NAMES,
     metric_label,
-    no_data_text,
 )
 from skescore._optional import import_optional
 from skescore._quantities import (
@@ -926,6 +924,8 @@ def run(options: argparse.Namespace) -> str:
         from skescore.black_boxes import load_black_box
 
         model_file = load_black_box(options.black_box, trust=options.trust)
+        if not _is_source(options.data):
+            options.labels = [*options.labels, *_null_classes(model_file)]
     stored = _draw_sample(options, notes) if _is_source(options.data) else None
     options.explains_labels = False
     earlier = None if options.from_run is None else EarlierRun.load(options.from_run)
@@ -1202,11 +1202,12 @@ def _weak_predictions(dataset: Dataset, search: ExtractorSearchCV) -> list[str]:
     shares = {name: round(np.average(y == name, weights=weights), 9) for name, _ in counts}
     label, share = max(shares.items(), key=lambda item: item[1])
     constant_f1 = share * 2 * share / (1 + share)
-    if quality["accuracy"] <= share + 1e-9:
-        return []  # the black box itself is no better, which is a suspicion
+    is_better = quality["accuracy"] > share + 1e-9
+    if any(one.name == "no_better_than_constant" for one in search.suspicions_):
+        return []  # neither is the black box
     shortcomings = []
     is_correct = predicted.to_numpy() == y.to_numpy()
-    if float(np.average(is_correct, weights=weights)) <= share + 1e-9:
+    if is_better and float(np.average(is_correct, weights=weights)) <= share + 1e-9:
         balanced = f1_score(
             y.astype(str), predicted.astype(str), average="weighted", sample_weight=weights
         )
@@ -1516,6 +1517,13 @@ def _check_outputs(options: argparse.Namespace, model: Any) -> None:
     options.drop = [*options.drop, *unexplained]
 
 
+def _null_classes(model: Any) -> list[tuple[str, str]]:
+    """Return the classes of a model that are written like missing values, as pairs of --labels."""
+    from skescore.datasets import Preparation
+
+    return list(Preparation(()).with_classes(getattr(model, "classes_", ())).labels.items())
+
+
 def _check_labels(options: argparse.Namespace, model: Any) -> None:
     """Report --labels for a fitted model that predicts the old names."""
     if not options.labels:
@@ -1525,8 +1533,8 @@ def _check_labels(options: argparse.Namespace, model: Any) -> None:
     if is_unsupervised(model):
         options.parser.error("argument --labels: the labels come from the model, not from a column")
     predicted = set(map(str, getattr(model, "classes_", ())))
-    for old, _ in options.labels:
-        if old in predicted:
+    for old, new in options.labels:
+        if old in predicted and old != new:
             options.parser.error(
                 f"argument --labels: {options.black_box} predicts {old!r}, and would still do so; "
                 "rename the class in the table and fit the model again, or leave out --labels"
@@ -1539,48 +1547,15 @@ def labeled(
     """Load rows with the labels of a clusterer or outlier detector as their target."""
     import pandas as pd
 
-    from skescore.datasets import Dataset
-    from skescore.datasets import read_table as read_prepared
     from skescore.extractors import Oracle
 
     names = getattr(model, "feature_names_in_", None)
-    features = None if names is None else list(map(str, names))
-    if data in DATA_SET_TASKS:
-        unlabeled = arguments.data_from(options, data=data, task="auto", features=features)
-    else:
-        reading = arguments.reading_from(options)
-        if features is None and options.target is not None:
-            reading["drop"] = [*reading["drop"], options.target]
-        if not (path := at_home(data)).exists():
-            raise FileNotFoundError(no_data_text(data))
-        with arguments.with_remedies(options):
-            table = read_prepared(
-                path,
-                features=features,
-                preparation=preparation,
-                max_categories=sys.maxsize,
-                sample=options.sample if data == options.data else None,
-                **reading,
-            )
-        X, n_rows = table.frame, len(table.frame)
-        if options.missing != "keep" and X.isna().any(axis=None):
-            if options.missing == "error":
-                raise ValueError(
-                    f"{data} has missing values, which --missing error refuses. Fill them, or "
-                    "leave out their rows with --missing drop."
-                )
-            X = X.dropna().reset_index(drop=True)
-        unlabeled = Dataset(
-            X,
-            pd.Series(0, index=X.index),
-            "classification",
-            path.stem,
-            data,
-            hashlib.sha256(path.read_bytes()).hexdigest(),
-            n_rows - len(X),
-            table.findings,
-            table.preparation,
-        )
+    unlabeled = arguments.unlabeled_data_from(
+        options,
+        data=data,
+        features=None if names is None else list(map(str, names)),
+        preparation=preparation,
+    )
     y = pd.Series(Oracle(model).query(unlabeled.X), index=unlabeled.X.index, name="label")
     if y.nunique() < 2:
         raise ValueError(
@@ -1738,6 +1713,7 @@ def _search(
     folds = splitter(dataset, options.cv, options.seed, notes)
     n_left = max(options.trials - note_earlier(trial_storage, options.extractors, notes), 0)
     progress = SearchProgress(n_left, label(options), sign(options), enabled=not options.quiet)
+    progress.activity = "checking the rows"
     search = _make_search(options, dataset, model, trial_storage, folds, progress)
     if not options.quiet:
         search.announce_black_boxes(options)

@@ -6,11 +6,11 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from skescore.cli import _arguments as arguments
 from skescore.cli._arguments import OF_FILE, OF_RULES
-from skescore.cli._output import Printer
+from skescore.cli._output import Notes, Printer
 from skescore.cli._rule_files import (
     add_output_options,
     check_output,
@@ -20,6 +20,8 @@ from skescore.cli._rule_files import (
 )
 
 if TYPE_CHECKING:
+    from skescore.datasets import Dataset
+    from skescore.rules import RuleSet
     from skescore.verification import Verification
 
 DESCRIPTION = """\
@@ -57,7 +59,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="a fitted scikit-learn model (.skops, .onnx; .joblib and .pkl with --trust)",
     )
-    arguments.add_data_options(parser)
+    arguments.add_data_options(parser, needs_target=False)
     group = parser.add_argument_group("verification")
     arguments.add_trust_option(group)
     group.add_argument("--check", action="store_true", help="check an existing verification")
@@ -110,13 +112,8 @@ def run(options: argparse.Namespace) -> str:
     from skescore.verification import VerificationLimits, verify
 
     ruleset = read_rules(options.rules)
-    dataset = arguments.data_from(
-        options,
-        task=ruleset.task,
-        features=list(ruleset.feature_names),
-        preparation=preparation_of(options.rules, ruleset),
-    )
-    dataset = replace(dataset, X=dataset.X[list(ruleset.feature_names)])
+    dataset = _all_rows(options, ruleset)
+    Notes().add_findings(dataset.name, dataset.findings)
     model = load_black_box(options.model, trust=options.trust)
     check_matches(model, dataset)
     result = verify(
@@ -149,6 +146,22 @@ def run(options: argparse.Namespace) -> str:
     return ""
 
 
+def _all_rows(options: argparse.Namespace, ruleset: RuleSet) -> Dataset:
+    """Load all rows, also those without a label; the classes of the rules replace the target."""
+    import pandas as pd
+
+    names = list(ruleset.feature_names)
+    dataset = arguments.unlabeled_data_from(
+        options,
+        data=options.data,
+        features=names,
+        preparation=preparation_of(options.rules, ruleset),
+    )
+    task: Any = ruleset.task
+    classes = pd.Series(list(ruleset.classes or ()), dtype=object, name=options.target or "class")
+    return replace(dataset, X=dataset.X[names], y=classes, task=task)
+
+
 def _text(options: argparse.Namespace, result: Verification) -> str:
     """Write the sentences of a verification."""
     printer = Printer(options.format == "markdown")
@@ -168,7 +181,8 @@ def _check(options: argparse.Namespace) -> str:
 
     try:
         text = options.rules.read_text(encoding="utf-8")
-        ruleset = RuleSet.from_json(json.dumps(json_of(text)["ruleset"]))
+        data = json_of(text)
+        ruleset, records = RuleSet.from_json(json.dumps(data["ruleset"])), list(data["rules"])
     except FileNotFoundError:
         raise FileNotFoundError(
             f"There is no file {options.rules}; name the JSON of a verification."
@@ -177,13 +191,17 @@ def _check(options: argparse.Namespace) -> str:
         raise ValueError(
             f"{options.rules} is not the JSON of `skescore verify --format json`."
         ) from error
-    dataset = arguments.data_from(
-        options,
-        task=ruleset.task,
-        features=list(ruleset.feature_names),
-        preparation=preparation_of(options.rules, ruleset),
-    )
+    X = _all_rows(options, ruleset).X
+    n_rows = sum(record["n_rows"] for record in records)
+    if options.target is not None and n_rows != len(X):
+        # `skescore tune --verify` uses the rows that have a label.
+        X = arguments.data_from(
+            options,
+            task=ruleset.task,
+            features=list(X.columns),
+            preparation=preparation_of(options.rules, ruleset),
+        ).X[list(X.columns)]
     model = load_black_box(options.model, trust=options.trust)
-    check = check_verification(text, model, dataset.X[list(ruleset.feature_names)])
+    check = check_verification(text, model, X)
     options.exit_code = int(check.verdict == "rejected")
     return f"{check}\n"

@@ -10,7 +10,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from skescore.cli import _output as output
 from skescore.cli._arguments import OF_FILE, OF_ROWS, OF_RULES
 from skescore.cli._baseline_file import STATE, read_baseline, read_target
 from skescore.cli._labeled_rows import find_column, raw_table, read_labels
-from skescore.cli._rule_files import as_text, read_rows, read_rules, write_output
+from skescore.cli._rule_files import as_text, preparation_of, read_rows, read_rules, write_output
 
 if TYPE_CHECKING:
     import numpy as np
@@ -260,15 +260,18 @@ def _batch_name(options: argparse.Namespace) -> str:
 class _Rows:
     """Features of the rules, labels, predictions of the model and keys of a table."""
 
-    def __init__(self, options: argparse.Namespace, ruleset: RuleSet) -> None:
+    def __init__(self, options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes) -> None:
         self.X: pd.DataFrame = read_rows(options, ruleset, options.data)
-        self._options = options
+        self._options, self._ruleset = options, ruleset
         self._table: pd.DataFrame | None = None
         target = options.target
         if target is None and (name := read_target(options.rules, ruleset)) is not None:
-            target = name if name in raw_table(options, options.data).columns else None
-        self.y = self.labels(ruleset, target)
-        self.model: Any = self.labels(ruleset, options.model_column)
+            target = name if name in raw_table(options, ruleset, options.data).columns else None
+        names = preparation_of(options.rules, ruleset).labels
+        self.y = self.labels(ruleset, target, names)
+        if self.y is not None:
+            _note_missing_labels(target, self.y, notes, waits=options.key is not None)
+        self.model: Any = self.labels(ruleset, options.model_column, {})
         if options.black_box:
             from skescore.black_boxes import load_black_box
             from skescore.extractors import Oracle
@@ -279,7 +282,7 @@ class _Rows:
     def column(self, name: str) -> pd.Series:
         """Return a column as it is in the file."""
         if self._table is None:
-            self._table = raw_table(self._options, self._options.data)
+            self._table = raw_table(self._options, self._ruleset, self._options.data)
             if len(self._table) != len(self.X):
                 raise ValueError(
                     f"{self._options.data_name} has {plural(len(self._table), 'row')}, but "
@@ -287,9 +290,24 @@ class _Rows:
                 )
         return find_column(self._table, name, self._options.data_name)
 
-    def labels(self, ruleset: RuleSet, name: str | None) -> Any:
+    def labels(self, ruleset: RuleSet, name: str | None, new_names: Mapping[str, str]) -> Any:
         """Return a column of labels; None without one."""
-        return None if name is None else read_labels(ruleset, self.column(name))
+        return None if name is None else read_labels(ruleset, self.column(name), new_names)
+
+
+def _note_missing_labels(
+    column: str | None, labels: Any, notes: output.Notes, *, waits: bool = False
+) -> None:
+    """Report how many rows have no label, since errors are counted without them."""
+    import pandas as pd
+
+    n_missing = int(pd.isna(labels).sum())
+    if n_missing:
+        effect = "wait for one" if waits else "do not count for errors"
+        notes.add(
+            f"{n_missing} of {plural(len(labels), 'row')} have no label in column {column!r} and "
+            f"{effect}"
+        )
 
 
 def _initialize(options: argparse.Namespace, ruleset: RuleSet, notes: output.Notes) -> WatchState:
@@ -310,7 +328,7 @@ def _initialize(options: argparse.Namespace, ruleset: RuleSet, notes: output.Not
         counts = _count_source(options, ruleset, None)
         baseline = RuleBaseline(rules_fingerprint(ruleset), counts)
     else:
-        rows = _Rows(options, ruleset)
+        rows = _Rows(options, ruleset, notes)
         baseline = RuleBaseline.from_rows(ruleset, rows.X, rows.y, model_predictions=rows.model)
     monitor = RuleMonitor(
         ruleset, baseline, alpha=options.alpha or _ALPHA, tolerances=dict(options.tolerance)
@@ -382,7 +400,7 @@ def _update(
         counts = _count_source(options, ruleset, monitor)
         new = monitor.update_counts(counts, batch=batch, time=time)
     else:
-        rows = _Rows(options, ruleset)
+        rows = _Rows(options, ruleset, notes)
         if options.key is not None:
             _wait_for_labels(options, state, rows)
         new = monitor.update(rows.X, rows.y, model_predictions=rows.model, batch=batch, time=time)
@@ -430,9 +448,11 @@ def _add_labels(
     import numpy as np
     import pandas as pd
 
-    table = raw_table(options, options.data)
-    labels = read_labels(ruleset, find_column(table, options.target, options.data_name))
+    table = raw_table(options, ruleset, options.data)
+    column = find_column(table, options.target, options.data_name)
+    labels = read_labels(ruleset, column, preparation_of(options.rules, ruleset).labels)
     keys = as_text(find_column(table, options.key, options.data_name))
+    _note_missing_labels(options.target, labels, notes)
     is_known = np.asarray(~pd.isna(labels)) & keys.notna().to_numpy()
     matched = state.pending.match(keys[is_known].tolist(), labels[is_known].tolist())
     if matched.n_unmatched:

@@ -15,7 +15,7 @@ import re
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice, pairwise
@@ -135,10 +135,11 @@ class FileTable:
     """Raw content of a file, before the types of its columns are detected.
 
     `reread` reads the same file with a decimal comma; None if numbers are not text. `texts` reads
-    the columns at given positions as they are written, if numbers are written as text; `may_pad`
-    is False if no number can be written with leading zeros. `sheets` are the names of the sheets of
-    a workbook, of which the first is read. `written` returns the text columns as they are written,
-    with blanks and words for missing values; None if both are certainly absent.
+    the columns at given positions as they are written, if numbers are written as text, and with
+    `keep_words` also words for missing values; `may_pad` is False if no number can be written with
+    leading zeros. `sheets` are the names of the sheets of a workbook, of which the first is read.
+    `written` returns the text columns as they are written, with blanks and words for missing
+    values; None if both are certainly absent.
     """
 
     frame: pd.DataFrame
@@ -173,6 +174,25 @@ class FileTable:
                 observed = observed.str.partition(".")[0]
             written[name] = observed.reindex(column.index)
         return written
+
+    def missing_texts(self, column: pd.Series) -> pd.Series:
+        """Return the words of a column that are read as missing, such as NA, by row number."""
+        if self.texts is None or not column.isna().any():
+            return pd.Series(dtype=object)
+        position = list(map(str, self.frame.columns)).index(str(column.name))
+        written = self.texts([position], keep_words=True).iloc[:, 0]
+        words = written[column.isna().to_numpy()].dropna().astype(str).str.strip()
+        return words[words != ""]
+
+    def with_words(self, column: pd.Series, words: Collection[str]) -> pd.Series:
+        """Return a column with some of its words for missing values as they are written."""
+        texts = self.missing_texts(column)
+        texts = texts[texts.isin(words)]
+        if not len(texts):
+            return column
+        restored = column.astype(object)
+        restored.loc[texts.index] = texts
+        return restored
 
     def with_decimal_comma(self) -> FileTable:
         """Read the file again with a decimal comma."""
@@ -301,7 +321,8 @@ def _read_sheet(
             warnings.simplefilter("ignore")  # of styles and extensions that do not matter here
             sheets = [str(name) for name in book.sheet_names]
             nulls: dict[str, Any] = {"keep_default_na": False, "na_values": list(NULL_CELLS)}
-            grid = book.parse(sheets[0], header=None, dtype=object, **nulls)
+            written_grid = _read_cells(book)
+            grid = written_grid.mask(written_grid.isin(NULL_CELLS))
             grid_texts = _texts_of_sheet(grid)
             head = grid_texts[:_LAYOUT_ROWS]
             contents = _contents_of_sheets(path)
@@ -328,7 +349,6 @@ def _read_sheet(
                 )
             cells = grid.iloc[first_row:].drop(index=left_out).head(len(table))
             table = _with_merged_cells(table, cells.index, merged, findings)
-            cells = cells.reset_index(drop=True)
     except DatasetError:
         raise
     except (ValueError, OSError, KeyError, IndexError, zlib.error) as error:
@@ -339,12 +359,22 @@ def _read_sheet(
     more = f"the first of {len(sheets)} sheets is read, {sheets[0]!r}"
     findings = [more, *findings] if len(sheets) > 1 else findings
     nonempty_rows = table.notna().any(axis=1)
+    row_numbers = cells.index[nonempty_rows.to_numpy()[: len(cells)]]
 
-    def texts(positions: list[int]) -> pd.DataFrame:
-        return cells[nonempty_rows].iloc[:, positions].reset_index(drop=True)
+    def texts(positions: list[int], *, keep_words: bool = False) -> pd.DataFrame:
+        rows = (written_grid if keep_words else grid).loc[row_numbers]
+        return rows.iloc[:, positions].reset_index(drop=True)
 
     table = _filled_down(table[nonempty_rows].reset_index(drop=True), findings)
     return FileTable(table, checksum, None, findings, None, texts, True, tuple(sheets))
+
+
+def _read_cells(book: pd.ExcelFile) -> pd.DataFrame:
+    """Return the cells of the first sheet as they are written, also words for missing values."""
+    cells: pd.DataFrame = book.parse(
+        book.sheet_names[0], header=None, dtype=object, keep_default_na=False, na_values=[""]
+    )
+    return cells
 
 
 def _filled_down(table: pd.DataFrame, findings: list[str]) -> pd.DataFrame:
@@ -617,9 +647,10 @@ def _read_text(
         raise DatasetError(f"{where} is damaged or cannot be read: {error}") from error
 
 
-def _texts_of(read: Any, positions: list[int]) -> pd.DataFrame:
+def _texts_of(read: Any, positions: list[int], *, keep_words: bool = False) -> pd.DataFrame:
     """Read the columns at given positions as text; missing cells stay missing."""
-    table: pd.DataFrame = read(usecols=positions, dtype=str)
+    na_values = [""] if keep_words else list(NULL_CELLS)
+    table: pd.DataFrame = read(usecols=positions, dtype=str, na_values=na_values)
     return table
 
 

@@ -268,7 +268,7 @@ def _renamed(y: pd.Series, names: Mapping[str, str], task: str, is_training: boo
         known = old if old in classes else old.strip()
         if known in classes:
             by_old[known] = new
-        elif is_training:  # later rows may lack rare classes
+        elif is_training and old != new:  # later rows may lack rare classes
             raise DatasetError(
                 f"The target {y.name!r} has no class {old!r} that labels could rename (on the "
                 f"command line: --labels). {did_you_mean(old, classes)}"

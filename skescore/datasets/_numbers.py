@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-__all__ = ["QUALIFIER", "as_numbers", "fits", "is_number", "style_of", "units_of"]
+__all__ = ["EITHER_SIGN", "QUALIFIER", "as_numbers", "fits", "is_number", "style_of", "units_of"]
 
 #: Words in front of numbers that are not exact.
 QUALIFIER = r"(?:(?i:ca\.?|circa|approx\.?|approximately|about|etwa)[ ]+|[~≈][ ]*)"
@@ -24,6 +24,8 @@ _EXPONENT = r"(?:[eE][+-]?\d+)?"
 _TRUTH = {"true": 1.0, "false": 0.0}
 #: Decimal signs and thousands separators; of two styles that fit equally well, the first is used.
 _STYLES = ((".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
+#: Style of numbers of which some have a decimal point and others a decimal comma.
+EITHER_SIGN = (".,", " ")
 _MONEY = re.compile(_CURRENCY)
 #: Number of amounts from which three digits after each point are no coincidence.
 _MIN_PARTED = 3
@@ -41,7 +43,10 @@ _FRACTION = re.compile(r"(?:(?<=\d) )?([\u00bc-\u00be\u2150-\u215e])")
 def _pattern(decimal: str, thousands: str) -> re.Pattern[str]:
     """Compile a pattern that matches every line; its groups are empty if the line is no number."""
     d, t = re.escape(decimal), re.escape(thousands)
-    core = rf"[1-9]\d{{0,2}}(?:{t}\d{{3}})+(?:{d}\d*)?|(?:\d+(?:{d}\d*)?|{d}\d+){_EXPONENT}"
+    # Three digits behind a point or comma could as well be thousands, except behind a zero.
+    core = rf"(?:\d+(?:[.,](?:\d{{1,2}}|\d{{4,}})?)?|0?[.,]\d+){_EXPONENT}"
+    if (decimal, thousands) != EITHER_SIGN:
+        core = rf"[1-9]\d{{0,2}}(?:{t}\d{{3}})+(?:{d}\d*)?|(?:\d+(?:{d}\d*)?|{d}\d+){_EXPONENT}"
     return re.compile(
         rf"^(?:(\()?[ ]*{QUALIFIER}?([+-])?[ ]*(?:{_CURRENCY})?[ ]*([+-])?[ ]*({core})[ ]*"
         rf"(?:%|{_CURRENCY})?[ ]*\)?$|.*$)",
@@ -55,7 +60,7 @@ def _join_lines(texts: Sequence[str], decimal: str) -> str:
     joined = joined.translate(_SIGNS)
 
     def decimals(fraction: re.Match[str]) -> str:
-        return decimal + str(unicodedata.numeric(fraction[1])).partition(".")[2]
+        return decimal[0] + str(unicodedata.numeric(fraction[1])).partition(".")[2]
 
     return joined if joined.isascii() else _FRACTION.sub(decimals, joined)
 
@@ -69,16 +74,31 @@ def fits(texts: Sequence[str], decimal: str, thousands: str) -> np.ndarray:
 def style_of(
     texts: Sequence[str], decimal: str | None = None, *, comma_first: bool = False
 ) -> tuple[str, str]:
-    """Return the decimal sign and the thousands separator that fit most of the texts."""
+    """Return the decimal sign and the thousands separator that fit most of the texts.
+
+    `EITHER_SIGN` is returned if some numbers have a decimal point and others a decimal comma.
+    """
     sample_texts = texts[:: len(texts) // _STYLE_TEXTS + 1]
     styles = [style for style in _STYLES if decimal in (None, style[0])]
     if comma_first:
         styles.sort(key=lambda style: style[0] != ",")
     best = max(styles, key=lambda style: int(fits(sample_texts, *style).sum()))
+    if decimal is None and _have_either_sign(sample_texts, best):
+        return EITHER_SIGN
     if decimal is not None or best != (".", ","):
         return best
     are_thousands = _are_thousands_of_money(sample_texts)
     return (",", ".") if are_thousands or _are_thousands_beside_hundreds(sample_texts) else best
+
+
+def _have_either_sign(texts: Sequence[str], best_style: tuple[str, str]) -> bool:
+    """Return whether numbers have a decimal point or a decimal comma, and no cell is ambiguous."""
+    best = fits(texts, *best_style)
+    if best.all():
+        return False
+    either = fits(texts, *EITHER_SIGN)
+    is_number_text = fits(texts, ".", ",") | fits(texts, ",", ".")
+    return bool(either.sum() > best.sum() and not (is_number_text & ~either).any())
 
 
 def _are_thousands_of_money(texts: Sequence[str]) -> bool:
@@ -126,7 +146,9 @@ def as_numbers(texts: Sequence[str], decimal: str = ".", thousands: str = ",") -
     unread_texts = [texts[int(i)] for i in unread]
     matches = _pattern(decimal, thousands).findall(_join_lines(unread_texts, decimal))
     matches = matches[: len(unread_texts)]
-    cores = "\n".join(row[3] for row in matches).replace(thousands, "").replace(decimal, ".")
+    cores = "\n".join(row[3] for row in matches).replace(thousands, "")
+    for sign in decimal:
+        cores = cores.replace(sign, ".")
     values = pd.to_numeric(pd.Series(cores.split("\n"), dtype=object), errors="coerce")
     negative = np.array([row[0] != "" or "-" in row[1:3] for row in matches], dtype=bool)
     result[unread] = np.where(negative, -1.0, 1.0) * values.to_numpy(float)

@@ -11,7 +11,7 @@ import re
 import shlex
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -30,6 +30,7 @@ from skescore.datasets._files import (
     read_file,
 )
 from skescore.datasets._numbers import (
+    EITHER_SIGN,
     QUALIFIER,
     as_numbers,
     fits,
@@ -94,6 +95,8 @@ _MIN_QUANTITIES = 20
 #: Rows in which a sentinel must occur to be reported.
 _MIN_SENTINEL = 2
 _SENTINELS = (-9, -99, -999, -9999, -99999, 99, 999, 9999, 99999, 999999)
+#: Codes of missing values next to two values such as 0 and 1, or 1 and 2.
+_SENTINELS_OF_TWO = (9, 99, 999)
 
 #: Numbers with leading zeros, as names and codes are written.
 _PADDED = r"[+-]?0\d+"
@@ -249,7 +252,8 @@ class ColumnReading:
     kind : {"number", "category", "date"}
         Type of its cells.
     decimal, thousands : str
-        Decimal sign and thousands separator of numbers that are written as text.
+        Decimal sign and thousands separator of numbers that are written as text. ``".,"`` reads
+        points as well as commas as decimal signs.
     values : tuple of str, optional
         Categories to keep; all others become ``"other"``. None keeps all.
     format : str, optional
@@ -290,12 +294,14 @@ class Preparation:
     columns : tuple of ColumnReading
         The columns that became features.
     na_values : tuple of str, default=()
-        Texts that were read as missing in addition to the usual words.
+        Texts that were read as missing in addition to the usual words, in all columns or, as in
+        ``"income=99"``, in one.
     decimal : {".", ","}, optional
         The decimal sign of a text file, which decides how ambiguous numbers of another file
         (``1,234``) are read. None if it is unknown.
     labels : mapping of str to str, default={}
-        New names of classes of the target.
+        New names of classes of the target. Texts such as ``"NA"`` that are named here are classes,
+        not missing values.
 
     Examples
     --------
@@ -333,6 +339,29 @@ class Preparation:
         sign = {} if self.decimal is None else {"decimal": self.decimal}
         labels = {"labels": dict(self.labels)} if self.labels else {}
         return {"columns": columns, "na_values": list(self.na_values), **sign, **labels}
+
+    def with_classes(self, classes: Iterable[object]) -> Preparation:
+        """Keep classes of the target whose names usually mean a missing value.
+
+        Parameters
+        ----------
+        classes : iterable
+            Names of the classes, such as those of rules; other names have no effect.
+
+        Returns
+        -------
+        Preparation
+            The preparation with these classes among its `labels`.
+
+        Examples
+        --------
+        >>> from skescore.datasets import Preparation
+        >>> Preparation(()).with_classes(["NA", "oak"]).labels
+        {'NA': 'NA'}
+        """
+        names = [str(name) for name in classes if isinstance(name, str)]
+        kept = {n: n for n in names if n.lower() in NULL_WORDS or n in _NULL_TEXTS}
+        return replace(self, labels=kept | dict(self.labels))
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Preparation:
@@ -422,6 +451,7 @@ class _Cells:
 
     @classmethod
     def of(cls, column: pd.Series, na_values: Sequence[str]) -> _Cells:
+        na_values = na_values_of(column.name, na_values)
         codes, values = pd.factorize(column)
         cell_texts = pd.Series([_text(value) for value in values], dtype=object)
         text_codes, texts = pd.factorize(cell_texts)
@@ -440,6 +470,26 @@ class _Cells:
     def count_rows(self, text_mask: np.ndarray) -> int:
         """Count the rows that hold one of the selected texts."""
         return int(self.counts[text_mask].sum())
+
+
+def na_values_of(name: object, na_values: Iterable[str]) -> list[str]:
+    """Return the texts that mean a missing value in a column; ``NAME=TEXT`` is for one column."""
+    prefix = f"{name}="
+    return [text.removeprefix(prefix) for text in na_values]
+
+
+def _note_unknown_columns(
+    na_values: Sequence[str], columns: Collection[str], findings: list[str]
+) -> None:
+    """Report ``NAME=TEXT`` without a column of that name, which then is a text like any other."""
+    for text in na_values:
+        name, sign, _ = text.rpartition("=")
+        if sign and name and not any(text.startswith(f"{column}=") for column in columns):
+            close = nearest_names(name, list(columns))
+            guess = f" Did you mean {close}?" if close else ""
+            findings.append(
+                f"{text!r} in na_values names no column, so it is a text in any column.{guess}"
+            )
 
 
 def _text(value: Any) -> str:
@@ -612,11 +662,10 @@ def read_times(column: pd.Series, na_values: Sequence[str] = ()) -> pd.Series | 
         return _numbers(column, na_values)
     cells = _Cells.of(column, na_values)
     texts = cells.texts[~_are_null_words(cells.texts)]
-    values = as_numbers(texts.tolist(), *style_of(texts.tolist()))
-    if len(texts) and not np.isnan(values).any():
-        return _number_series(
-            cells.per_row(as_numbers(cells.texts.tolist()), np.nan), column.index
-        ).rename(name)
+    style = style_of(texts.tolist())
+    if len(texts) and not np.isnan(as_numbers(texts.tolist(), *style)).any():
+        values = as_numbers(cells.texts.tolist(), *style)
+        return _number_series(cells.per_row(values, np.nan), column.index).rename(name)
     date_format = _date_format(texts) or _mixed_date_formats(texts)
     if date_format is None:
         return None
@@ -806,6 +855,7 @@ def _number_series(values: np.ndarray, index: pd.Index) -> pd.Series:
 
 def _numbers(column: pd.Series, na_values: Sequence[str]) -> pd.Series:
     """Convert numbers or booleans to int64 or float64."""
+    na_values = na_values_of(column.name, na_values)
     missing_numbers = [float(word) for word in na_values if is_number(word)]
     if missing_numbers:
         column = column.mask(column.isin(missing_numbers))
@@ -900,6 +950,7 @@ class _Reader:
                 return self.leave(name, "identifiers")
             self._note_strays(name, cells, number_mask)
             self._note_units(reading, cells, number_mask)
+            self._note_sentinel(name, numbers)
             return reading, {name: numbers}
         words = _are_null_words(cells.texts)
         date_format = _date_format(cells.texts[~words])
@@ -912,7 +963,26 @@ class _Reader:
             self._note_day_order(name, cells, date_format)
             dates = _dates(column, cells, date_format)
             return self._date(name, dates, date_format, is_order=is_order)
+        self._note_ambiguous_signs(name, cells)
         return self._category(name, column, cells, chosen)
+
+    def _note_ambiguous_signs(self, name: str, cells: _Cells) -> None:
+        """Report numbers with points and commas that cannot all be read as decimal signs."""
+        points, commas = (fits(cells.texts.tolist(), *style) for style in _STYLE_OF.values())
+        only_points, only_commas = points & ~commas, commas & ~points
+        if not (only_points.any() and only_commas.any()):
+            return
+        if 2 * cells.count_rows(points | commas) < len(cells.codes):
+            return
+        first_point, first_comma = (
+            cells.texts[mask].iloc[0] for mask in (only_points, only_commas)
+        )
+        self.findings.append(
+            f"column {name!r} holds numbers with a decimal point such as {first_point!r} and with "
+            f"a decimal comma such as {first_comma!r}, but others could have either, so it is read "
+            "as categories; write one decimal sign in the file, or read those with a point only: "
+            f"--numeric {quoted(name)} --decimal=."
+        )
 
     def _note_cells(self, name: str) -> None:
         """Report time spans, and texts among numbers that are read with a decimal comma."""
@@ -1090,8 +1160,15 @@ class _Reader:
             )
 
     def note_separator(self, name: str, texts: Sequence[str], style: tuple[str, str]) -> None:
-        """Report a point or comma that could as well be the decimal sign of all numbers."""
+        """Report signs that could mean something else, or differ between the numbers."""
         decimal, thousands = style
+        if style == EITHER_SIGN:
+            points, commas = ([text for text in texts if sign in text] for sign in ".,")
+            self.findings.append(
+                f"column {name!r} holds numbers with a decimal point such as {points[0]!r} and "
+                f"with a decimal comma such as {commas[0]!r}; both are read as decimal signs"
+            )
+            return
         separated = [text for text in texts if thousands in text and decimal not in text]
         is_certain = thousands not in ".," or self.options.decimal is not None
         if separated and not is_certain and fits(texts, thousands, decimal).all():
@@ -1118,24 +1195,17 @@ class _Reader:
         """Report a usual code of missing values that is far from all other numbers."""
         finite = values.to_numpy(float)
         finite = finite[np.isfinite(finite)]
-        for sentinel in _SENTINELS:
+        for sentinel in dict.fromkeys((*_SENTINELS, *_SENTINELS_OF_TWO)):
             count = int((finite == sentinel).sum())
             other_numbers = finite[finite != sentinel]
             if count < _MIN_SENTINEL or not len(other_numbers):
                 continue
-            is_distant = (
-                other_numbers.min() > sentinel and other_numbers.min() >= 0
-                if sentinel < 0
-                else (
-                    other_numbers.max() < sentinel
-                    and sentinel > 2 * other_numbers.max()
-                    and len(np.unique(other_numbers)) > 2
-                )
-            )
-            if is_distant:
+            if _is_distant(sentinel, np.unique(other_numbers)):
+                # Larger numbers of other columns may be 99, but few negative ones are codes.
+                option = f"={sentinel}" if sentinel < 0 else f" {quoted(f'{name}={sentinel}')}"
                 self.findings.append(
                     f"{sentinel} in column {name!r} ({count} rows) may stand for a missing value; "
-                    f"to read it so: --na-values={sentinel}"
+                    f"to read it so: --na-values{option}"
                 )
 
     def _category(self, name: str, column: pd.Series, cells: _Cells, keep: bool) -> _Read:
@@ -1263,6 +1333,16 @@ class _Reader:
         )
 
 
+def _is_distant(sentinel: int, others: np.ndarray) -> bool:
+    """Return whether a code of missing values is far from the other numbers of a column."""
+    low, high = others.min(), others.max()
+    if sentinel < 0:
+        return bool(low > sentinel and low >= 0)
+    if len(others) > 2:
+        return bool(sentinel in _SENTINELS and sentinel > 2 * high)
+    return sentinel in _SENTINELS_OF_TWO and others.tolist() in ([0, 1], [1, 2])
+
+
 def _note_words(name: str, cells: _Cells, words: np.ndarray, findings: list[str]) -> None:
     """Report the words of a column that are read as missing."""
     count = cells.count_rows(words)
@@ -1373,7 +1453,8 @@ class ReadingOptions:
     decimal : {".", ","}, optional
         The decimal sign. By default it is detected from the numbers.
     na_values : str or sequence of str, default=()
-        Further texts that mean a missing value, in all columns, such as ``"-999"``.
+        Further texts that mean a missing value, such as ``"-999"`` in all columns or
+        ``"income=99"`` in the column income.
     numeric : str or sequence of str, default=()
         Columns to read as numbers; other text in them is missing. They are never left out.
     categories : str or sequence of str, default=()
@@ -1409,7 +1490,8 @@ class ReadingOptions:
         Number of rows above the header.
     labels : mapping of str to str, default={}
         New names of classes of the target, such as ``{"Well": "well"}``; classes of one name become
-        one. Other classes keep their names.
+        one. Other classes keep their names. A class that is written like a missing value is kept
+        if it is named here, as in ``{"NA": "NA"}``.
     drop_duplicates : bool, default=False
         Leave out rows that equal an earlier one in all features and the target.
 
@@ -1500,6 +1582,11 @@ def prepare(
             for name, count in codes
         ]
     frame = raw.frame.assign(**_named(raw, categories, target, findings)).rename(columns=str)
+    class_names = {*options.labels, *(() if preparation is None else preparation.labels)}
+    missing_labels = pd.Series(dtype=object)
+    if target is not None and target in frame.columns:
+        frame[target] = raw.with_words(frame[target], class_names)
+        missing_labels = raw.missing_texts(frame[target])
     if options.sample is not None and options.sample < len(frame):
         findings.append(
             f"a sample of {options.sample} of {len(frame)} rows is read, drawn at random"
@@ -1507,13 +1594,17 @@ def prepare(
         frame = frame.sample(options.sample, random_state=options.random_state).sort_index()
     reader = _Reader(frame, table_problems, options, sign == ",", findings, written=raw.written)
     if preparation is None:
+        _note_unknown_columns(options.na_values, list(frame.columns), findings)
         readings, columns = reader.read_all(target)
         preparation = Preparation(readings, tuple(options.na_values), sign)
     else:
         changed_sign = sign if sign != previous_sign else None
         columns = _read_as_prepared(frame, preparation, options, changed_sign, findings)
     if target is not None and target in frame.columns:
-        columns[target] = _target(_without_categorical(frame[target]), reader)
+        columns[target] = _target(_without_categorical(frame[target]), reader, class_names)
+        if not pd.api.types.is_numeric_dtype(columns[target]):
+            missing_labels = missing_labels[missing_labels.index.isin(frame.index)]
+            _note_missing_labels(target, missing_labels, findings, options)
     if problems is None:
         table_problems.check()
     identifiers = tuple(n for why in _IDENTIFYING for n in reader.left_out.get(why, ()))
@@ -1628,7 +1719,9 @@ def _read_prepared(
     if not (pd.api.types.is_numeric_dtype(column.dtype) or _is_dates(column)):
         cells = _Cells.of(column, na_values)
     if reading.kind == "number" and cells is not None and len(cells.texts):
-        style = _STYLE_OF[decimal] if decimal else (reading.decimal, reading.thousands)
+        style = (reading.decimal, reading.thousands)
+        if decimal and style != EITHER_SIGN:
+            style = _STYLE_OF[decimal]
         texts = cells.texts.tolist()
         detected_style = style_of(texts)
         readings = [
@@ -1660,22 +1753,43 @@ def _sources(features: Sequence[str], columns: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(sources))
 
 
-def _target(column: pd.Series, reader: _Reader) -> pd.Series:
-    """Read the target: as numbers if all its texts are numbers, else unchanged."""
+def _note_missing_labels(
+    target: str, texts: pd.Series, findings: list[str], options: ReadingOptions
+) -> None:
+    """Report the words of a target of classes that are read as missing, which may be classes."""
+    if not len(texts):
+        return
+    counts = texts.value_counts()
+    words = ", ".join(f"{word!r} ({plural(n, 'row')})" for word, n in counts.items())
+    pairs = shlex.quote(",".join(f"{word}={word}" for word in counts.index))
+    # Saved rules know the classes that they were made with, so that later tables have no choice.
+    is_first_table = options.preparation is None
+    remedy = f"; to keep them as classes: --labels {pairs}" if is_first_table else ""
+    findings.append(f"read as missing in the target {target!r}: {words}{remedy}")
+
+
+def _target(column: pd.Series, reader: _Reader, class_names: Collection[str]) -> pd.Series:
+    """Read the target: as numbers if all its texts are numbers, else unchanged.
+
+    Texts among `class_names` are classes even if they usually mean a missing value.
+    """
     if pd.api.types.is_numeric_dtype(column.dtype) or _is_dates(column):
-        missing_numbers = [float(word) for word in reader.options.na_values if is_number(word)]
+        na_values = na_values_of(column.name, reader.options.na_values)
+        missing_numbers = [float(word) for word in na_values if is_number(word)]
         return column.mask(column.isin(missing_numbers)) if missing_numbers else column
     kind = pd.api.types.infer_dtype(column, skipna=True)
     if kind == "boolean" or kind.startswith("timedelta"):
         return column
-    cells = _Cells.of(column, reader.options.na_values)
+    na_values = na_values_of(column.name, reader.options.na_values)
+    cells = _Cells.of(column, [text for text in na_values if text not in class_names])
     if not len(cells.texts):
         return column.astype(object).mask(column.notna())
     texts = cells.texts.tolist()
     style = style_of(texts, reader.options.decimal, comma_first=reader.comma_first)
     values = as_numbers(texts, *style)
     number_mask = ~np.isnan(values)
-    only_words = (number_mask | _are_null_words(cells.texts)).all()
+    is_class = cells.texts.isin(class_names).to_numpy()
+    only_words = (number_mask | (_are_null_words(cells.texts) & ~is_class)).all()
     has_booleans = cells.texts.str.lower().isin(("true", "false")).any()
     are_plain_numbers = pd.to_numeric(cells.texts, errors="coerce").notna().all()
     if number_mask.any() and only_words and not has_booleans and not are_plain_numbers:
@@ -1685,7 +1799,7 @@ def _target(column: pd.Series, reader: _Reader) -> pd.Series:
     quantities = reader.quantities(str(column.name), cells)
     if quantities is not None:
         return _number_series(cells.per_row(quantities, np.nan), column.index)
-    question_mark_mask = (cells.texts == "?").to_numpy()
+    question_mark_mask = (cells.texts == "?").to_numpy() & ~is_class
     _note_words(str(column.name), cells, question_mark_mask, reader.findings)
     labels = np.where(question_mark_mask, np.nan, cells.texts.to_numpy(object))
     return pd.Series(cells.per_row(labels, np.nan), index=column.index, dtype=object)

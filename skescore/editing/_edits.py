@@ -10,7 +10,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from skescore._text import did_you_mean
@@ -303,11 +303,28 @@ def _set_bound(
         new = replace(old, **bounds)
         edited = with_interval(rule, old, new)
     except ValueError as error:
-        raise ValueError(f"Rule {number} cannot have these bounds: {error}") from error
+        name = rules.feature_names[j]
+        reason = _contradiction(number, name, old, bounds) or str(error)
+        raise ValueError(f"Rule {number} cannot have these bounds: {reason}") from error
     result = [edited if i == index else other for i, other in enumerate(rules)]
     if rules.disjoint if shared is None else shared:
         result = move_shared_bound(rules, result, index, old, new)
     return rules.replace(rules=result)
+
+
+def _contradiction(number: int, name: str, old: Interval, bounds: Mapping[str, Any]) -> str | None:
+    """Return why a new bound contradicts the other one, and a remedy; None if it does not."""
+    new = asdict(old) | dict(bounds)
+    stated = [side for side in ("lower", "upper") if side in bounds]
+    if len(stated) != 1 or new["lower"] < new["upper"]:
+        return None
+    lower = f"{'≥' if new['lower_closed'] else '>'} {new['lower']:.6g}"
+    upper = f"{'≤' if new['upper_closed'] else '<'} {new['upper']:.6g}"
+    other, sign = ("lower", ">") if stated == ["upper"] else ("upper", "<=")
+    return (
+        f"no {name} is {lower} and {upper}. Remove the {other} bound first, with {other}=None (on "
+        f'the command line: --set "{number}.{name}{sign}none").'
+    )
 
 
 def _set_categories(

@@ -15,7 +15,8 @@ __all__ = ["SUSPICION_CHECKS", "count_reports", "find_suspicions"]
 SUSPICION_CHECKS = (
     SuspicionCheck(
         name="leakage",
-        when="one feature alone determines the target in at least 99 % of the rows",
+        when="one feature alone determines the target: classes in at least 99 % of the rows and "
+        "with at most a tenth of the errors of a constant, numbers with an R² of at least 0.985",
         facts=TableFacts,
         find=tables.find_leaks,
         remedy="If {subject} is unknown at the time of a prediction, leave it out",
@@ -101,7 +102,8 @@ SUSPICION_CHECKS = (
     ),
     SuspicionCheck(
         name="no_better_than_constant",
-        when="the black box predicts held-out rows no better than a constant",
+        when="the black box predicts the target no better than a constant: by accuracy and by "
+        "balanced accuracy, or by R²",
         facts=ResultFacts,
         find=results.find_useless_black_box,
         remedy="Its rules do not describe the target; use columns that are related to the target, "

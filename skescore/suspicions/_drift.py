@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -31,6 +32,9 @@ _UNITS_SHARE = 0.9
 _MIN_WHOLE = 20
 #: Number of training rows that is assumed if it is unknown.
 _MANY_ROWS = 1000
+#: Names of features that are made of dates, and of those that recur.
+_OF_DATE = re.compile(r"(?i:(?:^|[\W_])year$)|: (?:month|hour|days since \d{4}-\d\d-\d\d)$")
+_RECURRING = re.compile(r": (?:month|hour)$")
 #: Factors between usual units.
 _FACTORS = (1000.0, 100.0, 10.0, 2.54, 2.2046, 1.609, 3.281, 3.785, 12.0, 60.0, 1e6)
 
@@ -246,7 +250,11 @@ def _range_drift(name: str, profile: ColumnProfile, values: np.ndarray, level: f
     ]
     text = f"{_of_rows(n_outside, n_rows)} {'is' if n_outside == 1 else 'are'} "
     text += " or ".join(parts)
-    if max(n_below, n_above) >= _UNITS_SHARE * n_rows:
+    is_shifted = max(n_below, n_above) >= _UNITS_SHARE * n_rows
+    if _OF_DATE.search(name):
+        if is_shifted and not _RECURRING.search(name):
+            text += f": {'later' if n_above > n_below else 'earlier'} dates"
+    elif is_shifted:
         middle = profile.quantiles[len(profile.quantiles) // 2]
         factor = "" if len(profile.quantiles) == 2 else _factor_text(np.median(values), middle)
         text += f": other units?{factor}"

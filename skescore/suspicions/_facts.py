@@ -116,7 +116,7 @@ class ResultFacts:
     target_name : str
         Name of the target.
     black_box_quality : mapping of str to float
-        Held-out ``accuracy`` and ``f1_weighted``, or ``r2``, of the black box.
+        ``accuracy``, ``f1_weighted`` and ``balanced_accuracy``, or ``r2``, of the black box.
     constant_quality : mapping of str to float
         The same measures of the best constant prediction.
     fidelity : float
@@ -128,6 +128,8 @@ class ResultFacts:
         Whether the search looked for agreement with the black box.
     fidelity_rows : str, default="unseen rows"
         The rows of `fidelity` in words.
+    quality_rows : str, default="held-out rows"
+        The rows of `black_box_quality` in words.
     other_black_box : str, optional
         Name of another kind of black box on the command line.
     has_max_rules : bool, default=False
@@ -142,5 +144,6 @@ class ResultFacts:
     n_rules: int
     is_fidelity_search: bool = False
     fidelity_rows: str = "unseen rows"
+    quality_rows: str = "held-out rows"
     other_black_box: str | None = None
     has_max_rules: bool = False

@@ -12,6 +12,9 @@ from skescore.suspicions._record import Evidence
 
 #: Smallest agreement of rules with the black box: share of rows, and R².
 _MIN_AGREEMENT, _MIN_FIDELITY_R2 = 0.8, 0.6
+#: Gain in balanced accuracy from which a black box is better than a constant; that of rare classes
+#: varies by chance.
+_MIN_BALANCED_GAIN = 0.05
 
 
 def find_useless_black_box(facts: ResultFacts) -> Iterator[Evidence]:
@@ -20,13 +23,24 @@ def find_useless_black_box(facts: ResultFacts) -> Iterator[Evidence]:
     for name in ("accuracy", "r2"):
         quality = facts.black_box_quality.get(name, math.nan)
         constant = facts.constant_quality.get(name, math.nan)
-        if quality <= constant + 1e-9:
-            label = metric_label(name)
-            yield Evidence(
-                f"The black box predicts {facts.target_name!r} no better than a constant: {label} "
-                f"{quality:.3f} on held-out rows, against {constant:.3f} of the best constant",
-                options=other,
-            )
+        if not quality <= constant + 1e-9 or _finds_rare_classes(facts):
+            continue
+        yield Evidence(
+            f"The black box predicts {facts.target_name!r} no better than a constant: "
+            f"{metric_label(name)} {quality:.3f} on {facts.quality_rows}, against {constant:.3f} "
+            "of the best constant",
+            options=other,
+        )
+
+
+def _finds_rare_classes(facts: ResultFacts) -> bool:
+    """Return whether the balanced accuracy of a black box is better than that of a constant.
+
+    A black box with class weights finds rows of rare classes at the cost of its accuracy.
+    """
+    quality = facts.black_box_quality.get("balanced_accuracy", math.nan)
+    constant = facts.constant_quality.get("balanced_accuracy", math.nan)
+    return quality >= constant + _MIN_BALANCED_GAIN
 
 
 def find_low_fidelity(facts: ResultFacts) -> Iterator[Evidence]:

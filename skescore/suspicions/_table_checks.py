@@ -34,7 +34,9 @@ from skescore.suspicions._single_features import (
 _MIN_ROWS = 50
 #: Largest share of errors of a feature that determines the target, of all rows and of the errors of
 #: a constant.
-_LEAK_ERRORS, _LEAK_RELATIVE_ERRORS = 0.01, 0.05
+_LEAK_ERRORS, _LEAK_RELATIVE_ERRORS = 0.01, 0.1
+#: Largest share of the errors of a constant that an identifier may have.
+_IDENTIFIER_RELATIVE_ERRORS = 0.05
 #: Largest share of features that are reported as leaks; if there are more, the classes are easy.
 _LEAK_FEATURE_SHARE = 0.2
 #: Smallest number of rows that a constant must predict wrongly.
@@ -137,7 +139,10 @@ def find_identifier_targets(facts: TableFacts) -> Iterator[Evidence]:
         codes = pd.factorize(target)[0]
         n_constant = len(codes) - int(np.bincount(codes).max())
         n_errors = count_tree_errors(values, codes)
-        if n_constant >= _MIN_CONSTANT_ERRORS and n_errors <= _LEAK_RELATIVE_ERRORS * n_constant:
+        if (
+            n_constant >= _MIN_CONSTANT_ERRORS
+            and n_errors <= _IDENTIFIER_RELATIVE_ERRORS * n_constant
+        ):
             yield Evidence(
                 f"The identifier {name!r} determines {facts.target_name!r} in "
                 f"{len(codes) - n_errors} of {len(codes)} rows, as they are numbered class by "

@@ -227,18 +227,20 @@ def fold_of_all_rows(
 
 def black_box_quality(folds: list[Fold], task: str) -> dict[str, float]:
     """Return the mean held-out performance of the black box over the folds."""
-    names = ("accuracy", "f1_weighted") if task == "classification" else ("r2",)
+    classification = ("accuracy", "f1_weighted", "balanced_accuracy")
+    names = classification if task == "classification" else ("r2",)
+    predictions = [fold.black_box.predict(fold.X_test) for fold in folds]
     result = {}
     for name in names:
         values = [
             prediction_performance(
                 fold.y_test,
-                fold.black_box.predict(fold.X_test),
+                predicted,
                 metric=name,
                 task=task,
                 sample_weight=fold.test_weight,
             )
-            for fold in folds
+            for fold, predicted in zip(folds, predictions, strict=True)
         ]
         result[name] = float(np.mean(values))
     return result

@@ -510,7 +510,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         folds, all_rows = self._fit_black_boxes(data)
         self._search_folds = folds if self._retains_folds else None
         self._check_constraints(all_rows, task)
-        self.black_box_quality_ = black_box_quality(folds, task)
+        quality = black_box_quality(folds, task)
+        self._balanced_accuracy = quality.pop("balanced_accuracy", math.nan)
+        self.black_box_quality_ = quality
         with quiet_optuna():
             studies = self._make_studies(
                 data.X, data.target, task, objective, folds, all_rows, spaces
@@ -603,16 +605,18 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
             fidelity_rows = "rows generated from held-out rows"
         elif self.data_.row_weights is not None:
             fidelity_rows = "weighted unseen rows"
+        quality = self.black_box_quality_ | {"balanced_accuracy": self._balanced_accuracy}
         is_boosting = type(self.estimator).__name__.startswith("HistGradientBoosting")
         return ResultFacts(
             task,
             target_name,
-            self.black_box_quality_ if has_target else {},
+            quality if has_target else {},
             self.data_.constant_quality() if has_target else {},
             float(self.leaderboard_.iloc[0].get("fidelity", math.nan)),
             len(self.rules_),
             is_fidelity_search=isinstance(objective.scorer, FidelityScorer),
             fidelity_rows=fidelity_rows,
+            quality_rows="these rows" if self.data_.is_fitted else "held-out rows",
             other_black_box="random-forest" if is_boosting else "hist-gradient-boosting",
             has_max_rules=self.max_rules is not None,
         )

@@ -104,7 +104,11 @@ class SearchData:
         weights = np.ones(len(target)) if self.row_weights is None else self.row_weights
         codes = np.unique(target, return_inverse=True)[1]
         share = float(np.bincount(codes, weights=weights).max() / weights.sum())
-        return {"accuracy": share, "f1_weighted": share * 2 * share / (1 + share)}
+        return {
+            "accuracy": share,
+            "f1_weighted": share * 2 * share / (1 + share),
+            "balanced_accuracy": 1 / (codes.max() + 1),
+        }
 
     def folds(self, cv: Any) -> list[Fold]:
         """Split the rows, and fit the black box on the training rows of each split."""

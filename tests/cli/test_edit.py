@@ -170,11 +170,20 @@ def test_edit_prices_constraints(files, capsys) -> None:
         (["--set", "1"], "write NUMBER.FEATURE"),
         (["--forbid", "wealth"], "wealth"),
         (["--add", "income<3"], "CONDITION"),
+        (
+            ["--set", "2.income>0.9"],
+            "Rule 2 cannot have these bounds: no income is > 0.9 and ≤ 0.5. Remove the upper bound "
+            'first, with upper=None (on the command line: --set "2.income<=none").',
+        ),
     ],
 )
 def test_edit_explains_invalid_edits(files, arguments: list[str], message: str, capsys) -> None:
     assert edit(files, *arguments) == 1
     assert message in capsys.readouterr().err
+
+
+def test_edit_exchanges_a_bound_after_removing_it(files) -> None:
+    assert edit(files, "--set", "2.income<=none", "--set", "2.income>0.9") == 0
 
 
 def test_edit_needs_rules_or_a_log(files) -> None:

@@ -195,6 +195,10 @@ def test_boolean_option_casts_columns(written):
     words = ("--to", "dbt", "--table", "t", "--boolean", "a")
     assert written(NUMBERS, *words) == NUMBERS.to("dbt", table="t", booleans=["a"])
     assert "CAST" in written(NUMBERS, *words)
+    conditions = [Interval(0, upper=0.5), Interval(1, upper=0.5)]
+    ruleset = RuleSet([Rule(conditions, 1), Rule([], 2)], ["a", "b, c"], task="classification")
+    query = ruleset.to_sql(booleans=["a", "b, c"]) + "\n"
+    assert written(ruleset, "--to", "sql", "--boolean", 'a,"b, c"') == query
 
 
 def test_missing_option_sets_atoms_of_prolog(written):
@@ -474,3 +478,20 @@ def test_rules_notes_that_programs_need_the_prepared_table(tmp_path, monkeypatch
     assert "'day'" not in note  # which no rule uses
     assert main(["rules", str(tmp_path / "run" / "rules.json"), "--to", "sentences"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_programs_name_the_codes_of_missing_values(tmp_path, capsys):
+    numbers = np.arange(60)
+    table = pd.DataFrame({"x": np.where(numbers % 10 == 7, -9, numbers), "hiv": numbers % 2})
+    table["y"] = np.where(table["x"] > 30, "yes", "no")
+    table.to_csv(tmp_path / "t.csv", index=False)
+    options = ["--na-values=-9", "--na-values", "x=99,hiv=9", "--extractors", "cart", "--quiet"]
+    output = ["--trials", "2", "--output", str(tmp_path / "run")]
+    assert main(["tune", str(tmp_path / "t.csv"), "--target", "y", *options, *output]) == 0
+    capsys.readouterr()
+    for form in ("sql", "python"):
+        assert main(["rules", str(tmp_path / "run" / "rules.json"), "--to", form]) == 0
+        note = capsys.readouterr().err
+        assert "- '99' in column 'x' is read as missing (--na-values)" in note
+        assert "- '-9' is read as missing (--na-values), in the column 'x'" in note
+        assert "'9' in" not in note  # of a column that no rule uses

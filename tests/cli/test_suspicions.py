@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from sklearn.frozen import FrozenEstimator
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore.cli import main
@@ -247,6 +248,17 @@ def test_predict_reports_other_units(visits, rules, tmp_path, capsys, has_run):
     assert "--strict: rows of" in err
 
 
+def test_predict_is_strict_about_columns_that_rules_use(visits, rules, tmp_path, capsys):
+    table = pd.read_csv(visits)
+    table.assign(age=table["age"] * 1000).to_csv(tmp_path / "rows.csv", index=False)
+    capsys.readouterr()
+    assert main(["predict", str(rules), str(tmp_path / "rows.csv"), "--strict"]) == 0
+    err = capsys.readouterr().err
+    note = "note: in columns that no rule uses: all 180 rows are above the training maximum of"
+    assert f"{note} 'age'" in err
+    assert "warning" not in err
+
+
 def test_predict_suggests_columns_of_another_case(visits, rules, tmp_path, capsys):
     table = pd.read_csv(visits).rename(columns={"sugar": "SUGAR", "age": "Age"})
     table.to_csv(tmp_path / "caps.csv", index=False)
@@ -302,3 +314,21 @@ def test_tune_scores_test_rows_of_one_class(tmp_path, capsys):
     expected = np.mean(rules.predict(later[["a", "b"]]) == "yes")
     assert record["test"]["rules"] == pytest.approx(expected)
     assert record["test"]["rows"] == len(later)
+
+
+@pytest.mark.filterwarnings("ignore:The best candidate")
+def test_search_accepts_a_model_with_class_weights():
+    random = np.random.default_rng(0)
+    X = random.normal(size=(600, 3))
+    y = np.where(X[:, 0] + 1.5 * random.normal(size=600) > 2.5, "ill", "well")
+    model = DecisionTreeClassifier(max_depth=2, class_weight="balanced", random_state=0)
+    search = ExtractorSearchCV(model, extractors=["cart"], n_trials=1, cv=2, random_state=0)
+    search.fit(X, y)
+    assert search.black_box_quality_["accuracy"] < (y == "well").mean()
+    assert "no_better_than_constant" not in [one.name for one in search.suspicions_]
+    noise = random.permutation(y)
+    with pytest.warns(SuspiciousDataWarning, match=r"on held-out rows, against"):
+        search.fit(X, noise)
+    stump = DecisionTreeClassifier(max_depth=1, max_leaf_nodes=2, random_state=0).fit(X[:9], y[:9])
+    with pytest.warns(SuspiciousDataWarning, match=r"on these rows, against"):
+        search.set_params(estimator=FrozenEstimator(stump)).fit(X, noise)

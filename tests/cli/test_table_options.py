@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -15,6 +16,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from skescore.cli import main
+from skescore.rules import Domain, Interval, Rule, RuleSet
 
 SEARCH = ("--black-box", "decision-tree", "--trials", 2, "--extractors", "cart", "--cv", 2)
 
@@ -192,3 +194,63 @@ def test_tune_passes_original_columns_to_trained_model(shop, write, run, tmp_pat
     assert json.loads(out)["black_box"]["quality"]["accuracy"] == pytest.approx(
         model.score(table[["size", "Ort", "id"]], table["gut"])
     )
+
+
+@pytest.fixture
+def plants(tmp_path, monkeypatch):
+    """Rules that know the class NA, in a table in which missing labels are empty."""
+    monkeypatch.chdir(tmp_path)
+    table = pd.DataFrame({"height": range(40), "plant": ["NA"] * 20 + ["oak"] * 20})
+    table.loc[[3, 30], "plant"] = None
+    table.to_csv("plants.csv", index=False)
+    table.to_excel("plants.xlsx", index=False)
+    rules = RuleSet(
+        [Rule([Interval(0, upper=19.5)], "NA"), Rule([], "oak")],
+        ["height"],
+        task="classification",
+        ordered=True,
+        domain=Domain((0,), (39,)),
+    )
+    rules.save("rules.json")
+    model = DecisionTreeClassifier(max_depth=1, random_state=0)
+    known = table.dropna()
+    joblib.dump(model.fit(known[["height"]], known["plant"]), "model.joblib")
+    return table
+
+
+@pytest.mark.parametrize("data", ["plants.csv", "plants.xlsx"])
+def test_commands_keep_labels_that_rules_know(plants, run, data):
+    target = ("--target", "plant")
+    code, out, _ = run("score", "rules.json", data, *target, "--format", "json")
+    assert code == 0
+    assert json.loads(out)["data"]["rows"] == 38
+    assert json.loads(out)["prediction"]["accuracy"]["all_rows"] == 1
+    code, out, _ = run("watch", "init", "rules.json", data, *target)
+    assert "1    20  0.000 [0.000, 0.176]" in out  # 19 labels
+    code, out, err = run("calibrate", "rules.json", data, *target)
+    assert (code, "2 rows of" in err) == (0, True)
+    code, out, _ = run("edit", "rules.json", data, *target, "--format", "json")
+    assert code == 0
+    assert json.loads(out)["effect"]["n_rows"] == 38
+    code, out, err = run("certify", "rules.json", data, *target, "--seconds", 5, "--format", "json")
+    assert json.loads(out)["rows"]["n_rows"] == 38
+
+
+def test_tune_keeps_labels_that_the_model_knows(plants, run):
+    search = ("--trials", 1, "--extractors", "cart", "--cv", 2, "--format", "json")
+    model = ("--black-box", "model.joblib", "--trust")
+    code, out, _ = run("tune", "plants.csv", "--target", "plant", *model, *search)
+    assert code == 0
+    assert json.loads(out)["data"]["rows"] == 38
+    labels = ("--labels", "NA=NA")
+    run("tune", "plants.csv", "--target", "plant", *SEARCH, *labels, "--output", "run")
+    assert json.loads(Path("run/run.json").read_text())["data"]["rows"] == 38
+    code, out, _ = run("report", "run", "--output", "page.html", "--time-limit", 0)
+    assert code == 0
+
+
+def test_edit_and_certify_report_rows_without_a_label(plants, run):
+    note = "2 of 40 rows are left out, because the target 'plant' is missing there"
+    for command in (("edit",), ("certify", "--seconds", 5)):
+        _, _, err = run(*command, "rules.json", "plants.csv", "--target", "plant")
+        assert f"note: about plants:\n  - {note}\n" in err

@@ -12,6 +12,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 from skescore.cli import main
 from skescore.extractors import CARTExtractor
+from skescore.rules import RuleSet
+from skescore.verification import verify
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +65,25 @@ def test_verify_writes_json_that_check_confirms(files, capsys) -> None:
     assert "rejected" in capsys.readouterr().out
     assert main(arguments(files, "--check")) == 1
     assert "is not the JSON of `skescore verify --format json`" in capsys.readouterr().err
+
+
+def test_verify_uses_rows_without_a_label(files, capsys) -> None:
+    table = pd.read_csv(files / "table.csv")
+    table.loc[::3, "buys"] = None
+    table.to_csv(files / "partly labeled.csv", index=False)
+    rules, model = RuleSet.load(files / "rules.json"), joblib.load(files / "model.joblib")
+    result = verify(rules, model, table.iloc[:, :2])
+    paths = [str(files / name) for name in ("rules.json", "model.joblib", "partly labeled.csv")]
+    for target in ([], ["--target", "buys"]):
+        assert main(["verify", *paths, *target, "--trust", "--format", "json"]) == 0
+        figures = json.loads(capsys.readouterr().out)
+        assert figures["near_disagreement"] == json.loads(result.to_json())["near_disagreement"]
+        assert sum(record["n_rows"] for record in figures["rules"]) == 120
+    # A search verifies its rules on the rows that have a label.
+    labeled = table.dropna().iloc[:, :2].reset_index(drop=True)
+    (files / "of a run.json").write_text(verify(rules, model, labeled).to_json(), encoding="utf-8")
+    checked = [str(files / "of a run.json"), *paths[1:], "--target", "buys", "--trust", "--check"]
+    assert main(["verify", *checked]) == 0
 
 
 def test_witnesses_option_needs_max_disagreement(capsys):

@@ -121,6 +121,18 @@ def test_watch_matches_late_labels_by_key(folder: Path, capsys) -> None:
 
 
 @pytest.mark.slow
+def test_watch_counts_rows_without_a_label(folder: Path, capsys) -> None:
+    rows = table(100, 1)
+    rows.loc[:9, "answer"] = None
+    rows.to_csv("rows.csv", index=False)
+    capsys.readouterr()
+    assert watch("rules.json", "rows.csv", target="answer") == 0
+    note = "note: 10 of 100 rows have no label in column 'answer' and do not count for errors"
+    assert note in capsys.readouterr().err
+    watch("rules.json", "rows.csv", target="answer", key="id", batch="waiting")
+    assert "10 of 100 rows have no label in column 'answer' and wait for" in capsys.readouterr().err
+
+
 def test_watch_starts_from_the_baseline_of_tune(tmp_path: Path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
     for number, name in enumerate(["old", "new", "bad"]):

@@ -109,7 +109,11 @@ def test_identifiers_are_kept_if_nothing_else_remains():
         (-9, [0.5, 3.5, 2.0, 1.0], True),
         (9999, [1, 5, 17, 3], True),
         (99, [60, 70, 80, 98], False),
-        (999, [0, 1, 0, 1], False),
+        (999, [0, 1, 0, 1], True),
+        (99, [1, 2, 1, 2], True),
+        (9, [0, 1, 0, 1], True),
+        (9, [0, 1, 2, 3], False),
+        (99, [0, 3, 0, 3], False),
     ],
 )
 def test_findings_report_sentinels(mark, others, noted):
@@ -117,6 +121,30 @@ def test_findings_report_sentinels(mark, others, noted):
     findings = read_table(pd.DataFrame({"x": column, "m": MEASURED[: len(column)]})).findings
     assert bool(findings) is noted
     if noted:
-        assert findings[0].endswith(f"to read it so: --na-values={mark}")
+        option = f"={mark}" if mark < 0 else f" x={mark}"
+        assert findings[0].endswith(f"to read it so: --na-values{option}")
         frame = pd.DataFrame({"x": column})
         assert read_table(frame, na_values=str(mark)).frame["x"].isna().sum() == 2
+
+
+def test_sentinels_are_reported_among_words():
+    cells = ["-9", "-9", "unk", *map(str, [0.5, 3.5, 2.0, 1.25])] * 4
+    findings = read_table(pd.DataFrame({"x": cells})).findings
+    assert findings[0] == "'unk' in column 'x' is read as missing (4 rows)"
+    assert findings[1].startswith("-9 in column 'x' (8 rows) may stand for a missing value")
+
+
+def test_na_values_of_one_column():
+    numbers = [99, 1, 0, 1, 0] * 4
+    frame = pd.DataFrame({"hiv": numbers, "age": numbers, "sex": [*map(str, numbers[:-1]), "unk"]})
+    table = read_table(frame, na_values=["hiv=99", "sex=unk", "sx=unk"])
+    assert table.frame["hiv"].isna().sum() == 4
+    assert table.frame["age"].isna().sum() == 0
+    assert table.frame["sex"].isna().sum() == 1
+    assert "'sx=unk' in na_values names no column, so it is a text in any column" in str(
+        table.findings
+    )
+    later = read_table(frame, preparation=table.preparation)
+    pd.testing.assert_frame_equal(later.frame, table.frame)
+    dataset = load_dataset(frame, target="hiv", na_values="hiv=99")
+    assert dataset.class_counts == {0: 8, 1: 8}

@@ -303,6 +303,35 @@ def test_numbers_below_one_have_no_thousands(write):
     assert read_table(write('a,b\n"0,376",1\n')).frame["a"].tolist() == [0.376]
 
 
+def test_read_table_reads_points_and_commas_as_decimal_signs(write):
+    cells = ["3,2", "4.75", "12,25", "unk", "0.125", "7", "1,5", "2.5"] * 5
+    table = read_table(write("a;b\n" + "".join(f"{cell};x\n" for cell in cells)))
+    numbers = [3.2, 4.75, 12.25, np.nan, 0.125, 7, 1.5, 2.5]
+    np.testing.assert_array_equal(table.frame["a"][:8], numbers)
+    assert table.findings[:2] == (
+        "'unk' in column 'a' is read as missing (5 rows)",
+        "column 'a' holds numbers with a decimal point such as '4.75' and with a decimal comma "
+        "such as '3,2'; both are read as decimal signs",
+    )
+    # In later rows, a cell that could have thousands is no number.
+    later = read_table(write("a;b\n8,5;x\n8.5;x\n1.234;x\n"), preparation=table.preparation)
+    np.testing.assert_array_equal(later.frame["a"], [8.5, 8.5, np.nan])
+    assert "'1.234' in column 'a' is read as missing (1 row)" in later.findings
+    target = load_dataset(write("x;y\n1;3,5\n2;4.5\n3;1.25\n"), target="y")
+    assert target.y.tolist() == [3.5, 4.5, 1.25]
+
+
+def test_read_table_reports_ambiguous_points_and_commas(write):
+    cells = [f"{i}.{i % 7 + 1}" for i in range(15)] + [f"{i},{i % 5 + 1}" for i in range(15)]
+    rows = "".join(f"{cell};x\n" for cell in [*cells, "1.234"] * 2)
+    table = read_table(write("a;b\n" + rows))
+    assert table.frame["a"].dtype == object
+    assert "decimal point such as '0.1' and with a decimal comma such as '0,1'" in table.findings[0]
+    assert "--numeric a --decimal=." in table.findings[0]
+    read = read_table(write("a;b\n" + rows), numeric="a", decimal=".")
+    assert read.frame["a"].notna().sum() == 32
+
+
 def test_target_in_dollars_may_be_missing(write):
     path = write('x,y\n1,"$1,000.50"\n2,?\n3,$20\n4,$30.25\n')
     dataset = load_dataset(path, target="y")
@@ -316,6 +345,26 @@ def test_missing_class_is_no_class(write):
     dataset = load_dataset(write("x,y\n1,a\n2,?\n3,b\n4,none\n"), target="y")
     assert dataset.class_counts == {"a": 1, "b": 1, "none": 1}
     assert dataset.findings[0] == "'?' in column 'y' is read as missing (1 row)"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".xlsx"])
+def test_load_dataset_keeps_classes_like_missing_values(tmp_path, suffix):
+    frame = pd.DataFrame({"x": range(8), "y": ["a", "None", "NA", "", "a", "b", "NA", "?"]})
+    path = tmp_path / f"table{suffix}"
+    if suffix == ".xlsx":
+        frame.to_excel(path, index=False)
+    else:
+        frame.to_csv(path, index=False, sep="\t" if suffix == ".tsv" else ",")
+    findings = load_dataset(path, target="y").findings
+    assert (
+        "read as missing in the target 'y': 'NA' (2 rows), 'None' (1 row); to keep them as "
+        "classes: --labels NA=NA,None=None"
+    ) in findings
+    dataset = load_dataset(path, target="y", labels={"NA": "NA", "None": "nothing", "?": "?"})
+    assert dataset.class_counts == {"?": 1, "NA": 2, "a": 2, "b": 1, "nothing": 1}
+    assert "1 of 8 rows are left out, because the target 'y' is missing there" in dataset.findings
+    later = load_dataset(path, target="y", preparation=dataset.preparation)
+    assert later.class_counts == dataset.class_counts
 
 
 # Dates --------------------------------------------------------------------------------------------

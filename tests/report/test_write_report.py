@@ -655,6 +655,12 @@ def test_heading_names_the_measure_of_predictions(
     assert content_of(page)["groups"][0]["performance_name"] == label
 
 
+def test_page_states_which_conditions_accept_missing_values(runs, tmp_path):
+    page = write_report(runs.write_run(tmp_path))
+    text = " ".join(page.read_text(encoding="utf-8").split())
+    assert "a missing value, which satisfies only conditions with “or missing”" in text
+
+
 def test_page_starts_with_the_limits_of_the_search(runs, tmp_path):
     folder = runs.write_run(tmp_path, search={"max_rules": 7, "min_fidelity": None})
     content = content_of(write_report(folder))

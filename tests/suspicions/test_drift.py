@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from skescore.datasets import read_table
 from skescore.suspicions import ColumnProfile, count_outside, find_drift, profile_columns
 
 
@@ -46,6 +47,20 @@ def test_find_drift_reports_other_units(column, factor, expected):
     (text,) = find_drift(PROFILES, rows.assign(**{column: rows[column] * factor}))
     assert expected in text
     assert ": other units? (their median is" in text
+
+
+def test_later_dates_are_no_other_units():
+    days = pd.date_range("2015-01-01", periods=300, freq="D").to_series().reset_index(drop=True)
+    table = read_table(pd.DataFrame({"paid": days, "x": np.random.default_rng(0).normal(size=300)}))
+    later = pd.DataFrame({"paid": days + pd.Timedelta(days=700), "x": table.frame["x"]})
+    rows = read_table(later, preparation=table.preparation).frame
+    days_text = "all 300 rows are above the training maximum of 'paid: days since 2015-01-01' (299)"
+    texts = find_drift(profile_columns(table.frame), rows)
+    assert f"{days_text}: later dates" in texts
+    assert "units" not in str(texts)
+    profiles = {"year": ColumnProfile.from_limits(2015, 2019)}
+    (text,) = find_drift(profiles, pd.DataFrame({"year": [2012] * 40}))
+    assert text == "all 40 rows are below the training minimum of 'year' (2015): earlier dates"
 
 
 def test_find_drift_reports_shifts_inside_of_the_range():

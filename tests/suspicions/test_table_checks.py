@@ -72,6 +72,18 @@ def test_leakage_reports_a_feature_that_determines_the_target(kind):
     assert text.endswith("(on the command line: --drop later).")
 
 
+def test_find_leaks_reports_features_of_rare_classes():
+    random = np.random.default_rng(0)
+    is_ill = np.arange(2500) < 200
+    later = is_ill ^ (np.isin(np.arange(2500), [0, 1, 2, 3, 4, 5, 500, 600, 700, 800, 900, 1000]))
+    X = pd.DataFrame({"age": random.normal(size=2500), "later": later.astype(int)})
+    facts = TableFacts(X, pd.Series(is_ill, name="ill"), "classification")
+    (suspicion,) = find_suspicions(facts)  # 99.52 % right, 8 % ill
+    assert "'later' alone determines 'ill' in 2488 of 2500 rows" in suspicion.evidence
+    X["later"] ^= np.isin(np.arange(2500), range(6, 16))  # more than a tenth of 200 errors
+    assert find_suspicions(TableFacts(X, facts.y, "classification")) == []
+
+
 def test_leakage_reports_a_number_that_determines_a_number():
     table = make_table().drop(columns="outcome").rename(columns={"weight": "outcome"})
     assert report(table) == {}
@@ -434,6 +446,8 @@ def test_find_suspicions_reports_black_box_worse_than_constant():
     assert suspicion.options == ()
     facts = make_result(black_box_quality=quality, other_black_box="random-forest")
     assert find_suspicions(facts)[0].options == ("--black-box", "random-forest")
+    facts = make_result(black_box_quality=quality, quality_rows="these rows")
+    assert "accuracy 0.672 on these rows" in find_suspicions(facts)[0].evidence
     facts = make_result(
         task="regression", black_box_quality={"r2": -0.1}, constant_quality={"r2": 0.0}
     )

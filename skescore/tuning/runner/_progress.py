@@ -82,6 +82,8 @@ class SearchProgress:
         self._total = total
         self._enabled = enabled
         self._seconds = seconds
+        #: What the search does before its first trial; empty during trials.
+        self.activity = ""
         self._is_over = threading.Event()
         self._writer: threading.Thread | None = None
 
@@ -148,6 +150,9 @@ class SearchProgress:
 
     def _status(self) -> str:
         """Return the number of trials, the time and the best score."""
+        period = f"after {time.perf_counter() - self._start:.0f} s"
+        if self.activity:
+            return f"{self.activity}, {period}"
         best = dict(self._best)
         n_trials = sum(self._counts.values())
         trials = plural(n_trials, "trial")
@@ -157,7 +162,7 @@ class SearchProgress:
                 trials = f"{plural(n_trees, 'tree')} of CART and {trials}"
         leader = max(best, key=lambda name: best[name], default="")
         suffix = f"; {self._describe(leader)}" if leader else ""
-        return f"{trials} after {time.perf_counter() - self._start:.0f} s{suffix}"
+        return f"{trials} {period}{suffix}"
 
     def _describe(self, name: str) -> str:
         """Return the label of an extractor with its best score."""
