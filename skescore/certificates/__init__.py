@@ -15,7 +15,12 @@ from skescore.certificates._certificate import (
 )
 from skescore.certificates._certify import certify
 from skescore.certificates._check import CheckResult, check_certificate
-from skescore.certificates._problem import CertifiedRows, GivenRules, rows_checksum
+from skescore.certificates._problem import (
+    CertifiedRows,
+    GivenRules,
+    measure_incumbent,
+    rows_checksum,
+)
 
 __all__ = [
     "Certificate",
@@ -28,5 +33,6 @@ __all__ = [
     "bound_weighted_f1",
     "certify",
     "check_certificate",
+    "measure_incumbent",
     "rows_checksum",
 ]

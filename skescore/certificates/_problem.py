@@ -343,7 +343,33 @@ def metric_of_given_rules(score: CertifiedScore, given_rules: GivenRules) -> flo
 def measure_incumbent(
     rules: RuleSet, loss: str, X: Any, target: Any, sample_weight: Any
 ) -> dict[str, float]:
-    """Measure complete rules with all defined metrics that follow from a loss."""
+    """Measure complete rules with all defined metrics that follow from a loss.
+
+    Parameters
+    ----------
+    rules : RuleSet
+        Rules that hold for all rows.
+    loss : str
+        The loss, such as ``"errors"``.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows.
+    target : ndarray of shape (n_rows,)
+        Their labels or numbers.
+    sample_weight : ndarray of shape (n_rows,) or None
+        Weights of the rows.
+
+    Returns
+    -------
+    dict of str to float
+        The metrics by name, and ``n_rules``. R² of a single row is undefined and left out.
+
+    Examples
+    --------
+    >>> from skescore.rules import Rule, RuleSet
+    >>> rules = RuleSet([Rule([], "a")], ["x"], task="classification", classes=["a", "b"])
+    >>> measure_incumbent(rules, "errors", [[0], [1]], np.array(["a", "b"]), None)["accuracy"]
+    0.5
+    """
     predictions = rules.predict(X)
     metrics: dict[str, float] = {}
     for name in (n for n, of_loss in LOSS_OF_METRIC.items() if of_loss == loss):

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from skescore._validation import check_choice, check_instance, check_integer, one_dimension
-from skescore.certificates import Certificate, certify
-from skescore.certificates._problem import measure_incumbent
+from skescore.certificates import Certificate, certify, measure_incumbent
 from skescore.constraints import Constraints, Cutoffs, violations
 from skescore.editing._constrained_trees import ConstrainedTrees, TreeRows
 from skescore.metrics import PREDICTION_METRICS

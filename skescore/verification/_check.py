@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import beta
 
 from skescore._io import json_of
 from skescore._validation import check_integer, python_value
@@ -35,7 +36,6 @@ from skescore.rules import (
     RuleSet,
     convert_rows,
 )
-from skescore.rules._volumes import clopper_pearson
 from skescore.verification._check_cells import (
     Cells,
     Column,
@@ -947,7 +947,7 @@ class _Checker:
         """Compare bounds of a share with the number of hits among fresh rows."""
         if not n:
             return
-        low, high = clopper_pearson(hits, n, 1 - _RISK)
+        low, high = _exact_interval(hits, n, 1 - _RISK)
         if low > upper + _ROUNDING or high < lower - _ROUNDING:
             self.findings.append(
                 f"{label} lies in {low:.4g} to {high:.4g} by fresh rows, not as stated."
@@ -997,14 +997,22 @@ def _nearest_sample(
     first, last = 0, n_samples
     while first < last:
         middle = (first + last) // 2
-        if clopper_pearson(middle, n_samples, confidence)[0] < share:
+        if _exact_interval(middle, n_samples, confidence)[0] < share:
             first = middle + 1
         else:
             last = middle
     intervals = [
-        clopper_pearson(hits, n_samples, confidence) for hits in {max(first - 1, 0), first}
+        _exact_interval(hits, n_samples, confidence) for hits in {max(first - 1, 0), first}
     ]
     return min(intervals, key=lambda interval: abs(interval[0] - share))
+
+
+def _exact_interval(hits: int, n: int, confidence: float) -> tuple[float, float]:
+    """Return the Clopper-Pearson interval of a share."""
+    tail = (1 - confidence) / 2
+    low = 0.0 if hits == 0 else float(beta.ppf(tail, hits, n - hits + 1))
+    high = 1.0 if hits == n else float(beta.ppf(1 - tail, hits + 1, n - hits))
+    return low, high
 
 
 def _differences(column: Column, value: Any, values: pd.Series) -> np.ndarray:
