@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import joblib
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skescore.black_boxes import BlackBoxError, load_black_box, make_black_box
+from skescore.black_boxes import BlackBoxError, check_matches, load_black_box, make_black_box
+from skescore.datasets import load_dataset
 
 NAMES = ("xgboost", "lightgbm", "catboost")
 FEW = {"xgboost": "n_estimators", "lightgbm": "n_estimators", "catboost": "iterations"}
@@ -51,3 +53,20 @@ def test_a_saved_pipeline_is_a_black_box(name: str, ragged_table: Any, tmp_path:
 def test_parameters_are_the_models(name: str) -> None:
     with pytest.raises(BlackBoxError, match="has no parameter 'deep'"):
         make_black_box(name, "regression", params={"deep": 3})
+
+
+def fitted_model(name: str, X: Any, y: Any) -> Any:
+    """Fit a small regressor of a boosting library, without a pipeline around it."""
+    pipeline = make_black_box(name, "regression", 0, params={FEW[name]: 10})
+    return (pipeline[-1] if hasattr(pipeline, "steps") else pipeline).fit(X, y)
+
+
+def test_check_matches_accepts_unpickled_catboost(tmp_path: Any) -> None:
+    friedman = load_dataset("friedman2")
+    for X in (friedman.X, friedman.X.to_numpy()):
+        joblib.dump(fitted_model("catboost", X, friedman.y), tmp_path / "model.joblib")
+        loaded = load_black_box(tmp_path / "model.joblib", trust=True)
+        check_matches(loaded, friedman)
+        narrow = replace(friedman, X=friedman.X.iloc[:, 1:])
+        with pytest.raises(BlackBoxError, match="Missing in the data|trained on 4 features"):
+            check_matches(loaded, narrow)
