@@ -38,7 +38,8 @@ def check_matches(black_box: BaseEstimator, dataset: Dataset, *, output: int | N
     BlackBoxError
         If the model has the other task, other feature names, another order or number of features,
         or no class in common with the data. Classes on one side only are allowed. For a model that
-        was fitted on an array only the number of features is compared.
+        was fitted on an array only the number of features is compared. Blanks in names may have
+        become underscores in the model, as in those of LightGBM.
 
     Examples
     --------
@@ -94,6 +95,9 @@ def _check_features(black_box: BaseEstimator, dataset: Dataset) -> None:
             )
         return
     trained = [str(name) for name in names]
+    without_blanks = [name.replace(" ", "_") for name in columns]
+    if sorted(trained) == sorted(without_blanks):  # LightGBM replaces blanks by underscores
+        columns = without_blanks
     missing = pd.Index(trained).difference(columns, sort=False).tolist()
     extra = pd.Index(columns).difference(trained, sort=False).tolist()
     if missing or extra:

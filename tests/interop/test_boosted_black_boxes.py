@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from skescore.black_boxes import BlackBoxError, check_matches, load_black_box, make_black_box
 from skescore.datasets import load_dataset
+from skescore.extractors import Oracle
 
 NAMES = ("xgboost", "lightgbm", "catboost")
 FEW = {"xgboost": "n_estimators", "lightgbm": "n_estimators", "catboost": "iterations"}
@@ -70,3 +71,15 @@ def test_check_matches_accepts_unpickled_catboost(tmp_path: Any) -> None:
         narrow = replace(friedman, X=friedman.X.iloc[:, 1:])
         with pytest.raises(BlackBoxError, match="Missing in the data|trained on 4 features"):
             check_matches(loaded, narrow)
+
+
+def test_check_matches_accepts_names_without_blanks(tmp_path: Any) -> None:
+    friedman = load_dataset("friedman2")
+    names = ["IL-6 (R)", "a_b c", "d", "e"]
+    data = replace(friedman, X=friedman.X.set_axis(names, axis=1))
+    joblib.dump(fitted_model("lightgbm", data.X, data.y), tmp_path / "model.joblib")
+    loaded = load_black_box(tmp_path / "model.joblib", trust=True)
+    check_matches(loaded, data)
+    assert (Oracle(loaded, like=data.X).query(data.X) == loaded.predict(data.X)).all()
+    with pytest.raises(BlackBoxError, match=r"number 1 was 'IL-6_\(R\)' and is 'a_b_c'"):
+        check_matches(loaded, replace(data, X=data.X[[*names[1:], names[0]]]))
