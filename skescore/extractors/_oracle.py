@@ -9,6 +9,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -316,8 +317,9 @@ class Oracle:
             else:
                 predictions = inner._query(rows, key_of_all, cache)
         else:
-            with explained_refusal(self.estimator, rows):
-                predictions = quick_predict(self.estimator, rows)
+            predict = partial(quick_predict, self.estimator)
+            with explained_refusal(self.estimator, rows, predict):
+                predictions = predict(rows)
         self.seconds += time.perf_counter() - begin
         self.n_calls += 1
         self.n_rows += len(rows)
