@@ -248,15 +248,27 @@ def fit_black_box(estimator: Any, X: Any, y: Any = None, **options: Any) -> Any:
     Raises
     ------
     ValueError
-        If it refuses missing values; the message says what to do.
+        If it refuses missing values or cannot be cloned; the message says what to do.
     """
 
     def fit(rows: Any) -> Any:
         # Some models scale rows or targets in place, so they get copies.
-        return clone(estimator).fit(own_rows(rows), own_rows(y), **options)
+        return _unfitted(estimator).fit(own_rows(rows), own_rows(y), **options)
 
+    _unfitted(estimator)  # this error is not about the rows
     with explained_refusal(estimator, X, fit):
         return fit(X)
+
+
+def _unfitted(estimator: Any) -> Any:
+    """Return a clone of a black box, which is fitted only if it is frozen."""
+    try:
+        return clone(estimator)
+    except RuntimeError as error:
+        raise ValueError(
+            f"estimator cannot be cloned ({error}), so it cannot be fitted here. Fit "
+            f"{type(estimator).__name__} yourself and pass as_black_box(model)."
+        ) from error
 
 
 def is_fitted(estimator: Any) -> bool:
@@ -294,7 +306,7 @@ def is_prefit(estimator: Any) -> bool:
     bool
         True if the clone is fitted.
     """
-    return is_fitted(clone(estimator))
+    return is_fitted(_unfitted(estimator))
 
 
 def accepts_groups(estimator: Any) -> bool:

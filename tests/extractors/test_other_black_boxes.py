@@ -30,11 +30,13 @@ from skescore.black_boxes import (
     CallableClassifier,
     CallableRegressor,
     CommandFunction,
+    as_black_box,
     black_box_task,
     fit_black_box,
     select_output,
 )
 from skescore.extractors import CARTExtractor, Oracle
+from skescore.tuning import ExtractorSearchCV
 
 X, y = load_iris(return_X_y=True, as_frame=True)
 
@@ -252,6 +254,23 @@ def test_refusal_blames_missing_values_only_if_they_matter():
             query()
         assert "so they are not the cause" in str(caught.value)
         assert "SimpleImputer" not in str(caught.value)
+
+
+class Unclonable(DecisionTreeClassifier):
+    """A classifier whose constructor changes a parameter, as CatBoost's does."""
+
+    def __init__(self, columns=()):
+        super().__init__()
+        self.columns = list(columns)
+
+
+@pytest.mark.parametrize("make", [CARTExtractor, ExtractorSearchCV])
+def test_fit_names_cloning_as_the_cause(make):
+    message = r"^estimator cannot be cloned \(Cannot clone object.*pass as_black_box\(model\)"
+    with pytest.raises(ValueError, match=message):
+        make(Unclonable(["c"])).fit(X.where(X != 5.1), y)
+    model = as_black_box(Unclonable(["c"]).fit(X, y))
+    assert len(CARTExtractor(model).fit(X.where(X != 5.1), y).rules_) > 1
 
 
 def test_fit_keeps_unrelated_errors():
