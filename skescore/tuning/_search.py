@@ -26,6 +26,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from skescore._deadline import time_limit
 from skescore._validation import check_choice, check_instance, check_integer, check_number
 from skescore._views import find_view
 from skescore.black_boxes import black_box_task, is_fitted, is_prefit
@@ -147,9 +148,10 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         count. None needs a `timeout`. If ``"cart"`` is among the extractors, its trees of 1 to 32
         leaves are compared in addition (see Notes).
     timeout : float or None, default=None
-        Seconds after which no further trial starts. Running trials are stopped and fail with an
-        :class:`skescore.extractors.ExtractionTimeoutError`. Fitting the
-        black boxes and the winner is not included. Results then depend on the speed of the
+        Seconds after which no further trial starts, counted from the moment when the black boxes of
+        the folds are fitted. Comparing CART's trees (see Notes) is included, fitting the winner is
+        not. Running trials are stopped and fail with an
+        :class:`skescore.extractors.ExtractionTimeoutError`. Results then depend on the speed of the
         machine.
     cv : int, splitter or iterable, default=5
         Cross-validation, as in scikit-learn. If :meth:`fit` gets groups, an int makes folds that
@@ -504,11 +506,14 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self._search_folds = folds if self._retains_folds else None
         self._check_constraints(all_rows, task)
         self.black_box_quality_ = black_box_quality(folds, task)
+        ready = time.perf_counter()
         with quiet_optuna():
-            studies = self._make_studies(
-                data.X, data.target, task, objective, folds, all_rows, spaces
-            )
+            with time_limit(self.timeout):
+                studies = self._make_studies(
+                    data.X, data.target, task, objective, folds, all_rows, spaces
+                )
             runner = self._make_runner(studies, folds, all_rows)
+            runner.seconds_spent = time.perf_counter() - ready
             interrupt = self._run(runner, objective.name)
             self.search_seconds_ = time.perf_counter() - begin
             self._keep(runner, objective, interrupted=interrupt is not None)
