@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from skescore.extractors._sharing import Sharing, once
 from skescore.rules import AtLeast, Condition, Domain, Interval, Missing, OneOf, Rule, RuleSet
 
 #: Category value that represents a missing value.
@@ -47,9 +48,6 @@ class FilledTable:
             for j, values in extraction.categories.items()
         }
         numeric = [j for j in np.flatnonzero(has_gaps).tolist() if j not in self._categories]
-        # Imported here, because the module imports extractions.
-        from skescore.extractors._sharing import Sharing, once
-
         self._fill = once(
             Sharing.of(extraction), "fill", lambda: _fillings(extraction, gaps, numeric)
         )

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from skescore.extractors._base import Extraction
 from skescore.extractors._oracle import CachedBlackBox, ResultCache, digest
 
 __all__ = ["Sharing", "digest", "once"]
@@ -26,7 +25,7 @@ class Sharing:
         self._cache, self._about = cache, about
 
     @classmethod
-    def of(cls, extraction: Extraction) -> Sharing | None:
+    def of(cls, extraction: Any) -> Sharing | None:
         """Return the shared part of an extraction; None outside of a search."""
         black_box, rows = extraction.oracle.estimator, extraction.oracle.first_query
         if not isinstance(black_box, CachedBlackBox) or rows is None:
