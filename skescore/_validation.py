@@ -397,6 +397,13 @@ def one_dimension(name: str, values: Any) -> NDArray[Any]:
     return array
 
 
+def without_index(labels: Any) -> Any:
+    """Return labels of pandas, polars or Arrow as an array or list, and others unchanged."""
+    if hasattr(labels, "to_pylist"):  # Arrow refuses to copy text to an array by itself
+        return labels.to_pylist()
+    return labels.to_numpy() if hasattr(labels, "to_numpy") else labels
+
+
 def whole_labels(name: str, values: Any) -> NDArray[Any]:
     """Return class labels as an array; missing labels raise a ValueError."""
     import pandas as pd  # what only reads words or numbers can do without

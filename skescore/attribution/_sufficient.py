@@ -15,6 +15,7 @@ from skescore._text import plural
 from skescore._validation import check_integer, check_number, python_value
 from skescore.attribution._contrasts import label_function
 from skescore.attribution._formula import Formula, as_bits
+from skescore.rules import convert_rows
 
 __all__ = ["SufficientSubset", "SufficientSubsets", "sufficient_subsets"]
 
@@ -272,6 +273,7 @@ class _PerturbedRows:
                 "training rows, or `neutral` values."
             )
         self._decide = label_function(model)
+        x, X = convert_rows(x), convert_rows(X)
         background = _as_table([neutral] if X is None or neutral is not None else X, x)
         row = _as_table(x, background)
         if row.shape != (1, background.shape[1]):

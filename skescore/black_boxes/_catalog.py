@@ -244,6 +244,62 @@ class CategoricalColumns(TransformerMixin, BaseEstimator):
         )
 
 
+class ModelCategories(CategoricalColumns):
+    """Convert text to the categories that a fitted model was trained on.
+
+    Tables from files hold categories as text, but LightGBM and XGBoost demand pandas' categorical
+    columns, whose categories their models know by position.
+
+    Parameters
+    ----------
+    feature_names : sequence of str
+        Names of the columns in the model.
+    categories : mapping of str to sequence or None
+        Categories of the categorical columns, in the order of the model; None if the model does
+        not state them. Then they are the sorted values of the first rows, which should hold all.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> columns = ModelCategories(["size", "color"], {"color": ["red", "blue"]})
+    >>> columns.transform(pd.DataFrame({"size": [1, 2], "color": ["blue", "green"]}))["color"].dtype
+    CategoricalDtype(categories=['red', 'blue'], ordered=False, categories_dtype=str)
+    """
+
+    def __init__(
+        self, feature_names: Sequence[str], categories: Mapping[str, Sequence[Any] | None]
+    ) -> None:
+        super().__init__(list(categories))
+        self.feature_names = feature_names
+        self.categories = categories
+        self.feature_names_in_ = np.asarray(feature_names, dtype=object)
+        self.n_features_in_ = len(feature_names)
+        self.categories_ = {
+            name: list(values) for name, values in categories.items() if values is not None
+        }
+
+    def fit(self, X: Any, y: Any = None) -> ModelCategories:
+        """Return the converter, which is fitted."""
+        return self
+
+    def transform(self, X: Any) -> pd.DataFrame:
+        """Return the frame with its categorical columns converted."""
+        frame = self._frame(X)
+        if not set(self.feature_names_in_) <= {*frame.columns}:
+            # Positions replace names such as those in which LightGBM has replaced blanks.
+            frame = frame.set_axis(list(self.feature_names_in_), axis=1)
+        frame = frame.copy(deep=False)
+        for name in self.columns:
+            column = frame[name].astype(object)
+            if name not in self.categories_:
+                self.categories_[name] = sorted(column.dropna().unique(), key=str)
+            # Codes may be numbers in the table, and text in the model or the reverse.
+            label_of = {str(label): label for label in self.categories_[name]}
+            labels = column.where(column.isin(self.categories_[name]))
+            frame[name] = labels.fillna(column.map(str).map(label_of))
+        return super().transform(frame)
+
+
 def make_black_box(
     name: str,
     task: str,

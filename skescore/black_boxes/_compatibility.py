@@ -38,7 +38,8 @@ def check_matches(black_box: BaseEstimator, dataset: Dataset, *, output: int | N
     BlackBoxError
         If the model has the other task, other feature names, another order or number of features,
         or no class in common with the data. Classes on one side only are allowed. For a model that
-        was fitted on an array only the number of features is compared.
+        was fitted on an array only the number of features is compared. Blanks in names may have
+        become underscores in the model, as in those of LightGBM.
 
     Examples
     --------
@@ -81,9 +82,11 @@ def check_matches(black_box: BaseEstimator, dataset: Dataset, *, output: int | N
 
 def _check_features(black_box: BaseEstimator, dataset: Dataset) -> None:
     columns = [str(name) for name in dataset.X.columns]
-    names = getattr(black_box, "feature_names_in_", None)
+    names = _fitted_names(black_box)
     if names is None:
         expected = getattr(black_box, "n_features_in_", None)
+        if expected == 0:  # CatBoost forgets the number when it is pickled
+            expected = len(getattr(black_box, "feature_names_", ()))
         if expected is not None and expected != len(columns):
             raise BlackBoxError(
                 f"The black box was trained on {expected} features, but {dataset.name} has "
@@ -92,6 +95,9 @@ def _check_features(black_box: BaseEstimator, dataset: Dataset) -> None:
             )
         return
     trained = [str(name) for name in names]
+    without_blanks = [name.replace(" ", "_") for name in columns]
+    if sorted(trained) == sorted(without_blanks):  # LightGBM replaces blanks by underscores
+        columns = without_blanks
     missing = pd.Index(trained).difference(columns, sort=False).tolist()
     extra = pd.Index(columns).difference(trained, sort=False).tolist()
     if missing or extra:
@@ -108,6 +114,15 @@ def _check_features(black_box: BaseEstimator, dataset: Dataset) -> None:
             f"black box: number {position + 1} was {trained[position]!r} and is "
             f"{columns[position]!r}. Reorder the columns: {listed(trained)}."
         )
+
+
+def _fitted_names(black_box: BaseEstimator) -> Any:
+    """Return the names of the columns that a model was fitted on; None if it was an array."""
+    names = getattr(black_box, "feature_names_in_", None)
+    if names is not None or not hasattr(black_box, "get_cat_feature_indices"):
+        return names
+    own_names = black_box.feature_names_  # CatBoost numbers the columns of an array
+    return None if own_names == [str(j) for j in range(len(own_names))] else own_names
 
 
 def type_name(model: Any) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from textwrap import shorten
 from typing import Any
@@ -145,7 +145,7 @@ def is_unsupervised(estimator: Any) -> bool:
 
 
 @contextlib.contextmanager
-def explained_refusal(estimator: Any, X: Any) -> Iterator[None]:
+def explained_refusal(estimator: Any, X: Any, call: Callable[[Any], Any]) -> Iterator[None]:
     """Add a remedy to the error of a black box that refuses missing values.
 
     Parameters
@@ -154,6 +154,8 @@ def explained_refusal(estimator: Any, X: Any) -> Iterator[None]:
         The black box.
     X : array-like or DataFrame
         The rows that the black box gets.
+    call : callable
+        Repeats what failed, on other rows.
     """
     try:
         yield
@@ -164,14 +166,40 @@ def explained_refusal(estimator: Any, X: Any) -> Iterator[None]:
         if not columns:
             raise
         name = type(getattr(estimator, "estimator", estimator)).__name__
+        message = f"The black box {name} failed: {type(error).__name__}: {error}"
+        try:
+            call(_without_missing_values(X))
+        except TimeoutError:
+            raise
+        except Exception:
+            raise ValueError(
+                f"{message}\nIt also fails if the missing values of these {_num_samples(X)} rows "
+                "are filled in, so they are not the cause. Pass rows with the column types that "
+                "the model was fitted on."
+            ) from error
         raise ValueError(
-            f"The black box {name} failed on rows with missing values (in {listed(columns)}): "
-            f"{type(error).__name__}: {error}\nIf it accepts none, put an imputer in front of it, "
-            f"make_pipeline(SimpleImputer(), {name}(...)), and fit it again; or use one that "
-            "accepts them, such as HistGradientBoostingClassifier, XGBoost, LightGBM or CatBoost "
-            "(on the "
-            "command line: --black-box hist-gradient-boosting)."
+            f"{message}\nIt accepts the same rows without missing values (now in "
+            f"{listed(columns)}). Put an imputer in front of it, "
+            f"make_pipeline(SimpleImputer(), {name}(...)), and fit it again; or use a model that "
+            "accepts missing values, such as HistGradientBoosting, XGBoost, LightGBM or CatBoost "
+            "(on the command line: --black-box hist-gradient-boosting)."
         ) from error
+
+
+def _without_missing_values(X: Any) -> Any:
+    """Return rows in which other values of the column replace missing ones; 0 if it has none."""
+    frame = _as_pandas(X)
+    filled = pd.DataFrame(
+        {j: frame.iloc[:, j].bfill().ffill() for j in range(frame.shape[1])}, index=frame.index
+    )
+    filled = filled.fillna({j: 0 for j in filled if filled[j].isna().all()}).set_axis(
+        frame.columns, axis=1
+    )
+    if isinstance(X, pd.DataFrame):
+        return filled
+    if hasattr(X, "columns"):
+        return type(X)(filled.to_dict("series"))
+    return filled.to_numpy()
 
 
 def lacking_columns(X: Any) -> list[str]:
@@ -187,11 +215,15 @@ def lacking_columns(X: Any) -> list[str]:
     list of str
         Their names, or ``x0``, ``x1``, ... in an array.
     """
-    if hasattr(X, "columns") and not isinstance(X, pd.DataFrame):
-        X = pd.DataFrame({name: X[name].to_numpy() for name in X.columns})
-    frame = X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
-    names = [str(n) if frame is X else f"x{n}" for n in frame.columns]
+    frame = _as_pandas(X)
+    names = [str(n) if hasattr(X, "columns") else f"x{n}" for n in frame.columns]
     return [name for name, lacks in zip(names, frame.isna().any(), strict=True) if lacks]
+
+
+def _as_pandas(X: Any) -> pd.DataFrame:
+    if hasattr(X, "columns") and not isinstance(X, pd.DataFrame):
+        return pd.DataFrame({name: X[name].to_numpy() for name in X.columns})
+    return X if isinstance(X, pd.DataFrame) else pd.DataFrame(np.asarray(X))
 
 
 def fit_black_box(estimator: Any, X: Any, y: Any = None, **options: Any) -> Any:
@@ -216,11 +248,27 @@ def fit_black_box(estimator: Any, X: Any, y: Any = None, **options: Any) -> Any:
     Raises
     ------
     ValueError
-        If it refuses missing values; the message says what to do.
+        If it refuses missing values or cannot be cloned; the message says what to do.
     """
-    with explained_refusal(estimator, X):
+
+    def fit(rows: Any) -> Any:
         # Some models scale rows or targets in place, so they get copies.
-        return clone(estimator).fit(own_rows(X), own_rows(y), **options)
+        return _unfitted(estimator).fit(own_rows(rows), own_rows(y), **options)
+
+    _unfitted(estimator)  # this error is not about the rows
+    with explained_refusal(estimator, X, fit):
+        return fit(X)
+
+
+def _unfitted(estimator: Any) -> Any:
+    """Return a clone of a black box, which is fitted only if it is frozen."""
+    try:
+        return clone(estimator)
+    except RuntimeError as error:
+        raise ValueError(
+            f"estimator cannot be cloned ({error}), so it cannot be fitted here. Fit "
+            f"{type(estimator).__name__} yourself and pass as_black_box(model)."
+        ) from error
 
 
 def is_fitted(estimator: Any) -> bool:
@@ -258,7 +306,7 @@ def is_prefit(estimator: Any) -> bool:
     bool
         True if the clone is fitted.
     """
-    return is_fitted(clone(estimator))
+    return is_fitted(_unfitted(estimator))
 
 
 def accepts_groups(estimator: Any) -> bool:

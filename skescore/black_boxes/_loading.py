@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import importlib
 import io
+import json
 import os
 import zipfile
 from collections.abc import Iterator
@@ -14,13 +15,16 @@ from typing import Any
 
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
 
 from skescore._io import at_home, check_regular
 from skescore._names import PICKLE_KINDS, no_model_text
 from skescore._optional import ENGINE_EXTRAS, import_optional, install_commands
 from skescore.black_boxes._adapters import CallableClassifier, CallableRegressor, as_black_box
+from skescore.black_boxes._catalog import ModelCategories
 from skescore.black_boxes._compatibility import type_name
 from skescore.black_boxes._errors import BlackBoxError, SavedModelError, UnknownEndingError
+from skescore.black_boxes._fitting import is_fitted
 from skescore.black_boxes._onnx import OnnxPredictor
 
 _SKOPS_REMEDY = "Load it with the versions of the packages that saved it, or save the model again."
@@ -257,7 +261,8 @@ def load_black_box(path: str | os.PathLike[str], *, trust: bool = False) -> Froz
     Returns
     -------
     black_box : sklearn.frozen.FrozenEstimator
-        The fitted model; `fit` and `clone` do not change it.
+        The fitted model; `fit` and `clone` do not change it. A model of LightGBM or XGBoost with
+        pandas' categorical columns is preceded by a step that converts text to its categories.
 
     Raises
     ------
@@ -302,7 +307,7 @@ def _checked_model(model: Any, where: str) -> FrozenEstimator:
             "classifier or regressor, or a Pipeline that ends in one."
         )
     try:
-        black_box = as_black_box(model)
+        black_box = as_black_box(_with_category_columns(model))
     except NotFittedError as error:
         raise BlackBoxError(f"{where} holds a {kind} that is not fitted: fit it first.") from error
     except ValueError as error:
@@ -312,3 +317,31 @@ def _checked_model(model: Any, where: str) -> FrozenEstimator:
             f"{where} holds a {kind}, which is not a scikit-learn estimator. {WRAP}"
         ) from error
     return black_box if isinstance(black_box, FrozenEstimator) else FrozenEstimator(black_box)
+
+
+def _with_category_columns(model: Any) -> Any:
+    """Let a model of LightGBM or XGBoost accept its categorical columns as text."""
+    if not is_fitted(model):
+        return model
+    library = type(model).__module__.partition(".")[0]
+    categories: dict[str, Any] = {}
+    if library == "lightgbm":
+        booster = model.booster_
+        positions, labels = booster.params.get("categorical_column"), booster.pandas_categorical
+        names = booster.feature_name()
+        if labels and positions and len(labels) == len(positions):
+            categories = {names[j]: values for j, values in zip(positions, labels, strict=True)}
+    elif library == "xgboost":
+        from skescore.rules.importers import stored_categories
+
+        booster = model.get_booster()
+        names = booster.feature_names
+        if names and "c" in (booster.feature_types or ()):
+            learner = json.loads(bytes(booster.save_raw("json")))["learner"]
+            categories = {
+                names[j]: None if isinstance(labels, str) else labels
+                for j, labels in stored_categories(learner).items()
+            }
+    if not categories:
+        return model
+    return Pipeline([("categories", ModelCategories(names, categories)), ("model", model)])

@@ -869,8 +869,8 @@ def _number_options() -> dict[str, tuple[Any, Any, str, str]]:
             arguments.number_above(0),
             None,
             "SECONDS",
-            "start no candidates after this time, and stop running ones; results then depend on "
-            "speed",
+            "start no candidates after this time, which counts from when the black box is ready, "
+            "and stop running ones; results then depend on speed",
         ),
         **{
             _option_of(quantity.limit.parameter): (

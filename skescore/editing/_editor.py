@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
 
 from skescore._validation import check_instance, one_dimension, python_value
-from skescore.black_boxes import is_prefit
+from skescore.black_boxes import CallableClassifier, CallableRegressor
 from skescore.constraints import Constraints, UndecidableError, constrain, violations
 from skescore.editing._edits import feature_index, rule_index, rule_to_json
 from skescore.editing._effect import Effect, EffectRows
@@ -103,7 +104,7 @@ class RuleEditor:
             )
         check_instance("author", author, str, optional=True)
         ruleset = as_ruleset(rules)
-        self._oracle = None if black_box is None else _oracle(black_box, X)
+        self._oracle = None if black_box is None else _oracle(black_box, X, ruleset)
         self.training_rows = self._read(ruleset, X, y, "rows the rules are edited on")
         self.rows = self.training_rows
         if held_out is not None:
@@ -696,9 +697,14 @@ class RuleEditor:
         return self.rules_.feature_names[feature_index(self.rules_, feature)]
 
 
-def _oracle(black_box: Any, X: Any) -> Oracle:
+def _oracle(black_box: Any, X: Any, rules: RuleSet) -> Oracle:
     """Return the oracle of a fitted model or function."""
     if isinstance(black_box, Oracle):
         return black_box
-    model = black_box.estimator if is_prefit(black_box) else black_box
-    return Oracle(model, like=X)
+    if callable(black_box) and not hasattr(black_box, "predict"):
+        if rules.task == "classification":
+            black_box = CallableClassifier(black_box, classes=rules.classes)
+        else:
+            black_box = CallableRegressor(black_box)
+    is_frozen = isinstance(black_box, FrozenEstimator)
+    return Oracle(black_box.estimator if is_frozen else black_box, like=X)

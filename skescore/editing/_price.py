@@ -16,7 +16,7 @@ from skescore.constraints import Constraints, Cutoffs, violations
 from skescore.editing._constrained_trees import ConstrainedTrees, TreeRows
 from skescore.metrics import PREDICTION_METRICS
 from skescore.optimal import KINDS, Cuts, F1Bound, Frontier, SearchSpace, SolverLimits
-from skescore.rules import RowTable, Rule, RuleSet
+from skescore.rules import RowTable, Rule, RuleSet, convert_rows
 from skescore.scorers import SCORE_SPECS
 
 #: Constraints that restrict the space of a search, so that the solvers honor them.
@@ -165,7 +165,9 @@ def price(
     check_integer("max_rules", max_rules, 1)
     limits = limits or SolverLimits(time_limit=60.0)
     started = time.monotonic()
-    problem = PriceProblem(constraints, X, y, kind, max_rules, scoring, tolerance, sample_weight)
+    problem = PriceProblem(
+        constraints, convert_rows(X), y, kind, max_rules, scoring, tolerance, sample_weight
+    )
     free_space, constrained_space = problem.spaces(space or SearchSpace())
     is_same_space = free_space == constrained_space
     n_searches = 1 + (not is_same_space) + bool(problem.further)

@@ -7,6 +7,7 @@ import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -81,7 +82,7 @@ from skescore.extractors._input import (
     without_vacuous_conditions,
 )
 from skescore.extractors._missing import FilledTable
-from skescore.extractors._oracle import Oracle, fixed_rows_of
+from skescore.extractors._oracle import Oracle, digest, fixed_rows_of
 from skescore.extractors._out_of_fold import OUT_OF_FOLD, out_of_fold_predictions
 from skescore.extractors._sampling import (
     N_QUERIES,
@@ -162,6 +163,11 @@ class Extraction:
     no_quantities: tuple[int, ...] = ()
     query_rows: Hashable = None
     weights: np.ndarray | None = None
+
+    @cached_property
+    def content_digest(self) -> bytes:
+        """Digest of the rows, which must not be changed."""
+        return digest(self.X)
 
     @property
     def unmeasured(self) -> list[int]:

@@ -279,23 +279,14 @@ class CARTExtractor(BaseExtractor):
         classification = extraction.task == "classification"
         extraction.check_magnitude(_LARGEST, "trees work in single precision")
         n_classes = len(np.unique(extraction.predictions)) if classification else 0
-        X, ordered = extraction.X, extraction.categories
-        n_features = self.n_features_to_select
-        if n_features is not None and n_features < X.shape[1]:
-            chosen = once(
-                Sharing.of(extraction),
-                ("important features", n_features),
-                lambda: extraction.important_features(n_features),
-            )
-            # Constant features are never split.
-            X = np.where(np.isin(np.arange(X.shape[1]), chosen), X, 0.0)
+        ordered = extraction.categories
         names = extraction.settings["feature_names"]
         self.category_order_ = {
             str(names[j]): list(map(known_value, values)) for j, values in ordered.items()
         }
         exponents = _exponents(extraction.settings["domain"])
         extraction.check_predictions(LARGEST_SQUARED)
-        self.tree_ = tree = self._fit_tree(extraction, _times_two_to(X, exponents), n_classes)
+        self.tree_ = tree = self._fit_tree(extraction, exponents, n_classes)
         max_leaves = self.max_leaf_nodes
         if (
             classification
@@ -355,8 +346,22 @@ class CARTExtractor(BaseExtractor):
         labels = None if classes is None else classes.tolist()
         return monotone_signs(self._constraints, list(map(str, names)), labels)
 
-    def _fit_tree(self, extraction: Extraction, X: np.ndarray, n_classes: int) -> Any:
+    def _columns(self, extraction: Extraction, exponents: np.ndarray) -> np.ndarray:
+        """Return the rows that the tree is fitted on: selected features, scaled."""
+        X, n_features = extraction.X, self.n_features_to_select
+        if n_features is not None and n_features < X.shape[1]:
+            chosen = once(
+                Sharing.of(extraction),
+                ("important features", n_features),
+                lambda: extraction.important_features(n_features),
+            )
+            # Constant features are never split.
+            X = np.where(np.isin(np.arange(X.shape[1]), chosen), X, 0.0)
+        return _times_two_to(X, exponents)
+
+    def _fit_tree(self, extraction: Extraction, exponents: np.ndarray, n_classes: int) -> Any:
         """Return the tree on the predictions; candidates of a search share the largest one."""
+        n_rows = len(extraction.X)
         is_path = self.max_depth is None and self.ccp_alpha == 0 and self.max_features is None
         max_leaves = self._most_leaves(n_classes)
         if max_leaves is not None:
@@ -365,9 +370,9 @@ class CARTExtractor(BaseExtractor):
         n_grown = max_leaves
         if max_leaves is not None:
             # The tree allocates memory for all leaves in advance.
-            n_grown = min(max_leaves, max(2, len(X)))
+            n_grown = min(max_leaves, max(2, n_rows))
             if sharing is not None:
-                n_grown = max(n_grown, min(PATH_LEAVES, max(2, len(X))))
+                n_grown = max(n_grown, min(PATH_LEAVES, max(2, n_rows)))
             n_grown = max(2, n_grown)
         is_classification = extraction.task == "classification"
         tree = (DecisionTreeClassifier if is_classification else DecisionTreeRegressor)(
@@ -383,7 +388,11 @@ class CARTExtractor(BaseExtractor):
         if isinstance(self.random_state, np.random.RandomState):
             sharing = None
         key = "tree", repr(tree), repr(self.n_features_to_select)
-        tree = once(sharing, key, lambda: tree.fit(X, extraction.predictions))
+        tree = once(
+            sharing,
+            key,
+            lambda: tree.fit(self._columns(extraction, exponents), extraction.predictions),
+        )
         if max_leaves is not None:
             tree = first_leaves(tree, max_leaves)
         if self.merge_leaves and is_classification:
@@ -411,9 +420,7 @@ def _times_two_to(X: np.ndarray, exponents: np.ndarray) -> np.ndarray:
     if not exponents.any():
         return X
     result = np.empty(X.shape, dtype=np.float32)
-    for column, power in enumerate(exponents):
-        result[:, column] = np.ldexp(X[:, column], power)
-    return result
+    return np.ldexp(X, exponents, out=result, casting="same_kind")
 
 
 def _in_units(ruleset: RuleSet, exponents: np.ndarray) -> RuleSet:

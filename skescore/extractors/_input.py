@@ -312,7 +312,9 @@ class CategoryEncoder:
             column = frame_column(X, position)
             if is_categorical(column):
                 values = self.categories[position] = _values(column, str(self._names[position]))
-                self._labels[position] = pd.Series(list(values), dtype=object).to_numpy()
+                # A column without any value decodes to missing values.
+                labels = list(values) or [np.nan]
+                self._labels[position] = pd.Series(labels, dtype=object).to_numpy()
                 self._types[position] = X.dtypes[position] if self._polars else column.dtype
 
     def __bool__(self) -> bool:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from skescore.extractors._sharing import Sharing, once
 from skescore.rules import AtLeast, Condition, Domain, Interval, Missing, OneOf, Rule, RuleSet
 
 #: Category value that represents a missing value.
@@ -38,25 +39,31 @@ class FilledTable:
 
     def __init__(self, extraction: Any, margin: float) -> None:
         gaps = np.isnan(extraction.X)
-        rows, names = extraction.X.copy(), list(extraction.settings["feature_names"])
-        columns_with_gaps = np.flatnonzero(gaps.any(axis=0)).tolist()
-        n_classes = None if extraction.classes is None else len(extraction.classes)
-        self._table, self._n_features = extraction, rows.shape[1]
+        names = list(extraction.settings["feature_names"])
+        has_gaps = gaps.any(axis=0)
+        n_rows, self._n_features = extraction.X.shape
+        self._table = extraction
         self._categories = {
-            j: (*values, GAP) if j in columns_with_gaps else values
+            j: (*values, GAP) if has_gaps[j] else values
             for j, values in extraction.categories.items()
         }
-        numeric = [j for j in columns_with_gaps if j not in self._categories]
-        self._fill = {
-            j: _filling(rows[:, j], gaps[:, j], extraction.predictions, n_classes) for j in numeric
-        }
-        for j in columns_with_gaps:
-            categories = extraction.categories.get(j)
-            rows[gaps[:, j], j] = self._fill[j] if categories is None else len(categories)
+        numeric = [j for j in np.flatnonzero(has_gaps).tolist() if j not in self._categories]
+        self._fill = once(
+            Sharing.of(extraction), "fill", lambda: _fillings(extraction, gaps, numeric)
+        )
+        replacements = np.zeros(self._n_features)
+        replacements[numeric] = [self._fill[j] for j in numeric]
+        for j, values in extraction.categories.items():
+            replacements[j] = len(values)
+        # Large tables are copied only once.
+        rows = np.empty((n_rows, self._n_features + len(numeric)))
+        filled = rows[:, : self._n_features]
+        filled[:] = extraction.X
+        np.copyto(filled, replacements, where=gaps)
+        rows[:, self._n_features :] = gaps[:, numeric]
         #: The feature of each indicator column.
         self._marked = dict(enumerate(numeric, start=self._n_features))
         self._terms = GapTerms(self._fill, self._marked, self._categories)
-        rows = np.hstack([rows, gaps[:, numeric].astype(float)])
         names += [f"{names[j]} is missing" for j in numeric]
         domain = Domain.around(rows, margin, self._categories)
         self.extraction = replace(
@@ -173,6 +180,13 @@ class _NeverHoldsError(ValueError):
 def known_value(value: Any) -> Any:
     """Return a category value of the table: None for a missing value."""
     return None if value == GAP else value
+
+
+def _fillings(extraction: Any, gaps: np.ndarray, features: Sequence[int]) -> dict[int, float]:
+    """Return the number that replaces missing values, by feature."""
+    n_classes = None if extraction.classes is None else len(extraction.classes)
+    X, predictions = extraction.X, extraction.predictions
+    return {j: _filling(X[:, j], gaps[:, j], predictions, n_classes) for j in features}
 
 
 def _filling(

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -33,7 +34,7 @@ from skescore.rules import convert_rows
 T = TypeVar("T")
 
 #: Size limit of a black box's cache, and the overhead of an entry, in bytes.
-_MAX_BYTES, _OVERHEAD = 128 * 2**20, 512
+_MAX_BYTES, _OVERHEAD = 256 * 2**20, 512
 #: Size limit of an oracle's cache of predictions, in bytes.
 _MAX_BYTES_OF_PREDICTIONS = 2**30
 #: Number of rows that are hashed at a time.
@@ -47,8 +48,9 @@ class ResultCache:
 
     Parameters
     ----------
-    max_bytes : int, default=134217728
-        Size limit of all results; a single result may take a quarter of it.
+    max_bytes : int, default=268435456
+        Size limit of all results; a single result may take half of it, as the default number of
+        query rows does for some 2000 columns.
 
     Examples
     --------
@@ -77,7 +79,7 @@ class ResultCache:
         size = _bytes_of(value) + _OVERHEAD
         with self._lock:
             self.n_bytes -= self._results.pop(key, (None, 0))[1]
-            if size > self.max_bytes // 4:
+            if size > self.max_bytes // 2:
                 return
             self._results[key] = value, size
             self.n_bytes += size
@@ -98,6 +100,15 @@ def _bytes_of(value: Any) -> int:
     if isinstance(value, tuple):
         return sum(map(_bytes_of, value))
     return sum(map(_bytes_of, vars(value).values())) if hasattr(value, "__dict__") else 0
+
+
+def digest(*arrays: np.ndarray) -> bytes:
+    """Return a digest of the content, type and shape of arrays."""
+    result = hashlib.sha256()
+    for array in arrays:
+        result.update(f"{array.dtype}{array.shape}".encode())
+        result.update(np.ascontiguousarray(array).data)
+    return result.digest()
 
 
 class FixedRows:
@@ -198,6 +209,7 @@ class Oracle:
         self._cache = ResultCache(_MAX_BYTES_OF_PREDICTIONS)
         self._feature_names = None if feature_names is None else list(feature_names)
         self._names = getattr(estimator, "feature_names_in_", None)
+        self._has_own_names = self._names is not None
         self._library = type(like).__module__.partition(".")[0]
         self._array_only = self._names is None and hasattr(estimator, "n_features_in_")
         if self._names is None and not self._array_only and hasattr(like, "columns"):
@@ -273,8 +285,10 @@ class Oracle:
         converted = self._convert_rows(X)
         n_rows = len(converted)
         size = self.batch_size or max(1, n_rows)
-        # If the rows are unchanged and fit into one call, a cached black box reuses their digest.
-        key_of_all = key if converted is X and n_rows <= size else None
+        # Rows in one call need no second digest in a cached black box, if it alone determines how
+        # they are converted.
+        is_own = converted is X or (hasattr(X, "columns") and self._has_own_names)
+        key_of_all = key if is_own and n_rows <= size else None
         parts = [
             self._call(converted, start, start + size, cache, key_of_all)
             for start in range(0, n_rows, size)
@@ -315,8 +329,9 @@ class Oracle:
             else:
                 predictions = inner._query(rows, key_of_all, cache)
         else:
-            with explained_refusal(self.estimator, rows):
-                predictions = quick_predict(self.estimator, rows)
+            predict = partial(quick_predict, self.estimator)
+            with explained_refusal(self.estimator, rows, predict):
+                predictions = predict(rows)
         self.seconds += time.perf_counter() - begin
         self.n_calls += 1
         self.n_rows += len(rows)
@@ -475,25 +490,39 @@ def _as_array(X: Any) -> np.ndarray:
 
 def _content_key(X: Any) -> bytes | None:
     """Return a digest of the rows' content; None if they are neither numbers nor text."""
-    array = _as_array(X)
-    kinds: list[str] = []
-    if array.dtype.kind not in "fiub" and isinstance(X, pd.DataFrame):
+    content = hashlib.sha256()
+    others = X
+    if isinstance(X, pd.DataFrame):
+        is_plain = np.array([isinstance(t, np.dtype) and t.kind in "fiub" for t in X.dtypes])
+        content.update(is_plain.tobytes() + ",".join(map(str, X.columns)).encode())
+        if is_plain.any() and not is_plain.all():
+            # Columns of numbers are hashed together, which is faster than one by one.
+            _update(content, _as_array(X.loc[:, is_plain]))
+            others = X.loc[:, ~is_plain]
+    elif hasattr(X, "columns"):
+        content.update(",".join(map(str, X.columns)).encode())
+    array = _as_array(others)
+    if array.dtype.kind not in "fiub" and isinstance(others, pd.DataFrame):
         # In columns of objects, pandas gives 1 and "1" the same hash.
-        kinds = [_kind(column) for _, column in X.items()]
+        kinds = [_kind(column) for _, column in others.items()]
         if {"mixed", "mixed-integer"} & {*kinds}:
             return None
         try:
-            array = pd.util.hash_pandas_object(X, index=False).to_numpy()[:, None]
+            array = pd.util.hash_pandas_object(others, index=False).to_numpy()[:, None]
         except TypeError:  # a value cannot be hashed
             return None
+        content.update(f"{kinds}".encode())
     if array.dtype.kind not in "fiub" or array.ndim != 2:
         return None
-    names = ",".join(map(str, X.columns)) if hasattr(X, "columns") else ""
-    digest = hashlib.sha256()
-    for start in range(0, len(array), _HASHED_ROWS):  # so that only parts need to be copied
-        digest.update(np.ascontiguousarray(array[start : start + _HASHED_ROWS]).data)
-    digest.update(f"{array.shape}{array.dtype}{kinds}{names}".encode())
-    return digest.digest()
+    _update(content, array)
+    return content.digest()
+
+
+def _update(content: Any, array: np.ndarray) -> None:
+    """Add the content, type and shape of an array to a digest."""
+    for start in range(0, len(array), _HASHED_ROWS):  # copies a column-wise array in parts
+        content.update(np.ascontiguousarray(array[start : start + _HASHED_ROWS]).data)
+    content.update(f"{array.shape}{array.dtype}".encode())
 
 
 def _kind(column: pd.Series) -> str:

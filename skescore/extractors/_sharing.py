@@ -6,14 +6,14 @@ nothing. Keys contain a digest of the rows and their predictions.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 import numpy as np
 
-from skescore.extractors._base import Extraction
-from skescore.extractors._oracle import CachedBlackBox, ResultCache
+from skescore.extractors._oracle import CachedBlackBox, ResultCache, digest
+
+__all__ = ["Sharing", "digest", "once"]
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ class Sharing:
         self._cache, self._about = cache, about
 
     @classmethod
-    def of(cls, extraction: Extraction) -> Sharing | None:
+    def of(cls, extraction: Any) -> Sharing | None:
         """Return the shared part of an extraction; None outside of a search."""
         black_box, rows = extraction.oracle.estimator, extraction.oracle.first_query
         if not isinstance(black_box, CachedBlackBox) or rows is None:
@@ -34,12 +34,11 @@ class Sharing:
         n_classes = None if extraction.classes is None else len(extraction.classes)
         bounds = np.asarray([domain.lower, domain.upper], dtype=float)
         names = tuple(extraction.settings["feature_names"])
-        content = [extraction.predictions, bounds]
-        if extraction.categories:  # their codes depend on more than the digest of the rows
-            content.append(extraction.X)
         about = (
             rows,
-            digest(*content),
+            digest(extraction.predictions, bounds),
+            # Codes of categories depend on more than the digest of the rows.
+            extraction.content_digest if extraction.categories else None,
             extraction.X.shape,
             n_classes,
             names,
@@ -71,12 +70,3 @@ def once(sharing: Sharing | None, key: Hashable, make: Callable[[], T]) -> T:
         value = make()
         sharing.put(key, value)
     return value
-
-
-def digest(*arrays: np.ndarray) -> bytes:
-    """Return a digest of the content, type and shape of arrays."""
-    result = hashlib.sha256()
-    for array in arrays:
-        result.update(f"{array.dtype}{array.shape}".encode())
-        result.update(np.ascontiguousarray(array).data)
-    return result.digest()

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from skescore._validation import without_index
 from skescore.rules import AtLeast, Condition, Fallback, Interval, Linear, RowTable, RuleSet
 
 __all__ = [
@@ -252,7 +253,7 @@ def compare_labels(
     widths : array-like of shape (n_rows,) or None
         Regression: largest difference that is not an error.
     """
-    labels = labels.to_numpy() if hasattr(labels, "to_numpy") else labels
+    labels = without_index(labels)
     labels = np.asarray(labels, dtype=None if hasattr(labels, "dtype") else object)
     if labels.shape != np.shape(predicted):
         raise ValueError(

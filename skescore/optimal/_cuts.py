@@ -203,7 +203,8 @@ class Cuts:
         table = RowTable.of(X, names)
         cut_features = {*self.thresholds, *self.categories, *self.category_sets}
         for j in sorted(cut_features.difference(self.missing_features)):
-            if j < len(names) and (n_missing := int(is_missing(table.column(j)).sum())):
+            n_missing = int(is_missing(table.column(j)).sum()) if j < len(names) else 0
+            if 0 < n_missing < len(table):  # no test splits the rows of a column without values
                 raise ValueError(
                     "cuts must list features with missing values in missing_features, got "
                     f"missing_features={self.missing_features!r}, but {names[j]!r} has {n_missing} "

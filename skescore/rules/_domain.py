@@ -129,8 +129,9 @@ class Domain:
 
         Columns of categorical features hold codes, which number their `categories` from 0. NaN is
         a missing value: its share of each column becomes the domain's `missing`. Where no value is
-        known, the feature is constant, at 0.
+        known, the feature is constant, at 0, and has no categories.
         """
+        categories = {j: values for j, values in (categories or {}).items() if len(values)}
         X = np.asarray(X)
         low, high = _column_range(X)
         shares: tuple[float, ...] = ()
@@ -146,9 +147,9 @@ class Domain:
         with np.errstate(over="ignore"):
             low, high = low - extra, high + extra
         low, high = np.clip(low, -largest, largest), np.clip(high, -largest, largest)
-        for feature, values in (categories or {}).items():
+        for feature, values in categories.items():
             low[feature], high[feature] = 0.0, len(values)
-        pairs = tuple((feature, tuple(values)) for feature, values in (categories or {}).items())
+        pairs = tuple((feature, tuple(values)) for feature, values in categories.items())
         return cls(tuple(low), tuple(high), pairs, shares)
 
     @property

@@ -26,6 +26,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
+from skescore._deadline import time_limit
 from skescore._validation import check_choice, check_instance, check_integer, check_number
 from skescore._views import find_view
 from skescore.black_boxes import black_box_task, is_fitted, is_prefit
@@ -148,9 +149,11 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         already contains. None needs a `timeout`. If ``"cart"`` is among the extractors, its trees
         of 1 to 32 leaves are compared in addition.
     timeout : float or None, default=None
-        Seconds after which no further trial starts. Running trials are stopped and fail with an
-        :class:`skescore.extractors.ExtractionTimeoutError`. The time for fitting the black boxes
-        and the winner does not count. With a timeout, results depend on the speed of the machine.
+        Seconds after which no further trial starts, counted from the moment when the black boxes of
+        the folds are fitted. The comparison of CART's trees is included; fitting the winner is not.
+        Running trials are stopped and fail with an
+        :class:`skescore.extractors.ExtractionTimeoutError`. With a timeout, results depend on the
+        speed of the machine.
     cv : int, splitter or iterable, default=5
         Cross-validation, as in scikit-learn. If :meth:`fit` gets groups, an int stands for folds
         that keep the rows of a group together (``StratifiedGroupKFold``, ``GroupKFold``). For rows
@@ -513,11 +516,14 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         quality = black_box_quality(folds, task)
         self._balanced_accuracy = quality.pop("balanced_accuracy", math.nan)
         self.black_box_quality_ = quality
+        ready = time.perf_counter()
         with quiet_optuna():
-            studies = self._make_studies(
-                data.X, data.target, task, objective, folds, all_rows, spaces
-            )
+            with time_limit(self.timeout):
+                studies = self._make_studies(
+                    data.X, data.target, task, objective, folds, all_rows, spaces
+                )
             runner = self._make_runner(studies, folds, all_rows)
+            runner.seconds_spent = time.perf_counter() - ready
             interrupt = self._run(runner, objective.name)
             self.search_seconds_ = time.perf_counter() - begin
             self._keep(runner, objective, interrupted=interrupt is not None)

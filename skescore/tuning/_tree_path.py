@@ -36,7 +36,8 @@ def tree_path(
     folds : sequence of Fold
         The folds.
     samplings : sequence
-        Generators of query rows to try, including None.
+        Generators of query rows to try, including None. Those for which a time limit leaves no
+        time are left out.
     reference : {"data", "black_box"}
         Labels with which predictions are compared.
     max_rules : float, optional
@@ -53,7 +54,10 @@ def tree_path(
     """
     errors, sizes = {}, {}
     for sampling in samplings:
-        results = [_path_on_fold(prototype, fold, sampling, reference) for fold in folds]
+        try:
+            results = [_path_on_fold(prototype, fold, sampling, reference) for fold in folds]
+        except ExtractionTimeoutError:
+            break  # the trees so far are compared
         measured = [result for result in results if isinstance(result, np.ndarray)]
         if len(measured) < len(results):
             failure = next(result for result in results if isinstance(result, str))

@@ -179,3 +179,16 @@ def test_sufficient_subsets_are_reproducible():
 def test_sufficient_subsets_reject_bad_arguments(arguments, match):
     with pytest.raises(ValueError, match=match):
         sufficient_subsets(FOREST, **arguments)
+
+
+def test_sufficient_subsets_accept_arrow_tables():
+    arrow = pytest.importorskip("pyarrow")
+    X = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0] * 6, "c": ["u", "v", "w", "u"] * 6})
+
+    def predict(rows):
+        return np.where(rows["x"] > 2, "yes", "no")
+
+    table = arrow.Table.from_pandas(X, preserve_index=False)
+    options = {"n_samples": 50, "random_state": 0}
+    expected = sufficient_subsets(predict, X[:1], X, **options)
+    assert str(sufficient_subsets(predict, table[:1], table, **options)) == str(expected)

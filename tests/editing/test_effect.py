@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
+from skescore.black_boxes import CallableClassifier
 from skescore.editing import (
     RuleEditor,
     apply_edit,
@@ -223,3 +225,19 @@ def test_editor_rejects_unusable_input() -> None:
     with pytest.raises(TypeError, match="because"):
         editor.set_bound(1, "x", upper=1, because=3)
     assert not editor.log_.records
+
+
+@pytest.mark.parametrize("wrap", [None, CallableClassifier])
+def test_editor_accepts_functions_as_black_box(wrap: Any) -> None:
+    X = np.array([[1.0], [2.0], [3.0], [4.0]])
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1.5)], "no"), Rule([], "yes")], ["x0"], task="classification"
+    )
+
+    def predict(rows: Any) -> Any:
+        return np.where(rows[:, 0] > 2, "yes", "no")
+
+    editor = RuleEditor(rules, X, black_box=wrap(predict) if wrap else predict)
+    model = DecisionTreeClassifier().fit(X, predict(X))
+    other = RuleEditor(rules, X, black_box=model)
+    assert str(editor.drop(1)) == str(other.drop(1))

@@ -245,3 +245,21 @@ def test_price_rejects_unusable_constraints() -> None:
         price({"forbidden": ["a"]}, X, y)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="kind"):
         price(Constraints(forbidden=["a"]), X, y, kind="forest")
+
+
+def test_price_accepts_arrow_tables() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    X = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0] * 3, "c": ["u", "v", "w", "u"] * 3})
+    y = np.where(X["x"] > 2, "yes", "no")
+    wish = Constraints(forbidden=["x"])
+    table = arrow.Table.from_pandas(X, preserve_index=False)
+    costs = [price(wish, rows, y, max_rules=2) for rows in (table, X)]
+    assert (costs[0].lower, costs[0].upper) == (costs[1].lower, costs[1].upper)
+
+
+def test_price_accepts_column_without_values() -> None:
+    X = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0] * 3, "z": np.nan})
+    y = np.where(X["x"] > 2, "yes", "no")
+    wish = Constraints(forbidden=["x"])
+    costs = [price(wish, rows, y, max_rules=2) for rows in (X, X.assign(z=1.0))]
+    assert (costs[0].lower, costs[0].upper) == (costs[1].lower, costs[1].upper)

@@ -24,16 +24,19 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 
 from skescore.black_boxes import (
     CallableClassifier,
     CallableRegressor,
     CommandFunction,
+    as_black_box,
     black_box_task,
     fit_black_box,
     select_output,
 )
 from skescore.extractors import CARTExtractor, Oracle
+from skescore.tuning import ExtractorSearchCV
 
 X, y = load_iris(return_X_y=True, as_frame=True)
 
@@ -198,7 +201,7 @@ def test_command_function_accepts_polars_frames():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame({"wide or not": [1.0, 4.0, None]})
     assert command(PROGRAM)(frame).tolist() == ["slim", "wide", "unknown"]
-    with pytest.raises(ValueError, match=r"with missing values \(in 'wide or not'\): RuntimeError"):
+    with pytest.raises(ValueError, match=r"failed: RuntimeError: no\nIt also fails"):
         Oracle(CallableClassifier(refuse)).query(frame)
 
 
@@ -225,8 +228,8 @@ def test_command_function_reports_failures():
 def test_error_on_missing_values_names_the_remedy():
     lacking = X.where(X != 5.1)
     message = (
-        r"The black box LogisticRegression failed on rows with missing values \(in "
-        r"'sepal length \(cm\)', 'petal length \(cm\)'\): ValueError: Input X contains NaN"
+        r"(?s)^The black box LogisticRegression failed: ValueError: Input X contains NaN.*without "
+        r"missing values \(now in 'sepal length \(cm\)', 'petal length \(cm\)'\)"
     )
     with pytest.raises(ValueError, match=message) as caught:
         fit_black_box(LogisticRegression(), lacking, y)
@@ -235,8 +238,39 @@ def test_error_on_missing_values_names_the_remedy():
     model = LogisticRegression(max_iter=1000).fit(X, y)
     with pytest.raises(ValueError, match=message):
         Oracle(FrozenEstimator(model)).query(lacking)
-    with pytest.raises(ValueError, match=r"\(in 'x0', 'x2'\)"):
+    with pytest.raises(ValueError, match=r"\(now in 'x0', 'x2'\)"):
         Oracle(KNeighborsClassifier().fit(X.to_numpy(), y)).query(lacking.to_numpy())
+
+
+def test_refusal_blames_missing_values_only_if_they_matter():
+    text_rows = pd.DataFrame({"a": ["x", "y", "x"], "b": [1.0, np.nan, 2.0]})
+    model = DecisionTreeClassifier().fit(np.zeros((2, 2)), [0, 1])
+    message = r"^The black box DecisionTreeClassifier failed: ValueError: could not convert string"
+    for query in (
+        lambda: Oracle(FrozenEstimator(model), like=text_rows).query(text_rows),
+        lambda: fit_black_box(DecisionTreeClassifier(), text_rows, [0, 1, 0]),
+    ):
+        with pytest.raises(ValueError, match=message) as caught:
+            query()
+        assert "so they are not the cause" in str(caught.value)
+        assert "SimpleImputer" not in str(caught.value)
+
+
+class Unclonable(DecisionTreeClassifier):
+    """A classifier whose constructor changes a parameter, as CatBoost's does."""
+
+    def __init__(self, columns=()):
+        super().__init__()
+        self.columns = list(columns)
+
+
+@pytest.mark.parametrize("make", [CARTExtractor, ExtractorSearchCV])
+def test_fit_names_cloning_as_the_cause(make):
+    message = r"^estimator cannot be cloned \(Cannot clone object.*pass as_black_box\(model\)"
+    with pytest.raises(ValueError, match=message):
+        make(Unclonable(["c"])).fit(X.where(X != 5.1), y)
+    model = as_black_box(Unclonable(["c"]).fit(X, y))
+    assert len(CARTExtractor(model).fit(X.where(X != 5.1), y).rules_) > 1
 
 
 def test_fit_black_box_keeps_unrelated_errors():

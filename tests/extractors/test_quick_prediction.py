@@ -115,7 +115,7 @@ def test_oracle_keeps_kinds_of_missing_text_distinct(gaps, dtype):
         try:
             expected = model.predict(X)
         except (TypeError, ValueError):
-            with pytest.raises(ValueError, match="failed on rows with missing values"):
+            with pytest.raises(ValueError, match="failed: "):
                 Oracle(model).query(X)
         else:
             np.testing.assert_array_equal(Oracle(model).query(X), expected)

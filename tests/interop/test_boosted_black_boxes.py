@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
-from skescore.black_boxes import BlackBoxError, load_black_box, make_black_box
+from skescore.black_boxes import BlackBoxError, check_matches, load_black_box, make_black_box
+from skescore.cli import main
+from skescore.datasets import load_dataset
+from skescore.extractors import Oracle
 
 NAMES = ("xgboost", "lightgbm", "catboost")
 FEW = {"xgboost": "n_estimators", "lightgbm": "n_estimators", "catboost": "iterations"}
@@ -53,3 +58,62 @@ def test_load_black_box_reads_saved_boosted_pipelines(
 def test_make_black_box_rejects_unknown_parameters(name: str) -> None:
     with pytest.raises(BlackBoxError, match="has no parameter 'deep'"):
         make_black_box(name, "regression", params={"deep": 3})
+
+
+def fitted_model(name: str, X: Any, y: Any) -> Any:
+    """Fit a small regressor of a boosting library, without a pipeline around it."""
+    pipeline = make_black_box(name, "regression", 0, params={FEW[name]: 10})
+    return (pipeline[-1] if hasattr(pipeline, "steps") else pipeline).fit(X, y)
+
+
+def test_check_matches_accepts_unpickled_catboost(tmp_path: Any) -> None:
+    friedman = load_dataset("friedman2")
+    for X in (friedman.X, friedman.X.to_numpy()):
+        joblib.dump(fitted_model("catboost", X, friedman.y), tmp_path / "model.joblib")
+        loaded = load_black_box(tmp_path / "model.joblib", trust=True)
+        check_matches(loaded, friedman)
+        narrow = replace(friedman, X=friedman.X.iloc[:, 1:])
+        with pytest.raises(BlackBoxError, match=r"Missing in the data|trained on 4 features"):
+            check_matches(loaded, narrow)
+
+
+def test_check_matches_accepts_names_without_blanks(tmp_path: Any) -> None:
+    friedman = load_dataset("friedman2")
+    names = ["IL-6 (R)", "a_b c", "d", "e"]
+    data = replace(friedman, X=friedman.X.set_axis(names, axis=1))
+    joblib.dump(fitted_model("lightgbm", data.X, data.y), tmp_path / "model.joblib")
+    loaded = load_black_box(tmp_path / "model.joblib", trust=True)
+    check_matches(loaded, data)
+    assert (Oracle(loaded, like=data.X).query(data.X) == loaded.predict(data.X)).all()
+    with pytest.raises(BlackBoxError, match=r"number 1 was 'IL-6_\(R\)' and is 'a_b_c'"):
+        check_matches(loaded, replace(data, X=data.X[[*names[1:], names[0]]]))
+
+
+@pytest.mark.parametrize("name", ["lightgbm", "xgboost"])
+@pytest.mark.parametrize("places", [("u", "v", "w"), ("Köln", "München", "Ulm")])
+def test_load_black_box_restores_categories(
+    name: str, places: Any, ragged_table: Any, tmp_path: Any
+) -> None:
+    X, y = ragged_table(300, 0)
+    X["shop"] = X["shop"].cat.rename_categories(list(places))
+    X["floor"] = pd.Categorical(np.random.default_rng(0).integers(3, 6, 300))
+    model = fitted_model(name, X, y + X["floor"].astype(int))
+    joblib.dump(model, tmp_path / "model.joblib")
+    loaded = load_black_box(tmp_path / "model.joblib", trust=True)
+    rows = X.astype({"color": object, "shop": object, "floor": int})
+    expected = model.predict(X)
+    assert (loaded.predict(rows) == expected).all()
+    # The last rows lack some of the categories.
+    assert (loaded.predict(rows[-2:]) == expected[-2:]).all()
+    assert (loaded.predict(rows.astype({"floor": str})) == expected).all()
+    assert (Oracle(loaded, like=rows).query(rows) == expected).all()
+
+
+def test_tune_accepts_model_with_categories(ragged_table: Any, tmp_path: Any, capsys: Any) -> None:
+    X, y = ragged_table(120, 0)
+    joblib.dump(fitted_model("lightgbm", X, y), tmp_path / "model.joblib")
+    X.assign(y=y).to_csv(tmp_path / "rows.csv", index=False)
+    words = ["tune", str(tmp_path / "rows.csv"), "--target", "y", "--extractors", "cart"]
+    words += ["--black-box", str(tmp_path / "model.joblib"), "--trust", "--trials", "1"]
+    assert main([*words, "--cv", "2", "--quiet"]) == 0
+    assert "THEN" in capsys.readouterr().out

@@ -10,6 +10,7 @@ import pytest
 
 from skescore.metrics import count_decisions
 from skescore.monitoring import (
+    CalibratedRules,
     RuleBaseline,
     RuleMonitor,
     estimate_change,
@@ -198,3 +199,27 @@ def test_confidence_sequence_holds_at_all_times() -> None:
         bounds = [rate_confidence_sequence(int(events[i]), i + 1, 0.1) for i in range(0, 300, 15)]
         misses += any(not low <= rate <= high for low, high in bounds)
     assert misses <= 10
+
+
+def test_monitoring_reads_labels_of_arrow() -> None:
+    arrow = pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 1))
+    text = np.where(X[:, 0] + rng.normal(size=200) / 4 > 0, "yes", "no")
+    classifies = RuleSet(
+        [Rule([Interval(0, upper=0.0)], "no"), Rule([], "yes")],
+        ["x0"],
+        task="classification",
+        classes=["no", "yes"],
+    )
+    regresses = RuleSet(
+        [Rule([Interval(0, upper=0.0)], -1.0), Rule([], 1.0)], ["x0"], task="regression"
+    )
+    for rules, y in ((classifies, text), (regresses, X[:, 0])):
+        baseline = RuleBaseline.from_rows(rules, X, y)
+        for labels in (arrow.array(y.tolist()), arrow.chunked_array([y.tolist()])):
+            assert RuleBaseline.from_rows(rules, X, labels).to_json() == baseline.to_json()
+            updates = [RuleMonitor(rules, baseline).update(X, given) for given in (labels, y)]
+            assert str(updates[0]) == str(updates[1])
+            fitted = [CalibratedRules.fit(rules, X, given) for given in (labels, y)]
+            assert fitted[0].to_json() == fitted[1].to_json()

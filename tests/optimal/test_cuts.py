@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from skescore.black_boxes import CallableClassifier
+from skescore.certificates import certify, check_certificate
+from skescore.constraints import Constraints, constrain
+from skescore.extractors import CARTExtractor, OptimalListExtractor, OptimalTreeExtractor
 from skescore.optimal import Cuts, SearchSpace, Tests, candidate_cuts, optimal_trees
 from skescore.rules import AtLeast, Interval, Missing, OneOf, RowTable, Rule, RuleSet
+from skescore.verification import verify
 
 
 def rows_of_tests(tests: Tests) -> np.ndarray:
@@ -138,3 +144,37 @@ def test_stated_cuts_need_tests_of_missing_values() -> None:
         optimal_trees(X, y, space=SearchSpace(2, 1, cuts))
     cuts = Cuts(1, {0: (1.5,)}, {}, (0,))
     assert optimal_trees(X, y, space=SearchSpace(2, 1, cuts)).upper[1] == 0
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [np.nan] * 6,
+        pd.Series([None] * 6, dtype=object),
+        pd.Categorical([None] * 6),
+        pd.Categorical([None] * 6, categories=["u", "v"]),
+        pd.Series([pd.NA] * 6, dtype="Int64"),
+        pd.Series([pd.NA] * 6, dtype="boolean"),
+    ],
+    ids=["float", "object", "no category", "category", "Int64", "boolean"],
+)
+def test_column_without_values_is_usable(column: Any) -> None:
+    X = pd.DataFrame({"x": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "z": column})
+    y = np.array([0, 0, 1, 1, 0, 1])
+    model = CallableClassifier(lambda rows: y[rows["x"].to_numpy().astype(int) - 1], classes=[0, 1])
+    for extractor in (
+        CARTExtractor(model),
+        OptimalTreeExtractor(model, max_leaf_nodes=3),
+        OptimalListExtractor(model, max_rules=3),
+    ):
+        rules = extractor.fit(X).rules_
+        assert {c.feature for rule in rules for c in rule.conditions} == {0}
+        assert len(rules) > 1
+    assert len(verify(rules, model, X).rules) == len(rules)
+    assert constrain(rules, Constraints(max_rules=2), X, y).ruleset is not None
+    table = X.assign(z=X["z"].astype(float)) if X["z"].dtype == "Int64" else X
+    if X["z"].dtype.kind == "f":  # rules may name the column
+        conditions = (Interval(0, upper=2.5), Interval(1, upper=3.0, missing=True))
+        rules = RuleSet([Rule(conditions, 0), Rule((), 1)], ["x", "z"], task="classification")
+    certificate = certify(rules, table, y)
+    assert "rejected" not in str(check_certificate(certificate.to_json(), table, y))

@@ -1,5 +1,6 @@
 """Path of CART in a search, compared with extractors that are fitted size by size."""
 
+import time
 import warnings
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 from sklearn.frozen import FrozenEstimator
 
 from skescore import CARTExtractor, ExtractorSearchCV
+from skescore.extractors import time_limit
 from skescore.scorers import ice
 from skescore.tuning import Fold, evaluate_on_fold, make_folds, tree_path
 
@@ -144,3 +146,23 @@ def test_tree_path_reports_a_failing_generator():
     with pytest.warns(UserWarning, match="not compared: ValueError: .*no rows today"):
         points = tree_path(prototype, folds, [None, fail], reference="data")
     assert {point["sampling"] for point in points} == {None}
+
+
+def test_tree_path_ends_with_the_time_limit():
+    folds = folds_of(load_iris, RandomForestClassifier)
+    prototype = CARTExtractor(RandomForestClassifier(), random_state=0)
+    with time_limit(0):
+        assert tree_path(prototype, folds, (None, "permute"), reference="data") == []
+
+
+def test_search_counts_the_tree_path_against_timeout(monkeypatch):
+    def delay(*_, **__):
+        time.sleep(0.3)
+        return []
+
+    monkeypatch.setattr("skescore.tuning._search.tree_path", delay)
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    forest = RandomForestClassifier(2, random_state=0)
+    search = ExtractorSearchCV(forest, extractors=["cart"], timeout=0.2, random_state=0)
+    with pytest.raises(ValueError, match=r"No trial was started within timeout=0\.2"):
+        search.fit(X, y)

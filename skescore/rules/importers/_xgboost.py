@@ -154,32 +154,52 @@ def _labels_of_codes(
     learner: Mapping[str, Any], names: Sequence[str], user_labels: dict[int, list[Any]]
 ) -> dict[int, list[Any]]:
     """Return the labels of the codes of categorical features, by the feature's index."""
+    result = dict(user_labels)
+    for feature, labels in stored_categories(learner).items():
+        if feature in user_labels:
+            continue
+        if isinstance(labels, list):
+            result[feature] = labels
+        # A model without feature names was fitted on an array, where the codes are the categories.
+        elif learner["feature_names"]:
+            raise ValueError(
+                f"XGBoost {labels}: pass categories={{{names[feature]!r}: [...]}} with the labels "
+                "in the order of X[column].cat.categories."
+            )
+    return result
+
+
+def stored_categories(learner: Mapping[str, Any]) -> dict[int, list[Any] | str]:
+    """Return the labels of each categorical feature, or a text why they are not stored.
+
+    Parameters
+    ----------
+    learner : mapping
+        The learner in the JSON of a booster.
+
+    Returns
+    -------
+    dict of int to list or str
+        Labels or reason by the feature's index.
+    """
     booster = learner["gradient_booster"]
     tree_model = booster.get("gbtree", booster).get("model", {})
-    encoded = tree_model.get("cats", {}).get("enc") or [{"values": ()}] * len(names)
-    result = dict(user_labels)
-    for feature, (column, kind) in enumerate(
-        zip(encoded, learner["feature_types"] or (), strict=False)
-    ):
-        if kind != "c" or feature in user_labels:
+    kinds = learner["feature_types"] or ()
+    encoded = tree_model.get("cats", {}).get("enc") or [{"values": ()}] * len(kinds)
+    result: dict[int, list[Any] | str] = {}
+    for feature, (column, kind) in enumerate(zip(encoded, kinds, strict=False)):
+        if kind != "c":
             continue
-        values, reason = column["values"], ""
+        values: Sequence[Any] = column["values"]
         if "offsets" in column:
             text, ends = bytes(value % 256 for value in values), column["offsets"]
             if text.isascii():
                 result[feature] = [text[a:b].decode() for a, b in itertools.pairwise(ends)]
             else:  # XGBoost 3.2 stores bytes, but its offsets count characters
-                reason = "stores wrong offsets for labels with non-ASCII characters"
-        elif len(values):
-            result[feature] = list(values)
-        # A model without feature names was fitted on an array, in which codes are the categories.
-        elif learner["feature_names"]:
-            reason = "stored only the codes of categories"
-        if reason:
-            raise ValueError(
-                f"XGBoost {reason}: pass categories={{{names[feature]!r}: [...]}} with the labels "
-                "in the order of X[column].cat.categories."
-            )
+                result[feature] = "stores wrong offsets for labels with non-ASCII characters"
+        else:
+            stored = len(values) > 0
+            result[feature] = list(values) if stored else "stored only the codes of categories"
     return result
 
 

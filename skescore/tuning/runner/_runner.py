@@ -119,12 +119,15 @@ class Runner:
         #: Extractors of the last batch.
         self._previous: Collection[str] = ()
         self.query_cost = QueryCost()
+        #: Part of the time limit that the preparation of the search took.
+        self.seconds_spent = 0.0
 
     def run(self) -> None:
         """Search until the budget is spent."""
-        start = time.perf_counter()
+        start = time.perf_counter() - self.seconds_spent
         if self.allocation.timeout is not None:
-            self.evaluator.deadline = time.monotonic() + self.allocation.timeout
+            seconds_left = self.allocation.timeout - self.seconds_spent
+            self.evaluator.deadline = time.monotonic() + seconds_left
         with Workers(self.evaluator, self.n_jobs) as workers:
             try:
                 self.studies.call_with_retries(lambda: self._run_baselines(workers))

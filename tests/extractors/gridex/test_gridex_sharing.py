@@ -233,7 +233,7 @@ class SlowCache:
 
     def put(self, key, value):
         self.kept.pop(key, None)
-        if value.nbytes + 512 <= self.most / 4:
+        if value.nbytes + 512 <= self.most / 2:
             self.kept[key] = value
         while sum(v.nbytes + 512 for v in self.kept.values()) > self.most:
             del self.kept[next(iter(self.kept))]
