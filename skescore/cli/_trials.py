@@ -353,38 +353,67 @@ def _url(path: Path) -> str:
     return f"journal:///{path.absolute()}"
 
 
+#: Options on which the trials of a search depend, besides the weights of scores.
+_SEARCH_OPTIONS = (
+    "black_box",
+    "scoring",
+    "reference",
+    "cv",
+    "seed",
+    "performance",
+    "completeness",
+    "class_weight",
+    "extractors",
+    "features",
+    "outputs",
+    "measures",
+)
+_CONSTRAINT_OPTIONS = (
+    "apart",
+    "class_order",
+    "constraints",
+    "feature_cost",
+    "forbid",
+    "max_conditions",
+    "max_cost",
+    "max_features",
+    "max_gap",
+    "max_rules_per_class",
+    "min_precision",
+    "min_support",
+    "monotone",
+    "pin",
+    "require",
+    "thresholds",
+    "together",
+)
+_ROW_OPTIONS = (
+    "missing",
+    "drop",
+    "category",
+    "numeric",
+    "na_values",
+    "sep",
+    "decimal",
+    "encoding",
+    "header",
+    "skip_rows",
+    "sample",
+    "task",
+    "labels",
+    "drop_duplicates",
+    "groups",
+    "time",
+    "since",
+)
+
+
 def _digest(options: argparse.Namespace, dataset: Dataset, black_box: dict[str, Any]) -> str:
     """Return a digest of all settings on which the trials of a search depend."""
     from skescore.scorers import all_weights
 
-    settings = {
-        name: repr(getattr(options, name))
-        for name in (
-            "black_box",
-            "scoring",
-            "reference",
-            "cv",
-            "seed",
-            *all_weights(),
-            "performance",
-            "completeness",
-            "class_weight",
-            "extractors",
-            "features",
-            "outputs",
-            "measures",
-            "missing",
-            "drop",
-            "category",
-            "numeric",
-            "na_values",
-            "sep",
-            "decimal",
-            "encoding",
-            "sample",
-            "task",
-        )
-    }
+    names = (*_SEARCH_OPTIONS, *all_weights(), *_CONSTRAINT_OPTIONS, *_ROW_OPTIONS)
+    settings = {name: repr(getattr(options, name)) for name in names}
     about = [dataset.checksum, dataset.y.name, settings, black_box, package_versions()]
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
 

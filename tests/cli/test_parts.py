@@ -6,9 +6,12 @@ import argparse
 import io
 import json
 import math
+import re
 import sys
+import time
 import warnings
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,8 +19,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from sklearn.datasets import load_iris
 from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.tree import DecisionTreeClassifier
 
+from skescore._quantities import limited_quantities
 from skescore.cli import COMMANDS, build_parser
 from skescore.cli._arguments import (
     check_features,
@@ -39,11 +45,21 @@ from skescore.cli._output import (
     plural,
     to_json,
 )
+from skescore.cli._progress import ReportingSearch
 from skescore.cli._report import _model
-from skescore.cli._trials import TrialStorage, Workers, shown_command_line
+from skescore.cli._trials import (
+    _CONSTRAINT_OPTIONS,
+    _ROW_OPTIONS,
+    _SEARCH_OPTIONS,
+    TrialStorage,
+    Workers,
+    shown_command_line,
+)
 from skescore.cli._tune import splitter
 from skescore.datasets import Dataset, load_dataset
 from skescore.rules import Domain
+from skescore.scorers import all_weights
+from skescore.tuning import SearchProgress
 
 
 @pytest.fixture(autouse=True)
@@ -669,3 +685,35 @@ def test_model_of_a_run_rejects_devices():
     messages = {"name": "/dev/zero", "checksum_sha256": "0"}
     with pytest.raises(ValueError, match="a device or a pipe"):
         _model(argparse.Namespace(trust=False), messages)
+
+
+def test_progress_names_the_work_before_trials(capsys: pytest.CaptureFixture[str]) -> None:
+    class SlowTree(DecisionTreeClassifier):
+        def fit(self, X: Any, y: Any) -> SlowTree:  # type: ignore[override]
+            time.sleep(0.2)
+            return super().fit(X, y)
+
+    progress = SearchProgress(1, "ICE", seconds=0.05)
+    X, y = load_iris(return_X_y=True)
+    search = ReportingSearch(
+        SlowTree(), extractors=["cart"], n_trials=1, cv=2, callbacks=[progress]
+    )
+    with progress:
+        search.fit(X, y)
+    lines = capsys.readouterr().err.splitlines()
+    assert "fitting the black box, after 0 s" in lines
+    assert re.match(r"\d+ trials of CART", lines[-1])
+
+
+def test_digest_covers_all_options_that_change_trials() -> None:
+    options = vars(build_parser().parse_args(["tune", "iris"]))
+    named = {*_SEARCH_OPTIONS, *_CONSTRAINT_OPTIONS, *_ROW_OPTIONS, *all_weights()}
+    budgets = {"trials", "timeout", "allocation", *limited_quantities()}
+    read_from_data = {"data", "target", "trust", "from_run"}
+    processes = {"n_jobs", "workers", "storage", "study", "fresh", "exit_code", "parser", "run"}
+    outputs = {"format", "quiet", "output", "overwrite", "report"}
+    after_search = {
+        *("certify", "keep_cost", "max_disagreement", "pick", "repeats", "standalone", "test"),
+        *("tolerance", "verify", "witnesses"),
+    }
+    assert named | budgets | read_from_data | processes | outputs | after_search == options.keys()

@@ -5,14 +5,10 @@ from __future__ import annotations
 import re
 import time
 from types import SimpleNamespace
-from typing import Any
 
 import optuna
 import pytest
-from sklearn.datasets import load_iris
-from sklearn.tree import DecisionTreeClassifier
 
-from skescore.cli._progress import ReportingSearch
 from skescore.tuning import SearchProgress
 
 
@@ -63,24 +59,6 @@ def test_progress_counts_trees_and_trials(capsys: pytest.CaptureFixture[str]) ->
                 break
             time.sleep(0.05)
     assert text.startswith("1 tree of CART and 1 of 5 trials after 0 s; CART, best ICE 0.5\n")
-
-
-def test_progress_names_the_work_before_trials(capsys: pytest.CaptureFixture[str]) -> None:
-    class SlowTree(DecisionTreeClassifier):
-        def fit(self, X: Any, y: Any) -> SlowTree:  # type: ignore[override]
-            time.sleep(0.2)
-            return super().fit(X, y)
-
-    progress = SearchProgress(1, "ICE", seconds=0.05)
-    X, y = load_iris(return_X_y=True)
-    search = ReportingSearch(
-        SlowTree(), extractors=["cart"], n_trials=1, cv=2, callbacks=[progress]
-    )
-    with progress:
-        search.fit(X, y)
-    lines = capsys.readouterr().err.splitlines()
-    assert "fitting the black box, after 0 s" in lines
-    assert re.match(r"\d+ trials of CART", lines[-1])
 
 
 def test_progress_of_interrupted_search_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
