@@ -7,9 +7,7 @@ from skescore.tuning._alternatives import (
     make_alternatives,
 )
 from skescore.tuning._candidates import Candidate, Candidates
-from skescore.tuning._estimator_632 import SHARE_OF_ALL_ROWS, mixed, mixed_score
-from skescore.tuning._finalists import N_FINALISTS
-from skescore.tuning._fold_result import FoldResult
+from skescore.tuning._fold_result import SHARE_OF_ALL_ROWS, FoldResult, mixed, mixed_score
 from skescore.tuning._held_out import HeldOutExtraction
 from skescore.tuning._leaderboard import leaderboard
 from skescore.tuning._limits import SearchLimits
@@ -27,7 +25,7 @@ from skescore.tuning._search import MAX_PERMUTED_ROWS, ExtractorSearchCV
 from skescore.tuning._search_data import SearchData
 from skescore.tuning._search_objective import SearchObjective
 from skescore.tuning._tree_path import tree_path
-from skescore.tuning._winner import choose_winner, judged
+from skescore.tuning._winner import N_FINALISTS, choose_winner, judged
 from skescore.tuning.runner import FoldEvaluator, SearchProgress, Workers, describe_study
 from skescore.tuning.spaces import SearchSpace, as_search_space, search_space, starting_points
 from skescore.tuning.storage import Heartbeat, announce_worker, open_storage, retry_stale

@@ -17,8 +17,7 @@ from skescore._text import did_you_mean
 from skescore._validation import as_numbers, check_choice
 from skescore._views import find_view
 from skescore.scorers import COMPLETENESSES, ScoreSpec, all_weights, find_score, measured_quantities
-from skescore.tuning._estimator_632 import mixed_score
-from skescore.tuning._fold_result import FoldResult, read_all_rows, read_folds
+from skescore.tuning._fold_result import FoldResult, mixed_score, read_all_rows, read_folds
 from skescore.tuning._limits import SearchLimits
 
 #: Columns of a plain table of candidates with their domains.

@@ -57,12 +57,6 @@ from skescore.tuning._alternatives import (
     make_alternatives,
 )
 from skescore.tuning._candidates import Candidate, Candidates
-from skescore.tuning._finalists import (
-    N_FINALISTS,
-    compare_finalists,
-    find_finalists,
-    repeated_cv,
-)
 from skescore.tuning._fold_result import mean_of
 from skescore.tuning._held_out import HeldOutExtraction
 from skescore.tuning._leaderboard import leaderboard
@@ -81,7 +75,14 @@ from skescore.tuning._row_sources import CountableSource, SearchableSource
 from skescore.tuning._search_data import SearchData
 from skescore.tuning._search_objective import SearchObjective, check_scoring, spec_of
 from skescore.tuning._tree_path import tree_path
-from skescore.tuning._winner import choose_winner, judged
+from skescore.tuning._winner import (
+    N_FINALISTS,
+    choose_winner,
+    compare_finalists,
+    find_finalists,
+    judged,
+    repeated_cv,
+)
 from skescore.tuning.runner import (
     Allocation,
     FoldEvaluator,

@@ -23,8 +23,7 @@ from skescore.scorers import (
     minimized_quantities,
     minimized_quantity,
 )
-from skescore.tuning._estimator_632 import mixed, mixed_score
-from skescore.tuning._fold_result import FoldResult, mean_of
+from skescore.tuning._fold_result import FoldResult, mean_of, mixed, mixed_score
 
 
 @dataclass(frozen=True)

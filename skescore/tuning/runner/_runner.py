@@ -23,12 +23,13 @@ from skescore.tuning._objective import params_key
 from skescore.tuning._search_objective import SearchObjective
 from skescore.tuning.runner._allocation import Allocation, alternate, order_for_worker
 from skescore.tuning.runner._comparison import (
+    FinishedTrial,
+    ResultCache,
     hypervolume_contributions,
     raced_parts,
     score_and_bound,
 )
 from skescore.tuning.runner._helpers import Chain
-from skescore.tuning.runner._results import FinishedTrial, ResultCache
 from skescore.tuning.runner._studies import BaselineRecord, Studies, run_callbacks
 from skescore.tuning.runner._trials import is_baseline, value_of
 from skescore.tuning.runner._workers import ALL_ROWS, FoldEvaluator, Workers
