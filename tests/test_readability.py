@@ -162,3 +162,9 @@ def test_formatting_is_left_to_ruff(modules: list[Module]) -> None:
         if re.search(r"#\s*fmt: (skip|off)", line)
     ]
     assert len(skipped) < 10, "\n".join(skipped)
+
+
+def test_changelog_is_read_in_two_minutes() -> None:
+    text = Path(__file__).parents[1].joinpath("CHANGELOG.md").read_text("utf-8")
+    sections = re.split(r"^## ", text, flags=re.M)[1:]
+    assert all(len(re.sub(r"\(.*?\)", "", section).split()) <= 600 for section in sections)
