@@ -254,9 +254,8 @@ class ModelCategories(CategoricalColumns):
     ----------
     feature_names : sequence of str
         Names of the columns in the model.
-    categories : mapping of str to sequence or None
-        Categories of the categorical columns, in the order of the model; None if the model does
-        not state them. Then they are the sorted values of the first rows, which should hold all.
+    categories : mapping of str to sequence
+        Categories of the categorical columns, in the order of the model.
 
     Examples
     --------
@@ -267,16 +266,14 @@ class ModelCategories(CategoricalColumns):
     """
 
     def __init__(
-        self, feature_names: Sequence[str], categories: Mapping[str, Sequence[Any] | None]
+        self, feature_names: Sequence[str], categories: Mapping[str, Sequence[Any]]
     ) -> None:
         super().__init__(list(categories))
         self.feature_names = feature_names
         self.categories = categories
         self.feature_names_in_ = np.asarray(feature_names, dtype=object)
         self.n_features_in_ = len(feature_names)
-        self.categories_ = {
-            name: list(values) for name, values in categories.items() if values is not None
-        }
+        self.categories_ = {name: list(values) for name, values in categories.items()}
 
     def fit(self, X: Any, y: Any = None) -> ModelCategories:
         """Return the converter, which is fitted."""
@@ -291,8 +288,6 @@ class ModelCategories(CategoricalColumns):
         frame = frame.copy(deep=False)
         for name in self.columns:
             column = frame[name].astype(object)
-            if name not in self.categories_:
-                self.categories_[name] = sorted(column.dropna().unique(), key=str)
             # Codes may be numbers in the table, and text in the model or the reverse.
             label_of = {str(label): label for label in self.categories_[name]}
             labels = column.where(column.isin(self.categories_[name]))

@@ -338,10 +338,15 @@ def _with_category_columns(model: Any) -> Any:
         names = booster.feature_names
         if names and "c" in (booster.feature_types or ()):
             learner = json.loads(bytes(booster.save_raw("json")))["learner"]
-            categories = {
-                names[j]: None if isinstance(labels, str) else labels
-                for j, labels in stored_categories(learner).items()
-            }
+            categories = {names[j]: labels for j, labels in stored_categories(learner).items()}
+            for name, labels in categories.items():
+                if isinstance(labels, str):
+                    raise BlackBoxError(
+                        f"XGBoost {labels} of {name!r}, so the texts of a table cannot be "
+                        "converted to its codes. Save the model with XGBoost 3.1 or newer and "
+                        "labels in ASCII, or explain it in Python with as_black_box(model) and "
+                        "the columns that it was fitted on."
+                    )
     if not categories:
         return model
     return Pipeline([("categories", ModelCategories(names, categories)), ("model", model)])

@@ -952,9 +952,9 @@ def optimal_lists(
     their bounds. The best list of two rules, and its bound for all others, comes from one product
     of the matrix of tests with itself.
 
-    Bounds are exact if weights are whole numbers with a sum below 2**24. Otherwise the proof ignores
-    differences of up to 1e-10 of the largest possible loss: "optimal" lists may exceed the least
-    loss by as much, and bounds of other sizes are reduced by 1e-9 of it.
+    Bounds are exact if weights are whole numbers with a sum below 2**24. Otherwise the proof
+    ignores differences of up to 1e-10 of the largest possible loss: "optimal" lists may exceed the
+    least loss by as much, and bounds of other sizes are reduced by 1e-9 of it.
 
     References
     ----------
