@@ -164,9 +164,9 @@ class _Prover:
                 yield f"{feature!r} is forbidden and required"
         pinned = [f for p in constraints.pinned for f in p.feature_names]
         needed = list(dict.fromkeys([*constraints.required, *pinned]))
-        costs = [constraints.feature_costs.get(f, 0.0) for f in needed]
-        if constraints.max_cost is not None and sum(costs) > constraints.max_cost:
-            yield f"the needed features cost {sum(costs):g}"
+        if not constraints.affords(needed):
+            total = sum(constraints.feature_costs.get(f, 0.0) for f in needed)
+            yield f"the needed features cost {total:g}"
         limit = constraints.max_features
         if isinstance(limit, int) and len(needed) > limit:
             yield f"{plural(len(needed), 'feature')} are needed"

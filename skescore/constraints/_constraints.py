@@ -248,6 +248,21 @@ class Constraints:
         """
         return replace(self, **changes)
 
+    def affords(self, features: Iterable[str]) -> bool:
+        """Return whether rules may use features together, given their costs.
+
+        A sum may exceed `max_cost` by a rounding error of 10⁻¹².
+
+        Examples
+        --------
+        >>> Constraints(feature_costs={"a": 0.1, "b": 0.2}, max_cost=0.3).affords(["a", "b"])
+        True
+        """
+        if self.max_cost is None:
+            return True
+        total = sum(self.feature_costs.get(feature, 0.0) for feature in features)
+        return total <= self.max_cost * (1 + 1e-12)
+
     def allowed_thresholds(self, feature: str) -> AllowedThresholds | None:
         """Return the allowed bounds in conditions on a feature; None allows all numbers."""
         return self.thresholds.get(feature, self.thresholds.get(EVERY_FEATURE))

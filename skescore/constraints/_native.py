@@ -43,8 +43,7 @@ def usable_features(
     pinned = [f for p in constraints.pinned for f in p.feature_names]
     chosen = list(dict.fromkeys(names.index(f) for f in (*pinned, *constraints.required)))
     for j in sorted(usable, key=lambda j: -importances[j]):
-        cost = sum(constraints.feature_costs.get(names[f], 0.0) for f in {*chosen, j})
-        is_affordable = constraints.max_cost is None or cost <= constraints.max_cost
+        is_affordable = constraints.affords(names[f] for f in {*chosen, j})
         if j not in chosen and len(chosen) < largest and is_affordable:
             chosen.append(j)
     return sorted(chosen)

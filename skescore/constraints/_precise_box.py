@@ -105,11 +105,10 @@ class PreciseBoxSearch:
     def is_affordable(self, features: Sequence[int]) -> bool:
         """Return whether rules may use these features together."""
         constraints, names = self.constraints, self.rows.names
-        cost = sum(constraints.feature_costs.get(names[f], 0.0) for f in set(features))
         limit = constraints.max_features
         return (
             set(features) <= set(self.usable)
-            and (constraints.max_cost is None or cost <= constraints.max_cost)
+            and constraints.affords(names[f] for f in set(features))
             and (not isinstance(limit, int) or len(set(features)) <= limit)
         )
 

@@ -168,8 +168,7 @@ class _Repair:
         by_weight = sorted((f for f in weight if weight[f] > 0), key=lambda f: -weight[f])
         chosen: set[int] = set()
         for feature in dict.fromkeys([*first, *by_weight]):
-            cost = sum(constraints.feature_costs.get(names[j], 0.0) for j in {*chosen, feature})
-            is_affordable = constraints.max_cost is None or cost <= constraints.max_cost
+            is_affordable = constraints.affords(names[j] for j in {*chosen, feature})
             if feature in first or (len(chosen) < most and is_affordable):
                 chosen.add(feature)
         return chosen

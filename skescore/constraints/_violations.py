@@ -239,8 +239,8 @@ def _check_required(context: _Context, label: str, part: Constraints) -> Iterato
 def _check_cost(context: _Context, label: str, part: Constraints) -> Iterator[Violation]:
     used = [context.names[j] for j in sorted(context.ruleset.used_features)]
     costs = {f: part.feature_costs[f] for f in used if part.feature_costs.get(f)}
-    total = sum(costs.values())
-    if part.max_cost is not None and total > part.max_cost:
+    if not part.affords(costs):
+        total = sum(costs.values())
         listed = ", ".join(f"{feature} {cost:g}" for feature, cost in costs.items())
         remedy = "Drop the conditions on one of these features."
         yield Violation(label, None, f"the features cost {total:g} ({listed})", remedy)

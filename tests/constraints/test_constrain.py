@@ -159,6 +159,18 @@ def test_repair_splits_conditions_on_one_feature_together() -> None:
 GROUPED = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], "sex": list("ffmfmmfm")})
 
 
+def test_cost_equal_to_limit_is_allowed() -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1.5)], "a"), Rule([Interval(1, upper=1.5)], "a"), Rule([], "b")],
+        ["x", "z"],
+        task="classification",
+    )
+    constraints = Constraints(feature_costs={"x": 0.1, "z": 0.2}, max_cost=0.3, required=["x", "z"])
+    assert not violations(rules, constraints)
+    X = pd.DataFrame({"x": [1.0, 1, 2, 2, 3, 3], "z": [1.0, 2, 1, 2, 1, 2]})
+    assert constrain(rules, constraints, X, list("aaabab")).ruleset.rules == rules.rules
+
+
 def test_gap_equal_to_limit_is_allowed() -> None:
     rules = RuleSet(
         [Rule([Interval(1, lower=0.5)], "yes"), Rule([], "no")],
