@@ -14,7 +14,13 @@ from sklearn.frozen import FrozenEstimator
 from skescore._validation import check_instance, one_dimension, python_value
 from skescore.black_boxes import CallableClassifier, CallableRegressor
 from skescore.constraints import Constraints, UndecidableError, constrain, violations
-from skescore.editing._edits import feature_index, rule_index, rule_to_json
+from skescore.editing._edits import (
+    EDITS,
+    apply_edit,
+    feature_index,
+    rule_index,
+    rule_to_json,
+)
 from skescore.editing._effect import Effect, EffectRows
 from skescore.editing._log import EditLog, describe_edit, rules_data
 from skescore.editing._refit import Reoptimization, refit
@@ -673,15 +679,19 @@ class RuleEditor:
         check_instance("because", because, str, optional=True)
         edit = json.loads(json.dumps(edit, allow_nan=False))
         before = self.rules_
+        effect = None
+        if edit["action"] in EDITS:  # an edit that cannot be evaluated is not logged
+            effect = self._effect(before, apply_edit(before, edit), edit)
         self.log_.append(
             edit,
             author=self.author,
             reason=because,
             time=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         )
-        return Effect(
-            before, self.rules_, self.rows, describe_edit(edit), self._violations(self.rules_)
-        )
+        return effect or self._effect(before, self.rules_, edit)
+
+    def _effect(self, before: RuleSet, after: RuleSet, edit: Mapping[str, Any]) -> Effect:
+        return Effect(before, after, self.rows, describe_edit(edit), self._violations(after))
 
     def _violations(self, rules: RuleSet) -> Sequence[str]:
         """Return the violated constraints in words."""

@@ -236,8 +236,9 @@ def _merged_output(a: Rule, b: Rule) -> Any:
         return a.output
     if not all(isinstance(rule.output, float) for rule in (a, b)):
         return None
-    rows = [rule.statistics.n_rows if rule.statistics else 0 for rule in (a, b)]
-    share = rows[1] / sum(rows) if all(rows) else 0.5
+    n_rows = [rule.statistics.n_rows for rule in (a, b) if rule.statistics is not None]
+    total = sum(n_rows) if len(n_rows) == 2 else 0.0
+    share = n_rows[1] / total if total > 0 else 0.5
     return (1 - share) * float(a.output) + share * float(b.output)  # type: ignore[arg-type]
 
 
@@ -289,6 +290,10 @@ def _set_bound(
         raise ValueError(
             f"Rule {number} compares {rules.feature_names[j]} with values or tests whether it is "
             "missing, and not with bounds; use set_categories."
+        )
+    if rules.domain is not None and j in dict(rules.domain.categories):
+        raise ValueError(
+            f"{rules.feature_names[j]} has categories, which have no bounds; use set_categories."
         )
     old = interval_of(rule, j)
     for side, free in (("lower", -math.inf), ("upper", math.inf)):

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from skescore.editing import apply_edit, predict_rows
+from skescore.editing import RuleEditor, apply_edit, predict_rows
 from skescore.rules import (
     AtLeast,
     Domain,
@@ -23,6 +23,7 @@ from skescore.rules import (
     OneOf,
     Rule,
     RuleSet,
+    RuleStatistics,
     as_ruleset,
     with_statistics,
 )
@@ -244,6 +245,33 @@ def test_merge_returns_the_smallest_rule_around_both() -> None:
     )
     merged = apply_edit(rules, {"action": "merge", "first": 2, "second": 1})
     assert texts(merged) == ["IF 1 < x ≤ 7 AND color in {blue, red} THEN a"]
+
+
+def test_merge_weighs_outputs_by_rows() -> None:
+    rules = RuleSet(
+        [
+            Rule([Interval(0, upper=1)], 10.0, RuleStatistics(10)),
+            Rule([Interval(0, 1, 2)], 100.0, RuleStatistics(0)),
+            Rule([], 5.0, RuleStatistics(1)),
+        ],
+        ["x"],
+        task="regression",
+    )
+    merged = apply_edit(rules, {"action": "merge", "first": 1, "second": 2})
+    assert merged[0].output == 10.0
+
+
+def test_bounds_of_categories_are_rejected_without_a_step() -> None:
+    rules = RuleSet(
+        [Rule([OneOf(0, ["red"])], "a"), Rule([], "b")],
+        ["color", "age"],
+        task="classification",
+        domain=Domain((0, 0), (2, 9), [(0, ["blue", "red"])]),
+    )
+    editor = RuleEditor(rules, pd.DataFrame({"color": ["red", "blue"], "age": [1, 2]}), ["a", "b"])
+    with pytest.raises(ValueError, match="color has categories, which have no bounds"):
+        editor.set_bound(2, "color", upper=3)
+    assert (editor.rules_, len(editor.log_.records)) == (rules, 0)
 
 
 @pytest.mark.parametrize(
