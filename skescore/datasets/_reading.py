@@ -1642,13 +1642,19 @@ def _read_as_prepared(
     """Read the columns of an earlier table, perhaps with another decimal sign."""
     columns: dict[str, pd.Series] = {}
     na_values = (*preparation.na_values, *options.na_values)
+    # A table with both signs tells nothing of the signs of other columns.
+    if any((c.decimal, c.thousands) == EITHER_SIGN for c in preparation.columns):
+        decimal = options.decimal
     for reading in _readings_in(preparation, list(frame.columns)):
         for kind, names in (("category", options.categories), ("number", options.numeric)):
             if reading.name in names and reading.kind != kind:
                 reading = ColumnReading(reading.name, kind)
         if options.features is None or {*reading.features} & {*options.features}:
             column = _cells_of(frame[reading.name])
-            columns |= _read_prepared(column, reading, na_values, decimal, findings)
+            # A column with a sign of its own keeps it, such as amounts with points in thousands.
+            is_own = reading.decimal != (preparation.decimal or ".")
+            sign = options.decimal if is_own else decimal
+            columns |= _read_prepared(column, reading, na_values, sign, findings)
     return columns
 
 

@@ -321,6 +321,18 @@ def test_read_table_reads_points_and_commas_as_decimal_signs(write):
     assert target.y.tolist() == [3.5, 4.5, 1.25]
 
 
+def test_read_table_keeps_thousands_of_earlier_columns(write):
+    values = [108_735, 202_279, 899, 31_004, 220_800] * 3
+    amounts = ["€ " + f"{value:,}".replace(",", ".") for value in values]
+    for rates in (["3,2", "4.75", "2.5"] * 5, ["3.2", "4.75", "2.5"] * 5):
+        rows = "".join(f"{r};{a};x\n" for r, a in zip(rates, amounts, strict=True))
+        table = read_table(write("rate;price;b\n" + rows))
+        assert table.frame["price"].tolist() == values
+        later = write("rate;price;b\n3.60;€ 202.279;x\n2.53;€ 220.800;x\n")
+        later_table = read_table(later, preparation=table.preparation)
+        assert later_table.frame["price"].tolist() == [202_279, 220_800]
+
+
 def test_read_table_reports_ambiguous_points_and_commas(write):
     cells = [f"{i}.{i % 7 + 1}" for i in range(15)] + [f"{i},{i % 5 + 1}" for i in range(15)]
     rows = "".join(f"{cell};x\n" for cell in [*cells, "1.234"] * 2)
