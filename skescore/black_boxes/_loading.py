@@ -20,6 +20,7 @@ from sklearn.pipeline import Pipeline
 from skescore._io import at_home, check_regular
 from skescore._names import PICKLE_KINDS, no_model_text
 from skescore._optional import ENGINE_EXTRAS, import_optional, install_commands
+from skescore._xgboost_categories import stored_categories
 from skescore.black_boxes._adapters import CallableClassifier, CallableRegressor, as_black_box
 from skescore.black_boxes._catalog import ModelCategories
 from skescore.black_boxes._compatibility import type_name
@@ -332,8 +333,6 @@ def _with_category_columns(model: Any) -> Any:
         if labels and positions and len(labels) == len(positions):
             categories = {names[j]: values for j, values in zip(positions, labels, strict=True)}
     elif library == "xgboost":
-        from skescore.rules.importers import stored_categories
-
         booster = model.get_booster()
         names = booster.feature_names
         if names and "c" in (booster.feature_types or ()):

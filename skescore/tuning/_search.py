@@ -106,6 +106,8 @@ TREE_SAMPLINGS = (None, "permute")
 #: Generators for regression if the rules are compared with the black box. The mean predictions of
 #: leaves need query rows near the data (``benchmarks/arena/fidelity_regression.md``).
 NEAR_TREE_SAMPLINGS = (None, "permute-mixed")
+#: Largest share of a time limit for choosing the sizes of CART's trees, which trials then evaluate.
+_SHARE_OF_TREES = 0.5
 #: Sizes of the trees that every search under constraints compares.
 _CONSTRAINED_LEAVES = (2, 3, 5, 8, 12)
 #: Columns in which candidates with the same rules agree.
@@ -519,10 +521,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         self.black_box_quality_ = quality
         ready = time.perf_counter()
         with quiet_optuna():
-            with time_limit(self.timeout):
-                studies = self._make_studies(
-                    data.X, data.target, task, objective, folds, all_rows, spaces
-                )
+            studies = self._make_studies(
+                data.X, data.target, task, objective, folds, all_rows, spaces
+            )
             runner = self._make_runner(studies, folds, all_rows)
             runner.seconds_spent = time.perf_counter() - ready
             interrupt = self._run(runner, objective.name)
@@ -1241,13 +1242,14 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         samplings = TREE_SAMPLINGS
         if reference == "black_box" and not is_classifier(self.estimator):
             samplings = NEAR_TREE_SAMPLINGS
-        points = tree_path(
-            self._seeded("cart"),
-            folds,
-            samplings,
-            reference=reference,
-            max_rules=None if objective.depends_on_size else self.max_rules,
-        )
+        with time_limit(None if self.timeout is None else _SHARE_OF_TREES * self.timeout):
+            points = tree_path(
+                self._seeded("cart"),
+                folds,
+                samplings,
+                reference=reference,
+                max_rules=None if objective.depends_on_size else self.max_rules,
+            )
         return {"cart": points} if points else {}
 
     def _keep(self, runner: Runner, objective: SearchObjective, *, interrupted: bool) -> None:

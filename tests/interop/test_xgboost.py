@@ -177,7 +177,7 @@ def test_xgboost_reader_rejects_unsupported_models() -> None:
         ValueError, match="objective 'count:poisson', whose predictions are not a plain"
     ):
         as_ruleset(XGBRegressor(n_estimators=2, objective="count:poisson").fit(X, y))
-    with pytest.raises(ValueError, match="made of 'gblinear', not of trees"):
+    with pytest.raises(ValueError, match="booster 'gblinear', which has no trees"):
         as_ruleset(XGBRegressor(n_estimators=2, booster="gblinear").fit(X, y))
     with pytest.raises(ValueError, match=r"treats -1 as a missing value"):
         as_ruleset(XGBRegressor(n_estimators=2, missing=-1).fit(X, y))

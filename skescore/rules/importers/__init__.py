@@ -19,7 +19,7 @@ from skescore.rules.importers._sklearn import read_boosted, read_forest, tree_to
 from skescore.rules.importers._skope_rules import read_skope_rules
 from skescore.rules.importers._tables import is_table_of_conditions, read_table
 from skescore.rules.importers._wittgenstein import read_wittgenstein
-from skescore.rules.importers._xgboost import read_xgboost, stored_categories
+from skescore.rules.importers._xgboost import read_xgboost
 
 __all__ = [
     "MODEL_READERS",
@@ -47,6 +47,5 @@ __all__ = [
     "read_table",
     "read_wittgenstein",
     "read_xgboost",
-    "stored_categories",
     "tree_to_ruleset",
 ]
