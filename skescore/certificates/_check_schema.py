@@ -355,6 +355,7 @@ _FRONTIER = _record(
                 "node_limit",
                 "work_limit",
                 "memory_limit",
+                "rounding",
                 "interrupted",
             )
         ),

@@ -84,6 +84,7 @@ _STATUS_TEXTS = {
     "time_limit": "time limit reached",
     "node_limit": "node limit reached",
     "memory_limit": "memory limit reached",
+    "rounding": "solved up to rounding errors",
     "interrupted": "interrupted",
 }
 

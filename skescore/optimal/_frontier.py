@@ -20,6 +20,7 @@ STATUSES = (
     "node_limit",
     "work_limit",
     "memory_limit",
+    "rounding",
     "interrupted",
 )
 
@@ -52,9 +53,10 @@ class Frontier:
     space : mapping
         Space of the rules that were compared, as JSON values.
     status : sequence of {"optimal", "target", "time_limit", "node_limit", "work_limit", \
-"memory_limit", "interrupted"}
+"memory_limit", "rounding", "interrupted"}
         Per size: "optimal" if both bounds are equal, "target" if the requested lower bound is
-        proven, and otherwise the limit that ended the search.
+        proven, "rounding" if rounding errors exceed what distinguishes the best rules, and
+        otherwise the limit that ended the search.
     seconds : float, default=0.0
         Wall time of the search in seconds.
 

@@ -34,6 +34,8 @@ _EXACT_LIMIT = 2**24
 #: Beam search for first incumbents: lists kept per length, candidates considered for each of them,
 #: and the share of the rows in which the remaining rows of two kept lists must differ.
 _BEAM_WIDTH, _MAX_CANDIDATES, _MIN_DIFFERENCE = 8, 100, 0.02
+#: Largest rounding error of an optimum, in relation to its loss.
+_RESOLUTION = 1e-3
 #: Share of limited resources for first incumbents.
 _INCUMBENT_SHARE = 0.7
 #: Largest number of first tests that are tried for a premise of three tests.
@@ -954,7 +956,8 @@ def optimal_lists(
 
     Bounds are exact if weights are whole numbers with a sum below 2**24. Otherwise the proof
     ignores differences of up to 1e-10 of the largest possible loss: "optimal" lists may exceed the
-    least loss by as much, and bounds of other sizes are reduced by 1e-9 of it.
+    least loss by as much, and bounds of other sizes are reduced by 1e-9 of it. If that is more than
+    a thousandth of the loss, as next to an extreme outlier, the status is "rounding".
 
     References
     ----------
@@ -1175,10 +1178,16 @@ class _ListProblem:
         lists = [self._make_rules(premises, numbers) for numbers in incumbents]
         upper = np.minimum.accumulate([loss for _, loss in lists])
         lower = bounds + self._loss.unavoidable_loss
-        if not self._loss.is_exact:
-            lower = np.maximum(0.0, lower - 10 * self._loss.tolerance)
-        is_optimal = np.array([size_status == "optimal" for size_status in status])
-        lower = np.where(is_optimal, upper, np.minimum(lower, upper))
+        rounding_error = 0.0 if self._loss.is_exact else 10 * self._loss.tolerance
+        lower = np.minimum(np.maximum(0.0, lower - rounding_error), upper)
+        # Next to an outlier, the losses of other rows may be smaller than rounding errors.
+        is_solved = np.array([size_status == "optimal" for size_status in status])
+        is_resolved = (rounding_error <= _RESOLUTION * upper) | (lower == upper)
+        lower = np.where(is_solved & is_resolved, upper, lower)
+        status = [
+            "rounding" if solved and not resolved else size_status
+            for size_status, solved, resolved in zip(status, is_solved, is_resolved, strict=True)
+        ]
         lower = np.maximum.accumulate(lower[::-1])[::-1]
         rows = self._training_rows
         space = {

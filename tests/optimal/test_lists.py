@@ -421,3 +421,13 @@ def test_list_bounds_hold_at_work_limit(wine: tuple[pd.DataFrame, np.ndarray]) -
         assert stopped.upper.tolist() == again.upper.tolist()
     first = optimal_lists(*wine, space=SearchSpace(3), limits=SolverLimits(max_work=0.01))
     assert first.status[-1] == "work_limit"
+
+
+@pytest.mark.parametrize("outlier", [1e3, 1e6])
+def test_optimal_lists_state_rounding_next_to_outliers(outlier: float) -> None:
+    X = np.arange(12.0)[:, None]
+    y = np.array([0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1, outlier])
+    space = SearchSpace(max_rules=5, max_conditions=1, cuts=None)
+    frontier = optimal_lists(X, y, space, loss="squared_error")
+    assert frontier.lower[-1] == 0.0  # five rules separate the runs of equal numbers
+    assert frontier.status[-1] == ("optimal" if outlier == 1e3 else "rounding")
