@@ -117,8 +117,8 @@ def _labeled_rows(
             f"{data} has {plural(len(table), 'row')}, but only {len(X)} of them have values. "
             "Remove the empty rows."
         )
-    names = preparation_of(options.rules, ruleset).labels
-    labels = read_labels(ruleset, find_column(table, options.target, data), names)
+    preparation = preparation_of(options.rules, ruleset)
+    labels = read_labels(ruleset, find_column(table, options.target, data), preparation)
     has_label = np.asarray(~pd.isna(labels))
     if not has_label.all():
         notes.add(f"{plural(int((~has_label).sum()), 'row')} of {data} without a label are ignored")

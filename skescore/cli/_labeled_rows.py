@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import re
 from typing import TYPE_CHECKING, Any
 
 from skescore._names import BUILT_IN, DATA_SET_TASKS
 from skescore._text import listed
-from skescore.cli._rule_files import as_text, preparation_of, read_table
+from skescore.cli._rule_files import as_text, padded_numbers, preparation_of, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from skescore.datasets import Preparation
     from skescore.rules import RuleSet
 
 __all__ = ["find_column", "raw_table", "read_labels"]
@@ -27,7 +28,9 @@ def raw_table(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.Da
     Words such as NA are missing values unless the rules have a class of this name.
     """
     if data not in DATA_SET_TASKS:
-        return read_table(data, options, preparation_of(options.rules, ruleset).labels)
+        table = read_table(data, options, preparation_of(options.rules, ruleset).labels)
+        is_padded = any(re.fullmatch(r"0\d+", str(label)) for label in ruleset.classes or ())
+        return table.assign(**padded_numbers(data, options)) if is_padded else table
     from skescore.datasets import load_dataset
 
     dataset = load_dataset(data)
@@ -43,18 +46,19 @@ def find_column(table: pd.DataFrame, name: str, data_name: str) -> pd.Series:
     return table[name]
 
 
-def read_labels(ruleset: RuleSet, column: pd.Series, names: Mapping[str, str]) -> Any:
+def read_labels(ruleset: RuleSet, column: pd.Series, preparation: Preparation) -> Any:
     """Convert a column to the type of the rules' classes; missing labels become None.
 
-    In a regression, labels are numbers, and missing ones are NaN. `names` are new names of classes.
+    In a regression, labels are numbers, and missing ones are NaN.
     """
     import pandas as pd
 
     if ruleset.classes is None:
-        return pd.to_numeric(column).to_numpy(dtype=float, na_value=float("nan"))
+        return preparation.read_target(column).to_numpy(dtype=float, na_value=float("nan"))
     labels: Any = column.astype(object).where(column.notna(), None).to_numpy(dtype=object)
     if all(isinstance(label, str) for label in ruleset.classes):
         texts = as_text(column)
+        names = preparation.labels
         labels = texts.map(lambda text: names.get(text, text)).to_numpy(dtype=object)
     unknown = set(labels[pd.notna(labels)]) - set(ruleset.classes)
     n_known = int(pd.Series(labels, dtype=object).isin(list(ruleset.classes)).sum())

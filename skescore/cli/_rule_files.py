@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from skescore.datasets import Preparation
+    from skescore.datasets._files import FileTable
     from skescore.monitoring import CalibratedRules
     from skescore.rules import RuleSet
     from skescore.suspicions import ColumnProfile
@@ -321,23 +322,33 @@ def read_table(
 
     Words for missing values that are among `classes` are kept.
     """
-    from skescore.datasets import ReadingOptions, load_dataset
-    from skescore.datasets._files import read_file
+    from skescore.datasets import load_dataset
 
     if data in DATA_SET_TASKS:
         return load_dataset(data).X
+    table = _read_file(data, options)
+    return table.frame.apply(table.with_words, words=classes) if classes else table.frame
+
+
+def padded_numbers(data: str, options: argparse.Namespace) -> pd.DataFrame:
+    """Read the columns of a file with numbers such as 01 as texts."""
+    table = _read_file(data, options)
+    if table.texts is None:
+        return table.frame.iloc[:, :0]
+    written = table.as_written(map(str, table.frame.columns))
+    return written.loc[:, [column.str.match(r"0\d").any() for _, column in written.items()]]
+
+
+def _read_file(data: str, options: argparse.Namespace) -> FileTable:
+    from skescore.datasets import ReadingOptions
+    from skescore.datasets._files import read_file
+
+    layout = ReadingOptions(header=options.header, skip_rows=options.skip_rows).layout
+    source = at_home(data)
     try:
-        layout = ReadingOptions(header=options.header, skip_rows=options.skip_rows).layout
-        table = read_file(
-            at_home(data),
-            data,
-            separator=options.sep,
-            encoding=options.encoding,
-            layout=layout,
+        return read_file(
+            source, data, separator=options.sep, encoding=options.encoding, layout=layout
         )
-        if not classes:
-            return table.frame
-        return table.frame.apply(table.with_words, words=classes)
     except FileNotFoundError:
         raise FileNotFoundError(no_data_text(data)) from None
 

@@ -10,8 +10,9 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     import pandas as pd
 
+    from skescore.datasets import Preparation
     from skescore.metrics import DecisionCounts
     from skescore.monitoring import RuleChange, RuleMonitor, WatchState
     from skescore.rules import RuleSet
@@ -267,11 +269,13 @@ class _Rows:
         target = options.target
         if target is None and (name := read_target(options.rules, ruleset)) is not None:
             target = name if name in raw_table(options, ruleset, options.data).columns else None
-        names = preparation_of(options.rules, ruleset).labels
-        self.y = self.labels(ruleset, target, names)
+        preparation = preparation_of(options.rules, ruleset)
+        self.y = self.labels(ruleset, target, preparation)
         if self.y is not None:
             _note_missing_labels(target, self.y, notes, waits=options.key is not None)
-        self.model: Any = self.labels(ruleset, options.model_column, {})
+        self.model: Any = self.labels(
+            ruleset, options.model_column, replace(preparation, labels={})
+        )
         if options.black_box:
             from skescore.black_boxes import load_black_box
             from skescore.extractors import Oracle
@@ -290,9 +294,9 @@ class _Rows:
                 )
         return find_column(self._table, name, self._options.data_name)
 
-    def labels(self, ruleset: RuleSet, name: str | None, new_names: Mapping[str, str]) -> Any:
+    def labels(self, ruleset: RuleSet, name: str | None, preparation: Preparation) -> Any:
         """Return a column of labels; None without one."""
-        return None if name is None else read_labels(ruleset, self.column(name), new_names)
+        return None if name is None else read_labels(ruleset, self.column(name), preparation)
 
 
 def _note_missing_labels(
@@ -450,7 +454,7 @@ def _add_labels(
 
     table = raw_table(options, ruleset, options.data)
     column = find_column(table, options.target, options.data_name)
-    labels = read_labels(ruleset, column, preparation_of(options.rules, ruleset).labels)
+    labels = read_labels(ruleset, column, preparation_of(options.rules, ruleset))
     keys = as_text(find_column(table, options.key, options.data_name))
     _note_missing_labels(options.target, labels, notes)
     is_known = np.asarray(~pd.isna(labels)) & keys.notna().to_numpy()

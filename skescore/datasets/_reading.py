@@ -6,6 +6,7 @@ so that other rows can be read in the same way later.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
@@ -302,6 +303,8 @@ class Preparation:
     labels : mapping of str to str, default={}
         New names of classes of the target. Texts such as ``"NA"`` that are named here are classes,
         not missing values.
+    target : ColumnReading, optional
+        How a target was read as numbers from texts. None for other targets.
 
     Examples
     --------
@@ -319,6 +322,7 @@ class Preparation:
     na_values: tuple[str, ...] = ()
     decimal: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
+    target: ColumnReading | None = None
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -328,17 +332,64 @@ class Preparation:
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists and texts for JSON, without default values."""
         plain = ColumnReading("", "")
-        columns = [
-            {
+
+        def as_plain(reading: ColumnReading) -> dict[str, Any]:
+            return {
                 key: list(value) if isinstance(value, tuple) else value
-                for key, value in asdict(column).items()
+                for key, value in asdict(reading).items()
                 if key in ("name", "kind") or value != getattr(plain, key)
             }
-            for column in self.columns
+
+        data: dict[str, Any] = {"columns": list(map(as_plain, self.columns))}
+        data["na_values"] = list(self.na_values)
+        if self.decimal is not None:
+            data["decimal"] = self.decimal
+        if self.labels:
+            data["labels"] = dict(self.labels)
+        if self.target is not None:
+            data["target"] = as_plain(self.target)
+        return data
+
+    def read_target(self, column: pd.Series) -> pd.Series:
+        """Read a numeric target of other rows as that of the table.
+
+        Parameters
+        ----------
+        column : pandas.Series
+            Its cells.
+
+        Returns
+        -------
+        pandas.Series
+            Numbers; NaN for missing ones.
+
+        Raises
+        ------
+        DatasetError
+            If a cell is not a number.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from skescore.datasets import Preparation
+        >>> Preparation(()).read_target(pd.Series(["$1,250", None, "80"])).tolist()
+        [1250.0, nan, 80.0]
+        """
+        if pd.api.types.is_numeric_dtype(column.dtype):
+            return column
+        name = str(column.name)
+        reading = self.target or ColumnReading(name, "number")
+        numbers = _read_prepared(column, replace(reading, name=name), self.na_values, None, [])[
+            name
         ]
-        sign = {} if self.decimal is None else {"decimal": self.decimal}
-        labels = {"labels": dict(self.labels)} if self.labels else {}
-        return {"columns": columns, "na_values": list(self.na_values), **sign, **labels}
+        texts = column[numbers.isna() & column.notna()].astype(str)
+        texts = texts[~texts.str.lower().isin(NULL_WORDS) & ~texts.isin(self.na_values)]
+        if len(texts):
+            raise DatasetError(
+                f"The target {name!r} should hold numbers, but has {texts.iloc[0]!r} in "
+                f"{plural(len(texts), 'row')}. Correct these cells, or leave them empty."
+            )
+        return numbers
 
     def with_classes(self, classes: Iterable[object]) -> Preparation:
         """Keep classes of the target whose names usually mean a missing value.
@@ -374,7 +425,8 @@ class Preparation:
                 }
                 columns.append(ColumnReading(**fields))
             na_values, labels = tuple(data.get("na_values", ())), dict(data.get("labels", ()))
-            return cls(tuple(columns), na_values, data.get("decimal"), labels)
+            target = ColumnReading(**data["target"]) if "target" in data else None
+            return cls(tuple(columns), na_values, data.get("decimal"), labels, target)
         except (KeyError, TypeError, AttributeError) as error:
             raise DatasetError(
                 f"The record of how a table was read is damaged: {error}. Make the rules again, "
@@ -1091,8 +1143,8 @@ class _Reader:
         style = style_of(numbers, self.options.decimal, **options)
         return ColumnReading(name, "number", *style, unit=unit)
 
-    def quantities(self, name: str, cells: _Cells) -> np.ndarray | None:
-        """Return the numbers of many texts that all have units, and report them, or None."""
+    def quantities(self, name: str, cells: _Cells) -> tuple[np.ndarray, ColumnReading] | None:
+        """Return the numbers of many texts that all have units, with the reading; else None."""
         if len(cells.texts) < _MIN_QUANTITIES:
             return None
         reading = self._number_reading(name, cells)
@@ -1105,7 +1157,7 @@ class _Reader:
             return None
         _note_words(name, cells, words & ~number_mask, self.findings)
         self._note_units(reading, cells, number_mask)
-        return values
+        return values, reading
 
     def _note_strays(self, name: str, cells: _Cells, number_mask: np.ndarray) -> None:
         """Report the words of a column of numbers, which are read as missing."""
@@ -1601,7 +1653,10 @@ def prepare(
         changed_sign = sign if sign != previous_sign else None
         columns = _read_as_prepared(frame, preparation, options, changed_sign, findings)
     if target is not None and target in frame.columns:
-        columns[target] = _target(_without_categorical(frame[target]), reader, class_names)
+        cells = _without_categorical(frame[target])
+        columns[target], target_reading = _target(cells, reader, class_names)
+        if options.preparation is None:
+            preparation = replace(preparation, target=target_reading)
         if not pd.api.types.is_numeric_dtype(columns[target]):
             missing_labels = missing_labels[missing_labels.index.isin(frame.index)]
             _note_missing_labels(target, missing_labels, findings, options)
@@ -1774,22 +1829,30 @@ def _note_missing_labels(
     findings.append(f"read as missing in the target {target!r}: {words}{remedy}")
 
 
-def _target(column: pd.Series, reader: _Reader, class_names: Collection[str]) -> pd.Series:
+def _target(
+    column: pd.Series, reader: _Reader, class_names: Collection[str]
+) -> tuple[pd.Series, ColumnReading | None]:
     """Read the target: as numbers if all its texts are numbers, else unchanged.
 
-    Texts among `class_names` are classes even if they usually mean a missing value.
+    Texts among `class_names` are classes even if they usually mean a missing value. Also returns
+    how texts were read as numbers; the target of an earlier table decides.
     """
+    name, earlier = str(column.name), reader.options.preparation
     if pd.api.types.is_numeric_dtype(column.dtype) or _is_dates(column):
         na_values = na_values_of(column.name, reader.options.na_values)
         missing_numbers = [float(word) for word in na_values if is_number(word)]
-        return column.mask(column.isin(missing_numbers)) if missing_numbers else column
+        is_changed = column.isin(missing_numbers) if missing_numbers else None
+        return (column if is_changed is None else column.mask(is_changed)), None
     kind = pd.api.types.infer_dtype(column, skipna=True)
     if kind == "boolean" or kind.startswith("timedelta"):
-        return column
+        return column, None
+    if earlier is not None and earlier.target is not None and earlier.target.name == name:
+        with contextlib.suppress(DatasetError):  # the error follows from the texts
+            return earlier.read_target(column), earlier.target
     na_values = na_values_of(column.name, reader.options.na_values)
     cells = _Cells.of(column, [text for text in na_values if text not in class_names])
     if not len(cells.texts):
-        return column.astype(object).mask(column.notna())
+        return column.astype(object).mask(column.notna()), None
     texts = cells.texts.tolist()
     style = style_of(texts, reader.options.decimal, comma_first=reader.comma_first)
     values = as_numbers(texts, *style)
@@ -1799,16 +1862,18 @@ def _target(column: pd.Series, reader: _Reader, class_names: Collection[str]) ->
     has_booleans = cells.texts.str.lower().isin(("true", "false")).any()
     are_plain_numbers = pd.to_numeric(cells.texts, errors="coerce").notna().all()
     if number_mask.any() and only_words and not has_booleans and not are_plain_numbers:
-        _note_words(str(column.name), cells, ~number_mask, reader.findings)
-        reader.note_separator(str(column.name), cells.texts[number_mask].tolist(), style)
-        return _number_series(cells.per_row(values, np.nan), column.index)
-    quantities = reader.quantities(str(column.name), cells)
+        _note_words(name, cells, ~number_mask, reader.findings)
+        reader.note_separator(name, cells.texts[number_mask].tolist(), style)
+        numbers = _number_series(cells.per_row(values, np.nan), column.index)
+        return numbers, ColumnReading(name, "number", *style)
+    quantities = reader.quantities(name, cells)
     if quantities is not None:
-        return _number_series(cells.per_row(quantities, np.nan), column.index)
+        values, reading = quantities
+        return _number_series(cells.per_row(values, np.nan), column.index), reading
     question_mark_mask = (cells.texts == "?").to_numpy() & ~is_class
-    _note_words(str(column.name), cells, question_mark_mask, reader.findings)
+    _note_words(name, cells, question_mark_mask, reader.findings)
     labels = np.where(question_mark_mask, np.nan, cells.texts.to_numpy(object))
-    return pd.Series(cells.per_row(labels, np.nan), index=column.index, dtype=object)
+    return pd.Series(cells.per_row(labels, np.nan), index=column.index, dtype=object), None
 
 
 def read_raw(

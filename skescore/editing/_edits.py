@@ -218,7 +218,7 @@ def _merge(rules: RuleSet, first: int, second: int) -> RuleSet:
     if one == other:
         raise ValueError(f"first and second must be two rules, got {first!r} twice.")
     a, b = rules[one], rules[other]
-    output = _merged_output(a, b)
+    output = _merged_output(a, b, rules.task)
     if output is None:
         raise ValueError(
             f"Rules {first} and {second} have different outputs, {a.output!s} and {b.output!s}; "
@@ -230,11 +230,12 @@ def _merge(rules: RuleSet, first: int, second: int) -> RuleSet:
     return rules.replace(rules=result)
 
 
-def _merged_output(a: Rule, b: Rule) -> Any:
+def _merged_output(a: Rule, b: Rule, task: str) -> Any:
     """Return the output of two rules together: numbers are averaged; None if they differ."""
     if a.output == b.output:
         return a.output
-    if not all(isinstance(rule.output, float) for rule in (a, b)):
+    is_constant = all(isinstance(rule.output, int | float) for rule in (a, b))
+    if task != "regression" or not is_constant:
         return None
     n_rows = [rule.statistics.n_rows for rule in (a, b) if rule.statistics is not None]
     total = sum(n_rows) if len(n_rows) == 2 else 0.0

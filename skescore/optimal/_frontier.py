@@ -13,6 +13,8 @@ from skescore.optimal._problem import LOSSES
 from skescore.rules import RuleSet
 
 KINDS = ("tree", "list")
+#: Largest rounding error of an optimum, in relation to its loss.
+RESOLUTION = 1e-3
 STATUSES = (
     "optimal",
     "target",

@@ -25,7 +25,7 @@ from skescore._processes import parallel
 from skescore._rows import weighted_mean
 from skescore._validation import check_instance
 from skescore.optimal._cuts import Tests
-from skescore.optimal._frontier import Frontier
+from skescore.optimal._frontier import RESOLUTION, Frontier
 from skescore.optimal._problem import SearchSpace, SolverLimits, TrainingRows, read_targets
 from skescore.rules import Condition, Rule, RuleSet, RuleStatistics
 
@@ -34,8 +34,7 @@ _EXACT_LIMIT = 2**24
 #: Beam search for first incumbents: lists kept per length, candidates considered for each of them,
 #: and the share of the rows in which the remaining rows of two kept lists must differ.
 _BEAM_WIDTH, _MAX_CANDIDATES, _MIN_DIFFERENCE = 8, 100, 0.02
-#: Largest rounding error of an optimum, in relation to its loss.
-_RESOLUTION = 1e-3
+
 #: Share of limited resources for first incumbents.
 _INCUMBENT_SHARE = 0.7
 #: Largest number of first tests that are tried for a premise of three tests.
@@ -1182,7 +1181,7 @@ class _ListProblem:
         lower = np.minimum(np.maximum(0.0, lower - rounding_error), upper)
         # Next to an outlier, the losses of other rows may be smaller than rounding errors.
         is_solved = np.array([size_status == "optimal" for size_status in status])
-        is_resolved = (rounding_error <= _RESOLUTION * upper) | (lower == upper)
+        is_resolved = (rounding_error <= RESOLUTION * upper) | (lower == upper)
         lower = np.where(is_solved & is_resolved, upper, lower)
         status = [
             "rounding" if solved and not resolved else size_status

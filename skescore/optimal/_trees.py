@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 from skescore._rows import deviations_from_mean
 from skescore._validation import check_instance
 from skescore.optimal._cuts import Cuts
-from skescore.optimal._frontier import Frontier
+from skescore.optimal._frontier import RESOLUTION, Frontier
 from skescore.optimal._local_search import LocalTreeSearch
 from skescore.optimal._problem import SearchSpace, SolverLimits, TrainingRows, read_targets
 from skescore.rules import Condition, Fallback, RowTable, Rule, RuleSet
@@ -153,10 +153,15 @@ def optimal_trees(
             "this is a fault of skescore, please report it."
         )
     upper = np.minimum.accumulate(losses)
-    is_optimal = lower >= upper - 10 * search.tolerance
-    lower = np.where(is_optimal, upper, np.minimum(search.safe_bounds(lower), upper))
+    rounding_error = 0.0 if search.loss.is_integral else 10 * search.tolerance
+    is_solved = lower >= upper - 10 * search.tolerance
+    lower = np.minimum(search.safe_bounds(lower), upper)
+    # Next to an outlier, the losses of other rows may be smaller than rounding errors.
+    is_resolved = (rounding_error <= RESOLUTION * upper) | (lower == upper)
+    lower = np.where(is_solved & is_resolved, upper, lower)
     lower = np.maximum.accumulate(lower[::-1])[::-1]  # More leaves never increase the loss.
     status = np.where(lower >= target_bounds - 10 * search.tolerance, "target", search.ended_by)
+    status = np.where(is_solved & ~is_resolved, "rounding", status)
     return Frontier(
         "tree",
         loss,

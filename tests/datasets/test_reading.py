@@ -333,6 +333,32 @@ def test_read_table_keeps_thousands_of_earlier_columns(write):
         assert later_table.frame["price"].tolist() == [202_279, 220_800]
 
 
+@pytest.mark.parametrize(
+    ("texts", "later", "expected"),
+    [
+        (["€ 1.395", "€ 2.777", "€ 3.002", "€ 865"] * 6, ["€ 3.431", "€ 950"], [3431, 950]),
+        (
+            [f"{i + 1000} g" if i % 3 else f"{i}.5 kg" for i in range(24)],
+            ["1099 g", "1.2 kg"],
+            [1099, 1200],
+        ),
+        (["36,3", "1,25", "7,5"] * 8, ["2,5", "1,5"], [2.5, 1.5]),
+    ],
+)
+def test_target_of_later_tables_is_read_alike(write, texts, later, expected):
+    rows = [f"{i};{text}" for i, text in enumerate(texts)]
+    data = load_dataset(write("\n".join(["x;y", *rows])), target="y")
+    preparation = Preparation.from_dict(data.preparation.to_dict())
+    later_rows = [f"{i};{text}" for i, text in enumerate(later)]
+    file = write("\n".join(["x;y", *later_rows]))
+    table = load_dataset(file, target="y", preparation=preparation)
+    assert table.y.tolist() == pytest.approx(expected)
+    column = pd.Series([*later, None], name="y", dtype=object)
+    assert preparation.read_target(column).tolist() == pytest.approx([*expected, NAN], nan_ok=True)
+    with pytest.raises(DatasetError, match="'y' should hold numbers, but has 'many' in 1 row"):
+        preparation.read_target(pd.Series(["many"], name="y"))
+
+
 def test_read_table_reports_ambiguous_points_and_commas(write):
     cells = [f"{i}.{i % 7 + 1}" for i in range(15)] + [f"{i},{i % 5 + 1}" for i in range(15)]
     rows = "".join(f"{cell};x\n" for cell in [*cells, "1.234"] * 2)

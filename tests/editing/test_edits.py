@@ -251,7 +251,7 @@ def test_merge_weighs_outputs_by_rows() -> None:
     rules = RuleSet(
         [
             Rule([Interval(0, upper=1)], 10.0, RuleStatistics(10)),
-            Rule([Interval(0, 1, 2)], 100.0, RuleStatistics(0)),
+            Rule([Interval(0, 1, 2)], 100, RuleStatistics(0)),
             Rule([], 5.0, RuleStatistics(1)),
         ],
         ["x"],
