@@ -110,6 +110,8 @@ def predict_rows(rules: RuleSet, X: Any) -> tuple[np.ndarray, np.ndarray]:
     if rules.fallback is None:
         has_prediction = rules.covers(table)
         complete = _with_any_fallback(rules)
+    elif rules.fallback.policy == "abstain":
+        has_prediction = rules.covers(table)
     predictions = complete.predict(table)
     if rules.task == "regression":
         numbers = np.where(has_prediction, predictions, np.nan).astype(float)

@@ -26,7 +26,7 @@ from skescore.editing import (
     predict_rows,
     unreachable_rules,
 )
-from skescore.rules import Domain, Interval, OneOf, Rule, RuleSet, as_ruleset
+from skescore.rules import Domain, Fallback, Interval, OneOf, Rule, RuleSet, as_ruleset
 from skescore.scorers import SCORERS
 
 
@@ -67,6 +67,20 @@ def same_output(rules: RuleSet) -> tuple[int, int]:
         for i, j in itertools.combinations(range(len(rules)), 2)
         if rules[i].output == rules[j].output
     )
+
+
+@pytest.mark.parametrize(
+    ("task", "outputs"), [("classification", "ab"), ("regression", (1.0, 2.0))]
+)
+def test_effect_counts_abstentions(task: str, outputs: Any) -> None:
+    rules = RuleSet(
+        [Rule([Interval(0, upper=1)], outputs[0]), Rule([Interval(0, 1, 2)], outputs[1])],
+        ["x"],
+        task=task,
+        fallback=Fallback(outputs[0], "abstain"),
+    )
+    editor = RuleEditor(rules, [[0.5], [1.5], [9.0]], [*outputs, outputs[0]])
+    assert editor.set_output(1, outputs[0]).n_without_prediction == 1
 
 
 def test_recount_changes_statistics_only(editor: RuleEditor) -> None:
