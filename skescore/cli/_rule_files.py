@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from skescore.datasets import Preparation
-    from skescore.datasets._files import FileTable
     from skescore.monitoring import CalibratedRules
     from skescore.rules import RuleSet
     from skescore.suspicions import ColumnProfile
@@ -339,7 +338,8 @@ def padded_numbers(data: str, options: argparse.Namespace) -> pd.DataFrame:
     return written.loc[:, [column.str.match(r"0\d").any() for _, column in written.items()]]
 
 
-def _read_file(data: str, options: argparse.Namespace) -> FileTable:
+def _read_file(data: str, options: argparse.Namespace) -> Any:
+    """Read a file as it is."""
     from skescore.datasets import ReadingOptions
     from skescore.datasets._files import read_file
 
