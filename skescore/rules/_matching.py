@@ -36,9 +36,8 @@ from skescore.rules._row_table import RowTable
 _BLOCK = 1024
 #: Number of rows processed at a time, so that a column of them fits into a core's cache.
 _CHUNK = 65536
-#: The same with several threads. A thread waits for the interpreter after each NumPy call, so fewer
-#: and longer calls pay, although they use the cache less well.
-_THREAD_CHUNK = 131072
+#: Smallest number of rows per thread for which several threads pay.
+_ROWS_PER_THREAD = 131072
 #: Largest number of thresholds that are compared one by one; above it, bisection is faster.
 _COMPARED_THRESHOLDS = 96
 #: Number of thresholds that one NumPy call compares. Few and long calls pay with several threads.
@@ -413,10 +412,10 @@ class RuleBlock:
             words[reached[~satisfied], word] &= ~flag
         return words
 
-    def _chunks(self, stop: int, start: int = 0, largest: int | None = None) -> Iterator[slice]:
-        """Divide rows into chunks of at most `largest` rows, by default `_CHUNK`."""
+    def _chunks(self, stop: int, start: int = 0) -> Iterator[slice]:
+        """Divide rows into chunks of at most `_CHUNK` rows."""
         # Many rules need many words per row: fewer rows at a time keep the memory constant.
-        size = max(1, (largest or _CHUNK) // min(max(1, self.n_words // 4), 16))
+        size = max(1, _CHUNK // min(max(1, self.n_words // 4), 16))
         return (slice(i, min(i + size, stop)) for i in range(start, stop, size))
 
     def match(self, table: RowTable, rows: slice | None = None) -> np.ndarray:
@@ -437,7 +436,7 @@ class RuleBlock:
 
     def first(self, table: RowTable, rows: slice) -> np.ndarray:
         """Return the index of the first premise that holds for each row, or at least `n_rules`."""
-        parts = list(self._chunks(rows.stop, rows.start, _THREAD_CHUNK))
+        parts = list(self._chunks(rows.stop, rows.start))
         if len(parts) == 1:
             return lowest_bit(self._match_words(table, rows))
         return np.concatenate([lowest_bit(self._match_words(table, part)) for part in parts])
@@ -446,12 +445,11 @@ class RuleBlock:
 def run_in_chunks(process: Callable[[slice], None], n_rows: int, n_jobs: int | None) -> None:
     """Call a function on chunks of rows, in `n_jobs` threads."""
     n_threads = 1 if n_jobs is None else effective_n_jobs(n_jobs)
-    n_threads = min(n_threads, n_rows // _THREAD_CHUNK)
-    size = _CHUNK if n_threads <= 1 else _THREAD_CHUNK
+    n_threads = min(n_threads, n_rows // _ROWS_PER_THREAD)
 
     def process_range(begin: int, end: int) -> None:
-        for start in range(begin, end, size):
-            process(slice(start, min(start + size, end)))
+        for start in range(begin, end, _CHUNK):
+            process(slice(start, min(start + _CHUNK, end)))
 
     if n_threads <= 1:
         process_range(0, n_rows)

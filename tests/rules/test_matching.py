@@ -468,13 +468,14 @@ def test_predict_is_equal_with_threads(case, chunk, n_jobs):
     ruleset, X = case
     expected = ruleset.assign(X)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "_THREAD_CHUNK", chunk)
+        patch.setattr(kernels, "_CHUNK", chunk)
+        patch.setattr(kernels, "_ROWS_PER_THREAD", chunk)
         assert (ruleset.assign(X, n_jobs=n_jobs) == expected).all()
 
 
 def test_predict_raises_equally_with_threads(monkeypatch):
     monkeypatch.setattr(kernels, "_CHUNK", 10)
-    monkeypatch.setattr(kernels, "_THREAD_CHUNK", 20)
+    monkeypatch.setattr(kernels, "_ROWS_PER_THREAD", 20)
     rules = [Rule([Interval(0, i, i + 1)], f"class {i % 3}") for i in range(40)]
     X = np.random.default_rng(0).uniform(-5, 45, (300, 1))
     labeled = RuleSet(rules, ["x"], task="classification", disjoint=True)
@@ -788,7 +789,7 @@ def test_one_job_starts_no_thread(n_jobs):
         threads.add(threading.get_ident())
         rows.extend(range(part.start, part.stop))
 
-    n_rows = 2 * kernels._THREAD_CHUNK + 1
+    n_rows = 2 * kernels._ROWS_PER_THREAD + 1
     kernels.run_in_chunks(process, n_rows, n_jobs)
     assert threads == {threading.get_ident()}
     assert rows == list(range(n_rows))
