@@ -270,7 +270,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3600, help="start no cell after this time")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
     options = parser.parse_args()
-    warnings.simplefilter("ignore")
+    warnings.simplefilter("ignore")  # extractors warn about candidates that a search rejects
     path = FOLDER / "fairness.csv"
     is_new = not path.exists()
     measured = set() if is_new else set(_keys(pd.read_csv(path)))

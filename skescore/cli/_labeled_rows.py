@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from skescore._names import BUILT_IN, DATA_SET_TASKS
 from skescore._text import listed
-from skescore.cli._rule_files import as_text, padded_numbers, preparation_of, read_table
+from skescore.cli._rule_files import as_text, preparation_of, read_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -28,9 +28,9 @@ def raw_table(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.Da
     Words such as NA are missing values unless the rules have a class of this name.
     """
     if data not in DATA_SET_TASKS:
-        table = read_table(data, options, preparation_of(options.rules, ruleset).labels)
+        labels = preparation_of(options.rules, ruleset).labels
         is_padded = any(re.fullmatch(r"0\d+", str(label)) for label in ruleset.classes or ())
-        return table.assign(**padded_numbers(data, options)) if is_padded else table
+        return read_table(data, options, labels, keeps_zeros=is_padded)
     from skescore.datasets import load_dataset
 
     dataset = load_dataset(data)

@@ -189,7 +189,7 @@ def _stated_missing_texts(preparation: Preparation, used: Sequence[str]) -> list
         are = "is" if len(general_texts) == 1 else "are"
         columns = f"{'column' if len(used) == 1 else 'columns'} {listed(used)}"
         notes.append(
-            f"{listed(general_texts)} {are} read as missing (--na-values), in the {columns}"
+            f"{listed(general_texts)} {are} read as missing in the {columns} (--na-values)"
         )
     return notes
 
@@ -315,42 +315,36 @@ def used_features(ruleset: RuleSet) -> list[str]:
 
 
 def read_table(
-    data: str, options: argparse.Namespace, classes: Collection[str] = ()
+    data: str,
+    options: argparse.Namespace,
+    classes: Collection[str] = (),
+    *,
+    keeps_zeros: bool = False,
 ) -> pd.DataFrame:
     """Read the columns of a built-in data set or a file without any conversion.
 
-    Words for missing values that are among `classes` are kept.
+    Words for missing values that are among `classes` are kept. With `keeps_zeros`, columns with
+    numbers such as 01 are texts.
     """
-    from skescore.datasets import load_dataset
+    from skescore.datasets import ReadingOptions, load_dataset
+    from skescore.datasets._files import read_file
 
     if data in DATA_SET_TASKS:
         return load_dataset(data).X
-    table = _read_file(data, options)
-    return table.frame.apply(table.with_words, words=classes) if classes else table.frame
-
-
-def padded_numbers(data: str, options: argparse.Namespace) -> pd.DataFrame:
-    """Read the columns of a file with numbers such as 01 as texts."""
-    table = _read_file(data, options)
-    if table.texts is None:
-        return table.frame.iloc[:, :0]
-    written = table.as_written(map(str, table.frame.columns))
-    return written.loc[:, [column.str.match(r"0\d").any() for _, column in written.items()]]
-
-
-def _read_file(data: str, options: argparse.Namespace) -> Any:
-    """Read a file as it is."""
-    from skescore.datasets import ReadingOptions
-    from skescore.datasets._files import read_file
-
     layout = ReadingOptions(header=options.header, skip_rows=options.skip_rows).layout
     source = at_home(data)
     try:
-        return read_file(
+        table = read_file(
             source, data, separator=options.sep, encoding=options.encoding, layout=layout
         )
     except FileNotFoundError:
         raise FileNotFoundError(no_data_text(data)) from None
+    frame = table.frame.apply(table.with_words, words=classes) if classes else table.frame
+    if not keeps_zeros or table.texts is None:
+        return frame
+    written = table.as_written(map(str, frame.columns))
+    padded = [name for name, column in written.items() if column.str.match(r"0\d").any()]
+    return frame.assign(**written[padded])
 
 
 def read_rows(options: argparse.Namespace, ruleset: RuleSet, data: str) -> pd.DataFrame:

@@ -201,7 +201,7 @@ class RuleEvaluation:
         If the rules have no fallback or abstain, uncovered rows count as wrong.
         """
         fallback = self.ruleset.fallback
-        if fallback is None or fallback.policy == "abstain":
+        if self.covered.all() or fallback is None or fallback.policy == "abstain":
             return self.performance(metric, "penalize")
         return replace(self, covered=np.ones_like(self.covered)).performance(metric, "ignore")
 

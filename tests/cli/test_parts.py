@@ -36,6 +36,7 @@ from skescore.cli._arguments import (
     scorer_from,
 )
 from skescore.cli._import import domain_of, find_kind
+from skescore.cli._labeled_rows import raw_table
 from skescore.cli._output import (
     Notes,
     Printer,
@@ -57,7 +58,7 @@ from skescore.cli._trials import (
 )
 from skescore.cli._tune import splitter
 from skescore.datasets import Dataset, load_dataset
-from skescore.rules import Domain
+from skescore.rules import Domain, Rule, RuleSet
 from skescore.scorers import all_weights
 from skescore.tuning import SearchProgress
 
@@ -717,3 +718,14 @@ def test_digest_covers_all_options_that_change_trials() -> None:
         *("tolerance", "verify", "witnesses"),
     }
     assert named | budgets | read_from_data | processes | outputs | after_search == options.keys()
+
+
+def test_raw_table_keeps_zeros_of_classes(tmp_path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y\n1,01\n2,02\n3,10\n", encoding="utf-8")
+    options = build_parser().parse_args(["calibrate", str(tmp_path / "rules.json"), str(path)])
+    classes = ["01", "02", "10"]
+    rules = RuleSet([Rule([], "01")], ["x"], task="classification", classes=classes)
+    table = raw_table(options, rules, str(path))
+    assert table["y"].tolist() == classes
+    assert table["x"].tolist() == [1, 2, 3]

@@ -493,5 +493,5 @@ def test_programs_name_the_codes_of_missing_values(tmp_path, capsys):
         assert main(["rules", str(tmp_path / "run" / "rules.json"), "--to", form]) == 0
         note = capsys.readouterr().err
         assert "- '99' in column 'x' is read as missing (--na-values)" in note
-        assert "- '-9' is read as missing (--na-values), in the column 'x'" in note
+        assert "- '-9' is read as missing in the column 'x' (--na-values)" in note
         assert "'9' in" not in note  # of a column that no rule uses
