@@ -870,7 +870,7 @@ def _number_options() -> dict[str, tuple[Any, Any, str, str]]:
             None,
             "SECONDS",
             "start no candidates after this time, which counts from when the black box is ready, "
-            "and stop running ones; results then depend on speed",
+            "and stop running ones; one tree is always evaluated; results then depend on speed",
         ),
         **{
             _option_of(quantity.limit.parameter): (

@@ -26,7 +26,6 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from skescore._deadline import time_limit
 from skescore._validation import check_choice, check_instance, check_integer, check_number
 from skescore._views import find_view
 from skescore.black_boxes import black_box_task, is_fitted, is_prefit
@@ -155,8 +154,9 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         Seconds after which no further trial starts, counted from the moment when the black boxes of
         the folds are fitted. The comparison of CART's trees is included; fitting the winner is not.
         Running trials are stopped and fail with an
-        :class:`skescore.extractors.ExtractionTimeoutError`. With a timeout, results depend on the
-        speed of the machine.
+        :class:`skescore.extractors.ExtractionTimeoutError`. If ``"cart"`` is among the extractors,
+        one tree is evaluated even if this takes longer. With a timeout, results depend on the speed
+        of the machine.
     cv : int, splitter or iterable, default=5
         Cross-validation, as in scikit-learn. If :meth:`fit` gets groups, an int stands for folds
         that keep the rows of a group together (``StratifiedGroupKFold``, ``GroupKFold``). For rows
@@ -1242,14 +1242,14 @@ class ExtractorSearchCV(MetaEstimatorMixin, BaseEstimator):
         samplings = TREE_SAMPLINGS
         if reference == "black_box" and not is_classifier(self.estimator):
             samplings = NEAR_TREE_SAMPLINGS
-        with time_limit(None if self.timeout is None else _SHARE_OF_TREES * self.timeout):
-            points = tree_path(
-                self._seeded("cart"),
-                folds,
-                samplings,
-                reference=reference,
-                max_rules=None if objective.depends_on_size else self.max_rules,
-            )
+        points = tree_path(
+            self._seeded("cart"),
+            folds,
+            samplings,
+            reference=reference,
+            max_rules=None if objective.depends_on_size else self.max_rules,
+            timeout=None if self.timeout is None else _SHARE_OF_TREES * self.timeout,
+        )
         return {"cart": points} if points else {}
 
     def _keep(self, runner: Runner, objective: SearchObjective, *, interrupted: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from skescore._deadline import time_limit
 from skescore.black_boxes import black_box_task
 from skescore.extractors import PATH_LEAVES, ExtractionTimeoutError, equal_siblings
+from skescore.tuning._alternatives import READABLE_RULES
 from skescore.tuning._objective import Fold
 
 #: Smallest relative reduction of the errors by which a larger tree becomes a candidate.
@@ -26,6 +29,7 @@ def tree_path(
     *,
     reference: str,
     max_rules: float | None = None,
+    timeout: float | None = None,
 ) -> list[dict[str, Any]]:
     """Return the parameters of the trees with 1 to 32 leaves that no other tree dominates.
 
@@ -36,12 +40,15 @@ def tree_path(
     folds : sequence of Fold
         The folds.
     samplings : sequence
-        Generators of query rows to try, including None. Those for which a time limit leaves no
-        time are left out.
+        Generators of query rows to try, including None.
     reference : {"data", "black_box"}
         Labels with which predictions are compared.
     max_rules : float, optional
         Largest number of rules. The tree with the fewest errors within this limit is included.
+    timeout : float, optional
+        Seconds after which no further generator is tried; the first one is not limited. With a
+        timeout, the tree with the fewest errors within `max_rules` (by default eight) comes first,
+        because the time may suffice for one tree only.
 
     Returns
     -------
@@ -52,10 +59,14 @@ def tree_path(
         the constant. The constant, which is the smallest tree, and the smallest tree with the
         fewest errors are included.
     """
-    errors, sizes = {}, {}
+    errors: dict[tuple[Any, int], float] = {}
+    sizes: dict[tuple[Any, int], float] = {}
+    start = time.monotonic()
     for sampling in samplings:
+        seconds = None if timeout is None or not errors else start + timeout - time.monotonic()
         try:
-            results = [_path_on_fold(prototype, fold, sampling, reference) for fold in folds]
+            with time_limit(seconds):
+                results = [_path_on_fold(prototype, fold, sampling, reference) for fold in folds]
         except ExtractionTimeoutError:
             break  # the trees so far are compared
         measured = [result for result in results if isinstance(result, np.ndarray)]
@@ -86,6 +97,11 @@ def tree_path(
             smallest_errors = min(smallest_errors, errors[key])
     if max_rules is not None and candidates:
         candidates = [k for k in candidates if sizes[k] <= max_rules + 0.5] or candidates[:1]
+    if timeout is not None and candidates:
+        limit = READABLE_RULES if max_rules is None else max_rules
+        readable = [k for k in candidates if sizes[k] <= limit + 0.5] or candidates[:1]
+        first = min(readable, key=lambda key: errors[key])
+        candidates = [first, *(key for key in candidates if key != first)]
     return [_params(prototype, sampling, n_leaves) for sampling, n_leaves in candidates]
 
 

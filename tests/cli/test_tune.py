@@ -394,8 +394,16 @@ def test_timeout_reports_trials_not_started(monkeypatch, run):
     assert data["best"]["extractor"] == "cart"
 
 
-def test_tiny_timeout_is_an_error(run):
-    code, out, err = run("tune", "iris", *SHORT, "--timeout", "1e-9")
+def test_tiny_timeout_returns_one_tree(run):
+    code, out, _ = run("tune", "iris", *SHORT, "--timeout", "1e-9", "--format", "json")
+    assert code == 0
+    (candidate,) = json.loads(out)["leaderboard"]
+    assert candidate["extractor"] == "cart"
+    assert candidate["n_rules"] > 1
+
+
+def test_tiny_timeout_without_trees_is_an_error(run):
+    code, out, err = run("tune", "iris", *SHORT, "--timeout", "1e-9", "--extractors", "gridex")
     assert (code, out) == (1, "")
     assert "timeout=1e-09 seconds; allow more time" in err
 

@@ -222,9 +222,20 @@ def test_workers_count_each_baseline_once(tmp_path: Path) -> None:
         assert all(params.count(str(point)) >= 1 for point in expected)
 
 
-def test_timeout_of_zero_starts_no_baseline() -> None:
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_timeout_of_zero_evaluates_the_best_tree(n_jobs) -> None:
+    search = search_of(timeout=0, n_jobs=n_jobs).fit(X, Y)
+    board = search_of(n_trials=4).fit(X, Y).leaderboard_
+    trees = board[(board["extractor"] == "cart") & (board["n_rules"] <= 8)]
+    (tree,) = search.leaderboard_.to_dict("records")
+    assert tree["loss"] == pytest.approx(trees["loss"].min())
+    assert search.best_name_ == "cart"
+    assert search.n_rules_ > 1
+
+
+def test_timeout_of_zero_without_trees_is_an_error() -> None:
     with pytest.raises(ValueError, match="No trial was started within timeout=0"):
-        search_of(timeout=0).fit(X, Y)
+        search_of(extractors=["gridex"], timeout=0).fit(X, Y)
 
 
 def test_samplers_receive_limits_of_baselines() -> None:

@@ -180,7 +180,7 @@ def test_timeout_limits_search_without_n_trials() -> None:
         "cart": 3,
         "gridex": 3,
     }
-    short = search_of(n_trials=None, timeout=1e-9, refit=False)
+    short = search_of(extractors=["gridex"], n_trials=None, timeout=1e-9, refit=False)
     with pytest.raises(ValueError, match="No trial was started within timeout=1e-09 seconds"):
         short.fit(X, Y)
 

@@ -342,7 +342,7 @@ def test_timeout_starts_no_further_trial() -> None:
     assert search.leaderboard_["trial"].tolist() == [0]
     assert search.leaderboard_["extractor"].tolist() == ["cart"]
     with pytest.raises(ValueError, match="No trial was started within timeout=0 seconds"):
-        search_of(timeout=0).fit(X, LABELS)
+        search_of(extractors=["gridex"], timeout=0).fit(X, LABELS)
 
 
 def test_spaces_replace_default_spaces() -> None:

@@ -138,10 +138,13 @@ class Runner:
                 self.query_cost = workers.query_cost
 
     def _run_baselines(self, workers: Workers) -> None:
-        """Evaluate the candidates that every search has in addition to its budget."""
+        """Evaluate the candidates that every search has in addition to its budget.
+
+        The first one is evaluated without a time limit, so that a search has a result.
+        """
         for name, points in self.studies.settings.baselines.items():
             for number, params in enumerate(points):
-                if time.monotonic() >= self.evaluator.deadline:
+                if number and time.monotonic() >= self.evaluator.deadline:
                     return
                 if name in self._stopped_by_callback:
                     break
@@ -159,7 +162,7 @@ class Runner:
         tasks = [(candidate, fold) for fold in range(n_folds)]
         if self.evaluator.all_rows is not None:
             tasks.append((candidate, ALL_ROWS))
-        results = workers.run(tasks)
+        results = workers.run(tasks, is_limited=number > 0)
         all_rows = results.pop() if len(results) > n_folds else None
         record = BaselineRecord(number)
         try:

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -88,6 +89,12 @@ class FoldEvaluator:
         cost = oracle.cost
         return replace(self._evaluate(extractor, rows), query_cost=oracle.cost - cost)
 
+    def without_limit(self, tasks: Sequence[tuple[Any, int]]) -> list[FoldResult]:
+        """Evaluate pairs of an extractor and the number of a fold without the time limit."""
+        evaluator = copy(self)
+        evaluator.deadline = math.inf
+        return [evaluator(extractor, fold) for extractor, fold in tasks]
+
     def _evaluate(self, extractor: Any, rows: Fold) -> FoldResult:
         seconds_left = self.deadline - time.monotonic()
         try:
@@ -159,8 +166,15 @@ class Workers:
     ) -> None:
         self._context.__exit__(kind, error, trace)
 
-    def run(self, tasks: Sequence[tuple[Any, int]]) -> list[FoldResult]:
-        """Evaluate pairs of an extractor and the number of a fold; return results in order."""
+    def run(self, tasks: Sequence[tuple[Any, int]], *, is_limited: bool = True) -> list[FoldResult]:
+        """Evaluate pairs of an extractor and the number of a fold; return results in order.
+
+        Without the time limit, this process makes all evaluations, because the others know it.
+        """
+        if not is_limited and math.isfinite(self.evaluator.deadline):
+            results = self.evaluator.without_limit(tasks)
+            self.query_cost = sum((result.query_cost for result in results), self.query_cost)
+            return results
         chains = [self.chain(candidate, [fold]) for candidate, fold in tasks]
         self.run_chains(chains)
         return [result for chain in chains for result in chain.results]
