@@ -41,7 +41,7 @@ from skescore.plots._style import (
 from skescore.registry import extractor_label
 from skescore.scorers import SCORE_SPECS, all_weights, measured_quantities
 from skescore.tuning import Candidate, Candidates, WinningRegions, pareto_front, winning_regions
-from skescore.tuning._pareto import check_objectives
+from skescore.tuning._candidates import check_objectives
 
 __all__ = ["pareto_plot", "proven_corridor", "score_sensitivity", "winner_map"]
 

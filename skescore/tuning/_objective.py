@@ -1,384 +1,288 @@
-"""Optuna objective: the cross-validated score of an extractor with some hyperparameters."""
+"""The objective of a search, and Optuna objectives of single extractors."""
 
 from __future__ import annotations
 
 import copy
-import inspect
 import json
 import math
-import time
-import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from numbers import Integral
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import optuna
 from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing
 
-from skescore._rows import repeated_rows, take_rows
-from skescore._splitters import make_group_splitter
-from skescore._validation import plain_target
+from skescore._text import did_you_mean
 from skescore.black_boxes import (
-    accepts_groups,
     black_box_task,
-    fit_weighted,
     is_prefit,
-    is_unsupervised,
 )
-from skescore.extractors import CachedBlackBox, Oracle, generate_rows
-from skescore.metrics import prediction_performance
 from skescore.registry import make_extractor
 from skescore.scorers import (
+    COMPLETENESSES,
+    SIZES,
     FidelityScorer,
-    RuleEvaluation,
+    MinimizedQuantity,
+    PerformanceScorer,
     RuleScorer,
-    evaluate_rules,
-    make_knowledge_scorer,
+    ScoreSpec,
+    axis_measure,
+    get_rule_scorer,
     measured_quantities,
+    minimized_quantities,
     minimized_quantity,
 )
-from skescore.tuning._fold_result import FoldResult, mean_of
-from skescore.tuning._leaderboard import COLUMNS
-from skescore.tuning._search_objective import (
-    SearchObjective,
-    check_scoring,
-    name_of,
+from skescore.tuning._folds import (
+    REPAIRED,
+    Fold,
+    FoldResult,
+    evaluate_on_fold,
+    make_folds,
+    mean_of,
+    mixed,
+    mixed_score,
     several_scores,
+    target_or_predictions,
 )
 from skescore.tuning.spaces import Space, as_search_space, check_space, extractor_name, search_space
 
-#: Number of generated rows per fold on which the fidelity to a model of the user is measured.
-_N_UNSEEN = 2000
-#: Seed of the generated rows among all rows; those of folds are numbered.
-_SEED_OF_ALL_ROWS = 1_000_003
 
-
-#: Column with the mean number of constraints that repairs have satisfied.
-REPAIRED = "n_repaired"
-
-
-@dataclass(eq=False)
-class Fold:
-    """A split with a black box fitted on the training rows, and held-out rows for scoring.
+@dataclass(frozen=True)
+class SearchObjective:
+    """The score or the measures that a search optimizes.
 
     Parameters
     ----------
-    black_box : CachedBlackBox
-        The black box.
-    X_train : array-like or DataFrame
-        Rows to extract rules from.
-    X_test : array-like or DataFrame
-        Held-out rows.
-    y_test : array-like
-        Their targets.
-    test : ndarray of int
-        Their indices.
-    train_weight, test_weight : ndarray, optional
-        Weights of the rows.
-    X_unseen : array-like or DataFrame, optional
-        Rows on which the black box was not fitted, to measure fidelity. None if the held-out rows
-        are such rows, or if the black box labels its own training rows, as clusterers do.
-    has_target : bool, default=True
-        True if `y_test` is from the data, False if it is from the black box.
+    scorer : callable
+        Scorer of a candidate on held-out rows; greater is better.
+    name : str
+        Name of that score.
+    minimized : tuple of str, default=()
+        Names of measures to minimize together; empty to maximize the score.
     """
 
-    black_box: CachedBlackBox
-    X_train: Any
-    X_test: Any
-    y_test: Any
-    test: np.ndarray
-    train_weight: np.ndarray | None = None
-    test_weight: np.ndarray | None = None
-    X_unseen: Any = None
-    has_target: bool = True
+    scorer: Any
+    name: str
+    minimized: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, scoring: Any, choose_by: Any = "ice", *, reference: str | None = None
+    ) -> SearchObjective:
+        """Make the objective from the parameter `scoring` of a search.
+
+        Parameters
+        ----------
+        scoring : str, callable or sequence of str
+            A score, or the names of measures to minimize together.
+        choose_by : str or callable, default="ice"
+            The score that is stored in addition to several measures.
+        reference : {"data", "black_box"}, optional
+            What scores that are given by name compare with.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If the score is unknown or returns several numbers.
+        """
+        if isinstance(scoring, str) or not isinstance(scoring, Sequence):
+            scorer = check_scoring(scoring, reference)
+            return cls(scorer, name_of(scoring, scorer))
+        names = tuple(scoring)
+        for name in names:
+            if minimized_quantity(str(name), costs=False) is None:
+                hint = did_you_mean(str(name), minimized_quantities(costs=False))
+                raise ValueError(
+                    f"scoring names {name!r}, which is not a measure that can be minimized. "
+                    f"{hint} A single score is given by its name alone: scoring='ice'."
+                )
+        if len(names) < 2 or len(set(names)) < len(names):
+            raise ValueError(
+                "scoring must be one score, or at least two different measures such as "
+                f"('loss', 'n_rules', 'incompleteness'), got {scoring!r}."
+            )
+        scorer = check_scoring(choose_by, reference)
+        return cls(scorer, name_of(choose_by, scorer), names)
 
     @property
-    def fidelity_rows(self) -> tuple[Any, np.ndarray | None]:
-        """Rows on which fidelity is measured, with their weights."""
-        return (self.X_test, self.test_weight) if self.X_unseen is None else (self.X_unseen, None)
+    def measures(self) -> dict[str, RuleScorer]:
+        """Scorers of rule sets that the values of a trial need."""
+        measures = filter(None, map(axis_measure, self.minimized))
+        return {m.scorer_name: get_rule_scorer(m.scorer_name) for m in measures}
 
-    def fix_rows(self) -> None:
-        """Let the candidates in this process share what is computed from the rows alone."""
-        for rows in (self.X_train, self.X_test, self.X_unseen):
-            if rows is not None:
-                self.black_box.fixed_rows.add(rows)
+    @property
+    def losses(self) -> list[MinimizedQuantity]:
+        """Measures that are minimized together, and the conversions of their values."""
+        losses = (minimized_quantity(name, costs=False) for name in self.minimized)
+        return [loss for loss in losses if loss is not None]
 
+    @property
+    def directions(self) -> list[Literal["minimize", "maximize"]]:
+        """Directions of an Optuna study with this objective."""
+        return ["minimize" for _ in self.minimized] or ["maximize"]
 
-def unseen_rows(X: Any, sample_weight: np.ndarray | None, seed: int) -> Any:
-    """Generate rows, similar to held-out rows, that neither the model nor the rules have seen.
+    @property
+    def metric_names(self) -> list[str]:
+        """Names of the values of a trial."""
+        return list(self.minimized) or [self.name]
 
-    Parameters
-    ----------
-    X : array-like or DataFrame of shape (n_rows, n_features)
-        Held-out rows.
-    sample_weight : ndarray or None
-        Their weights.
-    seed : int
-        Seed.
+    @property
+    def depends_on_size(self) -> bool:
+        """True unless the score is one of predictions alone, which ignores the number of rules."""
+        return bool(self.minimized) or not isinstance(self.scorer, PerformanceScorer)
 
-    Returns
-    -------
-    array-like or DataFrame or None
-        The rows; None if rows of this kind cannot be generated.
-    """
-    if sample_weight is not None:
-        if not sample_weight.any():
+    @property
+    def scorer_text(self) -> str:
+        """Text that identifies the scorer in every process."""
+        if isinstance(self.scorer, RuleScorer):
+            return repr(self.scorer)
+        kind = self.scorer if hasattr(self.scorer, "__qualname__") else type(self.scorer)
+        return f"{kind.__module__}.{kind.__qualname__}"
+
+    @property
+    def best_possible(self) -> float | None:
+        """Largest score that any rules can have on a fold; None if it is unknown."""
+        spec = spec_of(self.scorer)
+        if spec is None:
             return None
-        X = take_rows(X, repeated_rows(sample_weight, len(sample_weight)))
-    try:
-        return generate_rows(X, _N_UNSEEN, "permute-mixed", random_state=seed)
-    except (TypeError, ValueError):  # values that are neither numbers nor categories
+        settings = self.scorer.settings
+        # A size that the user defines may be below one.
+        best = float(spec.signed(spec.best(settings, any_size=settings["size"] not in SIZES)))
+        return float(settings["undefined"]) if settings["undefined"] > best else best
+
+    def with_all_rows(self, folds: Sequence[FoldResult], all_rows: FoldResult | None) -> np.ndarray:
+        """Return the .632 score of a candidate for each fold.
+
+        It combines the score on held-out rows with that of the rules of all rows on these rows.
+
+        Parameters
+        ----------
+        folds : sequence of FoldResult
+            Score and measures on the held-out rows of each fold.
+        all_rows : FoldResult or None
+            Result on all rows, possibly a failure; None if the rules were not extracted.
+
+        Returns
+        -------
+        ndarray of float, shape (n_folds,)
+            Greater is better; NaN without a result on all rows, and minus infinity where the
+            extraction from all rows failed. The parts of a score are combined where they are known,
+            see :func:`mixed_score`, otherwise the scores themselves.
+        """
+        if all_rows is None:
+            return np.full(len(folds), np.nan)
+        on_all_rows = all_rows.get("score")
+        if np.isnan(on_all_rows):
+            return np.full(len(folds), -np.inf)
+        scores = np.array([fold["score"] for fold in folds], dtype=float)
+        with np.errstate(invalid="ignore"):  # the user's scores may be infinite
+            weighed_scores = mixed(scores, np.array(on_all_rows))
+        weighed_scores[np.isnan(weighed_scores)] = -np.inf
+        of_parts = score_of_parts(self.scorer)
+        if of_parts is None:
+            return weighed_scores
+        names, score = of_parts
+        held_out, final_parts = (
+            {n: np.array([one.get(n) for one in results], float) for n in names}
+            for results in (folds, [all_rows])
+        )
+        # Elsewhere the score is not computed from its parts, such as where `undefined` replaces it.
+        follows = _follows(score, held_out, scores)
+        follows &= _follows(score, final_parts, np.array([on_all_rows]))
+        if follows.any():
+            held_out = {name: values[follows] for name, values in held_out.items()}
+            weighed_scores[follows] = mixed_score(held_out, final_parts, score)
+        return weighed_scores
+
+    def values(self, folds: Sequence[FoldResult]) -> tuple[float, ...]:
+        """Return the values of a trial; undefined ones are NaN."""
+        if not self.minimized:
+            return (mean_of(folds, "score"),)
+        return tuple(float(loss_of(mean_of(folds, measure))) for measure, loss_of in self.losses)
+
+
+def spec_of(scorer: Any) -> ScoreSpec | None:
+    """Return the specification of a scorer's score; None if it has none."""
+    return scorer.spec if isinstance(scorer, RuleScorer) else None
+
+
+def score_of_parts(
+    scorer: Any,
+) -> tuple[tuple[str, ...], Callable[[Mapping[str, np.ndarray]], np.ndarray]] | None:
+    """Return the names of the parts of a score and its formula; None if they are unknown."""
+    spec = spec_of(scorer)
+    if spec is None:
+        return None
+    completeness = scorer.settings.get("completeness", "volume")
+    if completeness not in COMPLETENESSES:
         return None
 
+    def score(parts: Mapping[str, np.ndarray]) -> np.ndarray:
+        return np.asarray(spec.signed(spec.of_parts(parts, scorer.settings, completeness)))
 
-def target_or_predictions(black_box: Any, X: Any, y: Any) -> Any:
-    """Return y, or the predictions of a fitted black box if there is no y."""
-    return Oracle(black_box, like=X).query(X) if y is None else plain_target(y)
+    return spec.parts(completeness), score
 
 
-def make_folds(
-    black_box: Any,
-    X: Any,
-    y: Any,
-    cv: Any,
-    task: str,
-    *,
-    fitted: bool,
-    groups: Any = None,
-    sample_weight: np.ndarray | None = None,
-    has_target: bool = True,
-) -> list[Fold]:
-    """Split the data and fit the black box on each training part.
-
-    Unless `fitted` is true, the black box is cloned and fitted for each split. `cv` is as in
-    scikit-learn: an int stratifies in classification. With `groups`, an int keeps the rows of a
-    group together, and a black box that accepts groups gets the groups of its training rows.
-    """
-    has_unseen = fitted and not is_unsupervised(black_box)
-    folds: list[Fold] = []
-    for train, test in _splitter(cv, y, task, groups).split(X, y, groups):
-        X_train = _safe_indexing(X, train)
-        weights = (
-            (None, None) if sample_weight is None else (sample_weight[train], sample_weight[test])
+def _follows(
+    score: Callable[[Mapping[str, np.ndarray]], np.ndarray],
+    parts: Mapping[str, np.ndarray],
+    scores: np.ndarray,
+) -> np.ndarray:
+    """Return where the parts reproduce these scores."""
+    follows_mask = np.all([np.isfinite(values) for values in parts.values()], axis=0)
+    if follows_mask.any():
+        recomputed_scores = score({name: values[follows_mask] for name, values in parts.items()})
+        follows_mask[follows_mask] = np.isclose(
+            recomputed_scores, scores[follows_mask], rtol=1e-9, atol=0
         )
-        model = black_box
-        if not fitted:
-            options = group_options(black_box, groups, train)
-            y_train = _safe_indexing(y, train)
-            model = fit_weighted(black_box, X_train, y_train, weights[0], **options)
-        X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
-        unseen = unseen_rows(X_test, weights[1], len(folds)) if has_unseen else None
-        fold = Fold(CachedBlackBox(model), X_train, X_test, y_test, np.asarray(test), *weights)
-        folds.append(replace(fold, X_unseen=unseen, has_target=has_target))
-    return folds
+    return follows_mask
 
 
-def _splitter(cv: Any, y: Any, task: str, groups: Any) -> Any:
-    """Return the splitter of `cv`; a number of folds keeps the rows of a group together."""
-    is_classification = task == "classification"
-    if groups is not None and (cv is None or isinstance(cv, Integral)):
-        n_folds = 5 if cv is None else int(cv)
-        return make_group_splitter(n_folds, groups, y if is_classification else None)
-    return check_cv(cv, y, classifier=is_classification)
+def check_scoring(scoring: Any, reference: str | None = None) -> Any:
+    """Return the scorer of one number that `scoring` names.
 
-
-def group_options(black_box: Any, groups: Any, rows: np.ndarray | None = None) -> dict[str, Any]:
-    """Return the groups of rows as an argument of `fit` if the black box accepts groups."""
-    if groups is None or not accepts_groups(black_box):
-        return {}
-    return {"groups": groups if rows is None else _safe_indexing(groups, rows)}
-
-
-def fold_of_all_rows(
-    black_box: Any,
-    X: Any,
-    y: Any,
-    *,
-    fitted: bool,
-    groups: Any = None,
-    sample_weight: np.ndarray | None = None,
-    has_target: bool = True,
-) -> Fold:
-    """Return a split in which all rows are both training rows and scored rows."""
-    model = black_box
-    if not fitted:
-        options = group_options(black_box, groups)
-        model = fit_weighted(black_box, X, y, sample_weight, **options)
-    row_indices = np.arange(len(y))
-    X, y = _safe_indexing(X, row_indices), _safe_indexing(y, row_indices)
-    has_unseen = fitted and not is_unsupervised(black_box)
-    unseen = unseen_rows(X, sample_weight, _SEED_OF_ALL_ROWS) if has_unseen else None
-    return Fold(
-        CachedBlackBox(model),
-        X,
-        X,
-        y,
-        row_indices,
-        sample_weight,
-        sample_weight,
-        X_unseen=unseen,
-        has_target=has_target,
-    )
-
-
-def black_box_quality(folds: list[Fold], task: str) -> dict[str, float]:
-    """Return the mean held-out performance of the black box over the folds."""
-    classification = ("accuracy", "f1_weighted", "balanced_accuracy")
-    names = classification if task == "classification" else ("r2",)
-    predictions = [fold.black_box.predict(fold.X_test) for fold in folds]
-    result = {}
-    for name in names:
-        values = [
-            prediction_performance(
-                fold.y_test,
-                predicted,
-                metric=name,
-                task=task,
-                sample_weight=fold.test_weight,
-            )
-            for fold, predicted in zip(folds, predictions, strict=True)
-        ]
-        result[name] = float(np.mean(values))
-    return result
-
-
-def evaluate_on_fold(
-    extractor: Any,
-    fold: Fold,
-    scorer: Any,
-    measures: Mapping[str, Any] | None = None,
-    knowledge: RuleScorer | None = None,
-) -> FoldResult:
-    """Extract rules from the training rows of a fold and score them on the held-out rows.
-
-    Parameters
-    ----------
-    extractor : extractor
-        The extractor; a clone with the black box of the fold is fitted.
-    fold : Fold
-        The split.
-    scorer : callable
-        Scorer of a fitted extractor.
-    measures : dict of str to callable, optional
-        Further scorers.
-    knowledge : RuleScorer, optional
-        Scorer of all measures. Pass it to other processes, in which registered scores may be
-        missing.
-
-    Returns
-    -------
-    FoldResult
-        The score, the parts of all scores, the further measures, the costs of the extraction
-        (including queries whose results were cached), and the warnings.
+    A scorer that is given by name compares with the `reference`.
     """
-    knowledge = knowledge_like(scorer) if knowledge is None else knowledge
-    score_names = [spec.scorer_name for spec in knowledge.specs]
-    fold.fix_rows()
-    # The black box is replaced before cloning, because clones share a cached black box.
-    candidate = clone(copy.copy(extractor).set_params(estimator=fold.black_box))
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        begin = time.perf_counter()
-        if fold.train_weight is None:
-            candidate.fit(fold.X_train)
-        else:
-            candidate.fit(fold.X_train, sample_weight=fold.train_weight)
-        seconds = time.perf_counter() - begin
-        # Queries of this extractor, also if their results were cached by earlier extractors.
-        oracle = getattr(candidate, "oracle_", None)  # extractors of other packages may not count
-        calls, rows = (math.nan, math.nan) if oracle is None else (oracle.n_calls, oracle.n_rows)
-        evaluation = _evaluate(candidate, fold, knowledge.reference)
-        parts = knowledge.score(evaluation)
-        agreement = _measure_agreement(candidate, fold, evaluation, knowledge.reference)
-        scores = {}
-        for name, function in {"score": scorer, **(measures or {})}.items():
-            shares_evaluation = (
-                isinstance(function, RuleScorer) and function.reference == knowledge.reference
-            )
-            if isinstance(function, FidelityScorer) and not math.isnan(agreement["fidelity"]):
-                score: Any = agreement["fidelity"]
-            elif shares_evaluation:
-                score = function.score(evaluation)
-            else:
-                score = _called(function, candidate, fold)
-            if isinstance(score, dict):
-                raise several_scores(function)
-            scores[name] = float(score)
-        if (result := getattr(candidate, "constrained_rules_", None)) is not None:
-            scores[REPAIRED] = float(result.n_repaired)
-        size = evaluation.size(getattr(scorer, "settings", {}).get("size", "rules"))
-    measured = {name: value for name, value in parts.items() if name not in score_names}
-    measured |= agreement
-    costs = {"seconds": seconds, "black_box_calls": calls, "black_box_rows": rows}
-    return FoldResult(
-        {"score": scores.pop("score"), **measured, "size": size, **costs},
-        scores,
-        tuple(sorted({str(warning.message) for warning in caught})),
-    )
+    if isinstance(scoring, Mapping) and len(scoring) != 1:
+        raise ValueError(
+            f"scoring must hold one score, {{'name': scorer}}, got {list(scoring)}. Pass the "
+            "others as measures."
+        )
+    scorer = get_rule_scorer(scoring)
+    if isinstance(scorer, RuleScorer) and scorer.gives_dict:
+        raise several_scores(scorer)
+    is_named = isinstance(scoring, str) and not isinstance(scorer, FidelityScorer)
+    if is_named and reference is not None and scorer.reference != reference:
+        scorer = copy.copy(scorer)
+        scorer.reference = reference
+    return scorer
 
 
-def _evaluate(candidate: Any, fold: Fold, reference: str) -> RuleEvaluation:
-    """Evaluate rules against the data on held-out rows, or against the model on unseen rows."""
-    X, weights = fold.X_test, fold.test_weight
-    if reference == "black_box" or not fold.has_target:
-        X, weights = fold.fidelity_rows
-        reference = "black_box"
-    y = fold.y_test if reference == "data" else None
-    # Extractors of other packages may not know their black box.
-    black_box = None if hasattr(candidate, "oracle_") else fold.black_box.predict
-    return evaluate_rules(
-        candidate, X, y, reference=reference, sample_weight=weights, black_box=black_box
-    )
+def name_of(scoring: Any, scorer: Any) -> str:
+    """Return the name of a score that the user passed as a name or a scorer."""
+    if isinstance(scoring, str | Mapping):
+        return scoring if isinstance(scoring, str) else str(next(iter(scoring)))
+    return str(getattr(scorer, "name", None) or getattr(scorer, "__name__", None) or "score")
 
 
-def _measure_agreement(
-    candidate: Any, fold: Fold, evaluation: RuleEvaluation, reference: str
-) -> dict[str, float]:
-    """Return the agreement of the rules with the data (NaN without any) and with the model."""
-    is_fidelity = reference == "black_box" or not fold.has_target
-    task = evaluation.ruleset.task
-    metric = "accuracy" if task == "classification" else "r2"
-    if not len(evaluation.ruleset):
-        return {"correctness": math.nan, "fidelity": math.nan}
-    own = evaluation.agreement(metric)
-    if is_fidelity and not fold.has_target:
-        return {"correctness": math.nan, "fidelity": own}
-    if fold.X_unseen is None and hasattr(candidate, "oracle_"):  # the same rows
-        truth = fold.y_test if is_fidelity else candidate.oracle_.query(fold.X_test)
-        other = evaluation.compared_with(truth)
-    else:
-        other = _evaluate(candidate, fold, "data" if is_fidelity else "black_box")
-    other_agreement = other.agreement(metric)
-    names = ("fidelity", "correctness") if is_fidelity else ("correctness", "fidelity")
-    return dict(zip(names, (own, other_agreement), strict=True))
+#: Columns before and after those of the measured quantities and of the user's measures.
+FIRST_COLUMNS = ("extractor", "score", "score_std")
 
+LAST_COLUMNS = (
+    "score_on_all_rows",
+    "score_repeated",
+    "tied",
+    "within_limits",
+    "params",
+    "trial",
+    "state",
+    "same_as",
+    "stopped",
+    "error",
+)
 
-def _called(scorer: Any, candidate: Any, fold: Fold) -> Any:
-    """Call a scorer on the held-out rows, with their weights if it accepts weights."""
-    options = {}
-    if fold.test_weight is not None:
-        # A scorer of scikit-learn passes weights to its metric, which may not accept them.
-        metric = getattr(scorer, "_score_func", scorer)
-        if "sample_weight" in inspect.signature(metric).parameters:
-            options["sample_weight"] = fold.test_weight
-    if getattr(scorer, "reference", "data") == "black_box" or not fold.has_target:
-        X, weights = fold.fidelity_rows
-        if weights is None:
-            options = {}
-        return scorer(candidate, X, fold.black_box.predict(X), **options)
-    return scorer(candidate, fold.X_test, fold.y_test, **options)
-
-
-def knowledge_like(scorer: Any) -> RuleScorer:
-    """Return a scorer of all measures, with the settings of this scorer for its score."""
-    score_scorers = [scorer] if isinstance(scorer, RuleScorer) and scorer.spec is not None else []
-    return make_knowledge_scorer(
-        reference=getattr(scorer, "reference", "data"), scorers=score_scorers
-    )
+COLUMNS = (*FIRST_COLUMNS, *LAST_COLUMNS)
 
 
 class ExtractorObjective:
@@ -734,6 +638,7 @@ def check_measures(measures: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any
 
 #: User attribute of a trial that was pruned: the number of folds that it was evaluated on.
 STOPPED = "stopped_after"
+
 #: Names of user attributes of trials that are not columns of the leaderboard.
 _ATTRIBUTES = ("folds", "all_rows", "warnings")
 

@@ -48,38 +48,39 @@ from skescore.suspicions import (
     TableFacts,
     find_suspicions,
 )
-from skescore.tuning._alternatives import (
+from skescore.tuning._candidates import Candidate, Candidates, SearchLimits, pareto_front
+from skescore.tuning._folds import (
     READABLE_RULES,
+    REPAIRED,
+    CountableSource,
+    Fold,
+    HeldOutExtraction,
+    SearchableSource,
+    SearchData,
+    black_box_quality,
+    evaluate_on_fold,
+    mean_of,
+    tree_path,
+)
+from skescore.tuning._objective import (
+    ExtractorObjective,
+    SearchObjective,
+    check_measures,
+    check_scoring,
+    measured_beside,
+    spec_of,
+)
+from skescore.tuning._selection import (
+    N_FINALISTS,
     Alternative,
     choose_alternatives,
-    is_constant,
-    make_alternatives,
-)
-from skescore.tuning._candidates import Candidate, Candidates
-from skescore.tuning._fold_result import mean_of
-from skescore.tuning._held_out import HeldOutExtraction
-from skescore.tuning._leaderboard import leaderboard
-from skescore.tuning._limits import SearchLimits
-from skescore.tuning._objective import (
-    REPAIRED,
-    ExtractorObjective,
-    Fold,
-    black_box_quality,
-    check_measures,
-    evaluate_on_fold,
-    measured_beside,
-)
-from skescore.tuning._pareto import pareto_front
-from skescore.tuning._row_sources import CountableSource, SearchableSource
-from skescore.tuning._search_data import SearchData
-from skescore.tuning._search_objective import SearchObjective, check_scoring, spec_of
-from skescore.tuning._tree_path import tree_path
-from skescore.tuning._winner import (
-    N_FINALISTS,
     choose_winner,
     compare_finalists,
     find_finalists,
+    is_constant,
     judged,
+    leaderboard,
+    make_alternatives,
     repeated_cv,
 )
 from skescore.tuning.runner import (

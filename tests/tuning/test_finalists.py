@@ -9,9 +9,9 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from skescore.scorers import make_ice_scorer
 from skescore.tuning import Candidate, ExtractorSearchCV
-from skescore.tuning._fold_result import FoldResult
-from skescore.tuning._search_objective import SearchObjective
-from skescore.tuning._winner import compare_finalists, repeated_cv
+from skescore.tuning._folds import FoldResult
+from skescore.tuning._objective import SearchObjective
+from skescore.tuning._selection import compare_finalists, repeated_cv
 
 X, Y = load_iris(return_X_y=True)
 

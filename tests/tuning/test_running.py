@@ -935,7 +935,7 @@ def outcome(search: ExtractorSearchCV) -> Any:
 def test_search_survives_storage_failures(
     calls: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("skescore.tuning.storage._failures.PAUSES", (0.0,) * 4)
+    monkeypatch.setattr("skescore.tuning.storage._storages.PAUSES", (0.0,) * 4)
     storage = BlinkingStorage(f"sqlite:///{tmp_path}/s.db").fail_at(*calls)
     with pytest.warns(UserWarning, match="retrying"):
         search = search_of(storage=storage, **SMALL).fit(X, Y)
@@ -946,7 +946,7 @@ def test_search_survives_storage_failures(
 
 @pytest.mark.slow
 def test_lasting_storage_failure_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("skescore.tuning.storage._failures.PAUSES", (0.0,) * 2)
+    monkeypatch.setattr("skescore.tuning.storage._storages.PAUSES", (0.0,) * 2)
     url = f"sqlite:///{tmp_path}/s.db"
     storage = BlinkingStorage(url).fail_at(*range(30, 10_000))
     message = "s.db' failed for.*server closed.*repeat "

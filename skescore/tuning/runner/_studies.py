@@ -1,9 +1,10 @@
-"""Optuna studies of a search, one for each extractor."""
+"""Optuna studies of a search, one for each extractor, and their trials."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
+import datetime
 import itertools
 import math
 import types
@@ -19,25 +20,14 @@ from optuna.exceptions import ExperimentalWarning, UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from skescore.scorers import limited_quantities
-from skescore.tuning._fold_result import FoldResult, read_all_rows, read_folds
-from skescore.tuning._limits import SearchLimits
-from skescore.tuning._objective import ExtractorObjective, params_key
-from skescore.tuning._search_objective import SearchObjective
+from skescore.tuning._candidates import SearchLimits
+from skescore.tuning._folds import FoldResult, read_all_rows, read_folds
+from skescore.tuning._objective import ExtractorObjective, SearchObjective, params_key
 from skescore.tuning.runner._allocation import TrialUsage
-from skescore.tuning.runner._description import describe_study
-from skescore.tuning.runner._sampler import ResumableTPESampler, fix_params
-from skescore.tuning.runner._trials import (
-    BASELINE,
-    INTERRUPTED,
-    counts,
-    is_abandoned,
-    is_baseline,
-    position_of,
-    start_key,
-)
 from skescore.tuning.storage import (
     HEARTBEAT,
     POSITION,
+    RETRIED,
     announce_worker,
     call_with_retries,
     check_identity,
@@ -45,10 +35,249 @@ from skescore.tuning.storage import (
     stable_text,
 )
 
+#: User attribute of a trial that was interrupted: it does not count and may be repeated.
+INTERRUPTED = "interrupted"
+
+#: User attribute of a trial that every search makes in addition to its budget.
+BASELINE = "baseline"
+
+
+def counts(trial: FrozenTrial) -> bool:
+    """Return whether a trial of the budget was started and will not be repeated."""
+    is_retried = RETRIED in trial.user_attrs and trial.state == TrialState.FAIL
+    is_waiting = trial.state == TrialState.WAITING
+    is_excluded = INTERRUPTED in trial.user_attrs or BASELINE in trial.user_attrs
+    return not (is_waiting or is_retried or is_excluded)
+
+
+def is_baseline(trial: FrozenTrial) -> bool:
+    """Return whether a trial is one that every search makes in addition to its budget."""
+    return BASELINE in trial.user_attrs
+
+
+def is_abandoned(trial: FrozenTrial) -> bool:
+    """Return whether a trial does not count although it had all its hyperparameters."""
+    return trial.state == TrialState.FAIL and HEARTBEAT in trial.user_attrs and not counts(trial)
+
+
+def position_of(trial: FrozenTrial) -> int:
+    """Return the number that the trial has in a search without interruptions."""
+    return trial.user_attrs.get(POSITION, trial.number)
+
+
+def start_key(name: str, trial: FrozenTrial) -> tuple[datetime.datetime, str, int]:
+    """Return a key that sorts the trials of all extractors by start, alike for all workers."""
+    return trial.datetime_start or datetime.datetime.max, name, trial.number
+
+
+#: Labels of measures whose names are meant for programs.
+_MEASURE_LABELS = {"n_rules": "rules"}
+
+#: Length of the longest text that fits in a table of studies.
+_MAX_CHARACTERS = 200
+
+
+def describe_study(
+    study: optuna.Study,
+    *,
+    scoring: Any,
+    extractor: str | None = None,
+    task: str | None = None,
+    data: str | None = None,
+    X: Any = None,
+    cv: Any = None,
+) -> None:
+    """Name the objectives of a study and describe the study in short texts for people.
+
+    Call it once after creating a study that others will look at. Further workers may call it
+    again: only new or different texts are stored.
+
+    Parameters
+    ----------
+    study : optuna.Study
+        The study.
+    scoring : str, scorer or sequence of str
+        Meaning of the values of the trials: one score, such as ``"ice"``, or one measure per
+        objective of the study, such as ``("loss", "n_rules", "incompleteness")``.
+    extractor : str, optional
+        Name of the extractor.
+    task : str, optional
+        ``"classification"`` or ``"regression"``.
+    data : str, optional
+        Name of the data.
+    X : array-like or DataFrame of shape (n_rows, n_features), optional
+        The rows; only their number and the number of features are stored.
+    cv : int, splitter or iterable, optional
+        Cross-validation, as in scikit-learn.
+
+    Raises
+    ------
+    ValueError
+        If the number of names in `scoring` differs from the number of objectives.
+
+    Notes
+    -----
+    The names become the study's ``metric_names``, which plots and tables show. The other texts
+    become its user attributes ``scoring``, ``extractor``, ``task``, ``data`` and ``cv``.
+
+    Examples
+    --------
+    >>> import numpy as np, optuna
+    >>> optuna.logging.set_verbosity(optuna.logging.WARNING)
+    >>> study = optuna.create_study(directions=["minimize"] * 3)
+    >>> describe_study(study, scoring=("loss", "n_rules", "incompleteness"), data="iris",
+    ...                X=np.zeros((150, 4)), cv=5)
+    >>> study.metric_names
+    ['loss', 'rules', 'incompleteness']
+    >>> study.user_attrs["data"]
+    'iris (150 rows, 4 features)'
+    """
+    is_single = isinstance(scoring, str) or not isinstance(scoring, Sequence)
+    names = [_objective_name(part) for part in ([scoring] if is_single else scoring)]
+    if len(names) != len(study.directions):
+        raise ValueError(
+            f"scoring must name each of the study's {len(study.directions)} objectives, got "
+            f"{scoring!r}."
+        )
+    if study.metric_names != names:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            study.set_metric_names(names)
+    texts = {
+        # The representation of a scorer shows its settings as well.
+        "scoring": str(scoring) if is_single else ", ".join(names),
+        "extractor": extractor,
+        "task": task,
+        "data": _data_text(data, X),
+        "cv": _cv_text(cv),
+    }
+    attrs = study.user_attrs
+    for key, text in texts.items():
+        if text is not None and attrs.get(key) != (text := _shorten(text)):
+            study.set_user_attr(key, text)
+
+
+def _objective_name(scoring: Any) -> str:
+    if isinstance(scoring, str):
+        return _MEASURE_LABELS.get(scoring, scoring)
+    for attribute in ("name", "__name__"):
+        if isinstance(name := getattr(scoring, attribute, None), str):
+            return name
+    return str(scoring)
+
+
+def _data_text(name: str | None, X: Any) -> str | None:
+    if X is None:
+        return name
+    shape = getattr(X, "shape", None) or (len(X), len(X[0]) if len(X) else 0)
+    text = f"{shape[0]} rows, {shape[1]} features"
+    return text if name is None else f"{name} ({text})"
+
+
+def _cv_text(cv: Any) -> str | None:
+    if cv is None or isinstance(cv, str):
+        return cv
+    if isinstance(cv, int):
+        return f"{cv} folds"
+    if hasattr(cv, "split"):
+        return " ".join(str(cv).split())  # the representation may have several lines
+    return f"{len(cv)} given splits" if hasattr(cv, "__len__") else "given splits"
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= _MAX_CHARACTERS else f"{text[: _MAX_CHARACTERS - 1]}…"
+
+
+#: States of the trials that TPE learns from.
+_OBSERVED_STATES = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.RUNNING)
+
+
+class ResumableTPESampler(optuna.samplers.TPESampler):
+    """TPE sampler that draws the same hyperparameters in a resumed search as in an unbroken one.
+
+    The draws of TPE depend on the order of the trials, and a repeated trial has a later number
+    than the one it replaces. This sampler shows TPE the trials in the order of their positions.
+    It reads them from the storage once per trial, not once per hyperparameter. One sampler serves
+    one study.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._ordered: dict[int, tuple[optuna.Study, FrozenTrial]] = {}
+
+    def sample_independent(
+        self, study: optuna.Study, trial: FrozenTrial, param_name: str, param_distribution: Any
+    ) -> Any:
+        """Draw one hyperparameter."""
+        study, trial = self._order_by_position(study, trial)
+        return super().sample_independent(study, trial, param_name, param_distribution)
+
+    def sample_relative(
+        self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Draw several hyperparameters jointly."""
+        if not search_space:
+            return {}
+        study, trial = self._order_by_position(study, trial)
+        return super().sample_relative(study, trial, search_space)
+
+    def _order_by_position(
+        self, study: optuna.Study, trial: FrozenTrial
+    ) -> tuple[optuna.Study, FrozenTrial]:
+        """Return the study and the trial ordered at the first hyperparameter of the trial."""
+        if trial.number not in self._ordered:
+            self._ordered[trial.number] = _order_by_position(study, trial)
+        return self._ordered[trial.number]
+
+    def after_trial(
+        self,
+        study: optuna.Study,
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Sequence[float] | None,
+    ) -> None:
+        """Forget the order of the trials at a trial that has ended."""
+        super().after_trial(study, trial, state, values)
+        self._ordered.pop(trial.number, None)
+
+
+def _order_by_position(study: optuna.Study, trial: FrozenTrial) -> tuple[optuna.Study, FrozenTrial]:
+    """Return a study whose trials are numbered by their positions, and the trial in it.
+
+    The study itself is returned if its numbers are the positions already, as in every search
+    without interruptions. Otherwise, it is a copy in memory.
+    """
+    trials = study.get_trials(deepcopy=False)
+    if all(position_of(other) == other.number for other in trials):
+        return study, trial
+    observed = sorted((t for t in trials if t.state in _OBSERVED_STATES), key=position_of)
+    ordered_study = optuna.create_study(directions=study.directions)
+    ordered_study.add_trials(map(_without_user_attrs, observed))
+    index = [other.number for other in observed].index(trial.number)
+    return ordered_study, ordered_study.get_trials(deepcopy=False)[index]
+
+
+def _without_user_attrs(trial: FrozenTrial) -> FrozenTrial:
+    """Copy a trial without the measurements in its user attributes, which TPE does not use."""
+    trial = copy.copy(trial)
+    trial.user_attrs = {}
+    return trial
+
+
+def fix_params(
+    params: dict[str, Any], base: optuna.samplers.BaseSampler
+) -> optuna.samplers.PartialFixedSampler:
+    """Return a sampler that sets `params` and draws the others from `base`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ExperimentalWarning)
+        return optuna.samplers.PartialFixedSampler(params, base)
+
+
 _T = TypeVar("_T")
 
 #: Parts of the identity in which searches that share a study of the user must agree.
 _USER_STUDY_IDENTITY = ("rows", "black_box")
+
 #: User attribute of a search's first study: the trials that were about to start together.
 _PLANNED = "planned"
 

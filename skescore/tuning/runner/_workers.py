@@ -1,15 +1,19 @@
-"""Evaluation of candidates in one process or in several."""
+"""Evaluation of candidates in this process and in helper processes."""
 
 from __future__ import annotations
 
+import functools
 import math
+import os
 import tempfile
+import threading
 import time
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Future
+from contextlib import ExitStack, contextmanager
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,14 +23,312 @@ from joblib import cpu_count, effective_n_jobs
 from sklearn.utils.validation import _num_samples
 
 from skescore._deadline import time_limit
+from skescore._processes import single_process
 from skescore.black_boxes import QueryCost, black_box_task
-from skescore.tuning._fold_result import FoldResult
-from skescore.tuning._objective import (
-    Fold,
-    evaluate_on_fold,
-    knowledge_like,
-)
-from skescore.tuning.runner._helpers import Batch, Chain, Helper, borrowed_helpers
+from skescore.tuning._folds import Fold, FoldResult, evaluate_on_fold, knowledge_like
+
+#: Helpers that no search uses; each ends after some minutes without work.
+_IDLE: list[Helper] = []
+
+#: Searches in several threads borrow helpers one after another.
+_IDLE_LOCK = threading.RLock()
+
+
+class Helper:
+    """A process that works beside this one, one call at a time.
+
+    Parameters
+    ----------
+    n_threads : int
+        Number of threads of numerical libraries in the process.
+
+    Attributes
+    ----------
+    owner : int
+        Number of the process that started it; a copy of that process cannot use it.
+    ready : Future
+        Finished as soon as the process can start a call without delay.
+    is_broken : bool
+        Whether the process has ended unexpectedly, for example for lack of memory.
+    """
+
+    def __init__(self, n_threads: int) -> None:
+        self.owner = os.getpid()
+        self._n_threads = n_threads
+        self._start()
+
+    def _start(self) -> None:
+        self._process = single_process(self._n_threads)
+        self.is_broken = False
+        self.ready: Future[Any] = self.submit(_import_package)
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Call a function in the process after all earlier calls."""
+        future: Future[Any] = self._process.submit(function, *arguments)
+        return future
+
+    def prepare(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Call a function before the process is ready; start a broken process again."""
+        try:
+            self.ready = self.submit(function, *arguments)
+        except BrokenExecutor:
+            self._start()
+            self.ready = self.submit(function, *arguments)
+
+    def kill(self) -> None:
+        """End the process at once."""
+        self._process.shutdown(wait=True, kill_workers=True)
+
+
+def start_helpers(number: int, n_jobs: int) -> None:
+    """Start processes that :func:`borrowed_helpers` gives later, so that they are ready by then.
+
+    Parameters
+    ----------
+    number : int
+        Number of helpers that should be idle.
+    n_jobs : int
+        Number of processes that share the cores.
+    """
+    with _IDLE_LOCK:
+        _IDLE[:] = [helper for helper in _IDLE if helper.owner == os.getpid()]
+        while len(_IDLE) < number:
+            _IDLE.append(Helper(max(1, cpu_count() // n_jobs)))
+
+
+@contextmanager
+def borrowed_helpers(number: int, n_jobs: int) -> Iterator[list[Helper]]:
+    """Give helpers that no other search uses; an error ends them, whatever they are doing."""
+    with _IDLE_LOCK:
+        start_helpers(number, n_jobs)
+        borrowed = [_IDLE.pop() for _ in range(number)]
+    try:
+        yield borrowed
+    except BaseException:
+        for helper in borrowed:
+            helper.kill()
+        raise
+    with _IDLE_LOCK:
+        _IDLE.extend(borrowed)
+
+
+@dataclass
+class Chain:
+    """Calls of which each may decide that the following ones are not needed.
+
+    Parameters
+    ----------
+    subject : object
+        What all calls are about.
+    calls : sequence
+        What each call is about.
+    family : hashable
+        Chains of one family share intermediate results where they make equal calls.
+    n_certain : int
+        Number of calls that are needed anyway.
+    continues : callable, optional
+        Returns from the results so far whether the next call is needed.
+    may_hurry : callable, optional
+        Returns whether a call may be made before it is known to be needed; any may by default.
+
+    Attributes
+    ----------
+    results : list
+        The results so far, without those of calls that were not needed.
+    n_started : int
+        Number of calls that a worker has taken.
+    has_ended : bool
+        Whether no further call is needed.
+    """
+
+    subject: Any
+    calls: Sequence[Any]
+    family: Hashable = None
+    n_certain: int = 1
+    continues: Callable[[list[Any]], bool] | None = None
+    may_hurry: Callable[[Any], bool] | None = None
+    results: list[Any] = field(default_factory=list)
+    n_started: int = 0
+    has_ended: bool = False
+    _waiting: dict[int, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.has_ended = not self.calls
+
+    @property
+    def unused(self) -> list[Any]:
+        """Results of calls that turned out not to be needed."""
+        return list(self._waiting.values())
+
+    def is_open(self, hurried: bool) -> bool:
+        """Return whether another call can start; one that may not be needed, if `hurried`."""
+        if self.has_ended or self.n_started == len(self.calls):
+            return False
+        if hurried:
+            return self.may_hurry is None or self.may_hurry(self.calls[self.n_started])
+        return self.n_started < self.n_certain
+
+    def keep(self, number: int, result: Any) -> None:
+        """Keep the result of a call, and decide on the following ones."""
+        self._waiting[number] = result
+        while not self.has_ended and len(self.results) in self._waiting:
+            self.results.append(self._waiting.pop(len(self.results)))
+            n_done = len(self.results)
+            if n_done >= self.n_certain and n_done < len(self.calls):
+                self.has_ended = self.continues is not None and not self.continues(self.results)
+                self.n_certain = n_done + 1
+            self.has_ended |= n_done == len(self.calls)
+
+
+class Batch:
+    """Chains of calls that this process and its helpers share.
+
+    Every worker prefers calls that it has made for the same family, then calls that no worker has
+    made, then those of other workers. Calls that may not be needed come last. The call of a helper
+    whose process ends unexpectedly is made again by another worker.
+
+    Parameters
+    ----------
+    chains : sequence of Chain
+        The chains.
+    homes : dict
+        Worker that last made a call of a family, by family and call; it is updated. 0 is this
+        process, and helpers are numbered from 1.
+    """
+
+    def __init__(self, chains: Sequence[Chain], homes: dict[Hashable, int]) -> None:
+        self.chains = chains
+        self._homes = homes
+        self._error: BaseException | None = None
+        self._changed = threading.Condition(threading.RLock())
+        self._idle: dict[int, Callable[[], None]] = {}
+        #: Calls of helpers that have ended.
+        self._lost: list[tuple[Chain, int]] = []
+
+    def run(
+        self,
+        here: Callable[[Chain, Any], Any],
+        there: Callable[[Helper, Chain, Any], Future[Any]],
+        helpers: Sequence[Helper],
+    ) -> None:
+        """Make all calls that are needed.
+
+        Parameters
+        ----------
+        here : callable
+            Makes a call of a chain in this process.
+        there : callable
+            Submits a call of a chain to a helper.
+        helpers : sequence of Helper
+            The other workers. Until one is ready, the others make its calls.
+        """
+        for worker, helper in enumerate(helpers, start=1):
+            self._engage(worker, helper, there)
+        try:
+            while (taken := self._next()) is not None:
+                chain, number = taken
+                self._keep(chain, number, here(chain, chain.calls[number]))
+        except BaseException as error:
+            self._stop(error)
+            raise
+        if self._error is not None:
+            raise self._error
+
+    def _has_ended(self) -> bool:
+        return self._error is not None or all(chain.has_ended for chain in self.chains)
+
+    def _next(self) -> tuple[Chain, int] | None:
+        """Wait for the next call of this process; return None when all chains have ended."""
+        with self._changed:
+            while not self._has_ended():
+                if (taken := self._take(0)) is not None:
+                    return taken
+                self._changed.wait()
+        return None
+
+    def _take(self, worker: int) -> tuple[Chain, int] | None:
+        """Return the next call of a worker; None if there is none at present."""
+        with self._changed:
+            if self._has_ended():
+                return None
+            if self._lost:
+                return self._lost.pop()
+            for hurried in (False, True):
+                ranked = [
+                    (self._distance(worker, chain), position)
+                    for position, chain in enumerate(self.chains)
+                    if chain.is_open(hurried)
+                ]
+                if ranked:
+                    chain = self.chains[min(ranked)[1]]
+                    self._homes[chain.family, chain.calls[chain.n_started]] = worker
+                    chain.n_started += 1
+                    return chain, chain.n_started - 1
+        return None
+
+    def _distance(self, worker: int, chain: Chain) -> int:
+        """Return 0 for a call that the worker made before, 1 for a new one, 2 for another's."""
+        home = self._homes.get((chain.family, chain.calls[chain.n_started]))
+        return 1 if home is None else 2 * (home != worker)
+
+    def _keep(self, chain: Chain, number: int, result: Any) -> None:
+        with self._changed:
+            chain.keep(number, result)
+        self._wake()
+
+    def _wake(self) -> None:
+        """Let workers without a call look for one."""
+        with self._changed:
+            waiting, self._idle = list(self._idle.values()), {}
+            self._changed.notify()
+        for continue_helper in waiting:
+            continue_helper()
+
+    def _engage(
+        self, worker: int, helper: Helper, there: Callable[[Helper, Chain, Any], Future[Any]]
+    ) -> None:
+        """Let a helper make calls as soon as it is ready, one after another."""
+
+        def work_on(finished: Future[Any] | None, before: tuple[Chain, int] | None = None) -> None:
+            """Keep the result of a finished call, and start the next one."""
+            call = before
+            try:
+                if finished is not None:
+                    result = finished.result()
+                    if before is not None:
+                        self._keep(*before, result)
+                with self._changed:
+                    call = self._take(worker)
+                    if call is None:
+                        self._idle[worker] = functools.partial(work_on, None)
+                        return
+                chain, number = call
+                helper.ready = following = there(helper, chain, chain.calls[number])
+                following.add_done_callback(lambda future: work_on(future, (chain, number)))
+            except BrokenExecutor:
+                helper.is_broken = True
+                if call is not None:
+                    self._lost.append(call)
+                self._wake()
+            except BaseException as error:  # in a thread that nobody observes
+                self._stop(error)
+
+        helper.ready.add_done_callback(work_on)
+
+    def _stop(self, error: BaseException) -> None:
+        with self._changed:
+            self._error = self._error or error
+            self._changed.notify()
+
+
+def _import_package() -> None:
+    """Import what evaluations need."""
+    import skescore.tuning  # noqa: F401
+    from skescore.registry import EXTRACTORS, extractor_class
+
+    for name in EXTRACTORS:
+        extractor_class(name)
+
 
 #: Evaluator that this process has loaded, by its path.
 _LOADED: dict[str, FoldEvaluator] = {}

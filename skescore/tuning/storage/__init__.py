@@ -1,6 +1,5 @@
 """Storages of studies: how they are opened, heartbeats, retries and identities of searches."""
 
-from skescore.tuning.storage._failures import call_with_retries, is_storage_failure
 from skescore.tuning.storage._heartbeats import (
     HEARTBEAT,
     POSITION,
@@ -11,8 +10,12 @@ from skescore.tuning.storage._heartbeats import (
     retry_stale,
 )
 from skescore.tuning.storage._identity import check_identity, search_identity, stable_text
-from skescore.tuning.storage._names import storage_name
-from skescore.tuning.storage._opening import open_storage
+from skescore.tuning.storage._storages import (
+    call_with_retries,
+    is_storage_failure,
+    open_storage,
+    storage_name,
+)
 
 __all__ = [
     "HEARTBEAT",

@@ -14,7 +14,7 @@ import numpy as np
 import optuna
 import pandas as pd
 
-from skescore.tuning._objective import Fold
+from skescore.tuning._folds import Fold
 
 # The identity prevents that one search is resumed as another. Texts and digests depend neither on
 # memory addresses nor on hash seeds, so equal searches have equal ones in every process.

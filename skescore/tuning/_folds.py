@@ -1,0 +1,928 @@
+"""Rows of a search, their folds, and measurements of rules on the folds."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from numbers import Integral
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import _num_samples, indexable
+
+from skescore._deadline import time_limit
+from skescore._rows import repeated_rows, take_rows
+from skescore._splitters import make_group_splitter
+from skescore._validation import plain_target, row_weights
+from skescore.black_boxes import (
+    QueryCost,
+    accepts_groups,
+    black_box_task,
+    fit_weighted,
+    is_prefit,
+    is_unsupervised,
+)
+from skescore.extractors import (
+    PATH_LEAVES,
+    CachedBlackBox,
+    ExtractionTimeoutError,
+    Oracle,
+    equal_siblings,
+    generate_rows,
+)
+from skescore.metrics import RuleCounts, prediction_performance
+from skescore.rules import RuleSet
+from skescore.scorers import (
+    FidelityScorer,
+    RuleEvaluation,
+    RuleScorer,
+    evaluate_rules,
+    make_knowledge_scorer,
+    measured_quantities,
+)
+
+#: Names of the fields in stored results that are not measures.
+_WARNINGS, _FAILURE = "warnings", "failure"
+
+
+@dataclass(frozen=True)
+class FoldResult:
+    """Measurements of the rules of one candidate on one fold, or the error of the extraction.
+
+    ``result["n_rules"]`` returns a measure by name.
+
+    Parameters
+    ----------
+    measures : mapping of str to float
+        ``score`` and measured quantities by name (:class:`skescore.scorers.MeasuredQuantity`).
+    user_measures : mapping of str to float, optional
+        Values of the scorers that the user passed as `measures`.
+    warnings : tuple of str, default=()
+        Texts of the warnings that the evaluation raised.
+    failure : str, default=""
+        Text of the error; empty if there was none.
+    query_cost : QueryCost, optional
+        Rows that the black box was asked about; not stored with the trial.
+
+    Examples
+    --------
+    >>> result = FoldResult({"loss": 0.25, "n_rules": 3}, {"mean_rule_c2": 0.5})
+    >>> result["loss"], result["mean_rule_c2"], result.get("size")
+    (0.25, 0.5, nan)
+    """
+
+    measures: Mapping[str, float]
+    user_measures: Mapping[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    failure: str = ""
+    query_cost: QueryCost = field(default=QueryCost(), compare=False)
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> FoldResult:
+        """Return the result of a record that :meth:`to_dict` wrote.
+
+        Parameters
+        ----------
+        record : mapping of str to value
+            Measures by name, and possibly ``warnings`` or ``failure``.
+
+        Returns
+        -------
+        FoldResult
+            The result.
+        """
+        declared = {"score", *measured_quantities()}
+        values = {k: v for k, v in record.items() if k not in (_WARNINGS, _FAILURE)}
+        return cls(
+            {name: value for name, value in values.items() if name in declared},
+            {name: value for name, value in values.items() if name not in declared},
+            tuple(record.get(_WARNINGS, ())),
+            record.get(_FAILURE, ""),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as a flat dict, as trials store it.
+
+        Returns
+        -------
+        dict of str to value
+            Measures by name and ``warnings``, or ``failure`` alone.
+        """
+        if self.failure:
+            return {_FAILURE: self.failure}
+        return {**self.measures, **self.user_measures, _WARNINGS: list(self.warnings)}
+
+    def __getitem__(self, name: str) -> float:
+        return self.measures[name] if name in self.measures else self.user_measures[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.measures or name in self.user_measures
+
+    def get(self, name: str, default: float = math.nan) -> float:
+        """Return a measure by name.
+
+        Parameters
+        ----------
+        name : str
+            Name of the measure.
+        default : float, default=NaN
+            Value to return if it was not measured.
+
+        Returns
+        -------
+        float
+            The measure.
+        """
+        return self.measures.get(name, self.user_measures.get(name, default))
+
+    def replace(self, **measures: float) -> FoldResult:
+        """Return a copy with other values of some measures.
+
+        Parameters
+        ----------
+        **measures : float
+            Values by name.
+
+        Returns
+        -------
+        FoldResult
+            The copy.
+        """
+        return self.from_dict(self.to_dict() | measures)
+
+
+def mean_of(results: Sequence[FoldResult], name: str) -> float:
+    """Return the mean of a measure over the folds; NaN if it is undefined on one of them."""
+    return math.fsum(result.get(name) for result in results) / len(results)
+
+
+def read_folds(records: Iterable[Mapping[str, Any]] | None) -> tuple[FoldResult, ...]:
+    """Read the results of the folds of a stored trial; none if it was not measured."""
+    return tuple(FoldResult.from_dict(record) for record in records or ())
+
+
+def read_all_rows(record: Mapping[str, Any] | None) -> FoldResult | None:
+    """Read the result on all rows of a stored trial; None if it was not measured."""
+    return None if record is None else FoldResult.from_dict(record)
+
+
+#: Weight of all rows in the .632 estimator; the rest is that of held-out rows.
+SHARE_OF_ALL_ROWS = 0.368
+
+
+def mixed(held_out: np.ndarray, on_all_rows: np.ndarray) -> np.ndarray:
+    """Combine measures on held-out rows with those of the rules of all rows, by fixed weights.
+
+    Parameters
+    ----------
+    held_out : ndarray
+        Measures on the held-out rows of each fold.
+    on_all_rows : ndarray
+        Measures on all rows, in a shape that broadcasts.
+
+    Returns
+    -------
+    ndarray
+        The weighted means.
+
+    Notes
+    -----
+    The weights are those of the .632 estimator (Efron, Estimating the error rate of a prediction
+    rule, 1983). Held-out rows measure rules similar to the final ones, with much noise where rows
+    are few; all rows measure the final rules, with little noise but optimistically.
+    """
+    return (1 - SHARE_OF_ALL_ROWS) * held_out + SHARE_OF_ALL_ROWS * on_all_rows
+
+
+def mixed_score(
+    held_out: Mapping[str, np.ndarray],
+    on_all_rows: Mapping[str, np.ndarray],
+    score: Callable[[Mapping[str, np.ndarray]], np.ndarray],
+) -> np.ndarray:
+    """Return scores of combined parts, see :func:`mixed`.
+
+    Parameters
+    ----------
+    held_out : dict of str to ndarray
+        Parts of the score on the held-out rows of each fold, ``size`` included.
+    on_all_rows : dict of str to ndarray
+        Parts of the score on all rows, in shapes that broadcast.
+    score : callable
+        Formula of the score; greater is better.
+
+    Returns
+    -------
+    ndarray
+        Scores of the shape of `held_out`.
+
+    Notes
+    -----
+    The estimator is one of errors. Scores are nonlinear in them (ICE by a sigmoid), so the mean of
+    two scores differs from the score of the mean errors; therefore the parts are combined.
+
+    Where a fold has more or fewer rules than the rows in all, the mean size is that of no rule set.
+    There the lower one counts: the score of the combined parts or the combined score. So an
+    extractor whose number of rules changes with the rows is judged with more caution than one that
+    always returns as many. Of two such candidates, the one with fewer rules on a fold may have the
+    lower score.
+    """
+    parts = {name: mixed(values, on_all_rows[name]) for name, values in held_out.items()}
+    of_parts, weighed = score(parts), mixed(score(held_out), score(on_all_rows))
+    as_many = held_out["size"] == on_all_rows["size"]
+    return np.where(as_many, of_parts, np.minimum(of_parts, weighed))
+
+
+def several_scores(scorer: Any) -> TypeError:
+    """Return the error for a scorer that returns a dict although candidates must be ranked."""
+    return TypeError(
+        f"scoring must return one number per candidate, but {scorer!r} returns a dict: choose one "
+        "of its scores, for example scoring='ice'."
+    )
+
+
+#: Number of generated rows per fold on which the fidelity to a model of the user is measured.
+_N_UNSEEN = 2000
+
+#: Seed of the generated rows among all rows; those of folds are numbered.
+_SEED_OF_ALL_ROWS = 1_000_003
+
+#: Column with the mean number of constraints that repairs have satisfied.
+REPAIRED = "n_repaired"
+
+
+@dataclass(eq=False)
+class Fold:
+    """A split with a black box fitted on the training rows, and held-out rows for scoring.
+
+    Parameters
+    ----------
+    black_box : CachedBlackBox
+        The black box.
+    X_train : array-like or DataFrame
+        Rows to extract rules from.
+    X_test : array-like or DataFrame
+        Held-out rows.
+    y_test : array-like
+        Their targets.
+    test : ndarray of int
+        Their indices.
+    train_weight, test_weight : ndarray, optional
+        Weights of the rows.
+    X_unseen : array-like or DataFrame, optional
+        Rows on which the black box was not fitted, to measure fidelity. None if the held-out rows
+        are such rows, or if the black box labels its own training rows, as clusterers do.
+    has_target : bool, default=True
+        True if `y_test` is from the data, False if it is from the black box.
+    """
+
+    black_box: CachedBlackBox
+    X_train: Any
+    X_test: Any
+    y_test: Any
+    test: np.ndarray
+    train_weight: np.ndarray | None = None
+    test_weight: np.ndarray | None = None
+    X_unseen: Any = None
+    has_target: bool = True
+
+    @property
+    def fidelity_rows(self) -> tuple[Any, np.ndarray | None]:
+        """Rows on which fidelity is measured, with their weights."""
+        return (self.X_test, self.test_weight) if self.X_unseen is None else (self.X_unseen, None)
+
+    def fix_rows(self) -> None:
+        """Let the candidates in this process share what is computed from the rows alone."""
+        for rows in (self.X_train, self.X_test, self.X_unseen):
+            if rows is not None:
+                self.black_box.fixed_rows.add(rows)
+
+
+def unseen_rows(X: Any, sample_weight: np.ndarray | None, seed: int) -> Any:
+    """Generate rows, similar to held-out rows, that neither the model nor the rules have seen.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        Held-out rows.
+    sample_weight : ndarray or None
+        Their weights.
+    seed : int
+        Seed.
+
+    Returns
+    -------
+    array-like or DataFrame or None
+        The rows; None if rows of this kind cannot be generated.
+    """
+    if sample_weight is not None:
+        if not sample_weight.any():
+            return None
+        X = take_rows(X, repeated_rows(sample_weight, len(sample_weight)))
+    try:
+        return generate_rows(X, _N_UNSEEN, "permute-mixed", random_state=seed)
+    except (TypeError, ValueError):  # values that are neither numbers nor categories
+        return None
+
+
+def target_or_predictions(black_box: Any, X: Any, y: Any) -> Any:
+    """Return y, or the predictions of a fitted black box if there is no y."""
+    return Oracle(black_box, like=X).query(X) if y is None else plain_target(y)
+
+
+def make_folds(
+    black_box: Any,
+    X: Any,
+    y: Any,
+    cv: Any,
+    task: str,
+    *,
+    fitted: bool,
+    groups: Any = None,
+    sample_weight: np.ndarray | None = None,
+    has_target: bool = True,
+) -> list[Fold]:
+    """Split the data and fit the black box on each training part.
+
+    Unless `fitted` is true, the black box is cloned and fitted for each split. `cv` is as in
+    scikit-learn: an int stratifies in classification. With `groups`, an int keeps the rows of a
+    group together, and a black box that accepts groups gets the groups of its training rows.
+    """
+    has_unseen = fitted and not is_unsupervised(black_box)
+    folds: list[Fold] = []
+    for train, test in _splitter(cv, y, task, groups).split(X, y, groups):
+        X_train = _safe_indexing(X, train)
+        weights = (
+            (None, None) if sample_weight is None else (sample_weight[train], sample_weight[test])
+        )
+        model = black_box
+        if not fitted:
+            options = group_options(black_box, groups, train)
+            y_train = _safe_indexing(y, train)
+            model = fit_weighted(black_box, X_train, y_train, weights[0], **options)
+        X_test, y_test = _safe_indexing(X, test), _safe_indexing(y, test)
+        unseen = unseen_rows(X_test, weights[1], len(folds)) if has_unseen else None
+        fold = Fold(CachedBlackBox(model), X_train, X_test, y_test, np.asarray(test), *weights)
+        folds.append(replace(fold, X_unseen=unseen, has_target=has_target))
+    return folds
+
+
+def _splitter(cv: Any, y: Any, task: str, groups: Any) -> Any:
+    """Return the splitter of `cv`; a number of folds keeps the rows of a group together."""
+    is_classification = task == "classification"
+    if groups is not None and (cv is None or isinstance(cv, Integral)):
+        n_folds = 5 if cv is None else int(cv)
+        return make_group_splitter(n_folds, groups, y if is_classification else None)
+    return check_cv(cv, y, classifier=is_classification)
+
+
+def group_options(black_box: Any, groups: Any, rows: np.ndarray | None = None) -> dict[str, Any]:
+    """Return the groups of rows as an argument of `fit` if the black box accepts groups."""
+    if groups is None or not accepts_groups(black_box):
+        return {}
+    return {"groups": groups if rows is None else _safe_indexing(groups, rows)}
+
+
+def fold_of_all_rows(
+    black_box: Any,
+    X: Any,
+    y: Any,
+    *,
+    fitted: bool,
+    groups: Any = None,
+    sample_weight: np.ndarray | None = None,
+    has_target: bool = True,
+) -> Fold:
+    """Return a split in which all rows are both training rows and scored rows."""
+    model = black_box
+    if not fitted:
+        options = group_options(black_box, groups)
+        model = fit_weighted(black_box, X, y, sample_weight, **options)
+    row_indices = np.arange(len(y))
+    X, y = _safe_indexing(X, row_indices), _safe_indexing(y, row_indices)
+    has_unseen = fitted and not is_unsupervised(black_box)
+    unseen = unseen_rows(X, sample_weight, _SEED_OF_ALL_ROWS) if has_unseen else None
+    return Fold(
+        CachedBlackBox(model),
+        X,
+        X,
+        y,
+        row_indices,
+        sample_weight,
+        sample_weight,
+        X_unseen=unseen,
+        has_target=has_target,
+    )
+
+
+def black_box_quality(folds: list[Fold], task: str) -> dict[str, float]:
+    """Return the mean held-out performance of the black box over the folds."""
+    classification = ("accuracy", "f1_weighted", "balanced_accuracy")
+    names = classification if task == "classification" else ("r2",)
+    predictions = [fold.black_box.predict(fold.X_test) for fold in folds]
+    result = {}
+    for name in names:
+        values = [
+            prediction_performance(
+                fold.y_test,
+                predicted,
+                metric=name,
+                task=task,
+                sample_weight=fold.test_weight,
+            )
+            for fold, predicted in zip(folds, predictions, strict=True)
+        ]
+        result[name] = float(np.mean(values))
+    return result
+
+
+def evaluate_on_fold(
+    extractor: Any,
+    fold: Fold,
+    scorer: Any,
+    measures: Mapping[str, Any] | None = None,
+    knowledge: RuleScorer | None = None,
+) -> FoldResult:
+    """Extract rules from the training rows of a fold and score them on the held-out rows.
+
+    Parameters
+    ----------
+    extractor : extractor
+        The extractor; a clone with the black box of the fold is fitted.
+    fold : Fold
+        The split.
+    scorer : callable
+        Scorer of a fitted extractor.
+    measures : dict of str to callable, optional
+        Further scorers.
+    knowledge : RuleScorer, optional
+        Scorer of all measures. Pass it to other processes, in which registered scores may be
+        missing.
+
+    Returns
+    -------
+    FoldResult
+        The score, the parts of all scores, the further measures, the costs of the extraction
+        (including queries whose results were cached), and the warnings.
+    """
+    knowledge = knowledge_like(scorer) if knowledge is None else knowledge
+    score_names = [spec.scorer_name for spec in knowledge.specs]
+    fold.fix_rows()
+    # The black box is replaced before cloning, because clones share a cached black box.
+    candidate = clone(copy.copy(extractor).set_params(estimator=fold.black_box))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        begin = time.perf_counter()
+        if fold.train_weight is None:
+            candidate.fit(fold.X_train)
+        else:
+            candidate.fit(fold.X_train, sample_weight=fold.train_weight)
+        seconds = time.perf_counter() - begin
+        # Queries of this extractor, also if their results were cached by earlier extractors.
+        oracle = getattr(candidate, "oracle_", None)  # extractors of other packages may not count
+        calls, rows = (math.nan, math.nan) if oracle is None else (oracle.n_calls, oracle.n_rows)
+        evaluation = _evaluate(candidate, fold, knowledge.reference)
+        parts = knowledge.score(evaluation)
+        agreement = _measure_agreement(candidate, fold, evaluation, knowledge.reference)
+        scores = {}
+        for name, function in {"score": scorer, **(measures or {})}.items():
+            shares_evaluation = (
+                isinstance(function, RuleScorer) and function.reference == knowledge.reference
+            )
+            if isinstance(function, FidelityScorer) and not math.isnan(agreement["fidelity"]):
+                score: Any = agreement["fidelity"]
+            elif shares_evaluation:
+                score = function.score(evaluation)
+            else:
+                score = _called(function, candidate, fold)
+            if isinstance(score, dict):
+                raise several_scores(function)
+            scores[name] = float(score)
+        if (result := getattr(candidate, "constrained_rules_", None)) is not None:
+            scores[REPAIRED] = float(result.n_repaired)
+        size = evaluation.size(getattr(scorer, "settings", {}).get("size", "rules"))
+    measured = {name: value for name, value in parts.items() if name not in score_names}
+    measured |= agreement
+    costs = {"seconds": seconds, "black_box_calls": calls, "black_box_rows": rows}
+    return FoldResult(
+        {"score": scores.pop("score"), **measured, "size": size, **costs},
+        scores,
+        tuple(sorted({str(warning.message) for warning in caught})),
+    )
+
+
+def _evaluate(candidate: Any, fold: Fold, reference: str) -> RuleEvaluation:
+    """Evaluate rules against the data on held-out rows, or against the model on unseen rows."""
+    X, weights = fold.X_test, fold.test_weight
+    if reference == "black_box" or not fold.has_target:
+        X, weights = fold.fidelity_rows
+        reference = "black_box"
+    y = fold.y_test if reference == "data" else None
+    # Extractors of other packages may not know their black box.
+    black_box = None if hasattr(candidate, "oracle_") else fold.black_box.predict
+    return evaluate_rules(
+        candidate, X, y, reference=reference, sample_weight=weights, black_box=black_box
+    )
+
+
+def _measure_agreement(
+    candidate: Any, fold: Fold, evaluation: RuleEvaluation, reference: str
+) -> dict[str, float]:
+    """Return the agreement of the rules with the data (NaN without any) and with the model."""
+    is_fidelity = reference == "black_box" or not fold.has_target
+    task = evaluation.ruleset.task
+    metric = "accuracy" if task == "classification" else "r2"
+    if not len(evaluation.ruleset):
+        return {"correctness": math.nan, "fidelity": math.nan}
+    own = evaluation.agreement(metric)
+    if is_fidelity and not fold.has_target:
+        return {"correctness": math.nan, "fidelity": own}
+    if fold.X_unseen is None and hasattr(candidate, "oracle_"):  # the same rows
+        truth = fold.y_test if is_fidelity else candidate.oracle_.query(fold.X_test)
+        other = evaluation.compared_with(truth)
+    else:
+        other = _evaluate(candidate, fold, "data" if is_fidelity else "black_box")
+    other_agreement = other.agreement(metric)
+    names = ("fidelity", "correctness") if is_fidelity else ("correctness", "fidelity")
+    return dict(zip(names, (own, other_agreement), strict=True))
+
+
+def _called(scorer: Any, candidate: Any, fold: Fold) -> Any:
+    """Call a scorer on the held-out rows, with their weights if it accepts weights."""
+    options = {}
+    if fold.test_weight is not None:
+        # A scorer of scikit-learn passes weights to its metric, which may not accept them.
+        metric = getattr(scorer, "_score_func", scorer)
+        if "sample_weight" in inspect.signature(metric).parameters:
+            options["sample_weight"] = fold.test_weight
+    if getattr(scorer, "reference", "data") == "black_box" or not fold.has_target:
+        X, weights = fold.fidelity_rows
+        if weights is None:
+            options = {}
+        return scorer(candidate, X, fold.black_box.predict(X), **options)
+    return scorer(candidate, fold.X_test, fold.y_test, **options)
+
+
+def knowledge_like(scorer: Any) -> RuleScorer:
+    """Return a scorer of all measures, with the settings of this scorer for its score."""
+    score_scorers = [scorer] if isinstance(scorer, RuleScorer) and scorer.spec is not None else []
+    return make_knowledge_scorer(
+        reference=getattr(scorer, "reference", "data"), scorers=score_scorers
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SearchData:
+    """Rows that a search was fitted with; rows are referenced, not copied.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The rows.
+    y : array-like of shape (n_rows,) or None
+        The target as the user passed it.
+    target : array-like of shape (n_rows,)
+        The checked target, or the predictions of the black box without one.
+    estimator : estimator
+        The black box as the user passed it.
+    groups : array-like of shape (n_rows,) or None
+        Groups of rows for cross-validation.
+    row_weights : ndarray of shape (n_rows,) or None
+        Weights of the rows, of their classes included; None if all are 1.
+    is_weighted : bool
+        Whether the user passed `sample_weight`.
+    """
+
+    X: Any
+    y: Any
+    target: Any
+    estimator: Any
+    groups: Any
+    row_weights: np.ndarray | None
+    is_weighted: bool
+
+    @classmethod
+    def prepare(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        checked_target: Any,
+        groups: Any,
+        sample_weight: Any,
+        class_weight: Any,
+    ) -> SearchData:
+        """Query the black box for a missing target, and combine the weights of rows and classes."""
+        X, target = indexable(X, target_or_predictions(estimator, X, checked_target))
+        weights = None if sample_weight is None else row_weights(sample_weight, _num_samples(X))
+        if class_weight is not None:
+            if black_box_task(estimator) != "classification":
+                raise ValueError(
+                    f"class_weight={class_weight!r} is for classes, but the black box does "
+                    "regression. Pass sample_weight to fit."
+                )
+            by_class = compute_sample_weight(class_weight, target)
+            weights = by_class if weights is None else by_class * weights
+        return cls(X, y, target, estimator, groups, weights, sample_weight is not None)
+
+    def __len__(self) -> int:
+        return _num_samples(self.X)
+
+    @property
+    def is_fitted(self) -> bool:
+        """True if the user fitted the black box."""
+        return self.y is None or is_prefit(self.estimator)
+
+    @property
+    def has_generated_rows(self) -> bool:
+        """True if agreement with the black box is measured on rows that are generated."""
+        return self.is_fitted and not is_unsupervised(self.estimator)
+
+    def take(self, rows: np.ndarray | None) -> SearchData:
+        """Return the data of some rows; all of them for None."""
+        if rows is None:
+            return self
+        return replace(
+            self,
+            X=_safe_indexing(self.X, rows),
+            y=None if self.y is None else _safe_indexing(self.y, rows),
+            target=_safe_indexing(self.target, rows),
+            groups=None if self.groups is None else _safe_indexing(self.groups, rows),
+            row_weights=None if self.row_weights is None else self.row_weights[rows],
+        )
+
+    def constant_quality(self) -> dict[str, float]:
+        """Return the performance of the best constant prediction, by measure."""
+        if black_box_task(self.estimator) == "regression":
+            return {"r2": 0.0}
+        target = np.ravel(np.asarray(self.target))
+        weights = np.ones(len(target)) if self.row_weights is None else self.row_weights
+        codes = np.unique(target, return_inverse=True)[1]
+        share = float(np.bincount(codes, weights=weights).max() / weights.sum())
+        return {
+            "accuracy": share,
+            "f1_weighted": share * 2 * share / (1 + share),
+            "balanced_accuracy": 1 / (codes.max() + 1),
+        }
+
+    def folds(self, cv: Any) -> list[Fold]:
+        """Split the rows, and fit the black box on the training rows of each split."""
+        return make_folds(
+            self.estimator,
+            self.X,
+            self.target,
+            cv,
+            black_box_task(self.estimator),
+            fitted=self.is_fitted,
+            groups=self.groups,
+            sample_weight=self.row_weights,
+            has_target=self.y is not None,
+        )
+
+    def fold_of_all_rows(self) -> Fold:
+        """Fit the black box on all rows."""
+        return fold_of_all_rows(
+            self.estimator,
+            self.X,
+            self.target,
+            fitted=self.is_fitted,
+            groups=self.groups,
+            sample_weight=self.row_weights,
+            has_target=self.y is not None,
+        )
+
+
+class CountableSource(Protocol):
+    """Rows outside of memory that can be counted for the scores of rules."""
+
+    def count_rows(self, rules: RuleSet, black_box: Any = None) -> RuleCounts:
+        """Count all rows, with the labels of the source or the predictions of a black box."""
+
+
+@runtime_checkable
+class SearchableSource(CountableSource, Protocol):
+    """Rows outside of memory that :meth:`ExtractorSearchCV.fit` accepts."""
+
+    def draw_sample(self, n_rows: int, task: str, random_state: int) -> tuple[Any, Any, Any]:
+        """Draw a sample; return its features, its labels, and its weights or None."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutExtraction:
+    """An extractor fitted on the training rows of a fold, and the held-out rows of the fold.
+
+    Parameters
+    ----------
+    extractor : extractor
+        The fitted extractor.
+    rows : ndarray of int
+        Indices of the held-out rows among the rows that trials used.
+    X : array-like or DataFrame of shape (n_rows, n_features)
+        The held-out rows.
+    y : array-like of shape (n_rows,) or None
+        Their target; None if the search has none.
+    model_predictions : ndarray of shape (n_rows,)
+        Predictions of the black box of the fold.
+    """
+
+    extractor: Any
+    rows: np.ndarray
+    X: Any
+    y: Any
+    model_predictions: np.ndarray
+
+    @classmethod
+    def from_fold(cls, extractor: Any, fold: Fold) -> HeldOutExtraction:
+        """Fit a clone of an extractor on the training rows of a fold."""
+        # The black box is replaced before cloning, because clones share a cached black box.
+        extractor = clone(copy.copy(extractor).set_params(estimator=fold.black_box))
+        options = {} if fold.train_weight is None else {"sample_weight": fold.train_weight}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a candidate of the search, which reported them
+            extractor.fit(fold.X_train, **options)
+        return cls(
+            extractor,
+            fold.test,
+            fold.X_test,
+            fold.y_test if fold.has_target else None,
+            np.asarray(fold.black_box.predict(fold.X_test)),
+        )
+
+
+#: Rules that people read without effort; the most faithful list has no more unless a limit is set.
+READABLE_RULES = 8
+
+#: Smallest relative reduction of the errors by which a larger tree becomes a candidate.
+_MIN_GAIN = 0.02
+
+#: Number of rules up to which trees with slightly more errors than a smaller one are candidates.
+_MAX_RULES_OF_SMALL_TREES = 6
+
+
+def tree_path(
+    prototype: Any,
+    folds: Sequence[Fold],
+    samplings: Sequence[Any],
+    *,
+    reference: str,
+    max_rules: float | None = None,
+    timeout: float | None = None,
+) -> list[dict[str, Any]]:
+    """Return the parameters of the trees with 1 to 32 leaves that no other tree dominates.
+
+    Parameters
+    ----------
+    prototype : CARTExtractor
+        Extractor whose other parameters, including the seed, are used.
+    folds : sequence of Fold
+        The folds.
+    samplings : sequence
+        Generators of query rows to try, including None.
+    reference : {"data", "black_box"}
+        Labels with which predictions are compared.
+    max_rules : float, optional
+        Largest number of rules. The tree with the fewest errors within this limit is included.
+    timeout : float, optional
+        Seconds after which no further generator is tried; the first one is not limited. With a
+        timeout, the tree with the fewest errors within `max_rules` (by default eight) comes first,
+        because the time may suffice for one tree only.
+
+    Returns
+    -------
+    list of dict
+        Parameters of CART, ordered by size. A smaller tree dominates a larger one unless the larger
+        one has at least 2 % fewer errors on average over the folds. A tree with up to six rules is
+        dominated only if it has more errors than a smaller one, by more than 2 % of the errors of
+        the constant. The constant, which is the smallest tree, and the smallest tree with the
+        fewest errors are included.
+    """
+    errors: dict[tuple[Any, int], float] = {}
+    sizes: dict[tuple[Any, int], float] = {}
+    start = time.monotonic()
+    for sampling in samplings:
+        seconds = None if timeout is None or not errors else start + timeout - time.monotonic()
+        try:
+            with time_limit(seconds):
+                results = [_path_on_fold(prototype, fold, sampling, reference) for fold in folds]
+        except ExtractionTimeoutError:
+            break  # the trees so far are compared
+        measured = [result for result in results if isinstance(result, np.ndarray)]
+        if len(measured) < len(results):
+            failure = next(result for result in results if isinstance(result, str))
+            if sampling is not None:  # otherwise the candidates of the search report the error
+                warnings.warn(
+                    f"Trees with sampling={sampling!r} are not compared: {failure}",
+                    UserWarning,
+                    stacklevel=3,
+                )
+            continue
+        n_sizes = min(result.shape[1] for result in measured)
+        means = np.mean([result[:, :n_sizes] for result in measured], axis=0)
+        for position in range(n_sizes):
+            errors[sampling, position + 1], sizes[sampling, position + 1] = means[:, position]
+    order = sorted(errors, key=lambda key: (round(sizes[key], 9), round(errors[key], 12)))
+    candidates, smallest_errors = [], np.inf
+    min_errors = min(errors.values(), default=0.0)
+    for key in order:
+        is_best = errors[key] <= min_errors + 1e-12 < smallest_errors
+        limit = (1 - _MIN_GAIN) * smallest_errors - 1e-12
+        if sizes[key] <= _MAX_RULES_OF_SMALL_TREES:
+            # Bounds are rounded separately for each size, so the errors differ by a few rows.
+            limit = smallest_errors + _MIN_GAIN * errors[order[0]]
+        if is_best or errors[key] < limit:
+            candidates.append(key)
+            smallest_errors = min(smallest_errors, errors[key])
+    if max_rules is not None and candidates:
+        candidates = [k for k in candidates if sizes[k] <= max_rules + 0.5] or candidates[:1]
+    if timeout is not None and candidates:
+        limit = READABLE_RULES if max_rules is None else max_rules
+        readable = [k for k in candidates if sizes[k] <= limit + 0.5] or candidates[:1]
+        first = min(readable, key=lambda key: errors[key])
+        candidates = [first, *(key for key in candidates if key != first)]
+    return [_params(prototype, sampling, n_leaves) for sampling, n_leaves in candidates]
+
+
+def _params(prototype: Any, sampling: Any, n_leaves: int) -> dict[str, Any]:
+    params: dict[str, Any] = {"max_leaf_nodes": n_leaves, "sampling": sampling}
+    if black_box_task(prototype.estimator) == "classification":
+        params["merge_leaves"] = True
+    return params
+
+
+def _path_on_fold(prototype: Any, fold: Fold, sampling: Any, reference: str) -> np.ndarray | str:
+    """Return the errors and the number of rules of each size on the held-out rows of a fold.
+
+    The result has the shape (2, n_sizes). If the tree cannot be fitted, the result is the text of
+    the error.
+    """
+    extractor = clone(prototype).set_params(
+        max_leaf_nodes=PATH_LEAVES,
+        sampling=sampling,
+        simplify=False,
+        merge_leaves=False,
+        prune=None,
+    )
+    extractor.estimator = fold.black_box
+    fold.fix_rows()
+    options = {} if fold.train_weight is None else {"sample_weight": fold.train_weight}
+    try:
+        extractor.fit(fold.X_train, **options)
+    except ExtractionTimeoutError:
+        raise
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    tree = extractor.tree_.tree_
+    leaves = np.flatnonzero(tree.children_left < 0)
+    if len(leaves) != len(extractor.rules_):
+        return f"the tree has {len(leaves)} leaves, but there are {len(extractor.rules_)} rules."
+    X, weights = fold.X_test, fold.test_weight
+    target = fold.y_test
+    if reference == "black_box" or not fold.has_target:
+        X, weights = fold.fidelity_rows
+        target = extractor.oracle_.query(X)
+    node = leaves[extractor.rules_.assign(extractor.rows_of_rules(X))]
+    is_classification = hasattr(extractor, "classes_")
+    if is_classification:
+        labels = np.asarray(extractor.tree_.classes_)[tree.value[:, 0].argmax(axis=1)]
+        outputs = extractor.classes_[labels.astype(int)]
+    else:
+        outputs = tree.value[:, 0, 0]
+    return _errors_by_size(tree, node, outputs, np.asarray(target), weights, is_classification)
+
+
+def _errors_by_size(
+    tree: Any,
+    node: np.ndarray,
+    outputs: np.ndarray,
+    target: np.ndarray,
+    weights: Any,
+    is_classification: bool,
+) -> np.ndarray:
+    """Return the errors and the number of rules of the trees with 1, 2, ... leaves."""
+    n_leaves = (tree.node_count + 1) // 2
+    parent = np.full(tree.node_count, -1)
+    for children in (tree.children_left, tree.children_right):
+        inner = np.flatnonzero(children >= 0)
+        parent[children[inner]] = inner
+    result = np.empty((2, n_leaves))
+    for size in range(n_leaves, 0, -1):
+        n_nodes = 2 * size - 1
+        while (is_beyond := node >= n_nodes).any():
+            node = np.where(is_beyond, parent[node], node)
+        predicted = outputs[node]
+        if is_classification:
+            losses = (predicted != target).astype(float)
+            n_rules = size - int(np.count_nonzero(equal_siblings(tree, n_nodes)))
+        else:
+            losses, n_rules = (predicted - target.astype(float)) ** 2, size
+        result[:, size - 1] = np.average(losses, weights=weights), n_rules
+    return result

@@ -1,0 +1,554 @@
+"""Selection of candidates: leaderboard, winner, finalists and alternatives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from optuna.trial import FrozenTrial
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from skescore._text import plural
+from skescore.rules import LinearOutput, RuleSet
+from skescore.scorers import measured_quantities
+from skescore.tuning._candidates import Candidate, Candidates, SearchLimits
+from skescore.tuning._folds import FoldResult, mean_of, read_all_rows, read_folds
+from skescore.tuning._objective import FIRST_COLUMNS, LAST_COLUMNS, SearchObjective
+
+#: Results of a trial on the folds, and result of its rules from all rows on all rows.
+_Results = tuple[tuple[FoldResult, ...], FoldResult | None]
+
+
+def leaderboard(
+    trials: Mapping[str, Sequence[FrozenTrial]],
+    objective: SearchObjective,
+    measures: Sequence[str],
+    stopped: Mapping[str, str],
+    standard_errors: float,
+    limits: SearchLimits | None = None,
+) -> pd.DataFrame:
+    """Return a table of the trials of all extractors.
+
+    Parameters
+    ----------
+    trials : dict of str to sequence of FrozenTrial
+        Finished trials of each extractor.
+    objective : SearchObjective
+        Determines the order: by score, then by fewer rules, then by extractor and trial.
+    measures : sequence of str
+        Further columns.
+    stopped : dict of str to str
+        For extractors without further trials, the reason.
+    standard_errors : float
+        Largest distance of the winner from the best score, see
+        :func:`skescore.tuning.choose_winner`.
+    limits : SearchLimits, optional
+        Limits that the winner must satisfy. If there are any, the table has a column
+        ``within_limits``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per trial: the winner first, then by score; trials without a score are last.
+    """
+    quantities = measured_quantities().values()
+    means = [quantity.name for quantity in quantities if not quantity.is_cost]
+    costs = [quantity.name for quantity in quantities if quantity.is_cost]
+    columns = [*FIRST_COLUMNS, *means, *measures, *costs, *LAST_COLUMNS]
+    limits = limits or SearchLimits()
+    records: list[dict[str, Any]] = []
+    results: list[_Results] = []
+    for name, extractor_trials in trials.items():
+        for trial in extractor_trials:
+            attributes = trial.user_attrs
+            folds = read_folds(attributes.get("folds"))
+            all_rows = read_all_rows(attributes.get("all_rows"))
+            state = trial.state.name.lower()
+            record = {column: attributes.get(column, np.nan) for column in columns}
+            records.append(
+                record
+                | {
+                    "extractor": name,
+                    "score": record["score"] if state == "complete" else np.nan,
+                    "score_on_all_rows": np.nan if all_rows is None else all_rows.get("score"),
+                    "tied": False,
+                    "within_limits": bool(folds) and limits.allow(folds, all_rows),
+                    "params": dict(trial.params),
+                    "trial": trial.number,
+                    "state": state,
+                    "same_as": attributes.get("same_as"),
+                    "stopped": stopped.get(name, ""),
+                    "error": attributes.get("error", ""),
+                }
+            )
+            results.append((folds, all_rows))
+    table = pd.DataFrame(records, columns=columns)
+    # A column of objects, because missing values would turn trial numbers into floats.
+    table["same_as"] = pd.Series([record["same_as"] for record in records], dtype=object)
+    if not limits:
+        table = table.drop(columns="within_limits")
+    table = table.sort_values(
+        ["score", "n_rules"], ascending=[False, True], kind="stable", na_position="last"
+    )
+    if objective.minimized:
+        # A candidate without a score may have all measures.
+        table = table.sort_values("state", key=lambda s: s != "complete", kind="stable")
+    else:
+        table = _winner_first(table, results, objective, standard_errors)
+    return table.reset_index(drop=True)
+
+
+def _winner_first(
+    table: pd.DataFrame,
+    results: Sequence[_Results],
+    objective: SearchObjective,
+    standard_errors: float,
+) -> pd.DataFrame:
+    """Mark the candidates that are tied with the best, and move the winner to the top."""
+    rows = table.index[table["score"].notna()]
+    if "within_limits" in table and table.loc[rows, "within_limits"].any():
+        rows = rows[table.loc[rows, "within_limits"].astype(bool)]
+    if not len(rows):
+        return table
+    scores = judged(
+        np.array([[fold["score"] for fold in results[row][0]] for row in rows], dtype=float),
+        np.array([objective.with_all_rows(*results[row]) for row in rows]),
+    )
+    size = table.loc[rows, "size"].to_numpy(float)
+    n_queries = table.loc[rows, "black_box_rows"].to_numpy(float)
+    table.loc[rows[within(scores, standard_errors)], "tied"] = True
+    winner = rows[choose_winner(scores, size, n_queries, standard_errors)]
+    return table.loc[[winner, *table.index.drop(winner)]]
+
+
+#: Largest number of candidates that are compared on all rows or on repeated folds.
+N_FINALISTS = 3
+
+#: Largest distance of a finalist from the best candidate, in standard errors.
+_STANDARD_ERRORS = 1.0
+
+#: Share of the allowed distance within which equally small finalists are ties.
+_TIE = 0.5
+
+#: Largest number of decimals in which equal outcomes agree.
+_DECIMALS = 9
+
+
+def judged(scores: np.ndarray, with_all_rows: np.ndarray) -> np.ndarray:
+    """Return the scores by which candidates are selected: .632 scores where they are known.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_candidates, n_folds)
+        Scores on the held-out rows of each fold; greater is better.
+    with_all_rows : ndarray of shape (n_candidates, n_folds)
+        .632 scores, see :func:`mixed_score`; NaN without a result on all rows, minus infinity
+        where the extraction from all rows failed.
+
+    Returns
+    -------
+    ndarray of shape (n_candidates, n_folds)
+        The .632 scores, if every candidate without a result on all rows is matched or exceeded on
+        every fold by one with a result; otherwise `scores`. Candidates that cannot win have minus
+        infinity.
+    """
+    failed = np.asarray(np.isneginf(with_all_rows).any(axis=1))
+    is_unmeasured = np.asarray(np.isnan(with_all_rows).any(axis=1))
+    has_final_rules = ~failed & ~is_unmeasured
+    noise = 1e-12 * max(1.0, float(np.abs(scores[np.isfinite(scores)]).max(initial=0.0)))
+    # Candidates with an infinite score on a fold cannot win.
+    for candidate_index in np.flatnonzero(is_unmeasured & np.isfinite(scores).all(axis=1)):
+        if not (scores[has_final_rules] >= scores[candidate_index] - noise).all(axis=1).any():
+            return np.where(failed[:, np.newaxis], -np.inf, scores)
+    if not has_final_rules.any():  # no candidate has rules of all rows
+        return scores
+    return np.where(has_final_rules[:, np.newaxis], with_all_rows, -np.inf)
+
+
+def choose_winner(
+    scores: np.ndarray, size: np.ndarray, queries: np.ndarray, standard_errors: float
+) -> int:
+    """Return the smallest of the candidates that are not clearly worse than the best.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_candidates, n_folds)
+        Greater is better.
+    size : ndarray of shape (n_candidates,)
+        Sizes of the rule sets.
+    queries : ndarray of shape (n_candidates,)
+        Numbers of queried rows; an undefined one counts as infinite.
+    standard_errors : float
+        A candidate counts as good as the best if its mean is lower by at most this number of
+        standard errors of the differences on the folds.
+
+    Returns
+    -------
+    int
+        Index of the candidate. Of equally small ones the one with the best mean, then the one with
+        the fewest queries, then the first.
+
+    Notes
+    -----
+    After the one-standard-error rule of Breiman et al. (Classification and Regression Trees, 1984),
+    with the paired differences of the same folds. The best of many candidates owes part of its
+    score to luck; the smallest of those that are no worse by more than chance owes less.
+    """
+    near = within(scores, standard_errors)
+    keys = np.nan_to_num(queries, nan=np.inf), -_rounded(scores.mean(axis=1)), size.round(9)
+    return int(near[np.lexsort([key[near] for key in keys])[0]])
+
+
+def within(scores: np.ndarray, standard_errors: float) -> np.ndarray:
+    """Return the indices of the candidates as good as the best, see :func:`choose_winner`."""
+    finite_indices = np.flatnonzero(np.isfinite(scores).all(axis=1))
+    if not len(finite_indices):  # the user's scores may be infinite
+        return np.array([np.nan_to_num(scores.sum(axis=1), nan=-np.inf).argmax()])
+    scores = scores[finite_indices]
+    means = scores.mean(axis=1)
+    best = int(_rounded(means).argmax())
+    behind = scores[best] - scores
+    n_folds = scores.shape[1]
+    error = behind.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else np.zeros(len(scores))
+    noise = 1e-12 * max(1.0, abs(means[best]))
+    return finite_indices[means[best] - means <= standard_errors * error + noise]
+
+
+def _rounded(means: np.ndarray) -> np.ndarray:
+    """Round means, as their last bits depend on the order of the sums."""
+    scale = max(1.0, float(np.abs(means[np.isfinite(means)]).max(initial=0.0)))
+    return (means / scale).round(12) * scale
+
+
+def repeated_cv(cv: Any, task: str, seed: int) -> Any | None:
+    """Return a splitter with other folds of the same number.
+
+    It is None if `cv` is a splitter whose folds cannot be drawn again.
+    """
+    if isinstance(cv, KFold | StratifiedKFold) and cv.shuffle:
+        return type(cv)(cv.n_splits, shuffle=True, random_state=seed)
+    if cv is not None and not isinstance(cv, int | np.integer):
+        return None
+    kind = StratifiedKFold if task == "classification" else KFold
+    return kind(5 if cv is None else int(cv), shuffle=True, random_state=seed)
+
+
+def find_finalists(
+    candidates: Candidates, winner: tuple[str, int], objective: SearchObjective
+) -> list[Candidate]:
+    """Return the winner and the candidates that are about as good as the best.
+
+    Parameters
+    ----------
+    candidates : Candidates
+        Candidates that may win.
+    winner : tuple of str and int
+        Extractor and trial of the winner.
+    objective : SearchObjective
+        Score of the search.
+
+    Returns
+    -------
+    list of Candidate
+        At most `N_FINALISTS` candidates with different outcomes: the winner, then by score.
+    """
+    if not len(candidates):
+        return []
+    scores = _judged_scores(candidates, objective)
+    order = np.argsort(-scores.mean(axis=1), kind="stable")
+    near = set(within(scores, _STANDARD_ERRORS).tolist())
+    first = [c for c in candidates if (c.extractor, c.trial) == winner]
+    ordered = first + [candidates[int(i)] for i in order if int(i) in near]
+    finalists: dict[tuple[float, ...], Candidate] = {}
+    for candidate in ordered:
+        outcome = tuple(
+            round(float(fold.get(name)), _DECIMALS)
+            for fold in candidate.folds
+            for name in ("score", "n_rules", "completeness_volume")
+        )
+        finalists.setdefault(outcome, candidate)
+    return list(finalists.values())[:N_FINALISTS] if first else []
+
+
+def compare_finalists(
+    finalists: Sequence[Candidate],
+    evaluate: Callable[[Sequence[Candidate]], Sequence[FoldResult]],
+    objective: SearchObjective,
+    standard_errors: float,
+) -> tuple[int, np.ndarray]:
+    """Evaluate finalists on further folds, and choose the winner by all folds.
+
+    The smallest finalist that is not clearly worse than the best wins. Of equally small ones within
+    half of that distance, the one that agrees most with the black box wins, then the best.
+
+    Parameters
+    ----------
+    finalists : sequence of Candidate
+        The winner so far, then others.
+    evaluate : callable
+        Returns the results of candidates on the further folds, one candidate after the other.
+    objective : SearchObjective
+        Score of the search.
+    standard_errors : float
+        Largest distance of the winner from the best finalist, in standard errors of the
+        differences, see :func:`choose_winner`.
+
+    Returns
+    -------
+    winner : int
+        Index of the winner; 0 if a finalist failed.
+    scores : ndarray of shape (n_finalists,)
+        Mean scores over all folds; NaN for a finalist that failed.
+    """
+    results = evaluate(finalists)
+    n_folds = len(results) // len(finalists)
+    extended = [
+        replace(c, folds=(*c.folds, *results[index * n_folds : (index + 1) * n_folds]))
+        for index, c in enumerate(finalists)
+    ]
+    means = np.array([np.mean([fold.get("score") for fold in c.folds]) for c in extended])
+    complete = np.flatnonzero(np.isfinite(means))
+    if 0 not in complete:
+        return 0, means
+    remaining = Candidates(extended[i] for i in complete)
+    scores = _judged_scores(remaining, objective)
+    sizes = remaining.means("size").round(9)
+    near = within(scores, standard_errors)
+    smallest = near[sizes[near] == sizes[near].min()]
+    tied = smallest[within(scores[smallest], _TIE * standard_errors)]
+    fidelity = np.nan_to_num(remaining.means("fidelity"), nan=-np.inf).round(3)
+    faithful = tied[fidelity[tied] == fidelity[tied].max()]
+    queries = remaining.means("black_box_rows")
+    # With equal sizes, the best mean wins, then the fewest queries, then the first.
+    winner = choose_winner(scores[faithful], sizes[faithful], queries[faithful], 0.0)
+    return int(complete[faithful[winner]]), means
+
+
+def _judged_scores(candidates: Candidates, objective: SearchObjective) -> np.ndarray:
+    """Return the scores by which the search selects, by candidate and fold."""
+    return judged(
+        candidates.measure("score"),
+        np.array([objective.with_all_rows(c.folds, c.all_rows) for c in candidates]),
+    )
+
+
+#: Largest distance of the shortest list from the best correctness, in standard errors.
+_SHORTEST_TOLERANCE = 1.0
+
+#: Smallest gain that is worth a sentence.
+_LEAST_GAIN = 0.001
+
+#: Roles of the alternatives, in their order.
+ROLES = ("best", "shortest", "most faithful")
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A rule list of a search with the figures that people need to choose it.
+
+    Parameters
+    ----------
+    roles : tuple of str
+        What it is the first in: ``"best"`` by the score of the search, ``"shortest"`` of those as
+        right as the most correct candidate, or ``"most faithful"`` within the limit of rules.
+    extractor : str
+        Registered name.
+    params : dict
+        Hyperparameters.
+    trial : int
+        Number of the trial.
+    n_rules : float
+        Number of rules extracted from all rows, otherwise the mean over the folds.
+    correctness : float
+        Agreement with the data on held-out rows: accuracy or R²; NaN without data.
+    fidelity : float
+        Agreement with the black box on rows that it was not fitted on: accuracy or R².
+    next_rules, next_correctness, next_fidelity : float
+        The same figures of the best candidate with more rules; NaN if none is better.
+    rules : RuleSet
+        The rules, extracted from all rows.
+    """
+
+    roles: tuple[str, ...]
+    extractor: str
+    params: dict[str, Any]
+    trial: int
+    n_rules: float
+    correctness: float
+    fidelity: float
+    next_rules: float
+    next_correctness: float
+    next_fidelity: float
+    rules: RuleSet
+
+    @property
+    def is_constant(self) -> bool:
+        """True if the only rule has no condition and the same conclusion for all rows."""
+        return is_constant(self.rules)
+
+    def describe_gain(self) -> str:
+        """Return a sentence on what more rules would buy; empty if nothing is gained.
+
+        Returns
+        -------
+        str
+            The sentence, without a full stop.
+        """
+        if math.isnan(self.next_rules):
+            return ""
+        parts = []
+        for name, now, then in (
+            ("correctness", self.correctness, self.next_correctness),
+            ("fidelity", self.fidelity, self.next_fidelity),
+        ):
+            if not math.isnan(then - now):
+                parts.append(f"{name} {then - now:+.3f}")
+        n_more = self.next_rules - self.n_rules
+        count = plural(round(n_more), "more rule") if abs(n_more % 1) < 0.05 else f"{n_more:.1f}"
+        return f"{count} would change {' and '.join(parts)}"
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """A candidate with its roles."""
+
+    candidate: Candidate
+    roles: tuple[str, ...]
+    next_candidate: Candidate | None
+
+
+def is_constant(rules: RuleSet) -> bool:
+    """Return whether rules predict the same for all rows."""
+    if len(rules) != 1:
+        return False
+    rule = rules.rules[0]
+    return not rule.conditions and not isinstance(rule.output, LinearOutput)
+
+
+def n_final_rules(candidate: Candidate) -> float:
+    """Return the number of rules extracted from all rows, otherwise the mean over the folds."""
+    on_folds = mean_of(candidate.folds, "n_rules")
+    if candidate.all_rows is None:
+        return on_folds
+    return float(candidate.all_rows.get("n_rules", on_folds))
+
+
+def choose_alternatives(
+    candidates: Candidates, winner: tuple[str, int], *, max_rules: float
+) -> list[_Choice]:
+    """Choose the candidates of the three roles; one candidate may have several.
+
+    Parameters
+    ----------
+    candidates : Candidates
+        Candidates of a search that keep its limits.
+    winner : tuple of (str, int)
+        Extractor and trial of the winner.
+    max_rules : float
+        Largest number of rules of the most faithful list.
+
+    Returns
+    -------
+    list of _Choice
+        In the order of their first roles. The shortest list is no constant if another candidate is
+        as right.
+    """
+    if not len(candidates):
+        return []
+    sizes = np.array([n_final_rules(candidate) for candidate in candidates])
+    by_role: dict[str, int] = {}
+    for index, candidate in enumerate(candidates):
+        if (candidate.extractor, candidate.trial) == winner:
+            by_role["best"] = index
+    fidelity = _by_fold(candidates, "fidelity")
+    correctness = _by_fold(candidates, "correctness")
+    rightness = fidelity if np.isnan(correctness).all() else correctness
+    if np.isfinite(rightness).all(axis=1).any():
+        near = within(np.where(np.isfinite(rightness), rightness, -np.inf), _SHORTEST_TOLERANCE)
+        order = np.lexsort([-rightness[near].mean(axis=1), sizes[near].round(9)])
+        by_role["shortest"] = int(near[order[0]])
+    is_readable = np.flatnonzero((sizes <= max_rules + 1e-9) & np.isfinite(fidelity).all(axis=1))
+    if len(is_readable):
+        means = fidelity[is_readable].mean(axis=1).round(9)
+        order = np.lexsort([sizes[is_readable], -means])
+        by_role["most faithful"] = int(is_readable[order[0]])
+    roles_of: dict[int, list[str]] = {}
+    for role in ROLES:
+        if role in by_role:
+            roles_of.setdefault(by_role[role], []).append(role)
+    means = np.nan_to_num(rightness.mean(axis=1), nan=-np.inf)
+    return [
+        _Choice(candidates[index], tuple(roles), _next_larger(candidates, sizes, means, index))
+        for index, roles in roles_of.items()
+    ]
+
+
+def _next_larger(
+    candidates: Candidates, sizes: np.ndarray, means: np.ndarray, index: int
+) -> Candidate | None:
+    """Return the best candidate of the next larger size at which some candidate is better."""
+    is_better = (sizes > sizes[index] + 0.5) & (means >= means[index] + _LEAST_GAIN)
+    if not is_better.any():
+        return None
+    size = sizes[is_better].min()
+    rows = np.flatnonzero(is_better & (sizes == size))
+    return candidates[int(rows[means[rows].argmax()])]
+
+
+def _by_fold(candidates: Candidates, name: str) -> np.ndarray:
+    return np.array([[fold.get(name) for fold in candidate.folds] for candidate in candidates])
+
+
+def make_alternatives(
+    choices: Sequence[_Choice], extract_rules: Callable[[Candidate], RuleSet]
+) -> tuple[Alternative, ...]:
+    """Extract the rules of the chosen candidates from all rows, and collect their figures.
+
+    Parameters
+    ----------
+    choices : sequence of _Choice
+        The candidates.
+    extract_rules : callable
+        Returns the rules of a candidate.
+
+    Returns
+    -------
+    tuple of Alternative
+        One per rule list. Candidates whose rules read alike share the first one's figures.
+    """
+    alternatives: list[Alternative] = []
+    for choice in choices:
+        candidate, following = choice.candidate, choice.next_candidate
+        rules = extract_rules(candidate)
+        text = str(rules)
+        equal = next((i for i, one in enumerate(alternatives) if str(one.rules) == text), None)
+        if equal is not None:
+            roles = alternatives[equal].roles + choice.roles
+            alternatives[equal] = replace(alternatives[equal], roles=roles)
+            continue
+        alternatives.append(
+            Alternative(
+                choice.roles,
+                candidate.extractor,
+                dict(candidate.params),
+                candidate.trial,
+                float(len(rules)),
+                mean_of(candidate.folds, "correctness"),
+                mean_of(candidate.folds, "fidelity"),
+                *_figures(following),
+                rules,
+            )
+        )
+    return tuple(alternatives)
+
+
+def _figures(candidate: Candidate | None) -> tuple[float, float, float]:
+    """Return number of rules, correctness and fidelity; NaN without a candidate."""
+    if candidate is None:
+        return math.nan, math.nan, math.nan
+    agreement = (mean_of(candidate.folds, name) for name in ("correctness", "fidelity"))
+    return (n_final_rules(candidate), *agreement)  # type: ignore[return-value]
